@@ -1,0 +1,177 @@
+// Facts about a module that printing needs.
+#include "lantern/codegen/analysis.hpp"
+
+#include <algorithm>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Op;
+using ir::Opcode;
+
+namespace {
+
+/// Free of effects, so that nobody misses it when its results are not used.
+bool removable(const Op& op) { return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_); }
+
+bool may_write_memory(const Op& op) {
+  switch (op.code) {
+    case Opcode::jump_:
+    case Opcode::call_:
+    case Opcode::loop_:
+    case Opcode::ref_set_:
+    case Opcode::ref_add_:
+    case Opcode::ref_acc_:
+    case Opcode::push_:
+    case Opcode::pop_:
+    case Opcode::check_: return true;
+    case Opcode::cast_:
+    case Opcode::dim_: return false;
+    // The mark of an operation that may overwrite its operand's memory.
+    default: return op.integer == 1 && !op.is(Opcode::constant_) && !op.operands.empty() &&
+                    op.operands[0]->type.is_tensor();
+  }
+}
+
+}  // namespace
+
+bool owns_memory(const ir::Type& type) {
+  return type.is_tensor() || (type.is_ref() && type.content().is_tensor());
+}
+
+std::vector<const ir::Function*> reachable(const ir::Module& module) {
+  if (!module.entry) throw InternalError("a module without entry");
+  std::vector<const ir::Function*> order;
+  std::unordered_set<const ir::Function*> seen{module.entry};
+  struct Visit {
+    const ir::Function* function;
+    std::vector<const ir::Function*> callees;
+    std::size_t next = 0;
+  };
+  const auto visit = [](const ir::Function* f) {
+    Visit v{f, {}, 0};
+    ir::walk(f->body, [&](const Op* op) {
+      if (op->callee) v.callees.push_back(op->callee);
+    });
+    return v;
+  };
+  std::vector<Visit> stack{visit(module.entry)};
+  while (!stack.empty()) {
+    Visit& top = stack.back();
+    if (top.next == top.callees.size()) {
+      order.push_back(top.function);
+      stack.pop_back();
+      continue;
+    }
+    const ir::Function* callee = top.callees[top.next++];
+    if (seen.insert(callee).second) stack.push_back(visit(callee));
+  }
+  return order;
+}
+
+Uses::Uses(const ir::Function& function) {
+  std::vector<const Op*> ops;
+  int epoch = 0;
+  ir::walk(function.body, [&](const Op* op) {
+    ops.push_back(op);
+    epoch_.emplace(op, epoch);
+    epoch += may_write_memory(*op);
+  });
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const int position = static_cast<int>(i);
+    if (ops[i]->is(Opcode::ref_get_)) reads_.emplace(ops[i], position);
+    if (ops[i]->is(Opcode::call_) || ops[i]->is(Opcode::jump_)) calls_.push_back(position);
+    for (const ir::Value* v : ops[i]->operands)
+      if (v->type.is_ref() && !ops[i]->is(Opcode::ref_get_)) cell_writes_[v].last = position;
+  }
+  // Uses come after definitions, nested blocks after what holds them: one pass from the back finds all.
+  for (std::size_t i = ops.size(); i-- > 0;) {
+    const Op* op = ops[i];
+    if (removable(*op) &&
+        std::none_of(op->results.begin(), op->results.end(), [&](const ir::Value* v) { return count(v) > 0; }))
+      continue;
+    live_.insert(op);
+    for (const ir::Value* v : op->operands) {
+      // Only the type of such an operand matters.
+      if (op->is(Opcode::ref_new_) && v->type.is_scalar()) continue;
+      if (op->is(Opcode::cast_like_) && v == op->operands[1] && v != op->operands[0]) continue;
+      Use& use = uses_[v];
+      ++use.count;
+      use.user = op;
+      use.last = std::max(use.last, static_cast<int>(i));
+    }
+  }
+}
+
+int Uses::count(const ir::Value* value) const {
+  const auto it = uses_.find(value);
+  return it == uses_.end() ? 0 : it->second.count;
+}
+
+const Op* Uses::user(const ir::Value* value) const {
+  const auto it = uses_.find(value);
+  return it == uses_.end() ? nullptr : it->second.user;
+}
+
+bool Uses::cell_is_final(const Op* ref_get) const {
+  const int read = reads_.at(ref_get);
+  const auto writes = cell_writes_.find(ref_get->operands[0]);
+  if (writes != cell_writes_.end() && writes->second.last > read) return false;
+  const auto use = uses_.find(ref_get->result());
+  const auto call = std::upper_bound(calls_.begin(), calls_.end(), read);
+  return use == uses_.end() || call == calls_.end() || *call > use->second.last;
+}
+
+Escapes::Escapes(const std::vector<const ir::Function*>& functions) {
+  const auto size = [](const ir::Type& type) -> std::int64_t {
+    switch (type.kind()) {
+      case ir::Kind::boolean: return 1;
+      case ir::Kind::i32:
+      case ir::Kind::f32: return 4;
+      default: return 8;
+    }
+  };
+  for (const ir::Function* f : functions) {
+    ir::walk(f->body, [&](const Op* op) {
+      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) return;
+      ++tape_uses_[op->integer];
+      for (const ir::Value* v : op->operands) tape_sizes_[op->integer].insert(size(v->type));
+    });
+  }
+  // Callees come first, so that few rounds suffice.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const ir::Function* f : functions)
+      if (!from(f) && escapes(f->body, true)) changed = functions_.insert(f).second;
+  }
+}
+
+bool Escapes::from(ir::Block* body) const { return escapes(body, true); }
+
+bool Escapes::escapes(ir::Block* body, bool transitive) const {
+  std::unordered_map<std::int64_t, int> tapes;
+  std::unordered_set<std::int64_t> with_tensors;
+  bool found = false;
+  ir::walk(body, [&](const Op* op) {
+    if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
+      ++tapes[op->integer];
+      for (const ir::Value* v : op->operands)
+        if (owns_memory(v->type)) with_tensors.insert(op->integer);
+    }
+    found |= op->is(Opcode::ref_set_) && owns_memory(op->operands[1]->type);
+    found |= transitive && op->callee && from(op->callee);
+    // A continuation may be anything that the module holds.
+    found |= op->is(Opcode::jump_) && !functions_.empty();
+  });
+  // Whoever holds all uses of a tape pops what it pushes.
+  for (const std::int64_t tape : with_tensors) found |= tapes.at(tape) != tape_uses_.at(tape);
+  return found;
+}
+
+std::int64_t Escapes::tape_slot(std::int64_t tape) const {
+  const auto it = tape_sizes_.find(tape);
+  return it == tape_sizes_.end() || it->second.size() <= 1 ? 0 : 8;
+}
+
+}  // namespace lantern::codegen

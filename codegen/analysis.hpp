@@ -1,0 +1,66 @@
+// What the printers know about a module before they print it: uses, reachability, what outlives a scope.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::codegen {
+
+/// Functions reachable from the entry by calls and closures, callees before callers where there is no cycle.
+std::vector<const ir::Function*> reachable(const ir::Module& module);
+
+/// Uses of values in one function, not counting operations that compute nothing anybody needs.
+class Uses {
+ public:
+  explicit Uses(const ir::Function& function);
+
+  bool live(const ir::Op* op) const { return live_.contains(op); }
+  int count(const ir::Value* value) const;
+  /// The user of a value that is used once.
+  const ir::Op* user(const ir::Value* value) const;
+  /// Grows at every operation that may write memory or has an effect of another kind: equal numbers, same memory.
+  int epoch(const ir::Op* op) const { return epoch_.at(op); }
+  /// True where the cell that a ref_get reads does not change any more while the value read is in use.
+  bool cell_is_final(const ir::Op* ref_get) const;
+
+ private:
+  struct Use {
+    int count = 0;
+    const ir::Op* user = nullptr;
+    int last = -1;  ///< position of the last use
+  };
+  std::unordered_map<const ir::Value*, Use> uses_;
+  std::unordered_set<const ir::Op*> live_;
+  std::unordered_map<const ir::Op*, int> epoch_;
+  std::unordered_map<const ir::Value*, Use> cell_writes_;  ///< all uses of a cell but ref_get
+  std::unordered_map<const ir::Op*, int> reads_;           ///< positions of ref_get
+  std::vector<int> calls_;                                 ///< positions of call and jump
+};
+
+/// Which arena memory may still be in use when a function or a loop body has ended, other than by its results:
+/// tensors on a tape, and tensors put into a cell.
+class Escapes {
+ public:
+  explicit Escapes(const std::vector<const ir::Function*>& functions);
+
+  bool from(const ir::Function* function) const { return functions_.contains(function); }
+  bool from(ir::Block* body) const;
+
+  /// Bytes each value takes on a tape: exact where all are of one size, else multiples of eight. 0: exact.
+  std::int64_t tape_slot(std::int64_t tape) const;
+
+ private:
+  bool escapes(ir::Block* body, bool transitive) const;
+
+  std::unordered_set<const ir::Function*> functions_;
+  std::unordered_map<std::int64_t, int> tape_uses_;
+  std::unordered_map<std::int64_t, std::unordered_set<std::int64_t>> tape_sizes_;
+};
+
+/// True where a value of this type refers to arena memory.
+bool owns_memory(const ir::Type& type);
+
+}  // namespace lantern::codegen

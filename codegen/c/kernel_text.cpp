@@ -1,0 +1,188 @@
+// The prelude's arithmetic: kernels over tensors, integer division, polygamma.
+#include "lantern/codegen/c/prelude_text.hpp"
+
+namespace lantern::codegen {
+
+using enum PreludeGroup;
+
+const std::vector<PreludePart>& kernel_parts();
+
+const std::vector<PreludePart>& kernel_parts() {
+  static const std::vector<PreludePart> parts = {
+      // Integers wrap, and the one quotient that does not fit would trap.
+      {"K:div", functions, {"workspace"},
+       R"c(static $T lt_div_$K(lt_workspace* ws, $T x, $T y, const char* message) {
+  if (y == 0) ws->fail(ws, message);
+  return y == -1 ? ($T)(0 - (unsigned long long)x) : x / y;
+}
+)c"},
+      {"K:rem", functions, {"workspace"},
+       R"c(static $T lt_rem_$K(lt_workspace* ws, $T x, $T y, const char* message) {
+  if (y == 0) ws->fail(ws, message);
+  return y == -1 ? 0 : x % y;
+}
+)c"},
+      // Vectors of numbers, whatever the shape.
+      {"K:fill", functions, {"integers"}, R"c(static void lt_fill_$K($T* to, int64_t n, $T value) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+)c"},
+      {"K:sum", functions, {"integers"}, R"c(static $T lt_sum_$K(const $T* x, int64_t n) {
+  $T s = 0;
+  for (int64_t i = 0; i < n; ++i) s += x[i];
+  return s;
+}
+)c"},
+      {"K:dot", functions, {"integers"}, R"c(static $T lt_dot_$K(const $T* x, const $T* y, int64_t n) {
+  $T s = 0;
+  for (int64_t i = 0; i < n; ++i) s += x[i] * y[i];
+  return s;
+}
+)c"},
+      {"K:argmax", functions, {"workspace"},
+       R"c(static int64_t lt_argmax_$K(lt_workspace* ws, const $T* x, int64_t n, const char* message) {
+  int64_t best = 0;
+  if (n == 0) ws->fail(ws, message);
+  for (int64_t i = 1; i < n; ++i)
+    if (x[i] > x[best]) best = i;
+  return best;
+}
+)c"},
+      {"K:accumulate", functions, {"integers"}, R"c(static void lt_accumulate_$K($T* to, const $T* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] += x[i];
+}
+)c"},
+      {"K:broadcast", functions, {"integers"}, R"c(/* Repeats the m elements of x until n are written. */
+static void lt_broadcast_$K($T* to, int64_t n, const $T* x, int64_t m) {
+  for (int64_t i = 0; i < n; i += m)
+    for (int64_t j = 0; j < m; ++j) to[i + j] = x[j];
+}
+)c"},
+      {"K:reduce", functions, {"integers"}, R"c(/* Sums the n elements of x into m, over the leading dimensions. */
+static void lt_reduce_$K($T* to, int64_t m, const $T* x, int64_t n) {
+  for (int64_t j = 0; j < m; ++j) to[j] = 0;
+  for (int64_t i = 0; i < n; i += m)
+    for (int64_t j = 0; j < m; ++j) to[j] += x[i + j];
+}
+)c"},
+      // Linear algebra. Loops run along rows.
+      {"K:matvec", functions, {"K:new1d", "K:2d"},
+       R"c(static lt_$K_1d lt_matvec_$K(lt_workspace* ws, lt_$K_2d a, lt_$K_1d x) {
+  lt_$K_1d y = lt_new_$K_1d(ws, a.dim[0]);
+  for (int64_t i = 0; i < a.dim[0]; ++i) {
+    const $T* row = a.data + i * a.dim[1];
+    $T s = 0;
+    for (int64_t j = 0; j < a.dim[1]; ++j) s += row[j] * x.data[j];
+    y.data[i] = s;
+  }
+  return y;
+}
+)c"},
+      {"K:vecmat", functions, {"K:zeros1d", "K:2d"},
+       R"c(static lt_$K_1d lt_vecmat_$K(lt_workspace* ws, lt_$K_1d x, lt_$K_2d a) {
+  lt_$K_1d y = lt_zeros_$K_1d(ws, a.dim[1]);
+  for (int64_t i = 0; i < a.dim[0]; ++i) {
+    const $T* row = a.data + i * a.dim[1];
+    const $T factor = x.data[i];
+    for (int64_t j = 0; j < a.dim[1]; ++j) y.data[j] += factor * row[j];
+  }
+  return y;
+}
+)c"},
+      {"K:add_outer", functions, {"K:1d", "K:2d"},
+       R"c(static void lt_add_outer_$K(lt_$K_2d to, lt_$K_1d x, lt_$K_1d y) {
+  for (int64_t i = 0; i < to.dim[0]; ++i) {
+    $T* row = to.data + i * to.dim[1];
+    const $T factor = x.data[i];
+    for (int64_t j = 0; j < to.dim[1]; ++j) row[j] += factor * y.data[j];
+  }
+}
+)c"},
+      {"K:outer", functions, {"K:zeros2d", "K:add_outer"},
+       R"c(static lt_$K_2d lt_outer_$K(lt_workspace* ws, lt_$K_1d x, lt_$K_1d y) {
+  lt_$K_2d a = lt_zeros_$K_2d(ws, x.dim[0], y.dim[0]);
+  lt_add_outer_$K(a, x, y);
+  return a;
+}
+)c"},
+      {"K:add_matmul", functions, {"K:2d"},
+       R"c(static void lt_add_matmul_$K(lt_$K_2d to, lt_$K_2d a, lt_$K_2d b) {
+  for (int64_t i = 0; i < a.dim[0]; ++i) {
+    $T* row = to.data + i * to.dim[1];
+    for (int64_t k = 0; k < a.dim[1]; ++k) {
+      const $T factor = a.data[i * a.dim[1] + k];
+      const $T* from = b.data + k * b.dim[1];
+      for (int64_t j = 0; j < to.dim[1]; ++j) row[j] += factor * from[j];
+    }
+  }
+}
+)c"},
+      {"K:matmul", functions, {"K:zeros2d", "K:add_matmul"},
+       R"c(static lt_$K_2d lt_matmul_$K(lt_workspace* ws, lt_$K_2d a, lt_$K_2d b) {
+  lt_$K_2d c = lt_zeros_$K_2d(ws, a.dim[0], b.dim[1]);
+  lt_add_matmul_$K(c, a, b);
+  return c;
+}
+)c"},
+      {"K:transpose", functions, {"K:new2d"},
+       R"c(static lt_$K_2d lt_transpose_$K(lt_workspace* ws, lt_$K_2d a) {
+  lt_$K_2d t = lt_new_$K_2d(ws, a.dim[1], a.dim[0]);
+  for (int64_t i = 0; i < a.dim[0]; ++i)
+    for (int64_t j = 0; j < a.dim[1]; ++j) t.data[j * a.dim[0] + i] = a.data[i * a.dim[1] + j];
+  return t;
+}
+)c"},
+      // The n-th derivative of digamma: recurrence up to where the asymptotic series is exact to rounding
+      // (Abramowitz and Stegun 6.3.18 and 6.4.11); below zero digamma and trigamma are reflected.
+      {"polygamma", functions, {}, R"c(/* The n-th derivative of the digamma function. */
+static double lt_polygamma(double n, double x) {
+  static const double bernoulli[8] = {1.0 / 12,           -1.0 / 720,
+                                      1.0 / 30240,        -1.0 / 1209600,
+                                      1.0 / 47900160,     -691.0 / 1307674368000.0,
+                                      1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+  const double pi = 3.14159265358979323846;
+  if (n != floor(n) || n < 0 || n > 100 || x != x) return 0.0 / 0.0;
+  if (x <= 0 && x == floor(x)) return n == 1 ? 1.0 / 0.0 : 0.0 / 0.0;
+  if (n == 0) {
+    double sum = 0;
+    if (x < 0) {
+      sum = -pi / tan(pi * x);
+      x = 1 - x;
+    }
+    for (; x < 15; x += 1) sum -= 1 / x;
+    double power = 1 / (x * x), factorial = 1, term = power;
+    sum += log(x) - 0.5 / x;
+    for (int k = 0; k < 8; ++k) {
+      sum -= bernoulli[k] * factorial * term;
+      factorial *= (2 * k + 2) * (2 * k + 3);
+      term *= power;
+    }
+    return sum;
+  }
+  if (n == 1 && x < 0) {
+    const double s = sin(pi * x);
+    return pi * pi / (s * s) - lt_polygamma(1, 1 - x);
+  }
+  if (x < -1e6) return 0.0 / 0.0;
+  double zeta = 0, factorial = 1;
+  const double s = n + 1;
+  for (; x < 15 + n; x += 1) zeta += pow(x, -s);
+  zeta += pow(x, -n) / n + 0.5 * pow(x, -s);
+  double term = s * pow(x, -s - 1);
+  for (int k = 0; k < 8; ++k) {
+    zeta += bernoulli[k] * term;
+    term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (x * x);
+  }
+  for (int k = 2; k <= n; ++k) factorial *= k;
+  return floor(n / 2) * 2 == n ? -factorial * zeta : factorial * zeta;
+}
+)c"},
+      {"polygammaf", functions, {"polygamma"}, R"c(static float lt_polygammaf(float n, float x) {
+  return (float)lt_polygamma(n, x);
+}
+)c"},
+  };
+  return parts;
+}
+
+}  // namespace lantern::codegen

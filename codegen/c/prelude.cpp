@@ -1,0 +1,177 @@
+// Collection and instantiation of the prelude's parts.
+#include "lantern/codegen/c/prelude.hpp"
+
+#include "lantern/codegen/c/prelude_text.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Kind;
+
+std::string Prelude::instantiate(std::string_view text, Kind kind) const {
+  std::string s;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '$' && i + 1 < text.size()) {
+      s += text[++i] == 'K' ? std::string(ir::kind_name(kind)) : target_->element(kind);
+    } else {
+      s += text[i];
+    }
+  }
+  return s;
+}
+
+void Prelude::need(const std::string& part) {
+  if (!fresh(part)) return;
+  const PreludePart* row = prelude_part(part);
+  if (!row) throw InternalError("no part of the prelude is called " + part);
+  for (const std::string_view dependency : row->needs) need(std::string(dependency));
+  if (part == "polygamma")
+    for (const char* name : {"floor", "tan", "sin", "log", "pow"}) math(name, Kind::f64);
+  add(static_cast<Group>(row->group), std::string(row->text));
+}
+
+std::string Prelude::kernel(const std::string& name, Kind kind) {
+  const std::string full = "lt_" + name + "_" + ir::kind_name(kind);
+  if (!fresh(full)) return full;
+  const PreludePart* row = prelude_part("K:" + name);
+  if (!row) throw InternalError("no kernel is called " + name);
+  need("integers");
+  for (const std::string_view dependency : row->needs) {
+    if (!dependency.starts_with("K:")) {
+      need(std::string(dependency));
+      continue;
+    }
+    // "1d" a structure, "new1d" a function that makes one, anything else another kernel.
+    const std::string_view what = dependency.substr(2);
+    if (!what.ends_with("d") || what.size() < 2 || what[what.size() - 2] < '0' || what[what.size() - 2] > '9') {
+      kernel(std::string(what), kind);
+      continue;
+    }
+    const int rank = what[what.size() - 2] - '0';
+    const std::string function(what.substr(0, what.size() - 2));
+    if (function.empty()) {
+      tensor(kind, rank);
+    } else {
+      tensor_function(function, kind, rank);
+    }
+  }
+  add(static_cast<Group>(row->group), instantiate(row->text, kind));
+  return full;
+}
+
+std::string Prelude::tensor(Kind kind, int rank) {
+  const std::string name = "lt_" + std::string(ir::kind_name(kind)) + "_" + std::to_string(rank) + "d";
+  if (!fresh(name)) return name;
+  need("integers");
+  add(Group::types, "typedef struct {\n  " + target_->element(kind) + "* data;\n  int64_t dim[" +
+                        std::to_string(rank > 0 ? rank : 1) + "];\n} " + name + ";\n");
+  return name;
+}
+
+std::string Prelude::tensor_function(const std::string& what, Kind kind, int rank) {
+  const std::string type = tensor(kind, rank);
+  const std::string name = "lt_" + what + type.substr(2);
+  if (!fresh(name)) return name;
+  const std::string element = target_->element(kind);
+  const std::string bytes = "(unsigned long)lt_count(ws, t.dim, " + std::to_string(rank) + ") * sizeof(" + element + ")";
+  std::string sizes, values, dims;
+  for (int r = 0; r < rank; ++r) {
+    const std::string d = "d" + std::to_string(r);
+    sizes += ", int64_t " + d;
+    values += (r ? ", " : "") + d;
+    dims += ", x.dim[" + std::to_string(r) + "]";
+  }
+  if (rank == 0) values = "1";
+  std::string text = "static " + type + " " + name + "(lt_workspace* ws";
+  if (what == "new") {
+    need("count");
+    need("allocate");
+    text += sizes + ") {\n  " + type + " t = {0, {" + values + "}};\n  t.data = (" + element +
+            "*)lt_allocate(ws, lt_count(ws, t.dim, " + std::to_string(rank) + ") * (int64_t)sizeof(" + element +
+            "));\n";
+  } else if (what == "zeros") {
+    const std::string make = tensor_function("new", kind, rank);
+    need("memset");
+    text += sizes + ") {\n  " + type + " t = " + make + "(ws" + (rank ? ", " + values : "") + ");\n";
+    text += "  memset(t.data, 0, " + bytes + ");\n";
+  } else if (what == "copy") {
+    const std::string make = tensor_function("new", kind, rank);
+    need("memcpy");
+    text += ", " + type + " x) {\n  " + type + " t = " + make + "(ws" + dims + ");\n";
+    text += "  memcpy(t.data, x.data, " + bytes + ");\n";
+  } else {
+    throw InternalError("no function makes a tensor by " + what);
+  }
+  add(Group::functions, text + "  return t;\n}\n");
+  return name;
+}
+
+std::string Prelude::tree(const ir::Type& type) {
+  std::string name = "lt_tree", fields;
+  for (std::size_t i = 0; i < type.parts().size(); ++i) {
+    const Kind kind = type.parts()[i].kind();
+    name += std::string("_") + ir::kind_name(kind);
+    fields += "  const " + target_->element(kind) + "* value" + std::to_string(i) + ";\n";
+  }
+  if (!fresh(name)) return name;
+  need("integers");
+  add(Group::types, "typedef struct {\n  const int64_t* left;\n  const int64_t* right;\n" + fields +
+                        "  int64_t node;\n} " + name + ";\n");
+  return name;
+}
+
+std::string Prelude::tape_function(const std::string& what, const std::string& type_name, const std::string& type,
+                                   const std::string& slot) {
+  const std::string name = "lt_" + what + "_" + type_name;
+  if (!fresh(name)) return name;
+  need("workspace");
+  if (what == "push") {
+    need("grow_tape");
+    add(Group::functions, "static void " + name + "(lt_workspace* ws, int64_t number, " + type +
+                              " value) {\n"
+                              "  lt_tape* tape = &ws->tapes[number];\n"
+                              "  if (tape->used + " + slot + " > tape->capacity) lt_grow_tape(ws, tape);\n"
+                              "  *(" + type + "*)(tape->data + tape->used) = value;\n"
+                              "  tape->used += " + slot + ";\n}\n");
+  } else {
+    add(Group::functions, "static " + type + " " + name + "(lt_workspace* ws, int64_t number) {\n"
+                              "  lt_tape* tape = &ws->tapes[number];\n"
+                              "  tape->used -= " + slot + ";\n"
+                              "  return *(" + type + "*)(tape->data + tape->used);\n}\n");
+  }
+  return name;
+}
+
+void Prelude::math(const std::string& name, Kind kind) {
+  if (name.starts_with("lt_")) return need(name.substr(3));
+  if (!fresh(name)) return;
+  const std::string type = target_->scalar(kind);
+  // The number of operands decides the prototype; the names are few.
+  const bool two = name.starts_with("fmin") || name.starts_with("fmax") || name.starts_with("pow") ||
+                   name.starts_with("atan2");
+  const bool three = name == "fma" || name == "fmaf";
+  add(Group::prototypes, type + " " + name + "(" + type + " x" + (two || three ? ", " + type + " y" : "") +
+                             (three ? ", " + type + " z" : "") + ");\n");
+}
+
+void Prelude::add_type(const std::string& name, const std::string& text) {
+  if (fresh(name)) add(Group::types, text);
+}
+
+std::string Prelude::text() const {
+  std::string s;
+  for (const Group group : {Group::basics, Group::prototypes, Group::types, Group::functions}) {
+    std::string body;
+    for (const Part& part : parts_) {
+      if (part.group != group) continue;
+      if (!body.empty() && group != Group::prototypes) body += "\n";
+      body += part.text;
+    }
+    if (body.empty()) continue;
+    if (group == Group::prototypes && target_->is_cpp()) body = "extern \"C\" {\n" + body + "}\n";
+    s += body + "\n";
+  }
+  return s;
+}
+
+}  // namespace lantern::codegen

@@ -1,0 +1,55 @@
+// The text that generated code brings along: types, memory, kernels. Only the parts that are asked for.
+//
+// The text includes no header and is accepted as C99 by tcc, gcc and clang, and as C++.
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/codegen/target.hpp"
+#include "lantern/ir/type.hpp"
+
+namespace lantern::codegen {
+
+/// Collects parts; each `need` brings what the part depends on.
+class Prelude {
+ public:
+  explicit Prelude(const Target& target) : target_(&target) {}
+
+  /// A part by name: "workspace", "mark", "fail_index", "fail_shapes", "fail_size", "tapes" ...
+  void need(const std::string& part);
+  /// A function over elements of one kind, by its name without the kind: "sum" for lt_sum_f64. Returns the name.
+  std::string kernel(const std::string& name, ir::Kind kind);
+  /// The structure of a tensor: lt_f64_2d. Returns the name.
+  std::string tensor(ir::Kind kind, int rank);
+  /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t).
+  std::string tensor_function(const std::string& what, ir::Kind kind, int rank);
+  /// The structure of a tree: lt_tree_f64_i64. Returns the name.
+  std::string tree(const ir::Type& type);
+  /// lt_push_NAME or lt_pop_NAME for values of a C type; `slot` bytes are used on the tape.
+  std::string tape_function(const std::string& what, const std::string& type_name, const std::string& type,
+                            const std::string& slot);
+  /// A function of <math.h>, or lt_polygamma.
+  void math(const std::string& name, ir::Kind kind);
+  /// A type that the printer composes itself (structures of continuations and results).
+  void add_type(const std::string& name, const std::string& text);
+
+  std::string text() const;
+
+ private:
+  enum class Group { basics, prototypes, types, functions };
+  struct Part {
+    Group group;
+    std::string text;
+  };
+  bool fresh(const std::string& id) { return seen_.insert(id).second; }
+  void add(Group group, std::string text) { parts_.push_back({group, std::move(text)}); }
+  std::string instantiate(std::string_view text, ir::Kind kind) const;
+
+  const Target* target_;
+  std::unordered_set<std::string> seen_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace lantern::codegen

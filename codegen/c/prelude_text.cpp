@@ -1,0 +1,272 @@
+// The prelude's memory management and failures; arithmetic kernels stand in kernel_text.cpp.
+#include "lantern/codegen/c/prelude_text.hpp"
+
+#include <unordered_map>
+
+namespace lantern::codegen {
+
+const std::vector<PreludePart>& kernel_parts();
+
+namespace {
+
+using enum PreludeGroup;
+
+const std::vector<PreludePart>& memory_parts() {
+  static const std::vector<PreludePart> parts = {
+      {"integers", basics, {}, R"c(#ifdef __INT64_TYPE__
+typedef __INT64_TYPE__ int64_t;
+typedef __INT32_TYPE__ int32_t;
+#else
+typedef long int64_t;
+typedef int int32_t;
+#endif
+)c"},
+      {"workspace_name", types, {}, "typedef struct lt_workspace lt_workspace;\n"},
+      // Repeats runtime/workspace.h, which explains the fields.
+      {"workspace", types, {"integers", "workspace_name"}, R"c(typedef struct lt_tape {
+  char* data;
+  int64_t used;
+  int64_t capacity;
+} lt_tape;
+
+typedef struct lt_chunk {
+  struct lt_chunk* next;
+  int64_t capacity;
+} lt_chunk;
+
+struct lt_workspace {
+  lt_chunk* first;
+  lt_chunk* chunk;
+  char* top;
+  char* end;
+  lt_tape* tapes;
+  int64_t tape_count;
+  void (*fail)(struct lt_workspace* ws, const char* message);
+  void* (*resize)(void* memory, unsigned long bytes);
+  void* host;
+  char message[512];
+};
+)c"},
+      {"memcpy", prototypes, {}, "void* memcpy(void* to, const void* from, unsigned long bytes);\n"},
+      {"memset", prototypes, {}, "void* memset(void* to, int byte, unsigned long bytes);\n"},
+      {"realloc", prototypes, {}, "void* realloc(void* memory, unsigned long bytes);\n"},
+      {"abort", prototypes, {}, "void abort(void);\n"},
+      {"write", prototypes, {}, "long write(int file, const void* text, unsigned long bytes);\n"},
+      // Failures. A message is composed in the workspace: no library is at hand.
+      {"put", functions, {"workspace"}, R"c(/* Messages are composed in the workspace. */
+static char* lt_put(lt_workspace* ws, char* at, const char* text) {
+  while (*text && at < ws->message + sizeof ws->message - 1) *at++ = *text++;
+  *at = 0;
+  return at;
+}
+)c"},
+      {"put_number", functions, {"put"}, R"c(static char* lt_put_number(lt_workspace* ws, char* at, int64_t number) {
+  char digits[24];
+  char* first = digits + sizeof digits - 1;
+  unsigned long long rest = number < 0 ? 0ull - (unsigned long long)number : (unsigned long long)number;
+  *first = 0;
+  do {
+    *--first = (char)('0' + (int)(rest % 10));
+    rest /= 10;
+  } while (rest);
+  if (number < 0) *--first = '-';
+  return lt_put(ws, at, first);
+}
+)c"},
+      {"fail_where", functions, {"put"}, R"c(static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
+  if (*where) {
+    at = lt_put(ws, at, " (");
+    at = lt_put(ws, at, where);
+    lt_put(ws, at, ")");
+  }
+  ws->fail(ws, ws->message);
+}
+)c"},
+      {"fail_index", functions, {"put_number", "fail_where"},
+       R"c(static void lt_fail_index(lt_workspace* ws, int64_t i, int64_t size, const char* where) {
+  char* at = lt_put_number(ws, lt_put(ws, ws->message, "index "), i);
+  if (size > 0) {
+    at = lt_put_number(ws, lt_put(ws, at, " is outside 0.."), size - 1);
+  } else {
+    at = lt_put(ws, at, " is outside an empty dimension");
+  }
+  lt_fail_where(ws, at, where);
+}
+)c"},
+      {"fail_slice", functions, {"put_number", "fail_where"},
+       R"c(static void lt_fail_slice(lt_workspace* ws, int64_t lo, int64_t hi, int64_t size, const char* where) {
+  char* at = lt_put_number(ws, lt_put(ws, ws->message, "rows "), lo);
+  at = lt_put_number(ws, lt_put(ws, at, " to "), hi);
+  at = lt_put_number(ws, lt_put(ws, at, " (exclusive) are outside 0.."), size);
+  lt_fail_where(ws, at, where);
+}
+)c"},
+      {"fail_size", functions, {"put_number", "fail_where"},
+       R"c(static void lt_fail_size(lt_workspace* ws, const char* what, int dim, int64_t expected, int64_t got,
+                         const char* where) {
+  char* at = lt_put(ws, lt_put(ws, ws->message, what), ": expected size ");
+  at = lt_put_number(ws, at, expected);
+  at = lt_put_number(ws, lt_put(ws, at, " in dimension "), dim);
+  at = lt_put_number(ws, lt_put(ws, at, ", got "), got);
+  lt_fail_where(ws, at, where);
+}
+)c"},
+      {"fail_shapes", functions, {"put_number", "fail_where"},
+       R"c(static char* lt_put_shape(lt_workspace* ws, char* at, const int64_t* dim, int rank) {
+  at = lt_put(ws, at, "[");
+  for (int r = 0; r < rank; ++r) at = lt_put_number(ws, r ? lt_put(ws, at, ", ") : at, dim[r]);
+  return lt_put(ws, at, "]");
+}
+
+static void lt_fail_shapes(lt_workspace* ws, const char* what, const int64_t* a, int a_rank, const int64_t* b,
+                           int b_rank, const char* where) {
+  char* at = lt_put(ws, lt_put(ws, ws->message, what), ": shapes ");
+  at = lt_put_shape(ws, at, a, a_rank);
+  at = lt_put_shape(ws, lt_put(ws, at, " and "), b, b_rank);
+  lt_fail_where(ws, lt_put(ws, at, " do not fit"), where);
+}
+)c"},
+      // The arena.
+      {"mark", functions, {"workspace"}, R"c(/* A position in the arena to go back to. */
+typedef struct {
+  lt_chunk* chunk;
+  char* top;
+  char* end;
+} lt_position;
+
+static lt_position lt_mark(const lt_workspace* ws) {
+  lt_position mark = {ws->chunk, ws->top, ws->end};
+  return mark;
+}
+
+static void lt_release(lt_workspace* ws, lt_position mark) {
+  ws->chunk = mark.chunk;
+  ws->top = mark.top;
+  ws->end = mark.end;
+}
+)c"},
+      {"allocate", functions, {"workspace"}, R"c(/* Memory from the arena, at addresses divisible by 64. */
+static void* lt_allocate_chunk(lt_workspace* ws, int64_t bytes) {
+  lt_chunk* next = ws->chunk ? ws->chunk->next : ws->first;
+  if (!next || next->capacity < bytes) {
+    int64_t capacity = ws->chunk ? 2 * ws->chunk->capacity : 65536;
+    if (capacity < bytes) capacity = bytes;
+    lt_chunk* fresh = (lt_chunk*)ws->resize(0, (unsigned long)capacity + sizeof(lt_chunk) + 64);
+    if (!fresh) ws->fail(ws, "out of memory");
+    fresh->next = next;
+    fresh->capacity = capacity;
+    if (ws->chunk) ws->chunk->next = fresh;
+    else ws->first = fresh;
+    next = fresh;
+  }
+  char* data = (char*)(next + 1);
+  data += (64 - (unsigned long)data % 64) % 64;
+  ws->chunk = next;
+  ws->top = data + bytes;
+  ws->end = data + next->capacity;
+  return data;
+}
+
+static void* lt_allocate(lt_workspace* ws, int64_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  if (ws->end - ws->top < bytes || !ws->top) return lt_allocate_chunk(ws, bytes);
+  char* data = ws->top;
+  ws->top += bytes;
+  return data;
+}
+)c"},
+      {"count", functions, {"workspace"}, R"c(/* The number of elements of a new tensor. */
+static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
+  int64_t n = 1;
+  for (int r = 0; r < rank; ++r) {
+    if (dim[r] < 0) ws->fail(ws, "a tensor of negative size");
+    if (dim[r] > 0 && n > ((int64_t)1 << 50) / dim[r]) ws->fail(ws, "out of memory");
+    n *= dim[r];
+  }
+  return n;
+}
+)c"},
+      // Tapes.
+      {"grow_tape", functions, {"workspace"}, R"c(static void lt_grow_tape(lt_workspace* ws, lt_tape* tape) {
+  int64_t capacity = tape->capacity ? 2 * tape->capacity : 4096;
+  char* data = (char*)ws->resize(tape->data, (unsigned long)capacity);
+  if (!data) ws->fail(ws, "out of memory");
+  tape->data = data;
+  tape->capacity = capacity;
+}
+)c"},
+      {"require_tapes", functions, {"workspace"}, R"c(static void lt_require_tapes(lt_workspace* ws, int64_t count) {
+  if (ws->tape_count >= count) return;
+  lt_tape* tapes = (lt_tape*)ws->resize(ws->tapes, (unsigned long)count * sizeof(lt_tape));
+  if (!tapes) ws->fail(ws, "out of memory");
+  for (int64_t i = ws->tape_count; i < count; ++i) {
+    tapes[i].data = 0;
+    tapes[i].used = tapes[i].capacity = 0;
+  }
+  ws->tapes = tapes;
+  ws->tape_count = count;
+}
+)c"},
+      // Sources that stand alone bring the workspace with them, one for each thread.
+      {"own_workspace", functions, {"workspace", "realloc", "abort", "write"},
+       R"c(/* Ends the program, unless the user has said what else to do. */
+static void (*lt_handler)(const char* message);
+
+static void lt_fail(lt_workspace* ws, const char* message) {
+  unsigned long length = 0;
+  (void)ws;
+  if (lt_handler) lt_handler(message);
+  while (message[length]) ++length;
+  if (write(2, message, length) < 0 || write(2, "\n", 1) < 0) abort();
+  abort();
+}
+
+static lt_workspace* lt_own_workspace(void) {
+#if defined(__cplusplus)
+  static thread_local lt_workspace ws;
+#elif defined(__TINYC__)
+  static lt_workspace ws;
+#else
+  static _Thread_local lt_workspace ws;
+#endif
+  ws.fail = lt_fail;
+  ws.resize = realloc;
+  ws.chunk = 0;
+  ws.top = ws.end = 0;
+  for (int64_t i = 0; i < ws.tape_count; ++i) ws.tapes[i].used = 0;
+  return &ws;
+}
+)c"},
+      // The reference to a continuation in nested C++; it refers to the lambda, which outlives every call.
+      {"cont", types, {}, R"c(template <class... A>
+struct lt_cont {
+  void (*code)(void*, A...) = nullptr;
+  void* lambda = nullptr;
+  lt_cont() = default;
+  lt_cont(void (*c)(void*, A...), void* captured) : code(c), lambda(captured) {}
+  lt_cont(const lt_cont&) = default;
+  lt_cont(lt_cont&) = default;
+  lt_cont& operator=(const lt_cont&) = default;
+  template <class F>
+  lt_cont(F& f) : code([](void* self, A... a) { (*static_cast<F*>(self))(a...); }), lambda(&f) {}
+  void operator()(A... a) const { code(lambda, a...); }
+};
+)c"},
+  };
+  return parts;
+}
+
+}  // namespace
+
+const PreludePart* prelude_part(std::string_view name) {
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const PreludePart*> map;
+    for (const auto* table : {&memory_parts(), &kernel_parts()})
+      for (const PreludePart& part : *table) map.emplace(part.name, &part);
+    return map;
+  }();
+  const auto it = index.find(name);
+  return it == index.end() ? nullptr : it->second;
+}
+
+}  // namespace lantern::codegen

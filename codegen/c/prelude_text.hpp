@@ -1,0 +1,21 @@
+// The parts of the prelude as text, by name. $K stands for the kind of the elements (f64), $T for their type.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace lantern::codegen {
+
+enum class PreludeGroup { basics, prototypes, types, functions };
+
+struct PreludePart {
+  std::string_view name;
+  PreludeGroup group;
+  std::vector<std::string_view> needs;  ///< "fail_at", or "K:1d" for a tensor structure, "K:new1d", "K:dot" ...
+  std::string_view text;
+};
+
+/// The part of this name, or null. Kernels have names with a leading "K:".
+const PreludePart* prelude_part(std::string_view name);
+
+}  // namespace lantern::codegen

@@ -1,0 +1,16 @@
+// What a caller may choose about generated text, whichever the target.
+#pragma once
+
+#include <string>
+
+namespace lantern::codegen {
+
+struct PrintOptions {
+  bool line_directives = false;  ///< `#line` towards the user's source, for debuggers
+  bool comments = true;          ///< the user's source line above what it became, where the file can be read
+  bool bounds_checks = true;     ///< an index out of range fails; without it, it is undefined behaviour
+  bool standalone = false;       ///< a source that compiles and runs without any part of Lantern
+  std::string name;              ///< of the entry; empty: the function's own name, made an identifier
+};
+
+}  // namespace lantern::codegen

@@ -1,0 +1,651 @@
+// Values, expressions and control flow of one function.
+#include "lantern/codegen/statement_printer.hpp"
+
+#include <algorithm>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Kind;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+namespace {
+
+constexpr std::size_t longest_expression = 64;
+constexpr std::size_t longest_operands = 80;
+
+bool is_constant(const Value* v) { return v->def && v->def->is(Opcode::constant_); }
+
+}  // namespace
+
+StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
+    : unit_(unit), function_(function), info_(unit.info(&function)), uses_(function), names_(&unit.names()) {
+  bind_parameters();
+}
+
+// ---- text
+
+void StatementPrinter::line(const std::string& text) {
+  annotate();
+  out_ += wrapped(indentation() + text) + "\n";
+}
+
+void StatementPrinter::open(const std::string& text) {
+  line(text);
+  ++indent_;
+}
+
+void StatementPrinter::close(const std::string& text) {
+  --indent_;
+  out_ += indentation() + text + "\n";
+}
+
+void StatementPrinter::annotate() {
+  if (!current_) return;
+  ir::Location loc = current_->loc;
+  if (!loc.known() && current_->is(Opcode::yield_) && !current_->operands.empty() && current_->operands[0]->def)
+    loc = current_->operands[0]->def->loc;
+  if (!loc.known() || (loc.file == last_file_ && loc.line == last_line_)) return;
+  last_file_ = loc.file;
+  last_line_ = loc.line;
+  if (unit_.options().line_directives)
+    out_ += "#line " + std::to_string(loc.line) + " " + c_string(loc.file) + "\n";
+  if (!unit_.options().comments) return;
+  const std::string& source = unit_.source_line(loc.file, loc.line);
+  if (!source.empty()) out_ += indentation() + "// " + source + "\n";
+}
+
+std::string StatementPrinter::ws() {
+  used_workspace_ = true;
+  unit_.prelude().need("workspace");
+  return "ws";
+}
+
+std::string StatementPrinter::where(const Op& op) const {
+  if (!op.loc.known()) return "";
+  return std::string(op.loc.file) + ":" + std::to_string(op.loc.line);
+}
+
+// ---- values
+
+std::string StatementPrinter::fresh_name(const Value* v, const char* stem) {
+  const char* name = v->name;
+  // What goes through a construct keeps the name it has inside.
+  if (!name && v->def && v->def->is(Opcode::loop_))
+    for (const ir::Block* b : v->def->blocks)
+      if (!name) name = b->params[v->index]->name;
+  if (name) return names_.unique(name);
+  if (!stem) {
+    const bool cell = v->type.is_ref(), k = v->type.is_cont(), t = v->type.is_tree();
+    stem = cell ? "d" : k ? "k" : t ? "t" : v->def ? "v" : "x";
+  }
+  return names_.numbered(stem);
+}
+
+void StatementPrinter::bind(const Value* v, const std::string& name, bool varying) {
+  Binding& b = bindings_[v];
+  b = Binding{};
+  b.expression.text = name;
+  if (varying) b.expression.varying.push_back(name);
+}
+
+Expression StatementPrinter::value(const Value* v) {
+  if (v->def && v->def->is(Opcode::constant_)) {
+    const Kind kind = v->type.kind();
+    if (v->type.is_float_element()) return float_literal(v->def->number, kind);
+    if (kind == Kind::boolean) return {unit_.target().boolean(v->def->integer != 0), Precedence::primary, false, {}};
+    return integer_literal(v->def->integer);
+  }
+  const auto it = bindings_.find(v);
+  if (it == bindings_.end()) throw InternalError("a value of " + function_.name + " is used before it is printed");
+  return it->second.expression;
+}
+
+std::string StatementPrinter::atom(const Value* v) {
+  const auto it = bindings_.find(v);
+  if (it != bindings_.end() && it->second.pending) materialise(v);
+  return in_context(value(v), Precedence::primary);
+}
+
+void StatementPrinter::materialise(const Value* v) {
+  const std::string e = bindings_.at(v).expression.text;
+  define_statement(v, e);
+}
+
+void StatementPrinter::define_statement(const Value* v, const std::string& expression) {
+  const std::string name = fresh_name(v);
+  line(unit_.declaration(v->type, name) + " = " + expression + ";");
+  bind(v, name);
+}
+
+bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
+  const ir::OpInfo& row = ir::info(user.code);
+  if (row.elementwise) {
+    const bool integer = user.operands[0]->type.element() == Kind::i64 || user.operands[0]->type.element() == Kind::i32;
+    if (integer && (user.is(Opcode::div_) || user.is(Opcode::rem_))) return false;
+    return occurrences(row.expression, static_cast<char>('x' + operand)) > 1;
+  }
+  switch (user.code) {
+    case Opcode::get_:
+    case Opcode::set_:
+    case Opcode::add_at_:
+    case Opcode::ref_acc_:
+    case Opcode::take_:
+    case Opcode::add_take_:
+    case Opcode::slice_:
+    case Opcode::add_slice_:
+    case Opcode::tree_left_:
+    case Opcode::tree_right_:
+    case Opcode::tree_value_: {
+      // Indices are checked and then used. The value stored at the end is used once.
+      const bool stores = user.is(Opcode::set_) || user.is(Opcode::add_at_) || user.is(Opcode::ref_acc_);
+      return !(stores && operand + 1 == user.operands.size());
+    }
+    default: return false;
+  }
+}
+
+/// `epoch`: the state of memory that the expression reads.
+bool StatementPrinter::foldable(const Op& op, const Expression& e, int epoch) const {
+  const Value* v = op.result();
+  if (!v->type.is_scalar() || uses_.count(v) != 1) return false;
+  if (e.text.size() > longest_expression) return false;
+  const Op* user = uses_.user(v);
+  // Into branches an expression may sink; a loop would repeat it, a continuation would capture its operands.
+  for (const ir::Block* b = user->parent; b != op.parent; b = b->parent->parent)
+    if (e.reads_memory || !b->parent || !b->parent->is(Opcode::branch_)) return false;
+  if (e.reads_memory && epoch != uses_.epoch(user)) return false;
+  for (std::size_t i = 0; i < user->operands.size(); ++i)
+    if (user->operands[i] == v && needs_atom(*user, i)) return false;
+  return true;
+}
+
+void StatementPrinter::define(const Op& op, Expression e) {
+  if (!foldable(op, e, uses_.epoch(&op))) return define_statement(op.result(), e.text);
+  bindings_[op.result()] = {std::move(e), true, false};
+}
+
+/// Gives names to the longest operands until the expression that combines them fits a line.
+void StatementPrinter::shorten(const Op& op) {
+  for (;;) {
+    std::size_t total = 0, longest = 24;
+    const Value* longest_operand = nullptr;
+    for (const Value* v : op.operands) {
+      const auto it = bindings_.find(v);
+      if (it == bindings_.end()) continue;
+      const std::size_t n = it->second.expression.text.size();
+      total += n;
+      if (it->second.pending && n > longest) {
+        longest = n;
+        longest_operand = v;
+      }
+    }
+    if (total <= longest_operands || !longest_operand) return;
+    materialise(longest_operand);
+  }
+}
+
+std::string StatementPrinter::zero(const ir::Type& type) {
+  if (type.is_float_element() && type.is_scalar()) return float_literal(0, type.kind()).text;
+  if (type.is_bool()) return unit_.target().boolean(false);
+  if (type.is_scalar()) return "0";
+  if (type.is_tensor()) return "{0, {0}}";
+  return unit_.target().is_cpp() ? "{}" : "{0}";
+}
+
+// ---- structure
+
+void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
+  const std::vector<Op*>& ops = b->ops;
+  const std::size_t names = names_.mark();
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Op& op = *ops[i];
+    if (op.is(Opcode::yield_)) {
+      finish(op, sink);
+      break;
+    }
+    if (!uses_.live(&op)) continue;
+    current_ = &op;
+    // A branch whose results are all that the block yields hands them over directly.
+    if (op.is(Opcode::branch_) && i + 2 == ops.size() && !op.results.empty() &&
+        ops[i + 1]->operands == op.results && (!sink.returns || mark_.empty())) {
+      branch(op, &sink);
+      break;
+    }
+    operation(op);
+  }
+  names_.release(names);
+}
+
+void StatementPrinter::finish(const Op& yield, const Sink& sink) {
+  current_ = &yield;
+  std::vector<const Value*> values(yield.operands.begin(), yield.operands.end());
+  for (std::size_t i = 0; i < values.size() && i < sink.types.size(); ++i)
+    check_fits(values[i], sink.types[i], sink.returns ? "result" : "value", yield);
+  if (!sink.returns) return copies(values, sink);
+  if (values.empty()) {
+    if (!mark_.empty()) line("lt_release(" + ws() + ", " + mark_ + ");");
+    return;
+  }
+  std::vector<Expression> results;
+  for (const Value* v : values) results.push_back(value(v));
+  if (!mark_.empty()) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (results[i].is_atom() || is_constant(values[i])) continue;
+      define_statement(values[i], results[i].text);
+      results[i] = value(values[i]);
+    }
+    line("lt_release(" + ws() + ", " + mark_ + ");");
+  }
+  if (values.size() == 1) return line("return " + results[0].text + ";");
+  if (info_.by_pointer) {
+    for (std::size_t i = 0; i < values.size(); ++i) line("*" + result_names_[i] + " = " + results[i].text + ";");
+    return;
+  }
+  std::string list;
+  for (const Expression& e : results) list += (list.empty() ? "" : ", ") + e.text;
+  line("return {" + list + "};");
+}
+
+/// Assigns all at once: a variable is overwritten when nobody reads its old value any more.
+void StatementPrinter::copies(const std::vector<const Value*>& values, const Sink& sink) {
+  struct Copy {
+    std::string target;
+    Expression from;
+    ir::Type type;
+  };
+  std::vector<Copy> waiting;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i == sink.skip || sink.targets[i].empty()) continue;
+    Expression e = value(values[i]);
+    if (e.text != sink.targets[i]) waiting.push_back({sink.targets[i], std::move(e), values[i]->type});
+  }
+  std::unordered_map<std::string, int> readers;
+  const auto count = [&](const Copy& c, int by) {
+    for (const std::string& name : c.from.varying)
+      if (name != c.target) readers[name] += by;
+  };
+  for (const Copy& c : waiting) count(c, 1);
+  while (!waiting.empty()) {
+    const std::size_t before = waiting.size();
+    std::erase_if(waiting, [&](const Copy& c) {
+      if (readers[c.target] > 0) return false;
+      line(c.target + " = " + c.from.text + ";");
+      count(c, -1);
+      return true;
+    });
+    if (waiting.size() < before) continue;
+    Copy& c = waiting.front();  // a cycle: one value has to wait elsewhere
+    count(c, -1);
+    const std::string saved = names_.unique("next_" + c.target);
+    line(unit_.declaration(c.type, saved) + " = " + c.from.text + ";");
+    c.from = Expression{saved, Precedence::primary, false, {}};
+  }
+}
+
+void StatementPrinter::operation(const Op& op) {
+  const ir::OpInfo& row = ir::info(op.code);
+  shorten(op);
+  if (row.elementwise) return op.result()->type.is_tensor() ? elementwise(op) : scalar(op);
+  switch (op.code) {
+    case Opcode::constant_: return;
+    case Opcode::undef_: {
+      const std::string name = fresh_name(op.result());
+      line(unit_.declaration(op.result()->type, name) + " = " + zero(op.result()->type) + ";");
+      return bind(op.result(), name);
+    }
+    case Opcode::branch_: return branch(op, nullptr);
+    case Opcode::loop_: return loop(op);
+    case Opcode::call_: return call(op);
+    case Opcode::fun_: return fun(op);
+    case Opcode::jump_: return jump(op);
+    case Opcode::closure_: return closure(op);
+    case Opcode::check_: {
+      const Expression c = value(op.operands[0]);
+      const bool bare = c.is_atom();
+      return line("if (!" + (bare ? c.text : "(" + c.text + ")") + ") " + ws() + "->fail(ws, " +
+                  c_string(op.text ? op.text : "check failed") + ");");
+    }
+    case Opcode::ref_new_:
+    case Opcode::ref_get_:
+    case Opcode::ref_set_:
+    case Opcode::ref_add_:
+    case Opcode::ref_acc_: return cell(op);
+    case Opcode::push_:
+    case Opcode::pop_: return tape(op);
+    case Opcode::cast_:
+    case Opcode::cast_like_: return cast(op);
+    default: return tensor(op);
+  }
+}
+
+Expression StatementPrinter::applied(const Op& op, const std::vector<Expression>& operands) {
+  std::vector<std::string> functions;
+  const Kind kind = op.operands[op.is(Opcode::select_) ? 1 : 0]->type.element();
+  Expression e = substitute(ir::info(op.code).expression, operands, unit_.target(), kind, functions);
+  for (const std::string& f : functions) unit_.prelude().math(f, kind);
+  return e;
+}
+
+void StatementPrinter::scalar(const Op& op) {
+  const Kind kind = op.operands[0]->type.kind();
+  const bool integer = kind == Kind::i64 || kind == Kind::i32;
+  if (integer && (op.is(Opcode::div_) || op.is(Opcode::rem_))) return division(op);
+  std::vector<Expression> operands;
+  const std::size_t first = op.is(Opcode::select_) ? 1 : 0;
+  // Literals alone would be computed as int.
+  bool literals = op.result()->type.kind() == Kind::i64;
+  for (std::size_t i = first; i < op.operands.size(); ++i) literals &= is_constant(op.operands[i]);
+  for (const Value* v : op.operands) operands.push_back(value(v));
+  if (literals) operands[first] = {"(int64_t)" + in_context(operands[first], Precedence::primary), Precedence::unary, false, {}};
+  define(op, applied(op, operands));
+}
+
+void StatementPrinter::division(const Op& op) {
+  const Value* divisor = op.operands[1];
+  if (is_constant(divisor) && divisor->def->integer != 0 && divisor->def->integer != -1)
+    return define(op, applied(op, {value(op.operands[0]), value(divisor)}));
+  const std::string at = where(op);
+  const std::string message = "integer division by zero" + (at.empty() ? "" : " (" + at + ")");
+  const std::string f = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", op.result()->type.kind());
+  Expression e{f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " + c_string(message) + ")",
+               Precedence::primary, false, {}};
+  // It may fail, and must do so where the program says.
+  define_statement(op.result(), e.text);
+}
+
+void StatementPrinter::cast(const Op& op) {
+  if (op.result()->type.is_tensor()) return elementwise(op);
+  Expression e = value(op.operands[0]);
+  const Kind to = op.result()->type.kind();
+  if (op.operands[0]->type.kind() == to) return define(op, e);
+  if (to == Kind::boolean) {
+    e.text = in_context(e, Precedence::additive) + " != 0";
+    e.precedence = Precedence::equality;
+  } else {
+    e.text = "(" + unit_.target().scalar(to) + ")" + in_context(e, Precedence::primary);
+    e.precedence = Precedence::unary;
+  }
+  define(op, e);
+}
+
+void StatementPrinter::branch(const Op& op, const Sink* forwarded) {
+  Sink own;
+  if (!forwarded) {
+    for (const Value* v : op.results) {
+      own.types.push_back(v->type);
+      if (uses_.count(v) == 0) {
+        own.targets.emplace_back();
+        continue;
+      }
+      const std::string name = fresh_name(v);
+      line(unit_.declaration(v->type, name) + ";");
+      own.targets.push_back(name);
+      bind(v, name);
+    }
+  }
+  const Sink& sink = forwarded ? *forwarded : own;
+  std::string condition = "if (" + text(op.operands[0]) + ") {";
+  const ir::Block *then = op.blocks[0], *otherwise = op.blocks[1];
+  const bool last = forwarded || (op.results.empty() && op.parent->ops.size() >= 2 &&
+                                  op.parent->ops[op.parent->ops.size() - 2] == &op &&
+                                  op.parent->ops.back()->operands.empty() && !sink.returns);
+  const bool join = last && else_end_ != 0 && out_.size() == else_end_;
+  if (join) {  // nothing came before it in the block: "} else {" and "if" become one line
+    out_.resize(else_start_);
+    --indent_;
+    out_ += indentation() + "} else " + condition + "\n";
+    ++indent_;
+  } else {
+    open(condition);
+  }
+  block(then, sink);
+  const std::size_t before = out_.size();
+  --indent_;
+  out_ += indentation() + "} else {\n";
+  ++indent_;
+  const std::size_t after = out_.size();
+  else_start_ = before;
+  else_end_ = after;
+  joined_ = false;
+  block(otherwise, sink);
+  const bool chained = joined_;
+  joined_ = false;
+  else_end_ = 0;
+  if (out_.size() == after && !chained) out_.resize(before);
+  if (!chained) close();  // an `else if` has closed it
+  joined_ = join;
+}
+
+/// The state that makes this a counting loop, `for (i = lo; ...; ++i)`, or none.
+std::size_t StatementPrinter::counter(const Op& loop) const {
+  constexpr auto none = static_cast<std::size_t>(-1);
+  const ir::Block *head = loop.blocks[0], *body = loop.blocks[1];
+  const Value* condition = head->ops.back()->operands[0];
+  if (!condition->def || ir::info(condition->def->code).rule != ir::Rule::compare) return none;
+  const Value* first = condition->def->operands[0];
+  if (first->def || first->block != head) return none;
+  const std::size_t i = first->index;
+  const Value* next = body->ops.back()->operands[i];
+  if (!loop.results[i]->type.is_integer() || uses_.count(loop.results[i]) != 0) return none;
+  if (!next->def || next->block != body || !next->def->is(Opcode::add_) || uses_.count(next) != 1) return none;
+  if (next->def->operands[0] != body->params[i] || !is_constant(next->def->operands[1])) return none;
+  return i;
+}
+
+void StatementPrinter::loop(const Op& op) {
+  const ir::Block *head = op.blocks[0], *body = op.blocks[1];
+  const std::size_t count = counter(op);
+  Sink sink;
+  std::vector<std::string> declarations;
+  bool owns = false;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const ir::Type& type = op.results[i]->type;
+    owns |= owns_memory(type);
+    check_fits(op.operands[i], type, "loop state", op);
+    const std::string initial = text(op.operands[i]);
+    const Value* named = body->params[i]->name ? body->params[i] : head->params[i]->name ? head->params[i] : op.results[i];
+    const std::string name = fresh_name(named, type.is_integer() ? "n" : type.is_tree() ? "t" : "s");
+    declarations.push_back(unit_.declaration(type, name) + " = " + initial);
+    sink.targets.push_back(name);
+    sink.types.push_back(type);
+    bind(head->params[i], name, true);
+    bind(body->params[i], name, true);
+    set_dims(head->params[i], dims(op.results[i]));
+    set_dims(body->params[i], dims(op.results[i]));
+  }
+  for (std::size_t i = 0; i < declarations.size(); ++i)
+    if (i != count) line(declarations[i] + ";");
+  const std::size_t start = out_.size();
+  const std::size_t none = static_cast<std::size_t>(-1);
+  if (count != none) line(declarations[count] + ";");
+  const std::size_t header = out_.size();
+  const int allocations = allocations_;
+
+  // The condition first, as if it needed statements; if it turns out not to, it moves into the header.
+  annotate();
+  out_ += indentation() + "for (;;) {\n";
+  ++indent_;
+  const std::size_t condition_start = out_.size();
+  const Op* self = current_;
+  for (const Op* o : head->ops) {
+    if (o->is(Opcode::yield_) || !uses_.live(o)) continue;
+    current_ = o;
+    operation(*o);
+  }
+  const Expression condition = value(head->ops.back()->operands[0]);
+  current_ = self;
+  if (out_.size() == condition_start) {
+    out_.resize(header);
+    --indent_;
+    if (count != none) {
+      out_.resize(start);
+      const std::int64_t step = body->ops.back()->operands[count]->def->operands[1]->def->integer;
+      const std::string& name = sink.targets[count];
+      sink.skip = count;
+      open("for (" + declarations[count] + "; " + condition.text + "; " +
+           (step == 1 ? "++" + name : name + " += " + integer_literal(step).text) + ") {");
+    } else {
+      open("while (" + condition.text + ") {");
+    }
+  } else {
+    line("if (!" + in_context(condition, Precedence::primary) + ") break;");
+  }
+  const std::size_t names = names_.mark();
+  const std::string mark = names_.unique("mark");
+  block(body, sink);
+  // Tensors of one iteration that nothing refers to any more are forgotten: loops run in constant memory.
+  if (allocations_ > allocations && !owns && !unit_.escapes().from(const_cast<ir::Block*>(body))) {
+    unit_.prelude().need("mark");
+    line("lt_release(" + ws() + ", " + mark + ");");
+    const std::string text =
+        std::string(2 * static_cast<std::size_t>(indent_ - 1), ' ') + "const lt_position " + mark + " = lt_mark(ws);\n";
+    out_.insert(start, text);
+    allocations_ = allocations;
+  } else {
+    names_.release(names);
+  }
+  close();
+  for (std::size_t i = 0; i < op.results.size(); ++i) bind(op.results[i], sink.targets[i]);
+}
+
+std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* callee, std::size_t first) {
+  std::string list;
+  const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
+  if (unit_.info(callee).workspace) add(ws());
+  for (std::size_t i = first; i < op.operands.size(); ++i) {
+    check_fits(op.operands[i], callee->body->params[i]->type, "argument", op);
+    add(argument(op.operands[i]));
+  }
+  return list;
+}
+
+void StatementPrinter::call(const Op& op) {
+  const ir::Function* callee = op.callee;
+  const FunctionInfo& to = unit_.info(callee);
+  callees_.push_back(callee);
+  std::string list = call_arguments(op, callee, 0);
+  for (const Value* v : op.results) allocations_ += owns_memory(v->type);
+  std::size_t used = 0;
+  for (const Value* v : op.results) used += uses_.count(v) > 0;
+  if (op.results.size() <= 1) {
+    const std::string text = to.name + "(" + list + ")";
+    if (used == 0) return line((op.results.empty() ? "" : "(void)") + text + ";");
+    const Op* user = uses_.user(op.result());
+    // The call happens where its value is used, if nothing else happens in between.
+    if (user->parent == op.parent && uses_.epoch(user) == uses_.epoch(&op) + 1) {
+      Expression e{text, Precedence::primary, true, {}};
+      for (const Value* v : op.operands) {
+        const auto it = bindings_.find(v);
+        if (it == bindings_.end()) continue;
+        const std::vector<std::string>& varying = it->second.expression.varying;
+        e.varying.insert(e.varying.end(), varying.begin(), varying.end());
+      }
+      if (foldable(op, e, uses_.epoch(&op) + 1)) {
+        bindings_[op.result()] = {std::move(e), true, false};
+        return;
+      }
+    }
+    return define_statement(op.result(), text);
+  }
+  if (to.by_pointer) {
+    for (const Value* v : op.results) {
+      const std::string name = fresh_name(v);
+      line(unit_.declaration(v->type, name) + ";");
+      bind(v, name);
+      list += (list.empty() ? "&" : ", &") + name;
+    }
+    return line(to.name + "(" + list + ");");
+  }
+  if (used == 0) return line("(void)" + to.name + "(" + list + ");");
+  const std::string together = names_.unique(to.name + "_results");
+  line("const " + unit_.results_type(callee) + " " + together + " = " + to.name + "(" + list + ");");
+  for (std::size_t i = 0; i < op.results.size(); ++i) bind(op.results[i], together + ".r" + std::to_string(i));
+}
+
+// ---- the function
+
+void StatementPrinter::bind_parameters() {
+  const auto& params = function_.body->params;
+  int unnamed = 0;
+  for (const Value* p : params) unnamed += !p->name && !p->type.is_ref() && !p->type.is_cont();
+  for (const Value* p : params) {
+    const bool plain = !p->name && !p->type.is_ref() && !p->type.is_cont() && !p->type.is_tree();
+    const std::string name = plain && unnamed == 1 ? names_.unique("x") : fresh_name(p, plain ? "x" : nullptr);
+    parameter_names_.push_back(name);
+    bind(p, name);
+    bindings_[p].pointer = p->type.is_ref() && !unit_.target().is_cpp();
+  }
+  if (!info_.by_pointer) return;
+  for (std::size_t i = 0; i < function_.result_types.size(); ++i)
+    result_names_.push_back(names_.unique("result" + std::to_string(i)));
+}
+
+std::string StatementPrinter::parameters() {
+  std::string list;
+  const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
+  if (info_.closure) {
+    add("void* captured");
+  } else if (info_.workspace) {
+    add("lt_workspace* ws");
+  }
+  for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
+    add(unit_.declaration(function_.body->params[i]->type, parameter_names_[i]));
+  if (info_.by_pointer)
+    for (std::size_t i = 0; i < result_names_.size(); ++i)
+      add(unit_.type(function_.result_types[i]) + "* " + result_names_[i]);
+  return list.empty() && !unit_.target().is_cpp() ? "void" : list;
+}
+
+std::string StatementPrinter::signature() {
+  const Target& target = unit_.target();
+  std::string result = "void";
+  if (function_.result_types.size() == 1) result = unit_.type(function_.result_types[0]);
+  if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
+  return (info_.exported ? target.exported() : target.internal()) + result + " " + info_.name + "(" + parameters() + ")";
+}
+
+std::string StatementPrinter::definition() {
+  const std::string head = wrapped(signature() + " {") + "\n";
+  ++indent_;
+  std::string prologue;
+  const bool owns = std::any_of(function_.result_types.begin(), function_.result_types.end(), owns_memory);
+  if (info_.allocates && !owns && !unit_.escapes().from(&function_)) {
+    unit_.prelude().need("mark");
+    mark_ = names_.unique("mark");
+    ws();
+  }
+  Sink sink;
+  sink.returns = true;
+  sink.types = function_.result_types;
+  block(function_.body, sink);
+  --indent_;
+  if (info_.closure) {
+    std::string fields;
+    if (info_.workspace) fields += "  lt_workspace* ws = env->ws;\n";
+    for (std::size_t i = 0; i < info_.captured; ++i) {
+      const Value* p = function_.body->params[i];
+      if (uses_.count(p) == 0) continue;
+      const char* star = p->type.is_ref() && unit_.target().is_cpp() ? "*" : "";
+      fields += "  " + unit_.declaration(p->type, parameter_names_[i]) + " = " + star + "env->" +
+                "c" + std::to_string(i) + ";\n";
+    }
+    if (fields.empty()) {
+      prologue += "  (void)captured;\n";
+    } else {
+      const std::string type = unit_.captured_type(&function_);
+      prologue += "  const " + type + "* env = (const " + type + "*)captured;\n" + fields;
+    }
+  } else if (info_.workspace && !used_workspace_) {
+    prologue += "  (void)ws;\n";
+  }
+  for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
+    if (uses_.count(function_.body->params[i]) == 0) prologue += "  (void)" + parameter_names_[i] + ";\n";
+  if (!mark_.empty()) prologue += "  const lt_position " + mark_ + " = lt_mark(ws);\n";
+  return head + prologue + out_ + "}\n";
+}
+
+}  // namespace lantern::codegen

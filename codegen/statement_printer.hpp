@@ -1,0 +1,145 @@
+// One function as structured C-like code: statements for operations, expressions for what is used once.
+//
+// A pure scalar operation that is used once becomes part of the expression that uses it, as long as lines stay
+// short and no write to memory lies between. Everything else is a variable. Constants are literals.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lantern/codegen/expression.hpp"
+#include "lantern/codegen/unit.hpp"
+
+namespace lantern::codegen {
+
+class StatementPrinter {
+ public:
+  StatementPrinter(Unit& unit, const ir::Function& function);
+
+  /// The definition, signature included.
+  std::string definition();
+  /// "static double f(lt_workspace* ws, double x)", without anything after it.
+  std::string signature();
+
+  // What the text turned out to need, for the next round of printing.
+  bool used_workspace() const { return used_workspace_; }
+  bool allocated() const { return allocations_ > 0; }
+  const std::vector<const ir::Function*>& callees() const { return callees_; }
+
+ private:
+  /// Where the results of a block go: returned, or assigned to variables ("" where nobody wants the value).
+  struct Sink {
+    bool returns = false;
+    std::vector<std::string> targets;
+    std::vector<ir::Type> types;
+    std::size_t skip = static_cast<std::size_t>(-1);  ///< a target that is assigned elsewhere
+  };
+
+  // ---- text
+  void line(const std::string& text);
+  void open(const std::string& text);
+  void close(const std::string& text = "}");
+  void annotate();
+  std::string indentation() const { return std::string(2 * static_cast<std::size_t>(indent_), ' '); }
+  std::string ws();
+  std::string where(const ir::Op& op) const;
+
+  // ---- values
+  struct Binding {
+    Expression expression;
+    bool pending = false;  ///< an expression to be placed where it is used
+    bool pointer = false;  ///< a cell known by its address
+  };
+  Expression value(const ir::Value* v);
+  std::string text(const ir::Value* v) { return value(v).text; }
+  /// As an operand of postfix operators: a name.
+  std::string atom(const ir::Value* v);
+  std::string fresh_name(const ir::Value* v, const char* stem = nullptr);
+  void bind(const ir::Value* v, const std::string& name, bool varying = false);
+  void define(const ir::Op& op, Expression e);
+  void define_statement(const ir::Value* v, const std::string& expression);
+  void materialise(const ir::Value* v);
+  void shorten(const ir::Op& op);
+  bool foldable(const ir::Op& op, const Expression& e, int epoch) const;
+  bool needs_atom(const ir::Op& user, std::size_t operand) const;
+  std::string zero(const ir::Type& type);
+
+  // ---- structure
+  void block(const ir::Block* block, const Sink& sink);
+  void finish(const ir::Op& yield, const Sink& sink);
+  void copies(const std::vector<const ir::Value*>& values, const Sink& sink);
+  void operation(const ir::Op& op);
+  void branch(const ir::Op& op, const Sink* forwarded);
+  void loop(const ir::Op& op);
+  void call(const ir::Op& op);
+  std::string call_arguments(const ir::Op& op, const ir::Function* callee, std::size_t first_pointer_result);
+  void scalar(const ir::Op& op);
+  void division(const ir::Op& op);
+  void cast(const ir::Op& op);
+  Expression applied(const ir::Op& op, const std::vector<Expression>& operands);
+  std::size_t counter(const ir::Op& loop) const;
+  std::string parameters();
+  void bind_parameters();
+
+  // ---- tensors (tensor_statements.cpp)
+  using Dims = std::vector<std::int64_t>;
+  void tensor(const ir::Op& op);
+  void elementwise(const ir::Op& op);
+  void element_access(const ir::Op& op);
+  void rows(const ir::Op& op);
+  void creation(const ir::Op& op);
+  void reduction(const ir::Op& op);
+  void algebra(const ir::Op& op);
+  void reshaping(const ir::Op& op);
+  void tree(const ir::Op& op);
+  void accumulate(ir::Opcode code, const std::string& place, const ir::Op& op);
+  std::string updated(const ir::Op& op);
+  std::string dim(const ir::Value* t, std::size_t i);
+  std::string sizes(const ir::Value* t, std::size_t from = 0);
+  std::string elements(const ir::Value* t, std::size_t from = 0);
+  std::string offset(const ir::Value* t, const std::vector<const ir::Value*>& indices);
+  const Dims& dims(const ir::Value* t);
+  void set_dims(const ir::Value* t, const Dims& d);
+  std::int64_t size_of(const ir::Value* n);
+  void check_index(const ir::Op& op, const ir::Value* index, const ir::Value* t, std::size_t dimension);
+  void check_dims(const ir::Op& op, const ir::Value* a, std::size_t a_from, const ir::Value* b,
+                  std::size_t b_from, std::size_t n);
+  void check_fits(const ir::Value* v, const ir::Type& type, const char* what, const ir::Op& op);
+  std::string new_tensor(const ir::Value* result, const char* how, const std::string& size_list);
+  bool known_tree(const ir::Op& op) const;
+
+  // ---- cells, continuations, tapes (cell_statements.cpp)
+  void cell(const ir::Op& op);
+  std::string place(const ir::Value* cell);
+  std::string address(const ir::Value* cell);
+  void fun(const ir::Op& op);
+  void closure(const ir::Op& op);
+  void jump(const ir::Op& op);
+  void tape(const ir::Op& op);
+  std::string argument(const ir::Value* v);
+
+  Unit& unit_;
+  const ir::Function& function_;
+  const FunctionInfo& info_;
+  Uses uses_;
+  NameScope names_;
+  std::string out_;
+  int indent_ = 0;
+  const ir::Op* current_ = nullptr;
+  const char* last_file_ = nullptr;
+  std::uint32_t last_line_ = 0;
+  std::unordered_map<const ir::Value*, Binding> bindings_;
+  std::unordered_map<const ir::Value*, Dims> dims_;
+  std::unordered_map<const ir::Value*, std::int64_t> sizes_;
+  std::int64_t symbols_ = 0;
+  std::vector<std::string> parameter_names_, result_names_;
+  bool used_workspace_ = false;
+  int allocations_ = 0;
+  std::vector<const ir::Function*> callees_;
+  std::string mark_;  ///< to be released before the function returns
+  std::size_t else_start_ = 0, else_end_ = 0;  ///< the last "} else {" printed, for `else if`
+  bool joined_ = false;                        ///< it became `else if`
+};
+
+}  // namespace lantern::codegen

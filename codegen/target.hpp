@@ -1,0 +1,51 @@
+// What differs between C, C++ and other C-like targets: spelling, kept behind one small interface.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lantern/ir/type.hpp"
+
+namespace lantern::codegen {
+
+class Target {
+ public:
+  virtual ~Target() = default;
+
+  /// A scalar as a variable or parameter ("int" for bool in C) and as it lies in memory.
+  virtual std::string scalar(ir::Kind kind) const = 0;
+  virtual std::string element(ir::Kind kind) const = 0;
+  virtual std::string boolean(bool value) const = 0;
+
+  /// C++ rather than C: cells are references, several results a structure, continuations callable objects.
+  virtual bool is_cpp() const = 0;
+
+  /// What stands before the definition of a function seen from outside, and of one that is not.
+  virtual std::string exported() const = 0;
+  virtual std::string internal() const { return "static "; }
+
+  /// A function of <math.h> for this kind: exp, expf.
+  virtual std::string math(std::string_view name, ir::Kind kind) const {
+    return std::string(name) + (kind == ir::Kind::f32 ? "f" : "");
+  }
+};
+
+class CTarget : public Target {
+ public:
+  std::string scalar(ir::Kind kind) const override;
+  std::string element(ir::Kind kind) const override;
+  std::string boolean(bool value) const override { return value ? "1" : "0"; }
+  bool is_cpp() const override { return false; }
+  std::string exported() const override { return ""; }
+};
+
+class CppTarget : public CTarget {
+ public:
+  std::string scalar(ir::Kind kind) const override;
+  std::string element(ir::Kind kind) const override { return scalar(kind); }
+  std::string boolean(bool value) const override { return value ? "true" : "false"; }
+  bool is_cpp() const override { return true; }
+  std::string exported() const override { return "extern \"C\" "; }
+};
+
+}  // namespace lantern::codegen

@@ -1,0 +1,508 @@
+// Operations on tensors and trees as statements.
+//
+// Tensors are contiguous and row-major, so rows, slices and reshapes are views of their operand's memory; all
+// else makes a new tensor in the arena. An operation whose attribute is 1 works in its first operand's memory.
+#include <algorithm>
+
+#include "lantern/codegen/statement_printer.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Kind;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+namespace {
+
+std::string number(std::size_t n) { return std::to_string(n); }
+
+/// The attribute marks the operation as one that may overwrite its first operand.
+bool in_place(const Op& op) {
+  return op.integer == 1 && !op.is(Opcode::cast_) && op.operands[0]->type.is_tensor() && !op.results.empty() &&
+         op.operands[0]->type.element() == op.result()->type.element();
+}
+
+}  // namespace
+
+// ---- sizes
+
+std::int64_t StatementPrinter::size_of(const Value* n) {
+  if (n->def && n->def->is(Opcode::constant_)) return n->def->integer;
+  if (n->def && n->def->is(Opcode::dim_))
+    return dims(n->def->operands[0])[static_cast<std::size_t>(n->def->integer)];
+  const auto [it, added] = sizes_.try_emplace(n, 0);
+  if (added) it->second = --symbols_;
+  return it->second;
+}
+
+/// What is known about the sizes of a tensor: equal entries are equal sizes, those below zero are symbols.
+const StatementPrinter::Dims& StatementPrinter::dims(const Value* t) {
+  const auto [it, added] = dims_.try_emplace(t);
+  if (added) {
+    const ir::Type& type = t->type.is_ref() ? t->type.content() : t->type;
+    for (const std::int64_t d : type.dims()) it->second.push_back(d == ir::dynamic ? --symbols_ : d);
+  }
+  return it->second;
+}
+
+void StatementPrinter::set_dims(const Value* t, const Dims& from) {
+  Dims d = from;
+  for (std::size_t i = 0; i < d.size(); ++i)
+    if (t->type.dims()[i] != ir::dynamic) d[i] = t->type.dims()[i];
+  dims_[t] = std::move(d);
+}
+
+std::string StatementPrinter::dim(const Value* t, std::size_t i) {
+  const std::int64_t d = dims(t)[i];
+  if (d >= 0) return std::to_string(d);
+  return (t->type.is_ref() ? place(t) : atom(t)) + ".dim[" + number(i) + "]";
+}
+
+std::string StatementPrinter::sizes(const Value* t, std::size_t from) {
+  std::string s;
+  for (std::size_t i = from; i < dims(t).size(); ++i) s += (s.empty() ? "" : ", ") + dim(t, i);
+  return s;
+}
+
+/// The product of the sizes from a dimension on.
+std::string StatementPrinter::elements(const Value* t, std::size_t from) {
+  std::int64_t known = 1;
+  std::string s;
+  for (std::size_t i = from; i < dims(t).size(); ++i) {
+    if (dims(t)[i] >= 0) {
+      known *= dims(t)[i];
+    } else {
+      s += (s.empty() ? "" : " * ") + dim(t, i);
+    }
+  }
+  if (s.empty()) return std::to_string(known);
+  return known == 1 ? s : std::to_string(known) + " * " + s;
+}
+
+/// The offset of an element: (i * d1 + j) * d2 + k.
+std::string StatementPrinter::offset(const Value* t, const std::vector<const Value*>& indices) {
+  if (indices.empty()) return "0";
+  Expression e = value(indices[0]);
+  for (std::size_t i = 1; i < indices.size(); ++i) {
+    e.text = in_context(e, Precedence::multiplicative) + " * " + dim(t, i) + " + " +
+             in_context(value(indices[i]), Precedence::multiplicative);
+    e.precedence = Precedence::additive;
+  }
+  return e.text;
+}
+
+// ---- checks
+
+void StatementPrinter::check_index(const Op& op, const Value* index, const Value* t, std::size_t dimension) {
+  if (!unit_.options().bounds_checks) return;
+  const std::int64_t size = dims(t)[dimension];
+  const bool constant = index->def && index->def->is(Opcode::constant_);
+  if (constant && size >= 0 && index->def->integer >= 0 && index->def->integer < size) return;
+  unit_.prelude().need("fail_index");
+  const std::string i = text(index), n = dim(t, dimension);
+  const std::string outside = constant && index->def->integer >= 0 ? n + " <= " + i : i + " < 0 || " + i + " >= " + n;
+  line("if (" + outside + ") lt_fail_index(" + ws() + ", " + i + ", " + n + ", " +
+       c_string(where(op)) + ");");
+}
+
+/// That n sizes of two tensors agree, unless it is known.
+void StatementPrinter::check_dims(const Op& op, const Value* a, std::size_t a_from, const Value* b,
+                                  std::size_t b_from, std::size_t n) {
+  std::string condition;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (dims(a)[a_from + i] == dims(b)[b_from + i]) continue;
+    condition += (condition.empty() ? "" : " || ") + dim(a, a_from + i) + " != " + dim(b, b_from + i);
+  }
+  if (condition.empty()) return;
+  unit_.prelude().need("fail_shapes");
+  const auto shape = [&](const Value* t) {
+    return (t->type.is_ref() ? place(t) : atom(t)) + ".dim, " + number(dims(t).size());
+  };
+  const Opcode code = op.is(Opcode::ref_acc_) ? static_cast<Opcode>(op.integer) : op.code;
+  line("if (" + condition + ") lt_fail_shapes(" + ws() + ", " +
+       c_string(op.is(Opcode::ref_add_) ? "add" : ir::info(code).name) + ", " + shape(a) + ", " + shape(b) + ", " +
+       c_string(where(op)) + ");");
+}
+
+/// That a tensor has the sizes that the type it goes to promises.
+void StatementPrinter::check_fits(const Value* v, const ir::Type& type, const char* what, const Op& op) {
+  if (!v->type.is_tensor() || !type.is_tensor() || v->type == type) return;
+  for (std::size_t i = 0; i < type.dims().size(); ++i) {
+    if (type.dims()[i] == ir::dynamic || dims(v)[i] == type.dims()[i]) continue;
+    unit_.prelude().need("fail_size");
+    const std::string expected = std::to_string(type.dims()[i]), got = dim(v, i);
+    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", " + c_string(what) + ", " + number(i) +
+         ", " + expected + ", " + got + ", " + c_string(where(op)) + ");");
+  }
+}
+
+// ---- results
+
+/// Declares a result that a function of the prelude makes; its name.
+std::string StatementPrinter::new_tensor(const Value* result, const char* how, const std::string& size_list) {
+  const std::string make = unit_.prelude().tensor_function(how, result->type.element(), result->type.rank());
+  const std::string name = fresh_name(result);
+  line(unit_.declaration(result->type, name) + " = " + make + "(" + ws() + (size_list.empty() ? "" : ", ") +
+       size_list + ");");
+  ++allocations_;
+  bind(result, name);
+  return name;
+}
+
+/// The tensor that an update works on: the operand itself where that is allowed, else a copy; bound as result.
+std::string StatementPrinter::updated(const Op& op) {
+  const Value* from = op.operands[0];
+  set_dims(op.result(), dims(from));
+  if (in_place(op)) {
+    const std::string name = atom(from);
+    const Binding binding = bindings_.at(from);
+    bindings_[op.result()] = binding;
+    return name;
+  }
+  return new_tensor(op.result(), "copy", atom(from));
+}
+
+// ---- operations
+
+void StatementPrinter::tensor(const Op& op) {
+  switch (op.code) {
+    case Opcode::dim_: {
+      const auto i = static_cast<std::size_t>(op.integer);
+      if (dims(op.operands[0])[i] >= 0) return define(op, integer_literal(dims(op.operands[0])[i]));
+      Expression e{dim(op.operands[0], i), Precedence::primary, false, value(op.operands[0]).varying};
+      return define(op, std::move(e));
+    }
+    case Opcode::get_:
+    case Opcode::set_:
+    case Opcode::add_at_: return element_access(op);
+    case Opcode::take_:
+    case Opcode::slice_: return rows(op);
+    case Opcode::add_take_:
+    case Opcode::add_slice_:
+    case Opcode::add_outer_:
+    case Opcode::add_matmul_: return accumulate(op.code, updated(op), op);
+    case Opcode::fill_:
+    case Opcode::zeros_like_:
+    case Opcode::broadcast_: return creation(op);
+    case Opcode::reduce_to_:
+    case Opcode::sum_:
+    case Opcode::argmax_:
+    case Opcode::dot_: return reduction(op);
+    case Opcode::matvec_:
+    case Opcode::vecmat_:
+    case Opcode::matmul_:
+    case Opcode::outer_:
+    case Opcode::transpose_: return algebra(op);
+    case Opcode::reshape_:
+    case Opcode::concat_: return reshaping(op);
+    case Opcode::tree_empty_:
+    case Opcode::tree_left_:
+    case Opcode::tree_right_:
+    case Opcode::tree_value_: return tree(op);
+    default: throw InternalError("no way to print " + std::string(ir::info(op.code).name));
+  }
+}
+
+/// One loop over all elements. Fusion would place the operands' own element expressions here.
+void StatementPrinter::elementwise(const Op& op) {
+  const Value* result = op.result();
+  const Value* shape = nullptr;
+  Dims known;
+  for (const Value* v : op.operands) {
+    if (!v->type.is_tensor() || (op.is(Opcode::cast_like_) && v != op.operands[0])) continue;
+    if (!shape) {
+      shape = v;
+      known = dims(v);
+      continue;
+    }
+    check_dims(op, shape, 0, v, 0, known.size());
+    for (std::size_t i = 0; i < known.size(); ++i)  // the check passed: any known size is the size
+      if (known[i] < 0) known[i] = dims(v)[i];
+  }
+  if (op.is(Opcode::select_) && op.operands[0]->type.is_scalar()) {  // one of two tensors as it is
+    define_statement(result, in_context(value(op.operands[0]), Precedence::logical_or) + " ? " +
+                                 atom(op.operands[1]) + " : " + atom(op.operands[2]));
+    return set_dims(result, known);
+  }
+  std::vector<Expression> operands;
+  for (const Value* v : op.operands) {
+    if (!v->type.is_tensor()) {
+      operands.push_back(value(v));
+    } else {
+      operands.push_back({atom(v) + ".data[at]", Precedence::primary, true, {}});
+    }
+  }
+  const bool reuses = in_place(op);
+  const std::string to = reuses ? atom(op.operands[0]) : new_tensor(result, "new", sizes(shape));
+  if (reuses) bindings_[result] = Binding(bindings_.at(op.operands[0]));
+  set_dims(result, known);
+  std::string e;
+  if (op.is(Opcode::cast_) || op.is(Opcode::cast_like_)) {
+    const Kind kind = result->type.element();
+    e = kind == Kind::boolean ? operands[0].text + " != 0"
+                              : "(" + unit_.target().element(kind) + ")" + operands[0].text;
+  } else if (!op.operands[0]->type.is_float_element() && (op.is(Opcode::div_) || op.is(Opcode::rem_))) {
+    const std::string at = where(op);
+    e = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", result->type.element()) + "(" + ws() + ", " +
+        operands[0].text + ", " + operands[1].text + ", " +
+        c_string("integer division by zero" + (at.empty() ? "" : " (" + at + ")")) + ")";
+  } else {
+    e = applied(op, operands).text;
+  }
+  line("for (int64_t at = 0; at < " + elements(shape) + "; ++at) " + to + ".data[at] = " + e + ";");
+}
+
+void StatementPrinter::element_access(const Op& op) {
+  const Value* t = op.operands[0];
+  const std::size_t rank = dims(t).size();
+  std::vector<const Value*> indices(op.operands.begin() + 1,
+                                    op.operands.begin() + 1 + static_cast<std::ptrdiff_t>(rank));
+  for (std::size_t i = 0; i < rank; ++i) check_index(op, indices[i], t, i);
+  if (!op.is(Opcode::get_)) return accumulate(op.code, updated(op), op);
+  Expression e{atom(t) + ".data[" + offset(t, indices) + "]", Precedence::primary, true, value(t).varying};
+  for (const Value* i : indices) {
+    const Expression index = value(i);
+    e.varying.insert(e.varying.end(), index.varying.begin(), index.varying.end());
+  }
+  define(op, std::move(e));
+}
+
+/// Rows are views: no element is copied.
+void StatementPrinter::rows(const Op& op) {
+  const Value *t = op.operands[0], *first = op.operands[1];
+  const bool slice = op.is(Opcode::slice_);
+  const std::string name = atom(t), stride = elements(t, 1), lo = in_context(value(first), Precedence::unary);
+  std::string shape = sizes(t, 1);
+  if (slice) {
+    const Expression hi = value(op.operands[2]), low = value(first);
+    const std::int64_t from = size_of(first), to = size_of(op.operands[2]);
+    if (unit_.options().bounds_checks && !(0 <= from && from <= to && to <= dims(t)[0])) {
+      unit_.prelude().need("fail_slice");
+      const std::string order = from >= 0 && to >= from ? ""
+                                : from == 0             ? hi.text + " < 0 || "
+                                                        : low.text + " < 0 || " + low.text + " > " + hi.text + " || ";
+      line("if (" + order + hi.text + " > " + dim(t, 0) + ") lt_fail_slice(" + ws() + ", " + low.text + ", " + hi.text + ", " + dim(t, 0) + ", " +
+           c_string(where(op)) + ");");
+    }
+    const std::string count = from >= 0 && to >= 0 ? std::to_string(to - from)
+                              : from == 0          ? hi.text
+                                                   : hi.text + " - " + in_context(low, Precedence::unary);
+    shape = count + (shape.empty() ? "" : ", " + shape);
+  } else {
+    check_index(op, first, t, 0);
+    if (shape.empty()) shape = "1";
+  }
+  const std::string start = lo == "0" ? name + ".data" : name + ".data + " + lo + (stride == "1" ? "" : " * " + stride);
+  define_statement(op.result(), "{" + start + ", {" + shape + "}}");
+  Dims known(dims(t).begin() + 1, dims(t).end());
+  if (slice) {
+    const std::int64_t from = size_of(first), to = size_of(op.operands[2]);
+    known.insert(known.begin(), from >= 0 && to >= 0 ? to - from : from == 0 ? to : --symbols_);
+  }
+  set_dims(op.result(), known);
+}
+
+void StatementPrinter::creation(const Op& op) {
+  const Value* result = op.result();
+  const Kind kind = result->type.element();
+  const Value* like = op.operands[op.is(Opcode::broadcast_) ? 1 : 0];
+  if (op.is(Opcode::zeros_like_)) {
+    if (!result->type.is_tensor()) return define_statement(result, zero(result->type));
+    new_tensor(result, "zeros", sizes(like));
+    return set_dims(result, dims(like));
+  }
+  std::string list;
+  Dims known;
+  if (op.is(Opcode::broadcast_)) {
+    if (!result->type.is_tensor()) return define(op, value(op.operands[0]));
+    known = dims(like);
+    list = sizes(like);
+    const std::size_t rank = dims(op.operands[0]).size();
+    check_dims(op, op.operands[0], 0, like, known.size() - rank, rank);
+  } else {
+    for (std::size_t i = 1; i < op.operands.size(); ++i) {
+      known.push_back(size_of(op.operands[i]));
+      list += (list.empty() ? "" : ", ") + text(op.operands[i]);
+      if (result->type.dims()[i - 1] == ir::dynamic || known.back() == result->type.dims()[i - 1]) continue;
+      unit_.prelude().need("fail_size");
+      const std::string expected = std::to_string(result->type.dims()[i - 1]), got = atom(op.operands[i]);
+      line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) + ", " +
+           expected + ", " + got + ", " + c_string(where(op)) + ");");
+    }
+  }
+  const std::string filling = op.operands[0]->type.is_tensor() ? atom(op.operands[0]) : text(op.operands[0]);
+  const std::string name = new_tensor(result, "new", list);
+  set_dims(result, known);
+  if (op.operands[0]->type.is_tensor()) {
+    line(unit_.prelude().kernel("broadcast", kind) + "(" + name + ".data, " + elements(result) + ", " + filling +
+         ".data, " + elements(op.operands[0]) + ");");
+  } else {
+    line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling + ");");
+  }
+}
+
+void StatementPrinter::reduction(const Op& op) {
+  const Value *x = op.operands[0], *result = op.result();
+  const Kind kind = x->type.element();
+  if (!x->type.is_tensor()) return define(op, value(x));
+  if (op.is(Opcode::reduce_to_) && result->type.is_tensor()) {
+    const Value* like = op.operands[1];
+    const std::size_t rank = dims(like).size();
+    check_dims(op, like, 0, x, dims(x).size() - rank, rank);
+    const std::string from = atom(x);
+    const std::string name = new_tensor(result, "new", sizes(like));
+    set_dims(result, dims(like));
+    return line(unit_.prelude().kernel("reduce", kind) + "(" + name + ".data, " + elements(result) + ", " + from +
+                ".data, " + elements(x) + ");");
+  }
+  Expression e{"", Precedence::primary, true, value(x).varying};
+  if (op.is(Opcode::dot_)) {
+    check_dims(op, x, 0, op.operands[1], 0, 1);
+    e.text = unit_.prelude().kernel("dot", kind) + "(" + atom(x) + ".data, " + atom(op.operands[1]) + ".data, " +
+             elements(x) + ")";
+    const Expression y = value(op.operands[1]);
+    e.varying.insert(e.varying.end(), y.varying.begin(), y.varying.end());
+  } else if (op.is(Opcode::argmax_)) {
+    const std::string at = where(op);
+    e.text = unit_.prelude().kernel("argmax", kind) + "(" + ws() + ", " + atom(x) + ".data, " + elements(x) + ", " +
+             c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) + ")";
+    return define_statement(result, e.text);
+  } else {
+    e.text = unit_.prelude().kernel("sum", kind) + "(" + atom(x) + ".data, " + elements(x) + ")";
+  }
+  define(op, std::move(e));
+}
+
+void StatementPrinter::algebra(const Op& op) {
+  const Value *x = op.operands[0], *y = op.operands.size() > 1 ? op.operands[1] : nullptr;
+  Dims known;
+  switch (op.code) {
+    case Opcode::matvec_:
+      check_dims(op, x, 1, y, 0, 1);
+      known = {dims(x)[0]};
+      break;
+    case Opcode::vecmat_:
+      check_dims(op, x, 0, y, 0, 1);
+      known = {dims(y)[1]};
+      break;
+    case Opcode::matmul_:
+      check_dims(op, x, 1, y, 0, 1);
+      known = {dims(x)[0], dims(y)[1]};
+      break;
+    case Opcode::outer_: known = {dims(x)[0], dims(y)[0]}; break;
+    default: known = {dims(x)[1], dims(x)[0]}; break;
+  }
+  const std::string f = unit_.prelude().kernel(std::string(ir::info(op.code).name), x->type.element());
+  ++allocations_;
+  const std::string second = y ? ", " + atom(y) : "";
+  define_statement(op.result(), f + "(" + ws() + ", " + atom(x) + second + ")");
+  set_dims(op.result(), known);
+}
+
+void StatementPrinter::reshaping(const Op& op) {
+  const Value *x = op.operands[0], *y = op.operands[1], *result = op.result();
+  const std::string from = atom(x), second = atom(y);
+  if (op.is(Opcode::reshape_)) {
+    if (elements(x) != elements(y)) {
+      unit_.prelude().need("fail_shapes");
+      line("if (" + elements(x) + " != " + elements(y) + ") lt_fail_shapes(" + ws() + ", \"reshape\", " + from +
+           ".dim, " + number(dims(x).size()) + ", " + second + ".dim, " + number(dims(y).size()) + ", " +
+           c_string(where(op)) + ");");
+    }
+    const std::string shape = sizes(y);
+    define_statement(result, "{" + from + ".data, {" + (shape.empty() ? "1" : shape) + "}}");
+    return set_dims(result, dims(y));
+  }
+  check_dims(op, x, 1, y, 1, dims(x).size() - 1);
+  const bool known = dims(x)[0] >= 0 && dims(y)[0] >= 0;
+  Dims d = dims(x);
+  d[0] = known ? d[0] + dims(y)[0] : --symbols_;
+  std::string list = known ? std::to_string(d[0]) : dim(x, 0) + " + " + dim(y, 0);
+  const std::string rest = sizes(x, 1), x_size = elements(x), y_size = elements(y);
+  const std::string name = new_tensor(result, "new", list + (rest.empty() ? "" : ", " + rest));
+  set_dims(result, d);
+  unit_.prelude().need("memcpy");
+  const std::string bytes = " * sizeof(" + unit_.target().element(x->type.element()) + ")";
+  const auto size = [&](const std::string& n) { return "(unsigned long)" + (n.find(' ') == std::string::npos ? n : "(" + n + ")") + bytes; };
+  line("memcpy(" + name + ".data, " + from + ".data, " + size(x_size) + ");");
+  line("memcpy(" + name + ".data + " + x_size + ", " + second + ".data, " + size(y_size) + ");");
+}
+
+/// Adds into a tensor (or stores, for `set`). The operation may be a ref_acc: its operands are the same.
+void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& op) {
+  const Value* t = op.operands[0];
+  const ir::Type& type = t->type.is_ref() ? t->type.content() : t->type;
+  const Kind kind = type.element();
+  switch (code) {
+    case Opcode::set_:
+    case Opcode::add_at_: {
+      const std::vector<const Value*> indices(op.operands.begin() + 1, op.operands.end() - 1);
+      return line(to + ".data[" + offset(t, indices) + "] " + (code == Opcode::set_ ? "= " : "+= ") +
+                  text(op.operands.back()) + ";");
+    }
+    case Opcode::add_take_:
+    case Opcode::add_slice_: {
+      const Value *first = op.operands[1], *z = op.operands[2];
+      const bool slice = code == Opcode::add_slice_;
+      const std::string row = text(first), stride = elements(t, 1);
+      check_dims(op, t, 1, z, slice ? 1 : 0, type.dims().size() - 1);
+      if (!slice) {
+        check_index(op, first, t, 0);
+      } else if (unit_.options().bounds_checks) {
+        unit_.prelude().need("fail_slice");
+        line("if (" + row + " < 0 || " + row + " + " + dim(z, 0) + " > " + dim(t, 0) + ") lt_fail_slice(" + ws() +
+             ", " + row + ", " + row + " + " + dim(z, 0) + ", " + dim(t, 0) + ", " + c_string(where(op)) + ");");
+      }
+      const std::string start =
+          row == "0" ? ".data" : ".data + " + in_context(value(first), Precedence::unary) + (stride == "1" ? "" : " * " + stride);
+      return line(unit_.prelude().kernel("accumulate", kind) + "(" + to + start + ", " + atom(z) + ".data, " +
+                  elements(z) + ");");
+    }
+    case Opcode::add_outer_:
+      check_dims(op, t, 0, op.operands[1], 0, 1);
+      check_dims(op, t, 1, op.operands[2], 0, 1);
+      break;
+    case Opcode::add_matmul_:
+      check_dims(op, op.operands[1], 1, op.operands[2], 0, 1);
+      check_dims(op, t, 0, op.operands[1], 0, 1);
+      check_dims(op, t, 1, op.operands[2], 1, 1);
+      break;
+    default: throw InternalError("no accumulation by " + std::string(ir::info(code).name));
+  }
+  line(unit_.prelude().kernel(std::string(ir::info(code).name), kind) + "(" + to + ", " + atom(op.operands[1]) +
+       ", " + atom(op.operands[2]) + ");");
+}
+
+/// True where an enclosing branch on `tree_empty` of the same tree leaves only the node.
+bool StatementPrinter::known_tree(const Op& op) const {
+  for (const ir::Block* b = op.parent; b && b->parent; b = b->parent->parent) {
+    if (!b->parent->is(Opcode::branch_)) continue;
+    const Op* c = b->parent->operands[0]->def;
+    bool when_true = false;
+    for (; c && c->is(Opcode::lnot_); c = c->operands[0]->def) when_true = !when_true;
+    if (c && c->is(Opcode::tree_empty_) && c->operands[0] == op.operands[0] &&
+        (b == b->parent->blocks[0]) == when_true)
+      return true;
+  }
+  return false;
+}
+
+void StatementPrinter::tree(const Op& op) {
+  const std::string t = atom(op.operands[0]);
+  const std::vector<std::string> varying = value(op.operands[0]).varying;
+  if (op.is(Opcode::tree_empty_)) return define(op, {t + ".node < 0", Precedence::relational, false, varying});
+  if (unit_.options().bounds_checks && !known_tree(op)) {
+    const std::string at = where(op);
+    line("if (" + t + ".node < 0) " + ws() + "->fail(ws, " +
+         c_string("the empty tree has no node" + (at.empty() ? "" : " (" + at + ")")) + ");");
+  }
+  if (op.is(Opcode::tree_value_))
+    return define(op, {t + ".value" + std::to_string(op.integer) + "[" + t + ".node]", Precedence::primary, false, varying});
+  define_statement(op.result(), t);
+  const std::string child = text(op.result());
+  line(child + ".node = " + t + (op.is(Opcode::tree_left_) ? ".left[" : ".right[") + t + ".node];");
+}
+
+}  // namespace lantern::codegen

@@ -1,0 +1,383 @@
+// Clang and LLVM in process: text -> IR -> our optimisation pipeline -> object -> ORC.
+// The only file that includes LLVM or Clang headers: they cost half a minute of compile time.
+#include "lantern/codegen/toolchain/clang.hpp"
+
+#include <clang/Basic/DiagnosticOptions.h>
+#include <clang/Basic/Version.h>
+#include <clang/CodeGen/CodeGenAction.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Frontend/TextDiagnosticPrinter.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/ExecutionEngine/JITEventListener.h>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/ExecutionEngine/Orc/RTDyldObjectLinkingLayer.h>
+#include <llvm/ExecutionEngine/SectionMemoryManager.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Mangler.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/VirtualFileSystem.h>
+#include <llvm/Support/thread.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+
+#include <exception>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+namespace {
+
+// ---- The machine generated for ---------------------------------------------------------------------------
+
+struct Processor {
+  std::string triple;
+  std::string cpu;
+  std::vector<std::string> features;  // "+avx2", "-sse4a", ...
+};
+
+// Finds the host once; the first caller also initialises LLVM's only target we use.
+const Processor& host_processor() {
+  static const Processor host = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+    Processor found{llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(), {}};
+    for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+      found.features.push_back((feature.second ? "+" : "-") + feature.first().str());
+    }
+    return found;
+  }();
+  return host;
+}
+
+Processor processor_for(const ClangOptions& options) {
+  const Processor& host = host_processor();
+  if (options.target_cpu.empty()) return host;
+  return {host.triple, options.target_cpu, {}};
+}
+
+llvm::OptimizationLevel optimization_level(int level) {
+  switch (level) {
+    case 0:
+      return llvm::OptimizationLevel::O0;
+    case 1:
+      return llvm::OptimizationLevel::O1;
+    case 2:
+      return llvm::OptimizationLevel::O2;
+    case 3:
+      return llvm::OptimizationLevel::O3;
+    default:
+      throw Error("expected an optimisation level from 0 to 3, got " + std::to_string(level));
+  }
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(const Processor& processor, int opt_level) {
+  std::string message;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(processor.triple, message);
+  if (target == nullptr) throw InternalError("LLVM has no target for this machine: " + message);
+  std::string features;
+  for (const std::string& feature : processor.features) features += (features.empty() ? "" : ",") + feature;
+  llvm::TargetOptions target_options;
+  // Standard: fuse what Clang marked as fusable (`contract`), nothing else.
+  target_options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      processor.triple, processor.cpu, features, target_options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      static_cast<llvm::CodeGenOptLevel>(opt_level), /*JIT=*/false));
+}
+
+// ---- Text to IR ------------------------------------------------------------------------------------------
+
+// What the Clang driver would pass to its front end, as far as header-free code can tell the difference.
+std::vector<std::string> front_end_arguments(Language language, const ClangOptions& options,
+                                             const Processor& processor) {
+  std::vector<std::string> arguments = {
+      "-triple", processor.triple, "-target-cpu", processor.cpu, "-O" + std::to_string(options.opt_level),
+      // Optimisation is ours (see `optimise`); O0 functions would otherwise be marked never to be optimised.
+      "-disable-llvm-passes", "-disable-llvm-verifier",
+      // Position-independent, and a definition here is the definition: no detour for calls within the module.
+      "-mrelocation-model", "pic", "-pic-level", "2", "-nostdsysteminc", "-nobuiltininc",
+      options.contract ? "-ffp-contract=on" : "-ffp-contract=off",
+      // Generated expressions nest deeply; Clang gives up at 256 by default.
+      "-fbracket-depth", "4096",
+      // Warnings that mean the generator is wrong, and only those.
+      "-Wno-everything", "-Werror=implicit-function-declaration", "-Werror=return-type",
+      "-Werror=int-conversion", "-Werror=incompatible-pointer-types",
+      "-Werror=incompatible-function-pointer-types", "-x"};
+  const auto add = [&](std::initializer_list<const char*> more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+  };
+  if (language == Language::c) {
+    add({"c", "-std=c11"});
+  } else {
+    add({"c++", "-std=c++20", "-fno-rtti", "-fno-threadsafe-statics"});
+  }
+  if (!options.pic) add({"-pic-is-pie"});
+  if (options.opt_level >= 2) add({"-vectorize-loops", "-vectorize-slp"});
+  if (options.debug_info) {
+    add({"-debug-info-kind=standalone", "-dwarf-version=4", "-debugger-tuning=gdb", "-mframe-pointer=all"});
+  }
+  for (const std::string& feature : processor.features) {
+    arguments.push_back("-target-feature");
+    arguments.push_back(feature);
+  }
+  arguments.push_back(options.file_name);
+  return arguments;
+}
+
+[[noreturn]] void fail(const std::string& diagnostics) {
+  throw InternalError("clang does not accept the generated code:\n" + diagnostics);
+}
+
+std::unique_ptr<llvm::Module> compile_to_ir(const std::string& source, Language language,
+                                            const ClangOptions& options, const Processor& processor,
+                                            llvm::LLVMContext& context) {
+  const std::vector<std::string> arguments = front_end_arguments(language, options, processor);
+  std::vector<const char*> argument_pointers;
+  for (const std::string& argument : arguments) argument_pointers.push_back(argument.c_str());
+
+  std::string diagnostics;
+  llvm::raw_string_ostream diagnostics_stream(diagnostics);
+  const llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> diagnostic_options(new clang::DiagnosticOptions);
+  clang::TextDiagnosticPrinter printer(diagnostics_stream, diagnostic_options.get());
+
+  clang::CompilerInstance compiler;
+  const auto argument_diagnostics = clang::CompilerInstance::createDiagnostics(
+      diagnostic_options.get(), &printer, /*ShouldOwnClient=*/false);
+  if (!clang::CompilerInvocation::CreateFromArgs(compiler.getInvocation(), argument_pointers,
+                                                 *argument_diagnostics)) {
+    fail(diagnostics);
+  }
+  // Only now: the engine takes its warning options from the parsed arguments when it is created.
+  compiler.createDiagnostics(&printer, /*ShouldOwnClient=*/false);
+  compiler.setVerboseOutputStream(llvm::nulls());  // "1 error generated."
+
+  const llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files(new llvm::vfs::InMemoryFileSystem);
+  files->addFile(options.file_name, 0, llvm::MemoryBuffer::getMemBuffer(source, options.file_name));
+  compiler.createFileManager(files);
+
+  clang::EmitLLVMOnlyAction action(&context);
+  const bool succeeded = compiler.ExecuteAction(action);
+  std::unique_ptr<llvm::Module> module = action.takeModule();
+  if (!succeeded || !module) fail(diagnostics);
+  return module;
+}
+
+// ---- IR to an object -------------------------------------------------------------------------------------
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, const ClangOptions& options) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = options.opt_level >= 2;
+  tuning.LoopInterleaving = options.opt_level >= 2;
+
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager call_graph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
+  const llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(call_graph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, call_graph, modules);
+
+  const llvm::OptimizationLevel level = optimization_level(options.opt_level);
+  llvm::ModulePassManager pipeline = options.opt_level == 0 ? builder.buildO0DefaultPipeline(level)
+                                                            : builder.buildPerModuleDefaultPipeline(level);
+  pipeline.run(module, modules);
+}
+
+using ObjectBytes = llvm::SmallVector<char, 0>;
+
+ObjectBytes emit_object(llvm::Module& module, llvm::TargetMachine& machine) {
+  ObjectBytes bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  passes.add(new llvm::TargetLibraryInfoWrapperPass(machine.getTargetTriple()));
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
+                                  /*DisableVerify=*/true)) {
+    throw InternalError("LLVM cannot emit object code for this machine");
+  }
+  passes.run(module);
+  return bytes;
+}
+
+// Without a handler LLVM prints warnings (a loop it was told to vectorise and could not) and exits on errors.
+void collect_backend_error(const llvm::DiagnosticInfo* info, void* text) {
+  if (info->getSeverity() != llvm::DS_Error) return;
+  llvm::raw_string_ostream stream(*static_cast<std::string*>(text));
+  llvm::DiagnosticPrinterRawOStream printer(stream);
+  info->print(printer);
+  stream << '\n';
+}
+
+std::vector<std::string> exported_names(const llvm::Module& module) {
+  llvm::Mangler mangler;
+  std::vector<std::string> names;
+  for (const llvm::GlobalValue& value : module.global_values()) {
+    if (value.isDeclarationForLinker() || value.hasLocalLinkage() || value.hasAppendingLinkage()) continue;
+    llvm::SmallString<64> name;
+    mangler.getNameWithPrefix(name, &value, false);
+    names.push_back(name.str().str());
+  }
+  return names;
+}
+
+struct Object {
+  ObjectBytes bytes;
+  std::vector<std::string> exported_names;
+  bool has_global_constructors;
+};
+
+Object compile_to_object(const std::string& source, Language language, const ClangOptions& options) {
+  const Processor processor = processor_for(options);
+  llvm::LLVMContext context;
+  const std::unique_ptr<llvm::Module> module = compile_to_ir(source, language, options, processor, context);
+
+  std::string backend_errors;
+  context.setDiagnosticHandlerCallBack(&collect_backend_error, &backend_errors);
+  const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine(processor, options.opt_level);
+  optimise(*module, *machine, options);
+  Object object{{}, exported_names(*module), module->getNamedGlobal("llvm.global_ctors") != nullptr};
+  object.bytes = emit_object(*module, *machine);
+  if (!backend_errors.empty()) fail(backend_errors);
+  return object;
+}
+
+// Clang's parser takes 13 kB of stack per level of nesting: 600 nested parentheses overflow a usual stack,
+// and the caller's may be smaller still. Pages of this one that are not touched cost nothing.
+Object compile_on_large_stack(const std::string& source, Language language, const ClangOptions& options) {
+  constexpr unsigned stack_bytes = 256U << 20;
+  optimization_level(options.opt_level);  // refuses a level out of range before it reaches Clang
+  Object object{};
+  std::exception_ptr failure;
+  llvm::thread compilation(std::optional<unsigned>(stack_bytes), [&] {
+    try {
+      object = compile_to_object(source, language, options);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  });
+  compilation.join();
+  if (failure) std::rethrow_exception(failure);
+  return object;
+}
+
+// ---- Loading ---------------------------------------------------------------------------------------------
+
+template <class T>
+T value_or_throw(llvm::Expected<T> value) {
+  if (!value) throw InternalError("cannot load generated code: " + llvm::toString(value.takeError()));
+  return std::move(*value);
+}
+
+void throw_if(llvm::Error error) {
+  if (error) throw InternalError("cannot load generated code: " + llvm::toString(std::move(error)));
+}
+
+// One ORC session per compilation: it costs a fraction of a millisecond, threads share nothing, and all
+// memory goes back when it ends.
+class OrcCode final : public LoadedCode {
+ public:
+  OrcCode(Object object, bool debug_info, std::span<const HostSymbol> host_symbols)
+      : session_(value_or_throw(llvm::orc::SelfExecutorProcessControl::Create(
+            nullptr, std::make_unique<llvm::orc::InPlaceTaskDispatcher>()))) {
+    try {
+      load(std::move(object), debug_info, host_symbols);
+    } catch (...) {
+      end_session();
+      throw;
+    }
+  }
+
+  ~OrcCode() override { end_session(); }
+
+  void* symbol(const std::string& name) const override {
+    const auto found = symbols_.find(name);
+    if (found == symbols_.end()) throw Error("compiled code has no symbol named '" + name + "'");
+    return found->second;
+  }
+
+ private:
+  void load(Object object, bool debug_info, std::span<const HostSymbol> host_symbols) {
+    // The reason for a failed lookup arrives here; the lookup's own error only lists what it affects.
+    std::string reported;
+    session_.setErrorReporter(
+        [&](llvm::Error error) { reported += llvm::toString(std::move(error)) + "\n"; });
+    layer_ = make_layer(debug_info);
+    llvm::orc::JITDylib& code = session_.createBareJITDylib("generated");
+
+    llvm::orc::SymbolMap host;
+    for (const HostSymbol& symbol : host_symbols) {
+      host[session_.intern(symbol.name)] = {llvm::orc::ExecutorAddr::fromPtr(symbol.address),
+                                            llvm::JITSymbolFlags::Exported};
+    }
+    throw_if(code.define(llvm::orc::absoluteSymbols(std::move(host))));
+    code.addGenerator(value_or_throw(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess('\0')));
+    throw_if(layer_->add(code, std::make_unique<llvm::SmallVectorMemoryBuffer>(
+                                   std::move(object.bytes), /*RequiresNullTerminator=*/false)));
+
+    llvm::orc::SymbolLookupSet wanted;
+    for (const std::string& name : object.exported_names) wanted.add(session_.intern(name));
+    auto found = session_.lookup({{&code, llvm::orc::JITDylibLookupFlags::MatchExportedSymbolsOnly}}, wanted);
+    if (!found) {
+      throw InternalError("cannot load generated code: " + reported + llvm::toString(found.takeError()));
+    }
+    for (const auto& [name, definition] : *found) {
+      symbols_.emplace((*name).str(), definition.getAddress().toPtr<void*>());
+    }
+    session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+  }
+
+  std::unique_ptr<llvm::orc::ObjectLayer> make_layer(bool debug_info) {
+    if (!debug_info) return std::make_unique<llvm::orc::ObjectLinkingLayer>(session_);
+    // JITLink's debugger plug-in never withdraws an object from gdb, this older linker's listener does.
+    auto layer = std::make_unique<llvm::orc::RTDyldObjectLinkingLayer>(
+        session_, [] { return std::make_unique<llvm::SectionMemoryManager>(); });
+    layer->registerJITEventListener(*llvm::JITEventListener::createGDBRegistrationListener());
+    return layer;
+  }
+
+  // The code goes first, then the layer that holds its memory.
+  void end_session() noexcept { llvm::consumeError(session_.endSession()); }
+
+  llvm::orc::ExecutionSession session_;
+  std::unique_ptr<llvm::orc::ObjectLayer> layer_;
+  std::unordered_map<std::string, void*> symbols_;
+};
+
+}  // namespace
+
+std::unique_ptr<LoadedCode> compile_with_clang(const std::string& source, Language language,
+                                               const ClangOptions& options,
+                                               std::span<const HostSymbol> symbols) {
+  Object object = compile_on_large_stack(source, language, options);
+  if (object.has_global_constructors) {
+    throw InternalError(options.file_name + ": generated code must not need code to run when it is loaded");
+  }
+  return std::make_unique<OrcCode>(std::move(object), options.debug_info, symbols);
+}
+
+std::vector<char> object_with_clang(const std::string& source, Language language,
+                                    const ClangOptions& options) {
+  const Object object = compile_on_large_stack(source, language, options);
+  return {object.bytes.begin(), object.bytes.end()};
+}
+
+std::string clang_version() { return CLANG_VERSION_STRING; }
+
+}  // namespace lantern::codegen

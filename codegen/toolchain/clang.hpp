@@ -1,0 +1,46 @@
+// The optimising tool chain: Clang and LLVM as libraries in this process, no file or process involved.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lantern/codegen/toolchain/loaded_code.hpp"
+
+namespace lantern::codegen {
+
+struct ClangOptions {
+  /// 0 to 3. From 2 on, loops and straight-line code are vectorised.
+  int opt_level = 3;
+  /// DWARF for the generated text; loaded code is also announced to an attached gdb.
+  bool debug_info = false;
+  /// Allow a fused multiply-add within one expression. Without it, results are those of separate operations.
+  bool contract = true;
+  /// Only for object_with_clang: code fit for a shared library.
+  bool pic = false;
+  /// The name of the text in diagnostics and debug information.
+  std::string file_name = "generated.c";
+  /// The processor to generate for, by its LLVM name ("x86-64-v3"). Empty: this machine's, with all it
+  /// offers.
+  std::string target_cpu;
+};
+
+/// Compiles header-free C or C++ and loads it. Functions of the C library and the mathematical functions are
+/// those of this process; only other host functions have to be given.
+///
+/// Throws lantern::InternalError with Clang's diagnostics (file:line, the offending line) when the text does
+/// not compile, calls something unknown, or needs code to run at load time (global constructors).
+/// Safe to call from several threads, which then compile in parallel.
+std::unique_ptr<LoadedCode> compile_with_clang(const std::string& source, Language language,
+                                               const ClangOptions& options = {},
+                                               std::span<const HostSymbol> symbols = {});
+
+/// The same compilation to a relocatable object (the bytes of an ELF .o file).
+std::vector<char> object_with_clang(const std::string& source, Language language,
+                                    const ClangOptions& options = {});
+
+/// The version of the Clang library in use, for instance "19.1.7".
+std::string clang_version();
+
+}  // namespace lantern::codegen

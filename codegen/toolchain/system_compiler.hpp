@@ -1,0 +1,24 @@
+// The tool chain that needs no library: the system's C++ compiler as a child process, and dlopen.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lantern/codegen/toolchain/clang.hpp"
+#include "lantern/codegen/toolchain/loaded_code.hpp"
+
+namespace lantern::codegen {
+
+/// Compiles header-free C or C++ to a shared library in a private temporary directory and loads it. The
+/// compiler is the environment's CXX, which may carry arguments ("ccache g++"), or the first found of c++,
+/// g++ and clang++. `options` mean what they mean for `compile_with_clang`; `pic` is always on and
+/// `target_cpu` is a name the compiler's -march knows.
+///
+/// Throws lantern::Error when there is no compiler, lantern::InternalError with the compiler's output when
+/// the text does not compile or calls something unknown. Takes a tenth of a second and more.
+std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& source, Language language,
+                                                         const ClangOptions& options = {},
+                                                         std::span<const HostSymbol> symbols = {});
+
+}  // namespace lantern::codegen

@@ -1,0 +1,321 @@
+// Assembly of a generated source: functions in order, their types, and the ways in from outside.
+#include "lantern/codegen/unit.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "lantern/codegen/expression.hpp"
+#include "lantern/codegen/statement_printer.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Kind;
+using ir::Op;
+using ir::Opcode;
+
+std::string wrapped(std::string line) {
+  constexpr std::size_t columns = 100;
+  const std::size_t indent = line.find_first_not_of(' ');
+  for (std::size_t start = 0; line.size() - start > columns;) {
+    std::size_t best = 0;
+    bool quoted = false;
+    for (std::size_t i = start + indent + 1; i + 1 < line.size() && (i - start < columns || best == 0); ++i) {
+      if (line[i] == '"' && line[i - 1] != '\\') quoted = !quoted;
+      if (quoted || line[i] != ' ' || i < start + indent + 5) continue;
+      const char before = line[i - 1];
+      // After a comma, or after an operator that itself follows a space.
+      const bool operation = line[i - 2] == ' ' && (before == '+' || before == '-' || before == '*' || before == '/');
+      const bool logic = line.compare(i - 2, 2, "||") == 0 || line.compare(i - 2, 2, "&&") == 0;
+      const bool assignment = line[i - 2] == ' ' && before == '=' && line.compare(i, 2, " {") != 0;
+      if (before == ',' || before == ';' || operation || logic || (assignment && best == 0)) best = i;
+    }
+    if (best == 0) break;
+    line.replace(best, 1, "\n" + std::string(indent + 4, ' '));
+    start = best + 1;
+  }
+  return line;
+}
+
+Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& target)
+    : module_(module), options_(options), target_(target), prelude_(target), functions_(reachable(module)),
+      escapes_(functions_) {
+  const std::string& wanted = options.name.empty() ? module.entry->name : options.name;
+  public_name_ = names_.unique(wanted);
+  for (const char* suffix : {"_entry", "_workspace", "_on_failure"}) names_.reserve(public_name_ + suffix);
+  for (const ir::Function* f : functions_) {
+    FunctionInfo& info = infos_[f];
+    info.name = f == module.entry ? public_name_ : names_.unique(f->name);
+    const bool several = f->result_types.size() > 1;
+    info.by_pointer = several && (!target.is_cpp() || (f == module.entry && scalar_entry()));
+    if (several && !info.by_pointer) info.results = names_.unique(info.name + "_results");
+    info.exported = f == module.entry;
+  }
+  for (const ir::Function* f : functions_) {
+    ir::walk(f->body, [&](const Op* op) {
+      if (!op->is(Opcode::closure_)) return;
+      FunctionInfo& info = infos_.at(op->callee);
+      info.closure = true;
+      info.captured = op->operands.size();
+    });
+  }
+}
+
+bool Unit::scalar_entry() const {
+  const auto scalar = [](const ir::Type& t) { return t.is_scalar(); };
+  const auto& results = module_.entry->result_types;
+  const auto parameters = module_.entry->parameter_types();
+  return std::all_of(results.begin(), results.end(), scalar) &&
+         std::all_of(parameters.begin(), parameters.end(), scalar);
+}
+
+/// Prints everything once to find out who needs a workspace: the printers alone know what their text uses.
+void Unit::discover() {
+  std::unordered_map<const ir::Function*, std::vector<const ir::Function*>> callers;
+  std::vector<const ir::Function*> work;
+  for (const ir::Function* f : functions_) {
+    StatementPrinter printer(*this, *f);
+    printer.definition();
+    for (const ir::Function* callee : printer.callees()) callers[callee].push_back(f);
+    infos_.at(f).allocates = printer.allocated();
+    if (!printer.used_workspace()) continue;
+    infos_.at(f).workspace = true;
+    work.push_back(f);
+  }
+  while (!work.empty()) {
+    const ir::Function* f = work.back();
+    work.pop_back();
+    for (const ir::Function* caller : callers[f]) {
+      FunctionInfo& info = infos_.at(caller);
+      if (std::exchange(info.workspace, true)) continue;
+      work.push_back(caller);
+    }
+  }
+  prelude_ = Prelude(target_);
+}
+
+Unit::Functions Unit::functions() {
+  std::string text, forward;
+  std::unordered_set<const ir::Function*> defined, declared;
+  for (const ir::Function* f : functions_) {
+    StatementPrinter printer(*this, *f);
+    const std::string definition = printer.definition();
+    defined.insert(f);
+    for (const ir::Function* callee : printer.callees())
+      if (!defined.contains(callee) && declared.insert(callee).second)
+        forward += wrapped(StatementPrinter(*this, *callee).signature() + ";") + "\n";
+    if (options_.comments && !options_.standalone && f->loc.known())
+      text += "// " + f->loc.str() + "\n";
+    text += definition + "\n";
+  }
+  return {forward, text};
+}
+
+std::string Unit::print() {
+  discover();
+  FunctionInfo& entry = infos_.at(module_.entry);
+  if (options_.standalone && entry.workspace && scalar_entry()) {
+    entry.name = names_.unique(public_name_ + "_inner");
+    entry.exported = false;
+  }
+  if (entry.closure) throw InternalError("the entry of a module is a continuation");
+  auto [forward, text] = functions();
+  text += entry_wrapper();
+  if (options_.standalone && entry.workspace) text += plain_wrapper();
+  const std::string prelude = prelude_.text();
+  std::string title = "/* " + public_name_ + ", generated by Lantern. */\n";
+  if (options_.standalone)
+    title = "/* " + public_name_ +
+            ", generated by Lantern; complete as it stands.\n"
+            " * Integers wrap: compile with -fwrapv where a signed integer may overflow.\n */\n";
+  return title + prelude + (forward.empty() ? "" : forward + "\n") + text;
+}
+
+/// The uniform way in: arguments and results by address.
+std::string Unit::entry_wrapper() {
+  const ir::Function& f = *module_.entry;
+  const FunctionInfo& info = infos_.at(&f);
+  prelude_.need("workspace_name");
+  std::string body, list = info.workspace ? "ws" : "";
+  const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
+  const auto memory = [&](const ir::Type& t) { return t.is_scalar() ? target_.element(t.kind()) : type(t); };
+  bool uses_ws = info.workspace;
+  if (info.workspace && module_.tapes() > 0) {
+    prelude_.need("require_tapes");
+    body += "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
+  }
+  for (std::size_t i = 0; i < f.body->params.size(); ++i) {
+    const ir::Value* p = f.body->params[i];
+    const std::string number = std::to_string(i);
+    if (p->type.is_ref() || p->type.is_cont()) throw Error("the entry of a module takes a cell or a continuation");
+    const std::string argument = "*(const " + memory(p->type) + "*)in[" + number + "]";
+    add(argument);
+    for (std::size_t d = 0; p->type.is_tensor() && d < p->type.dims().size(); ++d) {
+      if (p->type.dims()[d] == ir::dynamic) continue;
+      uses_ws = true;
+      prelude_.need("fail_size");
+      const std::string expected = std::to_string(p->type.dims()[d]), axis = std::to_string(d);
+      const std::string got = "((const " + type(p->type) + "*)in[" + number + "])->dim[" + axis + "]";
+      const std::string what = p->name ? std::string("argument ") + p->name : "argument " + std::to_string(i + 1);
+      body += wrapped("  if (" + got + " != " + expected + ") lt_fail_size(ws, " + c_string(what) + ", " + axis +
+                      ", " + expected + ", " + got + ", \"\");") +
+              "\n";
+    }
+  }
+  const auto out = [&](std::size_t i) {
+    return "*(" + memory(f.result_types[i]) + "*)out[" + std::to_string(i) + "] = ";
+  };
+  const auto stored = [&](std::size_t i, const std::string& value) {
+    const bool narrow = f.result_types[i].is_bool() && !target_.is_cpp();
+    return "  " + out(i) + (narrow ? "(unsigned char)" : "") + value + ";\n";
+  };
+  if (f.result_types.empty()) {
+    body += wrapped("  " + info.name + "(" + list + ");") + "\n";
+  } else if (f.result_types.size() == 1) {
+    body += wrapped(stored(0, info.name + "(" + list + ")"));
+  } else if (info.by_pointer) {
+    std::string after;
+    for (std::size_t i = 0; i < f.result_types.size(); ++i) {
+      const ir::Type& t = f.result_types[i];
+      const std::string name = "result" + std::to_string(i);
+      if (t.is_bool() && !target_.is_cpp()) {
+        body += "  " + declaration(t, name) + ";\n";
+        add("&" + name);
+        after += stored(i, name);
+      } else {
+        add("(" + type(t) + "*)out[" + std::to_string(i) + "]");
+      }
+    }
+    body += wrapped("  " + info.name + "(" + list + ");") + "\n" + after;
+  } else {
+    body += wrapped("  const " + info.results + " results = " + info.name + "(" + list + ");") + "\n";
+    for (std::size_t i = 0; i < f.result_types.size(); ++i) body += stored(i, "results.r" + std::to_string(i));
+  }
+  if (!uses_ws) body = "  (void)ws;\n" + body;
+  if (f.body->params.empty()) body = "  (void)in;\n" + body;
+  if (f.result_types.empty()) body = "  (void)out;\n" + body;
+  return target_.exported() + "void " + public_name_ +
+         "_entry(lt_workspace* ws, const void* const* in, void* const* out) {\n" + body + "}\n";
+}
+
+/// What a source that stands alone offers besides: the function without its workspace, or a workspace for it.
+std::string Unit::plain_wrapper() {
+  const ir::Function& f = *module_.entry;
+  const FunctionInfo& info = infos_.at(&f);
+  prelude_.need("own_workspace");
+  const std::string exported = target_.exported();
+  std::string text = "\n/* Says what to do instead of ending the program when something fails; must not return. */\n" +
+                     exported + "void " + public_name_ + "_on_failure(void (*handler)(const char* message)) {\n" +
+                     "  lt_handler = handler;\n}\n\n";
+  if (!scalar_entry()) {
+    const std::string tapes = "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
+    return text + "/* Memory for one call at a time; results stay valid until it is asked for again. */\n" + exported +
+           "lt_workspace* " + public_name_ + "_workspace(void) {\n  lt_workspace* ws = lt_own_workspace();\n" +
+           (module_.tapes() > 0 ? tapes : "") + "  return ws;\n}\n";
+  }
+  std::string parameters, arguments = "ws";
+  const auto add = [&](const std::string& type, const std::string& name) {
+    parameters += (parameters.empty() ? "" : ", ") + type + " " + name;
+    arguments += ", " + name;
+  };
+  NameScope scope(&names_);
+  for (const ir::Value* p : f.body->params)
+    add(type(p->type), p->name ? scope.unique(p->name) : scope.numbered("x"));
+  if (info.by_pointer)
+    for (std::size_t i = 0; i < f.result_types.size(); ++i)
+      add(type(f.result_types[i]) + "*", scope.unique("result" + std::to_string(i)));
+  const bool returns = f.result_types.size() == 1;
+  if (parameters.empty() && !target_.is_cpp()) parameters = "void";
+  text += wrapped(exported + (returns ? type(f.result_types[0]) : "void") + " " + public_name_ + "(" + parameters + ") {") +
+          "\n  lt_workspace* ws = lt_own_workspace();\n";
+  if (module_.tapes() > 0) text += "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
+  return text + wrapped("  " + std::string(returns ? "return " : "") + info.name + "(" + arguments + ");") + "\n}\n";
+}
+
+// ---- types
+
+std::string Unit::type_name(const ir::Type& t) {
+  switch (t.kind()) {
+    case Kind::tensor: return prelude_.tensor(t.element(), t.rank()).substr(3);
+    case Kind::tree: return prelude_.tree(t).substr(3);
+    case Kind::ref: return "ref_" + type_name(t.content());
+    case Kind::cont: {
+      std::string s = "cont" + std::to_string(t.parts().size());
+      for (const ir::Type& p : t.parts()) s += "_" + type_name(p);
+      return s;
+    }
+    default: return ir::kind_name(t.kind());
+  }
+}
+
+std::string Unit::type(const ir::Type& t) {
+  switch (t.kind()) {
+    case Kind::tensor: return prelude_.tensor(t.element(), t.rank());
+    case Kind::tree: return prelude_.tree(t);
+    case Kind::ref: return type(t.content()) + (target_.is_cpp() ? "&" : "*");
+    case Kind::cont: {
+      std::string list;
+      for (const ir::Type& p : t.parts()) list += ", " + type(p);
+      if (target_.is_cpp()) {
+        prelude_.need("cont");
+        return "lt_cont<" + (list.empty() ? "" : list.substr(2)) + ">";
+      }
+      const std::string name = "lt_" + type_name(t);
+      prelude_.add_type(name, "/* A continuation: code, and what it captured in its creator's frame. */\n"
+                              "typedef struct {\n  void (*code)(void* captured" + list +
+                                  ");\n  void* captured;\n} " + name + ";\n");
+      return name;
+    }
+    default:
+      if (t.kind() == Kind::i32 || t.kind() == Kind::i64) prelude_.need("integers");
+      return target_.scalar(t.kind());
+  }
+}
+
+std::string Unit::declaration(const ir::Type& t, const std::string& name) { return type(t) + " " + name; }
+
+std::string Unit::results_type(const ir::Function* f) {
+  const std::string& name = infos_.at(f).results;
+  std::string fields;
+  for (std::size_t i = 0; i < f->result_types.size(); ++i)
+    fields += "  " + declaration(f->result_types[i], "r" + std::to_string(i)) + ";\n";
+  prelude_.add_type(name, "struct " + name + " {\n" + fields + "};\n");
+  return name;
+}
+
+std::string Unit::captured_type(const ir::Function* f) {
+  const FunctionInfo& info = infos_.at(f);
+  std::string fields;
+  if (info.workspace) {
+    prelude_.need("workspace_name");
+    fields += "  lt_workspace* ws;\n";
+  }
+  for (std::size_t i = 0; i < info.captured; ++i) {
+    const ir::Type& t = f->body->params[i]->type;
+    fields += "  " + (t.is_ref() ? type(t.content()) + "*" : type(t)) + " c" + std::to_string(i) + ";\n";
+  }
+  const std::string name = "lt_captured_" + info.name;
+  prelude_.add_type(name, "typedef struct {\n" + fields + "} " + name + ";\n");
+  return name;
+}
+
+// ---- the user's source
+
+const std::string& Unit::source_line(const char* file, std::uint32_t line) {
+  static const std::string none;
+  auto [it, added] = files_.try_emplace(file);
+  if (added) {
+    std::ifstream stream(file);
+    for (std::string s; it->second.size() < 100000 && std::getline(stream, s);) {
+      const std::size_t first = s.find_first_not_of(" \t"), last = s.find_last_not_of(" \t\r\\");
+      // A backslash at the end would continue the comment.
+      it->second.push_back(first == std::string::npos || last == std::string::npos || last < first
+                               ? ""
+                               : s.substr(first, std::min<std::size_t>(last - first + 1, 100)));
+    }
+  }
+  return line >= 1 && line <= it->second.size() ? it->second[line - 1] : none;
+}
+
+}  // namespace lantern::codegen

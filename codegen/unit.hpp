@@ -1,0 +1,86 @@
+// One generated source: what its functions share, and the order of its parts.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lantern/codegen/analysis.hpp"
+#include "lantern/codegen/c/prelude.hpp"
+#include "lantern/codegen/naming.hpp"
+#include "lantern/codegen/print_options.hpp"
+#include "lantern/codegen/target.hpp"
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::codegen {
+
+/// How a function of the module looks in the source.
+struct FunctionInfo {
+  std::string name;
+  bool workspace = false;    ///< takes `lt_workspace* ws` first
+  bool allocates = false;    ///< leaves tensors behind in the arena unless it goes back to a mark
+  bool by_pointer = false;   ///< several results go out through pointers rather than in a structure
+  bool closure = false;      ///< code of closures: takes a pointer to what was captured
+  std::size_t captured = 0;  ///< how many of the first parameters that is
+  bool exported = false;     ///< seen from outside
+  std::string results;       ///< the structure of several results, in C++
+};
+
+class Unit {
+ public:
+  Unit(const ir::Module& module, const PrintOptions& options, const Target& target);
+
+  /// The whole source.
+  std::string print();
+
+  /// The functions alone, and declarations of those used before they are defined: for a target whose source is
+  /// assembled elsewhere. `discover` comes first.
+  struct Functions {
+    std::string declarations, definitions;
+  };
+  Functions functions();
+  void discover();
+
+  const ir::Module& module() const { return module_; }
+  const PrintOptions& options() const { return options_; }
+  const Target& target() const { return target_; }
+  Prelude& prelude() { return prelude_; }
+  const Escapes& escapes() const { return escapes_; }
+  const NameScope& names() const { return names_; }
+  const FunctionInfo& info(const ir::Function* f) const { return infos_.at(f); }
+
+  /// The type of a variable or parameter; cells are pointers in C, references in C++.
+  std::string type(const ir::Type& type);
+  /// "double x", "double* d".
+  std::string declaration(const ir::Type& type, const std::string& name);
+  /// A name for the type that can be part of another name: f64, f64_2d, ref_f64.
+  std::string type_name(const ir::Type& type);
+  /// The structure that holds several results in C++: r0, r1, ... Its name.
+  std::string results_type(const ir::Function* f);
+  /// The structure of what a closure captures: its name.
+  std::string captured_type(const ir::Function* f);
+
+  /// The user's line, trimmed; empty if it cannot be read.
+  const std::string& source_line(const char* file, std::uint32_t line);
+
+ private:
+  std::string entry_wrapper();
+  std::string plain_wrapper();
+  bool scalar_entry() const;
+
+  const ir::Module& module_;
+  PrintOptions options_;
+  const Target& target_;
+  Prelude prelude_;
+  NameScope names_;
+  std::vector<const ir::Function*> functions_;
+  Escapes escapes_;
+  std::unordered_map<const ir::Function*, FunctionInfo> infos_;
+  std::unordered_map<std::string, std::vector<std::string>> files_;
+  std::string public_name_;
+};
+
+/// Breaks a line that is longer than 100 columns at commas and operators.
+std::string wrapped(std::string line);
+
+}  // namespace lantern::codegen

@@ -1,0 +1,43 @@
+// Adjoint cells: created as zero, only added to, read once by their creator (Lantern paper, 3.2).
+#pragma once
+
+#include <memory>
+
+#include "lantern/compiler/staging/operation.hpp"
+
+namespace lantern::ad {
+
+/// The adjoint of one value, one level down. The eager cell holds a number; the staged one is a node.
+class Cell {
+ public:
+  virtual ~Cell() = default;
+  virtual void add(const Datum& v, const Location& loc) = 0;
+  /// cell = op(cell, arguments...): an accumulation such as add_at(cell, i, v).
+  virtual void accumulate(Opcode op, const Data& arguments, const Location& loc) = 0;
+  virtual Datum get(const Location& loc) = 0;
+  /// False while nothing was added, where that is known.
+  virtual bool touched() const { return true; }
+};
+
+using CellPtr = std::shared_ptr<Cell>;
+
+/// A cell that computes at once, in place where nobody else sees its value.
+CellPtr eager_cell(const Datum& like);
+
+/// A cell in the graph.
+class StagedCell : public Cell {
+ public:
+  explicit StagedCell(ir::Value* ref) : ref_(ref) {}
+  ir::Value* ref() const { return ref_; }
+  void add(const Datum& v, const Location& loc) override;
+  void accumulate(Opcode op, const Data& arguments, const Location& loc) override;
+  Datum get(const Location& loc) override;
+
+ private:
+  ir::Value* ref_;
+};
+
+/// Emits `ref_new` for the adjoint of a staged value.
+std::shared_ptr<StagedCell> staged_cell(ir::Value* primal, const Location& loc);
+
+}  // namespace lantern::ad

@@ -1,0 +1,380 @@
+// grad, value_and_grad, jvp, vjp, hvp: derivatives of functions over Rep.
+//
+// Each takes a function and gives a function, so they nest in any order and depth. A function is a C++ function,
+// a callable with one non-template call operator, or a FUN; write sig<double(double)>(f) for a generic lambda.
+// Used while staging (inside compile or lanternc) they build derivative code; used at run time they compute.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/staging/control_flow.hpp"
+
+namespace lantern {
+
+/// How a gradient is computed.
+enum class mode {
+  reverse,  ///< one backward pass (Lantern paper, 3.2): the default
+  forward,  ///< one pass per scalar argument or array element (Fig. 5)
+};
+
+namespace detail {
+
+template <class T>
+struct CallTraits;
+template <class R, class... A>
+struct CallTraits<R (*)(A...)> {
+  using Result = lifted_t<R>;
+  using Params = std::tuple<std::remove_cvref_t<A>...>;
+};
+template <class R, class... A>
+struct CallTraits<R (*)(A...) noexcept> : CallTraits<R (*)(A...)> {};
+template <class C, class R, class... A>
+struct CallTraits<R (C::*)(A...) const> : CallTraits<R (*)(A...)> {};
+template <class C, class R, class... A>
+struct CallTraits<R (C::*)(A...)> : CallTraits<R (*)(A...)> {};
+template <class C, class R, class... A>
+struct CallTraits<R (C::*)(A...) const noexcept> : CallTraits<R (*)(A...)> {};
+
+template <class F>
+struct FunctionTraits {
+  static constexpr bool known = false;
+};
+template <class R, class... A>
+struct FunctionTraits<R (*)(A...)> : CallTraits<R (*)(A...)> {
+  static constexpr bool known = true;
+};
+template <class F>
+  requires requires { &F::operator(); }
+struct FunctionTraits<F> : CallTraits<decltype(&F::operator())> {
+  static constexpr bool known = true;
+};
+
+template <class F>
+constexpr void require_known() {
+  static_assert(FunctionTraits<F>::known,
+                "the signature of this callable cannot be seen (a generic lambda?): write sig<double(double)>(f)");
+}
+
+/// Whether a product holds a floating-point Rep.
+template <class P>
+struct HasFloat {
+  static constexpr bool value = [] {
+    if constexpr (RepType<P>) {
+      using T = typename P::value_type;
+      return std::is_floating_point_v<typename Traits<T>::element>;
+    } else if constexpr (SequenceType<P>) {
+      return HasFloat<typename P::value_type>::value;
+    } else if constexpr (TupleType<P>) {
+      return []<class... T>(std::type_identity<std::tuple<T...>>) {
+        return (HasFloat<std::remove_cvref_t<T>>::value || ...);
+      }(std::type_identity<P>{});
+    } else {
+      using Fields = decltype(fields(std::declval<P&>()));
+      return []<class... T>(std::type_identity<std::tuple<T...>>) {
+        return (HasFloat<std::remove_cvref_t<T>>::value || ...);
+      }(std::type_identity<Fields>{});
+    }
+  }();
+};
+
+template <class F>
+std::string name_of(const F& f) {
+  if constexpr (requires { { f.name() } -> std::convertible_to<std::string>; }) return f.name();
+  else return "f";
+}
+
+/// A typed function as a program over flattened data.
+template <class F>
+ad::Program program_of(const F& f) {
+  using Params = typename FunctionTraits<F>::Params;
+  return {name_of(f), [&f](const Data& data) {
+            std::span<const Datum> in(data);
+            Params args{};
+            for_each_rep(args, [&]<class T>(Rep<T>& r) {
+              r = Rep<T>(in.front());
+              in = in.subspan(1);
+            });
+            using R = typename FunctionTraits<F>::Result;
+            return flatten(convert<R>(std::apply([&](auto&... a) { return f(a...); }, args)));
+          }};
+}
+
+/// Positions and mode out of the template arguments of grad<...>.
+template <auto... O>
+struct GradOptions {
+  static constexpr mode selected = [] {
+    mode m = mode::reverse;
+    const auto see = [&](auto o) {
+      if constexpr (std::same_as<decltype(o), mode>) m = o;
+    };
+    (see(O), ...);
+    return m;
+  }();
+  static constexpr std::size_t positions = (std::size_t{0} + ... + (std::is_integral_v<decltype(O)> ? 1 : 0));
+  template <class Params>
+  static constexpr bool selects(std::size_t i, bool floating) {
+    if constexpr (positions == 0) return floating;
+    else {
+      bool hit = false;
+      const auto see = [&](auto o) {
+        if constexpr (std::is_integral_v<decltype(o)>) hit |= static_cast<std::size_t>(o) == i;
+      };
+      (see(O), ...);
+      return hit;
+    }
+  }
+  template <class Params>
+  static constexpr bool in_range() {
+    bool ok = true;
+    const auto see = [&](auto o) {
+      if constexpr (std::is_integral_v<decltype(o)>) ok &= static_cast<std::size_t>(o) < std::tuple_size_v<Params>;
+    };
+    (see(O), ...);
+    return ok;
+  }
+};
+
+/// The selected argument types, as one type or a tuple.
+template <class Options, class Params>
+struct Selected;
+template <class Options, class... P>
+struct Selected<Options, std::tuple<P...>> {
+  template <std::size_t... I>
+  static auto pick(std::index_sequence<I...>)
+      -> decltype(std::tuple_cat(std::conditional_t<Options::template selects<std::tuple<P...>>(I, HasFloat<P>::value),
+                                                    std::tuple<P>, std::tuple<>>()...));
+  using tuple = decltype(pick(std::index_sequence_for<P...>{}));
+  static constexpr std::size_t count = std::tuple_size_v<tuple>;
+  static_assert(Options::template in_range<std::tuple<P...>>(), "grad: an argument position is out of range");
+  static_assert(count > 0, "grad: no floating-point argument to differentiate with respect to");
+  template <class T>
+  struct One {
+    using type = T;
+  };
+  template <class T>
+  struct One<std::tuple<T>> {
+    using type = T;
+  };
+  using type = typename One<tuple>::type;
+};
+
+/// Flattened arguments and which of them are active.
+template <class Options, class... P>
+void collect(const std::tuple<P...>& args, Data& data, ad::Active& active) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    const auto one = [&](const auto& p, bool selected) {
+      for_each_rep(p, [&](const auto& r) {
+        data.push_back(r.datum());
+        active.push_back(selected && r.datum().type().is_differentiable());
+      });
+    };
+    (one(std::get<I>(args), Options::template selects<std::tuple<P...>>(I, HasFloat<P>::value)), ...);
+  }(std::index_sequence_for<P...>{});
+}
+
+/// Derivatives in the shape of the arguments: floating leaves from `data`, other leaves as they were.
+template <class P>
+P shaped_like(const P& prototype, std::span<const Datum>& data) {
+  P p = prototype;
+  for_each_rep(p, [&]<class T>(Rep<T>& r) {
+    if (!r.datum().type().is_differentiable()) return;
+    r = Rep<T>(data.front());
+    data = data.subspan(1);
+  });
+  return p;
+}
+template <class Options, class... P>
+auto gradient_result(const std::tuple<P...>& args, std::span<const Datum> data) {
+  const auto all = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    const auto one = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+      using Q = std::tuple_element_t<K, std::tuple<P...>>;
+      if constexpr (Options::template selects<std::tuple<P...>>(K, HasFloat<Q>::value))
+        return std::tuple<Q>(shaped_like(std::get<K>(args), data));
+      else return std::tuple<>();
+    };
+    // Braces: left to right, since each takes its share of the data.
+    std::tuple<decltype(one(std::integral_constant<std::size_t, I>{}))...> parts{
+        one(std::integral_constant<std::size_t, I>{})...};
+    return std::apply([](auto&&... p) { return std::tuple_cat(p...); }, parts);
+  }(std::index_sequence_for<P...>{});
+  if constexpr (std::tuple_size_v<std::remove_cvref_t<decltype(all)>> == 1) return std::get<0>(all);
+  else return all;
+}
+
+template <class F, class Options, bool with_value, class Params = typename FunctionTraits<F>::Params>
+class Gradient;
+template <class F, class Options, bool with_value, class... P>
+class Gradient<F, Options, with_value, std::tuple<P...>> {
+  using Derivative = typename Selected<Options, std::tuple<P...>>::type;
+  using Value = typename FunctionTraits<F>::Result;
+
+ public:
+  Gradient(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  std::conditional_t<with_value, std::tuple<Value, Derivative>, Derivative> operator()(const P&... p) const {
+    const std::tuple<P...> args(p...);
+    Data data;
+    ad::Active active;
+    collect<Options>(args, data, active);
+    const ad::Program program = program_of(f_);
+    constexpr bool forward = Options::selected == mode::forward;
+    const Data out = forward ? ad::forward_gradient(program, data, active, loc_)
+                             : ad::vjp(program, data, active, nullptr, with_value, loc_);
+    const std::span<const Datum> derivatives = std::span(out).subspan(forward || with_value ? 1 : 0);
+    if constexpr (with_value) return {rebuild(Value{}, Data{out[0]}), gradient_result<Options>(args, derivatives)};
+    else return gradient_result<Options>(args, derivatives);
+  }
+  std::string name() const { return "grad_" + name_of(f_); }
+
+ private:
+  F f_;
+  Location loc_;
+};
+
+template <class P>
+std::size_t floating_leaves(const P& p) {
+  std::size_t n = 0;
+  for_each_rep(p, [&](const auto& r) { n += r.datum().type().is_differentiable(); });
+  return n;
+}
+template <class P>
+Data floating_data(const P& p) {
+  Data out;
+  for_each_rep(p, [&]<class T>(const Rep<T>& r) {
+    if constexpr (std::is_floating_point_v<typename Traits<T>::element>) out.push_back(r.datum());
+  });
+  return out;
+}
+
+/// Every floating argument is active.
+using AllFloating = GradOptions<>;
+
+template <class F, class Params = typename FunctionTraits<F>::Params>
+class VectorJacobian;
+template <class F, class... P>
+class VectorJacobian<F, std::tuple<P...>> {
+  using Value = typename FunctionTraits<F>::Result;
+  using Derivative = typename Selected<AllFloating, std::tuple<P...>>::type;
+
+ public:
+  VectorJacobian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  std::tuple<Value, Derivative> operator()(const P&... p, const Value& ybar) const {
+    const std::tuple<P...> args(p...);
+    Data data;
+    ad::Active active;
+    collect<AllFloating>(args, data, active);
+    const Data seeds = floating_data(ybar);
+    const Data out = ad::vjp(program_of(f_), data, active, &seeds, true, loc_);
+    std::span<const Datum> view(out);
+    Value value = rebuild(ybar, view);
+    return {std::move(value), gradient_result<AllFloating>(args, view)};
+  }
+  std::string name() const { return "vjp_" + name_of(f_); }
+
+ private:
+  F f_;
+  Location loc_;
+};
+
+template <class P>
+using tangent_params = std::conditional_t<HasFloat<P>::value, std::tuple<P>, std::tuple<>>;
+
+template <class F, class Params, class Tangents>
+class JacobianVector;
+template <class F, class... P, class... T>
+class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> {
+  using Value = typename FunctionTraits<F>::Result;
+
+ public:
+  JacobianVector(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  std::tuple<Value, Value> operator()(const P&... p, const T&... dp) const {
+    Data data, tangents;
+    ad::Active active;
+    collect<AllFloating>(std::tuple<P...>(p...), data, active);
+    const auto add = [&](const auto& t) {
+      for (const Datum& d : floating_data(t)) tangents.push_back(d);
+    };
+    (add(dp), ...);
+    const Data out = ad::jvp(program_of(f_), data, active, tangents, loc_);
+    std::span<const Datum> view(out);
+    const Value value = rebuild(Value{}, view);
+    return {value, shaped_like(value, view)};
+  }
+  std::string name() const { return "jvp_" + name_of(f_); }
+
+ private:
+  F f_;
+  Location loc_;
+};
+
+template <class F, class Sig>
+class Signed;
+template <class F, class R, class... A>
+class Signed<F, R(A...)> {
+ public:
+  explicit Signed(F f) : f_(std::move(f)) {}
+  rep_t<R> operator()(const rep_t<A>&... a) const { return convert<rep_t<R>>(f_(a...)); }
+
+ private:
+  F f_;
+};
+
+}  // namespace detail
+
+/// Gives a generic lambda a signature: sig<double(double)>([](auto x) { return x * x; }).
+template <class Sig, class F>
+auto sig(F f) {
+  return detail::Signed<F, Sig>(std::move(f));
+}
+
+/// The gradient of a function whose result is one floating-point scalar.
+///
+/// grad(f) differentiates with respect to every floating argument; grad<0, 2>(f) with respect to those positions;
+/// grad<mode::forward>(f) by forward mode. One argument gives its gradient, several a tuple in order; a gradient
+/// has the type of its argument. Error: a result that is not one floating scalar (use vjp or jvp).
+template <auto... O, class F>
+auto grad(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  return detail::Gradient<F, detail::GradOptions<O...>, false>(std::move(f), here(l));
+}
+
+/// {f(x...), gradient} in one pass; arguments as for grad.
+template <auto... O, class F>
+auto value_and_grad(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  return detail::Gradient<F, detail::GradOptions<O...>, true>(std::move(f), here(l));
+}
+
+/// vjp(f)(x..., ybar) = {y, xbar}: the product of a cotangent with the Jacobian, by reverse mode. ybar has the type
+/// of the result; xbar is the adjoint of the floating argument, or a tuple of those.
+template <class F>
+auto vjp(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  return detail::VectorJacobian<F>(std::move(f), here(l));
+}
+
+/// jvp(f)(x..., dx...) = {y, dy}: the Jacobian times a tangent, by forward mode. One dx per floating argument.
+template <class F>
+auto jvp(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  using Params = typename detail::FunctionTraits<F>::Params;
+  using Tangents = decltype([]<class... P>(std::type_identity<std::tuple<P...>>) {
+    return std::tuple_cat(detail::tangent_params<P>()...);
+  }(std::type_identity<Params>{}));
+  return detail::JacobianVector<F, Params, Tangents>(std::move(f), here(l));
+}
+
+/// hvp(f)(x, v): the Hessian of a scalar function of one argument times v, by forward over reverse mode.
+template <class F>
+auto hvp(F f, std::source_location l = std::source_location::current()) {
+  using Params = typename detail::FunctionTraits<F>::Params;
+  static_assert(std::tuple_size_v<Params> == 1, "hvp: expected a function of one argument (a product if need be)");
+  using X = std::tuple_element_t<0, Params>;
+  auto product = jvp(grad(std::move(f), l), l);
+  return [product](const X& x, const X& v) -> X { return std::get<1>(product(x, v)); };
+}
+
+
+}  // namespace lantern

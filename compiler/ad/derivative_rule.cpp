@@ -1,0 +1,168 @@
+// Evaluation of derivative formulas; reverse (propagate) and forward (tangent) use of the table.
+#include "lantern/compiler/ad/derivative_rule.hpp"
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+Datum constant(double v, const ir::Type& like) {
+  return like.is_float_element() ? Datum::number(v, ir::Type(like.element()))
+                                 : Datum::integer(static_cast<std::int64_t>(v), ir::Type(like.element()));
+}
+
+/// Performs an operation of a formula; element-wise operands of lower rank are broadcast.
+Datum apply(Opcode code, Data arguments, const Location& loc) {
+  const Operation op{code, 0, loc};
+  if (ir::info(code).elementwise) {
+    const Datum* widest = &arguments[0];
+    for (const Datum& a : arguments)
+      if (a.type().rank() > widest->type().rank()) widest = &a;
+    const Datum shape = *widest;
+    for (Datum& a : arguments)
+      if (a.type().rank() < shape.type().rank()) a = perform({Opcode::broadcast_, 0, loc}, {a, shape});
+  }
+  return perform(op, arguments);
+}
+
+Data index_operands(const RuleContext& c) {
+  const std::size_t last = c.op.code == Opcode::get_ ? c.operands.size() : c.operands.size() - 1;
+  return Data(c.operands.begin() + 1, c.operands.begin() + static_cast<long>(last));
+}
+
+/// Arguments of a call from position `from`; `like` gives number literals their type.
+Data arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from);
+
+Datum evaluate_as(const ir::Formula& f, const RuleContext& c, const ir::Type& like) {
+  return f.kind == ir::Formula::Kind::number ? constant(f.number, like) : evaluate_formula(f, c);
+}
+
+/// The type of numbers in a formula: that of the operation's floating result or operands.
+const ir::Type& number_type(const RuleContext& c) {
+  if (c.result.type().is_float_element()) return c.result.type();
+  for (const Datum& d : c.operands)
+    if (d.type().is_float_element()) return d.type();
+  return c.result.type();
+}
+
+Data arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from) {
+  Data out;
+  // Row numbers and sizes (slice, dim) are integers; everything else has the operation's element type.
+  const bool rows = f.op == Opcode::slice_ || f.op == Opcode::add_slice_;
+  for (std::size_t i = from; i < f.arguments.size(); ++i) {
+    const ir::Formula& a = f.arguments[i];
+    if (a.kind == ir::Formula::Kind::index) {
+      for (const Datum& d : index_operands(c)) out.push_back(d);
+    } else {
+      out.push_back(evaluate_as(a, c, rows ? ir::I64 : number_type(c)));
+    }
+  }
+  return out;
+}
+
+bool is_condition(Opcode op) { return op == Opcode::le_ || op == Opcode::eq_; }
+
+}  // namespace
+
+Datum evaluate_formula(const ir::Formula& f, const RuleContext& c) {
+  switch (f.kind) {
+    case ir::Formula::Kind::number: return constant(f.number, number_type(c));
+    case ir::Formula::Kind::variable:
+      switch (f.variable) {
+        case 'x': return c.operands[0];
+        case 'y': return c.operands[1];
+        case 'z': return c.operands[2];
+        case 'r': return c.result;
+        case 'g': return c.cotangent;
+        default: throw InternalError("acc inside a formula");
+      }
+    case ir::Formula::Kind::call: {
+      // `dim(x)` is a number while staging where it can be.
+      Data arguments = arguments_of(f, c, 0);
+      if (f.op == Opcode::select_ && !arguments[0].type().is_bool() && !arguments[0].type().is_tensor())
+        arguments[0] = perform({Opcode::ne_, 0, c.op.loc}, {arguments[0], constant(0, arguments[0].type())});
+      if (is_condition(f.op) || ir::info(f.op).elementwise) return apply(f.op, std::move(arguments), c.op.loc);
+      return perform({f.op, 0, c.op.loc}, arguments);
+    }
+    default: throw InternalError("index... outside a call");
+  }
+}
+
+bool carries_derivative(const Operation& op, std::size_t i, std::size_t n) {
+  const ir::Formula* f = ir::derivative(op.code, i, n);
+  return f && !f->is_number(0);
+}
+
+void propagate(std::size_t i, const RuleContext& c, Cell& cell) {
+  const ir::Formula* f = ir::derivative(c.op.code, i, c.operands.size());
+  if (!f || f->is_number(0)) return;
+  if (ir::info(c.op.code).elementwise) {
+    // A partial derivative, times the cotangent.
+    if (f->is_number(1)) return cell.add(c.cotangent, c.op.loc);
+    if (f->is_number(-1)) return cell.add(apply(Opcode::neg_, {c.cotangent}, c.op.loc), c.op.loc);
+    return cell.add(apply(Opcode::mul_, {evaluate_formula(*f, c), c.cotangent}, c.op.loc), c.op.loc);
+  }
+  if (f->accumulates()) return cell.accumulate(f->op, arguments_of(*f, c, 1), c.op.loc);
+  cell.add(evaluate_formula(*f, c), c.op.loc);
+}
+
+namespace {
+
+Datum add(const Datum& a, const Datum& b, const Location& loc) {
+  if (a.empty()) return b;
+  if (b.empty()) return a;
+  return perform({Opcode::add_, 0, loc}, {a, b});
+}
+
+/// x + something linear in y and in z (add_outer, add_matmul).
+Datum tangent_accumulating(const RuleContext& c, std::span<const Datum> t) {
+  Datum sum = t[0].empty() ? zeros_like(c.operands[0], c.op.loc) : t[0];
+  if (!t[1].empty()) sum = perform(c.op, {sum, t[1], c.operands[2]});
+  if (!t[2].empty()) sum = perform(c.op, {sum, c.operands[1], t[2]});
+  return sum;
+}
+
+}  // namespace
+
+Datum tangent(const RuleContext& c, std::span<const Datum> tangents) {
+  const ir::OpInfo& row = ir::info(c.op.code);
+  const std::size_t n = c.operands.size();
+  Datum sum;
+  if (row.elementwise) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const ir::Formula* f = ir::derivative(c.op.code, i, n);
+      if (tangents[i].empty() || !f || f->is_number(0)) continue;
+      Datum term = tangents[i];
+      if (f->is_number(-1)) term = apply(Opcode::neg_, {term}, c.op.loc);
+      else if (!f->is_number(1)) term = apply(Opcode::mul_, {evaluate_formula(*f, c), term}, c.op.loc);
+      sum = add(sum, term, c.op.loc);
+    }
+    return sum;
+  }
+  switch (row.linearity) {
+    case ir::Linearity::none: return {};
+    case ir::Linearity::accumulating: return tangent_accumulating(c, tangents);
+    case ir::Linearity::joint: {
+      Data operands(c.operands.begin(), c.operands.end());
+      bool any = false;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (!carries_derivative(c.op, i, n)) continue;
+        any |= !tangents[i].empty();
+        operands[i] = tangents[i].empty() ? zeros_like(operands[i], c.op.loc) : tangents[i];
+      }
+      return any ? perform(c.op, operands) : Datum();
+    }
+    case ir::Linearity::each:
+      for (std::size_t i = 0; i < n; ++i) {
+        if (tangents[i].empty() || !carries_derivative(c.op, i, n)) continue;
+        Data operands(c.operands.begin(), c.operands.end());
+        operands[i] = tangents[i];
+        sum = add(sum, perform(c.op, operands), c.op.loc);
+      }
+      return sum;
+  }
+  return sum;
+}
+
+}  // namespace lantern::ad

@@ -1,0 +1,29 @@
+// Derivative formulas of the operation table, carried out by performing operations one level down.
+#pragma once
+
+#include "lantern/compiler/ad/adjoint_cell.hpp"
+#include "lantern/ir/formula.hpp"
+
+namespace lantern::ad {
+
+/// What the variables of a formula stand for.
+struct RuleContext {
+  const Operation& op;
+  std::span<const Datum> operands;  ///< x y z, one level down
+  const Datum& result;              ///< r
+  const Datum& cotangent;           ///< g; empty where formulas do not use it
+};
+
+/// Computes a formula.
+Datum evaluate_formula(const ir::Formula& f, const RuleContext& c);
+
+/// Adds what operand `i` receives from the cotangent to its adjoint cell.
+void propagate(std::size_t i, const RuleContext& c, Cell& cell);
+
+/// The tangent of the result from the operands' tangents (empty Datum: zero); empty where it vanishes.
+Datum tangent(const RuleContext& c, std::span<const Datum> tangents);
+
+/// True where operand `i` passes a derivative on to the result.
+bool carries_derivative(const Operation& op, std::size_t i, std::size_t n);
+
+}  // namespace lantern::ad

@@ -1,0 +1,42 @@
+// The forward-mode rule.
+#include "lantern/compiler/ad/forward.hpp"
+
+#include "lantern/compiler/ad/derivative_rule.hpp"
+
+namespace lantern::ad {
+
+Datum Forward::dual(const Datum& primal, const Datum& tangent) {
+  return Datum::boxed(new Dual(shared_from_this(), primal, tangent), primal.type());
+}
+
+Dual* Forward::dual_of(const Datum& d) const {
+  if (!d.is_tagged()) return nullptr;
+  auto* v = static_cast<Dual*>(d.box());
+  return v->mode.get() == this ? v : nullptr;
+}
+
+const Datum& Forward::primal(const Datum& d) const {
+  const Dual* v = dual_of(d);
+  return v ? v->primal : d;
+}
+
+Datum Forward::tangent_of(const Datum& d, const Location& loc) const {
+  const Dual* v = dual_of(d);
+  return v && !v->tangent.empty() ? v->tangent : zeros_like(d, loc);
+}
+
+// Lantern paper, Fig. 5:  NumF(x op y, tangent by the rule), the arithmetic one level down (2.5).
+Datum Forward::apply(const Operation& op, std::span<const Datum> operands) {
+  Data primals, tangents;
+  for (const Datum& d : operands) {
+    const Dual* v = dual_of(d);
+    primals.push_back(v ? v->primal : d);
+    tangents.push_back(v ? v->tangent : Datum());
+  }
+  const Datum y = perform(op, primals);
+  if (!y.type().is_differentiable()) return y;
+  const Datum dy = tangent({op, primals, y, Datum()}, tangents);
+  return dy.empty() ? y : dual(y, dy);
+}
+
+}  // namespace lantern::ad

@@ -1,0 +1,28 @@
+// Forward mode with tags (Lantern paper, Fig. 5 and 2.5).
+#pragma once
+
+#include "lantern/compiler/staging/operation.hpp"
+
+namespace lantern::ad {
+
+/// A number and its tangent. An empty tangent is zero.
+struct Dual : TaggedBox {
+  Dual(std::shared_ptr<Mode> m, Datum p, Datum t) : TaggedBox(std::move(m), std::move(p)), tangent(std::move(t)) {}
+  Datum tangent;
+};
+
+/// Every operator computes its value and its tangent, both one level down.
+class Forward : public Mode {
+ public:
+  using Mode::Mode;
+  const char* name() const override { return "forward mode"; }
+  Datum apply(const Operation& op, std::span<const Datum> operands) override;
+
+  Datum dual(const Datum& primal, const Datum& tangent);
+  Dual* dual_of(const Datum& d) const;
+  const Datum& primal(const Datum& d) const;
+  /// The tangent one level down; a zero where there is none.
+  Datum tangent_of(const Datum& d, const Location& loc) const;
+};
+
+}  // namespace lantern::ad

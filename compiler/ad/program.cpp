@@ -1,0 +1,289 @@
+// vjp and jvp over flattened programs, eager and staged.
+#include "lantern/compiler/ad/program.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/ad/forward.hpp"
+#include "lantern/compiler/ad/reverse.hpp"
+#include "lantern/compiler/ad/staged_forward.hpp"
+#include "lantern/compiler/ad/staged_reverse.hpp"
+#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+std::uint64_t fresh_tag() { return ++context().tags; }
+
+void require_scalar(const std::vector<ir::Type>& results, const Location& loc) {
+  if (results.size() == 1 && results[0].is_scalar() && results[0].is_differentiable()) return;
+  std::string found;
+  for (const ir::Type& t : results) found += (found.empty() ? "" : ", ") + t.str();
+  raise_at(loc, "grad: expected a function with one floating-point scalar as its result, got (" + found +
+                    "); use vjp, jvp or jacobian");
+}
+
+std::vector<ir::Type> types_of(const Data& data) {
+  std::vector<ir::Type> types;
+  for (const Datum& d : data) types.push_back(d.type());
+  return types;
+}
+
+void require_seeds(const std::vector<ir::Type>& results, const Data& seeds, const Location& loc) {
+  std::size_t at = 0;
+  for (const ir::Type& t : results) {
+    if (!t.is_differentiable()) continue;
+    if (at == seeds.size()) raise_at(loc, "vjp: expected a cotangent for every floating result");
+    join_types(t, seeds[at++].type(), "vjp: a cotangent and its result", loc);
+  }
+  if (at != seeds.size()) raise_at(loc, "vjp: expected one cotangent for every floating result");
+}
+
+/// Data with the derivative handler ended on every way out.
+struct Ending {
+  Mode& mode;
+  ~Ending() { mode.end(); }
+};
+
+Data eager_vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds,
+               bool values, const Location& loc) {
+  const auto mode = std::make_shared<Reverse>(fresh_tag());
+  const Ending ending{*mode};
+  Data tagged = arguments;
+  std::vector<CellPtr> cells;
+  for (std::size_t i = 0; i < tagged.size(); ++i) {
+    if (!active[i]) continue;
+    cells.push_back(eager_cell(arguments[i]));
+    tagged[i] = mode->variable(arguments[i], cells.back());
+  }
+  Data out;
+  mode->run([&] {
+    const Data results = program.run(tagged);
+    if (seeds) require_seeds(types_of(results), *seeds, loc);
+    else require_scalar(types_of(results), loc);
+    std::size_t at = 0;
+    for (const Datum& r : results) {
+      if (values) out.push_back(mode->primal(r));
+      if (!r.type().is_differentiable()) continue;
+      const Datum seed = seeds ? (*seeds)[at++] : Datum::number(1.0, r.type());
+      if (Variable* v = mode->variable_of(r)) v->cell->add(seed, loc);
+    }
+  });
+  for (const CellPtr& c : cells) out.push_back(c->get(loc));
+  return out;
+}
+
+Data eager_jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,
+               const Location& loc) {
+  const auto mode = std::make_shared<Forward>(fresh_tag());
+  const Ending ending{*mode};
+  Data tagged = arguments;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < tagged.size(); ++i)
+    if (active[i]) tagged[i] = mode->dual(arguments[i], tangents[at++]);
+  const Data results = program.run(tagged);
+  Data out, derivatives;
+  for (const Datum& r : results) {
+    out.push_back(mode->primal(r));
+    if (r.type().is_differentiable()) derivatives.push_back(mode->tangent_of(r, loc));
+  }
+  out.insert(out.end(), derivatives.begin(), derivatives.end());
+  return out;
+}
+
+/// The program staged as a function, with its arguments as the caller sees them: own first, captured after.
+struct Unit {
+  StagedFunction* primal;
+  Data arguments;
+  Active active;
+};
+
+Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active,
+                const Location& loc) {
+  Data nodes;
+  std::vector<ir::Type> types;
+  for (ir::Value* v : s.use(arguments, loc)) {
+    nodes.push_back(Datum::node(v));
+    types.push_back(v->type);
+  }
+  StagedFunction& f = s.stage(program.name, types, nullptr, program.run, loc);
+  ir::walk(f.function->body, [&](ir::Op* op) {
+    const StagedFunction* callee = op->callee ? s.find(op->callee) : nullptr;
+    if (callee && callee->open)
+      raise_at(loc, "the derivative of '" + program.name + "' needs '" + op->callee->name +
+                        "', which is still being defined: the order of the derivative would depend on run time");
+  });
+  Unit unit{&f, std::move(nodes), active};
+  for (ir::Value* v : f.captured) {
+    unit.arguments.push_back(Datum::node(s.use(Datum::node(v), loc)));
+    unit.active.push_back(false);
+  }
+  return unit;
+}
+
+std::string unit_key(const char* what, const ir::Function& f, const Active& active) {
+  std::string key = what + std::string(":") + f.name + ":";
+  for (bool a : active) key += a ? '1' : '0';
+  return key;
+}
+
+/// The program's graph run under reverse mode, as a function (arguments..., seeds...) -> (values..., adjoints...).
+ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, bool seeded, bool with_values,
+                       const Location& loc) {
+  const std::string key = unit_key(seeded ? "vjp" : "grad", primal, active) + (with_values ? "+" : "");
+  if (ir::Function* found = s.units[key]) return found;
+  std::vector<ir::Type> params = primal.parameter_types(), results;
+  if (with_values) results = primal.result_types;
+  const std::size_t arguments = params.size();
+  if (seeded)
+    for (const ir::Type& t : primal.result_types)
+      if (t.is_differentiable()) params.push_back(t);
+  for (std::size_t i = 0; i < arguments; ++i)
+    if (active[i]) results.push_back(params[i]);
+  ir::Function* f = s.module().add_function((seeded ? "vjp_" : "grad_") + primal.name, params, results);
+  f->loc = primal.loc;
+
+  const Staging::Scope scope(s, f);
+  const auto mode = std::make_shared<StagedReverse>(s, fresh_tag());
+  const Ending ending{*mode};
+  Data tagged;
+  std::vector<std::shared_ptr<StagedCell>> cells, values;
+  for (std::size_t i = 0; i < arguments; ++i) {
+    ir::Value* p = f->body->params[i];
+    p->name = primal.body->params[i]->name;
+    tagged.push_back(Datum::node(p));
+    if (!active[i]) continue;
+    cells.push_back(staged_cell(p, loc));
+    tagged.back() = mode->variable(tagged.back(), cells.back());
+  }
+  // The values leave the continuation through cells of their own.
+  if (with_values)
+    for (const ir::Type& t : primal.result_types)
+      values.push_back(std::make_shared<StagedCell>(
+          s.builder(loc).op(Opcode::slot_, {}, {ir::Type::ref(t)})->result()));
+  mode->run([&] {
+    const Data out = Replay(s, mode.get()).run(primal, tagged);
+    std::size_t seed = arguments;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      s.builder(loc).op(Opcode::ref_set_, {values[i]->ref(), s.use(mode->primal(out[i]), loc)});
+    s.builder(loc).op(Opcode::halt_, {});
+    for (const Datum& r : out) {
+      if (!r.type().is_differentiable()) continue;
+      const Datum g = seeded ? Datum::node(f->body->params[seed++]) : Datum::number(1.0, r.type());
+      if (Variable* v = mode->variable_of(r)) v->cell->add(g, loc);
+    }
+  });
+  Data out;
+  for (const auto& v : values) out.push_back(v->get(loc));
+  for (const auto& c : cells) out.push_back(c->get(loc));
+  s.builder(loc).yield(s.use(out, loc));
+  return s.units[key] = f;
+}
+
+/// The program's graph run under forward mode, as a function (arguments..., tangents...) -> (values..., tangents...).
+ir::Function* jvp_unit(Staging& s, ir::Function& primal, const Active& active, const Location& loc) {
+  const std::string key = unit_key("jvp", primal, active);
+  if (ir::Function* found = s.units[key]) return found;
+  std::vector<ir::Type> params = primal.parameter_types(), results = primal.result_types;
+  const std::size_t arguments = params.size();
+  for (std::size_t i = 0; i < arguments; ++i)
+    if (active[i]) params.push_back(params[i]);
+  for (const ir::Type& t : primal.result_types)
+    if (t.is_differentiable()) results.push_back(t);
+  ir::Function* f = s.module().add_function("jvp_" + primal.name, params, results);
+  f->loc = primal.loc;
+
+  const Staging::Scope scope(s, f);
+  const auto mode = std::make_shared<StagedForward>(s, fresh_tag());
+  const Ending ending{*mode};
+  Data tagged;
+  std::size_t at = arguments;
+  for (std::size_t i = 0; i < arguments; ++i) {
+    ir::Value* p = f->body->params[i];
+    p->name = primal.body->params[i]->name;
+    tagged.push_back(active[i] ? mode->dual(Datum::node(p), Datum::node(f->body->params[at++])) : Datum::node(p));
+  }
+  const Data values = Replay(s, mode.get()).run(primal, tagged);
+  Data out, tangents;
+  for (const Datum& v : values) {
+    out.push_back(mode->primal(v));
+    if (v.type().is_differentiable()) tangents.push_back(mode->tangent_of(v, loc));
+  }
+  out.insert(out.end(), tangents.begin(), tangents.end());
+  s.builder(loc).yield(s.use(out, loc));
+  return s.units[key] = f;
+}
+
+}  // namespace
+
+Data vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds, bool values,
+         const Location& loc) {
+  Staging* s = context().staging;
+  if (!s) return eager_vjp(program, arguments, active, seeds, values, loc);
+  Unit unit = stage_unit(*s, program, arguments, active, loc);
+  if (seeds) require_seeds(unit.primal->function->result_types, *seeds, loc);
+  else require_scalar(unit.primal->function->result_types, loc);
+  ir::Function* f = vjp_unit(*s, *unit.primal->function, unit.active, seeds != nullptr, values, loc);
+  if (seeds) unit.arguments.insert(unit.arguments.end(), seeds->begin(), seeds->end());
+  return s->call(f, unit.arguments, loc);
+}
+
+Data jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,
+         const Location& loc) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (active[i]) join_types(arguments[i].type(), tangents[at++].type(), "jvp: an argument and its tangent", loc);
+  Staging* s = context().staging;
+  if (!s) return eager_jvp(program, arguments, active, tangents, loc);
+  Unit unit = stage_unit(*s, program, arguments, active, loc);
+  ir::Function* f = jvp_unit(*s, *unit.primal->function, unit.active, loc);
+  unit.arguments.insert(unit.arguments.end(), tangents.begin(), tangents.end());
+  return s->call(f, unit.arguments, loc);
+}
+
+Data forward_gradient(const Program& program, const Data& arguments, const Active& active, const Location& loc) {
+  Data out;
+  const auto directional = [&](std::size_t i, const Datum& direction) {
+    Active one(arguments.size(), false);
+    one[i] = true;
+    const Data r = jvp(program, arguments, one, {direction}, loc);
+    require_scalar({r[0].type()}, loc);
+    if (out.empty()) out.push_back(r[0]);
+    return r.back();
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!active[i]) continue;
+    const Datum& x = arguments[i];
+    if (x.type().is_scalar()) {
+      const Datum d = directional(i, Datum::number(1.0, x.type()));
+      out.push_back(d);
+      continue;
+    }
+    if (x.type().rank() != 1)
+      raise_at(loc, "grad<mode::forward>: expected scalars or arrays, got " + x.type().str() + "; use reverse mode");
+    // One pass per element, collected in a loop.
+    const Datum zero = zeros_like(x, loc);
+    const Datum size = perform({Opcode::dim_, 0, loc}, {strip(x)});
+    const Data done = detail::loop(
+        {Datum::integer(0, ir::I64), zero},
+        [&](const Data& s) { return perform({Opcode::lt_, 0, loc}, {s[0], size}); },
+        [&](const Data& s) -> Data {
+          const Datum unit = perform({Opcode::set_, 0, loc}, {zero, s[0], Datum::number(1.0, ir::Type(x.type().element()))});
+          Active one(arguments.size(), false);
+          one[i] = true;
+          const Data r = jvp(program, arguments, one, {unit}, loc);
+          require_scalar({r[0].type()}, loc);
+          return {perform({Opcode::add_, 0, loc}, {s[0], Datum::integer(1, ir::I64)}),
+                  perform({Opcode::set_, 0, loc}, {s[1], s[0], r.back()})};
+        },
+        loc);
+    if (out.empty()) out.push_back(program.run(arguments)[0]);
+    out.push_back(done[1]);
+  }
+  return out;
+}
+
+}  // namespace lantern::ad

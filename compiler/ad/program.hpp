@@ -1,0 +1,35 @@
+// Derivatives of flattened programs: what grad, vjp and jvp do once types are gone.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lantern/compiler/staging/operation.hpp"
+
+namespace lantern::ad {
+
+/// A program over flattened products.
+struct Program {
+  std::string name;
+  std::function<Data(const Data&)> run;
+};
+
+/// Which arguments are differentiated, one entry per flattened argument.
+using Active = std::vector<bool>;
+
+/// Reverse mode: the values, then one adjoint per active argument. With `seeds` (one per floating result) it
+/// computes a vector-Jacobian product; without, the result must be one floating scalar, whose adjoint is 1.
+/// `values` false leaves the values out of the result.
+/// Eager outside staging; while staging, a derivative unit is built and called.
+Data vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds, bool values,
+         const Location& loc);
+
+/// Forward mode: the values, then one tangent per floating result. `tangents` has one entry per active argument.
+Data jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,
+         const Location& loc);
+
+/// The gradient of a scalar program by forward mode, one pass per element of each active argument.
+Data forward_gradient(const Program& program, const Data& arguments, const Active& active, const Location& loc);
+
+}  // namespace lantern::ad

@@ -1,0 +1,190 @@
+// Replay of direct-style graphs.
+#include "lantern/compiler/ad/replay.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ad {
+
+Data Replay::run(ir::Function& f, const Data& arguments) { return run_block(f.body, arguments); }
+
+Datum Replay::value(const ir::Value* v) const {
+  const auto it = env_.find(v);
+  if (it == env_.end()) throw InternalError("replay: a value without a definition");
+  return primal_only_ && mode_ ? mode_->primal_of(it->second) : it->second;
+}
+
+Data Replay::values(const std::vector<ir::Value*>& list) const {
+  Data out;
+  out.reserve(list.size());
+  for (const ir::Value* v : list) out.push_back(value(v));
+  return out;
+}
+
+Data Replay::run_block(ir::Block* block, const Data& arguments) {
+  for (std::size_t i = 0; i < block->params.size(); ++i) env_[block->params[i]] = arguments[i];
+  for (ir::Op* op : block->ops) {
+    if (op->code == Opcode::yield_) return values(op->operands);
+    run_op(op);
+  }
+  throw InternalError("replay: a block without yield");
+}
+
+bool Replay::active(ir::Op* op) const {
+  if (!mode_ || primal_only_) return false;
+  bool enters = false, tape = false;
+  const auto look = [&](const ir::Op* o) {
+    tape |= o->code == Opcode::push_ || o->code == Opcode::pop_;
+    for (const ir::Value* v : o->operands) {
+      const auto it = env_.find(v);
+      enters |= it != env_.end() && mode_->is_active(it->second);
+    }
+  };
+  look(op);
+  for (ir::Block* b : op->blocks) ir::walk(b, [&](ir::Op* o) { look(o); });
+  if (op->callee) {
+    const auto uses_tape = [&](const ir::Function* f) {
+      std::vector<const ir::Function*> todo{f}, seen{f};
+      while (!todo.empty()) {
+        const ir::Function* at = todo.back();
+        todo.pop_back();
+        bool found = false;
+        ir::walk(at->body, [&](ir::Op* o) {
+          found |= o->code == Opcode::push_ || o->code == Opcode::pop_;
+          if (o->callee && std::find(seen.begin(), seen.end(), o->callee) == seen.end()) {
+            seen.push_back(o->callee);
+            todo.push_back(o->callee);
+          }
+        });
+        if (found) return true;
+      }
+      return false;
+    };
+    tape |= uses_tape(op->callee);
+  }
+  if (tape) return true;
+  bool leaves = false;
+  for (const ir::Value* r : op->results) leaves |= r->type.is_differentiable();
+  return enters && leaves;
+}
+
+void Replay::run_op(ir::Op* op) {
+  const auto give = [&](const Data& results) {
+    for (std::size_t i = 0; i < op->results.size(); ++i) env_[op->results[i]] = results[i];
+  };
+  switch (op->code) {
+    case Opcode::constant_: {
+      const ir::Type& type = op->result()->type;
+      return give({type.is_float_element() ? Datum::number(op->number, type) : Datum::integer(op->integer, type)});
+    }
+    case Opcode::undef_:
+      return give({Datum::node(staging_.builder(op->loc).op(Opcode::undef_, {}, {op->result()->type})->result())});
+    case Opcode::branch_: return give(run_branch(op));
+    case Opcode::loop_: return give(run_loop(op));
+    case Opcode::call_: return give(run_call(op));
+    case Opcode::check_: {
+      const auto v = staging_.use(strip(value(op->operands[0])), op->loc);
+      staging_.builder(op->loc).op(Opcode::check_, {v})->text = op->text;
+      return;
+    }
+    case Opcode::push_:
+      if (mode_) return mode_->push(op->integer, value(op->operands[0]), op->loc);
+      staging_.builder(op->loc).op(Opcode::push_, {staging_.use(value(op->operands[0]), op->loc)})->integer =
+          op->integer;
+      return;
+    case Opcode::pop_: {
+      if (mode_) return give({mode_->pop(op->integer, op->result()->type, op->loc)});
+      ir::Op* pop = staging_.builder(op->loc).op(Opcode::pop_, {}, {op->result()->type});
+      pop->integer = op->integer;
+      return give({Datum::node(pop->result())});
+    }
+    default: {
+      const Data operands = values(op->operands);
+      const std::int64_t attribute =
+          op->code == Opcode::dim_ || op->code == Opcode::tree_value_ || op->code == Opcode::cast_ ? op->integer : 0;
+      return give({perform({op->code, attribute, op->loc, op->result()->type.dims()}, operands)});
+    }
+  }
+}
+
+Data Replay::run_branch(ir::Op* op) {
+  const Datum condition = value(op->operands[0]);
+  const auto then = [this, op] { return run_block(op->blocks[0], {}); };
+  const auto otherwise = [this, op] { return run_block(op->blocks[1], {}); };
+  const Datum& c = strip(condition);
+  if (c.is_literal()) return c.b() ? then() : otherwise();
+  if (active(op)) {
+    std::vector<ir::Type> types;
+    for (const ir::Value* r : op->results) types.push_back(r->type);
+    return mode_->branch(c, then, otherwise, types, op->loc);
+  }
+  const bool saved = std::exchange(primal_only_, true);
+  Data results = detail::branch(c, then, otherwise, op->loc);
+  primal_only_ = saved;
+  return results;
+}
+
+Data Replay::run_loop(ir::Op* op) {
+  const Data initial = values(op->operands);
+  // A condition looks at primals only: nothing it computes reaches a derivative.
+  const auto condition = [this, op](const Data& state) {
+    const bool saved = std::exchange(primal_only_, true);
+    const Data c = run_block(op->blocks[0], state);
+    primal_only_ = saved;
+    return c[0];
+  };
+  const auto body = [this, op](const Data& state) { return run_block(op->blocks[1], state); };
+  if (active(op)) {
+    std::vector<ir::Type> types;
+    for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
+    return mode_->loop(initial, types, condition, body, op->loc);
+  }
+  const bool saved = std::exchange(primal_only_, true);
+  Data primals;
+  for (const Datum& d : initial) primals.push_back(strip(d));
+  Data results = detail::loop(std::move(primals), condition, body, op->loc);
+  primal_only_ = saved;
+  return results;
+}
+
+namespace {
+
+constexpr std::size_t inline_limit = 400;
+
+/// A function worth running in place: small, and not recursive.
+bool inlinable(ir::Function* f) {
+  if (ir::size(*f) > inline_limit) return false;
+  std::vector<const ir::Function*> todo{f}, seen;
+  bool recursive = false;
+  while (!todo.empty() && !recursive) {
+    const ir::Function* at = todo.back();
+    todo.pop_back();
+    ir::walk(at->body, [&](ir::Op* o) {
+      if (!o->callee) return;
+      recursive |= o->callee == f;
+      if (std::find(seen.begin(), seen.end(), o->callee) != seen.end()) return;
+      seen.push_back(o->callee);
+      todo.push_back(o->callee);
+    });
+  }
+  return !recursive;
+}
+
+}  // namespace
+
+Data Replay::run_call(ir::Op* op) {
+  const Data arguments = values(op->operands);
+  if (active(op)) {
+    passes::unwind(*op->callee);
+    if (inlinable(op->callee)) return run(*op->callee, arguments);
+  }
+  if (active(op)) return mode_->call(op->callee, arguments, op->loc);
+  Data primals;
+  for (const Datum& d : arguments) primals.push_back(strip(d));
+  return staging_.call(op->callee, primals, op->loc);
+}
+
+}  // namespace lantern::ad

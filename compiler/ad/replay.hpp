@@ -1,0 +1,63 @@
+// Replay: running a direct-style program of the graph again under a derivative handler.
+//
+// While staging, user code runs under the staging handler alone; each derivative is a unit of its own: the
+// program staged first, then run again under exactly one derivative handler, one level above the graph.
+// Values of enclosing functions are parameters of the unit. So nesting has no limit and tags cannot be confused.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "lantern/compiler/staging/staging.hpp"
+
+namespace lantern::ad {
+
+/// A derivative handler that also gives meaning to control flow, functions and tapes while staging.
+class StagedMode {
+ public:
+  using Thunk = std::function<Data()>;
+  using Condition = std::function<Datum(const Data&)>;
+  using Body = std::function<Data(const Data&)>;
+
+  virtual ~StagedMode() = default;
+  virtual Mode& mode() = 0;
+  /// The datum without its tag.
+  virtual Datum primal_of(const Datum& d) const = 0;
+  virtual bool is_active(const Datum& d) const = 0;
+
+  virtual Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+                      const std::vector<ir::Type>& results, const Location& loc) = 0;
+  virtual Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+                    const Body& body, const Location& loc) = 0;
+  virtual Data call(ir::Function* callee, const Data& arguments, const Location& loc) = 0;
+  virtual void push(std::int64_t tape, const Datum& value, const Location& loc) = 0;
+  virtual Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) = 0;
+};
+
+/// Runs a function's graph: every operation is performed again, on the given arguments. With `mode`, constructs
+/// that an active value reaches are handled by it; the others are emitted as they are.
+class Replay {
+ public:
+  Replay(Staging& staging, StagedMode* mode) : staging_(staging), mode_(mode) {}
+  Data run(ir::Function& f, const Data& arguments);
+
+ private:
+  Data run_block(ir::Block* block, const Data& arguments);
+  void run_op(ir::Op* op);
+  Data run_branch(ir::Op* op);
+  Data run_loop(ir::Op* op);
+  Data run_call(ir::Op* op);
+
+  Datum value(const ir::Value* v) const;
+  Data values(const std::vector<ir::Value*>& list) const;
+  /// Whether derivatives flow through a construct: an active value enters it and a floating value leaves it, or
+  /// it works on a tape.
+  bool active(ir::Op* op) const;
+
+  Staging& staging_;
+  StagedMode* mode_;
+  bool primal_only_ = false;
+  std::unordered_map<const ir::Value*, Datum> env_;
+};
+
+}  // namespace lantern::ad

@@ -1,0 +1,52 @@
+// The reverse-mode rule.
+#include "lantern/compiler/ad/reverse.hpp"
+
+#include "lantern/compiler/ad/derivative_rule.hpp"
+
+namespace lantern::ad {
+
+Datum Reverse::variable(const Datum& primal, CellPtr cell) {
+  return Datum::boxed(new Variable(shared_from_this(), primal, std::move(cell)), primal.type());
+}
+
+Variable* Reverse::variable_of(const Datum& d) const {
+  if (!d.is_tagged()) return nullptr;
+  auto* v = static_cast<Variable*>(d.box());
+  return v->mode.get() == this ? v : nullptr;
+}
+
+const Datum& Reverse::primal(const Datum& d) const {
+  const Variable* v = variable_of(d);
+  return v ? v->primal : d;
+}
+
+CellPtr Reverse::make_cell(const Datum& primal, const Location&) { return eager_cell(primal); }
+
+void Reverse::run(const std::function<void()>& program) {
+  reset(prompt_, [&program] { program(); });
+}
+
+// Lantern paper, Fig. 8:  shift { k => val y = x op x'; k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
+Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
+  Data primals;
+  bool differentiable = false;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    primals.push_back(primal(operands[i]));
+    differentiable |= variable_of(operands[i]) && carries_derivative(op, i, operands.size());
+  }
+  const Datum y = perform(op, primals);
+  if (!differentiable || !y.type().is_differentiable()) return y;
+
+  return shift<Datum>(prompt_, [this, op, y, operands = Data(operands.begin(), operands.end()),
+                                primals = std::move(primals)](auto k) {
+    const CellPtr adjoint = make_cell(y, op.loc);
+    k(variable(y, adjoint));
+    if (!adjoint->touched()) return;
+    const Datum g = adjoint->get(op.loc);
+    const RuleContext rule{op, primals, y, g};
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (Variable* x = variable_of(operands[i])) propagate(i, rule, *x->cell);
+  });
+}
+
+}  // namespace lantern::ad

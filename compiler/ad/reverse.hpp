@@ -1,0 +1,40 @@
+// Reverse mode by delimited control (Lantern paper, 3.2 and Fig. 8).
+#pragma once
+
+#include "lantern/compiler/ad/adjoint_cell.hpp"
+#include "lantern/compiler/control/control.hpp"
+
+namespace lantern::ad {
+
+/// A number under reverse mode: its primal, and the cell that collects its adjoint.
+struct Variable : TaggedBox {
+  Variable(std::shared_ptr<Mode> m, Datum p, CellPtr c) : TaggedBox(std::move(m), std::move(p)), cell(std::move(c)) {}
+  CellPtr cell;
+};
+
+/// Every operator computes its value, calls its continuation (the rest of the program) and, when that returns,
+/// adds to its operands' adjoints. The operator is written with shift; the program runs inside reset.
+class Reverse : public Mode {
+ public:
+  using Mode::Mode;
+  const char* name() const override { return "reverse mode"; }
+  Datum apply(const Operation& op, std::span<const Datum> operands) override;
+
+  /// Runs `program` with the rest of its life delimited: when this returns, all adjoints are complete.
+  void run(const std::function<void()>& program);
+
+  /// A fresh variable of this mode.
+  Datum variable(const Datum& primal, CellPtr cell);
+  /// The variable behind a datum of this mode, or null.
+  Variable* variable_of(const Datum& d) const;
+  /// One level down.
+  const Datum& primal(const Datum& d) const;
+
+ protected:
+  /// A cell for the adjoint of a value computed by this mode.
+  virtual CellPtr make_cell(const Datum& primal, const Location& loc);
+
+  Prompt<void> prompt_;
+};
+
+}  // namespace lantern::ad

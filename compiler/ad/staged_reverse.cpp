@@ -1,0 +1,200 @@
+// Control flow, functions and tapes in reverse mode, over the graph.
+#include "lantern/compiler/ad/staged_reverse.hpp"
+
+#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ad {
+
+CellPtr StagedReverse::make_cell(const Datum& primal, const Location& loc) {
+  return staged_cell(staging_.use(primal, loc), loc);
+}
+
+std::vector<ir::Type> StagedReverse::lifted_types(const std::vector<ir::Type>& types) {
+  std::vector<ir::Type> out;
+  for (const ir::Type& t : types) {
+    out.push_back(t);
+    if (t.is_differentiable()) out.push_back(ir::Type::ref(t));
+  }
+  return out;
+}
+
+void StagedReverse::lift(const Datum& d, std::vector<ir::Value*>& out, const Location& loc) {
+  ir::Value* p = staging_.use(primal(d), loc);
+  out.push_back(p);
+  if (!p->type.is_differentiable()) return;
+  const Variable* v = variable_of(d);
+  out.push_back(v ? static_cast<StagedCell&>(*v->cell).ref() : staged_cell(p, loc)->ref());
+}
+
+std::vector<ir::Value*> StagedReverse::lift(const Data& data, const Location& loc) {
+  std::vector<ir::Value*> out;
+  for (const Datum& d : data) lift(d, out, loc);
+  return out;
+}
+
+Data StagedReverse::variables(const std::vector<ir::Value*>& params, const std::vector<ir::Type>& types) {
+  Data out;
+  std::size_t at = 0;
+  for (const ir::Type& t : types) {
+    const Datum p = Datum::node(params[at++]);
+    out.push_back(t.is_differentiable() ? variable(p, std::make_shared<StagedCell>(params[at++])) : p);
+  }
+  return out;
+}
+
+void StagedReverse::jump(ir::Value* continuation, const Data& results, const Location& loc) {
+  std::vector<ir::Value*> operands = lift(results, loc);
+  operands.insert(operands.begin(), continuation);
+  staging_.builder(loc).op(Opcode::jump_, std::move(operands));
+}
+
+ir::Op* StagedReverse::continuation(const char* name, const std::vector<ir::Type>& types, const Location& loc) {
+  return staging_.builder(loc).fun(lifted_types(types), name);
+}
+
+void StagedReverse::inside(ir::Block* block, const std::function<void()>& f) {
+  ir::Block* const saved = staging_.block();
+  staging_.set_block(block);
+  f();
+  staging_.set_block(saved);
+}
+
+void StagedReverse::close(const Location& loc) { staging_.builder(loc).yield({}); }
+
+// Paper 4.2:  shift { k => val k1 = fun(k); if (c) reset(k1(a)) else reset(k1(b)) }
+// The branches are staged first, against k1 declared; the user's own stack is resumed last, as the body of k1.
+Data StagedReverse::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+                           const std::vector<ir::Type>& results, const Location& loc) {
+  ir::Value* c = staging_.use(condition, loc);
+  return shift<Data>(prompt_, [this, c, then, otherwise, results, loc](auto k) {
+    ir::Op* k1 = continuation("k", results, loc);
+    ir::Op* op = staging_.builder(loc).branch(c, {});
+    const Thunk* sides[] = {&then, &otherwise};
+    for (std::size_t i = 0; i < 2; ++i)
+      inside(op->blocks[i], [&] {
+        run([&] { jump(k1->result(), (*sides[i])(), loc); });
+        close(loc);
+      });
+    inside(k1->blocks[0], [&] {
+      k(variables(k1->blocks[0]->params, results));
+      close(loc);
+    });
+  });
+}
+
+// Paper 4.3:  shift { k => def loop = fun { x => if (c(x)) reset(loop(b(x))) else reset(k(x)) }; loop(init) }
+Data StagedReverse::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+                         const Body& body, const Location& loc) {
+  return shift<Data>(prompt_, [this, initial, state, condition, body, loc](auto k) {
+    ir::Op* loop = continuation("loop", state, loc);
+    jump(loop->result(), initial, loc);
+    ir::Block* header = loop->blocks[0];
+    const Data now = variables(header->params, state);
+    inside(header, [&] {
+      ir::Op* op = staging_.builder(loc).branch(staging_.use(condition(now), loc), {});
+      inside(op->blocks[0], [&] {
+        run([&] { jump(loop->result(), body(now), loc); });
+        close(loc);
+      });
+      close(loc);
+      inside(op->blocks[1], [&] {
+        k(now);
+        close(loc);
+      });
+    });
+  });
+}
+
+// Paper 4.4: a function takes its continuation as a parameter.
+Data StagedReverse::call(ir::Function* callee, const Data& arguments, const Location& loc) {
+  std::vector<bool> active;
+  for (const Datum& d : arguments) active.push_back(is_active(d));
+  ir::Function* f = instance(callee, active);
+  return shift<Data>(prompt_, [this, f, callee, arguments, active, loc](auto k) {
+    const std::vector<ir::Type> results = callee->result_types;
+    ir::Op* kont = continuation("k", results, loc);
+    std::vector<ir::Value*> operands;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (active[i]) lift(arguments[i], operands, loc);
+      else operands.push_back(staging_.use(arguments[i], loc));
+    }
+    operands.push_back(kont->result());
+    staging_.builder(loc).op(Opcode::call_, std::move(operands))->callee = f;
+    inside(kont->blocks[0], [&] {
+      k(variables(kont->blocks[0]->params, results));
+      close(loc);
+    });
+  });
+}
+
+ir::Function* StagedReverse::instance(ir::Function* callee, const std::vector<bool>& active) {
+  std::string key = callee->name;
+  for (bool a : active) key += a ? '1' : '0';
+  const auto found = instances_.find(key);
+  if (found != instances_.end()) return found->second;
+  passes::unwind(*callee);
+
+  std::vector<ir::Type> params;
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    const ir::Type& t = callee->body->params[i]->type;
+    params.push_back(t);
+    if (active[i]) params.push_back(ir::Type::ref(t));
+  }
+  params.push_back(ir::Type::cont(lifted_types(callee->result_types)));
+  ir::Function* f = staging_.module().add_function(callee->name + "_rev", params, {});
+  f->cps = true;
+  f->loc = callee->loc;
+  instances_.emplace(key, f);
+
+  const Staging::Scope scope(staging_, f);
+  Data arguments;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    ir::Value* p = f->body->params[at++];
+    p->name = callee->body->params[i]->name;
+    arguments.push_back(active[i]
+                            ? variable(Datum::node(p), std::make_shared<StagedCell>(f->body->params[at++]))
+                            : Datum::node(p));
+  }
+  ir::Value* kont = f->body->params.back();
+  kont->name = "k";
+  run([&] { jump(kont, Replay(staging_, this).run(*callee, arguments), callee->loc); });
+  close(callee->loc);
+  return f;
+}
+
+std::int64_t StagedReverse::adjoint_tape(std::int64_t tape) {
+  const auto [it, fresh] = tapes_.try_emplace(tape, 0);
+  if (fresh) it->second = staging_.module().new_tape();
+  return it->second;
+}
+
+// The reverse of a push is a pop of the adjoint tape, and the reverse of a pop a push.
+void StagedReverse::push(std::int64_t tape, const Datum& value, const Location& loc) {
+  const auto emit = [this, tape, value, loc] {
+    staging_.builder(loc).op(Opcode::push_, {staging_.use(primal(value), loc)})->integer = tape;
+  };
+  if (!value.type().is_differentiable()) return emit();
+  shift<void>(prompt_, [this, tape, value, loc, emit](auto k) {
+    emit();
+    k();
+    ir::Op* d = staging_.builder(loc).op(Opcode::pop_, {}, {value.type()});
+    d->integer = adjoint_tape(tape);
+    if (Variable* v = variable_of(value)) v->cell->add(Datum::node(d->result()), loc);
+  });
+}
+
+Datum StagedReverse::pop(std::int64_t tape, const ir::Type& type, const Location& loc) {
+  ir::Op* op = staging_.builder(loc).op(Opcode::pop_, {}, {type});
+  op->integer = tape;
+  const Datum v = Datum::node(op->result());
+  if (!type.is_differentiable()) return v;
+  return shift<Datum>(prompt_, [this, tape, v, loc](auto k) {
+    const CellPtr adjoint = make_cell(v, loc);
+    k(variable(v, adjoint));
+    staging_.builder(loc).op(Opcode::push_, {staging_.use(adjoint->get(loc), loc)})->integer = adjoint_tape(tape);
+  });
+}
+
+}  // namespace lantern::ad

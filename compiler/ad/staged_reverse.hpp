@@ -1,0 +1,52 @@
+// Reverse mode over the graph: operators as in reverse.hpp, control flow by continuation capture (paper, 4).
+#pragma once
+
+#include <unordered_map>
+
+#include "lantern/compiler/ad/replay.hpp"
+#include "lantern/compiler/ad/reverse.hpp"
+
+namespace lantern::ad {
+
+class StagedReverse : public Reverse, public StagedMode {
+ public:
+  StagedReverse(Staging& staging, std::uint64_t tag) : Reverse(tag), staging_(staging) {}
+
+  Mode& mode() override { return *this; }
+  Datum primal_of(const Datum& d) const override { return primal(d); }
+  bool is_active(const Datum& d) const override { return variable_of(d) != nullptr; }
+
+  Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+              const std::vector<ir::Type>& results, const Location& loc) override;
+  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition, const Body& body,
+            const Location& loc) override;
+  Data call(ir::Function* callee, const Data& arguments, const Location& loc) override;
+  void push(std::int64_t tape, const Datum& value, const Location& loc) override;
+  Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
+
+ protected:
+  CellPtr make_cell(const Datum& primal, const Location& loc) override;
+
+ private:
+  /// A floating value becomes a primal and a cell, another value stays one.
+  static std::vector<ir::Type> lifted_types(const std::vector<ir::Type>& types);
+  /// Graph values of a datum of the given type: primal, and cell if floating. A value that no derivative reaches
+  /// gets a fresh cell: what the handler in charge needs decides, not the operand's tag.
+  void lift(const Datum& d, std::vector<ir::Value*>& out, const Location& loc);
+  std::vector<ir::Value*> lift(const Data& data, const Location& loc);
+  /// The reverse: data over block parameters.
+  Data variables(const std::vector<ir::Value*>& params, const std::vector<ir::Type>& types);
+  void jump(ir::Value* continuation, const Data& results, const Location& loc);
+  /// Emits a continuation `name(types lifted)`; its body is filled in later.
+  ir::Op* continuation(const char* name, const std::vector<ir::Type>& types, const Location& loc);
+  void inside(ir::Block* block, const std::function<void()>& f);
+  void close(const Location& loc);
+  ir::Function* instance(ir::Function* callee, const std::vector<bool>& active);
+  std::int64_t adjoint_tape(std::int64_t tape);
+
+  Staging& staging_;
+  std::unordered_map<std::string, ir::Function*> instances_;
+  std::unordered_map<std::int64_t, std::int64_t> tapes_;
+};
+
+}  // namespace lantern::ad

@@ -1,0 +1,292 @@
+// The backward half of unwind: mirrored constructs, frames on demand, adjoint cells as values.
+#include <algorithm>
+
+#include "lantern/compiler/passes/unwinder.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::passes {
+
+// W of a chain: its segments from last to first; each is W(T), then P.
+void Unwinder::backward(Region& r, const std::vector<Value*>& incoming) {
+  for (std::size_t i = r.chain.size(); i-- > 0;) {
+    Segment& s = r.chain[i];
+    Op* t = s.block->ops[s.t];
+    switch (s.kind) {
+      case Segment::Kind::halt: break;
+      case Segment::Kind::exit: pass_to(r, t->operands, 1, incoming); break;
+      case Segment::Kind::inlined:
+        pass_to(r, t->operands, 1, adjoints_of(r, s.continuation->blocks[0]->params));
+        break;
+      case Segment::Kind::branch:
+        backward_branch(r, s, s.join_is_exit ? incoming : adjoints_of(r, s.continuation->blocks[0]->params));
+        break;
+      case Segment::Kind::loop: backward_loop(r, s); break;
+      case Segment::Kind::call:
+        backward_call(r, s, s.join_is_exit ? incoming : adjoints_of(r, s.continuation->blocks[0]->params));
+        break;
+    }
+    backward_ops(r, s);
+  }
+}
+
+/// Adjoints that arrived in a continuation's cells (null: zero), one per cell parameter.
+std::vector<Value*> Unwinder::adjoints_of(Region& r, const std::vector<Value*>& params) {
+  std::vector<Value*> out;
+  for (Value* p : params)
+    if (p->type.is_ref()) out.push_back(cell(r, p));
+  return out;
+}
+
+/// Adds adjoints to the cells among the arguments of a jump.
+void Unwinder::pass_to(Region& r, const std::vector<Value*>& args, std::size_t from,
+                       const std::vector<Value*>& adjoints) {
+  std::size_t at = 0;
+  for (std::size_t i = from; i < args.size(); ++i)
+    if (args[i]->type.is_ref()) {
+      Value* a = adjoints[at++];
+      if (a) add_cell(r, args[i], a, {});
+    }
+}
+
+void Unwinder::backward_ops(Region& r, const Segment& s) {
+  for (std::size_t i = s.t + 1; i < s.block->ops.size(); ++i) backward_op(r, s.block->ops[i]);
+}
+
+void Unwinder::backward_op(Region& r, Op* op) {
+  switch (op->code) {
+    case Opcode::ref_get_: {
+      const auto value = value_cells_.find(op->operands[0]);
+      bwd_[op->result()] = value != value_cells_.end() ? at(r, value->second) : cell_or_zero(r, op->operands[0]);
+      return;
+    }
+    case Opcode::ref_add_: return add_cell(r, op->operands[0], bwd(r, op->operands[1]), op->loc);
+    case Opcode::ref_acc_: {
+      std::vector<Value*> operands{cell_or_zero(r, op->operands[0])};
+      for (std::size_t i = 1; i < op->operands.size(); ++i) operands.push_back(bwd(r, op->operands[i]));
+      set_cell(r, op->operands[0], into(r.bwd, op->loc).emit(static_cast<Opcode>(op->integer), operands));
+      return;
+    }
+    case Opcode::yield_:
+      if (op->operands.empty()) return;
+      break;
+    default: break;
+  }
+  if (!op->blocks.empty()) throw InternalError("unwind: a construct in a backward part");
+  std::vector<Value*> operands;
+  for (Value* v : op->operands) operands.push_back(bwd(r, v));
+  Op* copy = into(r.bwd, op->loc).op(op->code, std::move(operands));
+  copy->number = op->number;
+  copy->integer = op->integer;
+  copy->callee = op->callee;
+  copy->text = op->text;
+  for (Value* v : op->results) bwd_[v] = module_.add_result(copy, v->type, v->name);
+}
+
+void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>& incoming) {
+  Op* t = s.block->ops[s.t];
+  Value* condition = at(r, s.forward->operands[0]);
+  Op* op = module_.new_op(Opcode::branch_, r.bwd);
+  op->operands = {condition};
+  op->loc = t->loc;
+  std::vector<Value*> touched;
+  for (const auto& side : s.sides) {
+    side->bwd = module_.new_block(op, r.bwd->function);
+    op->blocks.push_back(side->bwd);
+    backward(*side, incoming);
+    for (Value* c : side->imported)
+      if (std::find(touched.begin(), touched.end(), c) == touched.end()) touched.push_back(c);
+  }
+  for (const auto& side : s.sides) {
+    std::vector<Value*> values;
+    for (Value* c : touched) values.push_back(cell_or_zero(*side, c));
+    into(side->bwd, t->loc).yield(std::move(values));
+  }
+  r.bwd->ops.push_back(op);
+  for (Value* c : touched) set_cell(r, c, module_.add_result(op, c->type.content()));
+}
+
+void Unwinder::backward_loop(Region& r, Segment& s) {
+  Op* t = s.block->ops[s.t];
+  Region& body = *s.sides[0];
+  const std::vector<Value*>& params = s.continuation->blocks[0]->params;
+  std::vector<Value*> state;  // the cells of the loop's state
+  for (Value* p : params)
+    if (p->type.is_ref()) state.push_back(p);
+
+  std::vector<Value*> initial{at(r, s.forward->results.back())};
+  for (Value* c : state) initial.push_back(cell_or_zero(r, c));
+
+  Op* op = module_.new_op(Opcode::loop_, r.bwd);
+  op->loc = t->loc;
+  Block* condition = module_.new_block(op, r.bwd->function);
+  body.bwd = module_.new_block(op, r.bwd->function);
+  op->blocks = {condition, body.bwd};
+  Value* trips = module_.add_param(body.bwd, ir::I64);
+  std::vector<Value*> incoming;
+  for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content()));
+  backward(body, incoming);
+
+  // What one trip passes on: the count, the adjoint of the state, and the outer cells it touched.
+  ir::Builder end = into(body.bwd, t->loc);
+  std::vector<Value*> next{end.emit(Opcode::sub_, {trips, end.integer(1)})};
+  for (Value* c : state) next.push_back(cell_or_zero(body, c));
+  for (Value* c : body.imported) {
+    next.push_back(body.cells[c]);
+    initial.push_back(cell_or_zero(r, c));
+  }
+  end.yield(next);
+  for (Value* p : body.bwd->params) module_.add_param(condition, p->type);
+  ir::Builder test = into(condition, t->loc);
+  test.yield({test.emit(Opcode::lt_, {test.integer(0), condition->params[0]})});
+
+  op->operands = initial;
+  r.bwd->ops.push_back(op);
+  for (Value* p : body.bwd->params) module_.add_result(op, p->type);
+  std::size_t k = 1;
+  std::vector<Value*> adjoints;
+  for (std::size_t i = 0; i < state.size(); ++i) adjoints.push_back(op->results[k++]);
+  for (Value* c : body.imported) set_cell(r, c, op->results[k++]);
+  pass_to(r, t->operands, 1, adjoints);
+}
+
+void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& incoming) {
+  Op* t = s.block->ops[s.t];
+  const Halves& h = *halves_.at(t->callee);
+  std::vector<Value*> operands;
+  for (std::size_t i : h.shared) operands.push_back(bwd(r, t->operands[i]));
+  const std::vector<ir::Type>& results = t->callee->body->params.back()->type.parts();
+  for (std::size_t i = 0, at = 0, value = 0; i < results.size(); ++i) {
+    if (!results[i].is_ref()) {
+      ++value;
+      continue;
+    }
+    Value* a = incoming[at++];
+    operands.push_back(a ? a : zero_like(r, s.forward->results[value - 1]));
+  }
+  std::vector<Value*> cells;
+  for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
+    if (t->operands[i]->type.is_ref()) cells.push_back(t->operands[i]);
+  // A cell passed twice goes in once; its second copy starts at zero and is added.
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const bool again = std::find(cells.begin(), cells.begin() + static_cast<long>(i), cells[i]) !=
+                       cells.begin() + static_cast<long>(i);
+    operands.push_back(again ? zero(r, cells[i]) : cell_or_zero(r, cells[i]));
+  }
+  Op* op = into(r.bwd, t->loc).call(h.bwd, std::move(operands));
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const bool again = std::find(cells.begin(), cells.begin() + static_cast<long>(i), cells[i]) !=
+                       cells.begin() + static_cast<long>(i);
+    if (again) add_cell(r, cells[i], op->results[i], t->loc);
+    else set_cell(r, cells[i], op->results[i]);
+  }
+}
+
+Region* Unwinder::home_of(Value* v) const {
+  // Values made inside a nested direct-style construct are never asked for.
+  const auto it = homes_.find(v->block);
+  if (it == homes_.end()) throw InternalError("unwind: a forward value without a region");
+  return it->second;
+}
+
+/// A forward value where the backward part of `r` can see it.
+Value* Unwinder::at(Region& r, Value* v) {
+  if (v->def && v->def->code == Opcode::constant_) {
+    Op* c = into(r.bwd, v->def->loc).op(Opcode::constant_, {}, {v->type});
+    c->number = v->def->number;
+    c->integer = v->def->integer;
+    return c->result();
+  }
+  Region* home = home_of(v);
+  return home->kind == Region::Kind::unit ? v : save(*home, v);
+}
+
+/// Puts a value of the region's forward part into its frame, once.
+Value* Unwinder::save(Region& home, Value* v) {
+  const auto found = home.saved.find(v);
+  if (found != home.saved.end()) return found->second;
+  if (home.kind == Region::Kind::side) {
+    // Out of the branch as one more result; the other side has nothing to say.
+    Op* op = home.construct;
+    for (std::size_t i = 0; i < 2; ++i) {
+      Block* b = op->blocks[i];
+      Value* out = v;
+      if (i != home.side) {
+        Op* undef = module_.new_op(Opcode::undef_, b);
+        module_.add_result(undef, v->type);
+        b->ops.insert(b->ops.end() - 1, undef);
+        out = undef->result();
+      }
+      b->yields().push_back(out);
+    }
+    Value* result = module_.add_result(op, v->type, v->name);
+    return home.saved[v] = at(*home.parent, result);
+  }
+  // Pushed at the end of the forward part, popped at the start of the backward part: last in, first out.
+  if (tape_ < 0) tape_ = module_.new_tape();
+  Op* push = module_.new_op(Opcode::push_, home.fwd);
+  push->operands = {v};
+  push->integer = tape_;
+  home.fwd->ops.insert(home.fwd->ops.end() - 1, push);
+  Op* pop = module_.new_op(Opcode::pop_, home.bwd);
+  pop->integer = tape_;
+  module_.add_result(pop, v->type, v->name);
+  home.bwd->ops.insert(home.bwd->ops.begin(), pop);
+  return home.saved[v] = pop->result();
+}
+
+Value* Unwinder::bwd(Region& r, Value* original) {
+  const auto p = bwd_.find(original);
+  if (p != bwd_.end()) return p->second;
+  // Inside a loop's body the header's values are this trip's, not the final ones.
+  for (const Region* at_region = &r; at_region; at_region = at_region->parent) {
+    const auto own = at_region->own.find(original);
+    if (own != at_region->own.end()) return at(r, own->second);
+  }
+  return at(r, fwd(original));
+}
+
+/// The adjoint in a cell so far; null for zero.
+Value* Unwinder::cell(Region& r, Value* c) {
+  const auto own = r.cells.find(c);
+  if (own != r.cells.end()) return own->second;
+  if (r.declared.contains(c)) return nullptr;
+  if (!r.parent) throw InternalError("unwind: a cell out of reach");
+  r.imported.push_back(c);
+  if (r.kind == Region::Kind::body) {
+    Value* param = module_.add_param(r.bwd, c->type.content());
+    return r.cells[c] = param;
+  }
+  return r.cells[c] = cell(*r.parent, c);
+}
+
+/// A zero of the shape of a forward value.
+Value* Unwinder::zero_like(Region& r, Value* forward_value) {
+  if (forward_value->type.is_scalar()) return into(r.bwd, {}).zero_like(forward_value);
+  Value* like = at(r, forward_value);
+  return into(r.bwd, {}).zero_like(like);
+}
+
+Value* Unwinder::zero(Region& r, Value* c) {
+  const auto like = likes_.find(c);
+  if (like == likes_.end()) throw InternalError("unwind: a cell without a shape");
+  if (like->second->type.is_scalar()) return into(r.bwd, {}).zero_like(like->second);
+  Value* shape = bwd(r, like->second);
+  return into(r.bwd, {}).zero_like(shape);
+}
+
+Value* Unwinder::cell_or_zero(Region& r, Value* c) {
+  Value* v = cell(r, c);
+  return v ? v : zero(r, c);
+}
+
+void Unwinder::set_cell(Region& r, Value* c, Value* v) {
+  cell(r, c);  // imports it where it belongs to an enclosing region
+  r.cells[c] = v;
+}
+
+void Unwinder::add_cell(Region& r, Value* c, Value* v, const ir::Location& loc) {
+  Value* before = cell(r, c);
+  r.cells[c] = before ? into(r.bwd, loc).emit(Opcode::add_, {before, v}) : v;
+}
+
+}  // namespace lantern::passes

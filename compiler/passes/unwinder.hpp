@@ -1,0 +1,127 @@
+// The state of unwind: regions, their mirrored blocks, frames and adjoint values. See unwind.hpp.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes {
+
+using ir::Block;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+struct Region;
+
+/// One `A; T; P` of a region's chain, in the original graph.
+struct Segment {
+  enum class Kind {
+    halt,      ///< the end of the program
+    exit,      ///< jump to the region's exit
+    inlined,   ///< jump to a continuation of this chain: its body is the next segment
+    branch,    ///< both sides, then the join's body as the next segment
+    loop,      ///< the loop, then the exit's body as the next segment
+    call,      ///< a function, then its continuation's body as the next segment
+  };
+  Kind kind = Kind::halt;
+  Block* block = nullptr;        ///< original block
+  std::size_t t = 0;             ///< index of T in it; P starts behind
+  Op* continuation = nullptr;    ///< the `fun` whose body continues the chain (inlined, branch, loop, call)
+  Op* forward = nullptr;         ///< the emitted construct
+  std::unique_ptr<Region> sides[2];  ///< of a branch; sides[0] is a loop's body
+  bool join_is_exit = false;     ///< branch: both sides leave the region
+};
+
+/// A part of the program that is run, or not, as a whole: its forward block has a mirrored backward block.
+struct Region {
+  enum class Kind { unit, function, side, body };
+  Region(Kind k, Region* p, Block* f) : kind(k), parent(p), fwd(f) {}
+
+  Kind kind;
+  Region* parent;
+  Block* fwd;                    ///< where the forward part is emitted
+  Block* bwd = nullptr;          ///< where the backward part is emitted
+  std::vector<Segment> chain;
+  Op* construct = nullptr;       ///< side, body: the forward branch or loop it belongs to
+  std::size_t side = 0;
+  Value* exit = nullptr;         ///< the continuation that leaves the region (original)
+
+  std::unordered_map<Value*, Value*> saved;      ///< forward value -> the same value in `bwd`
+  std::unordered_map<Value*, Value*> own;        ///< body: the loop header's values in this trip (original -> forward)
+  std::unordered_map<Value*, Value*> cells;      ///< cell -> adjoint so far; null or absent: zero
+  std::unordered_set<Value*> declared;           ///< cells of this region
+  std::vector<Value*> imported;                  ///< cells of enclosing regions touched in `bwd`, in order
+};
+
+/// The direct-style halves of a function in continuation-passing style.
+struct Halves {
+  ir::Function* fwd = nullptr;
+  ir::Function* bwd = nullptr;
+  std::vector<std::size_t> shared;  ///< parameters of the original that both halves take
+};
+
+class Unwinder {
+ public:
+  explicit Unwinder(ir::Function& unit) : unit_(unit), module_(*unit.module) {}
+  void run();
+
+ private:
+  // Forward.
+  void forward(Region& r, Block* start);
+  Segment scan(Block* block) const;
+  void forward_ops(Region& r, const Segment& s);
+  Block* forward_branch(Region& r, Segment& s);
+  Block* forward_loop(Region& r, Segment& s, Op* loop, std::vector<Value*> initial);
+  Block* forward_call(Region& r, Segment& s);
+  void end_forward(Region& r, const std::vector<Value*>& values);
+  Value* exit_of(Block* start);
+  Op* clone(Op* op, Block* into, std::unordered_map<Value*, Value*>& map);
+  Value* fwd(Value* original) const;
+  std::vector<Value*> primals(const std::vector<Value*>& params_or_args, std::size_t from) const;
+  void bind(Region& r, const std::vector<Value*>& params, const std::vector<Value*>& values);
+
+  // Backward.
+  void backward(Region& r, const std::vector<Value*>& incoming);
+  void backward_ops(Region& r, const Segment& s);
+  void backward_op(Region& r, Op* op);
+  void backward_branch(Region& r, Segment& s, const std::vector<Value*>& incoming);
+  void backward_loop(Region& r, Segment& s);
+  void backward_call(Region& r, Segment& s, const std::vector<Value*>& incoming);
+  std::vector<Value*> adjoints_of(Region& r, const std::vector<Value*>& params);
+  void pass_to(Region& r, const std::vector<Value*>& args, std::size_t from, const std::vector<Value*>& adjoints);
+
+  // Frames and cells.
+  Value* at(Region& r, Value* forward_value);
+  Value* save(Region& home, Value* v);
+  Value* bwd(Region& r, Value* original);
+  Region* home_of(Value* v) const;
+  Value* cell(Region& r, Value* c);
+  Value* cell_or_zero(Region& r, Value* c);
+  Value* zero(Region& r, Value* c);
+  Value* zero_like(Region& r, Value* forward_value);
+  void set_cell(Region& r, Value* c, Value* v);
+  void add_cell(Region& r, Value* c, Value* v, const ir::Location& loc);
+
+  Halves& halves(ir::Function* f);
+  ir::Builder into(Block* b, const ir::Location& loc) {
+    ir::Builder builder(module_, b);
+    builder.loc = loc;
+    return builder;
+  }
+
+  ir::Function& unit_;
+  ir::Module& module_;
+  std::int64_t tape_ = -1;
+  std::unordered_map<Value*, Value*> fwd_;             ///< original value -> forward value
+  std::unordered_map<Value*, Value*> bwd_;             ///< original value of a P part -> backward value
+  std::unordered_map<const Block*, Region*> homes_;    ///< forward block -> region
+  std::unordered_map<const Block*, Value*> exits_;     ///< memo of exit_of
+  std::unordered_map<Value*, Value*> likes_;           ///< cell -> the primal whose shape it has (original)
+  std::unordered_map<Value*, Value*> value_cells_;     ///< cell written by ref_set -> forward value
+  std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;
+};
+
+}  // namespace lantern::passes

@@ -1,0 +1,241 @@
+// Rep of arrays, tensors and trees. Included by rep.hpp.
+#pragma once
+
+#include <array>
+
+#include "lantern/compiler/staging/rep.hpp"
+
+namespace lantern {
+
+namespace detail {
+inline Rep<std::int64_t> dimension(const Datum& t, std::int64_t k, const Location& loc) {
+  const ir::Type& type = t.type();
+  if (k >= 0 && k < type.rank() && type.dims()[static_cast<std::size_t>(k)] != ir::dynamic)
+    return Rep<std::int64_t>(type.dims()[static_cast<std::size_t>(k)]);
+  return Rep<std::int64_t>(perform({Opcode::dim_, k, loc}, {strip(t)}));
+}
+}  // namespace detail
+
+/// A one-dimensional array. It is a value: `set` gives a new array and leaves the old one as it was (where
+/// nobody can see the old one, memory is reused). An index outside 0 .. size-1 raises.
+template <class T>
+class Rep<Array<T>> {
+  static_assert(Scalar<T>, "Array<T> takes bool, int32_t, int64_t, float or double");
+
+ public:
+  using value_type = Array<T>;
+  using Loc = std::source_location;
+
+  Rep() = default;
+  explicit Rep(Datum d) : datum_(std::move(d)) {}
+  const Datum& datum() const { return datum_; }
+
+  /// Number of elements.
+  Rep<std::int64_t> size(Loc l = Loc::current()) const { return detail::dimension(datum_, 0, here(l)); }
+  Rep<T> operator[](const At<std::int64_t>& i) const {
+    return Rep<T>(perform({Opcode::get_, 0, i.loc}, {datum_, i.datum}));
+  }
+  /// The array with element `i` replaced by `v`.
+  Rep set(const At<std::int64_t>& i, const At<T>& v) const {
+    return Rep(perform({Opcode::set_, 0, i.loc}, {datum_, i.datum, v.datum}));
+  }
+  /// Elements lo .. hi-1.
+  Rep slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
+    return Rep(perform({Opcode::slice_, 0, lo.loc}, {datum_, lo.datum, hi.datum}));
+  }
+
+  LANTERN_ARITHMETIC(Array<T>)
+  LANTERN_REAL_FUNCTIONS(Array<T>)
+
+ private:
+  Datum datum_;
+};
+
+/// A tensor of float or double, row-major. A value like Array. Element-wise operators broadcast a scalar or a
+/// tensor of lower rank along the leading dimensions; shapes that do not fit raise, naming both.
+template <class T, std::int64_t... Dims>
+class Rep<Tensor<T, Dims...>> {
+  static_assert(Real<T>, "Tensor<T> takes float or double");
+
+ public:
+  using value_type = Tensor<T, Dims...>;
+  using Loc = std::source_location;
+
+  Rep() = default;
+  explicit Rep(Datum d, Loc l = Loc::current())
+      : datum_(detail::shaped(std::move(d), detail::TypeOf<value_type>::get(), sizeof...(Dims) == 0, here(l))) {}
+  /// Between tensors of fitting dimensions.
+  template <std::int64_t... Other>
+    requires(!std::same_as<Tensor<T, Other...>, value_type> &&
+             (sizeof...(Other) == sizeof...(Dims) || sizeof...(Other) == 0 || sizeof...(Dims) == 0))
+  Rep(const Rep<Tensor<T, Other...>>& other, Loc l = Loc::current()) : Rep(other.datum(), l) {}
+
+  const Datum& datum() const { return datum_; }
+  int rank() const { return datum_.type().rank(); }
+  /// Size of dimension `k`.
+  Rep<std::int64_t> dim(std::int64_t k, Loc l = Loc::current()) const { return detail::dimension(datum_, k, here(l)); }
+
+  /// The element at one index per dimension.
+  template <class... I>
+  Rep<T> operator()(const I&... indices) const {
+    const std::array<At<std::int64_t>, sizeof...(I)> at{At<std::int64_t>(indices)...};
+    Data operands{datum_};
+    for (const auto& i : at) operands.push_back(i.datum);
+    return Rep<T>(perform({Opcode::get_, 0, at[0].loc}, operands));
+  }
+  /// Row `i` of the first dimension (rank 2 or more).
+  Rep<Tensor<T>> row(const At<std::int64_t>& i) const {
+    return Rep<Tensor<T>>(perform({Opcode::take_, 0, i.loc}, {datum_, i.datum}));
+  }
+  /// The tensor with one element replaced: set(i, j, ..., value).
+  template <class... I>
+  Rep set(const At<T>& v, const I&... indices) const {
+    Data operands{datum_};
+    (operands.push_back(At<std::int64_t>(indices).datum), ...);
+    operands.push_back(v.datum);
+    return Rep(perform({Opcode::set_, 0, v.loc}, operands));
+  }
+  /// Rows lo .. hi-1 of the first dimension.
+  Rep<Tensor<T>> slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
+    return Rep<Tensor<T>>(perform({Opcode::slice_, 0, lo.loc}, {datum_, lo.datum, hi.datum}));
+  }
+
+  LANTERN_ARITHMETIC(value_type)
+  LANTERN_REAL_FUNCTIONS(value_type)
+
+ private:
+  Datum datum_;
+};
+
+#undef LANTERN_ARITHMETIC
+#undef LANTERN_REAL_FUNCTIONS
+
+namespace detail {
+template <class T>
+using element_t = typename Traits<T>::element;
+template <class T>
+concept TensorLike = Traits<T>::tensor;
+template <class T>
+using vector_result = std::conditional_t<std::same_as<T, Array<element_t<T>>>, T, Tensor<element_t<T>>>;
+}  // namespace detail
+
+/// Sum of all elements.
+template <detail::TensorLike T>
+Rep<detail::element_t<T>> sum(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+  return Rep<detail::element_t<T>>(perform({Opcode::sum_, 0, here(l)}, {t.datum()}));
+}
+/// Row-major position of the first largest element; it carries no derivative.
+template <detail::TensorLike T>
+Rep<std::int64_t> argmax(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+  return Rep<std::int64_t>(perform({Opcode::argmax_, 0, here(l)}, {strip(t.datum())}));
+}
+/// Largest element of a vector; its derivative goes to the first largest.
+template <detail::TensorLike T>
+Rep<detail::element_t<T>> max(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+  return Rep<detail::element_t<T>>(perform({Opcode::get_, 0, here(l)}, {t.datum(), argmax(t, l).datum()}));
+}
+/// log(sum(exp(t))) of a vector, without overflow.
+template <detail::TensorLike T>
+Rep<detail::element_t<T>> logsumexp(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+  const auto m = max(t, l);
+  return m + log(sum(exp(t - m, l), l), l);
+}
+/// Inner product of two vectors.
+template <detail::TensorLike T, detail::TensorLike U>
+Rep<detail::element_t<T>> dot(const Rep<T>& a, const Rep<U>& b, std::source_location l = std::source_location::current()) {
+  return Rep<detail::element_t<T>>(perform({Opcode::dot_, 0, here(l)}, {a.datum(), b.datum()}));
+}
+/// Matrix times vector, vector times matrix, or matrix times matrix, by rank.
+template <detail::TensorLike T, detail::TensorLike U>
+Rep<Tensor<detail::element_t<T>>> matmul(const Rep<T>& a, const Rep<U>& b,
+                                         std::source_location l = std::source_location::current()) {
+  const int ra = a.datum().type().rank(), rb = b.datum().type().rank();
+  const Opcode op = ra == 2 && rb == 1 ? Opcode::matvec_ : ra == 1 && rb == 2 ? Opcode::vecmat_ : Opcode::matmul_;
+  return Rep<Tensor<detail::element_t<T>>>(perform({op, 0, here(l)}, {a.datum(), b.datum()}));
+}
+/// Outer product of two vectors.
+template <detail::TensorLike T, detail::TensorLike U>
+Rep<Tensor<detail::element_t<T>>> outer(const Rep<T>& a, const Rep<U>& b,
+                                        std::source_location l = std::source_location::current()) {
+  return Rep<Tensor<detail::element_t<T>>>(perform({Opcode::outer_, 0, here(l)}, {a.datum(), b.datum()}));
+}
+template <class T, std::int64_t... D>
+Rep<Tensor<T>> transpose(const Rep<Tensor<T, D...>>& a, std::source_location l = std::source_location::current()) {
+  return Rep<Tensor<T>>(perform({Opcode::transpose_, 0, here(l)}, {a.datum()}));
+}
+/// Two tensors one after the other along the first dimension.
+template <detail::TensorLike T>
+Rep<detail::vector_result<T>> concat(const Rep<T>& a, const Rep<T>& b,
+                                     std::source_location l = std::source_location::current()) {
+  return Rep<detail::vector_result<T>>(perform({Opcode::concat_, 0, here(l)}, {a.datum(), b.datum()}));
+}
+/// An array of `n` elements, all `v`.
+template <Scalar T>
+Rep<Array<T>> fill(const Rep<T>& v, const At<std::int64_t>& n) {
+  return Rep<Array<T>>(perform({Opcode::fill_, 0, n.loc}, {v.datum(), n.datum}));
+}
+/// A tensor of the given static shape, all elements `v`.
+template <Real T>
+Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<std::int64_t>& shape,
+                    std::source_location l = std::source_location::current()) {
+  Data operands{v.datum()};
+  for (std::int64_t n : shape) operands.push_back(detail::literal(n));
+  return Rep<Tensor<T>>(perform({Opcode::fill_, 0, here(l), shape}, operands));
+}
+template <Real T>
+Rep<Tensor<T>> zeros(const std::vector<std::int64_t>& shape,
+                     std::source_location l = std::source_location::current()) {
+  return full<T>(Rep<T>(T(0)), shape, l);
+}
+/// A zero tensor of the shape of another.
+template <detail::TensorLike T>
+Rep<T> zeros_like(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+  return Rep<T>(perform({Opcode::zeros_like_, 0, here(l)}, {strip(t.datum())}));
+}
+/// Between an array and a vector of the same elements.
+template <Real T>
+Rep<Tensor<T>> as_tensor(const Rep<Array<T>>& a) { return Rep<Tensor<T>>(a.datum()); }
+template <Real T, std::int64_t... D>
+Rep<Array<T>> as_array(const Rep<Tensor<T, D...>>& a, std::source_location l = std::source_location::current()) {
+  return Rep<Array<T>>(detail::shaped(a.datum(), detail::TypeOf<Array<T>>::get(), false, here(l)));
+}
+
+/// A node of a binary tree, or the empty tree. Trees are data: they carry no derivative. See TREE.
+template <class T>
+class Rep<Tree<T>> {
+ public:
+  using value_type = Tree<T>;
+  using Loc = std::source_location;
+
+  Rep() = default;
+  explicit Rep(Datum d) : datum_(std::move(d)) {}
+  /// An eager tree.
+  Rep(const Tree<T>& t)
+      : datum_(Datum::boxed(new TreeBox(t.columns(), t.root()), detail::TypeOf<Tree<T>>::get())) {}
+  const Datum& datum() const { return datum_; }
+
+  Rep<bool> empty(Loc l = Loc::current()) const { return detail::unary<Rep<bool>>(Opcode::tree_empty_, datum_, l); }
+  Rep left(Loc l = Loc::current()) const { return detail::unary<Rep>(Opcode::tree_left_, datum_, l); }
+  Rep right(Loc l = Loc::current()) const { return detail::unary<Rep>(Opcode::tree_right_, datum_, l); }
+  /// The node's value: a Rep, or a tuple of Reps where T is a tuple. The empty tree has none (it raises).
+  auto value(Loc l = Loc::current()) const {
+    using Components = typename Tree<T>::Components;
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (sizeof...(I) == 1 && Scalar<T>) return component<T>(0, l);
+      else return std::tuple(component<std::tuple_element_t<I, Components>>(I, l)...);
+    }(std::make_index_sequence<Tree<T>::components>{});
+  }
+  /// A node without children.
+  Rep<bool> is_leaf(Loc l = Loc::current()) const {
+    return Rep<bool>(perform({Opcode::land_, 0, here(l)}, {left(l).empty(l).datum(), right(l).empty(l).datum()}));
+  }
+
+ private:
+  template <class C>
+  Rep<C> component(std::size_t i, const Loc& l) const {
+    return Rep<C>(perform({Opcode::tree_value_, static_cast<std::int64_t>(i), here(l)}, {datum_}));
+  }
+  Datum datum_;
+};
+
+}  // namespace lantern

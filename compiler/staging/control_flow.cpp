@@ -1,0 +1,269 @@
+// Staging of control flow: branches, loops, functions, variables.
+#include "lantern/compiler/staging/control_flow.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::detail {
+
+namespace {
+
+/// Runs `f` with the insertion point in `block`, and puts it back.
+template <class F>
+void inside(Staging& s, ir::Block* block, F&& f) {
+  ir::Block* const saved = s.block();
+  s.set_block(block);
+  try {
+    f();
+  } catch (...) {
+    s.set_block(saved);
+    throw;
+  }
+  s.set_block(saved);
+}
+
+Data variables() {
+  Data values;
+  for (const VarCell* v : context().vars) values.push_back(v->value);
+  return values;
+}
+
+void assign_variables(std::span<const Datum> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) context().vars[i]->value = values[i];
+}
+
+bool same(const Datum& a, const Datum& b) {
+  if (a.state() != b.state()) return false;
+  if (a.is_node()) return a.node() == b.node();
+  return a.is_literal() && a.type() == b.type() && a.i() == b.i();
+}
+
+/// What a branch produced: its results, then the value of every variable.
+struct Branch {
+  Data results;
+  Data vars;
+};
+
+Data stage_branch(Staging& s, const Datum& condition, const Thunk& then, const Thunk& otherwise,
+                  const Location& loc) {
+  ir::Op* op = s.builder(loc).branch(s.use(condition, loc), {});
+  const Data before = variables();
+  const auto run = [&](ir::Block* block, const Thunk& body) {
+    Branch b;
+    inside(s, block, [&] { b.results = body(); });
+    b.vars = variables();
+    assign_variables(before);
+    return b;
+  };
+  const Branch a = run(op->blocks[0], then), b = run(op->blocks[1], otherwise);
+  std::vector<std::size_t> assigned;
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (!same(a.vars[i], before[i]) || !same(b.vars[i], before[i])) assigned.push_back(i);
+
+  const auto yield = [&](ir::Block* block, const Branch& branch) {
+    Data all = branch.results;
+    for (std::size_t i : assigned) all.push_back(branch.vars[i]);
+    inside(s, block, [&] { s.builder(loc).yield(s.use(all, loc)); });
+  };
+  if (a.results.size() != b.results.size())
+    raise_at(loc, "the branches of IF return products of different size");
+  yield(op->blocks[0], a);
+  yield(op->blocks[1], b);
+  const auto &ya = op->blocks[0]->yields(), &yb = op->blocks[1]->yields();
+  Data results;
+  for (std::size_t i = 0; i < ya.size(); ++i)
+    results.push_back(Datum::node(
+        s.module().add_result(op, join_types(ya[i]->type, yb[i]->type, "branches of IF", loc))));
+  for (std::size_t i = 0; i < assigned.size(); ++i)
+    context().vars[assigned[i]]->value = results[a.results.size() + i];
+  results.resize(a.results.size());
+  return results;
+}
+
+/// Takes out loop state from position `keep` on that every iteration passes on unchanged; says what is left.
+std::vector<std::size_t> drop_invariants(ir::Op* op, std::size_t keep) {
+  std::vector<std::size_t> left;
+  const auto replace = [&](ir::Value* from, ir::Value* to) {
+    for (ir::Block* b : op->blocks)
+      ir::walk(b, [&](ir::Op* o) { std::replace(o->operands.begin(), o->operands.end(), from, to); });
+  };
+  for (std::size_t i = op->operands.size(); i-- > keep;) {
+    ir::Block *cond = op->blocks[0], *body = op->blocks[1];
+    if (body->yields()[i] != body->params[i]) {
+      left.insert(left.begin(), i);
+      continue;
+    }
+    replace(cond->params[i], op->operands[i]);
+    replace(body->params[i], op->operands[i]);
+    const auto at = static_cast<long>(i);
+    for (ir::Block* b : op->blocks) {
+      b->params.erase(b->params.begin() + at);
+      for (std::size_t k = i; k < b->params.size(); ++k) b->params[k]->index = static_cast<std::uint32_t>(k);
+    }
+    body->yields().erase(body->yields().begin() + at);
+    op->operands.erase(op->operands.begin() + at);
+  }
+  return left;
+}
+
+Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const Data&)>& condition,
+                const std::function<Data(const Data&)>& body, const Location& loc) {
+  const std::size_t n = initial.size();
+  const Data before = variables();
+  Data all = initial;
+  all.insert(all.end(), before.begin(), before.end());
+  std::vector<ir::Value*> operands = s.use(all, loc);
+
+  // The types of the state: dimensions that the body changes become symbolic, so the body may run twice.
+  std::vector<ir::Type> types;
+  for (const ir::Value* v : operands) types.push_back(v->type);
+  for (int attempt = 0;; ++attempt) {
+    ir::Op* op = s.builder(loc).op(Opcode::loop_, operands);
+    for (int k = 0; k < 2; ++k) op->blocks.push_back(s.module().new_block(op, s.current()->function));
+    const auto enter = [&](ir::Block* block) {
+      Data params;
+      for (std::size_t i = 0; i < types.size(); ++i)
+        params.push_back(Datum::node(s.module().add_param(block, types[i], operands[i]->name)));
+      assign_variables(std::span(params).subspan(n));
+      params.resize(n);
+      return params;
+    };
+    inside(s, op->blocks[0], [&] {
+      const Data params = enter(op->blocks[0]);
+      const Data vars = variables();
+      const Datum c = condition(params);
+      for (std::size_t i = 0; i < vars.size(); ++i)
+        if (!same(vars[i], context().vars[i]->value)) raise_at(loc, "a condition must not assign variables");
+      s.builder(loc).yield({s.use(c, loc)});
+    });
+    bool again = false;
+    inside(s, op->blocks[1], [&] {
+      Data next = body(enter(op->blocks[1]));
+      if (next.size() != n) raise_at(loc, "the body of a loop must return the state's components");
+      const Data vars = variables();
+      next.insert(next.end(), vars.begin(), vars.end());
+      std::vector<ir::Value*> values = s.use(next, loc);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const ir::Type joined = join_types(types[i], values[i]->type, "loop state", loc);
+        again |= !(joined == types[i]);
+        types[i] = joined;
+      }
+      s.builder(loc).yield(std::move(values));
+    });
+    assign_variables(before);
+    if (again && attempt < 3) {
+      s.block()->ops.pop_back();
+      continue;
+    }
+    const std::vector<std::size_t> assigned = drop_invariants(op, n);
+    Data results;
+    for (std::size_t i = 0; i < op->operands.size(); ++i)
+      results.push_back(Datum::node(s.module().add_result(op, op->blocks[1]->params[i]->type,
+                                                     op->operands[i]->name)));
+    for (std::size_t k = 0; k < assigned.size(); ++k) context().vars[assigned[k] - n]->value = results[n + k];
+    results.resize(n);
+    return results;
+  }
+}
+
+}  // namespace
+
+Datum shaped(Datum d, const ir::Type& declared, bool rank_free, const Location& loc) {
+  if (d.empty()) return d;
+  const ir::Type& type = d.type();
+  if (!type.is_tensor() || type.element() != declared.element())
+    raise_at(loc, "expected a tensor of " + std::string(ir::kind_name(declared.element())) + ", got " + type.str());
+  if (!rank_free && !ir::compatible(type, declared))
+    raise_at(loc, "expected a tensor of shape " + declared.str() + ", got " + type.str());
+  return d;
+}
+
+Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc) {
+  const Datum& c = strip(condition);
+  if (c.empty()) raise_at(loc, "the condition of IF is an empty Rep");
+  if (c.is_literal()) return c.b() ? then() : otherwise();
+  Staging* s = context().staging;
+  if (!s) raise_at(loc, "a staged condition is used while nothing is being staged");
+  return stage_branch(*s, c, then, otherwise, loc);
+}
+
+Data loop(Data state, const std::function<Datum(const Data&)>& condition,
+          const std::function<Data(const Data&)>& body, const Location& loc) {
+  if (Staging* s = context().staging) return stage_loop(*s, state, condition, body, loc);
+  while (strip(condition(state)).b()) {
+    Data next = body(state);
+    for (std::size_t i = 0; i < next.size(); ++i) join_types(state[i].type(), next[i].type(), "loop state", loc);
+    state = std::move(next);
+  }
+  return state;
+}
+
+std::shared_ptr<FunctionDefinition> make_definition(std::string name) {
+  auto d = std::make_shared<FunctionDefinition>();
+  d->name = std::move(name);
+  d->id = ++context().tags;
+  return d;
+}
+
+Data call(const std::shared_ptr<FunctionDefinition>& definition, Data arguments, const Location& loc) {
+  if (!definition || !definition->body)
+    raise_at(loc, "the function '" + (definition ? definition->name : "?") + "' has no definition: call define() first");
+  Staging* s = context().staging;
+  if (!s) return definition->body(arguments);
+  std::vector<ir::Value*> values = s->use(arguments, loc);
+  std::string key = std::to_string(definition->id);
+  std::vector<ir::Type> types;
+  Data nodes;
+  for (ir::Value* v : values) {
+    key += "," + v->type.str();
+    types.push_back(v->type);
+    nodes.push_back(Datum::node(v));
+  }
+  StagedFunction*& instance = s->instances[key];
+  if (!instance) {
+    // The entry exists before the body is staged, so that recursive calls find it.
+    StagedFunction* early = nullptr;
+    const std::vector<ir::Type>* results = definition->results_known ? &definition->results : nullptr;
+    try {
+      s->stage(definition->name, types, results, definition->body, loc, &s->instances[key]);
+    } catch (...) {
+      s->instances.erase(key);
+      throw;
+    }
+    early = s->instances[key];
+    return s->call(*early, nodes, loc);
+  }
+  return s->call(*instance, nodes, loc);
+}
+
+void register_var(VarCell& cell) {
+  Context& c = context();
+  if (c.staging && c.staging->current()) cell.function = c.staging->current();
+  c.vars.push_back(&cell);
+}
+
+void unregister_var(VarCell& cell) { std::erase(context().vars, &cell); }
+
+namespace {
+void check_var(const VarCell& cell, const Location& loc) {
+  const Staging* s = context().staging;
+  const void* now = s ? const_cast<Staging*>(s)->current() : nullptr;
+  if (now != cell.function)
+    raise_at(loc, "a Var is used in a function other than the one it was made in; pass its value as an argument");
+}
+}  // namespace
+
+const Datum& read_var(const VarCell& cell, const Location& loc) {
+  check_var(cell, loc);
+  return cell.value;
+}
+
+void write_var(VarCell& cell, const Datum& value, const Location& loc) {
+  check_var(cell, loc);
+  join_types(cell.value.type(), value.type(), "assignment to a Var", loc);
+  cell.value = value;
+}
+
+}  // namespace lantern::detail

@@ -1,0 +1,332 @@
+// IF, WHILE, FOR, FUN, TREE, AND, OR, Var: control flow over staged values (Lantern paper, section 4).
+//
+// Eagerly each runs as the native construct would. While staging each becomes one node of the graph; a
+// derivative then captures the continuation at that node (compiler/ad/reverse_control.cpp).
+//
+// A value made inside a branch, a loop body or a function is not usable outside it: return it from the
+// construct. Assigning an outer Rep in a lambda is an error for that reason; a Var may be assigned anywhere.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lantern/compiler/staging/product.hpp"
+
+namespace lantern {
+
+struct VarCell;
+
+namespace detail {
+
+using Thunk = std::function<Data()>;
+
+Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc);
+Data loop(Data state, const std::function<Datum(const Data&)>& condition,
+          const std::function<Data(const Data&)>& body, const Location& loc);
+
+/// What FUN and TREE define: a name and a body over flattened products.
+struct FunctionDefinition {
+  std::string name;
+  std::uint64_t id = 0;                 ///< identity: instances are shared by definition
+  std::vector<ir::Type> results;        ///< declared result types
+  bool results_known = false;           ///< false while a tensor result has no rank
+  std::function<Data(const Data&)> body;
+};
+std::shared_ptr<FunctionDefinition> make_definition(std::string name);
+Data call(const std::shared_ptr<FunctionDefinition>& definition, Data arguments, const Location& loc);
+
+void register_var(VarCell& cell);
+void unregister_var(VarCell& cell);
+const Datum& read_var(const VarCell& cell, const Location& loc);
+void write_var(VarCell& cell, const Datum& value, const Location& loc);
+
+/// Rep counterpart of a value type: double -> Rep<double>, std::tuple<...> and struct templates componentwise.
+template <class T>
+struct RepOf {
+  using type = Rep<T>;
+};
+template <class T>
+struct RepOf<Rep<T>> {
+  using type = Rep<T>;
+};
+template <>
+struct RepOf<void> {
+  using type = void;
+};
+template <class... Ts>
+struct RepOf<std::tuple<Ts...>> {
+  using type = std::tuple<typename RepOf<Ts>::type...>;
+};
+template <class A, class B>
+struct RepOf<std::pair<A, B>> {
+  using type = std::pair<typename RepOf<A>::type, typename RepOf<B>::type>;
+};
+template <class T, std::size_t N>
+struct RepOf<std::array<T, N>> {
+  using type = std::array<typename RepOf<T>::type, N>;
+};
+template <template <class...> class P, class... Ts>
+  requires(!std::same_as<P<Ts...>, Array<Ts...>> && !std::same_as<P<Ts...>, Tree<Ts...>> && StructType<P<Ts...>>)
+struct RepOf<P<Ts...>> {
+  using type = P<typename RepOf<Ts>::type...>;
+};
+template <class T>
+using rep_t = typename RepOf<std::remove_cvref_t<T>>::type;
+
+/// Flattened types of a product type; false where a tensor has no dimensions.
+template <class P>
+bool types_of(std::vector<ir::Type>& out) {
+  bool known = true;
+  P prototype{};
+  for_each_rep(prototype, [&]<class T>(Rep<T>&) {
+    out.push_back(TypeOf<T>::get());
+    if constexpr (std::same_as<T, Tensor<typename Traits<T>::element>>) known = false;
+  });
+  return known;
+}
+
+}  // namespace detail
+
+/// The result of one of two branches, of which only one is computed at run time (paper 4.2).
+///
+/// `a` and `b` take no arguments and return the same product of Reps; literals convert (`1` beside `2.0` gives
+/// Rep<double>); void is allowed. A host bool decides while staging.
+template <class A, class B>
+auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_location::current()) {
+  using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
+  using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
+  if constexpr (std::is_void_v<RA> || std::is_void_v<RB>) {
+    static_assert(std::is_void_v<RA> && std::is_void_v<RB>, "one branch of IF returns a value, the other none");
+    detail::branch(c.datum(), [&] { return a(), Data(); }, [&] { return b(), Data(); }, here(l));
+  } else {
+    using R = typename detail::Merged<RA, RB>::type;
+    R prototype{};
+    const auto run = [&](auto& f) {
+      prototype = detail::convert<R>(f());
+      return detail::flatten(prototype);
+    };
+    const Data results = detail::branch(c.datum(), [&] { return run(a); }, [&] { return run(b); }, here(l));
+    return detail::rebuild(prototype, results);
+  }
+}
+template <class A, class B>
+auto IF(bool c, A&& a, B&& b) {
+  using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
+  using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
+  if constexpr (std::is_void_v<RA>) {
+    if (c) a();
+    else b();
+  } else {
+    using R = typename detail::Merged<RA, RB>::type;
+    return c ? detail::convert<R>(a()) : detail::convert<R>(b());
+  }
+}
+/// Without an alternative: for branches that assign Vars.
+template <class A>
+void IF(const Rep<bool>& c, A&& a, std::source_location l = std::source_location::current()) {
+  IF(c, a, [] {}, l);
+}
+
+/// Short-circuit conjunction: `b` is computed only where `a` holds.
+template <class B>
+Rep<bool> AND(const Rep<bool>& a, B&& b, std::source_location l = std::source_location::current()) {
+  return IF(a, [&] { return Rep<bool>(b()); }, [] { return Rep<bool>(false); }, l);
+}
+/// Short-circuit disjunction.
+template <class B>
+Rep<bool> OR(const Rep<bool>& a, B&& b, std::source_location l = std::source_location::current()) {
+  return IF(a, [] { return Rep<bool>(true); }, [&] { return Rep<bool>(b()); }, l);
+}
+
+/// Repeats `state = body(state)` while `cond(state)` holds; gives the final state (paper 4.3).
+/// The state is a Rep, a literal, or a product; a product is passed unpacked to lambdas that take its components.
+template <class S, class C, class B>
+auto WHILE(const S& state, C&& cond, B&& body, std::source_location l = std::source_location::current()) {
+  using P = detail::lifted_t<S>;
+  P prototype = detail::convert<P>(state);
+  const Data result = detail::loop(
+      detail::flatten(prototype),
+      [&](const Data& s) { return Rep<bool>(detail::apply_state(cond, detail::rebuild(prototype, s))).datum(); },
+      [&](const Data& s) {
+        return detail::flatten(detail::convert<P>(detail::apply_state(body, detail::rebuild(prototype, s))));
+      },
+      here(l));
+  return detail::rebuild(prototype, result);
+}
+
+/// `state = body(i, state)` for i = lo .. hi-1; gives the final state. hi is computed once.
+template <class S, class B>
+auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state, B&& body,
+         std::source_location l = std::source_location::current()) {
+  using P = detail::lifted_t<S>;
+  P prototype = detail::convert<P>(state);
+  Data start{lo.datum};
+  detail::flatten(prototype, start);
+  using Index = Rep<std::int64_t>;
+  const auto rest = [](const Data& s) { return Data(s.begin() + 1, s.end()); };
+  const Data result = detail::loop(
+      std::move(start), [&](const Data& s) { return (Index(s[0]) < Index(hi.datum)).datum(); },
+      [&](const Data& s) {
+        const Index i(s[0]);
+        const P now = detail::rebuild(prototype, rest(s));
+        Data next{Datum()};
+        detail::flatten(detail::convert<P>(detail::apply_state(body, now, i)), next);
+        next[0] = (i + 1).datum();
+        return next;
+      },
+      here(l));
+  return detail::rebuild(prototype, rest(result));
+}
+/// Without a state: for bodies that assign Vars.
+template <class B>
+  requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>)
+void FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, B&& body,
+         std::source_location l = std::source_location::current()) {
+  FOR(lo, hi, std::tuple<>(), [&](const Rep<std::int64_t>& i) { return body(i), std::tuple<>(); }, l);
+}
+
+/// A staged function that may call itself and others, with the signature of the values: R(A...).
+/// Made by FUN, or declared first for mutual recursion: `Fun<double(double)> odd("odd"); odd.define(...)`.
+template <class Sig>
+class Fun;
+template <class R, class... A>
+class Fun<R(A...)> {
+ public:
+  using Result = detail::rep_t<R>;
+  using Signature = R(A...);
+
+  explicit Fun(std::string name) : definition_(detail::make_definition(std::move(name))) {
+    definition_->results_known = detail::types_of<Result>(definition_->results);
+  }
+  /// `body(self, args...)` or `body(args...)`.
+  template <class F>
+  void define(F body) {
+    std::weak_ptr<detail::FunctionDefinition> self = definition_;
+    definition_->body = [self, body](const Data& data) {
+      std::span<const Datum> in(data);
+      std::tuple<detail::rep_t<A>...> args{};
+      detail::for_each_rep(args, [&]<class T>(Rep<T>& r) {
+        r = Rep<T>(in.front());
+        in = in.subspan(1);
+      });
+      const auto run = [&](auto&... a) {
+        if constexpr (std::is_invocable_v<const F&, Fun, detail::rep_t<A>...>) return body(Fun(self.lock()), a...);
+        else return body(a...);
+      };
+      return detail::flatten(detail::convert<Result>(std::apply(run, args)));
+    };
+  }
+  Result operator()(const detail::rep_t<A>&... args) const { return call({}, args...); }
+  const std::string& name() const { return definition_->name; }
+
+ private:
+  explicit Fun(std::shared_ptr<detail::FunctionDefinition> d) : definition_(std::move(d)) {}
+  Result call(const Location& loc, const detail::rep_t<A>&... args) const {
+    Data data;
+    (detail::flatten(args, data), ...);
+    return detail::rebuild(Result{}, detail::call(definition_, std::move(data), loc));
+  }
+  std::shared_ptr<detail::FunctionDefinition> definition_;
+};
+
+/// FUN<double(double, int64_t)>("power", [](auto self, Rep<double> x, Rep<int64_t> n) { ... }) (paper 4.4).
+template <class Sig, class F>
+Fun<Sig> FUN(std::string name, F body) {
+  Fun<Sig> f(std::move(name));
+  f.define(std::move(body));
+  return f;
+}
+
+/// Folds a binary tree: `init` for the empty tree, else combine(left result, right result, node) (paper 4.4).
+/// The fold is a recursive staged function; the results have the types of `init`.
+template <class P, class T, class F>
+auto TREE(const P& init, const Rep<Tree<T>>& tree, F combine,
+          std::source_location l = std::source_location::current()) {
+  using R = detail::lifted_t<P>;
+  const R start = detail::convert<R>(init);
+  const Location loc = here(l);
+  auto definition = detail::make_definition("tree");
+  for (const Datum& d : detail::flatten(start)) definition->results.push_back(d.type());
+  definition->results_known = true;
+  std::weak_ptr<detail::FunctionDefinition> self = definition;
+  definition->body = [start, combine, self, l, loc](const Data& arguments) {
+    const Rep<Tree<T>> node(arguments[0]);
+    const auto fold = [&](const Rep<Tree<T>>& child) {
+      return detail::rebuild(start, detail::call(self.lock(), {child.datum()}, loc));
+    };
+    return detail::flatten(IF(
+        node.empty(l), [&] { return start; },
+        [&] {
+          const R left = fold(node.left(l));
+          const R right = fold(node.right(l));
+          return detail::convert<R>(combine(left, right, node));
+        },
+        l));
+  };
+  return detail::rebuild(start, detail::call(definition, {tree.datum()}, loc));
+}
+
+/// Storage behind a Var.
+struct VarCell {
+  Datum value;
+  const void* function = nullptr;  ///< the staged function it was made in; null when eager
+};
+
+/// A mutable variable: may be assigned inside IF, WHILE and FOR, where it becomes part of the result or the loop
+/// state. It belongs to the function it is made in; a FUN body takes values as arguments instead.
+///
+///   Var<double> s = 0.0;
+///   FOR(0, n, [&](Rep<int64_t> i) { s += a[i]; });
+template <class T>
+class Var {
+ public:
+  using Loc = std::source_location;
+  Var(const Rep<T>& initial) : cell_{initial.datum()} { detail::register_var(cell_); }
+  template <class U>
+    requires(std::is_arithmetic_v<U>)
+  Var(U initial) : Var(Rep<T>(initial)) {}
+  ~Var() { detail::unregister_var(cell_); }
+  Var(const Var&) = delete;
+
+  Rep<T> get(Loc l = Loc::current()) const { return Rep<T>(detail::read_var(cell_, here(l))); }
+  operator Rep<T>() const { return get(); }
+  Var& operator=(const At<T>& v) { return detail::write_var(cell_, v.datum, v.loc), *this; }
+  Var& operator=(const Var& v) { return *this = At<T>(v.get()); }
+  Var& operator+=(const At<T>& v) { return *this = get() + Rep<T>(v.datum); }
+  Var& operator-=(const At<T>& v) { return *this = get() - Rep<T>(v.datum); }
+  Var& operator*=(const At<T>& v) { return *this = get() * Rep<T>(v.datum); }
+  Var& operator/=(const At<T>& v) { return *this = get() / Rep<T>(v.datum); }
+
+ private:
+  VarCell cell_;
+};
+
+/// A Var stands for its value in expressions.
+#define LANTERN_VAR_OPERATOR(symbol)                                                                     \
+  template <class T, class U>                                                                            \
+  auto operator symbol(const Var<T>& a, const U& b) {                                                    \
+    return a.get() symbol b;                                                                             \
+  }                                                                                                      \
+  template <class T, class U>                                                                            \
+    requires(!std::same_as<U, Var<T>>)                                                                   \
+  auto operator symbol(const U& a, const Var<T>& b) {                                                    \
+    return a symbol b.get();                                                                             \
+  }                                                                                                      \
+  template <class T>                                                                                     \
+  auto operator symbol(const Var<T>& a, const Var<T>& b) {                                               \
+    return a.get() symbol b.get();                                                                       \
+  }
+LANTERN_VAR_OPERATOR(+)
+LANTERN_VAR_OPERATOR(-)
+LANTERN_VAR_OPERATOR(*)
+LANTERN_VAR_OPERATOR(/)
+LANTERN_VAR_OPERATOR(<)
+LANTERN_VAR_OPERATOR(>)
+LANTERN_VAR_OPERATOR(<=)
+LANTERN_VAR_OPERATOR(>=)
+LANTERN_VAR_OPERATOR(==)
+LANTERN_VAR_OPERATOR(!=)
+#undef LANTERN_VAR_OPERATOR
+
+}  // namespace lantern

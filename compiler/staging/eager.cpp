@@ -1,0 +1,418 @@
+// The eager bottom handler: every operation of the table computed at once.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "lantern/compiler/staging/operation.hpp"
+#include "lantern/compiler/staging/special_functions.hpp"
+#include "lantern/ir/error.hpp"
+#include "lantern/runtime/tree.hpp"
+
+namespace lantern {
+
+namespace {
+
+using ir::Kind;
+using ir::Rule;
+using ir::Type;
+
+double lt_polygamma(double n, double x) { return polygamma(n, x); }
+
+/// Scalar operations with a result of the operand type; the expressions are those of the table.
+template <class T>
+T scalar_value(Opcode op, T x, T y, T z) {
+  using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc, std::exp,
+      std::expm1, std::fabs, std::floor, std::fma, std::fmax, std::fmin, std::lgamma, std::log, std::log1p,
+      std::pow, std::sin, std::sinh, std::sqrt, std::tan, std::tanh;
+  constexpr bool is_float = std::is_floating_point_v<T>;
+  constexpr bool is_bool = std::is_same_v<T, bool>;
+  const auto allowed = [](Rule rule) {
+    switch (rule) {
+      case Rule::arith: return !is_bool;
+      case Rule::real: return is_float;
+      case Rule::integer: return !is_float && !is_bool;
+      case Rule::logic: return is_bool;
+      default: return false;
+    }
+  };
+  switch (op) {
+#define SCALAR_OP(name, arity, rule, expression, ...)                           \
+  case Opcode::name##_:                                                         \
+    if constexpr (allowed(Rule::rule)) return static_cast<T>(expression);       \
+    break;
+#include "lantern/ir/ops.inc"
+    default: break;
+  }
+  throw InternalError("eager evaluation of " + std::string(ir::info(op).name));
+}
+
+template <class T>
+bool scalar_compare(Opcode op, T x, T y) {
+  switch (op) {
+    case Opcode::lt_: return x < y;
+    case Opcode::le_: return x <= y;
+    case Opcode::eq_: return x == y;
+    default: return x != y;
+  }
+}
+
+template <class T>
+T literal(const Datum& d) {
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(d.f());
+  else return static_cast<T>(d.i());
+}
+
+template <class T>
+Datum make(T v, const Type& type) {
+  if constexpr (std::is_floating_point_v<T>) return Datum::number(static_cast<double>(v), type);
+  else return Datum::integer(static_cast<std::int64_t>(v), type);
+}
+
+template <class F>
+decltype(auto) with_kind(Kind k, F&& f) {
+  switch (k) {
+    case Kind::boolean: return f(bool{});
+    case Kind::i32: return f(std::int32_t{});
+    case Kind::i64: return f(std::int64_t{});
+    case Kind::f32: return f(float{});
+    default: return f(double{});
+  }
+}
+
+TensorBox& box(const Datum& d) { return *static_cast<TensorBox*>(d.box()); }
+
+void check_divisor(const Operation& op, bool zero) {
+  if (zero) raise_at(op.loc, "integer division by zero");
+}
+
+template <class T>
+T guarded_value(const Operation& op, T x, T y, T z) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (op.code == Opcode::div_ || op.code == Opcode::rem_) {
+      check_divisor(op, y == 0);
+      if (y == -1) return op.code == Opcode::rem_ ? T(0) : scalar_value<T>(Opcode::neg_, x, y, z);
+    }
+  }
+  return scalar_value<T>(op.code, x, y, z);
+}
+
+Datum evaluate_scalar(const Operation& op, std::span<Datum> in) {
+  const Rule rule = ir::info(op.code).rule;
+  if (rule == Rule::choice) return in[0].b() ? in[1] : in[2];
+  return with_kind(in[0].type().kind(), [&]<class T>(T) -> Datum {
+    const T x = literal<T>(in[0]);
+    const T y = in.size() > 1 ? literal<T>(in[1]) : T{};
+    const T z = in.size() > 2 ? literal<T>(in[2]) : T{};
+    if (rule == Rule::compare) return make(scalar_compare<T>(op.code, x, y), ir::Bool);
+    return make(guarded_value<T>(op, x, y, z), in[0].type());
+  });
+}
+
+void same_shape(const Operation& op, const TensorBox& a, const TensorBox& b) {
+  if (a.shape == b.shape) return;
+  const auto text = [](const TensorBox& t) {
+    std::string s = "[";
+    for (std::size_t i = 0; i < t.shape.size(); ++i) s += (i ? "," : "") + std::to_string(t.shape[i]);
+    return s + "]";
+  };
+  raise_at(op.loc, std::string(ir::info(op.code).name) + ": expected operands of one shape, got " + text(a) +
+                       " and " + text(b));
+}
+
+Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
+  const Rule rule = ir::info(op.code).rule;
+  const TensorBox& first = box(in[0]);
+  for (const Datum& d : in) same_shape(op, first, box(d));
+  const auto n = static_cast<std::size_t>(first.count());
+  if (rule == Rule::choice) {
+    Datum out = make_tensor(in[1].type().element(), first.shape);
+    with_kind(in[1].type().element(), [&]<class T>(T) {
+      for (std::size_t i = 0; i < n; ++i)
+        box(out).as<T>()[i] = (first.as<bool>()[i] ? box(in[1]) : box(in[2])).template as<T>()[i];
+    });
+    return out;
+  }
+  return with_kind(in[0].type().element(), [&]<class T>(T) -> Datum {
+    const T* x = first.as<T>();
+    const T* y = in.size() > 1 ? box(in[1]).as<T>() : x;
+    const T* z = in.size() > 2 ? box(in[2]).as<T>() : x;
+    if (rule == Rule::compare) {
+      Datum out = make_tensor(Kind::boolean, first.shape);
+      for (std::size_t i = 0; i < n; ++i) box(out).as<bool>()[i] = scalar_compare<T>(op.code, x[i], y[i]);
+      return out;
+    }
+    Datum out = in[0].unique() ? in[0] : make_tensor(in[0].type().element(), first.shape);
+    T* r = box(out).as<T>();
+    for (std::size_t i = 0; i < n; ++i) r[i] = guarded_value<T>(op, x[i], y[i], z[i]);
+    return out;
+  });
+}
+
+/// The datum itself if nobody else sees it, else a copy that may be changed.
+Datum own(Datum& d) {
+  if (d.unique()) return std::move(d);
+  Datum copy = make_tensor(d.type().element(), box(d).shape);
+  box(copy).data = box(d).data;
+  return copy;
+}
+
+std::int64_t check_index(const Operation& op, std::int64_t i, std::int64_t size) {
+  if (i < 0 || i >= size)
+    raise_at(op.loc, "index " + std::to_string(i) + " is outside 0.." + std::to_string(size - 1));
+  return i;
+}
+
+std::size_t flat_index(const Operation& op, const TensorBox& t, std::span<const Datum> indices) {
+  std::int64_t flat = 0;
+  for (std::size_t d = 0; d < indices.size(); ++d)
+    flat = flat * t.shape[d] + check_index(op, indices[d].i(), t.shape[d]);
+  return static_cast<std::size_t>(flat);
+}
+
+std::int64_t row_size(const TensorBox& t) {
+  std::int64_t n = 1;
+  for (std::size_t i = 1; i < t.shape.size(); ++i) n *= t.shape[i];
+  return n;
+}
+
+void need(const Operation& op, bool ok, const char* what) {
+  if (!ok) raise_at(op.loc, std::string(ir::info(op.code).name) + ": " + what);
+}
+
+/// Rows lo .. lo + rows - 1 of `t` as element offset and count, checked.
+std::pair<std::size_t, std::size_t> rows_of(const Operation& op, const TensorBox& t, std::int64_t lo,
+                                            std::int64_t rows) {
+  need(op, lo >= 0 && rows >= 0 && lo + rows <= t.shape[0], "the rows lie outside the tensor");
+  return {static_cast<std::size_t>(lo * row_size(t)), static_cast<std::size_t>(rows * row_size(t))};
+}
+
+template <class T>
+struct Kernels {
+  const Operation& op;
+  std::span<Datum> in;
+
+  TensorBox& t(std::size_t i) const { return box(in[i]); }
+  const T* p(std::size_t i) const { return t(i).template as<T>(); }
+  std::size_t d(std::size_t i, std::size_t k) const { return static_cast<std::size_t>(t(i).shape[k]); }
+  Kind kind() const { return in[0].type().element(); }
+  static T* data(const Datum& out) { return box(out).template as<T>(); }
+
+  Datum broadcast() const {
+    if (in[1].type().is_scalar()) return in[0];
+    Datum out = make_tensor(kind(), t(1).shape);
+    const auto n = static_cast<std::size_t>(t(1).count());
+    if (in[0].type().is_scalar()) {
+      std::fill_n(data(out), n, literal<T>(in[0]));
+      return out;
+    }
+    const auto m = static_cast<std::size_t>(t(0).count());
+    const std::size_t lead = t(1).shape.size() - t(0).shape.size();
+    need(op, std::equal(t(0).shape.begin(), t(0).shape.end(), t(1).shape.begin() + static_cast<long>(lead)),
+         "expected matching trailing dimensions");
+    for (std::size_t i = 0; i < n; ++i) data(out)[i] = p(0)[i % m];
+    return out;
+  }
+  Datum reduce_to() const {
+    if (in[1].type().is_scalar()) return in[0].type().is_scalar() ? in[0] : total();
+    Datum out = make_tensor(kind(), t(1).shape);
+    const auto n = static_cast<std::size_t>(t(0).count()), m = static_cast<std::size_t>(t(1).count());
+    need(op, m == 0 || n % m == 0, "expected matching trailing dimensions");
+    for (std::size_t i = 0; i < n; ++i) data(out)[i % m] = static_cast<T>(data(out)[i % m] + p(0)[i]);
+    return out;
+  }
+  Datum total() const {
+    T sum{};
+    for (std::size_t i = 0, n = static_cast<std::size_t>(t(0).count()); i < n; ++i)
+      sum = static_cast<T>(sum + p(0)[i]);
+    return make(sum, Type(kind()));
+  }
+  Datum dot() const {
+    same_shape(op, t(0), t(1));
+    T sum{};
+    for (std::size_t i = 0; i < d(0, 0); ++i) sum = static_cast<T>(sum + p(0)[i] * p(1)[i]);
+    return make(sum, Type(kind()));
+  }
+  Datum matvec() const {
+    need(op, d(0, 1) == d(1, 0), "the matrix has not as many columns as the vector has elements");
+    Datum out = make_tensor(kind(), {t(0).shape[0]});
+    for (std::size_t i = 0; i < d(0, 0); ++i) {
+      T sum{};
+      for (std::size_t j = 0; j < d(0, 1); ++j) sum = static_cast<T>(sum + p(0)[i * d(0, 1) + j] * p(1)[j]);
+      data(out)[i] = sum;
+    }
+    return out;
+  }
+  Datum vecmat() const {
+    need(op, d(0, 0) == d(1, 0), "the vector has not as many elements as the matrix has rows");
+    Datum out = make_tensor(kind(), {t(1).shape[1]});
+    for (std::size_t i = 0; i < d(1, 0); ++i)
+      for (std::size_t j = 0; j < d(1, 1); ++j)
+        data(out)[j] = static_cast<T>(data(out)[j] + p(0)[i] * p(1)[i * d(1, 1) + j]);
+    return out;
+  }
+  void add_product(T* out, std::size_t a, std::size_t b) const {
+    need(op, d(a, 1) == d(b, 0), "the inner dimensions differ");
+    const std::size_t m = d(a, 0), k = d(a, 1), n = d(b, 1);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t l = 0; l < k; ++l)
+        for (std::size_t j = 0; j < n; ++j)
+          out[i * n + j] = static_cast<T>(out[i * n + j] + p(a)[i * k + l] * p(b)[l * n + j]);
+  }
+  void add_outer(T* out, std::size_t a, std::size_t b) const {
+    for (std::size_t i = 0; i < d(a, 0); ++i)
+      for (std::size_t j = 0; j < d(b, 0); ++j)
+        out[i * d(b, 0) + j] = static_cast<T>(out[i * d(b, 0) + j] + p(a)[i] * p(b)[j]);
+  }
+  Datum transpose() const {
+    Datum out = make_tensor(kind(), {t(0).shape[1], t(0).shape[0]});
+    for (std::size_t i = 0; i < d(0, 0); ++i)
+      for (std::size_t j = 0; j < d(0, 1); ++j) data(out)[j * d(0, 0) + i] = p(0)[i * d(0, 1) + j];
+    return out;
+  }
+  Datum concat() const {
+    std::vector<std::int64_t> shape = t(0).shape;
+    need(op, row_size(t(0)) == row_size(t(1)), "the trailing dimensions differ");
+    shape[0] += t(1).shape[0];
+    Datum out = make_tensor(kind(), std::move(shape));
+    std::copy_n(p(0), t(0).count(), data(out));
+    std::copy_n(p(1), t(1).count(), data(out) + t(0).count());
+    return out;
+  }
+
+  Datum run() const {
+    switch (op.code) {
+      case Opcode::get_: {
+        const std::size_t i = flat_index(op, t(0), in.subspan(1));
+        return make(p(0)[i], Type(kind()));
+      }
+      case Opcode::set_:
+      case Opcode::add_at_: {
+        const std::size_t i = flat_index(op, t(0), in.subspan(1, in.size() - 2));
+        const T v = literal<T>(in.back());
+        Datum out = own(in[0]);
+        data(out)[i] = op.code == Opcode::set_ ? v : static_cast<T>(data(out)[i] + v);
+        return out;
+      }
+      case Opcode::take_: {
+        const std::int64_t row = check_index(op, in[1].i(), t(0).shape[0]);
+        Datum out = make_tensor(kind(), {t(0).shape.begin() + 1, t(0).shape.end()});
+        std::copy_n(p(0) + row * row_size(t(0)), row_size(t(0)), data(out));
+        return out;
+      }
+      case Opcode::slice_: {
+        const auto [at, n] = rows_of(op, t(0), in[1].i(), in[2].i() - in[1].i());
+        std::vector<std::int64_t> shape = t(0).shape;
+        shape[0] = in[2].i() - in[1].i();
+        Datum out = make_tensor(kind(), std::move(shape));
+        std::copy_n(p(0) + at, n, data(out));
+        return out;
+      }
+      case Opcode::add_take_:
+      case Opcode::add_slice_: {
+        const auto [at, n] = rows_of(op, t(0), in[1].i(), op.code == Opcode::add_take_ ? 1 : t(2).shape[0]);
+        Datum out = own(in[0]);
+        for (std::size_t i = 0; i < n; ++i) data(out)[at + i] = static_cast<T>(data(out)[at + i] + p(2)[i]);
+        return out;
+      }
+      case Opcode::fill_: {
+        std::vector<std::int64_t> shape;
+        for (const Datum& size : in.subspan(1)) {
+          need(op, size.i() >= 0, "a size is negative");
+          shape.push_back(size.i());
+        }
+        Datum out = make_tensor(in[0].type().kind(), std::move(shape));
+        std::fill_n(data(out), box(out).count(), literal<T>(in[0]));
+        return out;
+      }
+      case Opcode::zeros_like_:
+        return in[0].type().is_scalar() ? Datum::zero(in[0].type()) : make_tensor(kind(), t(0).shape);
+      case Opcode::broadcast_: return broadcast();
+      case Opcode::reduce_to_: return reduce_to();
+      case Opcode::sum_: return total();
+      case Opcode::argmax_:
+        need(op, t(0).count() > 0, "the tensor is empty");
+        return Datum::integer(std::max_element(p(0), p(0) + t(0).count()) - p(0), ir::I64);
+      case Opcode::dot_: return dot();
+      case Opcode::matvec_: return matvec();
+      case Opcode::vecmat_: return vecmat();
+      case Opcode::matmul_: {
+        Datum out = make_tensor(kind(), {t(0).shape[0], t(1).shape[1]});
+        add_product(data(out), 0, 1);
+        return out;
+      }
+      case Opcode::add_matmul_: {
+        Datum out = own(in[0]);
+        need(op, box(out).shape[0] == t(1).shape[0] && box(out).shape[1] == t(2).shape[1], "the shapes differ");
+        add_product(data(out), 1, 2);
+        return out;
+      }
+      case Opcode::outer_: {
+        Datum out = make_tensor(kind(), {t(0).shape[0], t(1).shape[0]});
+        add_outer(data(out), 0, 1);
+        return out;
+      }
+      case Opcode::add_outer_: {
+        Datum out = own(in[0]);
+        need(op, box(out).shape[0] == t(1).shape[0] && box(out).shape[1] == t(2).shape[0], "the shapes differ");
+        add_outer(data(out), 1, 2);
+        return out;
+      }
+      case Opcode::transpose_: return transpose();
+      case Opcode::reshape_: {
+        need(op, t(0).count() == t(1).count(), "the numbers of elements differ");
+        Datum out = make_tensor(kind(), t(1).shape);
+        box(out).data = t(0).data;
+        return out;
+      }
+      case Opcode::concat_: return concat();
+      default: throw InternalError("eager evaluation of " + std::string(ir::info(op.code).name));
+    }
+  }
+};
+
+Datum evaluate_cast(const Operation& op, std::span<Datum> in) {
+  const Kind to = op.code == Opcode::cast_ ? static_cast<Kind>(op.attribute) : in[1].type().element();
+  return with_kind(in[0].type().element(), [&]<class From>(From) {
+    return with_kind(to, [&]<class To>(To) -> Datum {
+      if (in[0].type().is_scalar()) return make(static_cast<To>(literal<From>(in[0])), Type(to));
+      Datum out = make_tensor(to, box(in[0]).shape);
+      for (std::size_t i = 0, n = static_cast<std::size_t>(box(in[0]).count()); i < n; ++i)
+        box(out).as<To>()[i] = static_cast<To>(box(in[0]).as<From>()[i]);
+      return out;
+    });
+  });
+}
+
+Datum evaluate_tree(const Operation& op, const Datum& tree) {
+  const auto& t = *static_cast<const TreeBox*>(tree.box());
+  if (op.code == Opcode::tree_empty_) return Datum::integer(t.node < 0, ir::Bool);
+  if (t.node < 0) raise_at(op.loc, std::string(ir::info(op.code).name) + " of an empty tree");
+  const auto n = static_cast<std::size_t>(t.node);
+  if (op.code == Opcode::tree_left_) return Datum::boxed(new TreeBox(t.columns, t.columns->left[n]), tree.type());
+  if (op.code == Opcode::tree_right_) return Datum::boxed(new TreeBox(t.columns, t.columns->right[n]), tree.type());
+  const auto c = static_cast<std::size_t>(op.attribute);
+  const Type& type = tree.type().parts()[c];
+  return with_kind(type.kind(), [&]<class T>(T) {
+    return make(reinterpret_cast<const T*>(t.columns->values[c].data())[n], type);
+  });
+}
+
+}  // namespace
+
+Datum evaluate(const Operation& op, std::span<Datum> in) {
+  if (ir::info(op.code).elementwise)
+    return in.back().type().is_scalar() ? evaluate_scalar(op, in) : evaluate_elementwise(op, in);
+  switch (op.code) {
+    case Opcode::cast_:
+    case Opcode::cast_like_: return evaluate_cast(op, in);
+    case Opcode::dim_: return Datum::integer(box(in[0]).shape[static_cast<std::size_t>(op.attribute)], ir::I64);
+    case Opcode::tree_empty_:
+    case Opcode::tree_left_:
+    case Opcode::tree_right_:
+    case Opcode::tree_value_: return evaluate_tree(op, in[0]);
+    default:
+      return with_kind(in[0].type().element(), [&]<class T>(T) { return Kernels<T>{op, in}.run(); });
+  }
+}
+
+}  // namespace lantern

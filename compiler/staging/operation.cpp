@@ -1,0 +1,83 @@
+// Dispatch of operations to the handler in charge.
+#include "lantern/compiler/staging/operation.hpp"
+
+#include <array>
+
+#include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern {
+
+namespace {
+
+/// The derivative handler with the highest tag among the operands, or null.
+Mode* handler_of(std::span<const Datum> operands, const Location& loc) {
+  Mode* top = nullptr;
+  for (const Datum& d : operands) {
+    if (!d.is_tagged()) continue;
+    Mode* mode = static_cast<TaggedBox*>(d.box())->mode.get();
+    if (!top || mode->tag() > top->tag()) top = mode;
+  }
+  if (top && top->ended())
+    raise_at(loc, std::string("a value of a derivative (") + top->name() +
+                      ") is used after that derivative was computed; return plain values from the function");
+  return top;
+}
+
+bool same_scalars(std::span<const Datum> operands) {
+  const ir::Type& first = operands[0].type();
+  if (!first.is_scalar()) return false;
+  for (const Datum& d : operands)
+    if (d.type().kind() != first.kind()) return false;
+  return true;
+}
+
+}  // namespace
+
+Datum perform(const Operation& op, std::span<const Datum> operands) {
+  if (Mode* mode = handler_of(operands, op.loc)) return mode->apply(op, operands);
+  bool staged = false;
+  for (const Datum& d : operands) {
+    if (d.empty()) raise_at(op.loc, "an empty Rep is used: give it a value first");
+    staged |= d.is_node();
+  }
+  if (staged) {
+    Staging* staging = context().staging;
+    if (!staging) raise_at(op.loc, "a staged value is used while nothing is being staged");
+    return staging->emit(op, operands);
+  }
+  const ir::OpInfo& row = ir::info(op.code);
+  if (!row.elementwise || row.rule != ir::Rule::arith || !same_scalars(operands)) {
+    std::vector<ir::Type> types;
+    for (const Datum& d : operands) types.push_back(d.type());
+    try {
+      ir::infer_type(op.code, types, op.attribute, op.dims);
+    } catch (const Error& e) {
+      raise_at(op.loc, e.what());
+    }
+  }
+  if (operands.size() <= 3) {
+    std::array<Datum, 3> copy;
+    for (std::size_t i = 0; i < operands.size(); ++i) copy[i] = operands[i];
+    return evaluate(op, std::span(copy).first(operands.size()));
+  }
+  Data copy(operands.begin(), operands.end());
+  return evaluate(op, copy);
+}
+
+Datum perform_broadcast(const Operation& op, Datum a, Datum b) {
+  const int ra = a.type().rank(), rb = b.type().rank();
+  Operation spread = op;
+  spread.code = Opcode::broadcast_;
+  if (ra < rb && a.type().element() == b.type().element()) a = perform(spread, {a, b});
+  if (rb < ra && a.type().element() == b.type().element()) b = perform(spread, {b, a});
+  return perform(op, {a, b});
+}
+
+Datum zeros_like(const Datum& like, const Location& loc) {
+  const Datum& primal = strip(like);
+  if (primal.type().is_scalar()) return Datum::zero(primal.type());
+  return perform({Opcode::zeros_like_, 0, loc}, {primal});
+}
+
+}  // namespace lantern

@@ -1,0 +1,67 @@
+// The effect interface of numbers: performing an operation, and the handlers that give it meaning.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <source_location>
+
+#include "lantern/compiler/staging/datum.hpp"
+
+namespace lantern {
+
+using ir::Location;
+using ir::Opcode;
+
+inline Location here(const std::source_location& l) { return {l.file_name(), l.line(), l.column()}; }
+
+/// An operation to perform: its row in the table, attribute and place.
+struct Operation {
+  Opcode code = Opcode::count_;
+  std::int64_t attribute = 0;
+  Location loc;
+  std::span<const std::int64_t> dims{};  ///< static sizes for fill
+};
+
+/// A derivative handler (thesis 4; Lantern paper 2-3). Each application of grad, jvp, ... makes a fresh one:
+/// its identity is the tag. The handler in charge of an operation is the one with the highest tag among the
+/// operands; its own arithmetic happens one level down.
+class Mode : public std::enable_shared_from_this<Mode> {
+ public:
+  explicit Mode(std::uint64_t tag) : tag_(tag) {}
+  virtual ~Mode() = default;
+
+  std::uint64_t tag() const { return tag_; }
+  bool ended() const { return ended_; }
+  void end() { ended_ = true; }
+  virtual const char* name() const = 0;
+
+  /// Computes the operation; at least one operand carries this tag.
+  virtual Datum apply(const Operation& op, std::span<const Datum> operands) = 0;
+
+ private:
+  std::uint64_t tag_;
+  bool ended_ = false;
+};
+
+/// Performs an operation: dispatches to the derivative handler in charge, else emits a node when an operand is
+/// staged, else computes at once. Raises Error with the place when operand types do not fit.
+Datum perform(const Operation& op, std::span<const Datum> operands);
+inline Datum perform(const Operation& op, std::initializer_list<Datum> operands) {
+  return perform(op, std::span<const Datum>(operands.begin(), operands.size()));
+}
+
+/// A binary element-wise operation with broadcasting: a scalar or lower-rank operand is repeated along the
+/// leading dimensions of the other.
+Datum perform_broadcast(const Operation& op, Datum a, Datum b);
+
+/// The eager bottom handler: computes at once. Operands may be consumed (moved from) to work in place.
+Datum evaluate(const Operation& op, std::span<Datum> operands);
+
+/// A zero of the shape of `like`, one level below every tag.
+Datum zeros_like(const Datum& like, const Location& loc);
+
+/// Prefixes a message with the place, if known: "model.cpp:12: message".
+[[noreturn]] void raise_at(const Location& loc, const std::string& message);
+
+}  // namespace lantern

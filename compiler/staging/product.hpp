@@ -1,0 +1,211 @@
+// Products of staged values: tuples, pairs, arrays, vectors and plain structs of Reps, seen as lists of Reps.
+#pragma once
+
+#include <array>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lantern/compiler/staging/rep.hpp"
+
+namespace lantern {
+
+namespace detail {
+
+template <class T>
+struct IsRep : std::false_type {};
+template <class T>
+struct IsRep<Rep<T>> : std::true_type {};
+template <class T>
+concept RepType = IsRep<std::remove_cvref_t<T>>::value;
+
+template <class T>
+struct IsTuple : std::false_type {};
+template <class... T>
+struct IsTuple<std::tuple<T...>> : std::true_type {};
+template <class A, class B>
+struct IsTuple<std::pair<A, B>> : std::true_type {};
+template <class T>
+concept TupleType = IsTuple<std::remove_cvref_t<T>>::value;
+
+template <class T>
+struct IsSequence : std::false_type {};
+template <class T, std::size_t N>
+struct IsSequence<std::array<T, N>> : std::true_type {};
+template <class T, class A>
+struct IsSequence<std::vector<T, A>> : std::true_type {};
+template <class T>
+concept SequenceType = IsSequence<std::remove_cvref_t<T>>::value;
+
+/// Converts to anything: counts the fields of an aggregate.
+struct AnyField {
+  template <class T>
+  operator T() const;
+};
+template <class P, std::size_t... I>
+constexpr bool brace_constructible(std::index_sequence<I...>) {
+  return requires { P{(static_cast<void>(I), AnyField{})...}; };
+}
+template <class P, std::size_t N = 16>
+constexpr std::size_t field_count() {
+  if constexpr (N == 0) return 0;
+  else if constexpr (brace_constructible<P>(std::make_index_sequence<N>{})) return N;
+  else return field_count<P, N - 1>();
+}
+
+/// The fields of a plain struct of up to 16 members, as a tuple of references.
+template <class P>
+constexpr auto fields(P& p) {
+  constexpr std::size_t n = field_count<std::remove_const_t<P>>();
+#define LANTERN_FIELDS(count, ...)             \
+  if constexpr (n == count) {                  \
+    auto& [__VA_ARGS__] = p;                   \
+    return std::tie(__VA_ARGS__);              \
+  } else
+  LANTERN_FIELDS(1, a)
+  LANTERN_FIELDS(2, a, b)
+  LANTERN_FIELDS(3, a, b, c)
+  LANTERN_FIELDS(4, a, b, c, d)
+  LANTERN_FIELDS(5, a, b, c, d, e)
+  LANTERN_FIELDS(6, a, b, c, d, e, f)
+  LANTERN_FIELDS(7, a, b, c, d, e, f, g)
+  LANTERN_FIELDS(8, a, b, c, d, e, f, g, h)
+  LANTERN_FIELDS(9, a, b, c, d, e, f, g, h, i)
+  LANTERN_FIELDS(10, a, b, c, d, e, f, g, h, i, j)
+  LANTERN_FIELDS(11, a, b, c, d, e, f, g, h, i, j, k)
+  LANTERN_FIELDS(12, a, b, c, d, e, f, g, h, i, j, k, l)
+  LANTERN_FIELDS(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
+  LANTERN_FIELDS(14, a, b, c, d, e, f, g, h, i, j, k, l, m, o)
+  LANTERN_FIELDS(15, a, b, c, d, e, f, g, h, i, j, k, l, m, o, q)
+  LANTERN_FIELDS(16, a, b, c, d, e, f, g, h, i, j, k, l, m, o, q, r)
+  return std::tuple<>();
+#undef LANTERN_FIELDS
+}
+
+template <class P>
+concept StructType = std::is_class_v<std::remove_cvref_t<P>> && std::is_aggregate_v<std::remove_cvref_t<P>> &&
+                     !RepType<P> && !TupleType<P> && !SequenceType<P>;
+
+/// Calls f(Rep<T>&) for every Rep of a product, in order.
+template <class P, class F>
+void for_each_rep(P& p, F&& f) {
+  if constexpr (RepType<P>) f(p);
+  else if constexpr (TupleType<P>) std::apply([&](auto&... parts) { (for_each_rep(parts, f), ...); }, p);
+  else if constexpr (SequenceType<P>)
+    for (auto& part : p) for_each_rep(part, f);
+  else if constexpr (StructType<P>) std::apply([&](auto&... parts) { (for_each_rep(parts, f), ...); }, fields(p));
+  else static_assert(dependent_false<P>, "expected a Rep, or a struct, tuple, array or vector of Reps");
+}
+
+template <class P>
+void flatten(const P& p, Data& out) {
+  for_each_rep(p, [&](const auto& r) { out.push_back(r.datum()); });
+}
+template <class P>
+Data flatten(const P& p) {
+  Data out;
+  flatten(p, out);
+  return out;
+}
+/// The product of the prototype's structure that holds the given data; advances the span.
+template <class P>
+P rebuild(const P& prototype, std::span<const Datum>& data) {
+  P p = prototype;
+  for_each_rep(p, [&]<class T>(Rep<T>& r) {
+    r = Rep<T>(data.front());
+    data = data.subspan(1);
+  });
+  return p;
+}
+template <class P>
+P rebuild(const P& prototype, const Data& data) {
+  std::span<const Datum> view(data);
+  return rebuild(prototype, view);
+}
+
+/// Rep-typed counterpart of what a branch or body returned: literals become Reps, products componentwise.
+template <class P>
+struct Lifted {
+  using type = P;
+};
+template <class P>
+  requires(std::is_arithmetic_v<P>)
+struct Lifted<P> {
+  using type = Rep<std::conditional_t<std::integral<P> && !std::same_as<P, bool> && sizeof(P) == 8, std::int64_t,
+                                      std::conditional_t<std::integral<P> && !std::same_as<P, bool>, std::int32_t, P>>>;
+};
+template <class... Ts>
+struct Lifted<std::tuple<Ts...>> {
+  using type = std::tuple<typename Lifted<std::remove_cvref_t<Ts>>::type...>;
+};
+template <class A, class B>
+struct Lifted<std::pair<A, B>> {
+  using type = std::pair<typename Lifted<A>::type, typename Lifted<B>::type>;
+};
+template <class P>
+using lifted_t = typename Lifted<std::remove_cvref_t<P>>::type;
+
+/// The common type of two branch results.
+template <class A, class B>
+struct Merged {
+  static_assert(dependent_false<A>, "the two branches of IF must agree: the same Rep types component by component "
+                                    "(literals convert to the other branch's type)");
+  using type = lifted_t<A>;
+};
+template <class A>
+struct Merged<A, A> {
+  using type = lifted_t<A>;
+};
+template <class A, class B>
+  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && !std::same_as<A, B>)
+struct Merged<A, B> {
+  using type = lifted_t<std::common_type_t<A, B>>;
+};
+template <class T, class B>
+  requires(std::is_arithmetic_v<B>)
+struct Merged<Rep<T>, B> {
+  using type = Rep<T>;
+};
+template <class A, class T>
+  requires(std::is_arithmetic_v<A>)
+struct Merged<A, Rep<T>> {
+  using type = Rep<T>;
+};
+template <class T, std::int64_t... D, std::int64_t... E>
+  requires(!std::same_as<Tensor<T, D...>, Tensor<T, E...>>)
+struct Merged<Rep<Tensor<T, D...>>, Rep<Tensor<T, E...>>> {
+  using type = Rep<Tensor<T>>;
+};
+template <class... A, class... B>
+  requires(sizeof...(A) == sizeof...(B) && !std::same_as<std::tuple<A...>, std::tuple<B...>>)
+struct Merged<std::tuple<A...>, std::tuple<B...>> {
+  using type = std::tuple<typename Merged<std::remove_cvref_t<A>, std::remove_cvref_t<B>>::type...>;
+};
+
+/// Converts a result to the product type To, lifting literals.
+template <class To, class From>
+To convert(const From& from) {
+  if constexpr (std::same_as<To, From>) return from;
+  else if constexpr (TupleType<To> && TupleType<From>)
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return To(convert<std::remove_cvref_t<std::tuple_element_t<I, To>>>(std::get<I>(from))...);
+    }(std::make_index_sequence<std::tuple_size_v<To>>{});
+  else return To(from);
+}
+
+/// Calls f with the state, or with its components where f takes those.
+template <class F, class S, class... Front>
+decltype(auto) apply_state(F& f, const S& state, const Front&... front) {
+  if constexpr (std::is_invocable_v<F&, const Front&..., const S&>) return f(front..., state);
+  else if constexpr (TupleType<S>)
+    return std::apply([&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); }, state);
+  else if constexpr (SequenceType<S>)
+    return std::apply([&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); }, state);
+  else if constexpr (StructType<S>)
+    return std::apply([&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); }, fields(state));
+  else static_assert(dependent_false<F>, "the lambda must take the state, or its components one by one");
+}
+
+}  // namespace detail
+
+}  // namespace lantern

@@ -1,0 +1,317 @@
+// Rep<T>: the only number type a user sees, and its operators.
+//
+// What an operation on a Rep does is decided by the handler in charge: it computes at once, emits a node, or
+// applies a derivative rule. See operation.hpp. Corner conventions of derivatives stand in ir/ops.inc.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+#include <vector>
+
+#include "lantern/compiler/staging/operation.hpp"
+#include "lantern/runtime/tree.hpp"
+
+namespace lantern {
+
+/// A dimension that is known only at run time, in Tensor<T, dims...>.
+inline constexpr std::int64_t dyn = -1;
+
+/// Element-type tag of Rep<Array<T>>: a one-dimensional array of bool, int32_t, int64_t, float or double.
+/// Arguments of compiled functions enter as std::span<const T> and results return as std::vector<T>.
+template <class T>
+struct Array;
+
+/// Tag of Rep<Tensor<T, dims...>>: T is float or double. The rank is always known while staging; each dimension
+/// is a number or `dyn`. Without dimensions the rank comes from the argument at the first call.
+template <class T, std::int64_t... Dims>
+struct Tensor;
+
+template <class T>
+class Rep;
+template <>
+class Rep<bool>;
+
+template <class T>
+concept Scalar = std::same_as<T, bool> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
+                 std::same_as<T, float> || std::same_as<T, double>;
+template <class T>
+concept Real = std::same_as<T, float> || std::same_as<T, double>;
+template <class T>
+concept Number = Scalar<T> && !std::same_as<T, bool>;
+
+namespace detail {
+
+template <class T>
+inline constexpr bool dependent_false = false;
+
+template <class T>
+struct TypeOf;
+template <>
+struct TypeOf<bool> { static ir::Type get() { return ir::Bool; } };
+template <>
+struct TypeOf<std::int32_t> { static ir::Type get() { return ir::I32; } };
+template <>
+struct TypeOf<std::int64_t> { static ir::Type get() { return ir::I64; } };
+template <>
+struct TypeOf<float> { static ir::Type get() { return ir::F32; } };
+template <>
+struct TypeOf<double> { static ir::Type get() { return ir::F64; } };
+template <class T>
+struct TypeOf<Array<T>> {
+  static ir::Type get() { return ir::Type::tensor(TypeOf<T>::get().kind(), {ir::dynamic}); }
+};
+template <class T, std::int64_t... Dims>
+struct TypeOf<Tensor<T, Dims...>> {
+  static ir::Type get() { return ir::Type::tensor(TypeOf<T>::get().kind(), {Dims...}); }
+};
+template <class T>
+struct TypeOf<Tree<T>> {
+  static ir::Type get() {
+    return [&]<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
+      return ir::Type::tree({TypeOf<Ts>::get()...});
+    }(std::type_identity<typename Tree<T>::Components>{});
+  }
+};
+
+/// Element type and kind of the tags.
+template <class T>
+struct Traits {
+  using element = T;
+  static constexpr bool tensor = false;
+};
+template <class T>
+struct Traits<Array<T>> {
+  using element = T;
+  static constexpr bool tensor = true;
+};
+template <class T, std::int64_t... Dims>
+struct Traits<Tensor<T, Dims...>> {
+  using element = T;
+  static constexpr bool tensor = true;
+};
+
+template <class T>
+Datum literal(T v) {
+  const ir::Type type = TypeOf<T>::get();
+  if constexpr (std::is_floating_point_v<T>) return Datum::number(static_cast<double>(v), type);
+  else return Datum::integer(static_cast<std::int64_t>(v), type);
+}
+
+/// Checks that a tensor fits the dimensions of its C++ type; Error otherwise.
+Datum shaped(Datum d, const ir::Type& declared, bool rank_free, const Location& loc);
+
+/// Element access: get, set; and slices of the first dimension.
+Datum at(const Datum& tensor, std::span<const Datum> indices, const Location& loc);
+
+}  // namespace detail
+
+/// An operand: a Rep or a literal, with the place where it was written.
+template <class T>
+struct At {
+  At(const Rep<T>& r, std::source_location l = std::source_location::current())
+      : datum(r.datum()), loc(here(l)) {}
+  /// A literal; `Rep<float> * 2.0` is a Rep<float>.
+  template <class U>
+    requires(std::is_arithmetic_v<U>)
+  At(U v, std::source_location l = std::source_location::current())
+      : datum(detail::literal(static_cast<typename detail::Traits<T>::element>(v))), loc(here(l)) {}
+  /// A scalar beside a tensor: repeated over its elements.
+  At(const Rep<typename detail::Traits<T>::element>& r, std::source_location l = std::source_location::current())
+    requires(detail::Traits<T>::tensor)
+      : datum(r.datum()), loc(here(l)) {}
+
+  Datum datum;
+  Location loc;
+};
+
+namespace detail {
+template <class R, class T>
+R binary(Opcode code, const At<T>& a, const At<T>& b) {
+  return R(perform_broadcast({code, 0, a.loc}, a.datum, b.datum));
+}
+template <class R>
+R unary(Opcode code, const Datum& a, const std::source_location& l) {
+  return R(perform({code, 0, here(l)}, {a}));
+}
+}  // namespace detail
+
+/// Operators common to numbers and tensors; found by argument-dependent lookup.
+#define LANTERN_ARITHMETIC(T)                                                                               \
+  friend Rep operator+(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::add_, a, b); }  \
+  friend Rep operator-(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::sub_, a, b); }  \
+  friend Rep operator*(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::mul_, a, b); }  \
+  friend Rep operator/(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::div_, a, b); }  \
+  friend Rep operator-(const At<T>& a) { return Rep(perform({Opcode::neg_, 0, a.loc}, {a.datum})); }        \
+  friend Rep operator+(const At<T>& a) { return Rep(a.datum); }                                             \
+  Rep& operator+=(const At<T>& b) { return *this = detail::binary<Rep>(Opcode::add_, At<T>(*this), b); }    \
+  Rep& operator-=(const At<T>& b) { return *this = detail::binary<Rep>(Opcode::sub_, At<T>(*this), b); }    \
+  Rep& operator*=(const At<T>& b) { return *this = detail::binary<Rep>(Opcode::mul_, At<T>(*this), b); }    \
+  Rep& operator/=(const At<T>& b) { return *this = detail::binary<Rep>(Opcode::div_, At<T>(*this), b); }
+
+/// Floating-point functions of two and three operands, literals allowed.
+#define LANTERN_REAL_FUNCTIONS(T)                                                                           \
+  friend Rep pow(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::pow_, a, b); }        \
+  friend Rep atan2(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::atan2_, a, b); }
+
+/// A truth value. `!` works; `&&` and `||` cannot short-circuit: use AND(a, [&] { return b; }) and OR.
+template <>
+class Rep<bool> {
+ public:
+  using value_type = bool;
+
+  Rep() = default;
+  template <class U>
+    requires(std::same_as<U, bool>)
+  Rep(U v) : datum_(detail::literal(v)) {}
+  explicit Rep(Datum d) : datum_(std::move(d)) {}
+
+  const Datum& datum() const { return datum_; }
+
+  template <class B>
+    requires(std::same_as<B, bool>)
+  explicit operator B() const {
+    static_assert(detail::dependent_false<B>,
+                  "a Rep<bool> has no value yet: native if, while, ?:, && and || cannot branch on it. Write "
+                  "IF(c, [&] { return a; }, [&] { return b; }), WHILE(state, cond, body), AND(a, [&] { return b; }) "
+                  "or select(c, a, b), or compile the file with lanternc");
+    return false;
+  }
+
+  friend Rep operator!(const Rep& a) { return Rep(perform({Opcode::lnot_, 0, {}}, {a.datum_})); }
+  friend Rep operator==(const Rep& a, const Rep& b) { return Rep(perform({Opcode::eq_, 0, {}}, {a.datum_, b.datum_})); }
+  friend Rep operator!=(const Rep& a, const Rep& b) { return Rep(perform({Opcode::ne_, 0, {}}, {a.datum_, b.datum_})); }
+  friend void operator&&(const Rep&, const Rep&) = delete;
+  friend void operator||(const Rep&, const Rep&) = delete;
+
+ private:
+  Datum datum_;
+};
+
+/// A number: bool, int32_t, int64_t, float or double.
+///
+/// Arithmetic and comparison with literals convert the literal to the Rep's type. Two different Rep types do
+/// not mix: write cast<double>(x). A branch on a Rep<bool> is written IF(c, [&] { ... }, [&] { ... }).
+template <class T>
+class Rep {
+  static_assert(Scalar<T>, "Rep<T> takes bool, int32_t, int64_t, float, double, Array<T>, Tensor<T>, Tree<T>; "
+                           "put several of them into a struct template or a std::tuple");
+
+ public:
+  using value_type = T;
+
+  Rep() = default;
+  template <class U>
+    requires(std::is_arithmetic_v<U>)
+  Rep(U v) : datum_(detail::literal(static_cast<T>(v))) {}
+  explicit Rep(Datum d) : datum_(std::move(d)) {}
+
+  const Datum& datum() const { return datum_; }
+
+  /// Not available: a native branch would be decided while the program is staged.
+  template <class B>
+    requires(std::same_as<B, bool>)
+  explicit operator B() const {
+    static_assert(detail::dependent_false<B>,
+                  "a Rep has no value yet: native if, while, ?:, && and || cannot branch on it. Write "
+                  "IF(c, [&] { return a; }, [&] { return b; }), WHILE(state, cond, body), AND(a, [&] { return b; }) "
+                  "or select(c, a, b), or compile the file with lanternc");
+    return false;
+  }
+
+  LANTERN_ARITHMETIC(T)
+  friend Rep operator%(const At<T>& a, const At<T>& b)
+    requires(std::integral<T>)
+  {
+    return detail::binary<Rep>(Opcode::rem_, a, b);
+  }
+  friend Rep<bool> operator<(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::lt_, a, b); }
+  friend Rep<bool> operator>(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::lt_, b, a); }
+  friend Rep<bool> operator<=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::le_, a, b); }
+  friend Rep<bool> operator>=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::le_, b, a); }
+  friend Rep<bool> operator==(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::eq_, a, b); }
+  friend Rep<bool> operator!=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::ne_, a, b); }
+  friend Rep min(const At<T>& a, const At<T>& b) {
+    return detail::binary<Rep>(std::floating_point<T> ? Opcode::min_ : Opcode::imin_, a, b);
+  }
+  friend Rep max(const At<T>& a, const At<T>& b) {
+    return detail::binary<Rep>(std::floating_point<T> ? Opcode::max_ : Opcode::imax_, a, b);
+  }
+  friend Rep fma(const At<T>& a, const At<T>& b, const At<T>& c) {
+    return Rep(perform({Opcode::fma_, 0, a.loc}, {a.datum, b.datum, c.datum}));
+  }
+  LANTERN_REAL_FUNCTIONS(T)
+
+ private:
+  Datum datum_;
+};
+
+/// Two Rep types do not mix silently.
+#define LANTERN_NO_MIXING(symbol)                                                                          \
+  template <class T, class U>                                                                              \
+    requires(Scalar<T> && Scalar<U> && !std::same_as<T, U>)                                                \
+  Rep<T> operator symbol(const Rep<T>& a, const Rep<U>&) {                                                 \
+    static_assert(detail::dependent_false<T>,                                                              \
+                  "operands of two different Rep types: convert one, for example cast<double>(n)");        \
+    return a;                                                                                              \
+  }
+LANTERN_NO_MIXING(+)
+LANTERN_NO_MIXING(-)
+LANTERN_NO_MIXING(*)
+LANTERN_NO_MIXING(/)
+LANTERN_NO_MIXING(<)
+LANTERN_NO_MIXING(>)
+LANTERN_NO_MIXING(<=)
+LANTERN_NO_MIXING(>=)
+LANTERN_NO_MIXING(==)
+LANTERN_NO_MIXING(!=)
+#undef LANTERN_NO_MIXING
+
+/// Conversion between number types. float <-> double keeps derivatives; to an integer truncates and has none.
+template <Scalar To, Scalar From>
+Rep<To> cast(const Rep<From>& x, std::source_location l = std::source_location::current()) {
+  if constexpr (std::same_as<To, From>) return x;
+  else return Rep<To>(perform({Opcode::cast_, static_cast<int>(detail::TypeOf<To>::get().kind()), here(l)}, {x.datum()}));
+}
+
+/// `a` where the condition holds, else `b`; both are computed. `IF` computes only one.
+template <class T>
+Rep<T> select(const Rep<bool>& c, const Rep<T>& a, const std::type_identity_t<Rep<T>>& b,
+              std::source_location l = std::source_location::current()) {
+  return Rep<T>(perform({Opcode::select_, 0, here(l)}, {c.datum(), a.datum(), b.datum()}));
+}
+
+/// The functions of <math.h> over floating-point numbers and, element by element, tensors.
+#define LANTERN_UNARY(name, op)                                                                    \
+  template <class T>                                                                               \
+    requires(Real<typename detail::Traits<T>::element>)                                            \
+  Rep<T> name(const Rep<T>& x, std::source_location l = std::source_location::current()) {         \
+    return detail::unary<Rep<T>>(Opcode::op##_, x.datum(), l);                                     \
+  }
+LANTERN_UNARY(sqrt, sqrt)
+LANTERN_UNARY(exp, exp)
+LANTERN_UNARY(log, log)
+LANTERN_UNARY(log1p, log1p)
+LANTERN_UNARY(expm1, expm1)
+LANTERN_UNARY(sin, sin)
+LANTERN_UNARY(cos, cos)
+LANTERN_UNARY(tan, tan)
+LANTERN_UNARY(asin, asin)
+LANTERN_UNARY(acos, acos)
+LANTERN_UNARY(atan, atan)
+LANTERN_UNARY(sinh, sinh)
+LANTERN_UNARY(cosh, cosh)
+LANTERN_UNARY(tanh, tanh)
+LANTERN_UNARY(erf, erf)
+LANTERN_UNARY(erfc, erfc)
+LANTERN_UNARY(lgamma, lgamma)
+LANTERN_UNARY(abs, abs)
+LANTERN_UNARY(fabs, abs)
+LANTERN_UNARY(floor, floor)
+LANTERN_UNARY(sign, sign)
+#undef LANTERN_UNARY
+
+}  // namespace lantern
+
+#include "lantern/compiler/staging/containers.hpp"

@@ -1,0 +1,205 @@
+// Building functions: insertion points, captures, calls.
+#include "lantern/compiler/staging/staging.hpp"
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern {
+
+namespace {
+constexpr std::size_t max_depth = 256;
+
+bool is_self_or_ancestor(const StagedFunction* candidate, const StagedFunction* of) {
+  for (; of; of = of->parent)
+    if (of == candidate) return true;
+  return false;
+}
+}  // namespace
+
+// Not inlined: a computation may move between stacks, and the address of a thread-local must not be cached.
+[[gnu::noinline]] Context& context() {
+  thread_local Context instance;
+  return instance;
+}
+
+void raise_at(const Location& loc, const std::string& message) {
+  const std::string where = loc.str();
+  throw Error(where.empty() ? message : where + ": error: " + message);
+}
+
+ir::Type join_types(const ir::Type& a, const ir::Type& b, const std::string& what, const Location& loc) {
+  if (a == b) return a;
+  if (!ir::compatible(a, b)) {
+    bool ranks = a.is_tensor() && b.is_tensor() && a.element() == b.element() && a.rank() == b.rank();
+    if (!ranks) raise_at(loc, what + ": expected one type, got " + a.str() + " and " + b.str());
+  }
+  if (!a.is_tensor()) return a;
+  std::vector<std::int64_t> dims = a.dims();
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] != b.dims()[i]) dims[i] = ir::dynamic;
+  return ir::Type::tensor(a.element(), std::move(dims));
+}
+
+ir::Builder Staging::builder(const Location& loc) {
+  ir::Builder b(module_, current_->block);
+  b.loc = loc;
+  return b;
+}
+
+StagedFunction* Staging::find(const ir::Function* f) {
+  const auto it = by_function_.find(f);
+  return it == by_function_.end() ? nullptr : it->second;
+}
+
+StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Type>& params,
+                               const std::vector<ir::Type>* results, const std::function<Data(Data)>& body,
+                               const Location& loc, StagedFunction** early) {
+  if (current_ && current_->depth + 1 > max_depth)
+    raise_at(loc, "staging '" + name + "' does not end: " + std::to_string(max_depth) +
+                      " functions are nested inside each other; a recursion that depends on run-time values "
+                      "must go through FUN, and the order of a derivative must be known while staging");
+  StagedFunction& f = *functions_.emplace_back(std::make_unique<StagedFunction>());
+  f.function = module_.add_function(name, params, results ? *results : std::vector<ir::Type>{});
+  f.function->loc = loc;
+  f.parent = current_;
+  f.depth = current_ ? current_->depth + 1 : 0;
+  f.block = f.function->body;
+  f.results_known = results != nullptr;
+  by_function_.emplace(f.function, &f);
+  if (early) *early = &f;
+
+  // Variables of enclosing functions are out of reach inside.
+  const std::vector<VarCell*> vars = std::move(context().vars);
+  context().vars.clear();
+  StagedFunction* const saved = current_;
+  current_ = &f;
+  Data arguments;
+  for (ir::Value* p : f.function->body->params) arguments.push_back(Datum::node(p));
+  const auto restore = [&] {
+    current_ = saved;
+    context().vars = vars;
+    f.open = false;
+  };
+  try {
+    const Data values = body(std::move(arguments));
+    std::vector<ir::Value*> yields = use(values, loc);
+    std::vector<ir::Type> types;
+    for (std::size_t i = 0; i < yields.size(); ++i)
+      types.push_back(results ? join_types((*results)[i], yields[i]->type, "result of '" + name + "'", loc)
+                              : yields[i]->type);
+    f.function->result_types = std::move(types);
+    builder(loc).yield(std::move(yields));
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
+  return f;
+}
+
+ir::Value* Staging::capture(StagedFunction& f, ir::Value* outer) {
+  const auto found = f.captures.find(outer);
+  if (found != f.captures.end()) return found->second;
+  ir::Value* p = module_.add_param(f.function->body, outer->type, outer->name);
+  const std::size_t from = f.captured.size();
+  f.captured.push_back(outer);
+  f.captures.emplace(outer, p);
+  for (std::size_t i = 0; i < f.calls.size(); ++i) {
+    const StagedFunction::CallSite site = f.calls[i];
+    pass_captures(f, site, from);
+  }
+  return p;
+}
+
+// A captured value as its caller sees it: its own, or captured in turn.
+void Staging::pass_captures(StagedFunction& callee, const StagedFunction::CallSite& site, std::size_t from) {
+  for (std::size_t i = from; i < callee.captured.size(); ++i) {
+    ir::Value* outer = callee.captured[i];
+    site.op->operands.push_back(outer->block->function == site.caller->function ? outer
+                                                                               : capture(*site.caller, outer));
+  }
+}
+
+ir::Value* Staging::view(StagedFunction& f, ir::Value* v, const Location& loc) {
+  const ir::Function* owner = v->block->function;
+  if (owner == f.function) {
+    if (!ir::visible_from(v, f.block))
+      raise_at(loc, "a value made inside a branch, loop or function body is used outside it; return it from the "
+                    "construct instead");
+    return v;
+  }
+  StagedFunction* const home = find(owner);
+  if (!home || !is_self_or_ancestor(home, &f) || !home->open)
+    raise_at(loc, "a staged value is used after the function it belongs to has ended");
+  if (!ir::visible_from(v, home->block))
+    raise_at(loc, "a value made inside a branch, loop or function body is used outside it; return it from the "
+                  "construct instead");
+  // The functions in between take it along, so that each call passes it on.
+  return capture(f, v);
+}
+
+ir::Value* Staging::use(const Datum& d, const Location& loc) {
+  if (!current_) raise_at(loc, "a staged value is used while nothing is being staged");
+  switch (d.state()) {
+    case Datum::State::literal: {
+      ir::Builder b = builder(loc);
+      return d.type().is_float_element() ? b.number(d.f(), d.type()) : b.integer(d.i(), d.type());
+    }
+    case Datum::State::node: return view(*current_, d.node(), loc);
+    case Datum::State::empty: raise_at(loc, "an empty Rep is used: give it a value first");
+    default: break;
+  }
+  if (d.is_tagged())
+    raise_at(loc, "a value of an eager derivative is used while staging; pass it as an argument instead");
+  raise_at(loc, "an eager " + d.type().str() + " is used while staging; pass it as an argument instead");
+}
+
+std::vector<ir::Value*> Staging::use(std::span<const Datum> data, const Location& loc) {
+  std::vector<ir::Value*> values;
+  values.reserve(data.size());
+  for (const Datum& d : data) values.push_back(use(d, loc));
+  return values;
+}
+
+Datum Staging::emit(const Operation& op, std::span<const Datum> operands) {
+  std::vector<ir::Value*> values = use(operands, op.loc);
+  try {
+    return Datum::node(builder(op.loc).emit(op.code, values, op.attribute, op.dims));
+  } catch (const Error& e) {
+    raise_at(op.loc, e.what());
+  }
+}
+
+Data Staging::call(StagedFunction& callee, std::span<const Datum> arguments, const Location& loc) {
+  if (callee.open && !callee.results_known)
+    raise_at(loc, "'" + callee.function->name +
+                      "' calls itself before its result type is known; declare tensor results with their "
+                      "dimensions, for example Tensor<double, dyn>");
+  ir::Op* op = builder(loc).call(callee.function, use(arguments, loc));
+  callee.calls.push_back({op, current_});
+  pass_captures(callee, callee.calls.back(), 0);
+  Data results;
+  for (ir::Value* r : op->results) results.push_back(Datum::node(r));
+  return results;
+}
+
+Data Staging::call(ir::Function* callee, std::span<const Datum> arguments, const Location& loc) {
+  ir::Op* op = builder(loc).call(callee, use(arguments, loc));
+  Data results;
+  for (ir::Value* r : op->results) results.push_back(Datum::node(r));
+  return results;
+}
+
+Staging::Scope::Scope(Staging& s, ir::Function* f) : staging_(s), saved_(s.current_) {
+  own_ = s.functions_.emplace_back(std::make_unique<StagedFunction>()).get();
+  own_->function = f;
+  own_->block = f->body;
+  own_->depth = saved_ ? saved_->depth + 1 : 0;
+  s.current_ = own_;
+}
+
+Staging::Scope::~Scope() {
+  own_->open = false;
+  staging_.current_ = saved_;
+}
+
+}  // namespace lantern

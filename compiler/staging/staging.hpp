@@ -1,0 +1,128 @@
+// The staging bottom handler: a program run under it emits its own graph.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "lantern/compiler/staging/operation.hpp"
+
+namespace lantern {
+
+class Staging;
+
+struct VarCell;
+
+/// The ambient state of a thread: which graph is being built, and a source of fresh tags.
+struct Context {
+  Staging* staging = nullptr;
+  std::uint64_t tags = 0;
+  std::vector<VarCell*> vars;  ///< live variables, oldest first
+};
+Context& context();
+
+/// A staged function: being built, or finished. Values of enclosing functions become captured parameters.
+struct StagedFunction {
+  struct CallSite {
+    ir::Op* op;
+    StagedFunction* caller;
+  };
+  ir::Function* function = nullptr;
+  StagedFunction* parent = nullptr;  ///< the function whose staging was in progress when this one began
+  ir::Block* block = nullptr;        ///< where operations go while open
+  bool open = true;
+  bool results_known = false;        ///< the result types may be used by recursive calls
+  std::vector<ir::Value*> captured;  ///< values of enclosing functions, in parameter order
+  std::unordered_map<const ir::Value*, ir::Value*> captures;  ///< captured value -> parameter
+  std::vector<CallSite> calls;
+  std::size_t depth = 0;
+};
+
+/// Builds functions of one module. Made by compile(), lanternc and the tests; one per thread at a time.
+class Staging {
+ public:
+  explicit Staging(ir::Module& module) : module_(module) {}
+
+  ir::Module& module() { return module_; }
+  StagedFunction* current() { return current_; }
+  ir::Block* block() { return current_->block; }
+  void set_block(ir::Block* b) { current_->block = b; }
+
+  /// Stages `body` as a function of the module. Parameters are named by `names` where given. `results`, when
+  /// given, are the types the body must produce (so that it may call itself).
+  /// Errors: recursion while staging deeper than 256 functions; results that do not fit.
+  StagedFunction& stage(const std::string& name, const std::vector<ir::Type>& params,
+                        const std::vector<ir::Type>* results, const std::function<Data(Data)>& body,
+                        const Location& loc, StagedFunction** early = nullptr);
+
+  /// Emits a call, passing what the callee captured; a recursive call to an open function is completed later.
+  Data call(StagedFunction& callee, std::span<const Datum> arguments, const Location& loc);
+
+  /// Emits a call of a function without captures.
+  Data call(ir::Function* callee, std::span<const Datum> arguments, const Location& loc);
+
+  /// The graph value of a datum, visible here: literals become constants, values of enclosing functions are
+  /// captured. Error when a value is used outside the block or function it belongs to.
+  ir::Value* use(const Datum& d, const Location& loc);
+  std::vector<ir::Value*> use(std::span<const Datum> data, const Location& loc);
+
+  /// Emits a pure operation.
+  Datum emit(const Operation& op, std::span<const Datum> operands);
+
+  ir::Builder builder(const Location& loc);
+
+  /// Staged functions by definition and argument types.
+  std::unordered_map<std::string, StagedFunction*> instances;
+  /// Derivative units by primal function and what was asked of it.
+  std::unordered_map<std::string, ir::Function*> units;
+  StagedFunction* find(const ir::Function* f);
+
+  /// For building functions directly (replay): makes `f` current with its body as insertion point.
+  class Scope {
+   public:
+    Scope(Staging& s, ir::Function* f);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Staging& staging_;
+    StagedFunction* saved_;
+    StagedFunction* own_;
+  };
+
+ private:
+  ir::Value* view(StagedFunction& function, ir::Value* outer, const Location& loc);
+  ir::Value* capture(StagedFunction& function, ir::Value* outer);
+  void pass_captures(StagedFunction& callee, const StagedFunction::CallSite& site, std::size_t from);
+
+  ir::Module& module_;
+  StagedFunction* current_ = nullptr;
+  std::vector<std::unique_ptr<StagedFunction>> functions_;
+  std::unordered_map<const ir::Function*, StagedFunction*> by_function_;
+};
+
+/// Makes `staging` the graph under construction for its lifetime (null: eager).
+class StagingScope {
+ public:
+  explicit StagingScope(Staging* staging) : saved_(context().staging), vars_(std::move(context().vars)) {
+    context().staging = staging;
+    context().vars.clear();
+  }
+  ~StagingScope() {
+    context().staging = saved_;
+    context().vars = std::move(vars_);
+  }
+  StagingScope(const StagingScope&) = delete;
+  StagingScope& operator=(const StagingScope&) = delete;
+
+ private:
+  Staging* saved_;
+  std::vector<VarCell*> vars_;
+};
+
+/// The type that both fit: equal up to dimensions, which become symbolic where they differ. Error otherwise.
+ir::Type join_types(const ir::Type& a, const ir::Type& b, const std::string& what, const Location& loc);
+
+}  // namespace lantern

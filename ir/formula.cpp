@@ -1,0 +1,162 @@
+// A recursive-descent parser for the derivative formulas of the table.
+#include "lantern/ir/formula.hpp"
+
+#include <cctype>
+#include <map>
+#include <string>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ir {
+
+namespace {
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Formula parse() {
+    Formula f = comparison();
+    skip();
+    if (at_ != text_.size()) fail("trailing text");
+    return f;
+  }
+
+ private:
+  static Formula call(Opcode op, std::vector<Formula> arguments) {
+    Formula f;
+    f.kind = Formula::Kind::call;
+    f.op = op;
+    f.arguments = std::move(arguments);
+    return f;
+  }
+
+  Formula comparison() {
+    Formula left = sum();
+    if (eat("<=")) return call(Opcode::le_, {left, sum()});
+    if (eat(">=")) {
+      Formula right = sum();
+      return call(Opcode::le_, {right, left});
+    }
+    if (eat("==")) return call(Opcode::eq_, {left, sum()});
+    return left;
+  }
+
+  Formula sum() {
+    Formula left = product();
+    for (;;) {
+      if (eat("+")) {
+        left = call(Opcode::add_, {left, product()});
+      } else if (eat("-")) {
+        left = call(Opcode::sub_, {left, product()});
+      } else {
+        return left;
+      }
+    }
+  }
+
+  Formula product() {
+    Formula left = unary();
+    for (;;) {
+      if (eat("*")) {
+        left = call(Opcode::mul_, {left, unary()});
+      } else if (eat("/")) {
+        left = call(Opcode::div_, {left, unary()});
+      } else {
+        return left;
+      }
+    }
+  }
+
+  Formula unary() {
+    if (!eat("-")) return atom();
+    Formula f = unary();
+    if (f.kind == Formula::Kind::number) {
+      f.number = -f.number;
+      return f;
+    }
+    return call(Opcode::neg_, {f});
+  }
+
+  Formula atom() {
+    skip();
+    if (eat("(")) {
+      Formula f = comparison();
+      expect(")");
+      return f;
+    }
+    if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) {
+      std::size_t used = 0;
+      Formula f;
+      f.number = std::stod(std::string(text_.substr(at_)), &used);
+      at_ += used;
+      return f;
+    }
+    const std::string_view name = identifier();
+    Formula f;
+    if (eat("(")) {
+      std::vector<Formula> arguments;
+      do arguments.push_back(comparison());
+      while (eat(","));
+      expect(")");
+      const Opcode op = opcode_named(name);
+      if (op == Opcode::count_) fail("unknown operation " + std::string(name));
+      return call(op, std::move(arguments));
+    }
+    if (name == "index") {
+      expect("...");
+      f.kind = Formula::Kind::index;
+      return f;
+    }
+    f.kind = Formula::Kind::variable;
+    f.variable = name[0];
+    if (name != "acc" && (name.size() != 1 || std::string_view("xyzrg").find(name[0]) == std::string_view::npos))
+      fail("unknown variable " + std::string(name));
+    return f;
+  }
+
+  std::string_view identifier() {
+    const std::size_t start = at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
+    if (at_ == start) fail("expected a name");
+    return text_.substr(start, at_ - start);
+  }
+
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool eat(std::string_view token) {
+    skip();
+    if (text_.substr(at_, token.size()) != token) return false;
+    at_ += token.size();
+    return true;
+  }
+  void expect(std::string_view token) {
+    if (!eat(token)) fail("expected " + std::string(token));
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InternalError("derivative formula '" + std::string(text_) + "': " + what);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Formula parse_formula(std::string_view text) { return Parser(text).parse(); }
+
+const Formula* derivative(Opcode op, std::size_t i, std::size_t n) {
+  static const auto parsed = [] {
+    std::map<std::string_view, Formula> map;
+    for (int c = 0; c < static_cast<int>(Opcode::count_); ++c)
+      for (std::string_view text : info(static_cast<Opcode>(c)).formulas)
+        if (text != "-") map.try_emplace(text, parse_formula(text));
+    return map;
+  }();
+  const std::string_view text = derivative_formula(op, i, n);
+  return text == "-" ? nullptr : &parsed.at(text);
+}
+
+}  // namespace lantern::ir

@@ -1,0 +1,175 @@
+// Construction of the graph.
+#include "lantern/ir/graph.hpp"
+
+#include <algorithm>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ir {
+
+std::string Location::str() const {
+  if (!known()) return "";
+  std::string s = std::string(file) + ":" + std::to_string(line);
+  return column ? s + ":" + std::to_string(column) : s;
+}
+
+bool Block::terminated() const { return !ops.empty() && ops.back()->code == Opcode::yield_; }
+
+std::vector<Value*>& Block::yields() {
+  if (!terminated()) throw InternalError("a block without yield");
+  return ops.back()->operands;
+}
+
+std::vector<Type> Function::parameter_types() const {
+  std::vector<Type> types;
+  for (const Value* p : body->params) types.push_back(p->type);
+  return types;
+}
+
+Function* Module::find(const std::string& name) const {
+  for (Function* f : functions_)
+    if (f->name == name) return f;
+  return nullptr;
+}
+
+Function* Module::add_function(const std::string& name, const std::vector<Type>& params,
+                               std::vector<Type> results) {
+  std::string unique = name;
+  for (int i = 2; find(unique); ++i) unique = name + "_" + std::to_string(i);
+  Function& f = function_storage_.emplace_back();
+  f.name = unique;
+  f.module = this;
+  f.body = new_block(nullptr, &f);
+  f.result_types = std::move(results);
+  for (const Type& t : params) add_param(f.body, t);
+  functions_.push_back(&f);
+  return &f;
+}
+
+void Module::remove_function(Function* f) { std::erase(functions_, f); }
+
+Op* Module::new_op(Opcode code, Block* parent) {
+  Op& op = ops_.emplace_back();
+  op.code = code;
+  op.parent = parent;
+  return &op;
+}
+
+Block* Module::new_block(Op* parent, Function* function) {
+  Block& block = blocks_.emplace_back();
+  block.parent = parent;
+  block.function = function;
+  return &block;
+}
+
+Value* Module::new_value(Type type) {
+  Value& value = values_.emplace_back();
+  value.type = std::move(type);
+  return &value;
+}
+
+Value* Module::add_param(Block* block, Type type, const char* name) {
+  Value* v = new_value(std::move(type));
+  v->block = block;
+  v->index = static_cast<std::uint32_t>(block->params.size());
+  v->name = name;
+  block->params.push_back(v);
+  return v;
+}
+
+Value* Module::add_result(Op* op, Type type, const char* name) {
+  Value* v = new_value(std::move(type));
+  v->def = op;
+  v->block = op->parent;
+  v->index = static_cast<std::uint32_t>(op->results.size());
+  v->name = name;
+  op->results.push_back(v);
+  return v;
+}
+
+const char* Module::intern(const std::string& text) {
+  for (const std::string& s : strings_)
+    if (s == text) return s.c_str();
+  return strings_.emplace_back(text).c_str();
+}
+
+Op* Builder::op(Opcode code, std::vector<Value*> operands, const std::vector<Type>& results) {
+  Op* op = module_->new_op(code, block_);
+  op->operands = std::move(operands);
+  op->loc = loc;
+  for (const Type& t : results) module_->add_result(op, t);
+  block_->ops.push_back(op);
+  return op;
+}
+
+Value* Builder::emit(Opcode code, const std::vector<Value*>& operands, std::int64_t attribute,
+                     std::span<const std::int64_t> dims) {
+  std::vector<Type> types;
+  types.reserve(operands.size());
+  for (const Value* v : operands) types.push_back(v->type);
+  Type result = infer_type(code, types, attribute, dims);
+  Op* o = op(code, operands, {result});
+  o->integer = attribute;
+  return o->result();
+}
+
+Value* Builder::number(double v, Type type) {
+  Op* o = op(Opcode::constant_, {}, {type});
+  o->number = v;
+  return o->result();
+}
+
+Value* Builder::integer(std::int64_t v, Type type) {
+  Op* o = op(Opcode::constant_, {}, {type});
+  o->integer = v;
+  return o->result();
+}
+
+Value* Builder::zero_like(Value* like) {
+  if (like->type.is_tensor()) return emit(Opcode::zeros_like_, {like});
+  return like->type.is_float_element() ? number(0.0, like->type) : integer(0, like->type);
+}
+
+void Builder::yield(std::vector<Value*> values) { op(Opcode::yield_, std::move(values)); }
+
+Op* Builder::branch(Value* condition, const std::vector<Type>& results) {
+  Op* o = op(Opcode::branch_, {condition}, results);
+  o->blocks = {module_->new_block(o, block_->function), module_->new_block(o, block_->function)};
+  return o;
+}
+
+Op* Builder::call(Function* callee, std::vector<Value*> arguments) {
+  Op* o = op(Opcode::call_, std::move(arguments), callee->result_types);
+  o->callee = callee;
+  return o;
+}
+
+Op* Builder::fun(const std::vector<Type>& params, const char* name) {
+  Op* o = op(Opcode::fun_, {}, {Type::cont(params)});
+  o->result()->name = name;
+  Block* block = module_->new_block(o, block_->function);
+  for (const Type& t : params) module_->add_param(block, t);
+  o->blocks = {block};
+  return o;
+}
+
+bool visible_from(const Value* value, const Block* block) {
+  if (value->block == nullptr || block == nullptr || value->block->function != block->function) return false;
+  for (const Block* b = block; b; b = b->parent ? b->parent->parent : nullptr)
+    if (b == value->block) return true;
+  return false;
+}
+
+std::size_t size(const Function& function) {
+  std::size_t n = 0;
+  walk(function.body, [&](Op*) { ++n; });
+  return n;
+}
+
+std::size_t size(const Module& module) {
+  std::size_t n = 0;
+  for (const Function* f : module.functions()) n += size(*f);
+  return n;
+}
+
+}  // namespace lantern::ir

@@ -1,0 +1,187 @@
+// The graph: operations in blocks, functions in a module. Meaning of the forms, before the structures:
+//
+// A block is a list of operations in order, with parameters; `yield` ends it and gives its results. A value
+// is defined once and may be used in its own block after its definition and in blocks nested there
+// (a `fun` may also be used inside its own block). Tensors are values: operations never change an operand
+// that can still be seen (the printers reuse memory where nothing can tell the difference).
+//
+// Direct style: `branch` and `loop` hold nested blocks that yield; `call` names a function of the module.
+//
+// Continuation-passing style (Lantern paper, 4): `fun` makes a continuation; `jump k(args)` and a `call` that
+// takes a continuation as its last argument run the rest of the program and come back; what follows them in
+// the block is the backward part. On every path through a function in this form its continuation is called
+// exactly once. Adjoints are `ref` cells.
+//
+// Integers wrap; division of integers by zero raises; floating point is IEEE without traps.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lantern/ir/op.hpp"
+#include "lantern/ir/type.hpp"
+
+namespace lantern::ir {
+
+struct Op;
+struct Block;
+struct Function;
+class Module;
+
+/// Where a user wrote something. `file` lives as long as the program or the module that interned it.
+struct Location {
+  const char* file = nullptr;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+  bool known() const { return file != nullptr && line != 0; }
+  std::string str() const;  ///< "file:line" or "file:line:column", empty when unknown
+};
+
+struct Value {
+  Type type;
+  Op* def = nullptr;       ///< the operation, or null for a block parameter
+  Block* block = nullptr;  ///< the block that defines it
+  std::uint32_t index = 0; ///< which result or parameter
+  const char* name = nullptr;  ///< the user's name for it, if any
+};
+
+struct Block {
+  std::vector<Value*> params;
+  std::vector<Op*> ops;
+  Op* parent = nullptr;          ///< the operation this block belongs to; null for a function's body
+  Function* function = nullptr;
+  /// The operands of the terminating yield; an InternalError when there is none.
+  std::vector<Value*>& yields();
+  bool terminated() const;
+};
+
+struct Op {
+  Opcode code = Opcode::count_;
+  std::vector<Value*> operands;
+  std::vector<Value*> results;
+  std::vector<Block*> blocks;
+  double number = 0;            ///< value of a floating constant
+  std::int64_t integer = 0;     ///< constant, dimension, component, kind, tape, accumulated operation
+  Function* callee = nullptr;   ///< of call
+  const char* text = nullptr;   ///< message of check
+  Location loc;
+  Block* parent = nullptr;
+
+  Value* result(std::size_t i = 0) const { return results[i]; }
+  bool is(Opcode c) const { return code == c; }
+};
+
+struct Function {
+  std::string name;
+  Block* body = nullptr;
+  std::vector<Type> result_types;
+  Module* module = nullptr;
+  Location loc;
+  bool cps = false;  ///< in continuation-passing style: the last parameter is its continuation
+
+  std::vector<Type> parameter_types() const;
+};
+
+/// Owns everything. Not shared between threads; any number may exist.
+class Module {
+ public:
+  Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// Adds a function with an empty body; the name is made unique within the module.
+  Function* add_function(const std::string& name, const std::vector<Type>& params,
+                         std::vector<Type> results);
+  void remove_function(Function* f);
+  const std::vector<Function*>& functions() const { return functions_; }
+  Function* find(const std::string& name) const;
+
+  Op* new_op(Opcode code, Block* parent);
+  Block* new_block(Op* parent, Function* function);
+  Value* new_value(Type type);
+  Value* add_param(Block* block, Type type, const char* name = nullptr);
+  Value* add_result(Op* op, Type type, const char* name = nullptr);
+  /// A copy of the text that lives as long as the module.
+  const char* intern(const std::string& text);
+  /// A tape identity not used before in this module.
+  std::int64_t new_tape() { return tapes_++; }
+  std::int64_t tapes() const { return tapes_; }
+  void reserve_tapes(std::int64_t n) { tapes_ = tapes_ < n ? n : tapes_; }
+
+  Function* entry = nullptr;
+
+ private:
+  std::deque<Op> ops_;
+  std::deque<Block> blocks_;
+  std::deque<Value> values_;
+  std::deque<Function> function_storage_;
+  std::vector<Function*> functions_;
+  std::deque<std::string> strings_;
+  std::int64_t tapes_ = 0;
+};
+
+/// Appends operations at the end of a block.
+class Builder {
+ public:
+  Builder(Module& module, Block* block) : module_(&module), block_(block) {}
+
+  Module& module() const { return *module_; }
+  Block* block() const { return block_; }
+  void set_block(Block* block) { block_ = block; }
+  Location loc;
+
+  /// A pure operation; its result type is inferred.
+  Value* emit(Opcode code, const std::vector<Value*>& operands, std::int64_t attribute = 0,
+              std::span<const std::int64_t> dims = {});
+  /// An operation with the given results.
+  Op* op(Opcode code, std::vector<Value*> operands, const std::vector<Type>& results = {});
+  Value* number(double v, Type type = F64);
+  Value* integer(std::int64_t v, Type type = I64);
+  Value* boolean(bool v) { return integer(v, Bool); }
+  /// Zero of a scalar or the zero tensor of `like`'s shape.
+  Value* zero_like(Value* like);
+  void yield(std::vector<Value*> values);
+  Op* branch(Value* condition, const std::vector<Type>& results);
+  Op* call(Function* callee, std::vector<Value*> arguments);
+  Op* fun(const std::vector<Type>& params, const char* name = nullptr);
+
+ private:
+  Module* module_;
+  Block* block_;
+};
+
+/// True where the value is visible from `block`: defined there or in an enclosing block of the same function.
+bool visible_from(const Value* value, const Block* block);
+
+/// Every operation below a block in order, without recursion; `enter` may return false to skip its blocks.
+template <class Enter>
+void walk(Block* root, Enter&& enter) {
+  struct Position {
+    Block* block;
+    std::size_t next;
+  };
+  std::vector<Position> stack{{root, 0}};
+  while (!stack.empty()) {
+    auto& [block, next] = stack.back();
+    if (next == block->ops.size()) {
+      stack.pop_back();
+      continue;
+    }
+    Op* op = block->ops[next++];
+    if constexpr (std::is_same_v<decltype(enter(op)), bool>) {
+      if (!enter(op)) continue;
+    } else {
+      enter(op);
+    }
+    for (std::size_t i = op->blocks.size(); i-- > 0;) stack.push_back({op->blocks[i], 0});
+  }
+}
+
+/// Number of operations in the module.
+std::size_t size(const Module& module);
+std::size_t size(const Function& function);
+
+}  // namespace lantern::ir

@@ -1,0 +1,202 @@
+// Type rules: the result type of every pure operation, and what is wrong when there is none.
+#include <algorithm>
+
+#include "lantern/ir/error.hpp"
+#include "lantern/ir/op.hpp"
+
+namespace lantern::ir {
+
+namespace {
+
+[[noreturn]] void mismatch(Opcode op, std::span<const Type> operands, const std::string& expected) {
+  std::string found;
+  for (const Type& t : operands) found += (found.empty() ? "" : ", ") + t.str();
+  throw Error(std::string(info(op).name) + ": expected " + expected + ", got " + found);
+}
+
+std::int64_t merge_dim(std::int64_t a, std::int64_t b) { return a == dynamic ? b : a; }
+
+/// Common type of element-wise operands: equal up to symbolic dimensions, known dimensions win.
+Type common(Opcode op, std::span<const Type> operands, std::span<const Type> all) {
+  Type t = operands[0];
+  for (const Type& u : operands.subspan(1)) {
+    if (!compatible(t, u)) mismatch(op, all, "operands of one type and shape");
+    if (!t.is_tensor()) continue;
+    std::vector<std::int64_t> dims = t.dims();
+    for (std::size_t i = 0; i < dims.size(); ++i) dims[i] = merge_dim(dims[i], u.dims()[i]);
+    t = Type::tensor(t.element(), std::move(dims));
+  }
+  return t;
+}
+
+Type infer_elementwise(Opcode op, Rule rule, std::span<const Type> operands) {
+  if (rule == Rule::choice) {
+    if (operands[0].element() != Kind::boolean) mismatch(op, operands, "a bool first");
+    const Type result = common(op, operands.subspan(1), operands);
+    if (operands[0].is_tensor() && !compatible(operands[0].with_element(result.element()), result))
+      mismatch(op, operands, "operands of one shape");
+    return result;
+  }
+  for (const Type& t : operands)
+    if (!t.is_scalar() && !t.is_tensor()) mismatch(op, operands, "numbers");
+  const Type t = common(op, operands, operands);
+  const Kind k = t.element();
+  switch (rule) {
+    case Rule::arith:
+      if (k == Kind::boolean) mismatch(op, operands, "numbers");
+      return t;
+    case Rule::real:
+      if (!t.is_float_element()) mismatch(op, operands, "floating-point operands (cast integers first)");
+      return t;
+    case Rule::integer:
+      if (k != Kind::i32 && k != Kind::i64) mismatch(op, operands, "integers");
+      return t;
+    case Rule::compare: return t.with_element(Kind::boolean);
+    default:
+      if (k != Kind::boolean) mismatch(op, operands, "bools");
+      return t;
+  }
+}
+
+bool fits(std::int64_t a, std::int64_t b) { return a == dynamic || b == dynamic || a == b; }
+
+struct Inference {
+  Opcode op;
+  std::span<const Type> in;
+
+  void need(bool ok, const char* expected) const {
+    if (!ok) mismatch(op, in, expected);
+  }
+  std::int64_t dim(std::size_t operand, std::size_t i) const { return in[operand].dims()[i]; }
+  bool is(std::size_t operand, int rank) const {
+    return operand < in.size() && in[operand].is_tensor() && in[operand].rank() == rank;
+  }
+  Type tensor(std::vector<std::int64_t> dims) const { return Type::tensor(in[0].element(), std::move(dims)); }
+  void indices(std::size_t from, std::size_t to) const {
+    for (std::size_t i = from; i < to; ++i) need(in[i] == I64, "i64 indices");
+  }
+  void same_element() const {
+    for (const Type& t : in) need(t.element() == in[0].element(), "operands of one element type");
+  }
+};
+
+}  // namespace
+
+Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std::span<const std::int64_t> dims) {
+  const OpInfo& row = info(op);
+  if (row.arity >= 0 && static_cast<std::size_t>(row.arity) != in.size())
+    mismatch(op, in, std::to_string(row.arity) + " operands");
+  if (row.arity < 0 && !row.formulas.empty() && in.empty()) mismatch(op, in, "operands");
+  if (row.elementwise) return infer_elementwise(op, row.rule, in);
+  const Inference t{op, in};
+  switch (op) {
+    case Opcode::cast_:
+      t.need(in[0].is_scalar() || in[0].is_tensor(), "a number");
+      return in[0].with_element(static_cast<Kind>(attribute));
+    case Opcode::cast_like_: return in[0].with_element(in[1].element());
+    case Opcode::dim_:
+      t.need(in[0].is_tensor() && attribute >= 0 && attribute < in[0].rank(), "a tensor with that dimension");
+      return I64;
+    case Opcode::get_:
+      t.need(in[0].is_tensor() && static_cast<int>(in.size()) == in[0].rank() + 1,
+             "a tensor and one index per dimension");
+      t.indices(1, in.size());
+      return Type(in[0].element());
+    case Opcode::set_:
+    case Opcode::add_at_:
+      t.need(in[0].is_tensor() && static_cast<int>(in.size()) == in[0].rank() + 2,
+             "a tensor, one index per dimension, and a value");
+      t.indices(1, in.size() - 1);
+      t.need(in.back() == Type(in[0].element()), "a value of the element type");
+      return in[0];
+    case Opcode::take_:
+      t.need(in[0].is_tensor() && in[0].rank() >= 2 && in[1] == I64, "a tensor of rank 2 or more and an i64");
+      return t.tensor({in[0].dims().begin() + 1, in[0].dims().end()});
+    case Opcode::add_take_:
+      t.need(in[0].is_tensor() && in[1] == I64 && in[2].is_tensor() && in[2].rank() == in[0].rank() - 1,
+             "a tensor, a row number and a row");
+      return in[0];
+    case Opcode::slice_: {
+      t.need(in[0].is_tensor() && in[0].rank() >= 1 && in[1] == I64 && in[2] == I64, "a tensor and two i64");
+      std::vector<std::int64_t> shape = in[0].dims();
+      shape[0] = dynamic;
+      return t.tensor(std::move(shape));
+    }
+    case Opcode::add_slice_:
+      t.need(in[0].is_tensor() && in[1] == I64 && in[2].is_tensor() && in[2].rank() == in[0].rank(),
+             "a tensor, a row number and rows");
+      return in[0];
+    case Opcode::fill_: {
+      t.need(in[0].is_scalar(), "a scalar and sizes");
+      t.indices(1, in.size());
+      std::vector<std::int64_t> shape(dims.begin(), dims.end());
+      shape.resize(in.size() - 1, dynamic);
+      return t.tensor(std::move(shape));
+    }
+    case Opcode::zeros_like_: return in[0];
+    case Opcode::broadcast_: {
+      t.need(in[1].is_tensor() || in[0].is_scalar(), "a value and a tensor to take the shape of");
+      const int lead = in[1].rank() - in[0].rank();
+      t.need(lead >= 0, "a target of at least the operand's rank");
+      for (int i = 0; i < in[0].rank(); ++i)
+        t.need(fits(t.dim(0, static_cast<std::size_t>(i)), t.dim(1, static_cast<std::size_t>(i + lead))),
+               "matching trailing dimensions");
+      return in[1].with_element(in[0].element());
+    }
+    case Opcode::reduce_to_: {
+      t.same_element();
+      const int lead = in[0].rank() - in[1].rank();
+      t.need(lead >= 0, "a target of at most the operand's rank");
+      return in[1];
+    }
+    case Opcode::sum_: t.need(in[0].is_tensor(), "a tensor"); return Type(in[0].element());
+    case Opcode::argmax_: t.need(in[0].is_tensor(), "a tensor"); return I64;
+    case Opcode::dot_:
+      t.need(t.is(0, 1) && t.is(1, 1) && fits(t.dim(0, 0), t.dim(1, 0)), "two vectors of one length");
+      t.same_element();
+      return Type(in[0].element());
+    case Opcode::matvec_:
+      t.need(t.is(0, 2) && t.is(1, 1) && fits(t.dim(0, 1), t.dim(1, 0)), "a matrix [m,n] and a vector [n]");
+      t.same_element();
+      return t.tensor({t.dim(0, 0)});
+    case Opcode::vecmat_:
+      t.need(t.is(0, 1) && t.is(1, 2) && fits(t.dim(0, 0), t.dim(1, 0)), "a vector [m] and a matrix [m,n]");
+      t.same_element();
+      return t.tensor({t.dim(1, 1)});
+    case Opcode::matmul_:
+      t.need(t.is(0, 2) && t.is(1, 2) && fits(t.dim(0, 1), t.dim(1, 0)), "matrices [m,k] and [k,n]");
+      t.same_element();
+      return t.tensor({t.dim(0, 0), t.dim(1, 1)});
+    case Opcode::outer_:
+      t.need(t.is(0, 1) && t.is(1, 1), "two vectors");
+      t.same_element();
+      return t.tensor({t.dim(0, 0), t.dim(1, 0)});
+    case Opcode::add_outer_:
+      t.need(t.is(0, 2) && t.is(1, 1) && t.is(2, 1), "a matrix and two vectors");
+      return in[0];
+    case Opcode::add_matmul_:
+      t.need(t.is(0, 2) && t.is(1, 2) && t.is(2, 2), "three matrices");
+      return in[0];
+    case Opcode::transpose_: t.need(t.is(0, 2), "a matrix"); return t.tensor({t.dim(0, 1), t.dim(0, 0)});
+    case Opcode::reshape_: t.need(in[0].is_tensor() && in[1].is_tensor(), "two tensors"); return t.tensor(in[1].dims());
+    case Opcode::concat_: {
+      t.need(in[0].is_tensor() && in[1].is_tensor() && in[0].rank() == in[1].rank() && in[0].rank() >= 1,
+             "two tensors of one rank");
+      t.same_element();
+      std::vector<std::int64_t> shape = in[0].dims();
+      for (std::size_t i = 1; i < shape.size(); ++i)
+        t.need(fits(shape[i], t.dim(1, i)), "the same trailing dimensions");
+      shape[0] = shape[0] == dynamic || t.dim(1, 0) == dynamic ? dynamic : shape[0] + t.dim(1, 0);
+      return t.tensor(std::move(shape));
+    }
+    case Opcode::tree_empty_: t.need(in[0].is_tree(), "a tree"); return Bool;
+    case Opcode::tree_left_:
+    case Opcode::tree_right_: t.need(in[0].is_tree(), "a tree"); return in[0];
+    case Opcode::tree_value_:
+      t.need(in[0].is_tree() && attribute >= 0 && attribute < static_cast<int>(in[0].parts().size()), "a tree");
+      return in[0].parts()[static_cast<std::size_t>(attribute)];
+    default: throw InternalError("no type rule for " + std::string(row.name));
+  }
+}
+
+}  // namespace lantern::ir

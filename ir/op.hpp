@@ -1,0 +1,62 @@
+// Operations of the IR and what is known about each: one row of ops.inc per operation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lantern/ir/type.hpp"
+
+namespace lantern::ir {
+
+// NOLINTBEGIN(readability-identifier-naming): operations keep the names they are printed with
+enum class Opcode : std::uint8_t {
+#define SCALAR_OP(name, ...) name##_,
+#define TENSOR_OP(name, ...) name##_,
+#define CORE_OP(name, ...) name##_,
+#include "lantern/ir/ops.inc"
+  count_
+};
+// NOLINTEND
+
+/// Type rule of a scalar operation (applied element by element to tensors).
+enum class Rule : std::uint8_t { arith, real, integer, compare, logic, choice, special };
+
+/// What an operation does besides computing its results.
+enum class Effect : std::uint8_t {
+  none,    ///< pure: may be folded, shared, moved, removed
+  nested,  ///< whatever the blocks or the callee do
+  cell,    ///< reads or writes an adjoint cell
+  tape,    ///< pushes to or pops from a tape
+  effect,  ///< may raise
+};
+
+/// How the tangent of a tensor operation follows from its operands' tangents.
+enum class Linearity : std::uint8_t { none, each, joint, accumulating };
+
+struct OpInfo {
+  std::string_view name;
+  int arity;                     ///< -1: any number
+  Rule rule;
+  Effect effect;
+  std::string_view expression;   ///< scalar operations: the value in terms of x, y, z and T
+  std::vector<std::string_view> formulas;  ///< partial derivatives (scalar) or vector-Jacobian products (tensor)
+  bool elementwise = false;      ///< a SCALAR_OP
+  Linearity linearity = Linearity::none;
+};
+
+/// The row of an operation.
+const OpInfo& info(Opcode op);
+/// The operation printed with this name; Opcode::count_ if there is none.
+Opcode opcode_named(std::string_view name);
+
+/// The formula for the derivative with respect to operand `i` of `n`; "-" where the operand carries none.
+std::string_view derivative_formula(Opcode op, std::size_t i, std::size_t n);
+
+/// Result type of a pure operation, or an Error naming operands and what was expected.
+/// `attribute` is the integer attribute (dimension for dim, component for tree_value, kind for cast).
+Type infer_type(Opcode op, std::span<const Type> operands, std::int64_t attribute,
+                std::span<const std::int64_t> dims = {});
+
+}  // namespace lantern::ir

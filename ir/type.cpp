@@ -1,0 +1,110 @@
+// Structure, comparison and text of IR types.
+#include "lantern/ir/type.hpp"
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ir {
+
+Type Type::tensor(Kind element, std::vector<std::int64_t> dims) {
+  Type t;
+  t.kind_ = Kind::tensor;
+  t.data_ = std::make_shared<Data>(Data{element, std::move(dims), {}});
+  return t;
+}
+
+Type Type::tree(std::vector<Type> node_values) {
+  Type t;
+  t.kind_ = Kind::tree;
+  t.data_ = std::make_shared<Data>(Data{Kind::f64, {}, std::move(node_values)});
+  return t;
+}
+
+Type Type::ref(Type cell) {
+  Type t;
+  t.kind_ = Kind::ref;
+  t.data_ = std::make_shared<Data>(Data{Kind::f64, {}, {std::move(cell)}});
+  return t;
+}
+
+Type Type::cont(std::vector<Type> parameters) {
+  Type t;
+  t.kind_ = Kind::cont;
+  t.data_ = std::make_shared<Data>(Data{Kind::f64, {}, std::move(parameters)});
+  return t;
+}
+
+const std::vector<std::int64_t>& Type::dims() const {
+  static const std::vector<std::int64_t> none;
+  return kind_ == Kind::tensor ? data_->dims : none;
+}
+
+const std::vector<Type>& Type::parts() const {
+  if (!data_) throw InternalError("type " + str() + " has no parts");
+  return data_->parts;
+}
+
+Type Type::with_element(Kind k) const { return is_tensor() ? tensor(k, data_->dims) : Type(k); }
+
+bool Type::operator==(const Type& other) const {
+  if (kind_ != other.kind_) return false;
+  if (data_ == other.data_) return true;
+  if (!data_ || !other.data_) return false;
+  return data_->element == other.data_->element && data_->dims == other.data_->dims &&
+         data_->parts == other.data_->parts;
+}
+
+const char* kind_name(Kind k) {
+  switch (k) {
+    case Kind::boolean: return "bool";
+    case Kind::i32: return "i32";
+    case Kind::i64: return "i64";
+    case Kind::f32: return "f32";
+    case Kind::f64: return "f64";
+    default: return "?";
+  }
+}
+
+namespace {
+std::string join(const std::vector<Type>& types) {
+  std::string s;
+  for (const Type& t : types) s += (s.empty() ? "" : ", ") + t.str();
+  return s;
+}
+}  // namespace
+
+std::string Type::str() const {
+  switch (kind_) {
+    case Kind::tensor: {
+      std::string s = kind_name(data_->element);
+      s += '[';
+      for (std::size_t i = 0; i < data_->dims.size(); ++i) {
+        if (i) s += ',';
+        s += data_->dims[i] == dynamic ? std::string("?") : std::to_string(data_->dims[i]);
+      }
+      return s + "]";
+    }
+    case Kind::tree: return "tree<" + join(data_->parts) + ">";
+    case Kind::ref: return "ref " + content().str();
+    case Kind::cont: return "cont(" + join(data_->parts) + ")";
+    default: return kind_name(kind_);
+  }
+}
+
+bool compatible(const Type& a, const Type& b) {
+  if (a == b) return true;
+  if (a.is_ref() && b.is_ref()) return compatible(a.content(), b.content());
+  if ((a.is_cont() && b.is_cont()) || (a.is_tree() && b.is_tree())) {
+    if (a.parts().size() != b.parts().size()) return false;
+    for (std::size_t i = 0; i < a.parts().size(); ++i)
+      if (!compatible(a.parts()[i], b.parts()[i])) return false;
+    return true;
+  }
+  if (!a.is_tensor() || !b.is_tensor() || a.element() != b.element() || a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); ++i) {
+    const auto x = a.dims()[static_cast<std::size_t>(i)], y = b.dims()[static_cast<std::size_t>(i)];
+    if (x != dynamic && y != dynamic && x != y) return false;
+  }
+  return true;
+}
+
+}  // namespace lantern::ir

@@ -1,0 +1,83 @@
+// Types of the IR: scalars, tensors (an array is a tensor of rank 1), trees, adjoint cells, continuations.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lantern::ir {
+
+/// What a type is at its outermost level.
+enum class Kind : std::uint8_t { boolean, i32, i64, f32, f64, tensor, tree, ref, cont };
+
+/// A dimension whose size is known only at run time.
+inline constexpr std::int64_t dynamic = -1;
+
+/// A type is a value: cheap to copy, compared by structure. It belongs to no context.
+///
+///   bool i32 i64 f32 f64     scalars
+///   f64[3,?]                 tensor: element type, one entry per dimension, `?` symbolic (rank always known)
+///   tree<i64, f64>           binary tree whose nodes carry a product of scalars; structure of arrays
+///   ref T                    adjoint cell: created as zero, only added to, read by its creator
+///   cont(T...)               continuation: called exactly once on every path
+class Type {
+ public:
+  Type() = default;
+  explicit Type(Kind scalar) : kind_(scalar) {}
+
+  static Type tensor(Kind element, std::vector<std::int64_t> dims);
+  static Type tree(std::vector<Type> node_values);
+  static Type ref(Type cell);
+  static Type cont(std::vector<Type> parameters);
+
+  Kind kind() const { return kind_; }
+  bool is_scalar() const { return kind_ <= Kind::f64; }
+  bool is_tensor() const { return kind_ == Kind::tensor; }
+  bool is_tree() const { return kind_ == Kind::tree; }
+  bool is_ref() const { return kind_ == Kind::ref; }
+  bool is_cont() const { return kind_ == Kind::cont; }
+  bool is_bool() const { return kind_ == Kind::boolean; }
+
+  /// Element kind of a tensor, or the kind of a scalar.
+  Kind element() const { return kind_ == Kind::tensor ? data_->element : kind_; }
+  bool is_float_element() const { return element() == Kind::f32 || element() == Kind::f64; }
+  /// A floating-point scalar or tensor: the types that carry derivatives.
+  bool is_differentiable() const { return (is_scalar() || is_tensor()) && is_float_element(); }
+  bool is_integer() const { return kind_ == Kind::i32 || kind_ == Kind::i64; }
+
+  int rank() const { return kind_ == Kind::tensor ? static_cast<int>(data_->dims.size()) : 0; }
+  const std::vector<std::int64_t>& dims() const;
+  /// Values of a tree node, parameters of a continuation, or the content of a ref.
+  const std::vector<Type>& parts() const;
+  const Type& content() const { return parts().front(); }
+
+  /// The same shape with another element kind.
+  Type with_element(Kind k) const;
+
+  bool operator==(const Type& other) const;
+  std::string str() const;
+
+ private:
+  struct Data {
+    Kind element = Kind::f64;
+    std::vector<std::int64_t> dims;
+    std::vector<Type> parts;
+  };
+  Kind kind_ = Kind::f64;
+  std::shared_ptr<const Data> data_;
+};
+
+inline const Type Bool{Kind::boolean};
+inline const Type I32{Kind::i32};
+inline const Type I64{Kind::i64};
+inline const Type F32{Kind::f32};
+inline const Type F64{Kind::f64};
+
+/// "f64" for Kind::f64 and so on; scalars only.
+const char* kind_name(Kind k);
+
+/// True where two types agree up to symbolic dimensions: `f64[3,?]` fits `f64[?,4]`.
+bool compatible(const Type& a, const Type& b);
+
+}  // namespace lantern::ir

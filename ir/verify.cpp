@@ -1,0 +1,478 @@
+// One walk over a function in order; a value is visible while its block is open and once it has been met.
+#include "lantern/ir/verify.hpp"
+
+#include <limits>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/ir/error.hpp"
+#include "lantern/ir/print.hpp"
+
+namespace lantern::ir {
+
+namespace {
+
+std::string list(const std::vector<Type>& types) {
+  std::string s;
+  for (const Type& t : types) s += (s.empty() ? "" : ", ") + t.str();
+  return types.empty() ? "nothing" : s;
+}
+
+std::vector<Type> types_of(const std::vector<Value*>& values, std::size_t from = 0) {
+  std::vector<Type> types;
+  for (std::size_t i = from; i < values.size(); ++i) types.push_back(values[i]->type);
+  return types;
+}
+
+bool compatible_lists(const std::vector<Type>& a, const std::vector<Type>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!compatible(a[i], b[i])) return false;
+  return true;
+}
+
+/// A call of a continuation: whoever ends with it leaves the rest of the program to it.
+bool passes_continuation(const Op& op) {
+  return op.is(Opcode::jump_) || op.is(Opcode::halt_) ||
+         (op.is(Opcode::call_) && !op.operands.empty() && op.operands.back()->type.is_cont());
+}
+
+class Verifier {
+ public:
+  using Functions = std::unordered_set<const Function*>;
+
+  Verifier(const Function& function, const Functions& module_functions)
+      : function_(function), module_functions_(module_functions) {}
+
+  void run() {
+    check_signature();
+    open(function_.body, nullptr);
+    while (!stack_.empty()) step();
+  }
+
+ private:
+  struct Position {
+    const Block* block;
+    const Op* owner;           ///< null for the body
+    std::size_t next = 0;      ///< next operation
+    std::size_t pending = 0;   ///< blocks of operation `next - 1` already walked
+    const Op* exit = nullptr;  ///< the operation that calls a continuation
+    int calls[2] = {0, 0};     ///< by the blocks of operation `next - 1`
+  };
+
+  void step() {
+    Position& top = stack_.back();
+    if (top.next > 0) {
+      const Op* open_op = top.block->ops[top.next - 1];
+      if (top.pending < open_op->blocks.size()) {
+        open(open_op->blocks[top.pending], open_op);  // `top` dangles from here on
+        return;
+      }
+      leave(*open_op, top);
+    }
+    if (top.next == top.block->ops.size()) {
+      close();
+      return;
+    }
+    const Op* op = top.block->ops[top.next++];
+    top.pending = 0;
+    top.calls[0] = top.calls[1] = 0;
+    enter(op, top);
+  }
+
+  // ---- blocks
+
+  void open(const Block* block, const Op* owner) {
+    op_ = owner;
+    need(block != nullptr, "a block", "null");
+    need(blocks_.insert(block).second, "a block of its own", "one that occurs twice");
+    need(block->parent == owner, "the block's parent to be the operation that holds it", "another");
+    need(block->function == &function_, "the block to belong to this function", "another");
+    const std::size_t funs = owner ? open_.at(owner->parent) + (owner->is(Opcode::fun_) ? 1 : 0) : 0;
+    open_.emplace(block, funs);
+    for (std::size_t i = 0; i < block->params.size(); ++i) define(block->params[i], nullptr, block, i);
+    stack_.push_back({block, owner});
+  }
+
+  void close() {
+    const Position done = stack_.back();
+    stack_.pop_back();
+    op_ = done.owner;
+    need(done.block->terminated(), "a block that ends with yield", "none");
+    op_ = done.block->ops.back();
+    check_yield(*op_, done);
+    open_.erase(done.block);
+    const int calls = done.exit ? 1 : 0;
+    if (!done.owner) {
+      op_ = nullptr;
+      need(!function_.cps || calls == 1, "exactly one call of a continuation on every path",
+           "a body without one");
+      return;
+    }
+    op_ = done.owner;
+    if (done.owner->is(Opcode::fun_))
+      need(!function_.cps || calls == 1, "exactly one call of a continuation on every path",
+           "a continuation without one");
+    Position& around = stack_.back();
+    if (around.pending < 2) around.calls[around.pending] = calls;
+    ++around.pending;
+  }
+
+  void check_yield(const Op& yield, const Position& done) {
+    const std::vector<Type> got = types_of(yield.operands);
+    const auto expect = [&](const std::vector<Type>& types, const char* what) {
+      need(
+          compatible_lists(got, types), [&] { return what + (" of types " + list(types)); }, got);
+    };
+    if (!done.owner) return expect(function_.result_types, "results of the function");
+    if (done.owner->is(Opcode::fun_)) return expect({}, "the results of a continuation");
+    if (done.owner->is(Opcode::loop_) && done.block == done.owner->blocks[0])
+      return expect({Bool}, "a loop condition");
+    if (done.owner->is(Opcode::loop_)) return expect(types_of(done.block->params), "the next state");
+    expect(types_of(done.owner->results), "results of the branch");
+  }
+
+  // ---- operations
+
+  void enter(const Op* op, const Position& top) {
+    op_ = nullptr;
+    need(op != nullptr, "an operation", "null");
+    op_ = op;
+    need(op->code < Opcode::count_, "a known operation", static_cast<int>(op->code));
+    need(op->parent == top.block, "the operation's parent to be the block that holds it", "another");
+    need(!op->is(Opcode::yield_) || op == top.block->ops.back(), "yield at the end of its block",
+         "operations after it");
+    for (std::size_t i = 0; i < op->operands.size(); ++i) check_operand(*op, i);
+    for (const Value* v : op->results) check_result(*op, v);
+    check_types(*op);
+    // A continuation may refer to itself; other results exist only after the blocks.
+    if (op->is(Opcode::fun_)) define_results(*op);
+  }
+
+  void leave(const Op& op, Position& top) {
+    op_ = &op;
+    if (!op.is(Opcode::fun_)) define_results(op);
+    bool exits = passes_continuation(op);
+    if (op.is(Opcode::branch_)) {
+      need(top.calls[0] == top.calls[1], "both blocks of a branch to call a continuation, or none",
+           "one that does");
+      exits = top.calls[0] == 1;
+      need(!exits || op.results.empty(), "a branch that calls continuations to have no results",
+           [&] { return list(types_of(op.results)); });
+    }
+    if (op.is(Opcode::loop_))
+      need(top.calls[0] == 0 && top.calls[1] == 0, "no call of a continuation in a loop", "one");
+    if (!exits) return;
+    need(top.exit == nullptr, "one call of a continuation on every path", "a second");
+    top.exit = &op;
+  }
+
+  void check_result(const Op& op, const Value* v) {
+    need(v != nullptr, "results", "null");
+    need(!v->type.is_ref() || op.is(Opcode::ref_new_) || op.is(Opcode::slot_), "a cell to be made by ref_new",
+         info(op.code).name.data());
+    need(!v->type.is_cont() || op.is(Opcode::fun_) || op.is(Opcode::closure_),
+         "a continuation to be made by fun or closure", info(op.code).name.data());
+  }
+
+  void define_results(const Op& op) {
+    for (std::size_t i = 0; i < op.results.size(); ++i) define(op.results[i], &op, op.parent, i);
+  }
+
+  void define(const Value* value, const Op* def, const Block* block, std::size_t index) {
+    need(value != nullptr, "a value", "null");
+    if (value->def != def || value->block != block || value->index != index)
+      fail("expected the value " + name(value) + " to know where it is defined, got another place");
+    if (!defined_.insert(value).second) fail("expected " + name(value) + " to be defined once, got a second");
+  }
+
+  void check_operand(const Op& op, std::size_t i) {
+    const Value* v = op.operands[i];
+    need(v != nullptr, "operands", "null");
+    if (!defined_.contains(v))
+      fail("expected operand " + name(v) + " to be defined before its use, got no definition so far");
+    if (!open_.contains(v->block))
+      fail("expected operand " + name(v) + " to be visible here, got one of a block that has ended");
+    if (v->type.is_ref()) check_cell_use(op, i, *v);
+    if (v->type.is_cont()) check_continuation_use(op, i, *v);
+  }
+
+  void check_continuation_use(const Op& op, std::size_t i, const Value& k) {
+    const bool last_of_call = op.is(Opcode::call_) && i + 1 == op.operands.size();
+    if (!op.is(Opcode::jump_) && !op.is(Opcode::closure_) && !last_of_call)
+      fail("expected the continuation " + name(&k) +
+           " to be called, handed to jump or closure, or the last argument of a call, got another use");
+  }
+
+  void check_cell_use(const Op& op, std::size_t i, const Value& cell) {
+    const bool ref_op = op.is(Opcode::ref_get_) || op.is(Opcode::ref_set_) || op.is(Opcode::ref_add_) ||
+                        op.is(Opcode::ref_acc_);
+    const bool passed = op.is(Opcode::jump_) || op.is(Opcode::call_) || op.is(Opcode::closure_);
+    if (!passed && !(ref_op && i == 0))
+      fail("expected the cell " + name(&cell) +
+           " to be used by a ref operation or handed to jump, call or closure, got another use");
+    if (!op.is(Opcode::ref_get_)) return;
+    if (!cell.def) fail("expected the cell " + name(&cell) + " to be read by its creator, got a parameter");
+    // Control flow may lie between a cell and its reader, a `fun` may not: others run that.
+    if (open_.at(op.parent) != open_.at(cell.block))
+      fail("expected the cell " + name(&cell) + " to be read by its creator, got a read in a continuation");
+  }
+
+  // ---- types
+
+  void check_types(const Op& op) {
+    switch (op.code) {
+      case Opcode::constant_:
+        return check_constant(op);
+      case Opcode::undef_:
+        return check_shape(op, 0, 1, 0);
+      case Opcode::branch_:
+        return check_branch(op);
+      case Opcode::loop_:
+        return check_loop(op);
+      case Opcode::call_:
+        return check_call(op);
+      case Opcode::fun_:
+        return check_fun(op);
+      case Opcode::jump_:
+        return check_jump(op);
+      case Opcode::closure_:
+        return check_closure(op);
+      case Opcode::yield_:
+        return check_shape(op, op.operands.size(), 0, 0);
+      case Opcode::check_:
+        check_shape(op, 1, 0, 0);
+        need(op.operands[0]->type == Bool, "a bool", op.operands[0]->type);
+        return need(op.text != nullptr, "a message", "none");
+      case Opcode::halt_:
+        return check_shape(op, 0, 0, 0);
+      case Opcode::slot_:
+        check_shape(op, 0, 1, 0);
+        return need(op.result()->type.is_ref(), "a cell", op.result()->type);
+      case Opcode::ref_new_:
+      case Opcode::ref_get_:
+      case Opcode::ref_set_:
+      case Opcode::ref_add_:
+      case Opcode::ref_acc_:
+        return check_cell(op);
+      case Opcode::push_:
+        check_shape(op, op.operands.size(), 0, 0);
+        need(!op.operands.empty(), "values to push", "none");
+        return check_tape(op);
+      case Opcode::pop_:
+        check_shape(op, 0, op.results.size(), 0);
+        need(!op.results.empty(), "values to pop", "none");
+        return check_tape(op);
+      default:
+        return check_pure(op);
+    }
+  }
+
+  void check_shape(const Op& op, std::size_t operands, std::size_t results, std::size_t blocks) {
+    const auto need_count = [&](std::size_t got, std::size_t expected, const char* what) {
+      need(
+          got == expected, [&] { return std::to_string(expected) + what; }, got);
+    };
+    need_count(op.operands.size(), operands, " operands");
+    need_count(op.results.size(), results, " results");
+    need_count(op.blocks.size(), blocks, " blocks");
+  }
+
+  void check_pure(const Op& op) {
+    const OpInfo& row = info(op.code);
+    check_shape(op, row.arity < 0 ? op.operands.size() : static_cast<std::size_t>(row.arity), 1, 0);
+    need(row.arity >= 0 || !op.operands.empty(), "operands", "none");
+    if (op.is(Opcode::cast_))
+      need(op.integer >= 0 && op.integer <= static_cast<std::int64_t>(Kind::f64), "the kind of a scalar",
+           op.integer);
+    const Type& result = op.result()->type;
+    const Type inferred = infer(op.code, types_of(op.operands), op.integer, result);
+    need(
+        compatible(result, inferred), [&] { return "a result of type " + inferred.str(); }, result);
+  }
+
+  /// infer_type, its Error being ours: whoever made the graph should have noticed.
+  Type infer(Opcode code, const std::vector<Type>& operands, std::int64_t attribute, const Type& result) {
+    try {
+      const bool sized = code == Opcode::fill_ && result.is_tensor();
+      return infer_type(code, operands, attribute, sized ? result.dims() : std::vector<std::int64_t>{});
+    } catch (const std::exception& e) {
+      fail(e.what());
+    }
+  }
+
+  void check_constant(const Op& op) {
+    check_shape(op, 0, 1, 0);
+    const Type& type = op.result()->type;
+    need(type.is_scalar(), "a constant of scalar type", type);
+    if (type == Bool) need(op.integer == 0 || op.integer == 1, "true or false", op.integer);
+    if (type == I32)
+      need(op.integer >= std::numeric_limits<std::int32_t>::min() &&
+               op.integer <= std::numeric_limits<std::int32_t>::max(),
+           "a number that fits i32", op.integer);
+  }
+
+  void check_branch(const Op& op) {
+    check_shape(op, 1, op.results.size(), 2);
+    need(op.operands[0]->type == Bool, "a bool", op.operands[0]->type);
+    for (const Block* b : op.blocks) need(b && b->params.empty(), "blocks without parameters", "others");
+  }
+
+  void check_loop(const Op& op) {
+    check_shape(op, op.operands.size(), op.results.size(), 2);
+    const std::vector<Type> state = types_of(op.operands);
+    const auto same = [&](const std::vector<Value*>& values, const char* what) {
+      check_types_match(state, types_of(values), what);
+    };
+    same(op.results, "results");
+    for (const Block* b : op.blocks) {
+      need(b != nullptr, "a block", "null");
+      same(b->params, "parameters");
+    }
+  }
+
+  void check_callee(const Op& op) {
+    need(op.callee != nullptr, "a callee", "none");
+    need(module_functions_.contains(op.callee), "a callee of this module", "another");
+  }
+
+  void check_call(const Op& op) {
+    check_shape(op, op.operands.size(), op.results.size(), 0);
+    check_callee(op);
+    check_types_match(op.callee->parameter_types(), types_of(op.operands), "arguments");
+    check_types_match(op.callee->result_types, types_of(op.results), "results");
+  }
+
+  void check_jump(const Op& op) {
+    check_shape(op, op.operands.size(), 0, 0);
+    need(!op.operands.empty() && op.operands[0]->type.is_cont(), "a continuation to call",
+         [&] { return op.operands.empty() ? "none" : op.operands[0]->type.str(); });
+    check_types_match(op.operands[0]->type.parts(), types_of(op.operands, 1), "arguments");
+  }
+
+  void check_closure(const Op& op) {
+    check_shape(op, op.operands.size(), 1, 0);
+    check_callee(op);
+    const Type& type = op.result()->type;
+    need(type.is_cont(), "a continuation", type);
+    std::vector<Type> arguments = types_of(op.operands);
+    arguments.insert(arguments.end(), type.parts().begin(), type.parts().end());
+    check_types_match(op.callee->parameter_types(), arguments, "captured values and parameters");
+  }
+
+  void check_fun(const Op& op) {
+    check_shape(op, 0, 1, 1);
+    need(op.blocks[0] != nullptr, "a block", "null");
+    const Type type = Type::cont(types_of(op.blocks[0]->params));
+    need(
+        compatible(op.result()->type, type), [&] { return "a result of type " + type.str(); },
+        op.result()->type);
+  }
+
+  void check_cell(const Op& op) {
+    const auto cell = [&] {
+      need(!op.operands.empty() && op.operands[0]->type.is_ref(), "a cell",
+           [&] { return op.operands.empty() ? "none" : op.operands[0]->type.str(); });
+      return op.operands[0]->type.content();
+    };
+    if (op.is(Opcode::ref_new_)) {
+      check_shape(op, 1, 1, 0);
+      return check_types_match({Type::ref(op.operands[0]->type)}, types_of(op.results), "a result");
+    }
+    if (op.is(Opcode::ref_get_)) {
+      check_shape(op, 1, 1, 0);
+      return check_types_match({cell()}, types_of(op.results), "a result");
+    }
+    if (!op.is(Opcode::ref_acc_)) {
+      check_shape(op, 2, 0, 0);
+      return check_types_match({cell()}, types_of(op.operands, 1), "a value");
+    }
+    check_shape(op, op.operands.size(), 0, 0);
+    std::vector<Type> operands = types_of(op.operands);
+    operands.front() = cell();
+    const bool known = op.integer >= 0 && op.integer < static_cast<std::int64_t>(Opcode::count_);
+    const Opcode code = known ? static_cast<Opcode>(op.integer) : Opcode::count_;
+    need(known && info(code).name.starts_with("add_"), "an accumulating operation",
+         [&] { return known ? std::string(info(code).name) : std::to_string(op.integer); });
+    const Type result = infer(code, operands, 0, operands.front());
+    need(
+        compatible(result, operands.front()), [&] { return "an update of type " + operands.front().str(); },
+        result);
+  }
+
+  void check_tape(const Op& op) {
+    need(op.integer >= 0 && op.integer < function_.module->tapes(), "a tape of the module", op.integer);
+  }
+
+  void check_types_match(const std::vector<Type>& expected, const std::vector<Type>& got, const char* what) {
+    need(
+        compatible_lists(expected, got), [&] { return what + (" of types " + list(expected)); }, got);
+  }
+
+  void check_signature() {
+    need(function_.body != nullptr, "a body", "none");
+    if (!function_.cps) return;
+    const auto& params = function_.body->params;
+    need(!params.empty() && params.back()->type.is_cont(),
+         "the last parameter of a cps function to be its continuation",
+         [&] { return params.empty() ? "none" : params.back()->type.str(); });
+  }
+
+  // ---- messages
+
+  std::string name(const Value* value) const { return Names(function_)(value); }
+
+  /// Texts are made only for a failure; hence functions that return them.
+  template <class Expected, class Got>
+  void need(bool ok, const Expected& expected, const Got& got) const {
+    if (!ok) fail("expected " + text(expected) + ", got " + text(got));
+  }
+  static std::string text(const char* s) { return s; }
+  static std::string text(const Type& type) { return type.str(); }
+  static std::string text(const std::vector<Type>& types) { return list(types); }
+  template <class T>
+  static std::string text(const T& t) {
+    if constexpr (std::is_integral_v<T>)
+      return std::to_string(t);
+    else
+      return t();
+  }
+
+  [[noreturn]] void fail(const std::string& message) const {
+    std::string where = "in " + function_text(function_.name);
+    if (op_) where += ", at '" + print(*op_, Names(function_)) + "'";
+    throw InternalError(where + ": " + message);
+  }
+
+  const Function& function_;
+  const Functions& module_functions_;
+  std::vector<Position> stack_;
+  std::unordered_set<const Block*> blocks_;  ///< all met so far
+  std::unordered_map<const Block*, std::size_t>
+      open_;  ///< those around us, with the number of funs around each
+  std::unordered_set<const Value*> defined_;
+  const Op* op_ = nullptr;  ///< what a message is about
+};
+
+std::unordered_set<const Function*> functions_of(const Module& module) {
+  return {module.functions().begin(), module.functions().end()};
+}
+
+}  // namespace
+
+void verify(const Module& module) {
+  const auto functions = functions_of(module);
+  if (module.entry && !functions.contains(module.entry))
+    throw InternalError("expected the entry of the module to be one of its functions, got " +
+                        function_text(module.entry->name));
+  for (const Function* f : module.functions()) {
+    if (f->module != &module)
+      throw InternalError("expected " + function_text(f->name) + " to know its module, got another");
+    Verifier(*f, functions).run();
+  }
+}
+
+void verify(const Function& function) { Verifier(function, functions_of(*function.module)).run(); }
+
+}  // namespace lantern::ir

@@ -1,0 +1,22 @@
+// The verifier: what graph.hpp says in words, checked. It runs after every pass in debug builds.
+//
+// Structure   links between operations, blocks, values and functions agree; every block ends with its only
+// yield Scope       operands are defined before their use, in the same block or one around it Types results
+// are what infer_type says, yields and arguments what their construct or callee says Paths       on every
+// path through a `cps` function, or through a `fun` in one, exactly one continuation is
+//             called, once; elsewhere at most one. A call is a jump, a call whose last argument is a
+//             continuation, or a branch without results both of whose blocks do
+// Cells       made by ref_new, used by the ref_ operations only or handed to jump, call and closure; read by
+//             their creator: not by a continuation or function that was given the cell
+// Continuations  called, or handed to jump and closure, or the last argument of a call; never data
+#pragma once
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::ir {
+
+/// Throws an InternalError naming the function and the printed operation. Linear time, no recursion.
+void verify(const Module& module);
+void verify(const Function& function);
+
+}  // namespace lantern::ir

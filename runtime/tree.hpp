@@ -1,0 +1,125 @@
+// Binary trees as run-time data: structure of arrays, ready for generated code and for batching.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lantern {
+
+namespace detail {
+
+/// Children by index and values by node; -1 is the empty tree. One `values` column per component.
+struct TreeColumns {
+  std::vector<std::int64_t> left, right;
+  std::vector<std::vector<std::byte>> values;
+};
+
+/// The components of a node value: a scalar has one, a tuple one per element.
+template <class T>
+struct NodeComponents {
+  using tuple = std::tuple<T>;
+  static tuple split(const T& v) { return {v}; }
+};
+template <class... Ts>
+struct NodeComponents<std::tuple<Ts...>> {
+  using tuple = std::tuple<Ts...>;
+  static const tuple& split(const tuple& v) { return v; }
+};
+
+}  // namespace detail
+
+/// A binary tree whose nodes hold a `T`: bool, int32_t, int64_t, float, double, or a std::tuple of these.
+///
+/// A default-constructed tree is empty. `Tree(value, left, right)` copies the children and is meant for small
+/// trees; use TreeBuilder for large ones. Trees are data: programs are not differentiated with respect to them.
+/// As an argument of a compiled function a `Tree<T>` is passed where the function takes `Rep<Tree<T>>`.
+template <class T>
+class Tree {
+ public:
+  using value_type = T;
+  using Components = typename detail::NodeComponents<T>::tuple;
+
+  Tree() : columns_(std::make_shared<detail::TreeColumns>()) { columns_->values.resize(components); }
+  Tree(const T& value, const Tree& left, const Tree& right) : Tree() {
+    const std::int64_t l = copy(left, left.root_), r = copy(right, right.root_);
+    root_ = append(value, l, r);
+  }
+  /// A leaf: a node with two empty children.
+  explicit Tree(const T& value) : Tree(value, Tree(), Tree()) {}
+
+  static constexpr std::size_t components = std::tuple_size_v<Components>;
+
+  bool empty() const { return root_ < 0; }
+  Tree left() const { return Tree(columns_, columns_->left[static_cast<std::size_t>(root_)]); }
+  Tree right() const { return Tree(columns_, columns_->right[static_cast<std::size_t>(root_)]); }
+  T value() const { return read(static_cast<std::size_t>(root_)); }
+  std::int64_t size() const { return static_cast<std::int64_t>(columns_->left.size()); }
+
+  const std::shared_ptr<detail::TreeColumns>& columns() const { return columns_; }
+  std::int64_t root() const { return root_; }
+
+ private:
+  template <class>
+  friend class TreeBuilder;
+
+  Tree(std::shared_ptr<detail::TreeColumns> columns, std::int64_t root)
+      : columns_(std::move(columns)), root_(root) {}
+
+  std::int64_t append(const T& value, std::int64_t l, std::int64_t r) {
+    columns_->left.push_back(l);
+    columns_->right.push_back(r);
+    const Components parts = detail::NodeComponents<T>::split(value);
+    std::size_t i = 0;
+    std::apply([&](const auto&... part) { (store(columns_->values[i++], part), ...); }, parts);
+    return static_cast<std::int64_t>(columns_->left.size()) - 1;
+  }
+  template <class C>
+  static void store(std::vector<std::byte>& column, const C& v) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&v);
+    column.insert(column.end(), bytes, bytes + sizeof(C));
+  }
+  T read(std::size_t node) const {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      Components parts{reinterpret_cast<const std::tuple_element_t<I, Components>*>(
+          columns_->values[I].data())[node]...};
+      if constexpr (std::is_same_v<T, Components>) {
+        return parts;
+      } else {
+        return std::get<0>(parts);
+      }
+    }(std::make_index_sequence<components>{});
+  }
+  std::int64_t copy(const Tree& from, std::int64_t node) {
+    if (node < 0) return -1;
+    const auto n = static_cast<std::size_t>(node);
+    const std::int64_t l = copy(from, from.columns_->left[n]), r = copy(from, from.columns_->right[n]);
+    return append(from.read(n), l, r);
+  }
+
+  std::shared_ptr<detail::TreeColumns> columns_;
+  std::int64_t root_ = -1;
+};
+
+/// Builds a large tree bottom-up in linear time: `add` returns a node number to use as a child, -1 is empty.
+template <class T>
+class TreeBuilder {
+ public:
+  std::int64_t add(const T& value, std::int64_t left = -1, std::int64_t right = -1) {
+    return tree_.append(value, left, right);
+  }
+  /// The finished tree with this root; the builder starts afresh.
+  Tree<T> finish(std::int64_t root) {
+    Tree<T> done = std::exchange(tree_, Tree<T>());
+    done.root_ = root;
+    return done;
+  }
+
+ private:
+  Tree<T> tree_;
+};
+
+}  // namespace lantern

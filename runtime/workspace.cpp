@@ -1,0 +1,94 @@
+// Ownership of generated code's memory, and the way back from its failures.
+#include "lantern/runtime/workspace.hpp"
+
+#include <csetjmp>
+#include <cstdlib>
+#include <string>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern {
+
+namespace {
+
+/// The way back to the innermost call. Generated frames hold no destructors, so jumping over them is defined.
+struct Landing {
+  std::jmp_buf place;
+  void* outer;
+};
+
+void land(lt_workspace* ws, const char* message) {
+  // The message may lie in the workspace itself or in the code; only its address has to survive the jump.
+  if (message != ws->message) {
+    std::size_t i = 0;
+    for (; i + 1 < sizeof ws->message && message[i] != '\0'; ++i) ws->message[i] = message[i];
+    ws->message[i] = '\0';
+  }
+  if (ws->host == nullptr) std::abort();
+  std::longjmp(static_cast<Landing*>(ws->host)->place, 1);
+}
+
+/// False after a failure. Kept apart from the throwing caller: nothing here changes after setjmp.
+bool run(lt_workspace* ws, Landing& landing, void (*body)(lt_workspace*, void*), void* data) {
+  if (setjmp(landing.place) != 0) return false;
+  body(ws, data);
+  return true;
+}
+
+}  // namespace
+
+Workspace::Workspace() : memory_{} {
+  memory_.fail = land;
+  memory_.resize = [](void* memory, unsigned long bytes) { return std::realloc(memory, bytes); };
+}
+
+Workspace::~Workspace() {
+  for (lt_chunk* chunk = memory_.first; chunk != nullptr;) {
+    lt_chunk* next = chunk->next;
+    std::free(chunk);
+    chunk = next;
+  }
+  for (std::int64_t i = 0; i < memory_.tape_count; ++i) std::free(memory_.tapes[i].data);
+  std::free(memory_.tapes);
+}
+
+void Workspace::reset() {
+  // Without a chunk in use the next allocation starts again at the first one.
+  memory_.chunk = nullptr;
+  memory_.top = memory_.end = nullptr;
+  for (std::int64_t i = 0; i < memory_.tape_count; ++i) memory_.tapes[i].used = 0;
+}
+
+int Workspace::call(void (*body)(lt_workspace*, void*), void* data) {
+  Landing landing{};
+  landing.outer = memory_.host;
+  memory_.host = &landing;
+  const bool done = run(&memory_, landing, body, data);
+  memory_.host = landing.outer;
+  if (!done) throw Error(memory_.message);
+  return 0;
+}
+
+int Workspace::call(lt_entry* entry, const void* const* in, void* const* out) {
+  struct Call {
+    lt_entry* entry;
+    const void* const* in;
+    void* const* out;
+  } call{entry, in, out};
+  reset();
+  return this->call(
+      [](lt_workspace* ws, void* data) {
+        const Call* c = static_cast<Call*>(data);
+        c->entry(ws, c->in, c->out);
+      },
+      &call);
+}
+
+std::int64_t Workspace::peak_bytes() const {
+  std::int64_t bytes = 0;
+  for (const lt_chunk* chunk = memory_.first; chunk != nullptr; chunk = chunk->next) bytes += chunk->capacity;
+  for (std::int64_t i = 0; i < memory_.tape_count; ++i) bytes += memory_.tapes[i].capacity;
+  return bytes;
+}
+
+}  // namespace lantern

@@ -1,0 +1,63 @@
+/* The memory of generated code, as plain C: the layout that generated code and its host agree on.
+ *
+ * Generated text includes no header, so codegen/c/prelude.cpp repeats these structures; a test compares the two.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A stack of saved values; its memory grows by `resize` and is kept from call to call. */
+typedef struct lt_tape {
+  char* data;
+  int64_t used;
+  int64_t capacity;
+} lt_tape;
+
+/* A piece of the arena. Chunks never move, so tensors stay where they are while the arena grows. */
+typedef struct lt_chunk {
+  struct lt_chunk* next;
+  int64_t capacity; /* bytes that follow this header, counted from the first address divisible by 64 */
+} lt_chunk;
+
+typedef struct lt_workspace {
+  lt_chunk* first;
+  lt_chunk* chunk; /* the one in use; those after it are free */
+  char* top;       /* the next free byte of `chunk`, always divisible by 64 */
+  char* end;
+  lt_tape* tapes;
+  int64_t tape_count;
+  void (*fail)(struct lt_workspace* ws, const char* message); /* does not return */
+  void* (*resize)(void* memory, unsigned long bytes);         /* realloc */
+  void* host;                                                 /* generated code leaves it alone */
+  char message[512];                                          /* where generated code composes a message */
+} lt_workspace;
+
+/* A tensor, contiguous and row-major: one such structure per element kind and rank, named lt_f64_2d and so on.
+ * Elements are double, float, int64_t, int32_t, or one byte for bool. A tensor of rank 0 has a `dim` it ignores.
+ */
+#define LT_TENSOR(name, element, rank)      \
+  typedef struct {                          \
+    element* data;                          \
+    int64_t dim[(rank) > 0 ? (rank) : 1];   \
+  } name
+
+/* A tree, structure of arrays. Its fields are all eight bytes wide and stand in this order:
+ *
+ *   const int64_t* left;     children of every node by number, -1 where there is none
+ *   const int64_t* right;
+ *   const T* value0; ...     one array for each component of a node's value, by node number
+ *   int64_t node;            the root of this tree; -1 is the empty tree
+ */
+
+/* What every entry point looks like: in[i] points to argument i (a scalar, a tensor or a tree structure), out[i]
+ * to where result i goes. Tensors among the results point into the arena, or into an argument's memory.
+ */
+typedef void lt_entry(lt_workspace* ws, const void* const* in, void* const* out);
+
+#ifdef __cplusplus
+}
+#endif
