@@ -13,7 +13,23 @@ using ir::Opcode;
 namespace {
 
 /// Free of effects, so that nobody misses it when its results are not used.
-bool removable(const Op& op) { return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_); }
+bool removable(const Op& op) {
+  if (op.is(Opcode::ref_new_) || op.is(Opcode::slot_) || op.is(Opcode::ref_get_)) return true;
+  return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_);
+}
+
+/// A yield whose operands matter one by one: those of a branch or a loop's body.
+bool yields_to_construct(const Op& op) {
+  const Op* around = op.parent->parent;
+  if (!op.is(Opcode::yield_) || !around) return false;
+  return around->is(Opcode::branch_) || (around->is(Opcode::loop_) && op.parent == around->blocks[1]);
+}
+
+/// Only the type of such an operand matters.
+bool only_type_matters(const Op& op, std::size_t i) {
+  if (op.is(Opcode::ref_new_)) return op.operands[i]->type.is_scalar();
+  return op.is(Opcode::cast_like_) && i == 1;
+}
 
 bool may_write_memory(const Op& op) {
   switch (op.code) {
@@ -25,12 +41,15 @@ bool may_write_memory(const Op& op) {
     case Opcode::ref_acc_:
     case Opcode::push_:
     case Opcode::pop_:
-    case Opcode::check_: return true;
+    case Opcode::check_:
+      return true;
     case Opcode::cast_:
-    case Opcode::dim_: return false;
+    case Opcode::dim_:
+      return false;
     // The mark of an operation that may overwrite its operand's memory.
-    default: return op.integer == 1 && !op.is(Opcode::constant_) && !op.operands.empty() &&
-                    op.operands[0]->type.is_tensor();
+    default:
+      return op.integer == 1 && !op.is(Opcode::constant_) && !op.operands.empty() &&
+             op.operands[0]->type.is_tensor();
   }
 }
 
@@ -85,23 +104,60 @@ Uses::Uses(const ir::Function& function) {
     for (const ir::Value* v : ops[i]->operands)
       if (v->type.is_ref() && !ops[i]->is(Opcode::ref_get_)) cell_writes_[v].last = position;
   }
-  // Uses come after definitions, nested blocks after what holds them: one pass from the back finds all.
+  find_live(ops);
   for (std::size_t i = ops.size(); i-- > 0;) {
     const Op* op = ops[i];
-    if (removable(*op) &&
-        std::none_of(op->results.begin(), op->results.end(), [&](const ir::Value* v) { return count(v) > 0; }))
-      continue;
-    live_.insert(op);
-    for (const ir::Value* v : op->operands) {
-      // Only the type of such an operand matters.
-      if (op->is(Opcode::ref_new_) && v->type.is_scalar()) continue;
-      if (op->is(Opcode::cast_like_) && v == op->operands[1] && v != op->operands[0]) continue;
-      Use& use = uses_[v];
+    if (!live(op)) continue;
+    for (std::size_t k = 0; k < op->operands.size(); ++k) {
+      if (!live_operand(op, k)) continue;
+      Use& use = uses_[op->operands[k]];
       ++use.count;
       use.user = op;
       use.last = std::max(use.last, static_cast<int>(i));
     }
   }
+}
+
+/// From what has effects back to what it needs; results of constructs one by one.
+void Uses::find_live(const std::vector<const Op*>& ops) {
+  std::vector<const ir::Value*> work;
+  const auto need = [&](const ir::Value* v) {
+    if (live_values_.insert(v).second) work.push_back(v);
+  };
+  const auto need_op = [&](const Op* op) {
+    if (!live_.insert(op).second || op->is(Opcode::loop_) || yields_to_construct(*op)) return;
+    for (std::size_t i = 0; i < op->operands.size(); ++i)
+      if (!only_type_matters(*op, i)) need(op->operands[i]);
+  };
+  for (const Op* op : ops)
+    if (!removable(*op)) need_op(op);
+  while (!work.empty()) {
+    const ir::Value* v = work.back();
+    work.pop_back();
+    const Op* construct = v->def ? v->def : v->block->parent;
+    if (v->def) need_op(v->def);
+    if (!construct) continue;
+    if (construct->is(Opcode::loop_)) {
+      need(construct->operands[v->index]);
+      need(construct->blocks[1]->yields()[v->index]);
+    } else if (construct->is(Opcode::branch_)) {
+      for (ir::Block* b : construct->blocks) need(b->yields()[v->index]);
+    }
+  }
+}
+
+bool Uses::live_state(const Op* loop, std::size_t i) const {
+  return live_values_.contains(loop->results[i]) || live_values_.contains(loop->blocks[0]->params[i]) ||
+         live_values_.contains(loop->blocks[1]->params[i]);
+}
+
+bool Uses::live_operand(const Op* op, std::size_t i) const {
+  if (only_type_matters(*op, i)) return false;
+  if (op->is(Opcode::loop_)) return live_state(op, i);
+  if (!yields_to_construct(*op)) return true;
+  const Op* construct = op->parent->parent;
+  return construct->is(Opcode::loop_) ? live_state(construct, i)
+                                      : live_values_.contains(construct->results[i]);
 }
 
 int Uses::count(const ir::Value* value) const {
@@ -126,10 +182,13 @@ bool Uses::cell_is_final(const Op* ref_get) const {
 Escapes::Escapes(const std::vector<const ir::Function*>& functions) {
   const auto size = [](const ir::Type& type) -> std::int64_t {
     switch (type.kind()) {
-      case ir::Kind::boolean: return 1;
+      case ir::Kind::boolean:
+        return 1;
       case ir::Kind::i32:
-      case ir::Kind::f32: return 4;
-      default: return 8;
+      case ir::Kind::f32:
+        return 4;
+      default:
+        return 8;
     }
   };
   for (const ir::Function* f : functions) {

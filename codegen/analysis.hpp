@@ -18,10 +18,13 @@ class Uses {
   explicit Uses(const ir::Function& function);
 
   bool live(const ir::Op* op) const { return live_.contains(op); }
+  /// True where anybody needs what a loop carries in its i-th state.
+  bool live_state(const ir::Op* loop, std::size_t i) const;
   int count(const ir::Value* value) const;
   /// The user of a value that is used once.
   const ir::Op* user(const ir::Value* value) const;
-  /// Grows at every operation that may write memory or has an effect of another kind: equal numbers, same memory.
+  /// Grows at every operation that may write memory or has an effect of another kind: equal numbers, same
+  /// memory.
   int epoch(const ir::Op* op) const { return epoch_.at(op); }
   /// True where the cell that a ref_get reads does not change any more while the value read is in use.
   bool cell_is_final(const ir::Op* ref_get) const;
@@ -32,16 +35,20 @@ class Uses {
     const ir::Op* user = nullptr;
     int last = -1;  ///< position of the last use
   };
+  void find_live(const std::vector<const ir::Op*>& ops);
+  bool live_operand(const ir::Op* op, std::size_t i) const;
+
   std::unordered_map<const ir::Value*, Use> uses_;
   std::unordered_set<const ir::Op*> live_;
+  std::unordered_set<const ir::Value*> live_values_;
   std::unordered_map<const ir::Op*, int> epoch_;
   std::unordered_map<const ir::Value*, Use> cell_writes_;  ///< all uses of a cell but ref_get
   std::unordered_map<const ir::Op*, int> reads_;           ///< positions of ref_get
   std::vector<int> calls_;                                 ///< positions of call and jump
 };
 
-/// Which arena memory may still be in use when a function or a loop body has ended, other than by its results:
-/// tensors on a tape, and tensors put into a cell.
+/// Which arena memory may still be in use when a function or a loop body has ended, other than by its
+/// results: tensors on a tape, and tensors put into a cell.
 class Escapes {
  public:
   explicit Escapes(const std::vector<const ir::Function*>& functions);

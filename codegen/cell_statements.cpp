@@ -1,8 +1,9 @@
 // Adjoint cells, continuations and tapes as statements.
 //
-// A cell is a local variable of its creator, passed on by address. Continuations are only ever called downward,
-// before their creator returns, so what they capture may stay in the creator's frame: a closure is a pair of
-// code and a pointer to a structure on the stack, or in nested C++ a lambda that captures by reference.
+// A cell is a local variable of its creator, passed on by address. Continuations are only ever called
+// downward, before their creator returns, so what they capture may stay in the creator's frame: a closure is
+// a pair of code and a pointer to a structure on the stack, or in nested C++ a lambda that captures by
+// reference.
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -29,6 +30,12 @@ std::string StatementPrinter::address(const Value* c) {
 std::string StatementPrinter::argument(const Value* v) { return v->type.is_ref() ? address(v) : text(v); }
 
 void StatementPrinter::cell(const Op& op) {
+  if (op.is(Opcode::slot_)) {  // written before it is read, on every path
+    const ir::Type& type = op.result()->type.content();
+    const std::string name = fresh_name(op.result(), "slot");
+    line(unit_.declaration(type, name) + " = " + zero(type) + ";");
+    return bind(op.result(), name);
+  }
   const Value* c = op.operands[0];
   switch (op.code) {
     case Opcode::ref_new_: {
@@ -66,8 +73,8 @@ void StatementPrinter::cell(const Op& op) {
       const Value* v = op.operands[1];
       if (!v->type.is_tensor()) return line(place(c) + " += " + text(v) + ";");
       check_dims(op, c, 0, v, 0, dims(v).size());
-      return line(unit_.prelude().kernel("accumulate", v->type.element()) + "(" + place(c) + ".data, " + atom(v) +
-                  ".data, " + elements(v) + ");");
+      return line(unit_.prelude().kernel("accumulate", v->type.element()) + "(" + place(c) + ".data, " +
+                  atom(v) + ".data, " + elements(v) + ");");
     }
     default: {
       const auto code = static_cast<Opcode>(op.integer);
@@ -80,7 +87,8 @@ void StatementPrinter::cell(const Op& op) {
 
 /// A nested function of C++, in the shape of the paper's figures.
 void StatementPrinter::fun(const Op& op) {
-  if (!unit_.target().is_cpp()) throw InternalError("a nested continuation in C: closure conversion comes first");
+  if (!unit_.target().is_cpp())
+    throw InternalError("a nested continuation in C: closure conversion comes first");
   const Value* k = op.result();
   const ir::Block* body = op.blocks[0];
   bool recursive = false;
@@ -124,15 +132,16 @@ void StatementPrinter::closure(const Op& op) {
     list += (list.empty() ? "" : ", ") + (cell ? "&" + text(v) : argument(v));
   }
   if (!list.empty()) line(type + " " + env + " = {" + list + "};");
-  line(unit_.declaration(op.result()->type, name) + " = {" + callee.name + ", " + (list.empty() ? "0" : "&" + env) +
-       "};");
+  line(unit_.declaration(op.result()->type, name) + " = {" + callee.name + ", " +
+       (list.empty() ? "0" : "&" + env) + "};");
   bind(op.result(), name);
 }
 
 void StatementPrinter::jump(const Op& op) {
   const std::string k = text(op.operands[0]);
   std::string list = unit_.target().is_cpp() ? "" : k + ".captured";
-  for (std::size_t i = 1; i < op.operands.size(); ++i) list += (list.empty() ? "" : ", ") + argument(op.operands[i]);
+  for (std::size_t i = 1; i < op.operands.size(); ++i)
+    list += (list.empty() ? "" : ", ") + argument(op.operands[i]);
   line(k + (unit_.target().is_cpp() ? "(" : ".code(") + list + ");");
 }
 
@@ -145,7 +154,8 @@ void StatementPrinter::tape(const Op& op) {
     const std::string c_type = type.is_scalar() ? unit_.target().element(type.kind()) : unit_.type(type);
     const bool small = type.kind() == Kind::boolean || type.kind() == Kind::i32 || type.kind() == Kind::f32;
     const bool wide = slot > 0 && small;
-    return unit_.prelude().tape_function(push ? "push" : "pop", unit_.type_name(type) + (wide ? "_wide" : ""), c_type,
+    return unit_.prelude().tape_function(push ? "push" : "pop", unit_.type_name(type) + (wide ? "_wide" : ""),
+                                         c_type,
                                          wide ? std::to_string(slot) : "(int64_t)sizeof(" + c_type + ")");
   };
   const std::string number = std::to_string(op.integer);

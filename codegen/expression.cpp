@@ -26,7 +26,8 @@ std::vector<Token> tokens(std::string_view pattern) {
     std::size_t end = i + 1;
     const bool word = std::isalnum(c) || c == '_';
     if (word) {
-      while (end < pattern.size() && (std::isalnum(static_cast<unsigned char>(pattern[end])) || pattern[end] == '_'))
+      while (end < pattern.size() &&
+             (std::isalnum(static_cast<unsigned char>(pattern[end])) || pattern[end] == '_'))
         ++end;
     } else if (end < pattern.size() && (pattern[end] == '=' || pattern[end] == '&' || pattern[end] == '|')) {
       ++end;
@@ -56,13 +57,18 @@ Precedence tighter(Precedence p) { return static_cast<Precedence>(static_cast<in
 Precedence required(std::string_view op, bool operand_is_left) {
   const Precedence p = binary(op);
   switch (p) {
-    case Precedence::primary: return Precedence::conditional;
-    case Precedence::conditional: return op == "?" && operand_is_left ? Precedence::logical_or : Precedence::conditional;
+    case Precedence::primary:
+      return Precedence::conditional;
+    case Precedence::conditional:
+      return op == "?" && operand_is_left ? Precedence::logical_or : Precedence::conditional;
     case Precedence::logical_or:
-    case Precedence::logical_and: return Precedence::equality;
+    case Precedence::logical_and:
+      return Precedence::equality;
     case Precedence::equality:
-    case Precedence::relational: return Precedence::additive;
-    default: return operand_is_left ? p : tighter(p);
+    case Precedence::relational:
+      return Precedence::additive;
+    default:
+      return operand_is_left ? p : tighter(p);
   }
 }
 
@@ -137,7 +143,8 @@ Expression substitute(std::string_view pattern, std::span<const Expression> oper
   for (std::size_t i = 0; i < slots.tokens.size(); ++i) {
     const auto [text, word] = slots.tokens[i];
     if (word && text.size() == 1 && text[0] >= 'x' && text[0] <= 'z') {
-      const std::string operand = in_context(operands[static_cast<std::size_t>(text[0] - 'x')], slots.least[i]);
+      const std::string operand =
+          in_context(operands[static_cast<std::size_t>(text[0] - 'x')], slots.least[i]);
       const bool twice = prefix && !result.text.empty() && result.text.back() == '-' && operand[0] == '-';
       result.text += twice ? "(" + operand + ")" : operand;
       prefix = false;

@@ -13,7 +13,15 @@ namespace lantern::codegen {
 
 /// Precedence of C operators, loosest first.
 enum class Precedence : int {
-  conditional = 3, logical_or, logical_and, equality = 9, relational, additive = 12, multiplicative, unary, primary
+  conditional = 3,
+  logical_or,
+  logical_and,
+  equality = 9,
+  relational,
+  additive = 12,
+  multiplicative,
+  unary,
+  primary
 };
 
 /// An expression not yet placed in a statement.
@@ -23,7 +31,9 @@ struct Expression {
   bool reads_memory = false;         ///< of a tensor, a cell: it must not move past a write
   std::vector<std::string> varying;  ///< variables in it that are assigned to again (loop states)
 
-  bool is_atom() const { return precedence == Precedence::primary && text.find_first_of("([") == std::string::npos; }
+  bool is_atom() const {
+    return precedence == Precedence::primary && text.find_first_of("([") == std::string::npos;
+  }
 };
 
 /// The text, in parentheses if it binds looser than `least`.
@@ -32,13 +42,13 @@ std::string in_context(const Expression& e, Precedence least);
 /// How often each of x, y, z occurs in an expression of the table.
 int occurrences(std::string_view pattern, char variable);
 
-
 /// A row's expression with operands in place of x, y, z, their kind in place of T, and parentheses only where
 /// they are needed. Names of functions that occur are appended to `functions`.
 Expression substitute(std::string_view pattern, std::span<const Expression> operands, const Target& target,
                       ir::Kind kind, std::vector<std::string>& functions);
 
-/// Shortest text that reads back as the same number: "0.1", "1e+300", "2.0f"; infinities and NaN as quotients.
+/// Shortest text that reads back as the same number: "0.1", "1e+300", "2.0f"; infinities and NaN as
+/// quotients.
 Expression float_literal(double value, ir::Kind kind);
 Expression integer_literal(std::int64_t value);
 

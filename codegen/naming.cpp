@@ -11,16 +11,25 @@ namespace {
 
 /// Words that mean something in C, C++ or CUDA sources, or in the text that we generate.
 constexpr std::string_view words =
-    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
-    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype "
-    "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
-    "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
-    "reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch "
-    "template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t "
+    "class "
+    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue "
+    "decltype "
+    "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if "
+    "inline "
+    "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+    "register "
+    "reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct "
+    "switch "
+    "template this thread_local throw true try typedef typeid typename union unsigned using virtual void "
+    "volatile "
     "wchar_t while xor xor_eq "
-    "int64_t int32_t uint64_t size_t NULL memcpy memmove memset abort realloc free malloc write main linux unix "
-    "ws at env captured blockIdx threadIdx blockDim gridDim warpSize dim3 printf assert index y0 y1 yn j0 j1 jn "
-    "asinh acosh atanh cbrt ceil trunc round rint hypot fmod fdim exp2 log2 log10 tgamma gamma ldexp frexp modf "
+    "int64_t int32_t uint64_t size_t NULL memcpy memmove memset abort realloc free malloc write main linux "
+    "unix "
+    "ws at env captured blockIdx threadIdx blockDim gridDim warpSize dim3 printf assert index y0 y1 yn j0 j1 "
+    "jn "
+    "asinh acosh atanh cbrt ceil trunc round rint hypot fmod fdim exp2 log2 log10 tgamma gamma ldexp frexp "
+    "modf "
     "remainder nan signbit isnan isinf ";
 
 /// The functions that operations of the table call: exp, fabs, ... and their float forms.
@@ -35,7 +44,8 @@ const std::unordered_set<std::string>& reserved() {
       const std::string_view text = ir::info(static_cast<ir::Opcode>(i)).expression;
       for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
         end = at;
-        while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+        while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+          ++end;
         if (end - at < 2) continue;
         names.emplace(text.substr(at, end - at));
         names.insert(std::string(text.substr(at, end - at)) + "f");

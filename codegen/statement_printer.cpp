@@ -46,7 +46,8 @@ void StatementPrinter::close(const std::string& text) {
 void StatementPrinter::annotate() {
   if (!current_) return;
   ir::Location loc = current_->loc;
-  if (!loc.known() && current_->is(Opcode::yield_) && !current_->operands.empty() && current_->operands[0]->def)
+  if (!loc.known() && current_->is(Opcode::yield_) && !current_->operands.empty() &&
+      current_->operands[0]->def)
     loc = current_->operands[0]->def->loc;
   if (!loc.known() || (loc.file == last_file_ && loc.line == last_line_)) return;
   last_file_ = loc.file;
@@ -96,11 +97,13 @@ Expression StatementPrinter::value(const Value* v) {
   if (v->def && v->def->is(Opcode::constant_)) {
     const Kind kind = v->type.kind();
     if (v->type.is_float_element()) return float_literal(v->def->number, kind);
-    if (kind == Kind::boolean) return {unit_.target().boolean(v->def->integer != 0), Precedence::primary, false, {}};
+    if (kind == Kind::boolean)
+      return {unit_.target().boolean(v->def->integer != 0), Precedence::primary, false, {}};
     return integer_literal(v->def->integer);
   }
   const auto it = bindings_.find(v);
-  if (it == bindings_.end()) throw InternalError("a value of " + function_.name + " is used before it is printed");
+  if (it == bindings_.end())
+    throw InternalError("a value of " + function_.name + " is used before it is printed");
   return it->second.expression;
 }
 
@@ -124,7 +127,8 @@ void StatementPrinter::define_statement(const Value* v, const std::string& expre
 bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
   const ir::OpInfo& row = ir::info(user.code);
   if (row.elementwise) {
-    const bool integer = user.operands[0]->type.element() == Kind::i64 || user.operands[0]->type.element() == Kind::i32;
+    const bool integer =
+        user.operands[0]->type.element() == Kind::i64 || user.operands[0]->type.element() == Kind::i32;
     if (integer && (user.is(Opcode::div_) || user.is(Opcode::rem_))) return false;
     return occurrences(row.expression, static_cast<char>('x' + operand)) > 1;
   }
@@ -144,7 +148,8 @@ bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
       const bool stores = user.is(Opcode::set_) || user.is(Opcode::add_at_) || user.is(Opcode::ref_acc_);
       return !(stores && operand + 1 == user.operands.size());
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -224,7 +229,8 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
   current_ = &yield;
   std::vector<const Value*> values(yield.operands.begin(), yield.operands.end());
   for (std::size_t i = 0; i < values.size() && i < sink.types.size(); ++i)
-    check_fits(values[i], sink.types[i], sink.returns ? "result" : "value", yield);
+    if (sink.returns || !sink.targets[i].empty())
+      check_fits(values[i], sink.types[i], sink.returns ? "result" : "value", yield);
   if (!sink.returns) return copies(values, sink);
   if (values.empty()) {
     if (!mark_.empty()) line("lt_release(" + ws() + ", " + mark_ + ");");
@@ -242,7 +248,8 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
   }
   if (values.size() == 1) return line("return " + results[0].text + ";");
   if (info_.by_pointer) {
-    for (std::size_t i = 0; i < values.size(); ++i) line("*" + result_names_[i] + " = " + results[i].text + ";");
+    for (std::size_t i = 0; i < values.size(); ++i)
+      line("*" + result_names_[i] + " = " + results[i].text + ";");
     return;
   }
   std::string list;
@@ -291,34 +298,47 @@ void StatementPrinter::operation(const Op& op) {
   shorten(op);
   if (row.elementwise) return op.result()->type.is_tensor() ? elementwise(op) : scalar(op);
   switch (op.code) {
-    case Opcode::constant_: return;
+    case Opcode::constant_:
+    case Opcode::halt_:
+      return;
     case Opcode::undef_: {
       const std::string name = fresh_name(op.result());
       line(unit_.declaration(op.result()->type, name) + " = " + zero(op.result()->type) + ";");
       return bind(op.result(), name);
     }
-    case Opcode::branch_: return branch(op, nullptr);
-    case Opcode::loop_: return loop(op);
-    case Opcode::call_: return call(op);
-    case Opcode::fun_: return fun(op);
-    case Opcode::jump_: return jump(op);
-    case Opcode::closure_: return closure(op);
+    case Opcode::branch_:
+      return branch(op, nullptr);
+    case Opcode::loop_:
+      return loop(op);
+    case Opcode::call_:
+      return call(op);
+    case Opcode::fun_:
+      return fun(op);
+    case Opcode::jump_:
+      return jump(op);
+    case Opcode::closure_:
+      return closure(op);
     case Opcode::check_: {
       const Expression c = value(op.operands[0]);
       const bool bare = c.is_atom();
       return line("if (!" + (bare ? c.text : "(" + c.text + ")") + ") " + ws() + "->fail(ws, " +
                   c_string(op.text ? op.text : "check failed") + ");");
     }
+    case Opcode::slot_:
     case Opcode::ref_new_:
     case Opcode::ref_get_:
     case Opcode::ref_set_:
     case Opcode::ref_add_:
-    case Opcode::ref_acc_: return cell(op);
+    case Opcode::ref_acc_:
+      return cell(op);
     case Opcode::push_:
-    case Opcode::pop_: return tape(op);
+    case Opcode::pop_:
+      return tape(op);
     case Opcode::cast_:
-    case Opcode::cast_like_: return cast(op);
-    default: return tensor(op);
+    case Opcode::cast_like_:
+      return cast(op);
+    default:
+      return tensor(op);
   }
 }
 
@@ -340,7 +360,9 @@ void StatementPrinter::scalar(const Op& op) {
   bool literals = op.result()->type.kind() == Kind::i64;
   for (std::size_t i = first; i < op.operands.size(); ++i) literals &= is_constant(op.operands[i]);
   for (const Value* v : op.operands) operands.push_back(value(v));
-  if (literals) operands[first] = {"(int64_t)" + in_context(operands[first], Precedence::primary), Precedence::unary, false, {}};
+  if (literals)
+    operands[first] = {
+        "(int64_t)" + in_context(operands[first], Precedence::primary), Precedence::unary, false, {}};
   define(op, applied(op, operands));
 }
 
@@ -351,8 +373,11 @@ void StatementPrinter::division(const Op& op) {
   const std::string at = where(op);
   const std::string message = "integer division by zero" + (at.empty() ? "" : " (" + at + ")");
   const std::string f = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", op.result()->type.kind());
-  Expression e{f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " + c_string(message) + ")",
-               Precedence::primary, false, {}};
+  Expression e{
+      f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " + c_string(message) + ")",
+      Precedence::primary,
+      false,
+      {}};
   // It may fail, and must do so where the program says.
   define_statement(op.result(), e.text);
 }
@@ -431,7 +456,8 @@ std::size_t StatementPrinter::counter(const Op& loop) const {
   const std::size_t i = first->index;
   const Value* next = body->ops.back()->operands[i];
   if (!loop.results[i]->type.is_integer() || uses_.count(loop.results[i]) != 0) return none;
-  if (!next->def || next->block != body || !next->def->is(Opcode::add_) || uses_.count(next) != 1) return none;
+  if (!next->def || next->block != body || !next->def->is(Opcode::add_) || uses_.count(next) != 1)
+    return none;
   if (next->def->operands[0] != body->params[i] || !is_constant(next->def->operands[1])) return none;
   return i;
 }
@@ -444,21 +470,28 @@ void StatementPrinter::loop(const Op& op) {
   bool owns = false;
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     const ir::Type& type = op.results[i]->type;
+    sink.types.push_back(type);
+    if (!uses_.live_state(&op, i)) {
+      declarations.emplace_back();
+      sink.targets.emplace_back();
+      continue;
+    }
     owns |= owns_memory(type);
     check_fits(op.operands[i], type, "loop state", op);
     const std::string initial = text(op.operands[i]);
-    const Value* named = body->params[i]->name ? body->params[i] : head->params[i]->name ? head->params[i] : op.results[i];
+    const Value* named = body->params[i]->name   ? body->params[i]
+                         : head->params[i]->name ? head->params[i]
+                                                 : op.results[i];
     const std::string name = fresh_name(named, type.is_integer() ? "n" : type.is_tree() ? "t" : "s");
     declarations.push_back(unit_.declaration(type, name) + " = " + initial);
     sink.targets.push_back(name);
-    sink.types.push_back(type);
     bind(head->params[i], name, true);
     bind(body->params[i], name, true);
     set_dims(head->params[i], dims(op.results[i]));
     set_dims(body->params[i], dims(op.results[i]));
   }
   for (std::size_t i = 0; i < declarations.size(); ++i)
-    if (i != count) line(declarations[i] + ";");
+    if (i != count && !declarations[i].empty()) line(declarations[i] + ";");
   const std::size_t start = out_.size();
   const std::size_t none = static_cast<std::size_t>(-1);
   if (count != none) line(declarations[count] + ";");
@@ -501,15 +534,16 @@ void StatementPrinter::loop(const Op& op) {
   if (allocations_ > allocations && !owns && !unit_.escapes().from(const_cast<ir::Block*>(body))) {
     unit_.prelude().need("mark");
     line("lt_release(" + ws() + ", " + mark + ");");
-    const std::string text =
-        std::string(2 * static_cast<std::size_t>(indent_ - 1), ' ') + "const lt_position " + mark + " = lt_mark(ws);\n";
+    const std::string text = std::string(2 * static_cast<std::size_t>(indent_ - 1), ' ') +
+                             "const lt_position " + mark + " = lt_mark(ws);\n";
     out_.insert(start, text);
     allocations_ = allocations;
   } else {
     names_.release(names);
   }
   close();
-  for (std::size_t i = 0; i < op.results.size(); ++i) bind(op.results[i], sink.targets[i]);
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    if (!sink.targets[i].empty()) bind(op.results[i], sink.targets[i]);
 }
 
 std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* callee, std::size_t first) {
@@ -536,7 +570,9 @@ void StatementPrinter::call(const Op& op) {
     if (used == 0) return line((op.results.empty() ? "" : "(void)") + text + ";");
     const Op* user = uses_.user(op.result());
     // The call happens where its value is used, if nothing else happens in between.
-    if (user->parent == op.parent && uses_.epoch(user) == uses_.epoch(&op) + 1) {
+    // Not into the yield of a construct: a result that nobody uses would take the call with it.
+    const bool leaves_construct = user->is(Opcode::yield_) && user->parent->parent != nullptr;
+    if (user->parent == op.parent && uses_.epoch(user) == uses_.epoch(&op) + 1 && !leaves_construct) {
       Expression e{text, Precedence::primary, true, {}};
       for (const Value* v : op.operands) {
         const auto it = bindings_.find(v);
@@ -563,7 +599,8 @@ void StatementPrinter::call(const Op& op) {
   if (used == 0) return line("(void)" + to.name + "(" + list + ");");
   const std::string together = names_.unique(to.name + "_results");
   line("const " + unit_.results_type(callee) + " " + together + " = " + to.name + "(" + list + ");");
-  for (std::size_t i = 0; i < op.results.size(); ++i) bind(op.results[i], together + ".r" + std::to_string(i));
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    bind(op.results[i], together + ".r" + std::to_string(i));
 }
 
 // ---- the function
@@ -574,7 +611,8 @@ void StatementPrinter::bind_parameters() {
   for (const Value* p : params) unnamed += !p->name && !p->type.is_ref() && !p->type.is_cont();
   for (const Value* p : params) {
     const bool plain = !p->name && !p->type.is_ref() && !p->type.is_cont() && !p->type.is_tree();
-    const std::string name = plain && unnamed == 1 ? names_.unique("x") : fresh_name(p, plain ? "x" : nullptr);
+    const std::string name =
+        plain && unnamed == 1 ? names_.unique("x") : fresh_name(p, plain ? "x" : nullptr);
     parameter_names_.push_back(name);
     bind(p, name);
     bindings_[p].pointer = p->type.is_ref() && !unit_.target().is_cpp();
@@ -605,7 +643,8 @@ std::string StatementPrinter::signature() {
   std::string result = "void";
   if (function_.result_types.size() == 1) result = unit_.type(function_.result_types[0]);
   if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
-  return (info_.exported ? target.exported() : target.internal()) + result + " " + info_.name + "(" + parameters() + ")";
+  return (info_.exported ? target.exported() : target.internal()) + result + " " + info_.name + "(" +
+         parameters() + ")";
 }
 
 std::string StatementPrinter::definition() {
@@ -630,8 +669,8 @@ std::string StatementPrinter::definition() {
       const Value* p = function_.body->params[i];
       if (uses_.count(p) == 0) continue;
       const char* star = p->type.is_ref() && unit_.target().is_cpp() ? "*" : "";
-      fields += "  " + unit_.declaration(p->type, parameter_names_[i]) + " = " + star + "env->" +
-                "c" + std::to_string(i) + ";\n";
+      fields += "  " + unit_.declaration(p->type, parameter_names_[i]) + " = " + star + "env->" + "c" +
+                std::to_string(i) + ";\n";
     }
     if (fields.empty()) {
       prologue += "  (void)captured;\n";

@@ -1,7 +1,7 @@
 // One function as structured C-like code: statements for operations, expressions for what is used once.
 //
-// A pure scalar operation that is used once becomes part of the expression that uses it, as long as lines stay
-// short and no write to memory lies between. Everything else is a variable. Constants are literals.
+// A pure scalar operation that is used once becomes part of the expression that uses it, as long as lines
+// stay short and no write to memory lies between. Everything else is a variable. Constants are literals.
 #pragma once
 
 #include <string>
@@ -137,7 +137,7 @@ class StatementPrinter {
   bool used_workspace_ = false;
   int allocations_ = 0;
   std::vector<const ir::Function*> callees_;
-  std::string mark_;  ///< to be released before the function returns
+  std::string mark_;                           ///< to be released before the function returns
   std::size_t else_start_ = 0, else_end_ = 0;  ///< the last "} else {" printed, for `else if`
   bool joined_ = false;                        ///< it became `else if`
 };

@@ -9,12 +9,18 @@ using ir::Kind;
 
 std::string CTarget::scalar(Kind kind) const {
   switch (kind) {
-    case Kind::boolean: return "int";
-    case Kind::i32: return "int32_t";
-    case Kind::i64: return "int64_t";
-    case Kind::f32: return "float";
-    case Kind::f64: return "double";
-    default: throw InternalError("expected a scalar kind");
+    case Kind::boolean:
+      return "int";
+    case Kind::i32:
+      return "int32_t";
+    case Kind::i64:
+      return "int64_t";
+    case Kind::f32:
+      return "float";
+    case Kind::f64:
+      return "double";
+    default:
+      throw InternalError("expected a scalar kind");
   }
 }
 

@@ -1,7 +1,8 @@
 // Operations on tensors and trees as statements.
 //
 // Tensors are contiguous and row-major, so rows, slices and reshapes are views of their operand's memory; all
-// else makes a new tensor in the arena. An operation whose attribute is 1 works in its first operand's memory.
+// else makes a new tensor in the arena. An operation whose attribute is 1 works in its first operand's
+// memory.
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
@@ -20,8 +21,8 @@ std::string number(std::size_t n) { return std::to_string(n); }
 
 /// The attribute marks the operation as one that may overwrite its first operand.
 bool in_place(const Op& op) {
-  return op.integer == 1 && !op.is(Opcode::cast_) && op.operands[0]->type.is_tensor() && !op.results.empty() &&
-         op.operands[0]->type.element() == op.result()->type.element();
+  return op.integer == 1 && !op.is(Opcode::cast_) && op.operands[0]->type.is_tensor() &&
+         !op.results.empty() && op.operands[0]->type.element() == op.result()->type.element();
 }
 
 }  // namespace
@@ -102,9 +103,10 @@ void StatementPrinter::check_index(const Op& op, const Value* index, const Value
   if (constant && size >= 0 && index->def->integer >= 0 && index->def->integer < size) return;
   unit_.prelude().need("fail_index");
   const std::string i = text(index), n = dim(t, dimension);
-  const std::string outside = constant && index->def->integer >= 0 ? n + " <= " + i : i + " < 0 || " + i + " >= " + n;
-  line("if (" + outside + ") lt_fail_index(" + ws() + ", " + i + ", " + n + ", " +
-       c_string(where(op)) + ");");
+  const std::string outside =
+      constant && index->def->integer >= 0 ? n + " <= " + i : i + " < 0 || " + i + " >= " + n;
+  line("if (" + outside + ") lt_fail_index(" + ws() + ", " + i + ", " + n + ", " + c_string(where(op)) +
+       ");");
 }
 
 /// That n sizes of two tensors agree, unless it is known.
@@ -122,8 +124,8 @@ void StatementPrinter::check_dims(const Op& op, const Value* a, std::size_t a_fr
   };
   const Opcode code = op.is(Opcode::ref_acc_) ? static_cast<Opcode>(op.integer) : op.code;
   line("if (" + condition + ") lt_fail_shapes(" + ws() + ", " +
-       c_string(op.is(Opcode::ref_add_) ? "add" : ir::info(code).name) + ", " + shape(a) + ", " + shape(b) + ", " +
-       c_string(where(op)) + ");");
+       c_string(op.is(Opcode::ref_add_) ? "add" : ir::info(code).name) + ", " + shape(a) + ", " + shape(b) +
+       ", " + c_string(where(op)) + ");");
 }
 
 /// That a tensor has the sizes that the type it goes to promises.
@@ -133,8 +135,8 @@ void StatementPrinter::check_fits(const Value* v, const ir::Type& type, const ch
     if (type.dims()[i] == ir::dynamic || dims(v)[i] == type.dims()[i]) continue;
     unit_.prelude().need("fail_size");
     const std::string expected = std::to_string(type.dims()[i]), got = dim(v, i);
-    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", " + c_string(what) + ", " + number(i) +
-         ", " + expected + ", " + got + ", " + c_string(where(op)) + ");");
+    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", " + c_string(what) + ", " +
+         number(i) + ", " + expected + ", " + got + ", " + c_string(where(op)) + ");");
   }
 }
 
@@ -151,7 +153,8 @@ std::string StatementPrinter::new_tensor(const Value* result, const char* how, c
   return name;
 }
 
-/// The tensor that an update works on: the operand itself where that is allowed, else a copy; bound as result.
+/// The tensor that an update works on: the operand itself where that is allowed, else a copy; bound as
+/// result.
 std::string StatementPrinter::updated(const Op& op) {
   const Value* from = op.operands[0];
   set_dims(op.result(), dims(from));
@@ -176,32 +179,44 @@ void StatementPrinter::tensor(const Op& op) {
     }
     case Opcode::get_:
     case Opcode::set_:
-    case Opcode::add_at_: return element_access(op);
+    case Opcode::add_at_:
+      return element_access(op);
     case Opcode::take_:
-    case Opcode::slice_: return rows(op);
+    case Opcode::slice_:
+      return rows(op);
     case Opcode::add_take_:
     case Opcode::add_slice_:
     case Opcode::add_outer_:
-    case Opcode::add_matmul_: return accumulate(op.code, updated(op), op);
+    case Opcode::add_matmul_:
+      return accumulate(op.code, updated(op), op);
+    case Opcode::copy_:
+      new_tensor(op.result(), "copy", atom(op.operands[0]));
+      return set_dims(op.result(), dims(op.operands[0]));
     case Opcode::fill_:
     case Opcode::zeros_like_:
-    case Opcode::broadcast_: return creation(op);
+    case Opcode::broadcast_:
+      return creation(op);
     case Opcode::reduce_to_:
     case Opcode::sum_:
     case Opcode::argmax_:
-    case Opcode::dot_: return reduction(op);
+    case Opcode::dot_:
+      return reduction(op);
     case Opcode::matvec_:
     case Opcode::vecmat_:
     case Opcode::matmul_:
     case Opcode::outer_:
-    case Opcode::transpose_: return algebra(op);
+    case Opcode::transpose_:
+      return algebra(op);
     case Opcode::reshape_:
-    case Opcode::concat_: return reshaping(op);
+    case Opcode::concat_:
+      return reshaping(op);
     case Opcode::tree_empty_:
     case Opcode::tree_left_:
     case Opcode::tree_right_:
-    case Opcode::tree_value_: return tree(op);
-    default: throw InternalError("no way to print " + std::string(ir::info(op.code).name));
+    case Opcode::tree_value_:
+      return tree(op);
+    default:
+      throw InternalError("no way to print " + std::string(ir::info(op.code).name));
   }
 }
 
@@ -245,8 +260,8 @@ void StatementPrinter::elementwise(const Op& op) {
                               : "(" + unit_.target().element(kind) + ")" + operands[0].text;
   } else if (!op.operands[0]->type.is_float_element() && (op.is(Opcode::div_) || op.is(Opcode::rem_))) {
     const std::string at = where(op);
-    e = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", result->type.element()) + "(" + ws() + ", " +
-        operands[0].text + ", " + operands[1].text + ", " +
+    e = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", result->type.element()) + "(" + ws() +
+        ", " + operands[0].text + ", " + operands[1].text + ", " +
         c_string("integer division by zero" + (at.empty() ? "" : " (" + at + ")")) + ")";
   } else {
     e = applied(op, operands).text;
@@ -282,9 +297,9 @@ void StatementPrinter::rows(const Op& op) {
       unit_.prelude().need("fail_slice");
       const std::string order = from >= 0 && to >= from ? ""
                                 : from == 0             ? hi.text + " < 0 || "
-                                                        : low.text + " < 0 || " + low.text + " > " + hi.text + " || ";
-      line("if (" + order + hi.text + " > " + dim(t, 0) + ") lt_fail_slice(" + ws() + ", " + low.text + ", " + hi.text + ", " + dim(t, 0) + ", " +
-           c_string(where(op)) + ");");
+                                            : low.text + " < 0 || " + low.text + " > " + hi.text + " || ";
+      line("if (" + order + hi.text + " > " + dim(t, 0) + ") lt_fail_slice(" + ws() + ", " + low.text + ", " +
+           hi.text + ", " + dim(t, 0) + ", " + c_string(where(op)) + ");");
     }
     const std::string count = from >= 0 && to >= 0 ? std::to_string(to - from)
                               : from == 0          ? hi.text
@@ -294,7 +309,8 @@ void StatementPrinter::rows(const Op& op) {
     check_index(op, first, t, 0);
     if (shape.empty()) shape = "1";
   }
-  const std::string start = lo == "0" ? name + ".data" : name + ".data + " + lo + (stride == "1" ? "" : " * " + stride);
+  const std::string start =
+      lo == "0" ? name + ".data" : name + ".data + " + lo + (stride == "1" ? "" : " * " + stride);
   define_statement(op.result(), "{" + start + ", {" + shape + "}}");
   Dims known(dims(t).begin() + 1, dims(t).end());
   if (slice) {
@@ -328,18 +344,19 @@ void StatementPrinter::creation(const Op& op) {
       if (result->type.dims()[i - 1] == ir::dynamic || known.back() == result->type.dims()[i - 1]) continue;
       unit_.prelude().need("fail_size");
       const std::string expected = std::to_string(result->type.dims()[i - 1]), got = atom(op.operands[i]);
-      line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) + ", " +
-           expected + ", " + got + ", " + c_string(where(op)) + ");");
+      line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) +
+           ", " + expected + ", " + got + ", " + c_string(where(op)) + ");");
     }
   }
   const std::string filling = op.operands[0]->type.is_tensor() ? atom(op.operands[0]) : text(op.operands[0]);
   const std::string name = new_tensor(result, "new", list);
   set_dims(result, known);
   if (op.operands[0]->type.is_tensor()) {
-    line(unit_.prelude().kernel("broadcast", kind) + "(" + name + ".data, " + elements(result) + ", " + filling +
-         ".data, " + elements(op.operands[0]) + ");");
+    line(unit_.prelude().kernel("broadcast", kind) + "(" + name + ".data, " + elements(result) + ", " +
+         filling + ".data, " + elements(op.operands[0]) + ");");
   } else {
-    line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling + ");");
+    line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling +
+         ");");
   }
 }
 
@@ -354,20 +371,20 @@ void StatementPrinter::reduction(const Op& op) {
     const std::string from = atom(x);
     const std::string name = new_tensor(result, "new", sizes(like));
     set_dims(result, dims(like));
-    return line(unit_.prelude().kernel("reduce", kind) + "(" + name + ".data, " + elements(result) + ", " + from +
-                ".data, " + elements(x) + ");");
+    return line(unit_.prelude().kernel("reduce", kind) + "(" + name + ".data, " + elements(result) + ", " +
+                from + ".data, " + elements(x) + ");");
   }
   Expression e{"", Precedence::primary, true, value(x).varying};
   if (op.is(Opcode::dot_)) {
     check_dims(op, x, 0, op.operands[1], 0, 1);
-    e.text = unit_.prelude().kernel("dot", kind) + "(" + atom(x) + ".data, " + atom(op.operands[1]) + ".data, " +
-             elements(x) + ")";
+    e.text = unit_.prelude().kernel("dot", kind) + "(" + atom(x) + ".data, " + atom(op.operands[1]) +
+             ".data, " + elements(x) + ")";
     const Expression y = value(op.operands[1]);
     e.varying.insert(e.varying.end(), y.varying.begin(), y.varying.end());
   } else if (op.is(Opcode::argmax_)) {
     const std::string at = where(op);
-    e.text = unit_.prelude().kernel("argmax", kind) + "(" + ws() + ", " + atom(x) + ".data, " + elements(x) + ", " +
-             c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) + ")";
+    e.text = unit_.prelude().kernel("argmax", kind) + "(" + ws() + ", " + atom(x) + ".data, " + elements(x) +
+             ", " + c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) + ")";
     return define_statement(result, e.text);
   } else {
     e.text = unit_.prelude().kernel("sum", kind) + "(" + atom(x) + ".data, " + elements(x) + ")";
@@ -391,8 +408,12 @@ void StatementPrinter::algebra(const Op& op) {
       check_dims(op, x, 1, y, 0, 1);
       known = {dims(x)[0], dims(y)[1]};
       break;
-    case Opcode::outer_: known = {dims(x)[0], dims(y)[0]}; break;
-    default: known = {dims(x)[1], dims(x)[0]}; break;
+    case Opcode::outer_:
+      known = {dims(x)[0], dims(y)[0]};
+      break;
+    default:
+      known = {dims(x)[1], dims(x)[0]};
+      break;
   }
   const std::string f = unit_.prelude().kernel(std::string(ir::info(op.code).name), x->type.element());
   ++allocations_;
@@ -407,9 +428,9 @@ void StatementPrinter::reshaping(const Op& op) {
   if (op.is(Opcode::reshape_)) {
     if (elements(x) != elements(y)) {
       unit_.prelude().need("fail_shapes");
-      line("if (" + elements(x) + " != " + elements(y) + ") lt_fail_shapes(" + ws() + ", \"reshape\", " + from +
-           ".dim, " + number(dims(x).size()) + ", " + second + ".dim, " + number(dims(y).size()) + ", " +
-           c_string(where(op)) + ");");
+      line("if (" + elements(x) + " != " + elements(y) + ") lt_fail_shapes(" + ws() + ", \"reshape\", " +
+           from + ".dim, " + number(dims(x).size()) + ", " + second + ".dim, " + number(dims(y).size()) +
+           ", " + c_string(where(op)) + ");");
     }
     const std::string shape = sizes(y);
     define_statement(result, "{" + from + ".data, {" + (shape.empty() ? "1" : shape) + "}}");
@@ -425,7 +446,9 @@ void StatementPrinter::reshaping(const Op& op) {
   set_dims(result, d);
   unit_.prelude().need("memcpy");
   const std::string bytes = " * sizeof(" + unit_.target().element(x->type.element()) + ")";
-  const auto size = [&](const std::string& n) { return "(unsigned long)" + (n.find(' ') == std::string::npos ? n : "(" + n + ")") + bytes; };
+  const auto size = [&](const std::string& n) {
+    return "(unsigned long)" + (n.find(' ') == std::string::npos ? n : "(" + n + ")") + bytes;
+  };
   line("memcpy(" + name + ".data, " + from + ".data, " + size(x_size) + ");");
   line("memcpy(" + name + ".data + " + x_size + ", " + second + ".data, " + size(y_size) + ");");
 }
@@ -452,11 +475,13 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
         check_index(op, first, t, 0);
       } else if (unit_.options().bounds_checks) {
         unit_.prelude().need("fail_slice");
-        line("if (" + row + " < 0 || " + row + " + " + dim(z, 0) + " > " + dim(t, 0) + ") lt_fail_slice(" + ws() +
-             ", " + row + ", " + row + " + " + dim(z, 0) + ", " + dim(t, 0) + ", " + c_string(where(op)) + ");");
+        line("if (" + row + " < 0 || " + row + " + " + dim(z, 0) + " > " + dim(t, 0) + ") lt_fail_slice(" +
+             ws() + ", " + row + ", " + row + " + " + dim(z, 0) + ", " + dim(t, 0) + ", " +
+             c_string(where(op)) + ");");
       }
-      const std::string start =
-          row == "0" ? ".data" : ".data + " + in_context(value(first), Precedence::unary) + (stride == "1" ? "" : " * " + stride);
+      const std::string start = row == "0" ? ".data"
+                                           : ".data + " + in_context(value(first), Precedence::unary) +
+                                                 (stride == "1" ? "" : " * " + stride);
       return line(unit_.prelude().kernel("accumulate", kind) + "(" + to + start + ", " + atom(z) + ".data, " +
                   elements(z) + ");");
     }
@@ -469,10 +494,11 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
       check_dims(op, t, 0, op.operands[1], 0, 1);
       check_dims(op, t, 1, op.operands[2], 1, 1);
       break;
-    default: throw InternalError("no accumulation by " + std::string(ir::info(code).name));
+    default:
+      throw InternalError("no accumulation by " + std::string(ir::info(code).name));
   }
-  line(unit_.prelude().kernel(std::string(ir::info(code).name), kind) + "(" + to + ", " + atom(op.operands[1]) +
-       ", " + atom(op.operands[2]) + ");");
+  line(unit_.prelude().kernel(std::string(ir::info(code).name), kind) + "(" + to + ", " +
+       atom(op.operands[1]) + ", " + atom(op.operands[2]) + ");");
 }
 
 /// True where an enclosing branch on `tree_empty` of the same tree leaves only the node.
@@ -492,14 +518,16 @@ bool StatementPrinter::known_tree(const Op& op) const {
 void StatementPrinter::tree(const Op& op) {
   const std::string t = atom(op.operands[0]);
   const std::vector<std::string> varying = value(op.operands[0]).varying;
-  if (op.is(Opcode::tree_empty_)) return define(op, {t + ".node < 0", Precedence::relational, false, varying});
+  if (op.is(Opcode::tree_empty_))
+    return define(op, {t + ".node < 0", Precedence::relational, false, varying});
   if (unit_.options().bounds_checks && !known_tree(op)) {
     const std::string at = where(op);
     line("if (" + t + ".node < 0) " + ws() + "->fail(ws, " +
          c_string("the empty tree has no node" + (at.empty() ? "" : " (" + at + ")")) + ");");
   }
   if (op.is(Opcode::tree_value_))
-    return define(op, {t + ".value" + std::to_string(op.integer) + "[" + t + ".node]", Precedence::primary, false, varying});
+    return define(op, {t + ".value" + std::to_string(op.integer) + "[" + t + ".node]", Precedence::primary,
+                       false, varying});
   define_statement(op.result(), t);
   const std::string child = text(op.result());
   line(child + ".node = " + t + (op.is(Opcode::tree_left_) ? ".left[" : ".right[") + t + ".node];");

@@ -26,7 +26,8 @@ std::string wrapped(std::string line) {
       if (quoted || line[i] != ' ' || i < start + indent + 5) continue;
       const char before = line[i - 1];
       // After a comma, or after an operator that itself follows a space.
-      const bool operation = line[i - 2] == ' ' && (before == '+' || before == '-' || before == '*' || before == '/');
+      const bool operation =
+          line[i - 2] == ' ' && (before == '+' || before == '-' || before == '*' || before == '/');
       const bool logic = line.compare(i - 2, 2, "||") == 0 || line.compare(i - 2, 2, "&&") == 0;
       const bool assignment = line[i - 2] == ' ' && before == '=' && line.compare(i, 2, " {") != 0;
       if (before == ',' || before == ';' || operation || logic || (assignment && best == 0)) best = i;
@@ -39,7 +40,11 @@ std::string wrapped(std::string line) {
 }
 
 Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& target)
-    : module_(module), options_(options), target_(target), prelude_(target), functions_(reachable(module)),
+    : module_(module),
+      options_(options),
+      target_(target),
+      prelude_(target),
+      functions_(reachable(module)),
       escapes_(functions_) {
   const std::string& wanted = options.name.empty() ? module.entry->name : options.name;
   public_name_ = names_.unique(wanted);
@@ -105,8 +110,7 @@ Unit::Functions Unit::functions() {
     for (const ir::Function* callee : printer.callees())
       if (!defined.contains(callee) && declared.insert(callee).second)
         forward += wrapped(StatementPrinter(*this, *callee).signature() + ";") + "\n";
-    if (options_.comments && !options_.standalone && f->loc.known())
-      text += "// " + f->loc.str() + "\n";
+    if (options_.comments && !options_.standalone && f->loc.known()) text += "// " + f->loc.str() + "\n";
     text += definition + "\n";
   }
   return {forward, text};
@@ -148,7 +152,8 @@ std::string Unit::entry_wrapper() {
   for (std::size_t i = 0; i < f.body->params.size(); ++i) {
     const ir::Value* p = f.body->params[i];
     const std::string number = std::to_string(i);
-    if (p->type.is_ref() || p->type.is_cont()) throw Error("the entry of a module takes a cell or a continuation");
+    if (p->type.is_ref() || p->type.is_cont())
+      throw Error("the entry of a module takes a cell or a continuation");
     const std::string argument = "*(const " + memory(p->type) + "*)in[" + number + "]";
     add(argument);
     for (std::size_t d = 0; p->type.is_tensor() && d < p->type.dims().size(); ++d) {
@@ -157,9 +162,10 @@ std::string Unit::entry_wrapper() {
       prelude_.need("fail_size");
       const std::string expected = std::to_string(p->type.dims()[d]), axis = std::to_string(d);
       const std::string got = "((const " + type(p->type) + "*)in[" + number + "])->dim[" + axis + "]";
-      const std::string what = p->name ? std::string("argument ") + p->name : "argument " + std::to_string(i + 1);
-      body += wrapped("  if (" + got + " != " + expected + ") lt_fail_size(ws, " + c_string(what) + ", " + axis +
-                      ", " + expected + ", " + got + ", \"\");") +
+      const std::string what =
+          p->name ? std::string("argument ") + p->name : "argument " + std::to_string(i + 1);
+      body += wrapped("  if (" + got + " != " + expected + ") lt_fail_size(ws, " + c_string(what) + ", " +
+                      axis + ", " + expected + ", " + got + ", \"\");") +
               "\n";
     }
   }
@@ -190,7 +196,8 @@ std::string Unit::entry_wrapper() {
     body += wrapped("  " + info.name + "(" + list + ");") + "\n" + after;
   } else {
     body += wrapped("  const " + info.results + " results = " + info.name + "(" + list + ");") + "\n";
-    for (std::size_t i = 0; i < f.result_types.size(); ++i) body += stored(i, "results.r" + std::to_string(i));
+    for (std::size_t i = 0; i < f.result_types.size(); ++i)
+      body += stored(i, "results.r" + std::to_string(i));
   }
   if (!uses_ws) body = "  (void)ws;\n" + body;
   if (f.body->params.empty()) body = "  (void)in;\n" + body;
@@ -205,13 +212,15 @@ std::string Unit::plain_wrapper() {
   const FunctionInfo& info = infos_.at(&f);
   prelude_.need("own_workspace");
   const std::string exported = target_.exported();
-  std::string text = "\n/* Says what to do instead of ending the program when something fails; must not return. */\n" +
-                     exported + "void " + public_name_ + "_on_failure(void (*handler)(const char* message)) {\n" +
-                     "  lt_handler = handler;\n}\n\n";
+  std::string text =
+      "\n/* Says what to do instead of ending the program when something fails; must not return. */\n" +
+      exported + "void " + public_name_ + "_on_failure(void (*handler)(const char* message)) {\n" +
+      "  lt_handler = handler;\n}\n\n";
   if (!scalar_entry()) {
     const std::string tapes = "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
-    return text + "/* Memory for one call at a time; results stay valid until it is asked for again. */\n" + exported +
-           "lt_workspace* " + public_name_ + "_workspace(void) {\n  lt_workspace* ws = lt_own_workspace();\n" +
+    return text + "/* Memory for one call at a time; results stay valid until it is asked for again. */\n" +
+           exported + "lt_workspace* " + public_name_ +
+           "_workspace(void) {\n  lt_workspace* ws = lt_own_workspace();\n" +
            (module_.tapes() > 0 ? tapes : "") + "  return ws;\n}\n";
   }
   std::string parameters, arguments = "ws";
@@ -227,33 +236,42 @@ std::string Unit::plain_wrapper() {
       add(type(f.result_types[i]) + "*", scope.unique("result" + std::to_string(i)));
   const bool returns = f.result_types.size() == 1;
   if (parameters.empty() && !target_.is_cpp()) parameters = "void";
-  text += wrapped(exported + (returns ? type(f.result_types[0]) : "void") + " " + public_name_ + "(" + parameters + ") {") +
+  text += wrapped(exported + (returns ? type(f.result_types[0]) : "void") + " " + public_name_ + "(" +
+                  parameters + ") {") +
           "\n  lt_workspace* ws = lt_own_workspace();\n";
   if (module_.tapes() > 0) text += "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
-  return text + wrapped("  " + std::string(returns ? "return " : "") + info.name + "(" + arguments + ");") + "\n}\n";
+  return text + wrapped("  " + std::string(returns ? "return " : "") + info.name + "(" + arguments + ");") +
+         "\n}\n";
 }
 
 // ---- types
 
 std::string Unit::type_name(const ir::Type& t) {
   switch (t.kind()) {
-    case Kind::tensor: return prelude_.tensor(t.element(), t.rank()).substr(3);
-    case Kind::tree: return prelude_.tree(t).substr(3);
-    case Kind::ref: return "ref_" + type_name(t.content());
+    case Kind::tensor:
+      return prelude_.tensor(t.element(), t.rank()).substr(3);
+    case Kind::tree:
+      return prelude_.tree(t).substr(3);
+    case Kind::ref:
+      return "ref_" + type_name(t.content());
     case Kind::cont: {
       std::string s = "cont" + std::to_string(t.parts().size());
       for (const ir::Type& p : t.parts()) s += "_" + type_name(p);
       return s;
     }
-    default: return ir::kind_name(t.kind());
+    default:
+      return ir::kind_name(t.kind());
   }
 }
 
 std::string Unit::type(const ir::Type& t) {
   switch (t.kind()) {
-    case Kind::tensor: return prelude_.tensor(t.element(), t.rank());
-    case Kind::tree: return prelude_.tree(t);
-    case Kind::ref: return type(t.content()) + (target_.is_cpp() ? "&" : "*");
+    case Kind::tensor:
+      return prelude_.tensor(t.element(), t.rank());
+    case Kind::tree:
+      return prelude_.tree(t);
+    case Kind::ref:
+      return type(t.content()) + (target_.is_cpp() ? "&" : "*");
     case Kind::cont: {
       std::string list;
       for (const ir::Type& p : t.parts()) list += ", " + type(p);
@@ -262,9 +280,10 @@ std::string Unit::type(const ir::Type& t) {
         return "lt_cont<" + (list.empty() ? "" : list.substr(2)) + ">";
       }
       const std::string name = "lt_" + type_name(t);
-      prelude_.add_type(name, "/* A continuation: code, and what it captured in its creator's frame. */\n"
-                              "typedef struct {\n  void (*code)(void* captured" + list +
-                                  ");\n  void* captured;\n} " + name + ";\n");
+      prelude_.add_type(name,
+                        "/* A continuation: code, and what it captured in its creator's frame. */\n"
+                        "typedef struct {\n  void (*code)(void* captured" +
+                            list + ");\n  void* captured;\n} " + name + ";\n");
       return name;
     }
     default:

@@ -33,8 +33,8 @@ class Unit {
   /// The whole source.
   std::string print();
 
-  /// The functions alone, and declarations of those used before they are defined: for a target whose source is
-  /// assembled elsewhere. `discover` comes first.
+  /// The functions alone, and declarations of those used before they are defined: for a target whose source
+  /// is assembled elsewhere. `discover` comes first.
   struct Functions {
     std::string declarations, definitions;
   };

@@ -3,5 +3,7 @@
 
 #include "lantern/compiler/ad/derivative.hpp"
 #include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/driver/compile.hpp"
+#include "lantern/compiler/driver/function.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/rep.hpp"

@@ -178,6 +178,7 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std
       t.need(t.is(0, 2) && t.is(1, 2) && t.is(2, 2), "three matrices");
       return in[0];
     case Opcode::transpose_: t.need(t.is(0, 2), "a matrix"); return t.tensor({t.dim(0, 1), t.dim(0, 0)});
+    case Opcode::copy_: t.need(in[0].is_tensor(), "a tensor"); return in[0];
     case Opcode::reshape_: t.need(in[0].is_tensor() && in[1].is_tensor(), "two tensors"); return t.tensor(in[1].dims());
     case Opcode::concat_: {
       t.need(in[0].is_tensor() && in[1].is_tensor() && in[0].rank() == in[1].rank() && in[0].rank() >= 1,

@@ -7,8 +7,8 @@
 
 namespace lantern {
 
-/// Arena and tapes for calls of generated code. Memory is kept between calls, so repeated calls allocate nothing.
-/// One call at a time; different threads use different workspaces.
+/// Arena and tapes for calls of generated code. Memory is kept between calls, so repeated calls allocate
+/// nothing. One call at a time; different threads use different workspaces.
 class Workspace {
  public:
   Workspace();
@@ -23,8 +23,8 @@ class Workspace {
   /// Results that are tensors stay valid until the next call or reset.
   int call(lt_entry* entry, const void* const* in, void* const* out);
 
-  /// The same around any function, without reset. A failure leaves `body` by longjmp: no frame between here and
-  /// generated code may own anything. Calls may nest. Returns 0 (a failure throws).
+  /// The same around any function, without reset. A failure leaves `body` by longjmp: no frame between here
+  /// and generated code may own anything. Calls may nest. Returns 0 (a failure throws).
   int call(void (*body)(lt_workspace*, void*), void* data);
 
   /// Bytes held. As nothing is given back before the end, this is also the most ever held.

@@ -10,13 +10,17 @@ const std::vector<PreludePart>& kernel_parts();
 const std::vector<PreludePart>& kernel_parts() {
   static const std::vector<PreludePart> parts = {
       // Integers wrap, and the one quotient that does not fit would trap.
-      {"K:div", functions, {"workspace"},
+      {"K:div",
+       functions,
+       {"workspace"},
        R"c(static $T lt_div_$K(lt_workspace* ws, $T x, $T y, const char* message) {
   if (y == 0) ws->fail(ws, message);
   return y == -1 ? ($T)(0 - (unsigned long long)x) : x / y;
 }
 )c"},
-      {"K:rem", functions, {"workspace"},
+      {"K:rem",
+       functions,
+       {"workspace"},
        R"c(static $T lt_rem_$K(lt_workspace* ws, $T x, $T y, const char* message) {
   if (y == 0) ws->fail(ws, message);
   return y == -1 ? 0 : x % y;
@@ -39,7 +43,9 @@ const std::vector<PreludePart>& kernel_parts() {
   return s;
 }
 )c"},
-      {"K:argmax", functions, {"workspace"},
+      {"K:argmax",
+       functions,
+       {"workspace"},
        R"c(static int64_t lt_argmax_$K(lt_workspace* ws, const $T* x, int64_t n, const char* message) {
   int64_t best = 0;
   if (n == 0) ws->fail(ws, message);
@@ -48,7 +54,10 @@ const std::vector<PreludePart>& kernel_parts() {
   return best;
 }
 )c"},
-      {"K:accumulate", functions, {"integers"}, R"c(static void lt_accumulate_$K($T* to, const $T* x, int64_t n) {
+      {"K:accumulate",
+       functions,
+       {"integers"},
+       R"c(static void lt_accumulate_$K($T* to, const $T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] += x[i];
 }
 )c"},
@@ -58,7 +67,10 @@ static void lt_broadcast_$K($T* to, int64_t n, const $T* x, int64_t m) {
     for (int64_t j = 0; j < m; ++j) to[i + j] = x[j];
 }
 )c"},
-      {"K:reduce", functions, {"integers"}, R"c(/* Sums the n elements of x into m, over the leading dimensions. */
+      {"K:reduce",
+       functions,
+       {"integers"},
+       R"c(/* Sums the n elements of x into m, over the leading dimensions. */
 static void lt_reduce_$K($T* to, int64_t m, const $T* x, int64_t n) {
   for (int64_t j = 0; j < m; ++j) to[j] = 0;
   for (int64_t i = 0; i < n; i += m)
@@ -66,7 +78,9 @@ static void lt_reduce_$K($T* to, int64_t m, const $T* x, int64_t n) {
 }
 )c"},
       // Linear algebra. Loops run along rows.
-      {"K:matvec", functions, {"K:new1d", "K:2d"},
+      {"K:matvec",
+       functions,
+       {"K:new1d", "K:2d"},
        R"c(static lt_$K_1d lt_matvec_$K(lt_workspace* ws, lt_$K_2d a, lt_$K_1d x) {
   lt_$K_1d y = lt_new_$K_1d(ws, a.dim[0]);
   for (int64_t i = 0; i < a.dim[0]; ++i) {
@@ -78,7 +92,9 @@ static void lt_reduce_$K($T* to, int64_t m, const $T* x, int64_t n) {
   return y;
 }
 )c"},
-      {"K:vecmat", functions, {"K:zeros1d", "K:2d"},
+      {"K:vecmat",
+       functions,
+       {"K:zeros1d", "K:2d"},
        R"c(static lt_$K_1d lt_vecmat_$K(lt_workspace* ws, lt_$K_1d x, lt_$K_2d a) {
   lt_$K_1d y = lt_zeros_$K_1d(ws, a.dim[1]);
   for (int64_t i = 0; i < a.dim[0]; ++i) {
@@ -89,7 +105,9 @@ static void lt_reduce_$K($T* to, int64_t m, const $T* x, int64_t n) {
   return y;
 }
 )c"},
-      {"K:add_outer", functions, {"K:1d", "K:2d"},
+      {"K:add_outer",
+       functions,
+       {"K:1d", "K:2d"},
        R"c(static void lt_add_outer_$K(lt_$K_2d to, lt_$K_1d x, lt_$K_1d y) {
   for (int64_t i = 0; i < to.dim[0]; ++i) {
     $T* row = to.data + i * to.dim[1];
@@ -98,14 +116,18 @@ static void lt_reduce_$K($T* to, int64_t m, const $T* x, int64_t n) {
   }
 }
 )c"},
-      {"K:outer", functions, {"K:zeros2d", "K:add_outer"},
+      {"K:outer",
+       functions,
+       {"K:zeros2d", "K:add_outer"},
        R"c(static lt_$K_2d lt_outer_$K(lt_workspace* ws, lt_$K_1d x, lt_$K_1d y) {
   lt_$K_2d a = lt_zeros_$K_2d(ws, x.dim[0], y.dim[0]);
   lt_add_outer_$K(a, x, y);
   return a;
 }
 )c"},
-      {"K:add_matmul", functions, {"K:2d"},
+      {"K:add_matmul",
+       functions,
+       {"K:2d"},
        R"c(static void lt_add_matmul_$K(lt_$K_2d to, lt_$K_2d a, lt_$K_2d b) {
   for (int64_t i = 0; i < a.dim[0]; ++i) {
     $T* row = to.data + i * to.dim[1];
@@ -117,14 +139,18 @@ static void lt_reduce_$K($T* to, int64_t m, const $T* x, int64_t n) {
   }
 }
 )c"},
-      {"K:matmul", functions, {"K:zeros2d", "K:add_matmul"},
+      {"K:matmul",
+       functions,
+       {"K:zeros2d", "K:add_matmul"},
        R"c(static lt_$K_2d lt_matmul_$K(lt_workspace* ws, lt_$K_2d a, lt_$K_2d b) {
   lt_$K_2d c = lt_zeros_$K_2d(ws, a.dim[0], b.dim[1]);
   lt_add_matmul_$K(c, a, b);
   return c;
 }
 )c"},
-      {"K:transpose", functions, {"K:new2d"},
+      {"K:transpose",
+       functions,
+       {"K:new2d"},
        R"c(static lt_$K_2d lt_transpose_$K(lt_workspace* ws, lt_$K_2d a) {
   lt_$K_2d t = lt_new_$K_2d(ws, a.dim[1], a.dim[0]);
   for (int64_t i = 0; i < a.dim[0]; ++i)

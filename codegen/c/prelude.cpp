@@ -43,7 +43,8 @@ std::string Prelude::kernel(const std::string& name, Kind kind) {
     }
     // "1d" a structure, "new1d" a function that makes one, anything else another kernel.
     const std::string_view what = dependency.substr(2);
-    if (!what.ends_with("d") || what.size() < 2 || what[what.size() - 2] < '0' || what[what.size() - 2] > '9') {
+    if (!what.ends_with("d") || what.size() < 2 || what[what.size() - 2] < '0' ||
+        what[what.size() - 2] > '9') {
       kernel(std::string(what), kind);
       continue;
     }
@@ -73,7 +74,8 @@ std::string Prelude::tensor_function(const std::string& what, Kind kind, int ran
   const std::string name = "lt_" + what + type.substr(2);
   if (!fresh(name)) return name;
   const std::string element = target_->element(kind);
-  const std::string bytes = "(unsigned long)lt_count(ws, t.dim, " + std::to_string(rank) + ") * sizeof(" + element + ")";
+  const std::string bytes =
+      "(unsigned long)lt_count(ws, t.dim, " + std::to_string(rank) + ") * sizeof(" + element + ")";
   std::string sizes, values, dims;
   for (int r = 0; r < rank; ++r) {
     const std::string d = "d" + std::to_string(r);
@@ -87,8 +89,8 @@ std::string Prelude::tensor_function(const std::string& what, Kind kind, int ran
     need("count");
     need("allocate");
     text += sizes + ") {\n  " + type + " t = {0, {" + values + "}};\n  t.data = (" + element +
-            "*)lt_allocate(ws, lt_count(ws, t.dim, " + std::to_string(rank) + ") * (int64_t)sizeof(" + element +
-            "));\n";
+            "*)lt_allocate(ws, lt_count(ws, t.dim, " + std::to_string(rank) + ") * (int64_t)sizeof(" +
+            element + "));\n";
   } else if (what == "zeros") {
     const std::string make = tensor_function("new", kind, rank);
     need("memset");
@@ -120,8 +122,8 @@ std::string Prelude::tree(const ir::Type& type) {
   return name;
 }
 
-std::string Prelude::tape_function(const std::string& what, const std::string& type_name, const std::string& type,
-                                   const std::string& slot) {
+std::string Prelude::tape_function(const std::string& what, const std::string& type_name,
+                                   const std::string& type, const std::string& slot) {
   const std::string name = "lt_" + what + "_" + type_name;
   if (!fresh(name)) return name;
   need("workspace");
@@ -130,14 +132,23 @@ std::string Prelude::tape_function(const std::string& what, const std::string& t
     add(Group::functions, "static void " + name + "(lt_workspace* ws, int64_t number, " + type +
                               " value) {\n"
                               "  lt_tape* tape = &ws->tapes[number];\n"
-                              "  if (tape->used + " + slot + " > tape->capacity) lt_grow_tape(ws, tape);\n"
-                              "  *(" + type + "*)(tape->data + tape->used) = value;\n"
-                              "  tape->used += " + slot + ";\n}\n");
+                              "  if (tape->used + " +
+                              slot +
+                              " > tape->capacity) lt_grow_tape(ws, tape);\n"
+                              "  *(" +
+                              type +
+                              "*)(tape->data + tape->used) = value;\n"
+                              "  tape->used += " +
+                              slot + ";\n}\n");
   } else {
-    add(Group::functions, "static " + type + " " + name + "(lt_workspace* ws, int64_t number) {\n"
+    add(Group::functions, "static " + type + " " + name +
+                              "(lt_workspace* ws, int64_t number) {\n"
                               "  lt_tape* tape = &ws->tapes[number];\n"
-                              "  tape->used -= " + slot + ";\n"
-                              "  return *(" + type + "*)(tape->data + tape->used);\n}\n");
+                              "  tape->used -= " +
+                              slot +
+                              ";\n"
+                              "  return *(" +
+                              type + "*)(tape->data + tape->used);\n}\n");
   }
   return name;
 }

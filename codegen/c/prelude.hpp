@@ -19,7 +19,8 @@ class Prelude {
 
   /// A part by name: "workspace", "mark", "fail_index", "fail_shapes", "fail_size", "tapes" ...
   void need(const std::string& part);
-  /// A function over elements of one kind, by its name without the kind: "sum" for lt_sum_f64. Returns the name.
+  /// A function over elements of one kind, by its name without the kind: "sum" for lt_sum_f64. Returns the
+  /// name.
   std::string kernel(const std::string& name, ir::Kind kind);
   /// The structure of a tensor: lt_f64_2d. Returns the name.
   std::string tensor(ir::Kind kind, int rank);

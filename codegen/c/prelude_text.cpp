@@ -60,7 +60,10 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   return at;
 }
 )c"},
-      {"put_number", functions, {"put"}, R"c(static char* lt_put_number(lt_workspace* ws, char* at, int64_t number) {
+      {"put_number",
+       functions,
+       {"put"},
+       R"c(static char* lt_put_number(lt_workspace* ws, char* at, int64_t number) {
   char digits[24];
   char* first = digits + sizeof digits - 1;
   unsigned long long rest = number < 0 ? 0ull - (unsigned long long)number : (unsigned long long)number;
@@ -73,7 +76,10 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   return lt_put(ws, at, first);
 }
 )c"},
-      {"fail_where", functions, {"put"}, R"c(static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
+      {"fail_where",
+       functions,
+       {"put"},
+       R"c(static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
   if (*where) {
     at = lt_put(ws, at, " (");
     at = lt_put(ws, at, where);
@@ -82,7 +88,9 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   ws->fail(ws, ws->message);
 }
 )c"},
-      {"fail_index", functions, {"put_number", "fail_where"},
+      {"fail_index",
+       functions,
+       {"put_number", "fail_where"},
        R"c(static void lt_fail_index(lt_workspace* ws, int64_t i, int64_t size, const char* where) {
   char* at = lt_put_number(ws, lt_put(ws, ws->message, "index "), i);
   if (size > 0) {
@@ -93,17 +101,22 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   lt_fail_where(ws, at, where);
 }
 )c"},
-      {"fail_slice", functions, {"put_number", "fail_where"},
-       R"c(static void lt_fail_slice(lt_workspace* ws, int64_t lo, int64_t hi, int64_t size, const char* where) {
+      {"fail_slice",
+       functions,
+       {"put_number", "fail_where"},
+       R"c(static void lt_fail_slice(lt_workspace* ws, int64_t lo, int64_t hi, int64_t size,
+                          const char* where) {
   char* at = lt_put_number(ws, lt_put(ws, ws->message, "rows "), lo);
   at = lt_put_number(ws, lt_put(ws, at, " to "), hi);
   at = lt_put_number(ws, lt_put(ws, at, " (exclusive) are outside 0.."), size);
   lt_fail_where(ws, at, where);
 }
 )c"},
-      {"fail_size", functions, {"put_number", "fail_where"},
-       R"c(static void lt_fail_size(lt_workspace* ws, const char* what, int dim, int64_t expected, int64_t got,
-                         const char* where) {
+      {"fail_size",
+       functions,
+       {"put_number", "fail_where"},
+       R"c(static void lt_fail_size(lt_workspace* ws, const char* what, int dim, int64_t expected,
+                         int64_t got, const char* where) {
   char* at = lt_put(ws, lt_put(ws, ws->message, what), ": expected size ");
   at = lt_put_number(ws, at, expected);
   at = lt_put_number(ws, lt_put(ws, at, " in dimension "), dim);
@@ -111,7 +124,9 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   lt_fail_where(ws, at, where);
 }
 )c"},
-      {"fail_shapes", functions, {"put_number", "fail_where"},
+      {"fail_shapes",
+       functions,
+       {"put_number", "fail_where"},
        R"c(static char* lt_put_shape(lt_workspace* ws, char* at, const int64_t* dim, int rank) {
   at = lt_put(ws, at, "[");
   for (int r = 0; r < rank; ++r) at = lt_put_number(ws, r ? lt_put(ws, at, ", ") : at, dim[r]);
@@ -195,7 +210,10 @@ static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
   tape->capacity = capacity;
 }
 )c"},
-      {"require_tapes", functions, {"workspace"}, R"c(static void lt_require_tapes(lt_workspace* ws, int64_t count) {
+      {"require_tapes",
+       functions,
+       {"workspace"},
+       R"c(static void lt_require_tapes(lt_workspace* ws, int64_t count) {
   if (ws->tape_count >= count) return;
   lt_tape* tapes = (lt_tape*)ws->resize(ws->tapes, (unsigned long)count * sizeof(lt_tape));
   if (!tapes) ws->fail(ws, "out of memory");
@@ -208,7 +226,9 @@ static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
 }
 )c"},
       // Sources that stand alone bring the workspace with them, one for each thread.
-      {"own_workspace", functions, {"workspace", "realloc", "abort", "write"},
+      {"own_workspace",
+       functions,
+       {"workspace", "realloc", "abort", "write"},
        R"c(/* Ends the program, unless the user has said what else to do. */
 static void (*lt_handler)(const char* message);
 

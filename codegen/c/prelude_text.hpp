@@ -11,7 +11,8 @@ enum class PreludeGroup { basics, prototypes, types, functions };
 struct PreludePart {
   std::string_view name;
   PreludeGroup group;
-  std::vector<std::string_view> needs;  ///< "fail_at", or "K:1d" for a tensor structure, "K:new1d", "K:dot" ...
+  std::vector<std::string_view>
+      needs;  ///< "fail_at", or "K:1d" for a tensor structure, "K:new1d", "K:dot" ...
   std::string_view text;
 };
 

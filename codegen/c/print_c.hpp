@@ -10,14 +10,16 @@ namespace lantern::codegen {
 
 /// The functions reachable from the entry. The text includes no header. It exports
 ///
-///   NAME          the entry itself: double NAME(double x). A function that may fail, allocates tensors or uses a
+///   NAME          the entry itself: double NAME(double x). A function that may fail, allocates tensors or
+///   uses a
 ///                 tape takes `lt_workspace* ws` first; several results go out through pointers.
-///   NAME_entry    void NAME_entry(lt_workspace* ws, const void* const* in, void* const* out), see lt_entry in
+///   NAME_entry    void NAME_entry(lt_workspace* ws, const void* const* in, void* const* out), see lt_entry
+///   in
 ///                 runtime/workspace.h. A bool is one byte there.
 ///
 /// With `standalone` the workspace stands behind the scenes, one for each thread: NAME takes none when all
-/// arguments and results are scalars, else NAME_workspace() gives one. A failure prints its message and aborts,
-/// unless NAME_on_failure(handler) was called.
+/// arguments and results are scalars, else NAME_workspace() gives one. A failure prints its message and
+/// aborts, unless NAME_on_failure(handler) was called.
 ///
 /// Integers wrap: compile with -fwrapv. Continuations must have been closed (passes/close.hpp), else an
 /// InternalError.

@@ -244,6 +244,11 @@ Data jvp(const Program& program, const Data& arguments, const Active& active, co
   return s->call(f, unit.arguments, loc);
 }
 
+Data run_eagerly(const Program& program, const Data& arguments) {
+  const StagingScope eager(nullptr);
+  return program.run(arguments);
+}
+
 Data forward_gradient(const Program& program, const Data& arguments, const Active& active, const Location& loc) {
   Data out;
   const auto directional = [&](std::size_t i, const Datum& direction) {

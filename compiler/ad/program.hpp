@@ -32,4 +32,7 @@ Data jvp(const Program& program, const Data& arguments, const Active& active, co
 /// The gradient of a scalar program by forward mode, one pass per element of each active argument.
 Data forward_gradient(const Program& program, const Data& arguments, const Active& active, const Location& loc);
 
+/// Runs a program at once, also while something is being staged.
+Data run_eagerly(const Program& program, const Data& arguments);
+
 }  // namespace lantern::ad

@@ -72,7 +72,8 @@ class Closing {
     }
     // The function takes over the block; captured values come before the continuation's own parameters.
     body->params.insert(body->params.begin(), parameters.begin(), parameters.end());
-    for (std::size_t i = 0; i < body->params.size(); ++i) body->params[i]->index = static_cast<std::uint32_t>(i);
+    for (std::size_t i = 0; i < body->params.size(); ++i)
+      body->params[i]->index = static_cast<std::uint32_t>(i);
 
     std::vector<Op*> prologue;
     for (const Op* constant : found.constants) {
@@ -80,7 +81,8 @@ class Closing {
       copy->number = constant->number;
       copy->integer = constant->integer;
       copy->loc = constant->loc;
-      inner[constant->result()] = module_.add_result(copy, constant->result()->type, constant->result()->name);
+      inner[constant->result()] =
+          module_.add_result(copy, constant->result()->type, constant->result()->name);
       prologue.push_back(copy);
     }
     if (found.itself) {

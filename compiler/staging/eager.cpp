@@ -365,6 +365,7 @@ struct Kernels {
         return out;
       }
       case Opcode::concat_: return concat();
+      case Opcode::copy_: return own(in[0]);
       default: throw InternalError("eager evaluation of " + std::string(ir::info(op.code).name));
     }
   }

@@ -1,109 +1,16 @@
-// Printed code: its text, and what it computes when tcc, the system's C compiler and its C++ compiler build it.
-#include <catch2/catch.hpp>
+// Printed code: its text, and what it computes when tcc, the system's C compiler and its C++ compiler build
+// it.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "lantern/codegen/c/print_c.hpp"
-#include "lantern/codegen/cpp/print_cpp.hpp"
-#include "lantern/codegen/toolchain/system_compiler.hpp"
-#include "lantern/codegen/toolchain/tcc.hpp"
-#include "lantern/compiler/passes/close.hpp"
-#include "lantern/ir/error.hpp"
-#include "lantern/ir/graph.hpp"
-#include "lantern/ir/parse.hpp"
-#include "lantern/ir/verify.hpp"
-#include "lantern/runtime/workspace.hpp"
+#include "printed_code.hpp"
 
 using namespace lantern;
-using codegen::Language;
-using codegen::LoadedCode;
-using codegen::print_c;
-using codegen::print_cpp;
+using namespace lantern::test;
 
 namespace {
-
-using Module = std::unique_ptr<ir::Module>;
-
-Module program(const std::string& text) {
-  Module m = ir::parse(text);
-  ir::verify(*m);
-  return m;
-}
-
-struct Built {
-  std::string how;
-  std::unique_ptr<LoadedCode> code;
-};
-
-/// The program by tcc, by the system's compiler as C and as C++. C needs closed continuations; C++ is printed
-/// before they are closed, and once more after.
-std::vector<Built> build(ir::Module& m, codegen::PrintOptions options = {}) {
-  std::vector<Built> all;
-  codegen::ClangOptions flags;
-  flags.opt_level = 1;
-  const auto add_cpp = [&](const char* how) {
-    all.push_back({how, codegen::compile_with_system_compiler(print_cpp(m, options), Language::cpp, flags)});
-  };
-  add_cpp("c++");
-  int nested = 0;
-  for (const ir::Function* f : m.functions()) nested += codegen::continuation_depth(*f);
-  passes::close(m);
-  ir::verify(m);
-  if (nested > 0) add_cpp("c++, closed");
-  const std::string c = print_c(m, options);
-  all.push_back({"tcc", codegen::compile_with_tcc(c)});
-  all.push_back({"c", codegen::compile_with_system_compiler(c, Language::c, flags)});
-  return all;
-}
-
-void call(Workspace& ws, const Built& b, const std::string& name, std::vector<const void*> in, std::vector<void*> out) {
-  ws.call(b.code->function<lt_entry>(name + "_entry"), in.data(), out.data());
-}
-
-/// A scalar function of one double by the entry, from every tool chain.
-void check_values(ir::Module& m, const std::vector<std::pair<double, double>>& points) {
-  const std::string name = m.entry->name;
-  for (const Built& b : build(m)) {
-    Workspace ws;
-    for (const auto& [x, expected] : points) {
-      double y = 0;
-      call(ws, b, name, {&x}, {&y});
-      INFO(b.how << " at " << x);
-      CHECK(y == Approx(expected));
-    }
-  }
-}
-
-std::string failure(const Built& b, const std::string& name, std::vector<const void*> in, std::vector<void*> out) {
-  Workspace ws;
-  try {
-    call(ws, b, name, std::move(in), std::move(out));
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no failure";
-}
-
-LT_TENSOR(Vector, double, 1);
-LT_TENSOR(Matrix, double, 2);
-
-Vector view(std::vector<double>& v) { return {v.data(), {static_cast<std::int64_t>(v.size())}}; }
-Matrix view(std::vector<double>& v, std::int64_t rows) {
-  return {v.data(), {rows, static_cast<std::int64_t>(v.size()) / rows}};
-}
-std::vector<double> numbers(const Vector& v) { return {v.data, v.data + v.dim[0]}; }
-std::vector<double> numbers(const Matrix& m) { return {m.data, m.data + m.dim[0] * m.dim[1]}; }
-
-/// The part of a text from one line on, up to another.
-std::string excerpt(const std::string& text, const std::string& from, const std::string& to) {
-  const std::size_t first = text.find(from);
-  if (first == std::string::npos) return text;
-  return text.substr(first, text.find(to, first) - first);
-}
 
 const char* const branching = R"(
 entry @df
@@ -317,7 +224,8 @@ fun @f(%x: f64, %n: i64) -> f64, f64 {
 TEST_CASE("continuations print as nested lambdas in C++") {
   Module m = program(branching);
   CHECK(codegen::continuation_depth(*m->entry) == 1);
-  CHECK(excerpt(print_cpp(*m), "extern \"C\" double df(", "\nextern \"C\" void") == R"(extern "C" double df(double x) {
+  CHECK(excerpt(print_cpp(*m), "extern \"C\" double df(", "\nextern \"C\" void") ==
+        R"(extern "C" double df(double x) {
   double d = 0.0;
   auto k = [&](double, double& dy) {
     dy += 1.0;
@@ -339,7 +247,8 @@ TEST_CASE("continuations print as nested lambdas in C++") {
 
 TEST_CASE("a continuation that calls itself, nested and closed, agrees with direct style") {
   Module m = program(looping);
-  CHECK(excerpt(print_cpp(*m), "  lt_cont<double, double&> loop;", "  return") == R"(  lt_cont<double, double&> loop;
+  CHECK(excerpt(print_cpp(*m), "  lt_cont<double, double&> loop;", "  return") ==
+        R"(  lt_cont<double, double&> loop;
   auto loop_body = [&](double y, double& dy) {
     if (1.0 < y) {
       double d1 = 0.0;
@@ -422,45 +331,206 @@ fun @rec(%t: tree<f64>, %x: f64, %dx: ref f64, %k: cont(f64, ref f64)) cps {
   }
 }
 
-TEST_CASE("operations on tensors") {
+TEST_CASE("names, literals and operators survive") {
+  Module m = program(R"(
+entry @double
+fun @double(%int: f64, %exp: f64, %ws: i64) -> f64, f32, i64, bool {
+  %a = sub %int, %exp
+  %b = sub %a, %int
+  %c = sub %exp, %b
+  %nn = neg %c
+  %n = neg %nn
+  %inf = constant inf : f64
+  %m = min %n, %inf
+  %e = exp %m
+  %f = cast[f32] %e
+  %tenth = constant 0.1 : f32
+  %g = mul %f, %tenth
+  %h = sqrt %g
+  %big = constant 3000000000 : i64
+  %big2 = constant 3 : i64
+  %p = mul %big, %big2
+  %q = add %p, %ws
+  %minus = constant -1 : i64
+  %r = sub %q, %minus
+  %l = lt %a, %b
+  %k = lt %b, %a
+  %o = lor %l, %k
+  %u = land %o, %l
+  %v = lnot %u
+  %w = eq %v, %l
+  yield %n, %h, %r, %w
+})");
+  for (const Built& built : build(*m)) {
+    INFO(built.how);
+    Workspace ws;
+    const double x = 0.5, y = 0.25;
+    const std::int64_t n = 4;
+    double r0 = 0;
+    float r1 = 0;
+    std::int64_t r2 = 0;
+    bool r3 = true;
+    call(ws, built, "double_", {&x, &y, &n}, {&r0, &r1, &r2, &r3});
+    CHECK(r0 == 0.5);
+    CHECK(r1 == Approx(std::sqrt(std::exp(0.5) * 0.1)));
+    CHECK(r2 == 9000000005);
+    CHECK_FALSE(r3);
+  }
+}
+
+TEST_CASE("polygamma") {
   Module m = program(R"(
 entry @f
-fun @f(%w: f64[?,?], %x: f64[?], %b: f64[2], %i: i64) -> f64[2], f64[?,?], f64[?], f64, i64, bool {
-  %one = constant 1 : i64
-  %three = constant 3 : i64
-  %h = matvec %w, %x
-  %hb = add %h, %b
-  %t = max %hb, %b
-  %o = outer %t, %x
-  %tr = transpose %o
-  %mm = matmul %tr, %w
-  %row = take %mm, %i
-  %sl = slice %x, %one, %three
-  %cat = concat %row, %sl
-  %set = set %cat, %one, %hbs
-  %wide = broadcast %row, %mm
-  %prod = mul %mm, %wide
-  %at = add_take %prod, %one, %row
-  %out = add_outer %at, %row, %x
-  %am = add_matmul %out, %tr, %w
-  %red = reduce_to %am, %row
-  %vm = vecmat %red, %am
-  %dot = dot %red, %vm
-  %sum = sum %cat
-  %z = mul %dot, %sum
-  %best = argmax %vm
-  %n = dim[0] %x
-  %fl = fill %sum, %n
-  %acc = add_at %fl, %i, %dot
-  %resh = reshape %am, %tmm
-  %big = lt %sum, %dot
-  yield %t, %resh, %acc, %z, %best, %big
+fun @f(%x: f64) -> f64, f64, f64 {
+  %n0 = constant 0 : f64
+  %n1 = constant 1 : f64
+  %n2 = constant 2 : f64
+  %a = polygamma %n0, %x
+  %b = polygamma %n1, %x
+  %c = polygamma %n2, %x
+  yield %a, %b, %c
 })");
+  const double pi = std::acos(-1.0), euler = 0.57721566490153286061, zeta3 = 1.2020569031595942854;
+  for (const Built& built : build(*m)) {
+    INFO(built.how);
+    Workspace ws;
+    double a = 0, b = 0, c = 0, x = 1;
+    call(ws, built, "f", {&x}, {&a, &b, &c});
+    CHECK(a == Approx(-euler).epsilon(1e-14));
+    CHECK(b == Approx(pi * pi / 6).epsilon(1e-14));
+    CHECK(c == Approx(-2 * zeta3).epsilon(1e-14));
+    x = -0.5;
+    call(ws, built, "f", {&x}, {&a, &b, &c});
+    CHECK(a == Approx(2 - euler - 2 * std::log(2.0)).epsilon(1e-13));
+    CHECK(b == Approx(pi * pi / 2 + 4).epsilon(1e-13));
+    CHECK(c == Approx(-14 * zeta3 + 16).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("generated code and host agree on the layout of the workspace") {
+  Module m = program(R"(
+entry @f
+fun @f(%x: f64[?]) -> f64[?] {
+  %y = add %x, %x
+  yield %y
+})");
+  const std::string source = print_c(*m) + R"(
+void layout(unsigned long* at) {
+  lt_workspace w;
+  lt_tape t;
+  lt_chunk c;
+  at[0] = sizeof w;
+  at[1] = (unsigned long)((char*)&w.top - (char*)&w);
+  at[2] = (unsigned long)((char*)&w.tapes - (char*)&w);
+  at[3] = (unsigned long)((char*)&w.fail - (char*)&w);
+  at[4] = (unsigned long)((char*)&w.resize - (char*)&w);
+  at[5] = (unsigned long)((char*)&w.message - (char*)&w);
+  at[6] = sizeof t;
+  at[7] = (unsigned long)((char*)&t.capacity - (char*)&t);
+  at[8] = sizeof c;
+  at[9] = sizeof w.message;
+}
+)";
+  const auto code = codegen::compile_with_tcc(source);
+  unsigned long at[10];
+  code->function<void(unsigned long*)>("layout")(at);
+  const unsigned long host[10] = {sizeof(lt_workspace),
+                                  offsetof(lt_workspace, top),
+                                  offsetof(lt_workspace, tapes),
+                                  offsetof(lt_workspace, fail),
+                                  offsetof(lt_workspace, resize),
+                                  offsetof(lt_workspace, message),
+                                  sizeof(lt_tape),
+                                  offsetof(lt_tape, capacity),
+                                  sizeof(lt_chunk),
+                                  sizeof(lt_workspace::message)};
+  for (int i = 0; i < 10; ++i) CHECK(at[i] == host[i]);
+}
+
+TEST_CASE("a source that stands alone keeps its workspace to itself") {
+  Module m = program(R"(
+entry @mean
+fun @mean(%a: i64, %b: i64) -> i64 {
+  %s = add %a, %b
+  %q = div %s, %b
+  yield %q
+})");
+  codegen::PrintOptions options;
+  options.standalone = true;
+  for (const Language language : {Language::c, Language::cpp}) {
+    const std::string text = language == Language::c ? print_c(*m, options) : print_cpp(*m, options);
+    const auto code = codegen::compile_with_system_compiler(text, language);
+    CHECK(code->function<std::int64_t(std::int64_t, std::int64_t)>("mean")(9, 3) == 4);
+    code->symbol("mean_on_failure");
+    code->symbol("mean_entry");
+  }
+}
+
+TEST_CASE("long and deep programs print quickly") {
+  const auto seconds = [](auto&& body) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  SECTION("20,000 operations in a row") {
+    ir::Module m;
+    ir::Function* f = m.add_function("f", {ir::F64}, {ir::F64});
+    ir::Builder b(m, f->body);
+    ir::Value *x = f->body->params[0], *y = x;
+    for (int i = 0; i < 20000; ++i) {
+      y = b.emit(i % 3 ? ir::Opcode::mul_ : ir::Opcode::add_, {y, x});
+      y->name = "y";
+    }
+    b.yield({y});
+    m.entry = f;
+    std::string text;
+    CHECK(seconds([&] { text = print_c(m); }) < 1.0);
+    std::size_t longest = 0;
+    for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+      longest = std::max(longest, end - at);
+    CHECK(longest <= 100);
+  }
+  SECTION("2,000 continuations one inside the other") {
+    ir::Module m;
+    ir::Function* f = m.add_function("f", {ir::F64}, {ir::F64});
+    m.entry = f;
+    ir::Builder b(m, f->body);
+    ir::Value* cell = b.op(ir::Opcode::ref_new_, {f->body->params[0]}, {ir::Type::ref(ir::F64)})->result();
+    ir::Value* x = f->body->params[0];
+    std::vector<ir::Builder> open{b};
+    for (int i = 0; i < 2000; ++i) {
+      ir::Builder& outer = open.back();
+      ir::Op* k = outer.fun({ir::F64}, "k");
+      outer.op(ir::Opcode::jump_, {k->result(), x});
+      x = k->blocks[0]->params[0];
+      open.emplace_back(m, k->blocks[0]);
+    }
+    open.back().op(ir::Opcode::ref_add_, {cell, x});
+    while (open.size() > 1) {
+      open.back().yield({});
+      open.pop_back();
+    }
+    open.back().yield({open.back().op(ir::Opcode::ref_get_, {cell}, {ir::F64})->result()});
+    ir::verify(m);
+    CHECK(codegen::continuation_depth(*f) == 2000);
+    std::string text;
+    CHECK(seconds([&] {
+            passes::close(m);
+            text = print_c(m);
+          }) < 2.0);
+    CHECK(m.functions().size() == 2001);
+    Workspace ws;
+    const double in = 2.5;
+    double out = 0;
+    call(ws, {"tcc", codegen::compile_with_tcc(text)}, "f", {&in}, {&out});
+    CHECK(out == 2.5);
+  }
 }
 
 TEST_CASE("failures say what is wrong and where") {
   ir::Module m;
-  ir::Function* f = m.add_function("f", {ir::Type::tensor(ir::Kind::f64, {ir::dynamic}), ir::I64, ir::I64}, {ir::F64});
+  ir::Function* f =
+      m.add_function("f", {ir::Type::tensor(ir::Kind::f64, {ir::dynamic}), ir::I64, ir::I64}, {ir::F64});
   ir::Builder b(m, f->body);
   b.loc = {"model.cpp", 7, 3};
   ir::Value* element = b.emit(ir::Opcode::get_, {f->body->params[0], f->body->params[1]});
@@ -476,7 +546,9 @@ TEST_CASE("failures say what is wrong and where") {
   double y = 0;
   for (const Built& built : build(m)) {
     INFO(built.how);
-    const auto message = [&](std::int64_t i, std::int64_t d) { return failure(built, "f", {&x, &i, &d}, {&y}); };
+    const auto message = [&](std::int64_t i, std::int64_t d) {
+      return failure(built, "f", {&x, &i, &d}, {&y});
+    };
     CHECK(message(7, 1) == "index 7 is outside 0..4 (model.cpp:7)");
     CHECK(message(-1, 1) == "index -1 is outside 0..4 (model.cpp:7)");
     CHECK(message(2, 0) == "integer division by zero (model.cpp:8)");

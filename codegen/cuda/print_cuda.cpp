@@ -1,0 +1,324 @@
+// Device functions are what the statement printer prints; around them stand a kernel and a host function.
+#include "lantern/codegen/cuda/print_cuda.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <vector>
+
+#include "lantern/codegen/analysis.hpp"
+#include "lantern/codegen/c/prelude_text.hpp"
+#include "lantern/codegen/cuda/cuda_text.hpp"
+#include "lantern/codegen/naming.hpp"
+#include "lantern/codegen/target.hpp"
+#include "lantern/codegen/unit.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Kind;
+using ir::Opcode;
+
+namespace {
+
+/// C with bool: several results and cells go by pointer, which needs no structures.
+class CudaTarget final : public CTarget {
+ public:
+  std::string scalar(Kind kind) const override {
+    return kind == Kind::boolean ? "bool" : CTarget::scalar(kind);
+  }
+  std::string element(Kind kind) const override { return scalar(kind); }
+  std::string boolean(bool value) const override { return value ? "true" : "false"; }
+  std::string exported() const override { return "static __device__ "; }
+  std::string internal() const override { return "static __device__ "; }
+};
+
+// ---- what can be printed
+
+[[noreturn]] void refuse(const std::string& got, const std::string& remedy) {
+  throw Error("cuda: expected a function of scalars, got " + got + "; " + remedy);
+}
+
+void require_scalar(const ir::Type& type, const std::string& what) {
+  if (type.is_scalar()) return;
+  refuse(what + " of type " + type.str(), "write a function of one element: its kernel maps it over arrays");
+}
+
+void require_printable(const ir::Module& module, const std::vector<const ir::Function*>& functions) {
+  for (const ir::Function* f : functions) {
+    const bool entry = f == module.entry;
+    const auto direct = [&] {
+      throw Error("cuda: expected a function in direct style, got a continuation in '" + f->name +
+                  "'; run the pass 'unwind' first, or print the function as C++");
+    };
+    if (f->cps) direct();
+    for (const ir::Value* p : f->body->params) {
+      if (p->type.is_cont()) direct();
+      if (!entry && p->type.is_ref() && p->type.content().is_scalar()) continue;
+      require_scalar(p->type, entry ? "a parameter" : "a parameter of '" + f->name + "'");
+    }
+    for (const ir::Type& t : f->result_types)
+      require_scalar(t, entry ? "a result" : "a result of '" + f->name + "'");
+    ir::walk(f->body, [&](const ir::Op* op) {
+      if (op->is(Opcode::fun_) || op->is(Opcode::jump_) || op->is(Opcode::closure_)) direct();
+      for (const ir::Value* v : op->results) {
+        const bool cell = v->type.is_ref() && v->type.content().is_scalar();
+        if (!cell) require_scalar(v->type, "a value in '" + f->name + "'");
+      }
+    });
+  }
+  if (module.entry->result_types.empty())
+    refuse("no result", "let the function return what is to be computed");
+}
+
+/// Whether a function may call itself, directly or not: the device must then be given a larger stack.
+bool recursive(const std::vector<const ir::Function*>& functions) {
+  // Callees stand before callers where there is no cycle.
+  std::set<const ir::Function*> before;
+  bool found = false;
+  for (const ir::Function* f : functions) {
+    ir::walk(f->body,
+             [&](const ir::Op* op) { found |= op->is(Opcode::call_) && !before.contains(op->callee); });
+    before.insert(f);
+  }
+  return found;
+}
+
+// ---- text
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// The helpers of the prelude that a text calls, by name: lt_push_f64, lt_div_i64, ...
+std::set<std::string> helpers_in(const std::string& text) {
+  std::set<std::string> names;
+  for (std::size_t at = 0; (at = text.find("lt_", at)) != std::string::npos;) {
+    std::size_t end = at;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+      ++end;
+    if (end < text.size() && text[end] == '(') names.insert(text.substr(at, end - at));
+    at = end;
+  }
+  return names;
+}
+
+bool on_tape(const std::string& helper) {
+  return helper.starts_with("lt_push_") || helper.starts_with("lt_pop_");
+}
+
+Kind kind_of(const std::string& helper) {
+  for (const Kind k : {Kind::boolean, Kind::i32, Kind::i64, Kind::f32, Kind::f64})
+    if (helper.find(std::string("_") + ir::kind_name(k)) != std::string::npos) return k;
+  throw InternalError("no scalar kind in " + helper);
+}
+
+/// A part of the C prelude as device code.
+std::string device_part(const std::string& name, Kind kind, const Target& target) {
+  const PreludePart* part = prelude_part(name);
+  if (!part) throw InternalError("no part of the prelude is called " + name);
+  std::string text = replaced(std::string(part->text), "$K", ir::kind_name(kind));
+  text = replaced(text, "$T", target.element(kind));
+  text = replaced("\n" + text, "\nstatic ", "\nstatic __device__ ");
+  return text.substr(1);
+}
+
+std::string helper_text(const std::string& helper, const Target& target) {
+  if (on_tape(helper)) {
+    const bool push = helper.starts_with("lt_push_");
+    const std::string text = replaced(push ? cuda_text::push : cuda_text::pop, "$NAME", helper);
+    return replaced(text, "$T", target.element(kind_of(helper)));
+  }
+  if (helper.starts_with("lt_div_") || helper.starts_with("lt_rem_"))
+    return device_part("K:" + helper.substr(3, 3), kind_of(helper), target);
+  return device_part(helper.substr(3), Kind::f64, target);
+}
+
+struct Array {
+  std::string type, name;
+  bool result = false;
+};
+
+class Printer {
+ public:
+  Printer(const ir::Module& module, const PrintOptions& options)
+      : module_(module), functions_(reachable(module)), unit_(module, options, target_) {
+    require_printable(module, functions_);
+  }
+
+  std::string print() {
+    unit_.discover();
+    const Unit::Functions functions = unit_.functions();
+    const FunctionInfo& entry = unit_.info(module_.entry);
+    code_ = entry.name + "_code";
+    fails_ = entry.workspace;
+    name_arrays();
+
+    std::set<std::string> helpers = helpers_in(functions.declarations + functions.definitions);
+    tapes_ = std::any_of(helpers.begin(), helpers.end(), on_tape);
+    if (helpers.contains("lt_polygammaf")) helpers.insert("lt_polygamma");  // and stands before it
+    std::string prelude =
+        !fails_ ? "" : replaced(cuda_text::failure, "$FAILED", std::to_string(cuda_check_failed));
+    if (fails_) prelude = replaced(prelude, "$FIELDS", tapes_ ? tape_fields() : "");
+    if (tapes_) prelude += replaced(cuda_text::tape, "$OVERFLOW", std::to_string(cuda_tape_overflow));
+    for (const std::string& helper : helpers) prelude += helper_text(helper, target_) + "\n";
+
+    std::string text = replaced(cuda_text::title, "$NAME", entry.name);
+    text += "namespace " + code_ + " {\n\n" + prelude;
+    if (!functions.declarations.empty()) text += functions.declarations + "\n";
+    text += functions.definitions + "}  // namespace " + code_ + "\n\n" + kernel() + "\n";
+    return text + "#ifndef __CUDACC_RTC__\n" + host() + "#endif\n";
+  }
+
+ private:
+  const std::string& name() const { return unit_.info(module_.entry).name; }
+
+  std::string tape_fields() const {
+    return "  char* tape;      /* of this thread: value i lies at tape + i * stride, so that neighbours "
+           "share a line */\n"
+           "  int64_t stride;\n  int64_t values;  /* a tape holds */\n  int64_t used[" +
+           std::to_string(module_.tapes()) + "];\n";
+  }
+
+  void name_arrays() {
+    for (const char* taken : {"tape", "values", "error", "thread", "threads", "status", "blocks", "wanted",
+                              "fitting", "code", "cudaFree", "cudaSuccess", "cudaDeviceSetLimit"})
+      scope_.reserve(taken);
+    const auto parameter_types = module_.entry->parameter_types();
+    const auto& params = module_.entry->body->params;
+    for (const ir::Value* p : params) {
+      const std::string wanted = p->name              ? scope_.unique(p->name)
+                                 : params.size() == 1 ? scope_.unique("x")
+                                                      : scope_.numbered("x");
+      arrays_.push_back({target_.element(p->type.kind()), wanted, false});
+    }
+    const auto& results = module_.entry->result_types;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::string wanted = results.size() == 1 ? "y" : "result" + std::to_string(i);
+      arrays_.push_back({target_.element(results[i].kind()), scope_.unique(wanted), true});
+    }
+    n_ = scope_.unique("n");
+    i_ = scope_.unique("i");
+  }
+
+  std::string array_parameters() const {
+    std::string list;
+    for (const Array& a : arrays_) list += (a.result ? "" : "const ") + a.type + "* " + a.name + ", ";
+    return list;
+  }
+
+  /// "y[i] = f(x[i]);" with whatever the function takes besides.
+  std::string element() const {
+    const FunctionInfo& entry = unit_.info(module_.entry);
+    std::string list = fails_ ? "&ws" : "", target;
+    for (const Array& a : arrays_) {
+      const std::string place = a.name + "[" + i_ + "]";
+      if (a.result && !entry.by_pointer) {
+        target = place + " = ";
+      } else {
+        list += (list.empty() ? "" : ", ") + std::string(a.result ? "&" : "") + place;
+      }
+    }
+    return target + code_ + "::" + entry.name + "(" + list + ");";
+  }
+
+  std::string kernel() const {
+    std::string more, body;
+    if (tapes_) more += "char* tape, int64_t values, ";
+    if (fails_) more += code_ + "::lt_error* error, ";
+    if (tapes_) {
+      body = "    " + code_ + "::lt_workspace ws = {error, tape + 8 * thread, 8 * threads, values, {0}};\n";
+    } else if (fails_) {
+      body = "    " + code_ + "::lt_workspace ws = {error};\n";
+    }
+    return wrapped("extern \"C\" __global__ void " + name() + "_kernel(" + array_parameters() + more +
+                   "int64_t " + n_ + ") {") +
+           "\n  const int64_t threads = (int64_t)gridDim.x * blockDim.x;\n"
+           "  const int64_t thread = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;\n"
+           "  for (int64_t " +
+           i_ + " = thread; " + i_ + " < " + n_ + "; " + i_ + " += threads) {\n" + body +
+           wrapped("    " + element()) + "\n  }\n}\n";
+  }
+
+  /// The host function. Every step does nothing once `status` is an error; freeing always happens.
+  std::string host() const {
+    NameScope scope(&scope_);
+    std::string in, out, free, list;
+    for (const Array& a : arrays_) {
+      const std::string device = scope.unique("device_" + a.name),
+                        size = n_ + " * (int64_t)sizeof(" + a.type + ")";
+      in += "  " + a.type + "* " + device + " = (" + a.type + "*)" + code_ + "::lt_" +
+            (a.result ? "allocate(" + size : "copy_in(" + a.name + ", " + size) + ", &status);\n";
+      if (a.result)
+        out += "  " + code_ + "::lt_copy_out(" + a.name + ", " + device + ", " + size + ", &status);\n";
+      free += "  cudaFree(" + device + ");\n";
+      list += device + ", ";
+    }
+    std::string text = tapes_ ? cuda_text::limits : "";
+    text += "namespace " + code_ + " {\n\n" + cuda_text::host_helpers +
+            (fails_ ? cuda_text::error_helpers : "") + "}  // namespace " + code_ + "\n\n";
+    if (fails_) text += replaced(replaced(cuda_text::message, "$NAME", name()), "$CODE", code_);
+    text +=
+        wrapped("extern \"C\" int " + name() + "_map(" + array_parameters() + "int64_t " + n_ + ") {") + "\n";
+    if (fails_) text += "  " + code_ + "::lt_last = {};\n";
+    text += "  if (" + n_ + " == 0) return 0;\n  if (" + n_ + " < 0) return cudaErrorInvalidValue;\n" +
+            "  cudaError_t status = cudaSuccess;\n";
+    if (fails_) text += "  int code = 0;\n";
+    text += in;
+    if (recursive(functions_))
+      text +=
+          "  /* Calls nest as deep as the data says. */\n"
+          "  if (status == cudaSuccess) status = cudaDeviceSetLimit(cudaLimitStackSize, 16384);\n";
+    text += tapes_ ? tape_launches(list) : launch(list);
+    text +=
+        (fails_ ? "  if (code == 0) {\n" + replaced("\n" + out, "\n  ", "\n    ").substr(1) + "  }\n" : out) +
+        free;
+    return text + (fails_ ? "  return status == cudaSuccess ? code : (int)status;\n}\n"
+                          : "  return (int)status;\n}\n");
+  }
+
+  std::string launch(const std::string& list) const {
+    const std::string blocks =
+        "  const int64_t blocks = (" + n_ + " + 255) / 256 < 65536 ? (" + n_ + " + 255) / 256 : 65536;\n";
+    const auto call = [&](const std::string& arguments) {
+      return wrapped("    " + name() + "_kernel<<<(unsigned)blocks, 256>>>(" + arguments + n_ + ");") + "\n";
+    };
+    if (!fails_)
+      return blocks + "  if (status == cudaSuccess) {\n" + call(list) + "    status = " + code_ +
+             "::lt_finish();\n  }\n";
+    return blocks + "  " + code_ + "::lt_error* error = " + code_ + "::lt_new_error(&status);\n" +
+           "  if (status == cudaSuccess) {\n" + call(list + "error, ") + "    status = " + code_ +
+           "::lt_finish();\n  }\n  code = " + code_ + "::lt_result(error, &status);\n";
+  }
+
+  /// With a tape: fewer threads where each needs much memory, and more memory as long as it overflows.
+  std::string tape_launches(const std::string& list) const {
+    std::string text = replaced(cuda_text::tape_launches, "$CODE", code_);
+    text = replaced(text, "$TAPES", std::to_string(module_.tapes()));
+    text = replaced(text, "$OVERFLOW", std::to_string(cuda_tape_overflow));
+    text = replaced(text, "$N", n_);
+    return replaced(text, "$LAUNCH",
+                    wrapped("      " + name() + "_kernel<<<(unsigned)blocks, 128>>>(" + list +
+                            "(char*)tape, values, error, " + n_ + ");"));
+  }
+
+  const ir::Module& module_;
+  CudaTarget target_;
+  std::vector<const ir::Function*> functions_;
+  Unit unit_;
+  NameScope scope_;
+  std::vector<Array> arrays_;
+  std::string code_, n_, i_;
+  bool fails_ = false, tapes_ = false;
+};
+
+}  // namespace
+
+std::string print_cuda(const ir::Module& module, const PrintOptions& options) {
+  if (!module.entry) throw InternalError("cuda: expected a module with an entry");
+  return Printer(module, options).print();
+}
+
+}  // namespace lantern::codegen

@@ -1,0 +1,34 @@
+// A module as a stand-alone .cu: a function of scalars, mapped over arrays, one element for each thread.
+#pragma once
+
+#include <string>
+
+#include "lantern/codegen/print_options.hpp"
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::codegen {
+
+/// For an entry NAME(x, ...) -> (y, ...) the text, which nvcc and NVRTC compile as it stands, defines
+///
+///   NAME_kernel    the kernel: const T* for each parameter, T* for each result, then int64_t n. A function
+///   with a
+///                  tape has before n: the tapes' memory and how many values a tape of one thread holds. One
+///                  that may fail has there the address of NAME_code::lt_error, zero at first.
+///   NAME_map       int NAME_map(const T* x, ..., T* y, ..., int64_t n), on the host, for arrays on the host.
+///   Returns
+///                  0, a CUDA error code, or one of those below. Not under NVRTC, which has no host side.
+///   NAME_message   on the host, where a function may fail: const char* NAME_message(), why the last map
+///   failed.
+///
+/// Where a tape overflows, NAME_map tries again with more memory for each thread, up to LT_TAPE_VALUES values
+/// a tape (a macro that may be set before the text). A bool is one byte. `standalone` changes nothing: the
+/// text always is.
+///
+/// Throws an Error where the entry is not a function of scalars, or continuations have not been unwound.
+std::string print_cuda(const ir::Module& module, const PrintOptions& options = {});
+
+/// What NAME_map returns for failures of its own.
+inline constexpr int cuda_tape_overflow = 20001;  ///< a tape needs more than LT_TAPE_VALUES
+inline constexpr int cuda_check_failed = 20002;   ///< a check of the program, an integer division by zero
+
+}  // namespace lantern::codegen

@@ -1,0 +1,146 @@
+// compile(): stage, pass pipeline, print, tool chain; and the tiers.
+#include "lantern/compiler/driver/compile.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "lantern/codegen/c/print_c.hpp"
+#include "lantern/codegen/cpp/print_cpp.hpp"
+#include "lantern/codegen/cuda/print_cuda.hpp"
+#include "lantern/codegen/toolchain/clang.hpp"
+#include "lantern/codegen/toolchain/nvrtc.hpp"
+#include "lantern/codegen/toolchain/tcc.hpp"
+#include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/ir/print.hpp"
+
+namespace lantern::driver {
+
+namespace {
+
+bool has_recursion(const ir::Module& module) {
+  // A function that can reach itself through calls, or a closure (continuations nest as deep as the program runs).
+  for (const ir::Function* f : module.functions()) {
+    std::vector<const ir::Function*> todo{f}, seen;
+    while (!todo.empty()) {
+      const ir::Function* at = todo.back();
+      todo.pop_back();
+      bool found = false;
+      ir::walk(at->body, [&](const ir::Op* op) {
+        found |= op->is(ir::Opcode::closure_) || op->is(ir::Opcode::fun_) || op->callee == f;
+        if (op->callee && std::find(seen.begin(), seen.end(), op->callee) == seen.end()) {
+          seen.push_back(op->callee);
+          todo.push_back(op->callee);
+        }
+      });
+      if (found) return true;
+    }
+  }
+  return false;
+}
+
+class CompiledCode : public Code {
+ public:
+  CompiledCode(std::unique_ptr<ir::Module> module, const CompileOptions& options)
+      : module_(std::move(module)), options_(options), results_(module_->entry->result_types) {
+    print_.name = module_->entry->name;
+    print_.bounds_checks = options.bounds_checks;
+    run_on_large_stack([&] { prepare(); });
+  }
+  ~CompiledCode() override {
+    if (background_.joinable()) background_.join();
+  }
+
+  lt_entry* entry() const override {
+    lt_entry* e = entry_.load(std::memory_order_acquire);
+    if (!e) throw Error("calling a CUDA function needs a GPU, and none is at hand; source(\"cuda\") gives its text");
+    return e;
+  }
+  const std::vector<ir::Type>& results() const override { return results_; }
+  bool recursive() const override { return recursive_; }
+  void wait() const override {
+    const std::lock_guard lock(join_);
+    if (background_.joinable()) background_.join();
+  }
+
+  std::string source(const std::string& what) const override {
+    std::string text;
+    run_on_large_stack([&] { text = print(what); });
+    return text;
+  }
+
+ private:
+  void prepare() {
+    passes::PipelineOptions pipeline;
+    pipeline.opt_level = options_.opt;
+    pipeline.disabled = options_.disabled_passes;
+    passes::run_pipeline(*module_, pipeline);
+    if (options_.target == Target::cuda) {
+      passes::unwind(*module_);
+      codegen::compile_with_nvrtc(codegen::print_cuda(*module_, print_));
+      return;
+    }
+    // Continuations that are left become closures, so that C can be printed. Names stay as they are.
+    passes::close(*module_);
+    recursive_ = has_recursion(*module_);
+    const std::string text = codegen::print_c(*module_, print_);
+    if (options_.target != Target::cpp) load(codegen::compile_with_tcc(text));
+    if (options_.target == Target::cpp) load(optimised(text));
+    if (options_.target == Target::automatic) {
+      // A failure here must not end the program: the first tier goes on answering.
+      background_ = std::thread([this, text] {
+        try {
+          load(optimised(text));
+        } catch (const std::exception&) {
+        }
+      });
+    }
+  }
+
+  std::unique_ptr<codegen::LoadedCode> optimised(const std::string& text) const {
+    codegen::ClangOptions clang;
+    clang.opt_level = options_.opt;
+    return codegen::compile_with_clang(text, codegen::Language::c, clang);
+  }
+
+  void load(std::unique_ptr<codegen::LoadedCode> code) {
+    auto* e = reinterpret_cast<lt_entry*>(code->symbol(print_.name + "_entry"));
+    // Earlier code stays: a call may be running in it.
+    (loaded_[0] ? loaded_[1] : loaded_[0]) = std::move(code);
+    entry_.store(e, std::memory_order_release);
+  }
+
+  std::string print(const std::string& what) const {
+    if (what == "ir") return ir::print(*module_);
+    codegen::PrintOptions standalone = print_;
+    standalone.standalone = true;
+    if (what == "c") return codegen::print_c(*module_, standalone);
+    if (what == "cpp") return codegen::print_cpp(*module_, standalone);
+    if (what == "cuda") return codegen::print_cuda(*module_, standalone);
+    throw Error("source: expected \"ir\", \"c\", \"cpp\" or \"cuda\", got \"" + what + "\"");
+  }
+
+  std::unique_ptr<ir::Module> module_;
+  CompileOptions options_;
+  codegen::PrintOptions print_;
+  std::vector<ir::Type> results_;
+  bool recursive_ = false;
+  std::unique_ptr<codegen::LoadedCode> loaded_[2];
+  std::atomic<lt_entry*> entry_{nullptr};
+  mutable std::mutex join_;
+  mutable std::thread background_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Code> compile(const std::string& name, const std::vector<ir::Type>& params,
+                                    const std::function<Data(const Data&)>& program, const CompileOptions& options) {
+  if (options.opt < 0 || options.opt > 3)
+    throw Error("compile: expected an optimisation level from 0 to 3, got " + std::to_string(options.opt));
+  return std::make_shared<CompiledCode>(stage(name, params, program), options);
+}
+
+}  // namespace lantern::driver

@@ -1,0 +1,292 @@
+// compile(fn): a program over Rep as a typed callable of plain C++ types. eager(fn): the same, computed by run.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "lantern/compiler/driver/marshal.hpp"
+#include "lantern/runtime/workspace.hpp"
+
+namespace lantern {
+
+/// What code is generated for.
+enum class Target {
+  automatic,  ///< C for the first calls (libtcc, within a millisecond), C++ by Clang swapped in when it is ready
+  c,          ///< C99, compiled by libtcc
+  cpp,        ///< C++, compiled by Clang
+  cuda,       ///< CUDA C++, compiled by NVRTC; calling it needs a GPU
+};
+
+struct CompileOptions {
+  Target target = Target::automatic;
+  /// 0: the graph as staged (continuations stay) and no compiler optimisation; 1 to 3: the pass pipeline, and that
+  /// optimisation level of the compiler.
+  int opt = 3;
+  /// An index outside an array raises; without the check it is undefined behaviour.
+  bool bounds_checks = true;
+  /// Passes left out, by name (see passes/pipeline.hpp).
+  std::vector<std::string> disabled_passes = {};
+  /// Name of the function in generated code; empty: taken from the program.
+  std::string name = {};
+};
+
+namespace driver {
+
+/// A compiled module. Calls are safe from several threads at once.
+class Code {
+ public:
+  virtual ~Code() = default;
+  virtual lt_entry* entry() const = 0;
+  virtual const std::vector<ir::Type>& results() const = 0;
+  /// Whether calls may recurse deeply: they then run on a large stack.
+  virtual bool recursive() const = 0;
+  /// Generated source: "ir", "c", "cpp" or "cuda".
+  virtual std::string source(const std::string& what) const = 0;
+  /// Waits until optimised code has been swapped in (Target::automatic).
+  virtual void wait() const {}
+};
+
+/// The program staged as the entry of a module of its own. Runs on a large stack.
+std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
+                                  const std::function<Data(const Data&)>& program);
+
+/// Stages, optimises and compiles. Raises in a program built by lanternc without --with-jit.
+std::shared_ptr<const Code> compile(const std::string& name, const std::vector<ir::Type>& params,
+                                    const std::function<Data(const Data&)>& program, const CompileOptions& options);
+
+/// Runs an entry point in the calling thread's workspace, which is kept between calls.
+void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out);
+
+/// Bytes the calling thread's workspace holds: the most its calls ever needed.
+std::int64_t workspace_bytes();
+
+}  // namespace driver
+
+namespace detail {
+
+/// A call through an entry point, with host values.
+template <class R, class... P>
+host_out<R> call_entry(lt_entry* entry, bool recursive, const std::vector<ir::Type>& results,
+                       const host_in<P>&... args) {
+  if constexpr (scalars_only<R>() && (scalars_only<P>() && ...)) {
+    host_out<R> out{};
+    std::array<const void*, 64> in_pointers{};
+    std::array<void*, 64> out_pointers{};
+    std::size_t n = 0, m = 0;
+    (for_each_leaf<P>(args, [&](auto, const auto& h) { in_pointers.at(n++) = &h; }), ...);
+    for_each_leaf<R>(out, [&](auto, auto& h) { out_pointers.at(m++) = &h; });
+    driver::run(entry, recursive, in_pointers.data(), out_pointers.data());
+    return out;
+  } else {
+    Arguments in;
+    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+    Results results_memory(results);
+    driver::run(entry, recursive, in.data(), results_memory.data());
+    host_out<R> out{};
+    for_each_leaf<R>(out, [&](auto type, auto& h) { results_memory.take(type, h); });
+    return out;
+  }
+}
+
+template <class T, class H>
+Datum to_datum(std::type_identity<T>, const H& h) {
+  if constexpr (Scalar<T>) {
+    return literal(h);
+  } else if constexpr (std::same_as<T, Array<typename Traits<T>::element>>) {
+    using E = typename Traits<T>::element;
+    Datum d = make_tensor(TypeOf<E>::get().kind(), {static_cast<std::int64_t>(h.size())});
+    E* to = static_cast<TensorBox*>(d.box())->as<E>();
+    for (std::size_t i = 0; i < h.size(); ++i) to[i] = h[i];
+    return d;
+  } else if constexpr (Traits<T>::tensor) {
+    using E = typename Traits<T>::element;
+    Datum d = make_tensor(TypeOf<E>::get().kind(), h.shape());
+    E* to = static_cast<TensorBox*>(d.box())->as<E>();
+    for (std::int64_t i = 0; i < h.size(); ++i) to[i] = h.at_flat(i);
+    return d;
+  } else {
+    return Rep<T>(h).datum();
+  }
+}
+
+template <class T, class H>
+void from_datum(std::type_identity<T>, const Datum& d, H& h) {
+  if constexpr (Scalar<T>) {
+    if constexpr (std::is_floating_point_v<T>) h = static_cast<T>(d.f());
+    else h = static_cast<T>(d.i());
+  } else {
+    using E = typename Traits<T>::element;
+    const auto& box = *static_cast<const TensorBox*>(d.box());
+    const E* from = box.as<E>();
+    if constexpr (std::same_as<T, Array<E>>) {
+      h.assign(from, from + box.count());
+    } else {
+      h.data.assign(from, from + box.count());
+      h.shape = box.shape;
+    }
+  }
+}
+
+/// Writes a result into the caller's memory.
+template <class T, class H, class Out>
+void store(std::type_identity<T>, const H& value, Out& out, bool add) {
+  const auto one = [add](auto& to, const auto& from) { to = add ? to + from : from; };
+  if constexpr (Scalar<T>) {
+    one(out, value);
+  } else {
+    const auto& data = [&]() -> const auto& {
+      if constexpr (std::same_as<T, Array<typename Traits<T>::element>>) return value;
+      else return value.data;
+    }();
+    const auto size = static_cast<std::size_t>(out.size());
+    if (size != data.size())
+      throw Error("into: expected room for " + std::to_string(data.size()) + " elements, got " + std::to_string(size));
+    for (std::size_t i = 0; i < size; ++i) {
+      if constexpr (requires { out.at_flat(0); }) one(out.at_flat(static_cast<std::int64_t>(i)), data[i]);
+      else one(out[i], data[i]);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// A compiled function; see compile. Copies share the code.
+template <class F, class R = typename detail::FunctionTraits<F>::Result,
+          class Params = typename detail::FunctionTraits<F>::Params>
+class Compiled;
+template <class F, class R, class... P>
+class Compiled<F, R, std::tuple<P...>> {
+ public:
+  using Result = detail::host_out<R>;
+
+  Compiled(F f, CompileOptions options) : state_(std::make_shared<State>(std::move(f), std::move(options))) {
+    if (detail::ranks_known<P...>()) {
+      std::vector<ir::Type> types;
+      (detail::types_of<P>(types), ...);
+      state_->only = state_->compile(types);
+    }
+  }
+
+  Result operator()(const detail::host_in<P>&... args) const {
+    const driver::Code& code = code_for(args...);
+    return detail::call_entry<R, P...>(code.entry(), code.recursive(), code.results(), args...);
+  }
+
+  /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a scalar,
+  /// std::span<T> for an array, TensorView<T> for a tensor, which must have the result's size.
+  template <class... A>
+  void into(A&&... outs_then_ins) const {
+    write(false, std::forward_as_tuple(outs_then_ins...));
+  }
+  /// The same, adding to what is there.
+  template <class... A>
+  void accumulate_into(A&&... outs_then_ins) const {
+    write(true, std::forward_as_tuple(outs_then_ins...));
+  }
+
+  /// Generated text: "ir", "c", "cpp", "cuda". Error before the first call where a tensor's rank is not declared.
+  std::string source(const std::string& what = "cpp") const { return known().source(what); }
+  /// Waits for optimised code (Target::automatic).
+  void wait() const { known().wait(); }
+
+ private:
+  struct State {
+    State(F fn, CompileOptions o) : f(std::move(fn)), options(std::move(o)) {}
+    std::shared_ptr<const driver::Code> compile(const std::vector<ir::Type>& types) const {
+      const ad::Program program = detail::program_of(f);
+      return driver::compile(options.name.empty() ? program.name : options.name, types, program.run, options);
+    }
+    F f;
+    CompileOptions options;
+    std::shared_ptr<const driver::Code> only;
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<const driver::Code>> by_rank;
+  };
+
+  const driver::Code& code_for(const detail::host_in<P>&... args) const {
+    if (state_->only) return *state_->only;
+    const std::vector<ir::Type> types = detail::parameter_types<P...>(args...);
+    std::string key;
+    for (const ir::Type& t : types) key += t.str() + ",";
+    const std::lock_guard lock(state_->mutex);
+    auto& code = state_->by_rank[key];
+    if (!code) code = state_->compile(types);
+    return *code;
+  }
+  const driver::Code& known() const {
+    if (state_->only) return *state_->only;
+    const std::lock_guard lock(state_->mutex);
+    if (state_->by_rank.empty())
+      throw Error("a tensor parameter has no declared rank: call the function first, or declare Tensor<double, dyn, dyn>");
+    return *state_->by_rank.begin()->second;
+  }
+
+  template <class All>
+  void write(bool add, All all) const {
+    constexpr std::size_t outs = std::tuple_size_v<All> - sizeof...(P);
+    const Result result = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return (*this)(std::get<outs + I>(all)...);
+    }(std::index_sequence_for<P...>{});
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const auto targets = std::tie(std::get<I>(all)...);
+      const auto leaf = [&]<class L, std::size_t K>(std::type_identity<L>, const auto& value,
+                                                    std::integral_constant<std::size_t, K>) {
+        detail::store(std::type_identity<typename L::value_type>{}, value, std::get<K>(targets), add);
+      };
+      if constexpr (outs == 1 && detail::RepType<R>) {
+        leaf(std::type_identity<R>{}, result, std::integral_constant<std::size_t, 0>{});
+      } else {
+        static_assert(detail::TupleType<R> && std::tuple_size_v<R> == outs,
+                      "into takes one target per result, then the arguments");
+        (leaf(std::type_identity<std::tuple_element_t<I, R>>{}, std::get<I>(result),
+              std::integral_constant<std::size_t, I>{}),
+         ...);
+      }
+    }(std::make_index_sequence<outs>{});
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+/// Compiles a program over Rep: `auto df = compile(grad(f)); df(3.0);`
+///
+/// Parameters and results become plain C++ types (driver/host_types.hpp). A tensor parameter without declared
+/// dimensions takes its rank from the first call's argument. Errors: whatever staging finds wrong, with the place;
+/// a missing CUDA tool chain. The callable may be used from several threads at once.
+template <class F>
+auto compile(F f, CompileOptions options = {}) {
+  detail::require_known<F>();
+  return Compiled<F>(std::move(f), std::move(options));
+}
+
+/// The same callable, computed by running the program: step through it in a debugger.
+template <class F, class R = typename detail::FunctionTraits<F>::Result,
+          class Params = typename detail::FunctionTraits<F>::Params>
+class EagerCall;
+template <class F, class R, class... P>
+class EagerCall<F, R, std::tuple<P...>> {
+ public:
+  explicit EagerCall(F f) : f_(std::move(f)) {}
+  detail::host_out<R> operator()(const detail::host_in<P>&... args) const {
+    Data data;
+    (detail::for_each_leaf<P>(args, [&](auto type, const auto& h) { data.push_back(detail::to_datum(type, h)); }), ...);
+    const Data results = ad::run_eagerly(detail::program_of(f_), data);
+    detail::host_out<R> out{};
+    std::size_t at = 0;
+    detail::for_each_leaf<R>(out, [&](auto type, auto& h) { detail::from_datum(type, results[at++], h); });
+    return out;
+  }
+
+ private:
+  F f_;
+};
+template <class F>
+auto eager(F f) {
+  detail::require_known<F>();
+  return EagerCall<F>(std::move(f));
+}
+
+}  // namespace lantern

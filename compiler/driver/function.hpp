@@ -1,0 +1,122 @@
+// LANTERN_FUNCTION(name, program): a C++ function made of a program over Rep.
+//
+// Linked with the library, the function compiles itself at its first call. Under lanternc the same line declares a
+// symbol whose code was generated when the program was built:
+//
+//   -DLANTERN_STAGING_IMAGE   lanternc's first look at the file: the program is registered, to be staged
+//   -DLANTERN_AHEAD_OF_TIME   the second: the function calls the generated entry point
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "lantern/compiler/driver/compile.hpp"
+
+namespace lantern::driver {
+
+/// What lanternc needs to know of a LANTERN_FUNCTION.
+struct Registered {
+  std::string name;
+  std::function<std::unique_ptr<ir::Module>()> stage;
+  Location loc;
+};
+/// Called by static initialisers of a staging image; lanternc defines it.
+void register_function(Registered function);
+
+/// Result types for an entry point; a tensor result needs its rank declared under lanternc.
+template <class R>
+void entry_result_types(std::vector<ir::Type>& types) {
+  static_assert(detail::RepType<R> || detail::TupleType<R> || detail::SequenceType<R> || detail::StructType<R>);
+  detail::types_of<R>(types);
+}
+
+/// A program by value: a function becomes a pointer.
+template <class F>
+std::decay_t<F> decayed(F&& f) {
+  return std::forward<F>(f);
+}
+
+template <class Tag, class F, class R, class Params>
+struct Exported;
+template <class Tag, class F, class R, class... P>
+struct Exported<Tag, F, R, std::tuple<P...>> {
+  using Result = detail::host_out<R>;
+
+#if defined(LANTERN_AHEAD_OF_TIME)
+  static Result call(detail::host_in<P>... args) {
+    static const std::vector<ir::Type> results = [] {
+      std::vector<ir::Type> types;
+      Tag::result_types(types);
+      return types;
+    }();
+    return detail::call_entry<R, P...>(&Tag::entry, true, results, args...);
+  }
+#else
+  static Result call(detail::host_in<P>... args) {
+    static const Compiled<F> compiled(Tag::make(), {.name = Tag::id});
+    return compiled(args...);
+  }
+#endif
+
+#if defined(LANTERN_STAGING_IMAGE)
+  static bool registered() {
+    Registered r;
+    r.name = Tag::id;
+    r.loc = {Tag::file, Tag::line, 0};
+    r.stage = [] {
+      const F f = Tag::make();
+      if (!detail::ranks_known<P...>())
+        throw Error(std::string(Tag::file) + ":" + std::to_string(Tag::line) + ": error: LANTERN_FUNCTION(" + Tag::id +
+                    "): a tensor parameter has no rank; declare it, for example Tensor<double, dyn, dyn>");
+      std::vector<ir::Type> types;
+      (detail::types_of<P>(types), ...);
+      return stage(Tag::id, types, detail::program_of(f).run);
+    };
+    register_function(std::move(r));
+    return true;
+  }
+  static inline const bool done = registered();
+  static bool touch() { return done; }
+#endif
+};
+
+}  // namespace lantern::driver
+
+#if defined(LANTERN_AHEAD_OF_TIME)
+#define LANTERN_ENTRY_DECLARATION(name) \
+  extern "C" void name##_entry(lt_workspace*, const void* const*, void* const*);
+#define LANTERN_ENTRY_MEMBER(name)                                                                    \
+  static void entry(lt_workspace* ws, const void* const* in, void* const* out) {                      \
+    ::name##_entry(ws, in, out);                                                                      \
+  }                                                                                                   \
+  using Signature = ::lantern::detail::FunctionTraits<decltype(make())>;                              \
+  static void result_types(std::vector<::lantern::ir::Type>& types) {                                 \
+    ::lantern::driver::entry_result_types<Signature::Result>(types);                                  \
+  }
+#else
+#define LANTERN_ENTRY_DECLARATION(name)
+#define LANTERN_ENTRY_MEMBER(name)
+#endif
+#if defined(LANTERN_STAGING_IMAGE)
+#define LANTERN_REGISTER(name) \
+  [[maybe_unused]] static const bool name##_lantern_registered = name##_lantern_exported::touch();
+#else
+#define LANTERN_REGISTER(name)
+#endif
+
+/// Defines `name`, callable with plain C++ types; `&name` is a plain function pointer. Use at namespace scope.
+#define LANTERN_FUNCTION(name, ...)                                                                              \
+  LANTERN_ENTRY_DECLARATION(name)                                                                                \
+  struct name##_lantern_tag {                                                                                    \
+    static constexpr const char* id = #name;                                                                     \
+    static constexpr const char* file = __FILE__;                                                                \
+    static constexpr unsigned line = __LINE__;                                                                   \
+    static auto make() { return ::lantern::driver::decayed(__VA_ARGS__); }                                       \
+    LANTERN_ENTRY_MEMBER(name)                                                                                   \
+  };                                                                                                             \
+  using name##_lantern_exported = ::lantern::driver::Exported<                                                   \
+      name##_lantern_tag, decltype(name##_lantern_tag::make()),                                                  \
+      typename ::lantern::detail::FunctionTraits<decltype(name##_lantern_tag::make())>::Result,                  \
+      typename ::lantern::detail::FunctionTraits<decltype(name##_lantern_tag::make())>::Params>;                 \
+  LANTERN_REGISTER(name)                                                                                         \
+  [[maybe_unused]] inline auto& name = name##_lantern_exported::call;

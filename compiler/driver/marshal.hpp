@@ -1,0 +1,100 @@
+// Arguments and results of generated code's entry points (runtime/workspace.h): descriptors over host values.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "lantern/compiler/driver/host_types.hpp"
+
+namespace lantern::detail {
+
+/// Raises where a view's shape does not fit the parameter's type, naming both.
+void check_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared, std::size_t argument);
+
+/// Storage for the descriptors of one call.
+class Arguments {
+ public:
+  template <class T, class H>
+  void add(std::type_identity<T>, const H& host) {
+    if constexpr (Scalar<T>) {
+      in_.push_back(&host);
+    } else if constexpr (Traits<T>::tensor) {
+      using E = typename Traits<T>::element;
+      auto& d = words_.emplace_back();
+      if constexpr (std::same_as<T, Array<E>>) {
+        d = {word(host.data()), static_cast<std::int64_t>(host.size())};
+      } else {
+        if constexpr (!std::same_as<T, Tensor<E>>) check_shape(host.shape(), TypeOf<T>::get(), in_.size());
+        const E* data = host.data();
+        if (!host.contiguous()) {
+          auto& copy = copies_.emplace_back(static_cast<std::size_t>(host.size()) * sizeof(E));
+          E* to = reinterpret_cast<E*>(copy.data());
+          for (std::int64_t i = 0; i < host.size(); ++i) to[i] = host.at_flat(i);
+          data = to;
+        }
+        d.push_back(word(data));
+        d.insert(d.end(), host.shape().begin(), host.shape().end());
+      }
+      in_.push_back(d.data());
+    } else {
+      auto& d = words_.emplace_back();
+      const TreeColumns& c = *host.columns();
+      d = {word(c.left.data()), word(c.right.data())};
+      for (const auto& column : c.values) d.push_back(word(column.data()));
+      d.push_back(host.root());
+      in_.push_back(d.data());
+    }
+  }
+  const void* const* data() const { return in_.data(); }
+
+ private:
+  static std::int64_t word(const void* p) { return reinterpret_cast<std::int64_t>(p); }
+  std::vector<const void*> in_;
+  std::deque<std::vector<std::int64_t>> words_;
+  std::deque<std::vector<std::byte>> copies_;
+};
+
+/// Storage for the results of one call, and their way to host values.
+class Results {
+ public:
+  /// Room for one result of each type, in order.
+  explicit Results(const std::vector<ir::Type>& types) {
+    for (const ir::Type& t : types) {
+      words_.emplace_back(t.is_tensor() ? static_cast<std::size_t>(t.rank()) + 1 : 1);
+      ranks_.push_back(t.rank());
+    }
+    for (auto& w : words_) out_.push_back(w.data());
+  }
+  void* const* data() const { return out_.data(); }
+
+  template <class T, class H>
+  void take(std::type_identity<T>, H& host) {
+    std::int64_t* w = words_[at_].data();
+    const auto rank = static_cast<std::size_t>(ranks_[at_++]);
+    if constexpr (Scalar<T>) {
+      host = *reinterpret_cast<T*>(w);
+    } else if constexpr (Traits<T>::tensor) {
+      using E = typename Traits<T>::element;
+      const E* data = reinterpret_cast<const E*>(w[0]);
+      std::int64_t n = 1;
+      for (std::size_t i = 0; i < rank; ++i) n *= w[1 + i];
+      if constexpr (std::same_as<T, Array<E>>) {
+        host.assign(data, data + n);
+      } else {
+        host.data.assign(data, data + n);
+        host.shape.assign(w + 1, w + 1 + rank);
+      }
+    } else {
+      static_assert(dependent_false<T>, "a compiled function cannot return a tree");
+    }
+  }
+
+ private:
+  std::vector<std::vector<std::int64_t>> words_;
+  std::vector<int> ranks_;
+  std::vector<void*> out_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace lantern::detail

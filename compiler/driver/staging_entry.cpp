@@ -1,0 +1,51 @@
+// Staging a program as a module, and running entry points: what every driver shares.
+#include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/driver/compile.hpp"
+#include "lantern/compiler/staging/staging.hpp"
+
+namespace lantern {
+
+namespace detail {
+
+void check_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared, std::size_t argument) {
+  const auto& dims = declared.dims();
+  bool fits = shape.size() == dims.size();
+  for (std::size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] == ir::dynamic || dims[i] == shape[i];
+  if (fits) return;
+  throw Error("argument " + std::to_string(argument + 1) + ": expected a tensor " + declared.str() + ", got " +
+              ir::Type::tensor(declared.element(), shape).str());
+}
+
+}  // namespace detail
+
+namespace driver {
+
+std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
+                                  const std::function<Data(const Data&)>& program) {
+  auto module = std::make_unique<ir::Module>();
+  run_on_large_stack([&] {
+    Staging staging(*module);
+    const StagingScope scope(&staging);
+    module->entry = staging.stage(name, params, nullptr, program, {}).function;
+  });
+  return module;
+}
+
+namespace {
+Workspace& workspace() {
+  thread_local Workspace instance;
+  return instance;
+}
+}  // namespace
+
+void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out) {
+  Workspace& ws = workspace();
+  if (recursive) run_on_large_stack([&] { ws.call(entry, in, out); });
+  else ws.call(entry, in, out);
+}
+
+std::int64_t workspace_bytes() { return workspace().peak_bytes(); }
+
+}  // namespace driver
+
+}  // namespace lantern

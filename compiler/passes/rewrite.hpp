@@ -1,0 +1,83 @@
+// Rewriting a function in one walk: values give way to others, blocks are spliced into the code around them.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes {
+
+using ir::Block;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+/// True where `a` knows every dimension that `b` knows, so that a value of type `a` may stand for one of `b`
+/// and no run-time check of a size is lost.
+bool refines(const ir::Type& a, const ir::Type& b);
+
+/// True for `a` constant operations with the same type and the same bits.
+bool same_constant(const Op& a, const Op& b);
+
+/// The constant that defines a value, or null.
+inline Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
+
+/// Walks a function in order and rebuilds its blocks, without recursion and in linear time.
+///
+/// Definitions come before uses, so that a replacement decided at a definition reaches all uses in the same
+/// walk. A pass decides in `enter`, with the operands already replaced.
+class Rewriter {
+ public:
+  explicit Rewriter(ir::Function& function) : function_(function) {}
+  virtual ~Rewriter() = default;
+  Rewriter(const Rewriter&) = delete;
+  Rewriter& operator=(const Rewriter&) = delete;
+
+  /// True if anything changed.
+  bool run();
+
+ protected:
+  enum class Action { keep, drop };
+
+  /// Decides about an operation before its blocks are walked.
+  virtual Action enter(Op* op) = 0;
+  /// The blocks of a kept operation have been walked.
+  virtual void leave(Op*) {}
+  virtual void block_opened(Block*) {}
+  virtual void block_closed(Block*) {}
+
+  /// Uses of `from` met from now on become uses of `to`, which takes over the user's name if it has none.
+  void replace(Value* from, Value* to);
+  Value* now(Value* v) const;
+  /// Puts the operations of `body` where the operation at hand stands, which is to be dropped. What the body
+  /// yields replaces the results of `results_of`, if given.
+  void splice(Block* body, const Op* results_of);
+  /// The block that the operation at hand goes into.
+  Block* here() const { return stack_.back().into; }
+  ir::Module& module() const { return *function_.module; }
+  ir::Function& function() const { return function_; }
+  void note_change() { changed_ = true; }
+
+ private:
+  struct Frame {
+    Block* into = nullptr;
+    std::vector<Op*> ops;       ///< still to be visited, from `next` on
+    std::size_t next = 0;
+    Op* owner = nullptr;        ///< the operation whose block this is
+    std::size_t which = 0;
+    bool spliced = false;
+    const Op* results_of = nullptr;
+  };
+
+  void step();
+  void open(Op* owner, std::size_t which, Block* block);
+  void close();
+
+  ir::Function& function_;
+  std::vector<Frame> stack_;
+  std::unordered_map<Value*, Value*> replaced_;
+  bool changed_ = false;
+};
+
+}  // namespace lantern::passes

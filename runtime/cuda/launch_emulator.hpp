@@ -1,0 +1,582 @@
+// CUDA on the CPU: with this text in front, and launches rewritten, a .cu compiles as C++ and its kernels run
+// here.
+//
+// What it checks beyond running: barriers that not all threads of a block reach, or reach at different
+// places; writes next to a device allocation or beyond the dynamic shared memory; accesses far outside of any
+// allocation; copies that do not fit; launches the hardware would refuse. Memory that nobody has written
+// holds NaN.
+//
+// The threads of a block are fibers on one OS thread, which runs the blocks one after another; a launch
+// returns when all have ended. So atomics are plain operations, and races between threads are not found.
+// There are no warps: shuffles and votes do not compile. A report is text, see lantern_emulator_report; the
+// call that was wrong returns a CUDA error code.
+#ifdef LANTERN_EMBED_LAUNCH_EMULATOR
+// For launch_emulator.cpp: this file itself, as data.
+__asm__(
+    ".pushsection .rodata\n"
+    ".globl lantern_launch_emulator_begin\n"
+    ".globl lantern_launch_emulator_end\n"
+    "lantern_launch_emulator_begin:\n"
+    ".incbin \"" __FILE__
+    "\"\n"
+    "lantern_launch_emulator_end:\n"
+    ".byte 0\n"
+    ".popsection\n");
+#else
+#pragma once
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// ---- the language
+
+#define __CUDACC__ 1
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static
+#define __managed__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+// One block at a time runs, so one copy is enough. A section of its own, so that it can be filled before a
+// block.
+#define __shared__ static __attribute__((section("lantern_shared")))
+
+struct uint3 {
+  unsigned x, y, z;
+};
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+};
+
+static uint3 threadIdx, blockIdx;
+static dim3 blockDim, gridDim;
+static constexpr int warpSize = 32;
+
+// ---- errors
+
+enum cudaError_t {  // NOLINT: the names and numbers of CUDA
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchFailure = 719,
+};
+typedef cudaError_t cudaError;
+typedef void* cudaStream_t;
+enum cudaMemcpyKind {  // NOLINT
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault,
+};
+enum cudaLimit { cudaLimitStackSize };  // NOLINT
+
+inline const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+  }
+  return "unrecognized error code";
+}
+
+namespace lantern_emulator {
+
+// Launches and allocations are one at a time, whichever OS thread asks.
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+struct Lock {
+  Lock() { pthread_mutex_lock(&mutex); }
+  ~Lock() { pthread_mutex_unlock(&mutex); }
+};
+
+static char report_text[1024];
+static cudaError_t last_error = cudaSuccess;
+
+__attribute__((format(printf, 2, 3))) inline cudaError_t report(cudaError_t error, const char* format, ...) {
+  va_list list;
+  va_start(list, format);
+  vsnprintf(report_text, sizeof report_text, format, list);
+  va_end(list);
+  return last_error = error;
+}
+
+// ---- memory: data, between guards that must not change, between pages that cannot be touched
+
+constexpr size_t page = 4096, guard_bytes = 16 * page, fence_bytes = 256 * page;
+constexpr size_t largest_fill = size_t(64) << 20, device_bytes = size_t(16) << 30;
+constexpr unsigned char guard_byte = 0xA5;
+
+struct Allocation {
+  char *mapping, *data;
+  size_t mapped, bytes;
+
+  bool contains(const void* p, size_t n) const {
+    const char* c = static_cast<const char*>(p);
+    return c >= data && c <= data + bytes && n <= size_t(data + bytes - c);
+  }
+};
+static std::vector<Allocation> allocations;
+
+// The first byte that differs from the guard, or null.
+inline const char* first_change(const char* from, const char* to) {
+  for (; from < to; ++from)
+    if (static_cast<unsigned char>(*from) != guard_byte) return from;
+  return nullptr;
+}
+
+inline bool intact(const Allocation& a, const char* when) {
+  const char *low = a.data - guard_bytes, *high = a.data + a.bytes;
+  const char* changed = first_change(low, a.data);
+  if (!changed) changed = first_change(high, high + guard_bytes);
+  if (!changed) return true;
+  report(cudaErrorIllegalAddress, "%s: a write at offset %td of a device allocation of %zu bytes", when,
+         changed - a.data, a.bytes);
+  memset(a.data - guard_bytes, guard_byte, guard_bytes);
+  memset(a.data + a.bytes, guard_byte, guard_bytes);
+  return false;
+}
+
+inline const Allocation* owner(const void* p, size_t n) {
+  for (const Allocation& a : allocations)
+    if (a.contains(p, n)) return &a;
+  return nullptr;
+}
+
+inline cudaError_t allocate(void** result, size_t bytes) {
+  const Lock lock;
+  *result = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  size_t held = 0;
+  for (const Allocation& a : allocations) held += a.bytes;
+  const size_t inner = (2 * guard_bytes + bytes + page - 1) / page * page;
+  void* m = MAP_FAILED;
+  if (bytes <= device_bytes - held)
+    m = mmap(nullptr, inner + 2 * fence_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (m == MAP_FAILED) return report(cudaErrorMemoryAllocation, "cudaMalloc: no memory for %zu bytes", bytes);
+  char* low = static_cast<char*>(m) + fence_bytes;
+  mprotect(low, inner, PROT_READ | PROT_WRITE);
+  const Allocation a{static_cast<char*>(m), low + guard_bytes, inner + 2 * fence_bytes, bytes};
+  memset(low, guard_byte, guard_bytes);
+  memset(a.data + bytes, guard_byte, guard_bytes);
+  if (bytes <= largest_fill) memset(a.data, 0xFF, bytes);
+  allocations.push_back(a);
+  *result = a.data;
+  return cudaSuccess;
+}
+
+// ---- the threads of a block
+
+struct Fiber {
+  ucontext_t context;
+  char* stack = nullptr;
+  unsigned thread = 0;
+  int line = 0;
+  bool waiting = false;
+};
+
+constexpr size_t fiber_stack = size_t(256) << 10;
+constexpr unsigned most_threads = 1024;
+constexpr size_t most_shared = 227 << 10;
+
+// Kept from launch to launch.
+struct Fibers : std::vector<Fiber*> {
+  ~Fibers() {
+    for (Fiber* f : *this) {
+      munmap(f->stack, fiber_stack + page);
+      delete f;
+    }
+  }
+};
+static Fibers fibers;
+
+static Fiber* running = nullptr;
+static ucontext_t scheduler;
+static unsigned next_thread = 0, block_threads = 0, returned = 0;
+static void (*kernel_call)(void*) = nullptr;
+static void* kernel_argument = nullptr;
+
+alignas(1024) static char dynamic_memory[most_shared + guard_bytes];
+inline char* dynamic_shared() { return dynamic_memory; }
+
+extern "C" {
+extern char __start_lantern_shared[] __attribute__((weak, visibility("hidden")));
+extern char __stop_lantern_shared[] __attribute__((weak, visibility("hidden")));
+}
+
+inline uint3 place(unsigned i, const dim3& size) {
+  return {i % size.x, i / size.x % size.y, i / size.x / size.y};
+}
+
+// A worker runs one thread after the other until one of them waits; then the scheduler starts another worker.
+__attribute__((noinline)) inline void work() {
+  while (next_thread < block_threads) {
+    running->thread = next_thread++;
+    threadIdx = place(running->thread, blockDim);
+    kernel_call(kernel_argument);
+    ++returned;
+  }
+  running->waiting = false;
+  swapcontext(&running->context, &scheduler);
+}
+
+__attribute__((noinline)) inline void barrier(int line) {
+  running->waiting = true;
+  running->line = line;
+  swapcontext(&running->context, &scheduler);
+}
+
+// What `asm("exit;")` does.
+[[noreturn]] __attribute__((noinline)) inline void exit_thread() {
+  ++returned;
+  running->waiting = false;
+  swapcontext(&running->context, &scheduler);
+  abort();
+}
+
+inline Fiber* fiber(size_t i) {
+  while (fibers.size() <= i) {
+    Fiber* f = new Fiber;
+    f->stack = static_cast<char*>(mmap(nullptr, fiber_stack + page, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (f->stack == MAP_FAILED) abort();
+    mprotect(f->stack, page, PROT_NONE);
+    fibers.push_back(f);
+  }
+  return fibers[i];
+}
+
+__attribute__((noinline)) inline void resume(Fiber* f) {
+  running = f;
+  threadIdx = place(f->thread, blockDim);
+  swapcontext(&scheduler, &f->context);
+}
+
+struct Name {
+  char text[48];
+  explicit Name(uint3 p) { snprintf(text, sizeof text, "(%u,%u,%u)", p.x, p.y, p.z); }
+};
+
+inline cudaError_t run_block() {
+  next_thread = returned = 0;
+  std::vector<Fiber*> waiting;
+  for (size_t used = 0; next_thread < block_threads;) {
+    Fiber* f = fiber(used);
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack + page;
+    f->context.uc_stack.ss_size = fiber_stack;
+    f->context.uc_link = nullptr;
+    makecontext(&f->context, work, 0);
+    f->thread = next_thread;
+    resume(f);
+    if (!f->waiting) continue;  // its stack is free again
+    waiting.push_back(f);
+    ++used;
+  }
+  while (!waiting.empty()) {
+    const Fiber* first = waiting[0];
+    const Name block(blockIdx), one(place(first->thread, blockDim));
+    if (returned > 0) {
+      return report(
+          cudaErrorLaunchFailure,
+          "divergent barrier: %zu of %u threads of block %s wait at __syncthreads in line %d, among them "
+          "%s, and the others have returned",
+          waiting.size(), block_threads, block.text, first->line, one.text);
+    }
+    for (const Fiber* f : waiting) {
+      if (f->line == first->line) continue;
+      const Name other(place(f->thread, blockDim));
+      return report(
+          cudaErrorLaunchFailure,
+          "divergent barrier: in block %s, thread %s waits at __syncthreads in line %d and thread %s in "
+          "line %d",
+          block.text, one.text, first->line, other.text, f->line);
+    }
+    std::vector<Fiber*> still;
+    for (Fiber* f : waiting) {
+      f->waiting = false;
+      resume(f);
+      if (f->waiting) still.push_back(f);
+    }
+    waiting.swap(still);
+  }
+  return cudaSuccess;
+}
+
+// ---- faults during a launch
+
+static sigjmp_buf after_fault;
+static pthread_t launching;
+static bool in_launch = false;
+static void* fault_address = nullptr;
+static struct sigaction old_segv, old_bus;
+
+inline void on_fault(int number, siginfo_t* info, void*) {
+  if (in_launch && pthread_equal(launching, pthread_self())) {
+    fault_address = info->si_addr;
+    siglongjmp(after_fault, 1);
+  }
+  sigaction(number, number == SIGSEGV ? &old_segv : &old_bus, nullptr);  // not ours: it happens again there
+}
+
+class FaultHandler {
+ public:
+  FaultHandler() : stack_(size_t(64) << 10) {
+    stack_t stack = {};
+    stack.ss_sp = stack_.data();
+    stack.ss_size = stack_.size();
+    sigaltstack(&stack, &old_stack_);
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, &old_segv);
+    sigaction(SIGBUS, &action, &old_bus);
+    launching = pthread_self();
+    in_launch = true;
+  }
+  ~FaultHandler() {
+    in_launch = false;
+    sigaction(SIGSEGV, &old_segv, nullptr);
+    sigaction(SIGBUS, &old_bus, nullptr);
+    sigaltstack(&old_stack_, nullptr);
+  }
+
+ private:
+  std::vector<char> stack_;
+  stack_t old_stack_;
+};
+
+inline cudaError_t report_fault() {
+  const char* p = static_cast<const char*>(fault_address);
+  const Name block(blockIdx), thread(threadIdx);
+  for (const Fiber* f : fibers)
+    if (p >= f->stack && p < f->stack + page)
+      return report(cudaErrorIllegalAddress, "thread %s of block %s has used up its stack", thread.text,
+                    block.text);
+  for (const Allocation& a : allocations)
+    if (p >= a.mapping && p < a.mapping + a.mapped)
+      return report(cudaErrorIllegalAddress,
+                    "thread %s of block %s accessed offset %td of a device allocation of %zu bytes",
+                    thread.text, block.text, p - a.data, a.bytes);
+  return report(cudaErrorIllegalAddress,
+                "thread %s of block %s accessed address %p, outside of all allocations", thread.text,
+                block.text, fault_address);
+}
+
+// ---- launches
+
+struct Launch {
+  dim3 grid, block;
+  size_t shared;
+
+  cudaError_t run_blocks() const {
+    gridDim = grid;
+    blockDim = block;
+    block_threads = block.x * block.y * block.z;
+    const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
+    // volatile: survives siglongjmp.
+    for (volatile uint64_t b = 0; b < blocks; b = b + 1) {
+      blockIdx = {unsigned(b % grid.x), unsigned(b / grid.x % grid.y), unsigned(b / grid.x / grid.y)};
+      if (__start_lantern_shared)
+        memset(__start_lantern_shared, 0xFF, size_t(__stop_lantern_shared - __start_lantern_shared));
+      memset(dynamic_memory, 0xFF, shared);
+      memset(dynamic_memory + shared, guard_byte, page);
+      if (const cudaError_t error = run_block()) return error;
+      if (const char* c = first_change(dynamic_memory + shared, dynamic_memory + shared + page))
+        return report(cudaErrorIllegalAddress,
+                      "block %s wrote at offset %td of dynamic shared memory of %zu bytes",
+                      Name(blockIdx).text, c - dynamic_memory, shared);
+    }
+    return cudaSuccess;
+  }
+
+  void run(void (*call)(void*), void* argument) const {
+    const uint64_t threads = uint64_t(block.x) * block.y * block.z;
+    if (threads == 0 || threads > most_threads || block.z > 64 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
+        grid.x > 0x7FFFFFFF || grid.y > 65535 || grid.z > 65535) {
+      report(cudaErrorInvalidConfiguration, "a launch of (%u,%u,%u) blocks of (%u,%u,%u) threads", grid.x,
+             grid.y, grid.z, block.x, block.y, block.z);
+      return;
+    }
+    if (shared > most_shared) {
+      report(cudaErrorInvalidValue, "a launch with %zu bytes of shared memory", shared);
+      return;
+    }
+    const Lock lock;
+    kernel_call = call;
+    kernel_argument = argument;
+    {
+      const FaultHandler handler;
+      if (sigsetjmp(after_fault, 1) == 0) {
+        run_blocks();
+      } else {
+        report_fault();
+      }
+    }
+    for (const Allocation& a : allocations)
+      if (!intact(a, "after the launch")) return;
+  }
+
+  // Arguments are converted once, at the launch.
+  template <class... P, class... A>
+  void operator()(void (*kernel)(P...), A&&... arguments) const {
+    struct Call {
+      void (*kernel)(P...);
+      std::tuple<std::decay_t<P>...> values;
+    } call{kernel, {static_cast<std::decay_t<P> >(std::forward<A>(arguments))...}};
+    run([](void* p) { std::apply(static_cast<Call*>(p)->kernel, static_cast<Call*>(p)->values); }, &call);
+  }
+};
+
+inline Launch configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t = nullptr) {
+  return {grid, block, shared};
+}
+
+}  // namespace lantern_emulator
+
+// ---- inside kernels
+
+inline void __syncthreads(int line = __builtin_LINE()) { lantern_emulator::barrier(line); }
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+template <class T>
+T __ldg(const T* p) {
+  return *p;
+}
+template <class T, class U>
+T atomicExch(T* p, U v) {
+  return std::exchange(*p, static_cast<T>(v));
+}
+template <class T, class U>
+T atomicAdd(T* p, U v) {
+  return std::exchange(*p, static_cast<T>(*p + static_cast<T>(v)));
+}
+template <class T, class U>
+T atomicSub(T* p, U v) {
+  return std::exchange(*p, static_cast<T>(*p - static_cast<T>(v)));
+}
+template <class T, class U>
+T atomicMax(T* p, U v) {
+  return std::exchange(*p, *p < static_cast<T>(v) ? static_cast<T>(v) : *p);
+}
+template <class T, class U>
+T atomicMin(T* p, U v) {
+  return std::exchange(*p, static_cast<T>(v) < *p ? static_cast<T>(v) : *p);
+}
+template <class T, class U, class V>
+T atomicCAS(T* p, U expected, V v) {
+  return std::exchange(*p, *p == static_cast<T>(expected) ? static_cast<T>(v) : *p);
+}
+
+template <class A, class B>
+constexpr std::common_type_t<A, B> min(A a, B b) {
+  return b < a ? b : a;
+}
+template <class A, class B>
+constexpr std::common_type_t<A, B> max(A a, B b) {
+  return a < b ? b : a;
+}
+inline double rsqrt(double x) { return 1 / sqrt(x); }
+inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+
+// ---- what the host calls
+
+template <class T>
+cudaError_t cudaMalloc(T** p, size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t error = lantern_emulator::allocate(&memory, bytes);
+  *p = static_cast<T*>(memory);
+  return error;
+}
+
+inline cudaError_t cudaFree(void* p) {
+  using namespace lantern_emulator;
+  if (!p) return cudaSuccess;
+  const Lock lock;
+  for (size_t i = 0; i < allocations.size(); ++i) {
+    if (allocations[i].data != p) continue;
+    const bool good = intact(allocations[i], "at cudaFree");
+    munmap(allocations[i].mapping, allocations[i].mapped);
+    allocations.erase(allocations.begin() + static_cast<std::ptrdiff_t>(i));
+    return good ? cudaSuccess : cudaErrorIllegalAddress;
+  }
+  return report(cudaErrorInvalidValue, "cudaFree: %p is not the start of a device allocation", p);
+}
+
+inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  using namespace lantern_emulator;
+  const Lock lock;
+  if (bytes == 0) return cudaSuccess;
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (to_device && !owner(to, bytes))
+    return report(cudaErrorInvalidValue, "cudaMemcpy: the destination is no device memory of %zu bytes",
+                  bytes);
+  if (from_device && !owner(from, bytes))
+    return report(cudaErrorInvalidValue, "cudaMemcpy: the source is no device memory of %zu bytes", bytes);
+  memmove(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t = nullptr) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+
+inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
+  using namespace lantern_emulator;
+  const Lock lock;
+  if (bytes != 0 && !owner(to, bytes))
+    return report(cudaErrorInvalidValue, "cudaMemset: the destination is no device memory of %zu bytes",
+                  bytes);
+  memset(to, byte, bytes);
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaPeekAtLastError() { return lantern_emulator::last_error; }
+inline cudaError_t cudaGetLastError() { return std::exchange(lantern_emulator::last_error, cudaSuccess); }
+inline cudaError_t cudaDeviceSynchronize() { return lantern_emulator::last_error; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return lantern_emulator::last_error; }
+inline cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+
+// ---- what a test asks
+
+/// What was wrong last; empty if nothing ever was.
+extern "C" inline __attribute__((used)) const char* lantern_emulator_report() {
+  return lantern_emulator::report_text;
+}
+/// Device allocations that have not been freed.
+extern "C" inline __attribute__((used)) int64_t lantern_emulator_allocations() {
+  return static_cast<int64_t>(lantern_emulator::allocations.size());
+}
+#endif

@@ -1,0 +1,18 @@
+// What turns the text of a .cu into C++ for the launch emulator.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lantern {
+
+/// The same text with `kernel<<<grid, block>>>(arguments)` as a call of launch_emulator.hpp, and with what
+/// C++ cannot spell replaced: CUDA's headers, dynamic shared memory, `asm("exit;")`. Lines keep their
+/// numbers. Throws an Error with the line where a launch is malformed.
+std::string rewrite_launches(std::string cu);
+
+/// launch_emulator.hpp itself, so that generated code can be compiled where Lantern's headers are not
+/// installed.
+std::string_view launch_emulator_text();
+
+}  // namespace lantern

@@ -1,0 +1,52 @@
+// Tensors to and from other libraries through DLPack (data in CPU memory, float or double).
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <memory>
+
+#include "lantern/runtime/tensor.hpp"
+
+namespace lantern {
+
+namespace detail {
+template <class T>
+inline constexpr DLDataType dlpack_type{kDLFloat, sizeof(T) * 8, 1};
+}
+
+/// A view of another library's tensor, which must outlive it. Error: another device or element type.
+template <class T>
+TensorView<T> from_dlpack(const DLTensor& t) {
+  using Element = std::remove_const_t<T>;
+  if (t.device.device_type != kDLCPU) throw Error("from_dlpack: expected a tensor in CPU memory");
+  if (t.dtype.code != kDLFloat || t.dtype.bits != sizeof(Element) * 8 || t.dtype.lanes != 1)
+    throw Error("from_dlpack: expected elements of " + std::to_string(sizeof(Element) * 8) +
+                "-bit floating point, got code " + std::to_string(t.dtype.code) + " with " +
+                std::to_string(t.dtype.bits) + " bits");
+  auto* data = reinterpret_cast<T*>(static_cast<char*>(t.data) + t.byte_offset);
+  std::vector<std::int64_t> shape(t.shape, t.shape + t.ndim);
+  if (!t.strides) return TensorView<T>(data, std::move(shape));
+  return TensorView<T>(data, std::move(shape), std::vector<std::int64_t>(t.strides, t.strides + t.ndim));
+}
+
+/// Hands a tensor over; the receiver calls the `deleter` of the result.
+template <class T>
+DLManagedTensor* to_dlpack(TensorValue<T> tensor) {
+  struct Holder {
+    TensorValue<T> tensor;
+    DLManagedTensor managed{};
+  };
+  auto holder = std::make_unique<Holder>();
+  holder->tensor = std::move(tensor);
+  DLManagedTensor& m = holder->managed;
+  m.dl_tensor.data = holder->tensor.data.data();
+  m.dl_tensor.device = {kDLCPU, 0};
+  m.dl_tensor.ndim = static_cast<int>(holder->tensor.shape.size());
+  m.dl_tensor.dtype = detail::dlpack_type<T>;
+  m.dl_tensor.shape = holder->tensor.shape.data();
+  m.manager_ctx = holder.get();
+  m.deleter = [](DLManagedTensor* self) { std::unique_ptr<Holder>(static_cast<Holder*>(self->manager_ctx)); };
+  return &holder.release()->managed;
+}
+
+}  // namespace lantern

@@ -1,0 +1,84 @@
+// Tensors at the edge of compiled functions: a strided view of the caller's memory, and an owning result.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern {
+
+/// A strided view of elements that somebody else owns; strides count elements. Row-major when made from a shape.
+template <class T>
+class TensorView {
+ public:
+  TensorView() = default;
+  TensorView(T* data, std::vector<std::int64_t> shape) : data_(data), shape_(std::move(shape)) {
+    strides_.assign(shape_.size(), 1);
+    for (std::size_t i = shape_.size(); i-- > 1;) strides_[i - 1] = strides_[i] * shape_[i];
+  }
+  TensorView(T* data, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides)
+      : data_(data), shape_(std::move(shape)), strides_(std::move(strides)) {
+    if (strides_.size() != shape_.size())
+      throw Error("TensorView: expected one stride per dimension, got " + std::to_string(strides_.size()) + " for " +
+                  std::to_string(shape_.size()));
+  }
+  /// A view of mutable memory is also a view of const memory.
+  template <class U>
+    requires(std::is_same_v<const U, T>)
+  TensorView(const TensorView<U>& o) : TensorView(o.data(), o.shape(), o.strides()) {}
+
+  T* data() const { return data_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  const std::vector<std::int64_t>& strides() const { return strides_; }
+  std::int64_t size() const {
+    std::int64_t n = 1;
+    for (std::int64_t d : shape_) n *= d;
+    return n;
+  }
+  bool contiguous() const {
+    std::int64_t expected = 1;
+    for (std::size_t i = shape_.size(); i-- > 0;) {
+      if (shape_[i] != 1 && strides_[i] != expected) return false;
+      expected *= shape_[i];
+    }
+    return true;
+  }
+  /// The element at row-major position `flat`.
+  T& at_flat(std::int64_t flat) const {
+    std::int64_t offset = 0;
+    for (std::size_t i = shape_.size(); i-- > 0;) {
+      offset += flat % shape_[i] * strides_[i];
+      flat /= shape_[i];
+    }
+    return data_[offset];
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::vector<std::int64_t> shape_, strides_;
+};
+
+/// A tensor that owns its elements, row-major: what a compiled function returns for Rep<Tensor<T>>.
+template <class T>
+struct TensorValue {
+  std::vector<T> data;
+  std::vector<std::int64_t> shape;
+
+  TensorValue() = default;
+  explicit TensorValue(std::vector<std::int64_t> s, T value = T()) : shape(std::move(s)) {
+    std::int64_t n = 1;
+    for (std::int64_t d : shape) n *= d;
+    data.assign(static_cast<std::size_t>(n), value);
+  }
+  TensorValue(std::vector<T> d, std::vector<std::int64_t> s) : data(std::move(d)), shape(std::move(s)) {}
+
+  operator TensorView<const T>() const { return {data.data(), shape}; }
+  operator TensorView<T>() { return {data.data(), shape}; }
+  T& operator[](std::size_t i) { return data[i]; }
+  const T& operator[](std::size_t i) const { return data[i]; }
+};
+
+}  // namespace lantern
