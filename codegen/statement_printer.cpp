@@ -52,11 +52,13 @@ void StatementPrinter::annotate() {
   if (!loc.known() || (loc.file == last_file_ && loc.line == last_line_)) return;
   last_file_ = loc.file;
   last_line_ = loc.line;
+  if (unit_.options().comments) {
+    const std::string& source = unit_.source_line(loc.file, loc.line);
+    if (!source.empty()) out_ += indentation() + "// " + source + "\n";
+  }
+  // The directive speaks of the line right after it.
   if (unit_.options().line_directives)
     out_ += "#line " + std::to_string(loc.line) + " " + c_string(loc.file) + "\n";
-  if (!unit_.options().comments) return;
-  const std::string& source = unit_.source_line(loc.file, loc.line);
-  if (!source.empty()) out_ += indentation() + "// " + source + "\n";
 }
 
 std::string StatementPrinter::ws() {

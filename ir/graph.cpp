@@ -27,15 +27,14 @@ std::vector<Type> Function::parameter_types() const {
 }
 
 Function* Module::find(const std::string& name) const {
-  for (Function* f : functions_)
-    if (f->name == name) return f;
-  return nullptr;
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
 }
 
 Function* Module::add_function(const std::string& name, const std::vector<Type>& params,
                                std::vector<Type> results) {
   std::string unique = name;
-  for (int i = 2; find(unique); ++i) unique = name + "_" + std::to_string(i);
+  for (int& n = copies_.try_emplace(name, 1).first->second; find(unique);) unique = name + "_" + std::to_string(++n);
   Function& f = function_storage_.emplace_back();
   f.name = unique;
   f.module = this;
@@ -43,10 +42,22 @@ Function* Module::add_function(const std::string& name, const std::vector<Type>&
   f.result_types = std::move(results);
   for (const Type& t : params) add_param(f.body, t);
   functions_.push_back(&f);
+  by_name_[unique] = &f;
   return &f;
 }
 
-void Module::remove_function(Function* f) { std::erase(functions_, f); }
+void Module::remove_function(Function* f) {
+  std::erase(functions_, f);
+  const auto it = by_name_.find(f->name);
+  if (it != by_name_.end() && it->second == f) by_name_.erase(it);
+}
+
+void Module::rename(Function* f, const std::string& name) {
+  const auto it = by_name_.find(f->name);
+  if (it != by_name_.end() && it->second == f) by_name_.erase(it);
+  f->name = name;
+  by_name_[name] = f;
+}
 
 Op* Module::new_op(Opcode code, Block* parent) {
   Op& op = ops_.emplace_back();
@@ -87,11 +98,7 @@ Value* Module::add_result(Op* op, Type type, const char* name) {
   return v;
 }
 
-const char* Module::intern(const std::string& text) {
-  for (const std::string& s : strings_)
-    if (s == text) return s.c_str();
-  return strings_.emplace_back(text).c_str();
-}
+const char* Module::intern(const std::string& text) { return strings_.insert(text).first->c_str(); }
 
 Op* Builder::op(Opcode code, std::vector<Value*> operands, const std::vector<Type>& results) {
   Op* op = module_->new_op(code, block_);

@@ -19,6 +19,8 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lantern/ir/op.hpp"
@@ -96,6 +98,7 @@ class Module {
   Function* add_function(const std::string& name, const std::vector<Type>& params,
                          std::vector<Type> results);
   void remove_function(Function* f);
+  void rename(Function* f, const std::string& name);
   const std::vector<Function*>& functions() const { return functions_; }
   Function* find(const std::string& name) const;
 
@@ -119,7 +122,9 @@ class Module {
   std::deque<Value> values_;
   std::deque<Function> function_storage_;
   std::vector<Function*> functions_;
-  std::deque<std::string> strings_;
+  std::unordered_map<std::string, Function*> by_name_;
+  std::unordered_map<std::string, int> copies_;   ///< how often a name was asked for
+  std::unordered_set<std::string> strings_;
   std::int64_t tapes_ = 0;
 };
 

@@ -441,7 +441,7 @@ class Parser {
       op.operands = {use()};
       expect(',');
       op.text = intern(take(TokenKind::string, "a string").content);
-    } else {
+    } else if (!op.is(Opcode::halt_)) {  // which has no operands: what follows is the next operation
       op.operands = uses();
     }
     return {};

@@ -10,19 +10,17 @@ namespace lantern::codegen {
 
 /// For an entry NAME(x, ...) -> (y, ...) the text, which nvcc and NVRTC compile as it stands, defines
 ///
-///   NAME_kernel    the kernel: const T* for each parameter, T* for each result, then int64_t n. A function
-///   with a
-///                  tape has before n: the tapes' memory and how many values a tape of one thread holds. One
-///                  that may fail has there the address of NAME_code::lt_error, zero at first.
-///   NAME_map       int NAME_map(const T* x, ..., T* y, ..., int64_t n), on the host, for arrays on the host.
-///   Returns
-///                  0, a CUDA error code, or one of those below. Not under NVRTC, which has no host side.
-///   NAME_message   on the host, where a function may fail: const char* NAME_message(), why the last map
-///   failed.
+///   NAME_kernel    the kernel. Parameters: const T* for each of the function's, T* for each result; where
+///                  it has a tape, char* tape and int64_t values, the number that each tape of a thread
+///                  holds (at 8 bytes); where it may fail, NAME_code::lt_error* error, zero at first; then
+///                  int64_t n.
+///   NAME_map       int NAME_map(const T* x, ..., T* y, ..., int64_t n) on the host, for arrays there.
+///                  Returns 0, a CUDA error code, or one of those below; then y, ... are left alone.
+///   NAME_message   const char* NAME_message() on the host, where it may fail: why the last map did.
 ///
-/// Where a tape overflows, NAME_map tries again with more memory for each thread, up to LT_TAPE_VALUES values
-/// a tape (a macro that may be set before the text). A bool is one byte. `standalone` changes nothing: the
-/// text always is.
+/// NVRTC has no host side and sees the kernel only. Where a tape overflows, NAME_map tries again with more
+/// memory for each thread, up to LT_TAPE_VALUES values a tape, a macro that may be set before the text. A
+/// bool is one byte. `standalone` changes nothing: the text always is.
 ///
 /// Throws an Error where the entry is not a function of scalars, or continuations have not been unwound.
 std::string print_cuda(const ir::Module& module, const PrintOptions& options = {});

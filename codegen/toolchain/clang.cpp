@@ -109,6 +109,7 @@ std::vector<std::string> front_end_arguments(Language language, const ClangOptio
       "-disable-llvm-passes", "-disable-llvm-verifier",
       // Position-independent, and a definition here is the definition: no detour for calls within the module.
       "-mrelocation-model", "pic", "-pic-level", "2", "-nostdsysteminc", "-nobuiltininc",
+      "-fwrapv",
       options.contract ? "-ffp-contract=on" : "-ffp-contract=off",
       // Generated expressions nest deeply; Clang gives up at 256 by default.
       "-fbracket-depth", "4096",

@@ -98,7 +98,7 @@ std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& sour
   const std::string library_path = directory.path() / "generated.so";
   write_file(source_path, source + host_function_stubs(symbols, language));
 
-  add({"-shared", "-fPIC", "-w", "-O" + std::to_string(options.opt_level), "-fno-math-errno",
+  add({"-shared", "-fPIC", "-w", "-fwrapv", "-O" + std::to_string(options.opt_level), "-fno-math-errno",
        // What "within one expression" is called. gcc before 14 then contracts nothing, which is safe.
        options.contract ? "-ffp-contract=on" : "-ffp-contract=off",
        "-march=" + (options.target_cpu.empty() ? std::string("native") : options.target_cpu)});

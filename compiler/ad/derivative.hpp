@@ -107,7 +107,7 @@ template <auto... O>
 struct GradOptions {
   static constexpr mode selected = [] {
     mode m = mode::reverse;
-    const auto see = [&](auto o) {
+    [[maybe_unused]] const auto see = [&](auto o) {
       if constexpr (std::same_as<decltype(o), mode>) m = o;
     };
     (see(O), ...);
@@ -119,7 +119,7 @@ struct GradOptions {
     if constexpr (positions == 0) return floating;
     else {
       bool hit = false;
-      const auto see = [&](auto o) {
+      [[maybe_unused]] const auto see = [&](auto o) {
         if constexpr (std::is_integral_v<decltype(o)>) hit |= static_cast<std::size_t>(o) == i;
       };
       (see(O), ...);
@@ -129,7 +129,7 @@ struct GradOptions {
   template <class Params>
   static constexpr bool in_range() {
     bool ok = true;
-    const auto see = [&](auto o) {
+    [[maybe_unused]] const auto see = [&](auto o) {
       if constexpr (std::is_integral_v<decltype(o)>) ok &= static_cast<std::size_t>(o) < std::tuple_size_v<Params>;
     };
     (see(O), ...);

@@ -83,7 +83,8 @@ class CompiledCode : public Code {
       codegen::compile_with_nvrtc(codegen::print_cuda(*module_, print_));
       return;
     }
-    // Continuations that are left become closures, so that C can be printed. Names stay as they are.
+    // Continuations that are left become closures, so that C can be printed; C++ has lambdas.
+    lambdas_ = with_lambdas();
     passes::close(*module_);
     recursive_ = has_recursion(*module_);
     const std::string text = codegen::print_c(*module_, print_);
@@ -98,6 +99,16 @@ class CompiledCode : public Code {
         }
       });
     }
+  }
+
+  /// The C++ text in continuation-passing style, as nested lambdas; empty where there are none, or too many.
+  std::string with_lambdas() const {
+    int depth = 0;
+    for (const ir::Function* f : module_->functions()) depth = std::max(depth, codegen::continuation_depth(*f));
+    if (depth == 0 || depth >= codegen::deepest_nest) return {};
+    codegen::PrintOptions standalone = print_;
+    standalone.standalone = true;
+    return codegen::print_cpp(*module_, standalone);
   }
 
   std::unique_ptr<codegen::LoadedCode> optimised(const std::string& text) const {
@@ -118,7 +129,7 @@ class CompiledCode : public Code {
     codegen::PrintOptions standalone = print_;
     standalone.standalone = true;
     if (what == "c") return codegen::print_c(*module_, standalone);
-    if (what == "cpp") return codegen::print_cpp(*module_, standalone);
+    if (what == "cpp") return lambdas_.empty() ? codegen::print_cpp(*module_, standalone) : lambdas_;
     if (what == "cuda") return codegen::print_cuda(*module_, standalone);
     throw Error("source: expected \"ir\", \"c\", \"cpp\" or \"cuda\", got \"" + what + "\"");
   }
@@ -127,6 +138,7 @@ class CompiledCode : public Code {
   CompileOptions options_;
   codegen::PrintOptions print_;
   std::vector<ir::Type> results_;
+  std::string lambdas_;
   bool recursive_ = false;
   std::unique_ptr<codegen::LoadedCode> loaded_[2];
   std::atomic<lt_entry*> entry_{nullptr};

@@ -20,6 +20,28 @@ void check_shape(const std::vector<std::int64_t>& shape, const ir::Type& declare
 
 namespace driver {
 
+namespace {
+
+/// An entry that only passes its arguments on to another function gives way to it.
+void forward_entry(ir::Module& module) {
+  ir::Function* entry = module.entry;
+  const auto& ops = entry->body->ops;
+  if (ops.size() != 2 || !ops[0]->is(ir::Opcode::call_) || ops[0]->operands != entry->body->params ||
+      ops[1]->operands != ops[0]->results)
+    return;
+  ir::Function* callee = ops[0]->callee;
+  for (const ir::Function* f : module.functions()) {
+    bool called_elsewhere = false;
+    ir::walk(f->body, [&](const ir::Op* op) { called_elsewhere |= op->callee == callee && op != ops[0]; });
+    if (called_elsewhere) return;
+  }
+  module.remove_function(entry);
+  module.rename(callee, entry->name);
+  module.entry = callee;
+}
+
+}  // namespace
+
 std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
                                   const std::function<Data(const Data&)>& program) {
   auto module = std::make_unique<ir::Module>();
@@ -27,6 +49,7 @@ std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir:
     Staging staging(*module);
     const StagingScope scope(&staging);
     module->entry = staging.stage(name, params, nullptr, program, {}).function;
+    forward_entry(*module);
   });
   return module;
 }

@@ -1,7 +1,52 @@
+// The passes in order.
 #include "lantern/compiler/passes/pipeline.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "lantern/compiler/passes/contify.hpp"
+#include "lantern/compiler/passes/inplace.hpp"
+#include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/ir/error.hpp"
+#include "lantern/ir/verify.hpp"
+
 namespace lantern::passes {
-void run_pipeline(ir::Module& module, const PipelineOptions& options) {
-  if (options.opt_level > 0) unwind(module);
+
+namespace {
+
+constexpr std::array all_passes{
+    Pass{"contify", "continuations that are called once become code", contify},
+    Pass{"unwind", "continuation-passing style becomes direct style with a tape", unwind},
+    Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", simplify},
+    Pass{"inplace", "updates of tensors nobody else sees reuse their memory", inplace},
+};
+
+void check_names(const std::vector<std::string>& disabled) {
+  std::string known;
+  for (const Pass& p : all_passes) known += (known.empty() ? "" : ", ") + std::string(p.name);
+  for (const std::string& name : disabled)
+    if (std::ranges::none_of(all_passes, [&](const Pass& p) { return p.name == name; }))
+      raise("expected the name of a pass (" + known + "), got '" + name + "'");
 }
+
+}  // namespace
+
+std::span<const Pass> passes() { return all_passes; }
+
+void run_pipeline(ir::Module& module, const PipelineOptions& options) {
+  check_names(options.disabled);
+  if (options.opt_level <= 0) return;
+  for (const Pass& pass : all_passes) {
+    if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
+    const auto start = std::chrono::steady_clock::now();
+    pass.run(module);
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    if (options.timings) options.timings->push_back({std::string(pass.name), time.count()});
+    if (options.verify_each) ir::verify(module);
+    if (options.after) options.after(pass.name, module);
+  }
+}
+
 }  // namespace lantern::passes

@@ -20,6 +20,16 @@ bool same_constant(const Op& a, const Op& b) {
   return std::bit_cast<std::uint64_t>(a.number) == std::bit_cast<std::uint64_t>(b.number);
 }
 
+bool is_direct(const ir::Function& f) {
+  bool direct = !f.cps;
+  for (const Value* p : f.body->params) direct &= !p->type.is_cont();
+  ir::walk(f.body, [&](const Op* op) {
+    direct &= !op->is(Opcode::fun_) && !op->is(Opcode::closure_) && !op->is(Opcode::jump_) && !op->is(Opcode::halt_);
+    return direct;
+  });
+  return direct;
+}
+
 bool Rewriter::run() {
   open(nullptr, 0, function_.body);
   while (!stack_.empty()) step();

@@ -17,11 +17,14 @@ using ir::Value;
 /// and no run-time check of a size is lost.
 bool refines(const ir::Type& a, const ir::Type& b);
 
-/// True for `a` constant operations with the same type and the same bits.
+/// True for two constants of one type with the same bits.
 bool same_constant(const Op& a, const Op& b);
 
 /// The constant that defines a value, or null.
 inline Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
+
+/// True where a function makes, takes and calls no continuations.
+bool is_direct(const ir::Function& f);
 
 /// Walks a function in order and rebuilds its blocks, without recursion and in linear time.
 ///

@@ -55,7 +55,7 @@ __asm__(
 #define __align__(n) __attribute__((aligned(n)))
 // One block at a time runs, so one copy is enough. A section of its own, so that it can be filled before a
 // block.
-#define __shared__ static __attribute__((section("lantern_shared")))
+#define __shared__ static __attribute__((used, section("lantern_shared")))
 
 struct uint3 {
   unsigned x, y, z;
@@ -404,8 +404,7 @@ struct Launch {
     blockDim = block;
     block_threads = block.x * block.y * block.z;
     const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
-    // volatile: survives siglongjmp.
-    for (volatile uint64_t b = 0; b < blocks; b = b + 1) {
+    for (uint64_t b = 0; b < blocks; ++b) {
       blockIdx = {unsigned(b % grid.x), unsigned(b / grid.x % grid.y), unsigned(b / grid.x / grid.y)};
       if (__start_lantern_shared)
         memset(__start_lantern_shared, 0xFF, size_t(__stop_lantern_shared - __start_lantern_shared));

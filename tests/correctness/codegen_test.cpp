@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
+#include <fstream>
 
 #include "printed_code.hpp"
 
@@ -376,6 +378,38 @@ fun @double(%int: f64, %exp: f64, %ws: i64) -> f64, f32, i64, bool {
     CHECK(r2 == 9000000005);
     CHECK_FALSE(r3);
   }
+}
+
+TEST_CASE("comments and #line lead back to the user's source") {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / "lantern_codegen_test_model.cpp").string();
+  std::ofstream(file) << "Rep<double> f(Rep<double> x) {\n  auto y = exp(x);  \\\n  return y * y;\n}\n";
+  ir::Module m;
+  ir::Function* f = m.add_function("f", {ir::F64}, {ir::F64});
+  m.entry = f;
+  ir::Builder b(m, f->body);
+  b.loc = {file.c_str(), 2, 0};
+  ir::Value* y = b.emit(ir::Opcode::exp_, {f->body->params[0]});
+  y->name = "y";
+  b.loc.line = 3;
+  b.yield({b.emit(ir::Opcode::mul_, {y, y})});
+  codegen::PrintOptions options;
+  options.line_directives = true;
+  const std::string text = excerpt(print_c(m, options), "double f(", "\nvoid");
+  std::filesystem::remove(file);
+  CHECK(text ==
+        "double f(double x) {\n"
+        "  // auto y = exp(x);\n"
+        "#line 2 \"" +
+            file +
+            "\"\n"
+            "  double y = exp(x);\n"
+            "  // return y * y;\n"
+            "#line 3 \"" +
+            file +
+            "\"\n"
+            "  return y * y;\n"
+            "}\n");
 }
 
 TEST_CASE("polygamma") {

@@ -1,0 +1,312 @@
+// Ownership of tensors, and who may overwrite them.
+//
+// Memory is followed from value to value. A *root* is the value that first holds some memory; rows, slices and
+// reshapes are views and belong to their root. A root is *unique* when no other root shares its memory: it was
+// freshly made, or the only value that held the memory before was *consumed* in handing it on (to a branch result,
+// the next trip of a loop, a parameter, a caller). A use consumes a root when no use of it comes later on any path
+// through the use, in no later trip, and none before gave its memory another holder (a tape, a construct, a callee
+// that keeps it). Uniqueness and consumption depend on each other: all is assumed unique until refuted.
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/inplace.hpp"
+#include "lantern/compiler/passes/rewrite.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using ir::Function;
+
+/// How an operation uses a tensor operand.
+enum class Usage { shape, view, read, hold };
+
+Usage usage(const Op& op, std::size_t i) {
+  switch (op.code) {
+    case Opcode::dim_:
+    case Opcode::zeros_like_:
+    case Opcode::ref_new_: return Usage::shape;
+    case Opcode::broadcast_:
+    case Opcode::reduce_to_:
+    case Opcode::cast_like_: return i == 1 ? Usage::shape : Usage::read;
+    case Opcode::reshape_: return i == 1 ? Usage::shape : Usage::view;
+    case Opcode::take_:
+    case Opcode::slice_: return Usage::view;
+    case Opcode::select_: return op.operands[0]->type.is_scalar() ? Usage::hold : Usage::read;
+    default: return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_) &&
+                            !op.is(Opcode::closure_)
+                        ? Usage::read
+                        : Usage::hold;
+  }
+}
+
+bool is_update(const Op& op) {
+  switch (op.code) {
+    case Opcode::set_:
+    case Opcode::add_at_:
+    case Opcode::add_take_:
+    case Opcode::add_slice_:
+    case Opcode::add_outer_:
+    case Opcode::add_matmul_: return true;
+    default:
+      return ir::info(op.code).elementwise && op.operands[0]->type.is_tensor() &&
+             op.operands[0]->type.element() == op.result()->type.element();
+  }
+}
+
+class Ownership {
+ public:
+  explicit Ownership(ir::Module& module) : module_(module) {
+    for (Function* f : module.functions()) collect(f);
+    find_escaping();
+    while (refute()) {
+    }
+  }
+
+  void mark() {
+    for (Op* op : updates_)
+      if (!mark_operand(op, 0) && (op->is(Opcode::add_) || op->is(Opcode::mul_)) && mark_operand(op, 1))
+        std::swap(op->operands[0], op->operands[1]);
+    insert_copies();
+  }
+
+ private:
+  struct Use {
+    const Op* op;
+    std::size_t operand;
+    std::size_t position;
+    bool holds;
+  };
+
+  // ---- facts
+
+  void collect(Function* f) {
+    const bool skipped = !is_direct(*f);
+    fixed_.insert(module_.entry);
+    if (skipped) {
+      fixed_.insert(f);
+      others_.insert(f);
+    }
+    ir::walk(f->body, [&](Op* op) {
+      const std::size_t position = position_++;
+      positions_[op] = position;
+      if (op->callee && (skipped || !op->is(Opcode::call_))) fixed_.insert(op->callee);
+      if (skipped) return;
+      if (op->is(Opcode::call_)) calls_[op->callee].push_back(op);
+      for (std::size_t i = 0; i < op->operands.size(); ++i) {
+        const Value* v = op->operands[i];
+        if (!v->type.is_tensor()) continue;
+        const Usage how = usage(*op, i);
+        if (how == Usage::view) roots_[op->result()] = root(v);
+        if (how == Usage::read || how == Usage::hold)
+          uses_[root(v)].push_back({op, i, position, how == Usage::hold});
+      }
+      if (op->is(Opcode::branch_) || op->is(Opcode::loop_) || op->is(Opcode::call_))
+        for (const Value* v : op->results)
+          if (v->type.is_tensor()) conditional_.push_back(v);
+      if (!op->results.empty() && op->result()->type.is_tensor() && is_update(*op)) updates_.push_back(op);
+    });
+    if (skipped) return;
+    functions_.push_back(f);
+    for (const Value* p : f->body->params)
+      if (p->type.is_tensor()) conditional_.push_back(p);
+  }
+
+  const Value* root(const Value* v) const {
+    const auto it = roots_.find(v);
+    return it == roots_.end() ? v : it->second;
+  }
+
+  /// Parameters whose memory a function may keep: by a result, a tape or another function.
+  void find_escaping() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Function* f : functions_)
+        for (const Value* p : f->body->params) {
+          if (!p->type.is_tensor() || escaping_.contains(p)) continue;
+          const auto uses = uses_.find(p);
+          if (uses == uses_.end() || std::ranges::none_of(uses->second, [&](const Use& u) { return holds(u); }))
+            continue;
+          escaping_.insert(p);
+          changed = true;
+        }
+    }
+  }
+
+  bool holds(const Use& use) const {
+    if (!use.op->is(Opcode::call_)) return use.holds;
+    const Function* callee = use.op->callee;
+    return callee->cps || escaping_.contains(callee->body->params[use.operand]) || others_.contains(callee);
+  }
+
+  // ---- uniqueness
+
+  bool unique(const Value* r) const {
+    if (!r->def) {
+      const Op* owner = r->block->parent;
+      if (!owner) return !fixed_.contains(r->block->function) && !refuted_.contains(r);
+      return owner->is(Opcode::loop_) && r->block == owner->blocks[1] && !refuted_.contains(owner->results[r->index]);
+    }
+    const Op& op = *r->def;
+    if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return !refuted_.contains(r);
+    if (op.is(Opcode::undef_)) return true;
+    if (op.is(Opcode::select_) && op.operands[0]->type.is_scalar()) return false;
+    return ir::info(op.code).effect == ir::Effect::none;
+  }
+
+  /// One round over everything whose uniqueness is conditional; true if some was refuted.
+  bool refute() {
+    bool refuted = false;
+    for (const Value* v : conditional_) {
+      if (refuted_.contains(v) || supported(v)) continue;
+      refuted_.insert(v);
+      refuted = true;
+    }
+    return refuted;
+  }
+
+  bool supported(const Value* v) const {
+    if (!v->def) {
+      const Function* f = v->block->function;
+      const auto calls = calls_.find(f);
+      if (fixed_.contains(f) || calls == calls_.end()) return false;
+      return std::ranges::all_of(calls->second, [&](const Op* call) { return consumes(call, v->index); });
+    }
+    const Op* op = v->def;
+    if (op->is(Opcode::call_))
+      return !others_.contains(op->callee) && consumes(op->callee->body->ops.back(), v->index);
+    if (op->is(Opcode::loop_)) return consumes(op->blocks[1]->ops.back(), v->index);
+    return std::ranges::all_of(op->blocks, [&](const Block* b) { return consumes(b->ops.back(), v->index); });
+  }
+
+  /// True where the operand is a tensor of our own that nobody sees after, or beside, this use.
+  bool consumes(const Op* op, std::size_t operand) const {
+    const Value* r = root(op->operands[operand]);
+    if (!unique(r)) return false;
+    const auto found = uses_.find(r);
+    const std::size_t position = positions_.at(op);
+    std::optional<std::vector<std::pair<std::size_t, std::size_t>>> elsewhere;
+    const auto exclusive = [&](const Use& w) {
+      if (!elsewhere) elsewhere = other_sides(op, r);
+      return std::ranges::any_of(*elsewhere, [&](const auto& range) {
+        return w.position >= range.first && w.position < range.second;
+      });
+    };
+    for (std::size_t i = found->second.size(); i-- > 0;) {
+      const Use& w = found->second[i];
+      if (w.op == op) {
+        const bool same_elements = ir::info(op->code).elementwise && op->operands[w.operand] == op->operands[operand];
+        if (w.operand != operand && !same_elements) return false;
+      } else if ((w.position > position || holds(w)) && !exclusive(w)) {
+        return false;
+      }
+    }
+    return in_trip_of(op, r);
+  }
+
+  // Beyond this nesting the answers are the careful ones.
+  static constexpr int deepest = 512;
+
+  /// No loop lies between the root and the use: the next trip would see what this one overwrote.
+  static bool in_trip_of(const Op* op, const Value* r) {
+    const Block* b = op->parent;
+    for (int depth = 0; depth < deepest && b; ++depth) {
+      if (b == r->block) return true;
+      if (!b->parent || !b->parent->is(Opcode::branch_)) return false;
+      b = b->parent->parent;
+    }
+    return false;
+  }
+
+  /// The positions of the sides of branches that are not taken when the operation runs.
+  std::vector<std::pair<std::size_t, std::size_t>> other_sides(const Op* op, const Value* r) const {
+    std::vector<std::pair<std::size_t, std::size_t>> ranges;
+    const Block* b = op->parent;
+    for (int depth = 0; depth < deepest && b && b != r->block && b->parent; ++depth) {
+      const Op* owner = b->parent;
+      if (owner->is(Opcode::branch_)) {
+        const Block* other = owner->blocks[owner->blocks[0] == b ? 1 : 0];
+        ranges.emplace_back(positions_.at(other->ops.front()), positions_.at(other->ops.back()) + 1);
+      }
+      b = owner->parent;
+    }
+    return ranges;
+  }
+
+  // ---- marks and copies
+
+  bool mark_operand(Op* op, std::size_t operand) {
+    if (!consumes(op, operand)) return false;
+    op->integer = 1;
+    need(root(op->operands[operand]));
+    return true;
+  }
+
+  /// Follows what the uniqueness of a root rests on, and notes where a loop has to start with a copy.
+  void need(const Value* r) {
+    std::vector<const Value*> work{r};
+    const auto also = [&](const Value* v) { work.push_back(root(v)); };
+    while (!work.empty()) {
+      const Value* v = work.back();
+      work.pop_back();
+      if (!v->def && v->block->parent) v = v->block->parent->results[v->index];
+      if (!needed_.insert(v).second) continue;
+      if (!v->def) {
+        for (const Op* call : calls_.at(v->block->function)) also(call->operands[v->index]);
+        continue;
+      }
+      Op* op = v->def;
+      if (op->is(Opcode::branch_))
+        for (const Block* b : op->blocks) also(b->ops.back()->operands[v->index]);
+      if (op->is(Opcode::call_)) also(op->callee->body->ops.back()->operands[v->index]);
+      if (!op->is(Opcode::loop_)) continue;
+      also(op->blocks[1]->ops.back()->operands[v->index]);
+      if (consumes(op, v->index)) also(op->operands[v->index]);
+      else copies_[op].push_back(v->index);
+    }
+  }
+
+  void insert_copies() {
+    std::unordered_set<Block*> blocks;
+    for (const auto& [loop, states] : copies_) blocks.insert(loop->parent);
+    for (Block* block : blocks) {
+      std::vector<Op*> ops;
+      for (Op* op : block->ops) {
+        if (const auto it = copies_.find(op); it != copies_.end())
+          for (const std::size_t i : it->second) ops.push_back(copy(op, i));
+        ops.push_back(op);
+      }
+      block->ops = std::move(ops);
+    }
+  }
+
+  Op* copy(Op* loop, std::size_t i) {
+    Op* op = module_.new_op(Opcode::copy_, loop->parent);
+    op->loc = loop->loc;
+    op->operands = {loop->operands[i]};
+    loop->operands[i] = module_.add_result(op, op->operands[0]->type);
+    return op;
+  }
+
+  ir::Module& module_;
+  std::vector<const Function*> functions_;        ///< those in direct style
+  std::unordered_set<const Function*> fixed_;     ///< called by others than the calls we know
+  std::unordered_set<const Function*> others_;    ///< those in continuation-passing style
+  std::unordered_map<const Function*, std::vector<const Op*>> calls_;
+  std::size_t position_ = 0;
+  std::unordered_map<const Op*, std::size_t> positions_;
+  std::unordered_map<const Value*, const Value*> roots_;       ///< of views
+  std::unordered_map<const Value*, std::vector<Use>> uses_;    ///< of roots, in order, their views' included
+  std::vector<const Value*> conditional_;                      ///< results of constructs and calls, parameters
+  std::unordered_set<const Value*> escaping_, refuted_, needed_;
+  std::vector<Op*> updates_;
+  std::unordered_map<Op*, std::vector<std::size_t>> copies_;   ///< loop -> state that starts with a copy
+};
+
+}  // namespace
+
+void inplace(ir::Module& module) { Ownership(module).mark(); }
+
+}  // namespace lantern::passes
