@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lantern/codegen/analysis.hpp"
@@ -28,7 +29,9 @@ struct FunctionInfo {
 
 class Unit {
  public:
-  Unit(const ir::Module& module, const PrintOptions& options, const Target& target);
+  /// `taken`: names that other units of the same source use.
+  Unit(const ir::Module& module, const PrintOptions& options, const Target& target,
+       const std::vector<std::string>& taken = {});
 
   /// The whole source.
   std::string print();
@@ -40,6 +43,15 @@ class Unit {
   };
   Functions functions();
   void discover();
+
+  /// Everything but the prelude: functions, the entry, and what a source that stands alone offers besides.
+  Functions complete();
+  /// Names of functions and structures, known after `complete`.
+  std::vector<std::string> global_names() const;
+  /// The entry as it is called from outside: "double f(double x)". Known after `complete`.
+  std::string public_signature();
+  const std::string& public_name() const { return public_name_; }
+  bool scalar_entry() const;
 
   const ir::Module& module() const { return module_; }
   const PrintOptions& options() const { return options_; }
@@ -66,7 +78,7 @@ class Unit {
  private:
   std::string entry_wrapper();
   std::string plain_wrapper();
-  bool scalar_entry() const;
+  std::pair<std::string, std::string> plain_signature();
 
   const ir::Module& module_;
   PrintOptions options_;
@@ -79,6 +91,9 @@ class Unit {
   std::unordered_map<std::string, std::vector<std::string>> files_;
   std::string public_name_;
 };
+
+/// The comment at the head of a source.
+std::string title(const std::string& names, bool standalone);
 
 /// Breaks a line that is longer than 100 columns at commas and operators.
 std::string wrapped(std::string line);

@@ -93,6 +93,7 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std
     case Opcode::cast_:
       t.need(in[0].is_scalar() || in[0].is_tensor(), "a number");
       return in[0].with_element(static_cast<Kind>(attribute));
+    case Opcode::stop_gradient_: return in[0];
     case Opcode::cast_like_: return in[0].with_element(in[1].element());
     case Opcode::dim_:
       t.need(in[0].is_tensor() && attribute >= 0 && attribute < in[0].rank(), "a tensor with that dimension");

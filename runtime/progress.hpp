@@ -11,8 +11,8 @@
 
 namespace lantern {
 
-/// `Progress bar("epoch 1", trees.size());`, then `bar.step(note)` once per item. The line stands on standard error,
-/// is redrawn ten times a second at most, and is wiped when the bar goes out of scope.
+/// `Progress bar("epoch 1", trees.size());`, then `bar.step(note)` once per item. The line stands on standard
+/// error, is redrawn ten times a second at most, and is wiped when the bar goes out of scope.
 class Progress {
  public:
   Progress(std::string title, std::uint64_t total)
@@ -40,7 +40,8 @@ class Progress {
     const std::uint64_t filled = total_ == 0 ? cells : std::min(cells, cells * done_ / total_);
     const std::string bar = std::string(filled, '#') + std::string(cells - filled, '.');
     // What an earlier, longer line left over is overwritten with blanks.
-    const std::string line = title_ + " [" + bar + "] " + std::to_string(done_) + "/" + std::to_string(total_) + " " + note;
+    const std::string line =
+        title_ + " [" + bar + "] " + std::to_string(done_) + "/" + std::to_string(total_) + " " + note;
     const int length = static_cast<int>(line.size());
     std::fprintf(stderr, "\r%-*s", width_, line.c_str());
     std::fflush(stderr);

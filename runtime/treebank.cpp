@@ -68,7 +68,8 @@ class Reader {
       }
       if (token.kind != Token::word || open.back().left >= 0)
         fail(token, open.back().left < 0 ? "a word or '('" : "'(' to begin a second child", open.back());
-      const std::int64_t word = options_.new_words ? vocabulary_.add(token.text) : vocabulary_.find(token.text);
+      const std::int64_t word =
+          options_.new_words ? vocabulary_.add(token.text) : vocabulary_.find(token.text);
       std::int64_t done = builder.add({word, open.back().label});
       finish(open);
       // A second child completes its parent, and perhaps the parent's parent.
@@ -123,8 +124,10 @@ class Reader {
   int get() {
     place_ = after_;
     const int c = in_.get();
-    if (c == '\n') after_ = {after_.line + 1, 1};
-    else ++after_.column;
+    if (c == '\n')
+      after_ = {after_.line + 1, 1};
+    else
+      ++after_.column;
     return c;
   }
 
@@ -134,7 +137,8 @@ class Reader {
                 (token.kind == Token::end ? "the end of the file" : "'" + token.text + "'"));
   }
   [[noreturn]] void fail(const Token& token, const std::string& expected, const Node& node) const {
-    fail(token, expected + " (begun at " + std::to_string(node.at.line) + ":" + std::to_string(node.at.column) + ")");
+    fail(token, expected + " (begun at " + std::to_string(node.at.line) + ":" +
+                    std::to_string(node.at.column) + ")");
   }
 
   static constexpr int eof = std::istream::traits_type::eof();

@@ -1,4 +1,4 @@
-// Treebanks in Penn style, (3 (2 word) (4 word)): binary trees with a label at every node and a word at every leaf.
+// Treebanks in Penn style, (3 (2 good) (2 film)): binary trees with labelled nodes and words at the leaves.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,11 @@
-// Sentiment of sentences with a TreeLSTM (Lantern paper, section 5.1), or the value of expressions when no data is at
-// hand. The model is treelstm_model.hpp; here it is differentiated, compiled and trained.
+// A TreeLSTM learns the sentiment of sentences (Lantern paper, section 5.1) or, without data, to compute.
 //
-//   sentiment_treelstm                       learns expressions such as [MAX 1 [MIN 3 2] 0], made on the spot
-//   sentiment_treelstm --data DIR            learns DIR/sst/train.txt, the Stanford Sentiment Treebank in PTB form
-#include "treelstm_model.hpp"
-
+// The model is in treelstm_model.hpp; here it is differentiated, compiled and trained.
+//
+//   sentiment_treelstm              the values of expressions like [MAX 1 [MIN 3 2]], made on the spot
+//   sentiment_treelstm --data DIR   the Stanford Sentiment Treebank, in PTB form: DIR/sst/{train,dev}.txt
+//
+// Either way it prints the training loss of every epoch, then how often the root of a held-out tree is right.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +17,7 @@
 
 #include "lantern/runtime/progress.hpp"
 #include "lantern/runtime/treebank.hpp"
+#include "treelstm_model.hpp"
 
 // One pass forward and one backward over a tree of any shape, staged once.
 LANTERN_FUNCTION(loss_and_gradient, lantern::value_and_grad(treelstm::loss))
@@ -41,22 +43,25 @@ struct Data {
 
 // ---- data
 
-/// Nested lists as in ListOps (Nangia and Bowman, 2018), in PTB form: a list [MAX 1 4 2] is the tree (((MAX 1) 4) 2),
-/// and every node is labelled with the value so far. SUM is modulo 5. Appends the list; gives its value.
+constexpr int deepest = 3;
+
+/// Appends a nested list as in ListOps (Nangia and Bowman, 2018), in PTB form, and gives its value. The list
+/// [MAX 1 4 2] is the tree (((MAX 1) 4) 2); every node is labelled with the value so far; SUM is modulo 5.
 std::int64_t append_expression(std::string& text, int depth, std::mt19937_64& random) {
   const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
-  if (depth == 0 || below(4) == 0) {
+  if (depth == 0 || (depth < deepest && below(4) == 0)) {
     const std::int64_t digit = below(5);
     text += fmt::format("({} {})", digit, digit);
     return digit;
   }
-  const std::int64_t operation = below(3);
-  std::int64_t value = operation == 1 ? 4 : 0;
-  std::string list = fmt::format("({} {})", value, std::array{"MAX", "MIN", "SUM"}[static_cast<std::size_t>(operation)]);
+  enum { max, min, sum };
+  const auto operation = static_cast<std::size_t>(below(3));
+  std::int64_t value = operation == min ? 4 : 0;
+  std::string list = fmt::format("({} {})", value, std::array{"MAX", "MIN", "SUM"}[operation]);
   for (std::int64_t operands = 2 + below(2); operands > 0; --operands) {
     std::string operand;
     const std::int64_t x = append_expression(operand, depth - 1, random);
-    value = operation == 0 ? std::max(value, x) : operation == 1 ? std::min(value, x) : (value + x) % 5;
+    value = operation == max ? std::max(value, x) : operation == min ? std::min(value, x) : (value + x) % 5;
     list = fmt::format("({} {} {})", value, list, operand);
   }
   text += list;
@@ -66,7 +71,7 @@ std::int64_t append_expression(std::string& text, int depth, std::mt19937_64& ra
 Data make_expressions(const Options& options, std::mt19937_64& random) {
   const auto make = [&](std::size_t count) {
     std::string text;
-    for (std::size_t i = 0; i < count; ++i) append_expression(text, 3, random);
+    for (std::size_t i = 0; i < count; ++i) append_expression(text, deepest, random);
     return text;
   };
   Data data;
@@ -83,8 +88,10 @@ Data read_sentences(const std::filesystem::path& folder, const Options& options)
   return data;
 }
 
-/// Overwrites rows of the embedding with vectors from a file of lines "word x1 x2 ...", looked up in lower case.
-std::size_t load_vectors(const std::filesystem::path& file, const Vocabulary& words, TensorValue<double>& embedding) {
+/// Starts rows of the embedding from a file of lines "word x1 x2 ...", by the word in lower case; gives how
+/// many.
+std::size_t load_vectors(const std::filesystem::path& file, const Vocabulary& words,
+                         TensorValue<double>& embedding) {
   std::unordered_map<std::string, std::vector<double>> vectors;
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -108,7 +115,7 @@ std::size_t load_vectors(const std::filesystem::path& file, const Vocabulary& wo
 
 // ---- training
 
-/// Adagrad (Duchi, Hazan and Singer, 2011): every number has a rate of its own, which falls as its gradients add up.
+/// Adagrad (Duchi, Hazan and Singer, 2011): each number's rate falls as the squares of its gradients add up.
 class Adagrad {
  public:
   Adagrad(const Values& like, double rate) : sums_(like), rate_(rate) {
@@ -116,7 +123,9 @@ class Adagrad {
   }
   void step(Values& values, Values& gradient) {
     for (std::size_t k = 0; k < each(values).size(); ++k) {
-      std::vector<double>&x = each(values)[k]->data, &g = each(gradient)[k]->data, &sum = each(sums_)[k]->data;
+      std::vector<double>& x = each(values)[k]->data;
+      std::vector<double>& sum = each(sums_)[k]->data;
+      const std::vector<double>& g = each(gradient)[k]->data;
       for (std::size_t i = 0; i < x.size(); ++i) {
         sum[i] += g[i] * g[i];
         x[i] -= rate_ * g[i] / std::sqrt(sum[i] + 1e-8);
@@ -129,15 +138,14 @@ class Adagrad {
   double rate_;
 };
 
-std::int64_t root_label(const LabelledTree& tree) { return std::get<1>(tree.value()); }
-
-/// Right answers at the root among held-out trees; for sentiment also with two classes, neutral trees left out.
+/// How often the root is right among held-out trees; for sentiment also with two classes, without neutral.
 void report_accuracy(const Values& values, const Data& data, bool sentiment) {
   std::size_t right = 0, polar = 0, right_polar = 0;
   std::array<std::size_t, 5> seen{};
   for (const LabelledTree& tree : data.held_out) {
     const std::vector<double> s = root_scores(view(values), tree).data;
-    const std::int64_t label = root_label(tree), best = std::max_element(s.begin(), s.end()) - s.begin();
+    const std::int64_t label = std::get<1>(tree.value());
+    const std::int64_t best = std::max_element(s.begin(), s.end()) - s.begin();
     ++seen[static_cast<std::size_t>(label)];
     right += best == label;
     if (label == 2) continue;
@@ -145,35 +153,22 @@ void report_accuracy(const Values& values, const Data& data, bool sentiment) {
     const double positive = std::exp(s[3]) + std::exp(s[4]), negative = std::exp(s[0]) + std::exp(s[1]);
     right_polar += (positive > negative) == (label > 2);
   }
-  const auto percent = [](std::size_t part, std::size_t all) { return 100.0 * double(part) / double(all); };
+  const auto percent = [](std::size_t part, std::size_t whole) {
+    return 100.0 * double(part) / double(whole);
+  };
   const std::size_t all = data.held_out.size();
-  fmt::print("held-out roots: {:.1f} % of {} right; the most frequent label alone gives {:.1f} %\n", percent(right, all),
-             all, percent(*std::max_element(seen.begin(), seen.end()), all));
-  if (sentiment) fmt::print("positive or negative: {:.1f} % of {} right\n", percent(right_polar, polar), polar);
+  fmt::print("held-out roots: {:.1f} % of {} right; the most frequent label alone gives {:.1f} %\n",
+             percent(right, all), all, percent(*std::max_element(seen.begin(), seen.end()), all));
+  if (sentiment)
+    fmt::print("positive or negative: {:.1f} % of {} right\n", percent(right_polar, polar), polar);
 }
 
-void train(const Options& options) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
-  std::mt19937_64 random(options.seed);
-  const bool sentiment = !options.data.empty();
-  std::filesystem::path folder = options.data;
-  if (is_directory(folder / "sst")) folder /= "sst";
-  const Data data = sentiment ? read_sentences(folder, options) : make_expressions(options, random);
-  std::int64_t nodes = 0;
-  for (const LabelledTree& tree : data.train) nodes += tree.size();
-  fmt::print("{} trees, {} nodes, {} words; hidden {}, embedding {}\n", data.train.size(), nodes, data.words.size() - 1,
-             options.hidden, options.embedding);
+using Clock = std::chrono::steady_clock;
+double milliseconds(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
-  Values values = initial({data.words.size(), options.embedding, options.hidden, 5}, random);
-  if (const auto file = folder / "glove_twitter_25d_sst.txt"; sentiment && options.embedding == 25 && exists(file))
-    fmt::print("{} words start from GloVe vectors\n", load_vectors(file, data.words, values.embedding));
+/// One step of Adagrad per tree, in a new order every epoch.
+void train(Values& values, const Data& data, const Options& options, std::mt19937_64& random) {
   Adagrad adagrad(values, options.rate);
-
-  const auto begin = Clock::now();
-  loss_and_gradient(view(values), data.train.at(0));
-  fmt::print("the first gradient took {:.0f} ms\n", 1e3 * seconds(Clock::now() - begin));
-
   std::vector<std::size_t> order(data.train.size());
   std::iota(order.begin(), order.end(), 0);
   Clock::duration differentiating{}, updating{};
@@ -193,12 +188,34 @@ void train(const Options& options) {
     }
     fmt::print("epoch {}: training loss {:.4f} per tree\n", epoch, sum / done);
   }
-  report_accuracy(values, data, sentiment);
-
-  const double steps = static_cast<double>(options.epochs * data.train.size());
-  fmt::print("{} steps: per tree {:.2f} ms forward and backward, {:.2f} ms Adagrad; workspace {:.1f} MB\n", steps,
-             1e3 * seconds(differentiating) / steps, 1e3 * seconds(updating) / steps,
+  const double steps = static_cast<double>(options.epochs * order.size());
+  fmt::print("{} steps: per tree {:.2f} ms forward and backward, {:.2f} ms Adagrad; workspace {:.1f} MB\n",
+             steps, milliseconds(differentiating) / steps, milliseconds(updating) / steps,
              static_cast<double>(driver::workspace_bytes()) / 1e6);
+}
+
+void run(const Options& options) {
+  std::mt19937_64 random(options.seed);
+  const bool sentiment = !options.data.empty();
+  const bool nested = sentiment && is_directory(options.data / "sst");
+  const std::filesystem::path folder = nested ? options.data / "sst" : options.data;
+  const Data data = sentiment ? read_sentences(folder, options) : make_expressions(options, random);
+  if (data.train.empty() || data.held_out.empty()) throw Error("there are no trees to learn from");
+  std::int64_t nodes = 0;
+  for (const LabelledTree& tree : data.train) nodes += tree.size();
+  fmt::print("{} trees, {} nodes, {} words; hidden {}, embedding {}\n", data.train.size(), nodes,
+             data.words.size() - 1, options.hidden, options.embedding);
+
+  Values values = initial({data.words.size(), options.embedding, options.hidden, 5}, random);
+  const auto vectors = folder / "glove_twitter_25d_sst.txt";
+  if (sentiment && options.embedding == 25 && exists(vectors))
+    fmt::print("{} words start from GloVe vectors\n", load_vectors(vectors, data.words, values.embedding));
+
+  const auto start = Clock::now();
+  loss_and_gradient(view(values), data.train[0]);
+  fmt::print("the first gradient took {:.0f} ms\n", milliseconds(Clock::now() - start));
+  train(values, data, options, random);
+  report_accuracy(values, data, sentiment);
 }
 
 }  // namespace
@@ -207,16 +224,18 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Trains a TreeLSTM by gradients that Lantern derives and compiles.");
   app.option_defaults()->always_capture_default();
-  app.add_option("--data", options.data, "folder with train.txt and dev.txt, or with sst/ (else expressions are made)");
+  app.add_option("--data", options.data,
+                 "folder with train.txt and dev.txt, or with sst/ (else expressions are made)");
   app.add_option("--epochs", options.epochs, "passes over the training trees");
   app.add_option("--trees", options.trees, "training trees");
   app.add_option("--hidden", options.hidden, "hidden size")->check(CLI::PositiveNumber);
-  app.add_option("--embedding", options.embedding, "embedding size; 25 can start from GloVe")->check(CLI::PositiveNumber);
+  app.add_option("--embedding", options.embedding, "embedding size; 25 can start from GloVe")
+      ->check(CLI::PositiveNumber);
   app.add_option("--rate", options.rate, "learning rate");
   app.add_option("--seed", options.seed, "of the initial weights, the order and the expressions");
   CLI11_PARSE(app, argc, argv);
   try {
-    train(options);
+    run(options);
   } catch (const lantern::Error& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

@@ -1,4 +1,4 @@
-// Binary TreeLSTM over labelled trees: parameters, cell and loss. The sample trains it, the tests differentiate it.
+// Binary TreeLSTM over labelled trees: parameters, cell and loss.
 //
 // Tai, Socher and Manning, "Improved semantic representations from tree-structured long short-term memory
 // networks" (ACL 2015), section 3.2, written as in section 5.1 of the Lantern paper (ICFP 2019): one TREE.
@@ -57,10 +57,13 @@ inline State fold(const Model& model, const Sentence& sentence) {
 
   return TREE(State{0.0, zero, zero}, sentence, [&](State left, State right, Sentence node) {
     const auto [word, label] = node.value();
-    // A leaf sees its word. An inner node sees its children, and keeps of their cells what it does not forget.
+    // A leaf sees its word. An inner node sees its children, and keeps what it does not forget of their
+    // cells.
     const auto [gates, kept] = IF(
         node.is_leaf(),
-        [&] { return std::tuple(linear(model.leaf_weight, model.embedding.row(word), model.leaf_bias), zero); },
+        [&] {
+          return std::tuple(linear(model.leaf_weight, model.embedding.row(word), model.leaf_bias), zero);
+        },
         [&] {
           const Vector g = linear(model.inner_weight, concat(left.hidden, right.hidden), model.inner_bias);
           return std::tuple(g, sigmoid(gate(g, 3)) * left.cell + sigmoid(gate(g, 4)) * right.cell);
@@ -87,19 +90,22 @@ using Views = Parameters<TensorView<const double>, TensorView<const double>>;
 
 /// The parameters as arguments of a compiled function.
 inline Views view(const Values& v) {
-  return {v.embedding, v.leaf_weight, v.leaf_bias, v.inner_weight, v.inner_bias, v.class_weight, v.class_bias};
+  return {v.embedding,  v.leaf_weight,  v.leaf_bias, v.inner_weight,
+          v.inner_bias, v.class_weight, v.class_bias};
 }
 
 /// The tensors one by one.
 inline std::array<TensorValue<double>*, 7> each(Values& v) {
-  return {&v.embedding, &v.leaf_weight, &v.leaf_bias, &v.inner_weight, &v.inner_bias, &v.class_weight, &v.class_bias};
+  return {&v.embedding,  &v.leaf_weight,  &v.leaf_bias, &v.inner_weight,
+          &v.inner_bias, &v.class_weight, &v.class_bias};
 }
 
 struct Sizes {
   std::int64_t words, embedding, hidden, classes;
 };
 
-/// Weights uniform in +-1/sqrt(columns), biases zero, but for those of the forget gates: 1, to remember at first.
+/// Weights uniform in +-1/sqrt(columns); biases zero, those of forget gates 1, so that cells are kept at
+/// first.
 inline Values initial(const Sizes& size, std::mt19937_64& random) {
   const std::int64_t n = size.hidden;
   const auto weight = [&](std::int64_t rows, std::int64_t columns) {
@@ -108,8 +114,9 @@ inline Values initial(const Sizes& size, std::mt19937_64& random) {
     for (double& x : w.data) x = scale * (2.0 * std::generate_canonical<double, 53>(random) - 1.0);
     return w;
   };
-  Values v{weight(size.words, size.embedding), weight(3 * n, size.embedding), TensorValue<double>({3 * n}),
-           weight(5 * n, 2 * n),               TensorValue<double>({5 * n}),  weight(size.classes, n),
+  Values v{weight(size.words, size.embedding), weight(3 * n, size.embedding),
+           TensorValue<double>({3 * n}),       weight(5 * n, 2 * n),
+           TensorValue<double>({5 * n}),       weight(size.classes, n),
            TensorValue<double>({size.classes})};
   std::fill(v.inner_bias.data.begin() + 3 * n, v.inner_bias.data.end(), 1.0);
   return v;

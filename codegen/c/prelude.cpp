@@ -169,6 +169,13 @@ void Prelude::add_type(const std::string& name, const std::string& text) {
   if (fresh(name)) add(Group::types, text);
 }
 
+void Prelude::merge(const Prelude& other) {
+  std::unordered_set<std::string> here;
+  for (const Part& part : parts_) here.insert(part.text);
+  for (const Part& part : other.parts_)
+    if (here.insert(part.text).second) parts_.push_back(part);
+}
+
 std::string Prelude::text() const {
   std::string s;
   for (const Group group : {Group::basics, Group::prototypes, Group::types, Group::functions}) {

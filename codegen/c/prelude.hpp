@@ -36,6 +36,9 @@ class Prelude {
   /// A type that the printer composes itself (structures of continuations and results).
   void add_type(const std::string& name, const std::string& text);
 
+  /// Takes over what another source's prelude has besides.
+  void merge(const Prelude& other);
+
   std::string text() const;
 
  private:

@@ -15,11 +15,7 @@
 
 namespace lantern::codegen {
 
-namespace {
-
-constexpr const char* host_table_name = "lantern_host_functions";
-
-std::vector<std::string> compiler_command() {
+std::vector<std::string> system_compiler_command() {
   if (const char* variable = std::getenv("CXX")) {
     std::istringstream words(variable);
     std::vector<std::string> command;
@@ -35,6 +31,10 @@ std::vector<std::string> compiler_command() {
   }
   throw Error("no C++ compiler found; install g++ or clang++, or name one in the environment variable CXX");
 }
+
+namespace {
+
+constexpr const char* host_table_name = "lantern_host_functions";
 
 // A shared library cannot be linked against bare addresses. Each host function becomes a jump through a table
 // that is filled in after loading; assembly, because only that needs no knowledge of the function's type.
@@ -85,7 +85,7 @@ class SharedLibrary final : public LoadedCode {
 std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& source, Language language,
                                                          const ClangOptions& options,
                                                          std::span<const HostSymbol> symbols) {
-  std::vector<std::string> command = compiler_command();
+  std::vector<std::string> command = system_compiler_command();
   const auto add = [&](std::initializer_list<std::string> more) {
     command.insert(command.end(), more.begin(), more.end());
   };

@@ -4,16 +4,20 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/codegen/toolchain/loaded_code.hpp"
 
 namespace lantern::codegen {
 
+/// The command that runs the system's C++ compiler: the environment's CXX, which may carry arguments
+/// ("ccache g++"), or the first found of c++, g++ and clang++. Throws lantern::Error when there is none.
+std::vector<std::string> system_compiler_command();
+
 /// Compiles header-free C or C++ to a shared library in a private temporary directory and loads it. The
-/// compiler is the environment's CXX, which may carry arguments ("ccache g++"), or the first found of c++,
-/// g++ and clang++. `options` mean what they mean for `compile_with_clang`; `pic` is always on and
-/// `target_cpu` is a name the compiler's -march knows.
+/// compiler is that of `system_compiler_command`. `options` mean what they mean for `compile_with_clang`; `pic`
+/// is always on and `target_cpu` is a name the compiler's -march knows.
 ///
 /// Throws lantern::Error when there is no compiler, lantern::InternalError with the compiler's output when
 /// the text does not compile or calls something unknown. Takes a tenth of a second and more.

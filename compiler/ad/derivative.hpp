@@ -376,5 +376,33 @@ auto hvp(F f, std::source_location l = std::source_location::current()) {
   return [product](const X& x, const X& v) -> X { return std::get<1>(product(x, v)); };
 }
 
+/// jacobian(f)(x): the m-by-n matrix of derivatives of a function from array to array, one reverse pass per row.
+template <class F>
+auto jacobian(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  using Params = typename detail::FunctionTraits<F>::Params;
+  static_assert(std::tuple_size_v<Params> == 1, "jacobian: expected a function of one array");
+  using X = std::tuple_element_t<0, Params>;
+  using T = typename detail::Traits<typename X::value_type>::element;
+  return [f, loc = here(l)](const X& x) {
+    return Rep<Tensor<T>>(ad::jacobian(detail::program_of(f), x.datum(), loc));
+  };
+}
+
+/// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array.
+template <class F>
+auto hessian(F f, std::source_location l = std::source_location::current()) {
+  return jacobian(grad(std::move(f), l), l);
+}
+
+/// The value, as a constant: no derivative passes through. Works component by component on a product.
+template <class P>
+P stop_gradient(const P& p, std::source_location l = std::source_location::current()) {
+  P out = p;
+  detail::for_each_rep(out, [&]<class T>(Rep<T>& r) {
+    if (r.datum().type().is_differentiable()) r = Rep<T>(perform({Opcode::stop_gradient_, 0, here(l)}, {r.datum()}));
+  });
+  return out;
+}
 
 }  // namespace lantern

@@ -44,8 +44,13 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
     if (!adjoint->touched()) return;
     const Datum g = adjoint->get(op.loc);
     const RuleContext rule{op, primals, y, g};
-    for (std::size_t i = 0; i < operands.size(); ++i)
+    // For tensors the last operand first: an update's base comes first among the operands, and its adjoint can then
+    // take over the memory of g, which nobody reads any more.
+    const bool last_first = !ir::info(op.code).elementwise;
+    for (std::size_t n = operands.size(), j = 0; j < n; ++j) {
+      const std::size_t i = last_first ? n - 1 - j : j;
       if (Variable* x = variable_of(operands[i])) propagate(i, rule, *x->cell);
+    }
   });
 }
 

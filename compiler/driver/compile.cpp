@@ -12,6 +12,7 @@
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/codegen/toolchain/tcc.hpp"
 #include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/driver/recursion.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
@@ -20,27 +21,6 @@
 namespace lantern::driver {
 
 namespace {
-
-bool has_recursion(const ir::Module& module) {
-  // A function that can reach itself through calls, or a closure (continuations nest as deep as the program runs).
-  for (const ir::Function* f : module.functions()) {
-    std::vector<const ir::Function*> todo{f}, seen;
-    while (!todo.empty()) {
-      const ir::Function* at = todo.back();
-      todo.pop_back();
-      bool found = false;
-      ir::walk(at->body, [&](const ir::Op* op) {
-        found |= op->is(ir::Opcode::closure_) || op->is(ir::Opcode::fun_) || op->callee == f;
-        if (op->callee && std::find(seen.begin(), seen.end(), op->callee) == seen.end()) {
-          seen.push_back(op->callee);
-          todo.push_back(op->callee);
-        }
-      });
-      if (found) return true;
-    }
-  }
-  return false;
-}
 
 class CompiledCode : public Code {
  public:

@@ -4,7 +4,9 @@
 // symbol whose code was generated when the program was built:
 //
 //   -DLANTERN_STAGING_IMAGE   lanternc's first look at the file: the program is registered, to be staged
-//   -DLANTERN_AHEAD_OF_TIME   the second: the function calls the generated entry point
+//   -DLANTERN_AHEAD_OF_TIME   the second: the function calls the generated entry point NAME_lantern_entry. What
+//                             else it must know stands in NAME_lantern_facts: whether calls nest as deep as the
+//                             data says, then the rank of each result
 #pragma once
 
 #include <functional>
@@ -20,14 +22,20 @@ struct Registered {
   std::function<std::unique_ptr<ir::Module>()> stage;
   Location loc;
 };
-/// Called by static initialisers of a staging image; lanternc defines it.
+/// Called by static initialisers of a staging image; lanternc defines it. A header included by several files
+/// registers its functions several times, from the same place.
 void register_function(Registered function);
 
-/// Result types for an entry point; a tensor result needs its rank declared under lanternc.
+/// The result types of R, with the ranks that staging found: a tensor result may leave its rank undeclared.
 template <class R>
-void entry_result_types(std::vector<ir::Type>& types) {
-  static_assert(detail::RepType<R> || detail::TupleType<R> || detail::SequenceType<R> || detail::StructType<R>);
+std::vector<ir::Type> result_types(const signed char* ranks) {
+  std::vector<ir::Type> types;
   detail::types_of<R>(types);
+  for (ir::Type& t : types) {
+    const auto rank = static_cast<std::size_t>(*ranks++);
+    if (t.is_tensor()) t = ir::Type::tensor(t.element(), std::vector<std::int64_t>(rank, ir::dynamic));
+  }
+  return types;
 }
 
 /// A program by value: a function becomes a pointer.
@@ -44,12 +52,8 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
 
 #if defined(LANTERN_AHEAD_OF_TIME)
   static Result call(detail::host_in<P>... args) {
-    static const std::vector<ir::Type> results = [] {
-      std::vector<ir::Type> types;
-      Tag::result_types(types);
-      return types;
-    }();
-    return detail::call_entry<R, P...>(&Tag::entry, true, results, args...);
+    static const std::vector<ir::Type> results = result_types<R>(Tag::facts() + 1);
+    return detail::call_entry<R, P...>(&Tag::entry, Tag::facts()[0] != 0, results, args...);
   }
 #else
   static Result call(detail::host_in<P>... args) {
@@ -59,10 +63,11 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
 #endif
 
 #if defined(LANTERN_STAGING_IMAGE)
-  static bool registered() {
+  /// The place is the caller's: the linker keeps one of several inline functions of the same name.
+  static bool registered(const char* file, unsigned line) {
     Registered r;
     r.name = Tag::id;
-    r.loc = {Tag::file, Tag::line, 0};
+    r.loc = {file, line, 0};
     r.stage = [] {
       const F f = Tag::make();
       if (!detail::ranks_known<P...>())
@@ -75,31 +80,28 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
     register_function(std::move(r));
     return true;
   }
-  static inline const bool done = registered();
-  static bool touch() { return done; }
 #endif
 };
 
 }  // namespace lantern::driver
 
 #if defined(LANTERN_AHEAD_OF_TIME)
-#define LANTERN_ENTRY_DECLARATION(name) \
-  extern "C" void name##_entry(lt_workspace*, const void* const*, void* const*);
+#define LANTERN_ENTRY_DECLARATION(name)                                                               \
+  extern "C" void name##_lantern_entry(::lt_workspace*, const void* const*, void* const*);            \
+  extern "C" const signed char name##_lantern_facts[];
 #define LANTERN_ENTRY_MEMBER(name)                                                                    \
-  static void entry(lt_workspace* ws, const void* const* in, void* const* out) {                      \
-    ::name##_entry(ws, in, out);                                                                      \
+  static void entry(::lt_workspace* ws, const void* const* in, void* const* out) {                    \
+    name##_lantern_entry(ws, in, out);                                                                \
   }                                                                                                   \
-  using Signature = ::lantern::detail::FunctionTraits<decltype(make())>;                              \
-  static void result_types(std::vector<::lantern::ir::Type>& types) {                                 \
-    ::lantern::driver::entry_result_types<Signature::Result>(types);                                  \
-  }
+  static const signed char* facts() { return name##_lantern_facts; }
 #else
 #define LANTERN_ENTRY_DECLARATION(name)
 #define LANTERN_ENTRY_MEMBER(name)
 #endif
 #if defined(LANTERN_STAGING_IMAGE)
 #define LANTERN_REGISTER(name) \
-  [[maybe_unused]] static const bool name##_lantern_registered = name##_lantern_exported::touch();
+  [[maybe_unused]] static const bool name##_lantern_registered = \
+      name##_lantern_exported::registered(__FILE__, __LINE__);
 #else
 #define LANTERN_REGISTER(name)
 #endif

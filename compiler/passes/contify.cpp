@@ -68,8 +68,8 @@ std::unordered_map<const Value*, const Op*> single_jumps(const ir::Function& fun
   return single;
 }
 
-/// Moves continuations to the only jump that calls them. One whose only jump is in its own body is never met: it
-/// was never called.
+/// Moves continuations to the only jump that calls them. One whose only jump is in its own body is never met:
+/// it was never called.
 class Beta : public Rewriter {
  public:
   explicit Beta(ir::Function& function) : Rewriter(function), single_(single_jumps(function)) {}

@@ -1,9 +1,9 @@
-// Dead code, over the whole module: first everything that matters is marked, from the effects and the results of
-// the entry backwards; then the rest is swept out.
+// Dead code, over the whole module: first everything that matters is marked, from the effects and the results
+// of the entry backwards; then the rest is swept out.
 //
 // Marking is by component. A result of a branch asks for what both sides yield there, state of a loop for its
-// initial and its next value, a parameter for the arguments of the calls that matter; what only feeds itself is
-// never asked for. The body of a continuation matters once the continuation does.
+// initial and its next value, a parameter for the arguments of the calls that matter; what only feeds itself
+// is never asked for. The body of a continuation matters once the continuation does.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -55,13 +55,16 @@ class Liveness {
 
  private:
   void find_facts() {
+    std::size_t size = 0;
     for (const Function* f : module_.functions()) {
       Facts& facts = facts_[f];
       facts.results.resize(f->result_types.size());
+      facts.effects = f->cps;  // it runs the rest of the program
       facts.fixed |= f->cps || f == module_.entry || !module_.entry;
       // Adjoint cells go with their primals: unwind relies on it.
       for (const Value* p : f->body->params) facts.fixed |= p->type.is_ref() || p->type.is_cont();
       ir::walk(f->body, [&](const Op* op) {
+        ++size;
         const Effect effect = ir::info(op->code).effect;
         facts.effects |= effect == Effect::effect || effect == Effect::tape || op->is(Opcode::jump_);
         facts.effects |= writes_cell(*op) && !op->operands[0]->def;
@@ -69,6 +72,8 @@ class Liveness {
         if (op->is(Opcode::closure_)) facts_[op->callee].fixed = true;
       });
     }
+    ops_.reserve(size);
+    values_.reserve(size);
   }
 
   void spread_effects() {
@@ -122,8 +127,10 @@ class Liveness {
         if (facts_[op->callee].effects) need(op);
       } else if (writes_cell(*op)) {
         const Value* cell = op->operands[0];
-        if (!cell->def || live(cell)) need(op);
-        else writes_[cell].push_back(op);
+        if (!cell->def || live(cell))
+          need(op);
+        else
+          writes_[cell].push_back(op);
       }
       return true;
     });
@@ -139,12 +146,19 @@ class Liveness {
   void follow(const Op* op) {
     if (const Op* owner = op->parent->parent) need(owner);
     switch (op->code) {
-      case Opcode::branch_: return need(op->operands[0]);
-      case Opcode::loop_: return need(op->blocks[0]->yields()[0]);
-      case Opcode::fun_: return block_work_.push_back(op->blocks[0]);
-      case Opcode::call_: return follow_call(op);
-      case Opcode::closure_: reach(op->callee); break;
-      default: break;
+      case Opcode::branch_:
+        return need(op->operands[0]);
+      case Opcode::loop_:
+        return need(op->blocks[0]->yields()[0]);
+      case Opcode::fun_:
+        return block_work_.push_back(op->blocks[0]);
+      case Opcode::call_:
+        return follow_call(op);
+      case Opcode::closure_:
+        reach(op->callee);
+        break;
+      default:
+        break;
     }
     need_all(op->operands);
   }
@@ -165,14 +179,16 @@ class Liveness {
       case Opcode::branch_:
         for (Block* side : op->blocks) need(side->yields()[v->index]);
         return;
-      case Opcode::loop_: return need_state(op, v->index);
+      case Opcode::loop_:
+        return need_state(op, v->index);
       case Opcode::call_: {
         Facts& facts = facts_[op->callee];
         if (facts.results[v->index]) return;
         facts.results[v->index] = true;
         return need(op->callee->body->yields()[v->index]);
       }
-      default: break;
+      default:
+        break;
     }
     if (!v->type.is_ref()) return;
     const auto writes = writes_.find(v);
@@ -240,9 +256,8 @@ class Sweep {
     while (!blocks.empty()) {
       Block* block = blocks.back();
       blocks.pop_back();
-      changed_ |= std::erase_if(block->ops, [&](const Op* op) {
-                    return !op->is(Opcode::yield_) && !live_.live(op);
-                  }) > 0;
+      changed_ |= std::erase_if(block->ops,
+                                [&](const Op* op) { return !op->is(Opcode::yield_) && !live_.live(op); }) > 0;
       for (Op* op : block->ops) {
         shrink(op);
         blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end());
@@ -264,7 +279,8 @@ class Sweep {
       case Opcode::call_:
         remove(op->operands, [&](std::size_t i) { return !live_.keeps_parameter(op->callee, i); });
         return remove_values(op->results, [&](std::size_t i) { return !live_.keeps_result(op->callee, i); });
-      default: return;
+      default:
+        return;
     }
   }
 

@@ -1,7 +1,7 @@
 // Folding: constants, exact algebra, and constructs whose condition is known.
 //
-// Floating-point rules hold for every operand: -0.0, infinities and NaN. Hence x + 0.0 stays (it turns -0.0 into
-// 0.0) and x * 0.0 stays (NaN, infinities), while x + -0.0, x - 0.0, x * 1 and x / 1 are x.
+// Floating-point rules hold for every operand: -0.0, infinities and NaN. Hence x + 0.0 stays (it turns -0.0
+// into 0.0) and x * 0.0 stays (NaN, infinities), while x + -0.0, x - 0.0, x * 1 and x / 1 are x.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -29,13 +29,26 @@ bool overflows(const Op& op) {
   std::int64_t r = 0;
   bool over = false;
   switch (op.code) {
-    case Opcode::add_: over = __builtin_add_overflow(x, y, &r); break;
-    case Opcode::sub_: over = __builtin_sub_overflow(x, y, &r); break;
-    case Opcode::mul_: over = __builtin_mul_overflow(x, y, &r); break;
-    case Opcode::neg_: over = __builtin_sub_overflow(std::int64_t{0}, x, &r); break;
-    case Opcode::div_: over = y == 0 || __builtin_mul_overflow(x, std::int64_t{y == -1 ? -1 : 1}, &r); break;
-    case Opcode::rem_: over = y == 0; break;
-    default: return false;
+    case Opcode::add_:
+      over = __builtin_add_overflow(x, y, &r);
+      break;
+    case Opcode::sub_:
+      over = __builtin_sub_overflow(x, y, &r);
+      break;
+    case Opcode::mul_:
+      over = __builtin_mul_overflow(x, y, &r);
+      break;
+    case Opcode::neg_:
+      over = __builtin_sub_overflow(std::int64_t{0}, x, &r);
+      break;
+    case Opcode::div_:
+      over = y == 0 || __builtin_mul_overflow(x, std::int64_t{y == -1 ? -1 : 1}, &r);
+      break;
+    case Opcode::rem_:
+      over = y == 0;
+      break;
+    default:
+      return false;
   }
   const bool narrow = op.operands[0]->type.kind() == Kind::i32;
   return over || (narrow && (r < std::numeric_limits<std::int32_t>::min() ||
@@ -54,10 +67,14 @@ bool outside(const Op& cast) {
 /// Every value of the first kind is a value of the second.
 bool widens(Kind from, Kind to) {
   switch (from) {
-    case Kind::boolean: return true;
-    case Kind::i32: return to == Kind::i64 || to == Kind::f64;
-    case Kind::f32: return to == Kind::f64;
-    default: return from == to;
+    case Kind::boolean:
+      return true;
+    case Kind::i32:
+      return to == Kind::i64 || to == Kind::f64;
+    case Kind::f32:
+      return to == Kind::f64;
+    default:
+      return from == to;
   }
 }
 
@@ -68,11 +85,17 @@ class Folding : public Rewriter {
  private:
   Action enter(Op* op) override {
     switch (op->code) {
-      case Opcode::branch_: return enter_branch(op);
-      case Opcode::loop_: return enter_loop(op);
-      case Opcode::check_: return is_true(op->operands[0]) ? Action::drop : Action::keep;
-      case Opcode::ref_new_: use_shape_of(op, 0); return Action::keep;
-      default: break;
+      case Opcode::branch_:
+        return enter_branch(op);
+      case Opcode::loop_:
+        return enter_loop(op);
+      case Opcode::check_:
+        return is_true(op->operands[0]) ? Action::drop : Action::keep;
+      case Opcode::ref_new_:
+        use_shape_of(op, 0);
+        return Action::keep;
+      default:
+        break;
     }
     if (ir::info(op->code).formulas.empty() && !ir::info(op->code).elementwise) return Action::keep;
     Value* result = op->result();
@@ -137,8 +160,10 @@ class Folding : public Rewriter {
     // State that a trip hands on as it got it is what it was before the loop.
     for (std::size_t i = 0; i < op->results.size(); ++i) {
       Value *initial = op->operands[i], *next = now(body->yields()[i]);
-      if ((next != body->params[i] && next != initial) || !refines(initial->type, op->results[i]->type)) continue;
-      if (!refines(initial->type, head->params[i]->type) || !refines(initial->type, body->params[i]->type)) continue;
+      if ((next != body->params[i] && next != initial) || !refines(initial->type, op->results[i]->type))
+        continue;
+      if (!refines(initial->type, head->params[i]->type) || !refines(initial->type, body->params[i]->type))
+        continue;
       replace(head->params[i], initial);
       replace(body->params[i], initial);
       replace(op->results[i], initial);
@@ -158,7 +183,9 @@ class Folding : public Rewriter {
   // ---- what operands are
 
   bool is_true(const Value* v) const { return constant(v) && v->type.is_bool() && constant(v)->integer == 1; }
-  bool is_false(const Value* v) const { return constant(v) && v->type.is_bool() && constant(v)->integer == 0; }
+  bool is_false(const Value* v) const {
+    return constant(v) && v->type.is_bool() && constant(v)->integer == 0;
+  }
 
   /// The scalar constant that a value is, or of which all its elements are made.
   const Op* splat(const Value* v) const {
@@ -226,10 +253,14 @@ class Folding : public Rewriter {
     if (known && compute(op)) return nullptr;
     if (!row.elementwise) return tensor(op);
     switch (row.rule) {
-      case ir::Rule::compare: return comparison(op);
-      case ir::Rule::logic: return logic(op);
-      case ir::Rule::choice: return choice(op);
-      default: return arithmetic(op);
+      case ir::Rule::compare:
+        return comparison(op);
+      case ir::Rule::logic:
+        return logic(op);
+      case ir::Rule::choice:
+        return choice(op);
+      default:
+        return arithmetic(op);
     }
   }
 
@@ -263,7 +294,8 @@ class Folding : public Rewriter {
         if (is_number(y, 1.0, x)) return x;
         if (is_number(y, -1.0, x) && !integer) return become(op, Opcode::neg_, {x});
         return nullptr;
-      case Opcode::neg_: return operand_of(x, Opcode::neg_);
+      case Opcode::neg_:
+        return operand_of(x, Opcode::neg_);
       case Opcode::rem_:
         if (integer_scalar && is_number(y, 1.0, x)) become_integer(op, 0);
         return nullptr;
@@ -274,14 +306,18 @@ class Folding : public Rewriter {
       case Opcode::min_:
       case Opcode::max_:
       case Opcode::imin_:
-      case Opcode::imax_: return x == y ? x : nullptr;
+      case Opcode::imax_:
+        return x == y ? x : nullptr;
       case Opcode::abs_:
         if (operand_of(x, Opcode::abs_)) return x;
         if (Value* n = operand_of(x, Opcode::neg_)) return become(op, Opcode::abs_, {n});
         return nullptr;
-      case Opcode::floor_: return operand_of(x, Opcode::floor_) ? x : nullptr;
-      case Opcode::pow_: return is_number(y, 1.0, x) ? x : nullptr;
-      default: return nullptr;
+      case Opcode::floor_:
+        return operand_of(x, Opcode::floor_) ? x : nullptr;
+      case Opcode::pow_:
+        return is_number(y, 1.0, x) ? x : nullptr;
+      default:
+        return nullptr;
     }
   }
 
@@ -336,7 +372,8 @@ class Folding : public Rewriter {
       }
       case Opcode::cast_like_:
         return become(op, Opcode::cast_, {x}, static_cast<std::int64_t>(y->type.element()));
-      case Opcode::dim_: return dimension(op);
+      case Opcode::dim_:
+        return dimension(op);
       case Opcode::zeros_like_:
         use_shape_of(op, 0);
         if (x->type.is_scalar()) {
@@ -354,8 +391,10 @@ class Folding : public Rewriter {
       case Opcode::reshape_:
         use_shape_of(op, 1);
         return same_shape(x, y) ? x : nullptr;
-      case Opcode::transpose_: return operand_of(x, Opcode::transpose_);
-      default: return nullptr;
+      case Opcode::transpose_:
+        return operand_of(x, Opcode::transpose_);
+      default:
+        return nullptr;
     }
   }
 
@@ -373,10 +412,14 @@ class Folding : public Rewriter {
       case Opcode::add_take_:
       case Opcode::add_slice_:
       case Opcode::add_outer_:
-      case Opcode::add_matmul_: like = op->operands[0]; break;
+      case Opcode::add_matmul_:
+        like = op->operands[0];
+        break;
       case Opcode::broadcast_:
       case Opcode::reduce_to_:
-      case Opcode::reshape_: like = op->operands[1]; break;
+      case Opcode::reshape_:
+        like = op->operands[1];
+        break;
       default:
         if (!ir::info(op->code).elementwise) return;
         like = op->operands.back();
@@ -418,18 +461,32 @@ class Folding : public Rewriter {
       if (!t->def) return nullptr;
       const std::vector<Value*>& in = t->def->operands;
       switch (t->def->code) {
-        case Opcode::fill_: return in[1 + d];
-        case Opcode::transpose_: follow(op, in[0], 1 - d); break;
-        case Opcode::take_: follow(op, in[0], d + 1); break;
-        case Opcode::matvec_: follow(op, in[0], 0); break;
-        case Opcode::vecmat_: follow(op, in[1], 1); break;
-        case Opcode::matmul_: follow(op, in[d], d); break;
-        case Opcode::outer_: follow(op, in[d], 0); break;
+        case Opcode::fill_:
+          return in[1 + d];
+        case Opcode::transpose_:
+          follow(op, in[0], 1 - d);
+          break;
+        case Opcode::take_:
+          follow(op, in[0], d + 1);
+          break;
+        case Opcode::matvec_:
+          follow(op, in[0], 0);
+          break;
+        case Opcode::vecmat_:
+          follow(op, in[1], 1);
+          break;
+        case Opcode::matmul_:
+          follow(op, in[d], d);
+          break;
+        case Opcode::outer_:
+          follow(op, in[d], 0);
+          break;
         case Opcode::slice_:
           if (d == 0) return nullptr;
           follow(op, in[0], d);
           break;
-        default: return nullptr;
+        default:
+          return nullptr;
       }
     }
     return nullptr;

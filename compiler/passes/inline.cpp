@@ -70,7 +70,8 @@ bool forward_entry(ir::Module& module) {
 
 class Inlining : public Rewriter {
  public:
-  Inlining(Function& function, const std::unordered_set<const Op*>& calls) : Rewriter(function), calls_(calls) {}
+  Inlining(Function& function, const std::unordered_set<const Op*>& calls)
+      : Rewriter(function), calls_(calls) {}
 
  private:
   Action enter(Op* op) override {

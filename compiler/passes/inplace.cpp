@@ -1,17 +1,19 @@
 // Ownership of tensors, and who may overwrite them.
 //
-// Memory is followed from value to value. A *root* is the value that first holds some memory; rows, slices and
-// reshapes are views and belong to their root. A root is *unique* when no other root shares its memory: it was
-// freshly made, or the only value that held the memory before was *consumed* in handing it on (to a branch result,
-// the next trip of a loop, a parameter, a caller). A use consumes a root when no use of it comes later on any path
-// through the use, in no later trip, and none before gave its memory another holder (a tape, a construct, a callee
-// that keeps it). Uniqueness and consumption depend on each other: all is assumed unique until refuted.
+// Memory is followed from value to value. A *root* is the value that first holds some memory; rows, slices
+// and reshapes are views and belong to their root. A root is *unique* when no other root shares its memory:
+// it was freshly made, or the only value that held the memory before was *consumed* in handing it on (to a
+// branch result, the next trip of a loop, a parameter, a caller). A use consumes a root when no use of it
+// comes later on any path through the use, in no later trip, and none before gave its memory another holder
+// (a tape, a construct, a callee that keeps it). Uniqueness and consumption depend on each other: all is
+// assumed unique until refuted.
+#include "lantern/compiler/passes/inplace.hpp"
+
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/rewrite.hpp"
 
 namespace lantern::passes {
@@ -27,18 +29,24 @@ Usage usage(const Op& op, std::size_t i) {
   switch (op.code) {
     case Opcode::dim_:
     case Opcode::zeros_like_:
-    case Opcode::ref_new_: return Usage::shape;
+    case Opcode::ref_new_:
+      return Usage::shape;
     case Opcode::broadcast_:
     case Opcode::reduce_to_:
-    case Opcode::cast_like_: return i == 1 ? Usage::shape : Usage::read;
-    case Opcode::reshape_: return i == 1 ? Usage::shape : Usage::view;
+    case Opcode::cast_like_:
+      return i == 1 ? Usage::shape : Usage::read;
+    case Opcode::reshape_:
+      return i == 1 ? Usage::shape : Usage::view;
     case Opcode::take_:
-    case Opcode::slice_: return Usage::view;
-    case Opcode::select_: return op.operands[0]->type.is_scalar() ? Usage::hold : Usage::read;
-    default: return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_) &&
-                            !op.is(Opcode::closure_)
-                        ? Usage::read
-                        : Usage::hold;
+    case Opcode::slice_:
+      return Usage::view;
+    case Opcode::select_:
+      return op.operands[0]->type.is_scalar() ? Usage::hold : Usage::read;
+    default:
+      return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_) &&
+                     !op.is(Opcode::closure_)
+                 ? Usage::read
+                 : Usage::hold;
   }
 }
 
@@ -49,7 +57,8 @@ bool is_update(const Op& op) {
     case Opcode::add_take_:
     case Opcode::add_slice_:
     case Opcode::add_outer_:
-    case Opcode::add_matmul_: return true;
+    case Opcode::add_matmul_:
+      return true;
     default:
       return ir::info(op.code).elementwise && op.operands[0]->type.is_tensor() &&
              op.operands[0]->type.element() == op.result()->type.element();
@@ -127,7 +136,8 @@ class Ownership {
         for (const Value* p : f->body->params) {
           if (!p->type.is_tensor() || escaping_.contains(p)) continue;
           const auto uses = uses_.find(p);
-          if (uses == uses_.end() || std::ranges::none_of(uses->second, [&](const Use& u) { return holds(u); }))
+          if (uses == uses_.end() ||
+              std::ranges::none_of(uses->second, [&](const Use& u) { return holds(u); }))
             continue;
           escaping_.insert(p);
           changed = true;
@@ -147,7 +157,8 @@ class Ownership {
     if (!r->def) {
       const Op* owner = r->block->parent;
       if (!owner) return !fixed_.contains(r->block->function) && !refuted_.contains(r);
-      return owner->is(Opcode::loop_) && r->block == owner->blocks[1] && !refuted_.contains(owner->results[r->index]);
+      return owner->is(Opcode::loop_) && r->block == owner->blocks[1] &&
+             !refuted_.contains(owner->results[r->index]);
     }
     const Op& op = *r->def;
     if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return !refuted_.contains(r);
@@ -197,7 +208,8 @@ class Ownership {
     for (std::size_t i = found->second.size(); i-- > 0;) {
       const Use& w = found->second[i];
       if (w.op == op) {
-        const bool same_elements = ir::info(op->code).elementwise && op->operands[w.operand] == op->operands[operand];
+        const bool same_elements =
+            ir::info(op->code).elementwise && op->operands[w.operand] == op->operands[operand];
         if (w.operand != operand && !same_elements) return false;
       } else if ((w.position > position || holds(w)) && !exclusive(w)) {
         return false;
@@ -263,8 +275,10 @@ class Ownership {
       if (op->is(Opcode::call_)) also(op->callee->body->ops.back()->operands[v->index]);
       if (!op->is(Opcode::loop_)) continue;
       also(op->blocks[1]->ops.back()->operands[v->index]);
-      if (consumes(op, v->index)) also(op->operands[v->index]);
-      else copies_[op].push_back(v->index);
+      if (consumes(op, v->index))
+        also(op->operands[v->index]);
+      else
+        copies_[op].push_back(v->index);
     }
   }
 
@@ -291,18 +305,18 @@ class Ownership {
   }
 
   ir::Module& module_;
-  std::vector<const Function*> functions_;        ///< those in direct style
-  std::unordered_set<const Function*> fixed_;     ///< called by others than the calls we know
-  std::unordered_set<const Function*> others_;    ///< those in continuation-passing style
+  std::vector<const Function*> functions_;      ///< those in direct style
+  std::unordered_set<const Function*> fixed_;   ///< called by others than the calls we know
+  std::unordered_set<const Function*> others_;  ///< those in continuation-passing style
   std::unordered_map<const Function*, std::vector<const Op*>> calls_;
   std::size_t position_ = 0;
   std::unordered_map<const Op*, std::size_t> positions_;
-  std::unordered_map<const Value*, const Value*> roots_;       ///< of views
-  std::unordered_map<const Value*, std::vector<Use>> uses_;    ///< of roots, in order, their views' included
-  std::vector<const Value*> conditional_;                      ///< results of constructs and calls, parameters
+  std::unordered_map<const Value*, const Value*> roots_;     ///< of views
+  std::unordered_map<const Value*, std::vector<Use>> uses_;  ///< of roots, in order, their views' included
+  std::vector<const Value*> conditional_;                    ///< results of constructs and calls, parameters
   std::unordered_set<const Value*> escaping_, refuted_, needed_;
   std::vector<Op*> updates_;
-  std::unordered_map<Op*, std::vector<std::size_t>> copies_;   ///< loop -> state that starts with a copy
+  std::unordered_map<Op*, std::vector<std::size_t>> copies_;  ///< loop -> state that starts with a copy
 };
 
 }  // namespace

@@ -1,12 +1,13 @@
 // inplace: marks the updates of tensors that may work in the memory of their first operand (attribute 1).
 //
-// An operation may overwrite memory that the program owns and nobody reads any more: it was made in this function
-// (or handed over by every caller), it is on no tape, and the update is its last use on every path and in every
-// trip of the loops around. State of a loop that is updated in the body gets memory of its own before the loop
-// where it has none (`copy`). Loops that fill or accumulate into an array thus take linear time and constant
-// memory.
+// An operation may overwrite memory that the program owns and nobody reads any more: it was made in this
+// function (or handed over by every caller), it is on no tape, and the update is its last use on every path
+// and in every trip of the loops around. State of a loop that is updated in the body gets memory of its own
+// before the loop where it has none (`copy`). Loops that fill or accumulate into an array thus take linear
+// time and constant memory.
 //
-// Runs last: marks hold for the order of uses as it stands. Functions in continuation-passing style are left alone.
+// Runs last: marks hold for the order of uses as it stands. Functions in continuation-passing style are left
+// alone.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

@@ -32,15 +32,16 @@ inline constexpr bool verify_by_default = true;
 #endif
 
 struct PipelineOptions {
-  int opt_level = 2;                  ///< 0: no pass runs
-  std::vector<std::string> disabled;  ///< names of passes to leave out
+  int opt_level = 2;                       ///< 0: no pass runs
+  std::vector<std::string> disabled = {};  ///< names of passes to leave out
   bool verify_each = verify_by_default;
-  std::function<void(std::string_view pass, const ir::Module&)> after;  ///< called after each pass
-  std::vector<PassTiming>* timings = nullptr;                           ///< one entry per pass that ran
+  std::function<void(std::string_view pass, const ir::Module&)> after = {};  ///< called after each pass
+  std::vector<PassTiming>* timings = nullptr;                                ///< one entry per pass that ran
 };
 
-/// Runs the passes. Error when a disabled pass is none; InternalError when a pass leaves a graph that the verifier
-/// refuses. At level 0, or with passes disabled, continuations may remain: `close` then comes before printing.
+/// Runs the passes. Error when a disabled pass is none; InternalError when a pass leaves a graph that the
+/// verifier refuses. At level 0, or with passes disabled, continuations may remain: `close` then comes before
+/// printing.
 void run_pipeline(ir::Module& module, const PipelineOptions& options = {});
 
 }  // namespace lantern::passes

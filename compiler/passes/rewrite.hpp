@@ -65,9 +65,9 @@ class Rewriter {
  private:
   struct Frame {
     Block* into = nullptr;
-    std::vector<Op*> ops;       ///< still to be visited, from `next` on
+    std::vector<Op*> ops;  ///< still to be visited, from `next` on
     std::size_t next = 0;
-    Op* owner = nullptr;        ///< the operation whose block this is
+    Op* owner = nullptr;  ///< the operation whose block this is
     std::size_t which = 0;
     bool spliced = false;
     const Op* results_of = nullptr;

@@ -1,11 +1,11 @@
 // simplify: constant folding, common subexpressions, dead code and inlining, until nothing changes.
 //
-// All rewrites are exact: the program computes the same bits (the payload and sign of NaN apart), raises the same
-// errors where results depend on them, and runs the same effects in the same order. A pure operation nobody needs
-// is dropped even if it would have raised; a loop is assumed to end.
+// All rewrites are exact: the program computes the same bits (the payload and sign of NaN apart), raises the
+// same errors where results depend on them, and runs the same effects in the same order. A pure operation
+// nobody needs is dropped even if it would have raised; a loop is assumed to end.
 //
-// Right in direct style and in continuation-passing style. Must not run after inplace, whose marks hold for the
-// order of uses that it saw.
+// Right in direct style and in continuation-passing style. Must not run after inplace, whose marks hold for
+// the order of uses that it saw.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
@@ -22,12 +22,13 @@ bool fold(ir::Function& function);
 /// Pure operations with equal operands are computed once, within what a block can see.
 bool cse(ir::Function& function);
 
-/// Removes what no effect and no result of the entry depends on: operations, results of constructs, loop state,
-/// parameters and results of functions, functions. Without an entry all functions keep their signatures.
+/// Removes what no effect and no result of the entry depends on: operations, results of constructs, loop
+/// state, parameters and results of functions, functions. Without an entry all functions keep their
+/// signatures.
 bool eliminate_dead(ir::Module& module);
 
-/// An entry that only forwards becomes the function it calls; functions in direct style that are called once are
-/// put in place of the call.
+/// An entry that only forwards becomes the function it calls; functions in direct style that are called once
+/// are put in place of the call.
 bool inline_calls(ir::Module& module);
 
 }  // namespace lantern::passes

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/unwinder.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -61,6 +62,8 @@ void unwind(ir::Module& module) {
 }
 
 void Unwinder::run() {
+  // A value that the program computes twice is saved once.
+  cse(unit_);
   Block* const original = unit_.body;
   Block* body = module_.new_block(nullptr, &unit_);
   body->params = original->params;
@@ -361,6 +364,7 @@ Halves& Unwinder::halves(ir::Function* f) {
   if (slot) return *slot;
   slot = std::make_unique<Halves>();
   Halves& h = *slot;
+  cse(*f);
   std::vector<Value*> params = f->body->params;
   Value* const kont = params.back();
   params.pop_back();

@@ -292,7 +292,12 @@ class Var {
   Rep<T> get(Loc l = Loc::current()) const { return Rep<T>(detail::read_var(cell_, here(l))); }
   operator Rep<T>() const { return get(); }
   Var& operator=(const At<T>& v) { return detail::write_var(cell_, v.datum, v.loc), *this; }
-  Var& operator=(const Var& v) { return *this = At<T>(v.get()); }
+  /// Takes no temporary: a Rep or a literal on the right is an At, never a new Var.
+  Var& operator=(Var& v) { return *this = At<T>(v.get()); }
+  template <std::same_as<Var> V>
+  Var& operator=(const V& v) {
+    return *this = At<T>(v.get());
+  }
   Var& operator+=(const At<T>& v) { return *this = get() + Rep<T>(v.datum); }
   Var& operator-=(const At<T>& v) { return *this = get() - Rep<T>(v.datum); }
   Var& operator*=(const At<T>& v) { return *this = get() * Rep<T>(v.datum); }

@@ -404,6 +404,7 @@ Datum evaluate(const Operation& op, std::span<Datum> in) {
   if (ir::info(op.code).elementwise)
     return in.back().type().is_scalar() ? evaluate_scalar(op, in) : evaluate_elementwise(op, in);
   switch (op.code) {
+    case Opcode::stop_gradient_: return in[0];
     case Opcode::cast_:
     case Opcode::cast_like_: return evaluate_cast(op, in);
     case Opcode::dim_: return Datum::integer(box(in[0]).shape[static_cast<std::size_t>(op.attribute)], ir::I64);

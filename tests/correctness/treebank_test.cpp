@@ -11,7 +11,8 @@ using namespace lantern;
 
 namespace {
 
-std::vector<LabelledTree> read(const std::string& text, Vocabulary& words, const TreebankOptions& options = {}) {
+std::vector<LabelledTree> read(const std::string& text, Vocabulary& words,
+                               const TreebankOptions& options = {}) {
   std::istringstream in(text);
   return read_treebank(in, "t.txt", words, options);
 }
@@ -19,8 +20,7 @@ std::vector<LabelledTree> read(const std::string& text, Vocabulary& words, const
 /// The tree as text again.
 std::string str(const LabelledTree& t, const Vocabulary& words) {
   const auto [word, label] = t.value();
-  const std::string below =
-      word >= 0 ? words.word(word) : str(t.left(), words) + " " + str(t.right(), words);
+  const std::string below = word >= 0 ? words.word(word) : str(t.left(), words) + " " + str(t.right(), words);
   return "(" + std::to_string(label) + " " + below + ")";
 }
 
@@ -85,8 +85,10 @@ TEST_CASE("errors name place, expectation and finding", "[treebank]") {
   CHECK(error_of("((2 a)") == "t.txt:1:2: error: expected a label from 0 to 4, got '('");
   CHECK(error_of("(2 )") == "t.txt:1:4: error: expected a word or '(' (begun at 1:1), got ')'");
   CHECK(error_of("(2 a b)") == "t.txt:1:6: error: expected ')' to end the node (begun at 1:1), got 'b'");
-  CHECK(error_of("(2 (2 a))") == "t.txt:1:9: error: expected '(' to begin a second child (begun at 1:1), got ')'");
-  CHECK(error_of("(2 (2 a) b)") == "t.txt:1:10: error: expected '(' to begin a second child (begun at 1:1), got 'b'");
+  CHECK(error_of("(2 (2 a))") ==
+        "t.txt:1:9: error: expected '(' to begin a second child (begun at 1:1), got ')'");
+  CHECK(error_of("(2 (2 a) b)") ==
+        "t.txt:1:10: error: expected '(' to begin a second child (begun at 1:1), got 'b'");
   CHECK(error_of("(2 (2 a) (2 b) (2 c))") ==
         "t.txt:1:16: error: expected ')' to end the node (begun at 1:1), got '('");
   CHECK(error_of("(2 (2 a)\n(2 b)") ==

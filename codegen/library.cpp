@@ -1,0 +1,149 @@
+// One unit for each module. The names of one are taken for the next.
+#include "lantern/codegen/library.hpp"
+
+#include <cctype>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/codegen/unit.hpp"
+
+namespace lantern::codegen {
+
+namespace {
+
+using Modules = std::span<const ir::Module* const>;
+
+struct Library {
+  std::vector<std::unique_ptr<Unit>> units;
+  std::vector<Unit::Functions> parts;
+};
+
+Library complete(Modules modules, PrintOptions options, const Target& target, const std::string& suffix) {
+  Library library;
+  std::vector<std::string> inner;  // names that only the sources before use
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    std::vector<std::string> taken = inner;
+    for (std::size_t j = 0; j < modules.size(); ++j)
+      if (j != i) taken.push_back(modules[j]->entry->name + suffix);
+    options.name = modules[i]->entry->name + suffix;
+    library.units.push_back(std::make_unique<Unit>(*modules[i], options, target, taken));
+    library.parts.push_back(library.units.back()->complete());
+    for (std::string& name : library.units.back()->global_names()) inner.push_back(std::move(name));
+  }
+  return library;
+}
+
+std::string listed(const Library& library) {
+  std::string names;
+  for (std::size_t i = 0; i < library.units.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == library.units.size() ? " and " : ", ") + library.units[i]->public_name();
+  return names;
+}
+
+/// "f64[3,?] x" for a parameter that has a name, the type alone otherwise.
+std::string with_shape(const ir::Value* p) {
+  return p->type.str() + (p->name ? " " + std::string(p->name) : "");
+}
+
+/// (f64 x, f64[?] y) -> f64
+std::string typed(const ir::Function& f) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < f.body->params.size(); ++i)
+    text += (i ? ", " : "") + with_shape(f.body->params[i]);
+  text += ") -> ";
+  if (f.result_types.size() != 1) text += "(";
+  for (std::size_t i = 0; i < f.result_types.size(); ++i) text += (i ? ", " : "") + f.result_types[i].str();
+  return text + (f.result_types.size() != 1 ? ")" : "");
+}
+
+/// The structures that a header needs, each defined once however many headers are included.
+class HeaderTypes {
+ public:
+  void add(const ir::Type& type) {
+    const CTarget target;
+    Prelude prelude(target);
+    if (type.is_tensor()) return define(prelude.tensor(type.element(), type.rank()), prelude);
+    if (type.is_tree()) return define(prelude.tree(type), prelude);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  void define(const std::string& name, const Prelude& prelude) {
+    if (!seen_.insert(name).second) return;
+    const std::string all = prelude.text();
+    const std::size_t from = all.find("typedef struct {"), to = all.find("} " + name + ";", from);
+    text_ += "#ifndef LANTERN_TYPE_" + name + "\n#define LANTERN_TYPE_" + name + "\n" +
+             all.substr(from, to + name.size() + 4 - from) + "#endif\n";
+  }
+  std::unordered_set<std::string> seen_;
+  std::string text_;
+};
+
+std::string declarations(Unit& unit) {
+  const ir::Function& f = *unit.module().entry;
+  const std::string& name = unit.public_name();
+  const bool workspace = unit.info(&f).workspace;
+  std::string text = "/* " + name + typed(f);
+  if (workspace && !unit.scalar_entry())
+    text += "\n * ws: " + name + "_workspace(); results stay valid until it is asked for again.";
+  text += (workspace && !unit.scalar_entry() ? "\n */\n" : " */\n") + wrapped(unit.public_signature() + ";") + "\n";
+  if (workspace) {
+    if (!unit.scalar_entry()) text += "struct lt_workspace* " + name + "_workspace(void);\n";
+    text += "/* Called with the message when something fails, instead of ending the program; must not return. */\n";
+    text += "void " + name + "_on_failure(void (*handler)(const char* message));\n";
+  }
+  return text;
+}
+
+/// In a header the workspace is an incomplete structure, which C wants to be called one.
+std::string with_struct_tag(std::string text) {
+  const std::string plain = "lt_workspace* ws";
+  for (std::size_t at = 0; (at = text.find("(" + plain, at)) != std::string::npos; at += plain.size())
+    text.insert(at + 1, "struct ");
+  return text;
+}
+
+}  // namespace
+
+std::string print_library(Modules modules, const PrintOptions& options, const Target& target,
+                          const std::string& suffix) {
+  const Library library = complete(modules, options, target, suffix);
+  Prelude prelude(target);
+  std::string forward, text;
+  for (std::size_t i = 0; i < library.units.size(); ++i) {
+    prelude.merge(library.units[i]->prelude());
+    forward += library.parts[i].declarations;
+    text += (text.empty() ? "" : "\n") + library.parts[i].definitions;
+  }
+  return title(listed(library), options.standalone) + prelude.text() + (forward.empty() ? "" : forward + "\n") +
+         text;
+}
+
+std::string print_header(Modules modules, const std::string& guard) {
+  const CTarget target;
+  PrintOptions options;
+  options.standalone = true;
+  const Library library = complete(modules, options, target, {});
+  HeaderTypes types;
+  std::string text;
+  for (const auto& unit : library.units) {
+    const ir::Function& f = *unit->module().entry;
+    for (const ir::Type& t : f.parameter_types()) types.add(t);
+    for (const ir::Type& t : f.result_types) types.add(t);
+    text += "\n" + with_struct_tag(declarations(*unit));
+  }
+  std::string macro;
+  for (const char c : guard)
+    macro += std::isalnum(static_cast<unsigned char>(c)) != 0
+                 ? static_cast<char>(std::toupper(static_cast<unsigned char>(c)))
+                 : '_';
+  if (macro.empty() || std::isdigit(static_cast<unsigned char>(macro.front())) != 0) macro = "LANTERN_" + macro;
+  const bool workspace = text.find("struct lt_workspace*") != std::string::npos;
+  return "/* Declarations of " + listed(library) + ", generated by Lantern. */\n#ifndef " + macro +
+         "\n#define " + macro + "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n" +
+         (workspace ? "\nstruct lt_workspace;\n" : "") + types.text() + text +
+         "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+}
+
+}  // namespace lantern::codegen

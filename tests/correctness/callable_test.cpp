@@ -1,0 +1,133 @@
+// What compile() and eager() give back: types at the edge, memory, tiers, threads.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <thread>
+
+#include "lantern/lantern.hpp"
+#include "lantern/runtime/dlpack.hpp"
+
+using namespace lantern;
+
+namespace {
+
+template <class T>
+struct Point {
+  T x, y;
+};
+
+Rep<double> f(Rep<double> x) { return 2.0 * x + x * x * x; }
+Rep<double> area(Point<Rep<double>> p) { return p.x * p.y + sin(p.x); }
+std::tuple<Rep<double>, Rep<int64_t>> pair(Rep<double> x, Rep<int64_t> n) { return {x * cast<double>(n), n + 1}; }
+Rep<Array<double>> scaled(Rep<Array<double>> a, Rep<double> s) { return a * s; }
+
+LANTERN_FUNCTION(df, grad(f))
+LANTERN_FUNCTION(gradients, grad<0, 1>(sig<double(double, double)>([](auto x, auto y) { return x * y * y; })))
+
+}  // namespace
+
+TEST_CASE("a LANTERN_FUNCTION is callable, and its address is a function pointer") {
+  CHECK(df(3.0) == 29.0);
+  double (*pointer)(double) = &df;
+  CHECK(pointer(2.0) == 14.0);
+  const auto [dx, dy] = gradients(3.0, 2.0);
+  CHECK(dx == 4.0);
+  CHECK(dy == 12.0);
+}
+
+TEST_CASE("structs, tuples, arrays and integers at the edge") {
+  for (const int opt : {0, 3}) {
+    const CompileOptions options{.target = Target::c, .opt = opt};
+    const Point<double> g = compile(grad(area), options)(Point<double>{1.0, 2.0});
+    CHECK(g.x == Approx(2.0 + std::cos(1.0)));
+    CHECK(g.y == 1.0);
+    CHECK(compile(pair, options)(2.5, 4) == std::tuple(10.0, int64_t{5}));
+    const std::vector<double> a{1, 2, 3};
+    CHECK(compile(scaled, options)(a, 2.0) == std::vector<double>{2, 4, 6});
+    CHECK(compile(scaled, options)({}, 2.0).empty());
+  }
+  CHECK(eager(pair)(2.5, 4) == std::tuple(10.0, int64_t{5}));
+  const Point<double> g = eager(grad(area))(Point<double>{1.0, 2.0});
+  CHECK(g.x == Approx(2.0 + std::cos(1.0)));
+}
+
+TEST_CASE("float, int32 and bool") {
+  auto g = compile([](Rep<float> x, Rep<int32_t> n, Rep<bool> b) { return IF(b, [&] { return x * 2.0; }, [&] { return cast<float>(n); }); },
+                   {.target = Target::c});
+  CHECK(g(1.5f, 7, true) == 3.0f);
+  CHECK(g(1.5f, 7, false) == 7.0f);
+}
+
+TEST_CASE("into and accumulate_into") {
+  auto g = compile(scaled, {.target = Target::c});
+  const std::vector<double> a{1, 2, 3};
+  std::vector<double> out{10, 10, 10};
+  g.into(std::span<double>(out), a, 2.0);
+  CHECK(out == std::vector<double>{2, 4, 6});
+  g.accumulate_into(std::span<double>(out), a, 2.0);
+  CHECK(out == std::vector<double>{4, 8, 12});
+  double x = 0;
+  int64_t n = 0;
+  compile(pair, {.target = Target::c}).into(x, n, 2.5, 4);
+  CHECK(x == 10.0);
+  CHECK(n == 5);
+}
+
+TEST_CASE("tensors: strided views, ranks from the argument, DLPack") {
+  auto total = compile([](Rep<Tensor<double>> t) { return sum(t * t); }, {.target = Target::c});
+  const std::vector<double> data{1, 2, 3, 4, 5, 6};
+  CHECK(total(TensorView<const double>(data.data(), {6})) == 91.0);
+  CHECK(total(TensorView<const double>(data.data(), {2, 3})) == 91.0);
+  // Every other column.
+  CHECK(total(TensorView<const double>(data.data(), {2, 2}, {3, 2})) == 1 + 9 + 16 + 36);
+
+  auto gradient = compile(grad([](Rep<Tensor<double>> t) { return sum(t * t); }), {.target = Target::c});
+  TensorValue<double> g = gradient(TensorView<const double>(data.data(), {2, 3}));
+  CHECK(g.shape == std::vector<int64_t>{2, 3});
+  CHECK(g.data == std::vector<double>{2, 4, 6, 8, 10, 12});
+  DLManagedTensor* managed = to_dlpack(std::move(g));
+  const TensorView<const double> view = from_dlpack<const double>(managed->dl_tensor);
+  CHECK(total(view) == 4 * 91.0);
+  managed->deleter(managed);
+}
+
+TEST_CASE("optimised code is swapped in and gives the same") {
+  auto g = compile(grad(f), {.target = Target::automatic});
+  const double first = g(3.0);
+  g.wait();
+  CHECK(g(3.0) == Approx(first).epsilon(1e-15));
+}
+
+TEST_CASE("two threads stage, compile and call at once") {
+  std::vector<double> results(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < results.size(); ++t)
+    threads.emplace_back([t, &results] {
+      for (int i = 0; i < 10; ++i)
+        results[t] += compile(grad(grad(f)), {.target = t % 2 ? Target::c : Target::cpp, .opt = 1})(static_cast<double>(t));
+    });
+  for (std::thread& t : threads) t.join();
+  for (std::size_t t = 0; t < results.size(); ++t) CHECK(results[t] == 60.0 * static_cast<double>(t));
+}
+
+TEST_CASE("one compiled function in several threads, each with its own workspace") {
+  auto g = compile(grad([](Rep<double> x) {
+    return WHILE(Rep<double>(1.0), [](Rep<double> t) { return t < 1e6; }, [&](Rep<double> t) { return t * x; });
+  }), {.target = Target::cpp});
+  const double expected = g(1.01);
+  std::vector<std::thread> threads;
+  std::vector<double> wrong(4);
+  for (std::size_t t = 0; t < wrong.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) wrong[t] += g(1.01) != expected;
+    });
+  for (std::thread& t : threads) t.join();
+  for (double w : wrong) CHECK(w == 0);
+}
+
+TEST_CASE("source text of every kind") {
+  auto g = compile(grad(f), {.target = Target::c});
+  CHECK(g.source("ir").find("fun @") != std::string::npos);
+  CHECK(g.source("c").find("double grad_f(double") != std::string::npos);
+  CHECK(g.source("cpp").find("extern \"C\" double grad_f(double") != std::string::npos);
+  CHECK(g.source("cuda").find("__global__") != std::string::npos);
+}

@@ -1,0 +1,183 @@
+// Mistakes found while staging or running: the whole text is compared.
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+
+namespace {
+
+/// The message of the error that `work` raises, with this file's path shortened to its name.
+template <class F>
+std::string message_of(F&& work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    std::string text = e.what();
+    const std::string path = __FILE__;
+    for (std::size_t at; (at = text.find(path)) != std::string::npos;)
+      text.replace(at, path.size(), "errors_test.cpp");
+    return text;
+  }
+  return "(no error)";
+}
+
+std::string at(unsigned line, const std::string& text) {
+  return "errors_test.cpp:" + std::to_string(line) + ": error: " + text;
+}
+
+using Matrix = Rep<Tensor<double, dyn, dyn>>;
+using Vector = Rep<Tensor<double, dyn>>;
+
+template <class T>
+using Vec3 = Tensor<T, 3>;
+
+}  // namespace
+
+TEST_CASE("shapes that do not fit name both sides and the user's line") {
+  const unsigned line = __LINE__ + 2;
+  auto f = [](Rep<Tensor<double, 4, 3>> a, Rep<Tensor<double, 4>> x) {
+    return sum(matmul(a, x));
+  };
+  const std::string text = "matvec: expected a matrix [m,n] and a vector [n], got f64[4,3], f64[4]";
+  std::string got = message_of([&] { compile(f); });
+  CHECK(got.find(text) != std::string::npos);
+  CHECK(got.find("errors_test.cpp:" + std::to_string(line)) == 0);
+}
+
+TEST_CASE("shapes known only at run time are checked at run time") {
+  auto f = compile([](Matrix a, Vector x) { return sum(matmul(a, x)); }, {.target = Target::c});
+  const TensorValue<double> a({4, 3}, 1.0), x({4}, 1.0), y({3}, 1.0);
+  CHECK(f(a, y) == 12.0);
+  const std::string got = message_of([&] { f(a, x); });
+  CHECK(got.find("matvec") != std::string::npos);
+  CHECK(got.find("[4,3]") != std::string::npos);
+  CHECK(got.find("[4]") != std::string::npos);
+  CHECK(got.find("errors_test.cpp") != std::string::npos);
+}
+
+TEST_CASE("an argument of the wrong shape") {
+  auto f = compile([](Rep<Tensor<double, 3>> x) { return sum(x); }, {.target = Target::c});
+  CHECK(message_of([&] { f(TensorValue<double>({4}, 1.0)); }) ==
+        "argument 1: expected a tensor f64[3], got f64[4]");
+}
+
+TEST_CASE("an index out of range") {
+  auto f = [](Rep<Array<double>> a, Rep<int64_t> i) { return a[i]; };
+  const std::vector<double> a{1, 2, 3};
+  for (const Target target : {Target::c, Target::cpp}) {
+    auto compiled = compile(f, {.target = target});
+    CHECK(compiled(a, 2) == 3.0);
+    CHECK(message_of([&] { compiled(a, 3); }).find("index 3 is outside 0..2") != std::string::npos);
+    CHECK(message_of([&] { compiled(a, -1); }).find("index -1 is outside 0..2") != std::string::npos);
+  }
+  CHECK(message_of([&] { eager(f)(a, 3); }).find("index 3 is outside 0..2") != std::string::npos);
+}
+
+TEST_CASE("integer division by zero") {
+  auto f = [](Rep<int64_t> n) { return 6 / n; };
+  CHECK(message_of([&] { eager(f)(0); }) == at(__LINE__ - 1, "integer division by zero"));
+  auto compiled = compile(f, {.target = Target::c});
+  CHECK(compiled(2) == 3);
+  CHECK(message_of([&] { compiled(0); }).find("division by zero") != std::string::npos);
+}
+
+TEST_CASE("grad of a function without a scalar result") {
+  auto f = [](Rep<Array<double>> a) { return a * 2.0; };
+  const std::string text =
+      "grad: expected a function with one floating-point scalar as its result, got (f64[?]); use vjp, jvp or jacobian";
+  CHECK(message_of([&] { compile(grad(f)); }) == at(__LINE__, text));
+}
+
+TEST_CASE("a value made in a branch is used outside") {
+  auto f = [](Rep<double> x) {
+    Rep<double> leaked = x;
+    IF(x > 0.0, [&] { leaked = x * 2.0; });
+    return leaked + 1.0;
+  };
+  CHECK(message_of([&] { compile(f); }) ==
+        at(__LINE__ - 3, "a value made inside a branch, loop or function body is used outside it; return it from the "
+                         "construct instead"));
+}
+
+TEST_CASE("a staged value is kept beyond its function") {
+  Rep<double> kept;
+  compile([&](Rep<double> x) { return kept = x * 2.0; }, {.target = Target::c});
+  CHECK(message_of([&] { kept + 1.0; }) == at(__LINE__, "a staged value is used while nothing is being staged"));
+  auto g = [&](Rep<double> x) { return x + kept; };
+  CHECK(message_of([&] { compile(g); }) ==
+        at(__LINE__ - 2, "a staged value is used after the function it belongs to has ended"));
+}
+
+TEST_CASE("a value of a derivative is kept beyond it") {
+  Rep<double> kept;
+  grad([&](Rep<double> x) { return kept = x * x; })(Rep<double>(3.0));
+  CHECK(message_of([&] { kept* kept; }) ==
+        at(__LINE__ - 0, "a value of a derivative (reverse mode) is used after that derivative was computed; return "
+                         "plain values from the function"));
+}
+
+TEST_CASE("an empty Rep") {
+  CHECK(message_of([] { compile([](Rep<double> x) { return x + Rep<double>(); }); }) ==
+        at(__LINE__ - 1, "an empty Rep is used: give it a value first"));
+}
+
+TEST_CASE("the order of a derivative must be known while staging") {
+  Fun<double(double, int64_t)> f("f");
+  f.define([](auto self, Rep<double> x, Rep<int64_t> n) {
+    return IF(n == 0, [&] { return x * x; },
+              [&] { return grad([&](Rep<double> y) { return self(y, n - 1); })(x); });
+  });
+  const std::string got = message_of([&] { compile([&](Rep<double> x) { return f(x, 2); }); });
+  CHECK(got.find("the derivative of 'f' needs 'f', which is still being defined: the order of the derivative would "
+                 "depend on run time") != std::string::npos);
+}
+
+TEST_CASE("recursion while staging that does not end") {
+  struct Endless {
+    static Rep<double> f(Rep<double> x) { return grad([](Rep<double> y) { return f(y); })(x); }
+  };
+  const std::string got = message_of([] { compile(&Endless::f); });
+  CHECK(got.find("staging 'f' does not end: 256 functions are nested inside each other") != std::string::npos);
+}
+
+TEST_CASE("a function without a definition") {
+  Fun<double(double)> f("odd");
+  CHECK(message_of([&] { compile(f); }) == "the function 'odd' has no definition: call define() first");
+}
+
+TEST_CASE("a Var is used in another function") {
+  auto f = [](Rep<double> x) {
+    Var<double> v = x;
+    auto g = FUN<double(double)>("g", [&](Rep<double> y) { return y + v; });
+    return g(x);
+  };
+  CHECK(message_of([&] { compile(f); }).find("a Var is used in a function other than the one it was made in; pass its "
+                                             "value as an argument") != std::string::npos);
+}
+
+TEST_CASE("options out of range") {
+  auto f = [](Rep<double> x) { return x; };
+  CHECK(message_of([&] { compile(f, {.opt = 7}); }) == "compile: expected an optimisation level from 0 to 3, got 7");
+  const std::string got = message_of([&] { compile(f, {.disabled_passes = {"unroll"}}); });
+  CHECK(got.find("unroll") != std::string::npos);
+  CHECK(got.find("unwind") != std::string::npos);
+}
+
+TEST_CASE("a missing CUDA tool chain") {
+  // Only the given path is searched, so that the test does not depend on the machine.
+  setenv("LANTERN_CUDA_PATH", "/nonexistent", 1);
+  auto f = [](Rep<double> x) { return x * x; };
+  const std::string got = message_of([&] { compile(f, {.target = Target::cuda}); });
+  unsetenv("LANTERN_CUDA_PATH");
+  CHECK(got.find("NVRTC") != std::string::npos);
+}
+
+TEST_CASE("results into the caller's memory need room") {
+  auto f = compile([](Rep<Array<double>> a) { return a * 2.0; }, {.target = Target::c});
+  const std::vector<double> a{1, 2, 3};
+  std::vector<double> out(2);
+  CHECK(message_of([&] { f.into(std::span<double>(out), a); }) ==
+        "into: expected room for 3 elements, got 2");
+}

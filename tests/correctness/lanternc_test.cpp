@@ -1,0 +1,327 @@
+// lanternc as its users run it: programs built and run, every output, every message.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "lantern/codegen/toolchain/nvcc.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/verify.hpp"
+
+namespace fs = std::filesystem;
+using lantern::codegen::find_nvcc;
+using lantern::codegen::find_program;
+using lantern::codegen::ProcessResult;
+using lantern::codegen::read_file;
+using lantern::codegen::run_process;
+using lantern::codegen::TemporaryDirectory;
+using lantern::codegen::write_file;
+
+namespace {
+
+const std::string models = LANTERN_TEST_DIR "/lanternc/";
+const std::string model = models + "model.cpp", scalar = models + "scalar.cpp";
+const std::string help = "; see lanternc --help\n";
+
+ProcessResult lanternc(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), LANTERNC);
+  return run_process(arguments);
+}
+
+/// Succeeds without a word on the standard error stream; what it printed.
+std::string silent(const std::vector<std::string>& arguments) {
+  const ProcessResult r = lanternc(arguments);
+  INFO(r.err);
+  REQUIRE(r.status == 0);
+  CHECK(r.err.empty());
+  return r.out;
+}
+
+std::string refused(const std::vector<std::string>& arguments) {
+  const ProcessResult r = lanternc(arguments);
+  CHECK(r.status == 1);
+  CHECK(r.out.empty());
+  return r.err;
+}
+
+std::string output_of(const std::string& program) {
+  const ProcessResult r = run_process({program});
+  INFO(r.err);
+  REQUIRE(r.status == 0);
+  return r.out;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> all;
+  for (std::string line; std::getline(stream, line);) all.push_back(line);
+  return all;
+}
+
+/// Line by line: numbers up to rounding (a compiler may fuse a multiplication with an addition).
+void check_same_numbers(const std::string& got, const std::string& expected, std::size_t leave_out = 0) {
+  const auto g = lines(got), e = lines(expected);
+  REQUIRE(g.size() == e.size());
+  for (std::size_t i = 0; i + leave_out < g.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::strtod(g[i].c_str(), nullptr) == Approx(std::strtod(e[i].c_str(), nullptr)).epsilon(1e-13));
+  }
+}
+
+/// Compiles without a warning.
+void check_compiles(const std::vector<std::string>& command) {
+  const ProcessResult r = run_process(command);
+  INFO(r.err);
+  CHECK(r.status == 0);
+}
+
+/// The environment with one variable changed for as long as this lives.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
+    ::setenv(name, value.c_str(), 1);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() {
+    if (had_) ::setenv(name_, old_.c_str(), 1);
+    else ::unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::string old_;
+  bool had_ = false;
+};
+
+const std::string no_jit = "compile() is not available in a program built by lanternc; build it with --with-jit";
+
+}  // namespace
+
+TEST_CASE("a program built ahead of time prints what the just-in-time program prints") {
+  const TemporaryDirectory directory;
+  const std::string jit = output_of(LANTERNC_MODEL_JIT);
+  const auto build = [&](const std::string& name, std::vector<std::string> more) {
+    const std::string program = directory.path() / name;
+    more.insert(more.end(), {model, "-o", program});
+    CHECK(silent(more).empty());
+    return program;
+  };
+
+  const std::string program = build("a 'quoted\" model", {"-O3"});
+  const std::string numbers = output_of(program);
+  check_same_numbers(numbers, jit, 1);
+  CHECK(lines(numbers).back() == no_jit);
+
+  const ProcessResult libraries = run_process({"ldd", program});
+  REQUIRE(libraries.status == 0);
+  for (const char* library : {"LLVM", "clang", "tcc", "boost", "fmt"}) {
+    CAPTURE(library);
+    CHECK(libraries.out.find(library) == std::string::npos);
+  }
+
+  check_same_numbers(output_of(build("unoptimised", {"-O0"})), numbers, 1);
+  check_same_numbers(output_of(build("with_jit", {"-O1", "--with-jit", "-g"})), jit);
+}
+
+TEST_CASE("several files, flags of the compiler, and a header that two files share") {
+  const TemporaryDirectory directory;
+  const fs::path folder = directory.path() / "with space";
+  fs::create_directory(folder);
+  write_file(folder / "shared.hpp",
+             "#pragma once\n#include <lantern/lantern.hpp>\n"
+             "inline lantern::Rep<double> f(lantern::Rep<double> x) { return x * SCALE; }\n"
+             "LANTERN_FUNCTION(df, f)\ndouble other(double);\n");
+  write_file(folder / "a.cpp",
+             "#include \"shared.hpp\"\n#include <cstdio>\n#include <zlib_stand_in.hpp>\n"
+             "int main() { std::printf(\"%g %g %d\\n\", df(1.0), other(1.0), number()); }\n");
+  write_file(folder / "b.cc", "#include \"shared.hpp\"\ndouble other(double x) { return 10.0 * df(x); }\n");
+  fs::create_directory(folder / "include");
+  write_file(folder / "include" / "zlib_stand_in.hpp", "inline int number() { return NUMBER; }\n");
+  const std::string program = folder / "it's a \"program\" $HOME";
+  silent({folder / "a.cpp", folder / "b.cc", "-o", program, "-I", folder / "include", "-DSCALE=2.5",
+          "-std=c++20", "-O1", "--", "-DNUMBER=7", "-Wall", "-Werror"});
+  CHECK(output_of(program) == "2.5 25 7\n");
+}
+
+TEST_CASE("graphs") {
+  for (const char* kind : {"--emit=ir", "--emit=cps"}) {
+    CAPTURE(kind);
+    const std::string text = silent({scalar, kind, "--function=dhalved"});
+    const auto module = lantern::ir::parse(text);
+    lantern::ir::verify(*module);
+    CHECK(module->entry->name == "dhalved");
+    CHECK((text.find("= fun(") != std::string::npos || text.find(" fun(") != std::string::npos) ==
+          (std::string(kind) == "--emit=cps"));
+  }
+  if (!find_program("dot")) return;
+  CHECK(silent({scalar, "--emit=svg", "--function", "dcubic"}).find("<svg") != std::string::npos);
+}
+
+TEST_CASE("sources stand alone, objects and libraries hold the generated code alone") {
+  const TemporaryDirectory directory;
+  const auto path = [&](const std::string& name) { return std::string(directory.path() / name); };
+  silent({model, "--emit=c", "-o", path("model.c")});
+  check_compiles({"cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-c", path("model.c"), "-o", path("c.o")});
+  silent({model, "--emit=cpp", "-o", path("model.cpp")});
+  check_compiles({"c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-c", path("model.cpp"), "-o", path("cpp.o")});
+  silent({model, "--emit=header", "-o", path("model.h")});
+  silent({model, "--emit=object", "-o", path("model.o")});
+  silent({model, "--emit=shared", "-o", path("libmodel.so")});
+
+  const std::string header = read_file(path("model.h"));
+  CHECK(header.find("/* dcubic(f64) -> f64 */\ndouble dcubic(double x);\n") != std::string::npos);
+  CHECK(header.find("/* denergy(f64[?]) -> f64[?]") != std::string::npos);
+
+  // A C program that uses them, through the header.
+  write_file(path("use.c"),
+             "#include <stdio.h>\n#include \"model.h\"\n#include \"model.h\"\n"
+             "int main(void) {\n"
+             "  double v[3] = {1, 2, 3};\n"
+             "  lt_f64_1d in = {v, {3}};\n"
+             "  lt_f64_1d out = denergy(denergy_workspace(), in);\n"
+             "  printf(\"%g %g %g %g\\n\", dcubic(3.0), out.data[1], out.data[2], dpower(1.5, 5));\n"
+             "  return 0;\n}\n");
+  const std::string expected = "29 12 27 25.3125\n";
+  for (const std::string& code : {path("c.o"), path("cpp.o"), path("model.o"), path("libmodel.so")}) {
+    CAPTURE(code);
+    check_compiles({"cc", "-std=c99", "-Wall", "-Werror", path("use.c"), code, "-o", path("use"), "-lm", "-lpthread",
+                    "-Wl,-rpath," + directory.path().string()});
+    CHECK(output_of(path("use")) == expected);
+  }
+  check_compiles({"c++", "-x", "c++", "-Wall", "-Werror", "-fsyntax-only", path("model.h")});
+}
+
+TEST_CASE("CUDA") {
+  const std::string text = silent({scalar, "--emit=cuda", "--function=dhalved", "-O2"});
+  CHECK(text.find("extern \"C\" int dhalved_map(const double* x, double* y, int64_t n)") != std::string::npos);
+  if (!find_nvcc()) return;
+  const TemporaryDirectory directory;
+  const std::string source = directory.path() / "map.cu", program = directory.path() / "program";
+  write_file(source, text);
+  check_compiles({*find_nvcc(), "-c", source, "-o", std::string(directory.path() / "map.o")});
+  silent({scalar, "--target=cuda", "-o", program});
+  silent({scalar, "--target=cuda", "--emit=shared", "-o", directory.path() / "map.so"});
+  const ProcessResult r = run_process({program});
+  if (r.status == 0) CHECK(r.out == "29 1.6777216\n");
+  else CHECK(r.err.find("lantern::Error") != std::string::npos);  // no GPU here
+}
+
+TEST_CASE("what the passes do can be watched") {
+  const ProcessResult r =
+      lanternc({scalar, "--emit=ir", "--function=dcubic", "--time-passes", "--dump-after=simplify", "--verify",
+                "--disable-pass=inplace"});
+  INFO(r.err);
+  REQUIRE(r.status == 0);
+  CHECK(r.err.find("; dcubic after simplify\nentry @dcubic") == 0);
+  CHECK(r.err.find("passes of dcubic, in milliseconds\n  ") != std::string::npos);
+  CHECK(r.err.find("inplace") == std::string::npos);
+}
+
+TEST_CASE("the command line is checked before anything is compiled") {
+  CHECK(refused({}) == "lanternc: error: no input file" + help);
+  CHECK(refused({scalar, "--wat"}) ==
+        "lanternc: error: unknown option '--wat'; options for the C++ compiler go after --" + help);
+  CHECK(refused({scalar, "-Wall"}) ==
+        "lanternc: error: unknown option '-Wall'; options for the C++ compiler go after --" + help);
+  CHECK(refused({scalar, "-o"}) == "lanternc: error: expected a value after '-o'" + help);
+  CHECK(refused({scalar, "--emit=pdf"}) ==
+        "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared or svg, got 'pdf'\n");
+  CHECK(refused({scalar, "-O4"}) == "lanternc: error: -O: expected a level from 0 to 3, got '4'\n");
+  CHECK(refused({scalar, "--target=tpu"}) == "lanternc: error: --target: expected cpu or cuda, got 'tpu'\n");
+  CHECK(refused({scalar, "--function=dcubic"}) == "lanternc: error: --function is for use with --emit\n");
+  CHECK(refused({scalar, "--emit=c", "--with-jit"}) ==
+        "lanternc: error: --with-jit is for programs: leave out --emit\n");
+  CHECK(refused({scalar, "--emit=c", "--target=cuda"}) ==
+        "lanternc: error: --target=cuda does not go with --emit=c or cpp; use --emit=cuda\n");
+  CHECK(refused({scalar, scalar}) == "lanternc: error: the input '" + scalar + "' is given twice\n");
+  CHECK(refused({"missing.cpp"}) == "lanternc: error: cannot read 'missing.cpp': No such file or directory\n");
+  CHECK(refused({models}) == "lanternc: error: cannot read '" + models + "': it is a directory\n");
+  CHECK(refused({scalar, "-o", "/nowhere/model"}) ==
+        "lanternc: error: cannot write '/nowhere/model': No such file or directory\n");
+  CHECK(refused({scalar, "-o", models}) == "lanternc: error: cannot write '" + models + "': it is a directory\n");
+  CHECK(refused({scalar, "-o", scalar}) == "lanternc: error: the output '" + scalar + "' is also an input\n");
+  CHECK(fs::exists(scalar));
+  CHECK(refused({scalar, "--dump-after=unwind", "-O0"}) == "lanternc: error: --dump-after: no pass runs at -O0\n");
+  CHECK(refused({scalar, "--dump-after=unwind", "--disable-pass=unwind"}) ==
+        "lanternc: error: --dump-after: the pass 'unwind' is disabled\n");
+  const std::string unknown = refused({scalar, "--disable-pass=magic"});
+  CHECK(unknown.find("lanternc: error: --disable-pass: expected the name of a pass (") == 0);
+  CHECK(unknown.find("), got 'magic'\n") != std::string::npos);
+  CHECK(silent({"--help"}).find("--emit") != std::string::npos);
+  CHECK(silent({"--version"}).find("lanternc ") == 0);
+  {
+    const Environment compiler("CXX", "no-such-compiler");
+    CHECK(refused({scalar, "-o", "/tmp/lanternc-test-none"}) ==
+          "lanternc: error: the C++ compiler named by CXX does not exist: 'no-such-compiler'; set CXX to an installed "
+          "compiler or unset it\n");
+  }
+}
+
+TEST_CASE("mistakes in the user's file, and nothing is left behind") {
+  const TemporaryDirectory directory;
+  const std::string source = directory.path() / "m.cpp", program = directory.path() / "m";
+  const std::string include = "#include <lantern/lantern.hpp>\n";
+  const auto build = [&](const std::string& text, const std::vector<std::string>& more = {}) {
+    write_file(source, include + text);
+    write_file(program, "from an earlier build");
+    std::vector<std::string> arguments{source, "-o", program};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const std::string message = refused(arguments);
+    CHECK_FALSE(fs::exists(program));
+    return message;
+  };
+
+  // The compiler's own words, then one line.
+  const std::string message = build("int main() { return wat; }\n");
+  CHECK(message.find(source + ":2:21: error: ") != std::string::npos);
+  CHECK(lines(message).back() == "lanternc: error: " + source + " did not compile");
+
+  CHECK(build("int main() {}\n") == "lanternc: error: no LANTERN_FUNCTION in " + source +
+                                        "; write LANTERN_FUNCTION(name, program) at namespace scope\n");
+  const std::string f = "lantern::Rep<double> f(lantern::Rep<double> x) { return x * x; }\n";
+  CHECK(build(f + "LANTERN_FUNCTION(g, f)\nnamespace a {\nLANTERN_FUNCTION(g, f)\n}\nint main() {}\n") ==
+        source + ":5: error: there are two LANTERN_FUNCTIONs of the name 'g'; rename one\n" + source +
+            ":3: note: the other one is here\n");
+  CHECK(build(f + "LANTERN_FUNCTION(g, f)\nLANTERN_FUNCTION(h, f)\n", {"--emit=svg"}) ==
+        "lanternc: error: --emit=svg takes one function; choose with --function=NAME among g, h\n");
+  CHECK(build(f + "LANTERN_FUNCTION(g, f)\n", {"--emit=c", "--function=k"}) ==
+        "lanternc: error: --function: expected one of g, got 'k'\n");
+
+  // A mistake that staging finds, at the user's line.
+  CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double, 2, 3>> a) {\n"
+              "  return sum(matmul(a, a));\n}\n"
+              "LANTERN_FUNCTION(g, f)\nint main() {}\n")
+            .find(source + ":3: error: ") == 0);
+  CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double>> a) { return sum(a); }\n"
+              "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
+        source + ":3: error: LANTERN_FUNCTION(g): a tensor parameter has no rank; declare it, for example "
+                 "Tensor<double, dyn, dyn>\n");
+  CHECK(build("#include <stdexcept>\nlantern::Rep<double> f(lantern::Rep<double>) { throw std::runtime_error(\"no\"); }\n"
+              "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
+        source + ":4: error: the program threw while it was staged: no\n" + source +
+            ":4: note: while staging LANTERN_FUNCTION(g, ...)\n");
+}
+
+TEST_CASE("missing tools are named") {
+  const TemporaryDirectory directory;
+  const std::string output = directory.path() / "out";
+  {
+    const Environment cuda("LANTERN_CUDA_PATH", directory.path().string());
+    CHECK(refused({scalar, "--target=cuda", "--emit=object", "-o", output}) ==
+          "lanternc: error: the CUDA compiler (nvcc) was not found; install the CUDA toolkit and set "
+          "LANTERN_CUDA_PATH to its folder, for instance /usr/local/cuda\n");
+    CHECK_FALSE(fs::exists(output));
+  }
+  // A PATH with a compiler and nothing else.
+  for (const char* tool : {"c++", "as", "ld"}) fs::create_symlink(*find_program(tool), directory.path() / tool);
+  const Environment path("PATH", directory.path().string());
+  CHECK(refused({scalar, "--emit=svg", "--function=dcubic", "-o", output}) ==
+        "lanternc: error: --emit=svg needs Graphviz (dot), which was not found; install graphviz or use --emit=ir\n");
+  CHECK_FALSE(fs::exists(output));
+}

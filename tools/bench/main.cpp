@@ -1,0 +1,24 @@
+// bench NAME [--quick]: the measurements of the project.
+#include <cstdio>
+#include <string_view>
+
+#include "bench.hpp"
+
+int main(int argc, char** argv) {
+  using namespace lantern::bench;
+  const struct {
+    std::string_view name;
+    int (*run)(int, char**);
+    const char* what;
+  } benchmarks[] = {
+      {"control", bench_control, "nanoseconds of shift, reset and perform"},
+      {"jit", bench_jit, "milliseconds from compile() to the first result; memory over many compilations"},
+  };
+  if (argc > 1)
+    for (const auto& b : benchmarks)
+      if (b.name == argv[1]) return b.run(argc - 1, argv + 1);
+  if (argc > 1) std::fprintf(stderr, "bench: unknown benchmark '%s'\n", argv[1]);
+  std::fprintf(stderr, "usage: bench NAME [--quick]\n");
+  for (const auto& b : benchmarks) std::fprintf(stderr, "  %-8s %s\n", b.name.data(), b.what);
+  return 2;
+}

@@ -1,0 +1,139 @@
+// One function for each kind of output.
+#include "emit.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cuda_code.hpp"
+#include "lantern/codegen/cpp/print_cpp.hpp"
+#include "lantern/codegen/cuda/print_cuda.hpp"
+#include "lantern/codegen/library.hpp"
+#include "lantern/codegen/toolchain/clang.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/codegen/toolchain/system_compiler.hpp"
+#include "lantern/compiler/control/control.hpp"
+#include "lantern/ir/dot.hpp"
+#include "lantern/ir/print.hpp"
+#include "report.hpp"
+
+namespace lantern::tool {
+
+namespace {
+
+using Functions = std::vector<StagedFunction>;
+
+codegen::PrintOptions standalone(const Options& options) {
+  codegen::PrintOptions print;
+  print.standalone = true;
+  print.line_directives = options.debug;
+  return print;
+}
+
+std::string graphs(const Functions& functions) {
+  std::string text;
+  for (const StagedFunction& f : functions) text += (text.empty() ? "" : "\n") + ir::print(*f.module);
+  return text;
+}
+
+std::string c_source(const Functions& functions, const Options& options) {
+  close_functions(functions);
+  return codegen::print_library(modules(functions), standalone(options), codegen::CTarget());
+}
+
+/// Continuations that are left become nested lambdas where compilers can take as many brackets.
+std::string cpp_source(const Functions& functions, const Options& options) {
+  int depth = 0;
+  for (const StagedFunction& f : functions)
+    for (const ir::Function* g : f.module->functions()) depth = std::max(depth, codegen::continuation_depth(*g));
+  if (depth >= codegen::deepest_nest) close_functions(functions);
+  return codegen::print_library(modules(functions), standalone(options), codegen::CppTarget());
+}
+
+std::string header(const Functions& functions, const Options& options) {
+  const std::string name = options.output.empty() ? functions.front().name + ".h"
+                                                  : std::filesystem::path(options.output).filename().string();
+  if (options.cuda) return cuda_header(functions, name);
+  close_functions(functions);
+  return codegen::print_header(modules(functions), name);
+}
+
+std::string picture(const StagedFunction& function) {
+  if (!codegen::find_program("dot"))
+    throw Error("--emit=svg needs Graphviz (dot), which was not found; install graphviz or use --emit=ir");
+  const codegen::ProcessResult result = codegen::run_process({"dot", "-Tsvg"}, ir::dot(*function.module));
+  if (result.status != 0) throw InternalError("dot does not accept the graph:\n" + result.err);
+  return result.out;
+}
+
+/// Objects of the sources that stand alone.
+std::vector<std::string> objects(const Functions& functions, const Options& options) {
+  std::vector<std::string> all;
+  if (options.cuda) {
+    for (const StagedFunction& f : functions) all.push_back(cuda_object(f, options));
+    return all;
+  }
+  codegen::ClangOptions clang;
+  clang.opt_level = options.opt;
+  clang.debug_info = options.debug;
+  clang.pic = true;
+  clang.target_cpu = options.cpu;
+  const auto bytes = codegen::object_with_clang(c_source(functions, options), codegen::Language::c, clang);
+  all.emplace_back(bytes.begin(), bytes.end());
+  return all;
+}
+
+/// Several objects as one, or as a shared library.
+void linked(const Functions& functions, const Options& options, Output& output) {
+  const std::vector<std::string> contents = objects(functions, options);
+  if (options.emit == Emit::object && contents.size() == 1) return output.write(contents.front());
+  const codegen::TemporaryDirectory directory;
+  const std::filesystem::path result = directory.path() / "linked";
+  std::vector<std::string> command = codegen::system_compiler_command();
+  if (options.emit == Emit::object) command.insert(command.end(), {"-r", "-nostdlib"});
+  else command.push_back("-shared");
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const std::filesystem::path path = directory.path() / (std::to_string(i) + ".o");
+    codegen::write_file(path, contents[i]);
+    command.push_back(path.string());
+  }
+  command.insert(command.end(), {"-o", result.string()});
+  if (options.emit == Emit::shared) {
+    for (const std::string& flag : options.link_flags) command.push_back(flag);
+    if (options.cuda)
+      for (const std::string& flag : cuda_link_arguments()) command.push_back(flag);
+    command.push_back("-lm");
+  }
+  const codegen::ProcessResult linking = codegen::run_process(command);
+  tell(linking.out + linking.err);
+  if (linking.status != 0) throw Error("the generated code did not link");
+  output.take(result);
+}
+
+}  // namespace
+
+void emit(const Functions& functions, const Options& options, Output& output) {
+  run_on_large_stack([&] {
+    switch (options.emit) {
+      case Emit::ir:
+      case Emit::cps:
+        return output.write(graphs(functions));
+      case Emit::c:
+        return output.write(c_source(functions, options));
+      case Emit::cpp:
+        return output.write(cpp_source(functions, options));
+      case Emit::cuda:
+        return output.write(codegen::print_cuda(*functions.front().module, standalone(options)));
+      case Emit::header:
+        return output.write(header(functions, options));
+      case Emit::svg:
+        return output.write(picture(functions.front()));
+      case Emit::object:
+      case Emit::shared:
+        return linked(functions, options, output);
+      case Emit::program:
+        throw InternalError("a program is built, not emitted");
+    }
+  });
+}
+
+}  // namespace lantern::tool

@@ -1,0 +1,64 @@
+// The layout of an installation and of a build tree.
+#include "installation.hpp"
+
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::tool {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool complete(const Installation& i) {
+  std::error_code ignored;
+  return fs::exists(i.include / "lantern" / "lantern.hpp", ignored) &&
+         fs::exists(i.libraries / "liblantern_core.a", ignored);
+}
+
+std::vector<std::string> parts(std::string_view text, char separator) {
+  std::istringstream stream{std::string(text)};
+  std::vector<std::string> all;
+  for (std::string part; std::getline(stream, part, separator);)
+    if (!part.empty()) all.push_back(part);
+  return all;
+}
+
+}  // namespace
+
+Installation find_installation() {
+  std::error_code ignored;
+  const fs::path prefix = fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path();
+  const std::vector<std::string> flags = parts(LANTERNC_FLAGS, ' ');
+  const Installation installed{prefix / "include", prefix / "lib", flags};
+  if (complete(installed)) return installed;
+  const Installation build{LANTERNC_BUILD_INCLUDE, LANTERNC_BUILD_LIBRARIES, flags};
+  if (complete(build)) return build;
+  throw Error("Lantern's headers and libraries are not in '" + prefix.string() + "'; install lanternc with the library");
+}
+
+std::vector<std::string> Installation::link_arguments(bool with_jit) const {
+  std::vector<std::string> all{(libraries / (with_jit ? "liblantern.a" : "liblantern_aot.a")).string(),
+                               (libraries / "liblantern_core.a").string()};
+  for (const std::string& library : parts(LANTERNC_SUPPORT_LIBRARIES, '|')) all.push_back(library);
+  if (with_jit) {
+    for (const std::string& library : parts(LANTERNC_JIT_LIBRARIES, '|')) {
+      if (!fs::exists(library)) throw Error("--with-jit: the library '" + library + "' is missing; install it");
+      all.push_back(library);
+      // Found again when the program starts, wherever the distribution keeps it.
+      if (library.find(".so") != std::string::npos)
+        all.push_back("-Wl,-rpath," + fs::path(library).parent_path().string());
+    }
+  }
+  // fmt and the like are there for the program's own use, and cost nothing where it has none.
+  all.push_back("-Wl,--as-needed");
+  for (const std::string& library : parts(LANTERNC_OPTIONAL_LIBRARIES, '|'))
+    if (fs::exists(library)) all.push_back(library);
+  all.insert(all.end(), {"-ldl", "-lm", "-pthread"});
+  return all;
+}
+
+}  // namespace lantern::tool

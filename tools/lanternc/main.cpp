@@ -1,0 +1,38 @@
+// lanternc: a C++ file with LANTERN_FUNCTIONs to a program, an object, a library or a source, ahead of time.
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "build_program.hpp"
+#include "emit.hpp"
+#include "installation.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "report.hpp"
+#include "stage.hpp"
+#include "staging_image.hpp"
+#include "user_code.hpp"
+
+namespace lantern::tool {
+namespace {
+
+void run(const Options& options) {
+  Output output(options);
+  UserCode code(options, find_installation());
+  const StagingImage image = load_staging_image(code, options);
+  const std::vector<StagedFunction> functions = stage_functions(image, options);
+  if (options.emit == Emit::program) build_program(functions, code, options, output);
+  else emit(functions, options, output);
+}
+
+}  // namespace
+}  // namespace lantern::tool
+
+int main(int argc, char** argv) {
+  const int status = lantern::tool::reporting([&] {
+    if (const auto options = lantern::tool::parse_options(argc, argv)) lantern::tool::run(*options);
+  });
+  // Without the destructors of the user's static objects: they belong to a program that never ran.
+  std::fflush(nullptr);
+  std::_Exit(status);
+}

@@ -1,0 +1,221 @@
+// Reading the command line, with CLI11, and refusing what makes no sense.
+#include "options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <string_view>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::tool {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr std::array<std::pair<std::string_view, Emit>, 9> emit_names{{
+    {"ir", Emit::ir},
+    {"cps", Emit::cps},
+    {"c", Emit::c},
+    {"cpp", Emit::cpp},
+    {"cuda", Emit::cuda},
+    {"header", Emit::header},
+    {"object", Emit::object},
+    {"shared", Emit::shared},
+    {"svg", Emit::svg},
+}};
+
+constexpr const char* footer =
+    "What follows -- goes to the C++ compiler: lanternc model.cpp -o model -- -Wall -fopenmp\n"
+    "The compiler is the environment's CXX, otherwise c++. Generated code is for this machine's\n"
+    "processor unless --cpu says something else.";
+
+/// What the command line says, before it is checked.
+struct Given {
+  Options options;
+  std::string emit, target = "cpu", level = "3", standard;
+  Words include, define, undefine, library_path, library;
+};
+
+void describe(CLI::App& app, Given& given) {
+  const auto words = [&](const char* names, Words& to, const char* what, const char* type) {
+    app.add_option(names, to, what)->allow_extra_args(false)->type_name(type);
+  };
+  const auto word = [&](const char* names, std::string& to, const char* what, const char* type) {
+    app.add_option(names, to, what)->type_name(type)->take_last();
+  };
+  Options& o = given.options;
+  app.add_option("sources", o.sources, "C++ files with LANTERN_FUNCTIONs")->type_name("FILE");
+  word("-o", o.output, "write to FILE; default a.out, or standard output for text", "FILE");
+  word("--emit", given.emit, "write something else than a program:\n"
+       "ir (after the passes), cps (as staged), svg (ir as a picture),\n"
+       "c, cpp, cuda, header (sources that stand alone),\n"
+       "object, shared (the generated code alone)", "KIND");
+  word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
+  word("-O", given.level, "optimise: 0 (as staged, no passes) to 3 (default)", "LEVEL");
+  word("--target", given.target, "cpu (default) or cuda", "TARGET");
+  word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
+  app.add_flag("-g", o.debug, "debug information, by the user's lines");
+  app.add_flag("--with-jit", o.with_jit, "keep compile() in the program: it then needs LLVM at run time");
+  app.add_flag("--time-passes", o.time_passes, "say how long each pass took");
+  words("--dump-after", o.dump_after, "print the graph after a pass", "PASS");
+  words("--disable-pass", o.disabled_passes, "leave out a pass", "PASS");
+  app.add_flag("--verify", o.verify, "check the graph after each pass");
+  words("-I", given.include, "passed to the C++ compiler, like the following", "DIR");
+  words("-D", given.define, "", "MACRO");
+  words("-U", given.undefine, "", "MACRO");
+  words("-L", given.library_path, "", "DIR");
+  words("-l", given.library, "", "LIBRARY");
+  word("--std", given.standard, "also as -std; default c++20", "STANDARD");
+  app.set_version_flag("--version", "lanternc " LANTERNC_VERSION);
+  app.footer(footer);
+}
+
+[[noreturn]] void refuse(const CLI::ParseError& e, const CLI::App& app) {
+  const std::string hint = "; see lanternc --help";
+  if (const Words extra = app.remaining(); dynamic_cast<const CLI::ExtrasError*>(&e) && !extra.empty())
+    throw Error("unknown option '" + extra.front() + "'; options for the C++ compiler go after --" + hint);
+  const std::string text = e.what();
+  const std::string name = text.substr(0, text.find_first_of(": "));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) && name.starts_with("-"))
+    throw Error("expected a value after '" + name + "'" + hint);
+  if (name.starts_with("-")) throw Error("'" + name + "' does not take this value" + hint);
+  throw Error("the command line cannot be read (" + text + ")" + hint);
+}
+
+/// Flags after `--`: files and linker flags are for linking, all others for both steps.
+void add_compiler_flags(const Words& flags, Options& o) {
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    const std::string& f = flags[i];
+    const bool takes_next = f == "-l" || f == "-L" || f == "-Xlinker" || f == "-u" || f == "-T";
+    const bool link_only = takes_next || !f.starts_with("-") || f.starts_with("-l") || f.starts_with("-L") ||
+                           f.starts_with("-Wl,");
+    // The word after "-I" or "-include" belongs to it.
+    const bool compile_pair = f == "-I" || f == "-D" || f == "-U" || f == "-include" || f == "-isystem" ||
+                              f == "-iquote" || f == "-idirafter" || f == "-imacros";
+    if (!link_only) o.compile_flags.push_back(f);
+    if (!compile_pair) o.link_flags.push_back(f);
+    if ((takes_next || compile_pair) && i + 1 < flags.size())
+      (link_only ? o.link_flags : o.compile_flags).push_back(flags[++i]);
+  }
+}
+
+void check_sources(const Options& o) {
+  if (o.sources.empty()) throw Error("no input file; see lanternc --help");
+  for (auto s = o.sources.begin(); s != o.sources.end(); ++s) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(*s, ignored)) throw Error("cannot read '" + *s + "': it is a directory");
+    if (::access(s->c_str(), R_OK) != 0) throw Error("cannot read '" + *s + "': " + std::strerror(errno));
+    if (std::find(o.sources.begin(), s, *s) != s) throw Error("the input '" + *s + "' is given twice");
+  }
+}
+
+void check_passes(const Options& o) {
+  std::string known;
+  for (const passes::Pass& p : passes::passes()) known += (known.empty() ? "" : ", ") + std::string(p.name);
+  const auto check = [&](const char* option, const std::string& name) {
+    if (std::ranges::any_of(passes::passes(), [&](const passes::Pass& p) { return p.name == name; })) return;
+    throw Error(std::string(option) + ": expected the name of a pass (" + known + "), got '" + name + "'");
+  };
+  for (const std::string& name : o.disabled_passes) check("--disable-pass", name);
+  for (const std::string& name : o.dump_after) {
+    check("--dump-after", name);
+    if (o.opt == 0) throw Error("--dump-after: no pass runs at -O0");
+    if (std::ranges::find(o.disabled_passes, name) != o.disabled_passes.end())
+      throw Error("--dump-after: the pass '" + name + "' is disabled");
+  }
+}
+
+void check_combination(const Options& o) {
+  if (o.emit == Emit::program && !o.function.empty()) throw Error("--function is for use with --emit");
+  if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
+  if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp))
+    throw Error("--target=cuda does not go with --emit=c or cpp; use --emit=cuda");
+}
+
+/// Objects and libraries are named after the first source where no output is given.
+std::string default_output(const Options& o) {
+  const std::string stem = std::filesystem::path(o.sources.front()).stem().string();
+  switch (o.emit) {
+    case Emit::program:
+      return "a.out";
+    case Emit::object:
+      return stem + ".o";
+    case Emit::shared:
+      return stem + ".so";
+    default:
+      return {};
+  }
+}
+
+Options checked(Given given, const Words& after_dashes) {
+  Options o = std::move(given.options);
+  if (!given.emit.empty()) {
+    const auto found = std::ranges::find(emit_names, std::string_view(given.emit),
+                                         &std::pair<std::string_view, Emit>::first);
+    if (found == emit_names.end())
+      throw Error("--emit: expected ir, cps, c, cpp, cuda, header, object, shared or svg, got '" + given.emit + "'");
+    o.emit = found->second;
+  }
+  if (given.level.size() != 1 || given.level[0] < '0' || given.level[0] > '3')
+    throw Error("-O: expected a level from 0 to 3, got '" + given.level + "'");
+  o.opt = given.level[0] - '0';
+  if (given.target != "cpu" && given.target != "cuda")
+    throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
+  o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
+  check_combination(o);
+  check_passes(o);
+  check_sources(o);
+
+  if (!given.standard.empty()) o.compile_flags.push_back("-std=" + given.standard);
+  for (const std::string& s : given.include) o.compile_flags.push_back("-I" + s);
+  for (const std::string& s : given.define) o.compile_flags.push_back("-D" + s);
+  for (const std::string& s : given.undefine) o.compile_flags.push_back("-U" + s);
+  for (const std::string& s : given.library_path) o.link_flags.push_back("-L" + s);
+  for (const std::string& s : given.library) o.link_flags.push_back("-l" + s);
+  add_compiler_flags(after_dashes, o);
+  if (o.output.empty()) o.output = default_output(o);
+  if (o.output == "-") o.output.clear();
+  return o;
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Words words(argv + 1, argv + argc), after_dashes;
+  if (const auto dashes = std::ranges::find(words, "--"); dashes != words.end()) {
+    after_dashes.assign(dashes + 1, words.end());
+    words.erase(dashes, words.end());
+  }
+  // The one long option that compilers write with a single dash.
+  for (std::string& w : words)
+    if (w.starts_with("-std=")) w.insert(0, "-");
+
+  CLI::App app("Builds C++ programs that use Lantern, ahead of time.", "lanternc");
+  Given given;
+  describe(app, given);
+  std::ranges::reverse(words);  // as CLI11 wants them
+  try {
+    app.parse(words);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.help();
+    return std::nullopt;
+  } catch (const CLI::CallForVersion& version) {
+    std::cout << version.what() << "\n";
+    return std::nullopt;
+  } catch (const CLI::ParseError& e) {
+    refuse(e, app);
+  }
+  return checked(std::move(given), after_dashes);
+}
+
+}  // namespace lantern::tool

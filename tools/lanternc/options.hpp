@@ -1,0 +1,33 @@
+// The command line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lantern::tool {
+
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg };
+
+struct Options {
+  std::vector<std::string> sources;
+  std::string output;  ///< empty: standard output
+  Emit emit = Emit::program;
+  std::string function;  ///< empty: all
+  int opt = 3;
+  bool cuda = false;
+  bool debug = false;
+  bool time_passes = false;
+  bool verify = false;
+  bool with_jit = false;
+  std::vector<std::string> dump_after;
+  std::vector<std::string> disabled_passes;
+  std::string cpu;  ///< LLVM's name; empty: this machine's
+  /// For the user's compiler, when it compiles and when it links.
+  std::vector<std::string> compile_flags, link_flags;
+};
+
+/// Nothing where only help or the version was asked for, and has been printed. Error: whatever cannot be meant.
+std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace lantern::tool

@@ -1,0 +1,32 @@
+// What lanternc leaves behind: one file, complete, or none.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "options.hpp"
+
+namespace lantern::tool {
+
+/// The output named on the command line. Unless something was written by the end of its life, an earlier file of
+/// that name is removed, as compilers do: nobody shall mistake it for the result.
+class Output {
+ public:
+  /// Error where it could not be written in the end: better now than after a minute's work.
+  explicit Output(const Options& options);
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output();
+
+  void write(const std::string& contents);
+  /// A finished file, which may be executable.
+  void take(const std::filesystem::path& file);
+
+ private:
+  void require_writable() const;
+
+  std::filesystem::path path_;  // empty: standard output
+  bool written_ = false;
+};
+
+}  // namespace lantern::tool

@@ -1,0 +1,23 @@
+// How lanternc says what went wrong.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "lantern/ir/error.hpp"
+
+namespace lantern::tool {
+
+/// An error whose text begins with the user's place: "model.cpp:5: error: ...".
+class PlacedError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Runs the body; an exception becomes a message on the standard error stream. The exit status.
+int reporting(const std::function<void()>& body);
+
+/// Text as it stands, to the standard error stream.
+void tell(const std::string& text);
+
+}  // namespace lantern::tool

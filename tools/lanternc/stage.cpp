@@ -1,0 +1,97 @@
+// Staging and the pass pipeline, with what --time-passes, --dump-after and --verify ask for.
+#include "stage.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+#include "report.hpp"
+
+namespace lantern::tool {
+
+namespace {
+
+std::unique_ptr<ir::Module> staged(const driver::Registered& function) {
+  const std::string place = function.loc.str();
+  const std::string note = "\n" + place + ": note: while staging LANTERN_FUNCTION(" + function.name + ", ...)";
+  try {
+    return function.stage();
+  } catch (const InternalError& e) {
+    throw InternalError(e.what() + note);
+  } catch (const Error& e) {
+    const bool placed = std::strstr(e.what(), ": error: ") != nullptr;
+    if (placed) throw PlacedError(e.what() + (std::string(e.what()).starts_with(place) ? "" : note));
+    throw PlacedError(place + ": error: " + e.what() + note);
+  } catch (const std::exception& e) {
+    throw PlacedError(place + ": error: the program threw while it was staged: " + e.what() + note);
+  }
+}
+
+void print_timings(const std::string& name, const std::vector<passes::PassTiming>& timings) {
+  double total = 0;
+  std::string text = "passes of " + name + ", in milliseconds\n";
+  const auto row = [&](const std::string& pass, double milliseconds) {
+    char line[128];
+    std::snprintf(line, sizeof line, "  %-16s %10.3f\n", pass.c_str(), milliseconds);
+    text += line;
+  };
+  for (const passes::PassTiming& t : timings) {
+    row(t.name, t.milliseconds);
+    total += t.milliseconds;
+  }
+  row("total", total);
+  tell(text);
+}
+
+void optimise(const std::string& name, ir::Module& module, const Options& options) {
+  std::vector<passes::PassTiming> timings;
+  passes::PipelineOptions pipeline;
+  pipeline.opt_level = options.opt;
+  pipeline.disabled = options.disabled_passes;
+  pipeline.verify_each |= options.verify;
+  pipeline.timings = &timings;
+  pipeline.after = [&](std::string_view pass, const ir::Module& m) {
+    if (std::ranges::find(options.dump_after, pass) != options.dump_after.end())
+      tell("; " + name + " after " + std::string(pass) + "\n" + ir::print(m) + "\n");
+  };
+  passes::run_pipeline(module, pipeline);
+  // A GPU has no room for continuations: at -O0 too.
+  if (options.cuda) passes::unwind(module);
+  if (options.time_passes) print_timings(name, timings);
+}
+
+}  // namespace
+
+std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
+  std::vector<StagedFunction> functions;
+  for (const driver::Registered& registered : image.functions) {
+    StagedFunction f{registered.name, staged(registered)};
+    run_on_large_stack([&] {
+      if (options.verify) ir::verify(*f.module);
+      if (options.emit != Emit::cps) optimise(f.name, *f.module, options);
+      if (options.verify) ir::verify(*f.module);
+    });
+    functions.push_back(std::move(f));
+  }
+  return functions;
+}
+
+void close_functions(const std::vector<StagedFunction>& functions) {
+  run_on_large_stack([&] {
+    for (const StagedFunction& f : functions) passes::close(*f.module);
+  });
+}
+
+std::vector<const ir::Module*> modules(const std::vector<StagedFunction>& functions) {
+  std::vector<const ir::Module*> all;
+  for (const StagedFunction& f : functions) all.push_back(f.module.get());
+  return all;
+}
+
+}  // namespace lantern::tool

@@ -1,0 +1,28 @@
+// From a registered function to its optimised graph.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lantern/ir/graph.hpp"
+#include "options.hpp"
+#include "staging_image.hpp"
+
+namespace lantern::tool {
+
+struct StagedFunction {
+  std::string name;
+  std::unique_ptr<ir::Module> module;  ///< after the passes, unless the graph is wanted as staged
+};
+
+/// Errors in the user's program carry its place and say which function was being staged.
+std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options);
+
+/// Closes what continuations are left, so that C can be printed.
+void close_functions(const std::vector<StagedFunction>& functions);
+
+/// The modules alone.
+std::vector<const ir::Module*> modules(const std::vector<StagedFunction>& functions);
+
+}  // namespace lantern::tool

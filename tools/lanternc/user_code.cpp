@@ -1,0 +1,108 @@
+// Commands for the system's compiler. No shell: arguments are passed as they are.
+#include "user_code.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <semaphore>
+#include <thread>
+#include <utility>
+
+#include "lantern/codegen/toolchain/system_compiler.hpp"
+#include "lantern/ir/error.hpp"
+#include "report.hpp"
+
+namespace lantern::tool {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+/// As many compilers at a time as there are processors.
+codegen::ProcessResult run_in_turn(const Words& command) {
+  static std::counting_semaphore<> places(std::max(2U, std::thread::hardware_concurrency()));
+  places.acquire();
+  const std::unique_ptr<std::counting_semaphore<>, void (*)(std::counting_semaphore<>*)> place(
+      &places, [](std::counting_semaphore<>* p) { p->release(); });
+  return codegen::run_process(command);
+}
+
+}  // namespace
+
+UserCode::UserCode(const Options& options, Installation installation)
+    : options_(options), installation_(std::move(installation)), compiler_(codegen::system_compiler_command()) {
+  // The optimiser would be the slower part of the image, and its code runs once.
+  staging_ = start("staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
+  if (options.emit == Emit::program)
+    program_ = start("program", {"-O" + std::to_string(options.opt), "-DLANTERN_AHEAD_OF_TIME"});
+}
+
+std::vector<UserCode::Object> UserCode::start(const std::string& kind, const Words& flags) {
+  std::vector<Object> objects;
+  for (const std::string& source : options_.sources) {
+    Object object;
+    object.source = source;
+    object.path = directory() / (kind + std::to_string(objects.size()) + ".o");
+    Words command = compiler_;
+    append(command, {"-std=c++20", "-I" + installation_.include.string()});
+    append(command, installation_.flags);
+    append(command, options_.compile_flags);
+    append(command, flags);
+    if (options_.debug) command.push_back("-g");
+    if (::isatty(STDERR_FILENO) != 0) command.push_back("-fdiagnostics-color=always");
+    append(command, {"-c", "-o", object.path.string(), "-x", "c++", source});
+    object.result = std::async(std::launch::async, run_in_turn, std::move(command));
+    objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
+Words UserCode::finished(std::vector<Object>& objects, bool show_warnings) {
+  Words paths;
+  std::string refused;
+  for (Object& object : objects) {
+    const codegen::ProcessResult result = object.result.get();
+    if (result.status != 0 || show_warnings) tell(result.out + result.err);
+    if (result.status != 0) refused += (refused.empty() ? "" : ", ") + object.source;
+    paths.push_back(object.path.string());
+  }
+  if (!refused.empty()) throw Error(refused + " did not compile");
+  return paths;
+}
+
+void UserCode::link(Words arguments, const std::filesystem::path& to, const std::string& what) {
+  Words command = compiler_;
+  append(command, installation_.flags);
+  append(command, arguments);
+  append(command, options_.link_flags);
+  append(command, {"-o", to.string()});
+  const codegen::ProcessResult result = codegen::run_process(command);
+  tell(result.out + result.err);
+  if (result.status != 0) throw Error(what + " did not link");
+}
+
+std::filesystem::path UserCode::staging_image() {
+  // What the program's compilation will say again is said once.
+  Words arguments = finished(staging_, options_.emit != Emit::program);
+  // Functions that only main calls may be missing here: -z lazy.
+  append(arguments, {"-shared", "-Wl,-z,lazy"});
+  const std::filesystem::path image = directory() / "staging_image.so";
+  link(arguments, image, "the staging image");
+  return image;
+}
+
+std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::path>& generated,
+                                             const Words& more_arguments) {
+  Words arguments = finished(program_, true);
+  for (const auto& path : generated) arguments.push_back(path.string());
+  append(arguments, installation_.link_arguments(options_.with_jit));
+  append(arguments, more_arguments);
+  const std::filesystem::path program = directory() / "program";
+  link(arguments, program, "the program");
+  return program;
+}
+
+}  // namespace lantern::tool

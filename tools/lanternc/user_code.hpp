@@ -1,0 +1,49 @@
+// The user's files and the system's C++ compiler: the two compilations, which run at the same time, and linking.
+#pragma once
+
+#include <filesystem>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "installation.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
+#include "options.hpp"
+
+namespace lantern::tool {
+
+class UserCode {
+ public:
+  /// Starts compiling: for the staging image, and for the program where one is wanted. Error: no compiler.
+  UserCode(const Options& options, Installation installation);
+
+  /// The shared library whose static initialisers register the functions. Waits for it.
+  std::filesystem::path staging_image();
+
+  /// Links the user's files with what was generated. Waits for them. The program's path.
+  std::filesystem::path link_program(const std::vector<std::filesystem::path>& generated,
+                                     const std::vector<std::string>& more_arguments);
+
+  /// Private, and gone in the end.
+  const std::filesystem::path& directory() const { return directory_.path(); }
+  const Installation& installation() const { return installation_; }
+
+ private:
+  struct Object {
+    std::string source;
+    std::filesystem::path path;
+    std::future<codegen::ProcessResult> result;
+  };
+  std::vector<Object> start(const std::string& kind, const std::vector<std::string>& flags);
+  /// The objects' paths; an Error where the compiler refused one.
+  std::vector<std::string> finished(std::vector<Object>& objects, bool show_warnings);
+  void link(std::vector<std::string> arguments, const std::filesystem::path& to, const std::string& what);
+
+  const Options& options_;
+  Installation installation_;
+  std::vector<std::string> compiler_;
+  codegen::TemporaryDirectory directory_;
+  std::vector<Object> staging_, program_;
+};
+
+}  // namespace lantern::tool
