@@ -8,10 +8,12 @@
 #include "lantern/codegen/c/print_c.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
+#include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/codegen/toolchain/tcc.hpp"
 #include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/driver/background.hpp"
 #include "lantern/compiler/driver/recursion.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
@@ -26,7 +28,7 @@ class CompiledCode : public Code {
  public:
   CompiledCode(std::unique_ptr<ir::Module> module, const CompileOptions& options)
       : module_(std::move(module)), options_(options), results_(module_->entry->result_types) {
-    print_.name = module_->entry->name;
+    print_.name = codegen::identifier(module_->entry->name);  // a function may be called log
     print_.bounds_checks = options.bounds_checks;
     run_on_large_stack([&] { prepare(); });
   }
@@ -72,7 +74,7 @@ class CompiledCode : public Code {
     if (options_.target == Target::cpp) load(optimised(text));
     if (options_.target == Target::automatic) {
       // A failure here must not end the program: the first tier goes on answering.
-      background_ = std::thread([this, text] {
+      background_ = in_background([this, text] {
         try {
           load(optimised(text));
         } catch (const std::exception&) {

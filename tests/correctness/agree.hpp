@@ -6,7 +6,7 @@
 //
 // Tolerances. The ways perform the same arithmetic up to the order of sums and contraction into fused multiply-add:
 // 1e-10 relative to the larger of the numbers and 1 (2e-4 in float). Central differences with one Richardson step of
-// h = 1e-3 have an error of about h^4 plus 1e-16 / h: 1e-7, or a twentieth of what the extrapolation corrected where
+// h = 1e-3 have an error of about h^4 plus 1e-16 / h: 1e-7, or a hundredth of what the extrapolation corrected where
 // that is more (near a singularity). The complex step has no cancellation: 1e-12.
 #pragma once
 
@@ -33,6 +33,7 @@ struct Ways {
   bool without_unwind = true;
   bool clang = true;
   bool differences = true;  ///< false at corners
+  double step = 1e-3;       ///< of the differences, times the larger of |x| and 1
   double tolerance = 0;     ///< between the ways; 0: by type
   double difference_tolerance = 1e-7;
 };
@@ -130,9 +131,9 @@ class Agreement {
     ways_.differences &= !std::is_same_v<T, float>;
   }
 
-  /// Adds the answers of a judge from outside: gradients at each point.
-  void judge(const std::string& who, const std::vector<std::vector<double>>& gradients, double tolerance) {
-    judges_.push_back({who, gradients, tolerance});
+  /// Adds the answers of a judge from outside to the quantity of an order: one list per point.
+  void judge(int order, const std::string& who, const std::vector<std::vector<double>>& answers, double tolerance) {
+    judges_.push_back({order, who, answers, tolerance});
   }
 
   /// All messages; empty where all ways agree.
@@ -142,6 +143,8 @@ class Agreement {
     if (ways_.order >= 2) second();
     if (ways_.order >= 3) third();
     if (ways_.clang) clang();
+    for (const Judge& j : judges_)
+      for (std::size_t p = 0; p < points_.size(); ++p) question(j.order, p).push_back({j.who, j.answers[p], j.tolerance, ""});
     std::string text;
     for (const Question& q : questions_) text += q.verdict();
     return text;
@@ -149,11 +152,15 @@ class Agreement {
 
  private:
   struct Judge {
+    int order;
     std::string who;
-    std::vector<std::vector<double>> gradients;
+    std::vector<std::vector<double>> answers;
     double tolerance;
   };
 
+  std::vector<Answer>& question(int order, std::size_t point) {
+    return questions_.at(static_cast<std::size_t>(order) * points_.size() + point).answers;
+  }
   std::size_t size() const { return numbers(points_[0]).size(); }
   Vector reverse(const Scalar& f) const { return Vector(grad<0>(f)); }
   Vector forward(const Scalar& f) const { return Vector(grad<0, mode::forward>(f)); }
@@ -165,9 +172,6 @@ class Agreement {
     const std::size_t begin = questions_.size();
     ask("gradient", reverse(f_), f_, true, "reverse");
     if (ways_.forward) also(begin, forward(f_), "forward");
-    for (const Judge& j : judges_)
-      for (std::size_t p = 0; p < points_.size(); ++p)
-        questions_[begin + p].answers.push_back({j.who, j.gradients[p], j.tolerance, ""});
   }
   void second() {
     const std::size_t begin = questions_.size();
@@ -251,8 +255,6 @@ class Agreement {
     const std::function<All(X, E...)> all = [&, order = ways_.order](X x, E... e) {
       return All(f_(x, e...), order >= 1 ? g(x, e...) : x, order >= 2 ? h(x, e...) : x);
     };
-    std::vector<Answer> answers[3];
-    std::string error;
     try {
       const auto compiled = compile(all, {.target = Target::cpp, .opt = 3});
       for (std::size_t p = 0; p < points_.size(); ++p) {
@@ -261,11 +263,10 @@ class Agreement {
         const std::vector<double> values[] = {numbers(std::get<0>(out)), numbers(std::get<1>(out)),
                                               numbers(std::get<2>(out))};
         for (int k = 0; k <= std::min(ways_.order, 2); ++k)
-          questions_[static_cast<std::size_t>(k) * points_.size() + p].answers.push_back(
-              {"opt 3, Clang", values[k], ways_.tolerance, ""});
+          question(k, p).push_back({"opt 3, Clang", values[k], ways_.tolerance, ""});
       }
     } catch (const std::exception& e) {
-      questions_[0].answers.push_back({"opt 3, Clang", {}, 0, e.what()});
+      question(0, 0).push_back({"opt 3, Clang", {}, 0, e.what()});
     }
   }
 
@@ -274,7 +275,7 @@ class Agreement {
     const auto program = eager(f);
     tolerance = ways_.difference_tolerance;
     for (std::size_t i = 0; i < size(); ++i) {
-      const double h = 1e-3 * std::max(1.0, std::abs(static_cast<double>(at[i])));
+      const double h = ways_.step * std::max(1.0, std::abs(static_cast<double>(at[i])));
       const auto slope = [&](double step) {
         const auto value = [&](double s) {
           Point p = at;
@@ -284,7 +285,7 @@ class Agreement {
         return (value(step) - value(-step)) / (2 * step);
       };
       const double wide = slope(h), narrow = slope(h / 2), best = (4 * narrow - wide) / 3;
-      tolerance = std::max(tolerance, 0.05 * std::abs(narrow - wide) / std::max(1.0, std::abs(best)));
+      tolerance = std::max(tolerance, 0.01 * std::abs(narrow - wide) / std::max(1.0, std::abs(best)));
       out.push_back(best);
     }
     return out;
@@ -368,7 +369,7 @@ void check_analytic(const Ways& ways, const std::string& name, F fn,
     }
   }
   auto agreement = agree::at_points<double, N>(ways, name, fn, points);
-  agreement.judge("complex step", gradients, 1e-12);
+  agreement.judge(1, "complex step", gradients, 1e-12);
   agree::report(agreement.run());
 }
 

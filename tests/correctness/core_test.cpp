@@ -460,7 +460,7 @@ TEST_CASE("recursion a hundred thousand deep", "[core]") {
 }
 
 TEST_CASE("a derivative whose order depends on run time is refused", "[core]") {
-  Fun<double(double, std::int64_t)> f("f");
+  Fun<double(double, std::int64_t)> f("deep");
   f.define([f](D x, I n) -> D {
     return IF(n == 0, [&] { return x * x; }, [&] {
       return grad(sig<double(double)>([&](auto y) { return f(y, n - 1); }))(x);
@@ -468,8 +468,8 @@ TEST_CASE("a derivative whose order depends on run time is refused", "[core]") {
   });
   const std::function<D(D, I)> g = [&](D x, I n) { return f(x, n); };
   const std::string text = error_of([&] { compile(g, {.target = Target::c}); });
-  CHECK_THAT(text, Contains("the derivative of 'f' needs 'f', which is still being defined: the order of the "
-                            "derivative would depend on run time"));
+  CHECK_THAT(text, Contains("error: the derivative of 'f' needs 'deep', which is still being defined: the order of "
+                            "the derivative would depend on run time"));
   // A FUN of its own at each level: staging has no end.
   const std::function<D(D)> endless = [&](D x) {
     std::function<D(D)> next;

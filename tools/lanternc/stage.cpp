@@ -11,6 +11,7 @@
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
+#include "output_to_errors.hpp"
 #include "report.hpp"
 
 namespace lantern::tool {
@@ -20,6 +21,7 @@ namespace {
 std::unique_ptr<ir::Module> staged(const driver::Registered& function) {
   const std::string place = function.loc.str();
   const std::string note = "\n" + place + ": note: while staging LANTERN_FUNCTION(" + function.name + ", ...)";
+  const OutputToErrors redirected;
   try {
     return function.stage();
   } catch (const InternalError& e) {

@@ -2,12 +2,14 @@
 #include "staging_image.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <functional>
 #include <utility>
 
+#include "output_to_errors.hpp"
 #include "report.hpp"
 
 namespace lantern {
@@ -33,38 +35,32 @@ namespace tool {
 
 namespace {
 
-/// What the user's code prints while it is staged is no part of the output.
-class OutputToErrors {
- public:
-  OutputToErrors() {
-    std::fflush(stdout);
-    saved_ = ::dup(STDOUT_FILENO);
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  }
-  OutputToErrors(const OutputToErrors&) = delete;
-  OutputToErrors& operator=(const OutputToErrors&) = delete;
-  ~OutputToErrors() {
-    std::fflush(stdout);
-    ::dup2(saved_, STDOUT_FILENO);
-    ::close(saved_);
-  }
+/// Removes what an ordinary way out removes.
+std::function<void()> clean_up;
 
- private:
-  int saved_;
-};
+/// An exception of a static initialiser cannot pass through dlopen: it ends here.
+[[noreturn]] void initialiser_threw() {
+  std::string what = "an exception";
+  try {
+    std::rethrow_exception(std::current_exception());
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (...) {
+  }
+  tell("lanternc: error: a static initialiser threw: " + what + "\n");
+  clean_up();
+  std::_Exit(1);
+}
 
 void load(const std::filesystem::path& image) {
   const OutputToErrors redirected;
-  try {
-    if (::dlopen(image.c_str(), RTLD_LAZY | RTLD_LOCAL) == nullptr) {
-      std::string why = ::dlerror();
-      if (why.starts_with(image.string() + ": ")) why.erase(0, image.string().size() + 2);
-      throw Error("the staging image cannot be loaded: " + why);
-    }
-  } catch (const Error& e) {
-    if (std::strstr(e.what(), ": error: ") != nullptr) throw PlacedError(e.what());
-    throw;
-  }
+  const std::terminate_handler before = std::set_terminate(initialiser_threw);
+  const void* handle = ::dlopen(image.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  std::set_terminate(before);
+  if (handle != nullptr) return;
+  std::string why = ::dlerror();
+  if (why.starts_with(image.string() + ": ")) why.erase(0, image.string().size() + 2);
+  throw Error("the staging image cannot be loaded: " + why);
 }
 
 /// Each function once. A header that several files include registers its functions from one place.
@@ -99,6 +95,11 @@ std::string listed(const std::vector<std::string>& files) {
 }  // namespace
 
 StagingImage load_staging_image(UserCode& code, const Options& options) {
+  clean_up = [&] {
+    std::error_code ignored;
+    std::filesystem::remove_all(code.directory(), ignored);
+    if (std::filesystem::is_regular_file(options.output, ignored)) std::filesystem::remove(options.output, ignored);
+  };
   load(code.staging_image());
   StagingImage image{distinct(registered())};
   if (image.functions.empty())

@@ -1,0 +1,38 @@
+# cmake -DREADME=... -DSOURCE=... -DPROGRAM=... -P readme.cmake
+#
+# What README.md shows is true: every ```cpp block stands word for word in SOURCE, and the ```text block that starts
+# with the first line PROGRAM prints is all of its output.
+cmake_minimum_required(VERSION 3.25)
+file(READ "${README}" readme)
+file(READ "${SOURCE}" source)
+execute_process(COMMAND "${PROGRAM}" OUTPUT_VARIABLE output RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${PROGRAM}: ${status}")
+endif()
+
+set(fence "```")
+set(blocks 0)
+while(TRUE)
+  string(FIND "${readme}" "${fence}cpp\n" begin)
+  if(begin EQUAL -1)
+    break()
+  endif()
+  math(EXPR begin "${begin} + 7")
+  string(SUBSTRING "${readme}" ${begin} -1 readme)
+  string(FIND "${readme}" "${fence}" end)
+  string(SUBSTRING "${readme}" 0 ${end} block)
+  string(FIND "${source}" "${block}" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "this code of README.md is not in ${SOURCE}:\n${block}")
+  endif()
+  math(EXPR blocks "${blocks} + 1")
+endwhile()
+if(blocks EQUAL 0)
+  message(FATAL_ERROR "README.md has no ${fence}cpp block")
+endif()
+
+file(READ "${README}" readme)
+string(FIND "${readme}" "${fence}text\n${output}${fence}" found)
+if(found EQUAL -1)
+  message(FATAL_ERROR "README.md does not show what ${PROGRAM} prints:\n${output}")
+endif()

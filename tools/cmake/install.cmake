@@ -1,0 +1,29 @@
+# cmake --install: headers, static libraries, lanternc, and a package for find_package(Lantern).
+include(CMakePackageConfigHelpers)
+
+set_target_properties(lantern_core PROPERTIES EXPORT_NAME core)
+
+set(lantern_package lib/cmake/Lantern)
+foreach(layer ir compiler codegen runtime)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${layer}/*.hpp ${layer}/*.h ${layer}/*.inc)
+  foreach(header ${headers})
+    get_filename_component(folder ${header} DIRECTORY)
+    install(FILES ${header} DESTINATION include/lantern/${folder})
+  endforeach()
+endforeach()
+install(FILES compiler/lantern.hpp DESTINATION include/lantern)
+
+# lanternc looks for ../include and ../lib.
+install(TARGETS lantern_core EXPORT lantern_core_targets ARCHIVE DESTINATION lib)
+install(TARGETS lantern EXPORT lantern_jit_targets ARCHIVE DESTINATION lib)
+install(EXPORT lantern_core_targets NAMESPACE Lantern:: FILE core.cmake DESTINATION ${lantern_package})
+install(EXPORT lantern_jit_targets NAMESPACE Lantern:: FILE jit.cmake DESTINATION ${lantern_package})
+if(TARGET lanternc)
+  install(TARGETS lanternc lantern_aot RUNTIME DESTINATION bin ARCHIVE DESTINATION lib)
+endif()
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LanternConfig.cmake.in LanternConfig.cmake
+  INSTALL_DESTINATION ${lantern_package} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file(LanternConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/LanternConfig.cmake ${PROJECT_BINARY_DIR}/LanternConfigVersion.cmake
+        ${CMAKE_CURRENT_LIST_DIR}/libraries.cmake DESTINATION ${lantern_package})
