@@ -151,8 +151,8 @@ std::vector<std::string> Unit::global_names() const {
 
 std::string Unit::print() {
   const auto [forward, text] = complete();
-  return title(public_name_, options_.standalone) + prelude_.text() + (forward.empty() ? "" : forward + "\n") +
-         text;
+  return title(public_name_, options_.standalone) + prelude_.text() +
+         (forward.empty() ? "" : forward + "\n") + text;
 }
 
 /// The uniform way in: arguments and results by address.
@@ -364,7 +364,8 @@ const std::string& Unit::source_line(const char* file, std::uint32_t line) {
                                ? ""
                                : s.substr(first, std::min<std::size_t>(last - first + 1, 100)));
       // A backslash at the end would continue the comment.
-      while (!it->second.back().empty() && it->second.back().back() == '\\') it->second.back().pop_back();
+      std::string& text = it->second.back();
+      while (!text.empty() && (text.back() == '\\' || text.back() == ' ')) text.pop_back();
     }
   }
   return line >= 1 && line <= it->second.size() ? it->second[line - 1] : none;

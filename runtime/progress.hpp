@@ -8,18 +8,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace lantern {
 
 /// `Progress bar("epoch 1", trees.size());`, then `bar.step(note)` once per item. The line stands on standard
-/// error, is redrawn ten times a second at most, and is wiped when the bar goes out of scope.
+/// error, is redrawn ten times a second at most, and is wiped by `clear` or the end of the scope.
 class Progress {
  public:
   Progress(std::string title, std::uint64_t total)
       : title_(std::move(title)), total_(total), shown_(isatty(STDERR_FILENO) == 1) {}
-  ~Progress() {
-    if (shown_ && width_ > 0) std::fprintf(stderr, "\r%*s\r", width_, "");
-  }
+  ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -30,6 +29,12 @@ class Progress {
     if (!shown_ || (done_ < total_ && now - drawn_ < std::chrono::milliseconds(100))) return;
     drawn_ = now;
     draw(note);
+  }
+
+  /// Wipes the line, for other output to take its place.
+  void clear() {
+    if (width_ > 0) std::fprintf(stderr, "\r%*s\r", width_, "");
+    width_ = 0;
   }
 
  private:

@@ -186,6 +186,7 @@ void train(Values& values, const Data& data, const Options& options, std::mt1993
       sum += loss;
       progress.step(fmt::format("loss {:.3f}", sum / ++done));
     }
+    progress.clear();
     fmt::print("epoch {}: training loss {:.4f} per tree\n", epoch, sum / done);
   }
   const double steps = static_cast<double>(options.epochs * order.size());
@@ -226,11 +227,12 @@ int main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--data", options.data,
                  "folder with train.txt and dev.txt, or with sst/ (else expressions are made)");
-  app.add_option("--epochs", options.epochs, "passes over the training trees");
-  app.add_option("--trees", options.trees, "training trees");
-  app.add_option("--hidden", options.hidden, "hidden size")->check(CLI::PositiveNumber);
+  const CLI::Range positive(1, 1'000'000);
+  app.add_option("--epochs", options.epochs, "passes over the training trees")->check(positive);
+  app.add_option("--trees", options.trees, "training trees")->check(positive);
+  app.add_option("--hidden", options.hidden, "hidden size")->check(positive);
   app.add_option("--embedding", options.embedding, "embedding size; 25 can start from GloVe")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   app.add_option("--rate", options.rate, "learning rate");
   app.add_option("--seed", options.seed, "of the initial weights, the order and the expressions");
   CLI11_PARSE(app, argc, argv);

@@ -54,10 +54,12 @@ std::shared_ptr<StagedCell> staged_cell(ir::Value* primal, const Location& loc) 
 }
 
 void StagedCell::add(const Datum& v, const Location& loc) {
+  touched_ = true;
   emit(Opcode::ref_add_, {ref_, context().staging->use(v, loc)}, loc);
 }
 
 void StagedCell::accumulate(Opcode op, const Data& arguments, const Location& loc) {
+  touched_ = true;
   std::vector<ir::Value*> operands{ref_};
   for (const Datum& d : arguments) operands.push_back(context().staging->use(d, loc));
   emit(Opcode::ref_acc_, std::move(operands), loc)->integer = static_cast<std::int64_t>(op);

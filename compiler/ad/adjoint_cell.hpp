@@ -28,13 +28,20 @@ CellPtr eager_cell(const Datum& like);
 class StagedCell : public Cell {
  public:
   explicit StagedCell(ir::Value* ref) : ref_(ref) {}
-  ir::Value* ref() const { return ref_; }
+  /// The node, for code that may add to it.
+  ir::Value* ref() {
+    touched_ = true;
+    return ref_;
+  }
   void add(const Datum& v, const Location& loc) override;
   void accumulate(Opcode op, const Data& arguments, const Location& loc) override;
   Datum get(const Location& loc) override;
+  /// False where the rest of the program, staged by now, adds nothing: no rule may then turn the zero into a NaN.
+  bool touched() const override { return touched_; }
 
  private:
   ir::Value* ref_;
+  bool touched_ = false;
 };
 
 /// Emits `ref_new` for the adjoint of a staged value.

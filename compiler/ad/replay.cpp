@@ -33,11 +33,36 @@ Data Replay::run_block(ir::Block* block, const Data& arguments) {
   throw InternalError("replay: a block without yield");
 }
 
+namespace {
+
+/// Whether any of the functions, or one that they call, works on a tape.
+bool use_tape(std::vector<const ir::Function*> todo) {
+  std::vector<const ir::Function*> seen = todo;
+  while (!todo.empty()) {
+    const ir::Function* at = todo.back();
+    todo.pop_back();
+    bool found = false;
+    ir::walk(at->body, [&](ir::Op* o) {
+      found |= o->code == Opcode::push_ || o->code == Opcode::pop_;
+      if (o->callee && std::find(seen.begin(), seen.end(), o->callee) == seen.end()) {
+        seen.push_back(o->callee);
+        todo.push_back(o->callee);
+      }
+    });
+    if (found) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool Replay::active(ir::Op* op) const {
   if (!mode_ || primal_only_) return false;
   bool enters = false, tape = false;
+  std::vector<const ir::Function*> callees;
   const auto look = [&](const ir::Op* o) {
     tape |= o->code == Opcode::push_ || o->code == Opcode::pop_;
+    if (o->callee) callees.push_back(o->callee);
     for (const ir::Value* v : o->operands) {
       const auto it = env_.find(v);
       enters |= it != env_.end() && mode_->is_active(it->second);
@@ -45,27 +70,8 @@ bool Replay::active(ir::Op* op) const {
   };
   look(op);
   for (ir::Block* b : op->blocks) ir::walk(b, [&](ir::Op* o) { look(o); });
-  if (op->callee) {
-    const auto uses_tape = [&](const ir::Function* f) {
-      std::vector<const ir::Function*> todo{f}, seen{f};
-      while (!todo.empty()) {
-        const ir::Function* at = todo.back();
-        todo.pop_back();
-        bool found = false;
-        ir::walk(at->body, [&](ir::Op* o) {
-          found |= o->code == Opcode::push_ || o->code == Opcode::pop_;
-          if (o->callee && std::find(seen.begin(), seen.end(), o->callee) == seen.end()) {
-            seen.push_back(o->callee);
-            todo.push_back(o->callee);
-          }
-        });
-        if (found) return true;
-      }
-      return false;
-    };
-    tape |= uses_tape(op->callee);
-  }
-  if (tape) return true;
+  // What is pushed here is popped elsewhere, with its derivative.
+  if (tape || use_tape(std::move(callees))) return true;
   bool leaves = false;
   for (const ir::Value* r : op->results) leaves |= r->type.is_differentiable();
   return enters && leaves;

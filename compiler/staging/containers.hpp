@@ -219,11 +219,13 @@ class Rep<Tree<T>> {
   Rep right(Loc l = Loc::current()) const { return detail::unary<Rep>(Opcode::tree_right_, datum_, l); }
   /// The node's value: a Rep, or a tuple of Reps where T is a tuple. The empty tree has none (it raises).
   auto value(Loc l = Loc::current()) const {
-    using Components = typename Tree<T>::Components;
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      if constexpr (sizeof...(I) == 1 && Scalar<T>) return component<T>(0, l);
-      else return std::tuple(component<std::tuple_element_t<I, Components>>(I, l)...);
-    }(std::make_index_sequence<Tree<T>::components>{});
+    if constexpr (Scalar<T>) {
+      return component<T>(0, l);
+    } else {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return std::tuple(component<std::tuple_element_t<I, T>>(I, l)...);
+      }(std::make_index_sequence<Tree<T>::components>{});
+    }
   }
   /// A node without children.
   Rep<bool> is_leaf(Loc l = Loc::current()) const {

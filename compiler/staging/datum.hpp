@@ -27,18 +27,25 @@ struct Box {
   std::uint32_t references = 0;
 };
 
+/// Identity of the graph that this thread is building; 0 when it builds none.
+std::uint32_t current_graph();
+
 /// A value of the program under either bottom handler. It knows its type; a literal belongs to no context.
 class Datum {
  public:
   enum class State : std::uint8_t { empty, literal, node, boxed };
 
   Datum() = default;
-  Datum(const Datum& o) : type_(o.type_), state_(o.state_), bits_(o.bits_) { retain(); }
+  Datum(const Datum& o) : type_(o.type_), state_(o.state_), graph_(o.graph_), bits_(o.bits_) { retain(); }
   Datum(Datum&& o) noexcept
-      : type_(std::move(o.type_)), state_(std::exchange(o.state_, State::empty)), bits_(o.bits_) {}
+      : type_(std::move(o.type_)),
+        state_(std::exchange(o.state_, State::empty)),
+        graph_(o.graph_),
+        bits_(o.bits_) {}
   Datum& operator=(Datum o) noexcept {
     std::swap(type_, o.type_);
     std::swap(state_, o.state_);
+    std::swap(graph_, o.graph_);
     std::swap(bits_, o.bits_);
     return *this;
   }
@@ -58,8 +65,10 @@ class Datum {
   static Datum zero(const ir::Type& type) {
     return type.is_float_element() ? number(0.0, type) : integer(0, type);
   }
+  /// A node of the graph under construction.
   static Datum node(ir::Value* v) {
     Datum d(v->type, State::node);
+    d.graph_ = current_graph();
     d.bits_.node = v;
     return d;
   }
@@ -83,6 +92,8 @@ class Datum {
   bool b() const { return bits_.i != 0; }
   ir::Value* node() const { return bits_.node; }
   Box* box() const { return bits_.box; }
+  /// Which graph a node belongs to: the node itself must not be looked at once that graph is gone.
+  std::uint32_t graph() const { return graph_; }
   /// Nobody else can see the box: it may be changed in place.
   bool unique() const { return state_ == State::boxed && bits_.box->references == 1; }
 
@@ -97,6 +108,7 @@ class Datum {
 
   ir::Type type_;
   State state_ = State::empty;
+  std::uint32_t graph_ = 0;
   union Bits {
     double f;
     std::int64_t i = 0;

@@ -46,6 +46,8 @@ Datum perform(const Operation& op, std::span<const Datum> operands) {
     if (!staging) raise_at(op.loc, "a staged value is used while nothing is being staged");
     return staging->emit(op, operands);
   }
+  // A tensor made of literals belongs to the graph as well: operands cannot show it.
+  if (Staging* staging = context().staging; staging && op.code == Opcode::fill_) return staging->emit(op, operands);
   const ir::OpInfo& row = ir::info(op.code);
   if (!row.elementwise || row.rule != ir::Rule::arith || !same_scalars(operands)) {
     std::vector<ir::Type> types;

@@ -21,6 +21,11 @@ bool is_self_or_ancestor(const StagedFunction* candidate, const StagedFunction* 
   return instance;
 }
 
+std::uint32_t current_graph() {
+  const Staging* s = context().staging;
+  return s ? s->id() : 0;
+}
+
 void raise_at(const Location& loc, const std::string& message) {
   const std::string where = loc.str();
   throw Error(where.empty() ? message : where + ": error: " + message);
@@ -144,7 +149,9 @@ ir::Value* Staging::use(const Datum& d, const Location& loc) {
       ir::Builder b = builder(loc);
       return d.type().is_float_element() ? b.number(d.f(), d.type()) : b.integer(d.i(), d.type());
     }
-    case Datum::State::node: return view(*current_, d.node(), loc);
+    case Datum::State::node:
+      if (d.graph() != id_) raise_at(loc, "a staged value is used after the function it belongs to has ended");
+      return view(*current_, d.node(), loc);
     case Datum::State::empty: raise_at(loc, "an empty Rep is used: give it a value first");
     default: break;
   }

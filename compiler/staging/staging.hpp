@@ -42,7 +42,9 @@ struct StagedFunction {
 /// Builds functions of one module. Made by compile(), lanternc and the tests; one per thread at a time.
 class Staging {
  public:
-  explicit Staging(ir::Module& module) : module_(module) {}
+  explicit Staging(ir::Module& module) : module_(module), id_(static_cast<std::uint32_t>(++context().tags)) {}
+
+  std::uint32_t id() const { return id_; }
 
   ir::Module& module() { return module_; }
   StagedFunction* current() { return current_; }
@@ -98,6 +100,7 @@ class Staging {
   void pass_captures(StagedFunction& callee, const StagedFunction::CallSite& site, std::size_t from);
 
   ir::Module& module_;
+  std::uint32_t id_;
   StagedFunction* current_ = nullptr;
   std::vector<std::unique_ptr<StagedFunction>> functions_;
   std::unordered_map<const ir::Function*, StagedFunction*> by_function_;

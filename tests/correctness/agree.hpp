@@ -34,6 +34,7 @@ struct Ways {
   bool clang = true;
   bool differences = true;  ///< false at corners
   double step = 1e-3;       ///< of the differences, times the larger of |x| and 1
+  bool only_smooth = false; ///< leave the differences out where two steps do not agree: a corner is near
   double tolerance = 0;     ///< between the ways; 0: by type
   double difference_tolerance = 1e-7;
 };
@@ -203,6 +204,9 @@ class Agreement {
       answer(begin, "central differences", [&](const Point& p, double& tolerance) {
         return differences(below, p, tolerance);
       });
+    if (derivative)
+      for (std::size_t p = 0; p < points_.size(); ++p)
+        std::erase_if(questions_[begin + p].answers, [](const Answer& a) { return a.error.empty() && a.values.empty(); });
   }
 
   /// Answers to the quantity whose questions start at `begin`, by every tier.
@@ -285,6 +289,7 @@ class Agreement {
         return (value(step) - value(-step)) / (2 * step);
       };
       const double wide = slope(h), narrow = slope(h / 2), best = (4 * narrow - wide) / 3;
+      if (ways_.only_smooth && !close(narrow, wide, 1e-4)) return {};
       tolerance = std::max(tolerance, 0.01 * std::abs(narrow - wide) / std::max(1.0, std::abs(best)));
       out.push_back(best);
     }

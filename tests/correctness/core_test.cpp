@@ -334,6 +334,14 @@ TEST_CASE("what does not depend on the argument has derivative exactly 0", "[cor
   CHECK(eager(grad(second))(2.0, 3.0) == std::tuple(0.0, 6.0));
 }
 
+TEST_CASE("what only a condition looks at passes no derivative, not even 0 times infinity", "[core]") {
+  // The derivative of sqrt at 0 is infinite, of lgamma not a number; neither may reach the gradient.
+  check_exact([](D x) { return IF(sqrt(x) > 1.0, [&] { return x; }, [&] { return 3.0 * x * x + x; }); }, 0.0, 0.0, 1.0, 6.0);
+  check_exact([](D x) { return select(lgamma(x) > 1.0, x, 3.0 * x); }, 0.0, 0.0, 1.0, 0.0);
+  check_exact([](D x) { return WHILE(x + 1.0, [&](D t) { return t + sqrt(x) < 3.0; }, [](D t) { return t * 2.0; }); }, 0.0,
+              4.0, 4.0, 0.0);
+}
+
 TEST_CASE("FUN that captures, and FUN called with constants", "[core]") {
   check_all(third_order, "a captured value",
             [](D x) {

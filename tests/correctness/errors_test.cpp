@@ -1,5 +1,6 @@
 // Mistakes found while staging or running: the whole text is compared.
 #include <catch2/catch.hpp>
+#include <regex>
 #include <thread>
 
 #include "lantern/lantern.hpp"
@@ -18,7 +19,8 @@ std::string message_of(F&& work) {
     const std::string path = __FILE__;
     for (std::size_t at; (at = text.find(path)) != std::string::npos;)
       text.replace(at, path.size(), "errors_test.cpp");
-    return text;
+    // Only the line is promised: where a column stands, it is left out.
+    return std::regex_replace(text, std::regex(R"((errors_test\.cpp:\d+):\d+)"), "$1");
   }
   return "(no error)";
 }
@@ -52,7 +54,7 @@ TEST_CASE("shapes known only at run time are checked at run time") {
   CHECK(f(a, y) == 12.0);
   const std::string got = message_of([&] { f(a, x); });
   CHECK(got.find("matvec") != std::string::npos);
-  CHECK(got.find("[4,3]") != std::string::npos);
+  CHECK(got.find("[4, 3]") != std::string::npos);
   CHECK(got.find("[4]") != std::string::npos);
   CHECK(got.find("errors_test.cpp") != std::string::npos);
 }
@@ -96,8 +98,9 @@ TEST_CASE("a value made in a branch is used outside") {
     IF(x > 0.0, [&] { leaked = x * 2.0; });
     return leaked + 1.0;
   };
+  const unsigned line = __LINE__ - 2;
   CHECK(message_of([&] { compile(f); }) ==
-        at(__LINE__ - 3, "a value made inside a branch, loop or function body is used outside it; return it from the "
+        at(line, "a value made inside a branch, loop or function body is used outside it; return it from the "
                          "construct instead"));
 }
 
@@ -106,21 +109,25 @@ TEST_CASE("a staged value is kept beyond its function") {
   compile([&](Rep<double> x) { return kept = x * 2.0; }, {.target = Target::c});
   CHECK(message_of([&] { kept + 1.0; }) == at(__LINE__, "a staged value is used while nothing is being staged"));
   auto g = [&](Rep<double> x) { return x + kept; };
+  const unsigned line = __LINE__ - 1;
   CHECK(message_of([&] { compile(g); }) ==
-        at(__LINE__ - 2, "a staged value is used after the function it belongs to has ended"));
+        at(line, "a staged value is used after the function it belongs to has ended"));
 }
 
 TEST_CASE("a value of a derivative is kept beyond it") {
   Rep<double> kept;
   grad([&](Rep<double> x) { return kept = x * x; })(Rep<double>(3.0));
-  CHECK(message_of([&] { kept* kept; }) ==
-        at(__LINE__ - 0, "a value of a derivative (reverse mode) is used after that derivative was computed; return "
+  const unsigned line = __LINE__ + 1;
+  const std::string got = message_of([&] { kept * kept; });
+  CHECK(got ==
+        at(line, "a value of a derivative (reverse mode) is used after that derivative was computed; return "
                          "plain values from the function"));
 }
 
 TEST_CASE("an empty Rep") {
-  CHECK(message_of([] { compile([](Rep<double> x) { return x + Rep<double>(); }); }) ==
-        at(__LINE__ - 1, "an empty Rep is used: give it a value first"));
+  const unsigned line = __LINE__ + 1;
+  const std::string got = message_of([] { compile([](Rep<double> x) { return x + Rep<double>(); }); });
+  CHECK(got == at(line, "an empty Rep is used: give it a value first"));
 }
 
 TEST_CASE("the order of a derivative must be known while staging") {
@@ -130,7 +137,7 @@ TEST_CASE("the order of a derivative must be known while staging") {
               [&] { return grad([&](Rep<double> y) { return self(y, n - 1); })(x); });
   });
   const std::string got = message_of([&] { compile([&](Rep<double> x) { return f(x, 2); }); });
-  CHECK(got.find("the derivative of 'f' needs 'f', which is still being defined: the order of the derivative would "
+  CHECK(got.find("the derivative of 'f' needs 'f_2', which is still being defined: the order of the derivative would "
                  "depend on run time") != std::string::npos);
 }
 
@@ -171,7 +178,8 @@ TEST_CASE("a missing CUDA tool chain") {
   auto f = [](Rep<double> x) { return x * x; };
   const std::string got = message_of([&] { compile(f, {.target = Target::cuda}); });
   unsetenv("LANTERN_CUDA_PATH");
-  CHECK(got.find("NVRTC") != std::string::npos);
+  CHECK(got == "the CUDA run-time compiler (libnvrtc) was not found; install the CUDA toolkit and set LANTERN_CUDA_PATH to "
+               "its folder, for instance /usr/local/cuda");
 }
 
 TEST_CASE("results into the caller's memory need room") {

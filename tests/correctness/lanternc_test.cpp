@@ -89,8 +89,10 @@ class Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
   ~Environment() {
-    if (had_) ::setenv(name_, old_.c_str(), 1);
-    else ::unsetenv(name_);
+    if (had_)
+      ::setenv(name_, old_.c_str(), 1);
+    else
+      ::unsetenv(name_);
   }
 
  private:
@@ -99,7 +101,8 @@ class Environment {
   bool had_ = false;
 };
 
-const std::string no_jit = "compile() is not available in a program built by lanternc; build it with --with-jit";
+const std::string no_jit =
+    "compile() is not available in a program built by lanternc; build it with --with-jit";
 
 }  // namespace
 
@@ -168,7 +171,8 @@ TEST_CASE("sources stand alone, objects and libraries hold the generated code al
   silent({model, "--emit=c", "-o", path("model.c")});
   check_compiles({"cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-c", path("model.c"), "-o", path("c.o")});
   silent({model, "--emit=cpp", "-o", path("model.cpp")});
-  check_compiles({"c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-c", path("model.cpp"), "-o", path("cpp.o")});
+  check_compiles(
+      {"c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-c", path("model.cpp"), "-o", path("cpp.o")});
   silent({model, "--emit=header", "-o", path("model.h")});
   silent({model, "--emit=object", "-o", path("model.o")});
   silent({model, "--emit=shared", "-o", path("libmodel.so")});
@@ -189,8 +193,8 @@ TEST_CASE("sources stand alone, objects and libraries hold the generated code al
   const std::string expected = "29 12 27 25.3125\n";
   for (const std::string& code : {path("c.o"), path("cpp.o"), path("model.o"), path("libmodel.so")}) {
     CAPTURE(code);
-    check_compiles({"cc", "-std=c99", "-Wall", "-Werror", path("use.c"), code, "-o", path("use"), "-lm", "-lpthread",
-                    "-Wl,-rpath," + directory.path().string()});
+    check_compiles({"cc", "-std=c99", "-Wall", "-Werror", path("use.c"), code, "-o", path("use"), "-lm",
+                    "-lpthread", "-Wl,-rpath," + directory.path().string()});
     CHECK(output_of(path("use")) == expected);
   }
   check_compiles({"c++", "-x", "c++", "-Wall", "-Werror", "-fsyntax-only", path("model.h")});
@@ -198,7 +202,8 @@ TEST_CASE("sources stand alone, objects and libraries hold the generated code al
 
 TEST_CASE("CUDA") {
   const std::string text = silent({scalar, "--emit=cuda", "--function=dhalved", "-O2"});
-  CHECK(text.find("extern \"C\" int dhalved_map(const double* x, double* y, int64_t n)") != std::string::npos);
+  CHECK(text.find("extern \"C\" int dhalved_map(const double* x, double* y, int64_t n)") !=
+        std::string::npos);
   if (!find_nvcc()) return;
   const TemporaryDirectory directory;
   const std::string source = directory.path() / "map.cu", program = directory.path() / "program";
@@ -207,14 +212,15 @@ TEST_CASE("CUDA") {
   silent({scalar, "--target=cuda", "-o", program});
   silent({scalar, "--target=cuda", "--emit=shared", "-o", directory.path() / "map.so"});
   const ProcessResult r = run_process({program});
-  if (r.status == 0) CHECK(r.out == "29 1.6777216\n");
-  else CHECK(r.err.find("lantern::Error") != std::string::npos);  // no GPU here
+  if (r.status == 0)
+    CHECK(r.out == "29 1.6777216\n");
+  else
+    CHECK(r.err.find("lantern::Error") != std::string::npos);  // no GPU here
 }
 
 TEST_CASE("what the passes do can be watched") {
-  const ProcessResult r =
-      lanternc({scalar, "--emit=ir", "--function=dcubic", "--time-passes", "--dump-after=simplify", "--verify",
-                "--disable-pass=inplace"});
+  const ProcessResult r = lanternc({scalar, "--emit=ir", "--function=dcubic", "--time-passes",
+                                    "--dump-after=simplify", "--verify", "--disable-pass=inplace"});
   INFO(r.err);
   REQUIRE(r.status == 0);
   CHECK(r.err.find("; dcubic after simplify\nentry @dcubic") == 0);
@@ -229,8 +235,9 @@ TEST_CASE("the command line is checked before anything is compiled") {
   CHECK(refused({scalar, "-Wall"}) ==
         "lanternc: error: unknown option '-Wall'; options for the C++ compiler go after --" + help);
   CHECK(refused({scalar, "-o"}) == "lanternc: error: expected a value after '-o'" + help);
-  CHECK(refused({scalar, "--emit=pdf"}) ==
-        "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared or svg, got 'pdf'\n");
+  CHECK(
+      refused({scalar, "--emit=pdf"}) ==
+      "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared or svg, got 'pdf'\n");
   CHECK(refused({scalar, "-O4"}) == "lanternc: error: -O: expected a level from 0 to 3, got '4'\n");
   CHECK(refused({scalar, "--target=tpu"}) == "lanternc: error: --target: expected cpu or cuda, got 'tpu'\n");
   CHECK(refused({scalar, "--function=dcubic"}) == "lanternc: error: --function is for use with --emit\n");
@@ -239,14 +246,17 @@ TEST_CASE("the command line is checked before anything is compiled") {
   CHECK(refused({scalar, "--emit=c", "--target=cuda"}) ==
         "lanternc: error: --target=cuda does not go with --emit=c or cpp; use --emit=cuda\n");
   CHECK(refused({scalar, scalar}) == "lanternc: error: the input '" + scalar + "' is given twice\n");
-  CHECK(refused({"missing.cpp"}) == "lanternc: error: cannot read 'missing.cpp': No such file or directory\n");
+  CHECK(refused({"missing.cpp"}) ==
+        "lanternc: error: cannot read 'missing.cpp': No such file or directory\n");
   CHECK(refused({models}) == "lanternc: error: cannot read '" + models + "': it is a directory\n");
   CHECK(refused({scalar, "-o", "/nowhere/model"}) ==
         "lanternc: error: cannot write '/nowhere/model': No such file or directory\n");
-  CHECK(refused({scalar, "-o", models}) == "lanternc: error: cannot write '" + models + "': it is a directory\n");
+  CHECK(refused({scalar, "-o", models}) ==
+        "lanternc: error: cannot write '" + models + "': it is a directory\n");
   CHECK(refused({scalar, "-o", scalar}) == "lanternc: error: the output '" + scalar + "' is also an input\n");
   CHECK(fs::exists(scalar));
-  CHECK(refused({scalar, "--dump-after=unwind", "-O0"}) == "lanternc: error: --dump-after: no pass runs at -O0\n");
+  CHECK(refused({scalar, "--dump-after=unwind", "-O0"}) ==
+        "lanternc: error: --dump-after: no pass runs at -O0\n");
   CHECK(refused({scalar, "--dump-after=unwind", "--disable-pass=unwind"}) ==
         "lanternc: error: --dump-after: the pass 'unwind' is disabled\n");
   const std::string unknown = refused({scalar, "--disable-pass=magic"});
@@ -257,7 +267,8 @@ TEST_CASE("the command line is checked before anything is compiled") {
   {
     const Environment compiler("CXX", "no-such-compiler");
     CHECK(refused({scalar, "-o", "/tmp/lanternc-test-none"}) ==
-          "lanternc: error: the C++ compiler named by CXX does not exist: 'no-such-compiler'; set CXX to an installed "
+          "lanternc: error: the C++ compiler named by CXX does not exist: 'no-such-compiler'; set CXX to an "
+          "installed "
           "compiler or unset it\n");
   }
 }
@@ -296,27 +307,30 @@ TEST_CASE("mistakes in the user's file, and nothing is left behind") {
   CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double, 2, 3>> a) {\n"
               "  return sum(matmul(a, a));\n}\n"
               "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
-        source + ":3:20: error: matmul: expected matrices [m,k] and [k,n], got f64[2,3], f64[2,3]\n" + source +
-            ":5: note: while staging LANTERN_FUNCTION(g, ...)\n");
+        source + ":3:20: error: matmul: expected matrices [m,k] and [k,n], got f64[2,3], f64[2,3]\n" +
+            source + ":5: note: while staging LANTERN_FUNCTION(g, ...)\n");
   CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double>> a) { return sum(a); }\n"
               "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
-        source + ":3: error: LANTERN_FUNCTION(g): a tensor parameter has no rank; declare it, for example "
-                 "Tensor<double, dyn, dyn>\n");
-  CHECK(build("#include <stdexcept>\nlantern::Rep<double> f(lantern::Rep<double>) { throw std::runtime_error(\"no\"); }\n"
+        source +
+            ":3: error: LANTERN_FUNCTION(g): a tensor parameter has no rank; declare it, for example "
+            "Tensor<double, dyn, dyn>\n");
+  CHECK(build("#include <stdexcept>\nlantern::Rep<double> f(lantern::Rep<double>) { throw "
+              "std::runtime_error(\"no\"); }\n"
               "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
         source + ":4: error: the program threw while it was staged: no\n" + source +
             ":4: note: while staging LANTERN_FUNCTION(g, ...)\n");
-  CHECK(build("static int number = [] { throw lantern::Error(\"no file\"); return 1; }();\n" + f + "LANTERN_FUNCTION(g, f)\n") ==
-        "lanternc: error: a static initialiser threw: no file\n");
+  CHECK(build("static int number = [] { throw lantern::Error(\"no file\"); return 1; }();\n" + f +
+              "LANTERN_FUNCTION(g, f)\n") == "lanternc: error: a static initialiser threw: no file\n");
 }
 
 TEST_CASE("what the user's code prints while it is staged does not mix with the output") {
   const TemporaryDirectory directory;
   const std::string source = directory.path() / "m.cpp";
-  write_file(source,
-             "#include <lantern/lantern.hpp>\n#include <cstdio>\nstatic int loaded = std::printf(\"loaded\\n\");\n"
-             "lantern::Rep<double> f(lantern::Rep<double> x) { std::printf(\"staged\\n\"); return x; }\n"
-             "LANTERN_FUNCTION(g, f)\n");
+  write_file(
+      source,
+      "#include <lantern/lantern.hpp>\n#include <cstdio>\nstatic int loaded = std::printf(\"loaded\\n\");\n"
+      "lantern::Rep<double> f(lantern::Rep<double> x) { std::printf(\"staged\\n\"); return x; }\n"
+      "LANTERN_FUNCTION(g, f)\n");
   const ProcessResult r = lanternc({source, "--emit=ir"});
   CHECK(r.status == 0);
   CHECK(r.err == "loaded\nstaged\n");
@@ -334,9 +348,11 @@ TEST_CASE("missing tools are named") {
     CHECK_FALSE(fs::exists(output));
   }
   // A PATH with a compiler and nothing else.
-  for (const char* tool : {"c++", "as", "ld"}) fs::create_symlink(*find_program(tool), directory.path() / tool);
+  for (const char* tool : {"c++", "as", "ld"})
+    fs::create_symlink(*find_program(tool), directory.path() / tool);
   const Environment path("PATH", directory.path().string());
   CHECK(refused({scalar, "--emit=svg", "--function=dcubic", "-o", output}) ==
-        "lanternc: error: --emit=svg needs Graphviz (dot), which was not found; install graphviz or use --emit=ir\n");
+        "lanternc: error: --emit=svg needs Graphviz (dot), which was not found; install graphviz or use "
+        "--emit=ir\n");
   CHECK_FALSE(fs::exists(output));
 }

@@ -15,14 +15,18 @@ struct Point {
 
 Rep<double> cubic(Rep<double> x) { return 2.0 * x + x * x * x; }
 Rep<double> halved(Rep<double> x) {
-  return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
+  return WHILE(
+      x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
 }
-const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, Rep<double> x, Rep<std::int64_t> n) {
-  return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
-});
+const auto power =
+    FUN<double(double, std::int64_t)>("power", [](auto self, Rep<double> x, Rep<std::int64_t> n) {
+      return IF(
+          n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
+    });
 Rep<double> energy(Rep<Array<double>> v) { return sum(v * v * v); }
 Rep<double> product(Rep<double> x, Rep<Tree<double>> tree) {
-  return TREE(x, tree, [](Rep<double> l, Rep<double> r, Rep<Tree<double>> node) { return l * r * node.value(); });
+  return TREE(x, tree,
+              [](Rep<double> l, Rep<double> r, Rep<Tree<double>> node) { return l * r * node.value(); });
 }
 Point<Rep<double>> turned(Point<Rep<double>> p, Rep<double> s) { return {p.x * s - p.y, p.x + p.y * s}; }
 Rep<double> row_sum(Rep<Tensor<double, dyn, 2>> a) { return a(0, 0) * a(0, 1) + sum(a); }

@@ -51,7 +51,8 @@ void build_program(const std::vector<StagedFunction>& functions, UserCode& code,
     generated.push_back(code.directory() / ("generated" + std::to_string(generated.size()) + ".o"));
     codegen::write_file(generated.back(), contents);
   }
-  output.take(code.link_program(generated, options.cuda ? cuda_link_arguments() : std::vector<std::string>{}));
+  output.take(
+      code.link_program(generated, options.cuda ? cuda_link_arguments() : std::vector<std::string>{}));
 }
 
 }  // namespace lantern::tool

@@ -10,8 +10,8 @@
 
 namespace lantern::tool {
 
-/// An object with NAME_map and what goes with it (codegen/cuda/print_cuda.hpp). Errors: no nvcc; a function that is
-/// not one of scalars.
+/// An object with NAME_map and what goes with it (codegen/cuda/print_cuda.hpp). Errors: no nvcc; a function
+/// that is not one of scalars.
 std::string cuda_object(const StagedFunction& function, const Options& options);
 
 /// The same with the entry point that a program calls: a map over one element.

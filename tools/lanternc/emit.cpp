@@ -44,7 +44,8 @@ std::string c_source(const Functions& functions, const Options& options) {
 std::string cpp_source(const Functions& functions, const Options& options) {
   int depth = 0;
   for (const StagedFunction& f : functions)
-    for (const ir::Function* g : f.module->functions()) depth = std::max(depth, codegen::continuation_depth(*g));
+    for (const ir::Function* g : f.module->functions())
+      depth = std::max(depth, codegen::continuation_depth(*g));
   if (depth >= codegen::deepest_nest) close_functions(functions);
   return codegen::print_library(modules(functions), standalone(options), codegen::CppTarget());
 }
@@ -89,8 +90,10 @@ void linked(const Functions& functions, const Options& options, Output& output) 
   const codegen::TemporaryDirectory directory;
   const std::filesystem::path result = directory.path() / "linked";
   std::vector<std::string> command = codegen::system_compiler_command();
-  if (options.emit == Emit::object) command.insert(command.end(), {"-r", "-nostdlib"});
-  else command.push_back("-shared");
+  if (options.emit == Emit::object)
+    command.insert(command.end(), {"-r", "-nostdlib"});
+  else
+    command.push_back("-shared");
   for (std::size_t i = 0; i < contents.size(); ++i) {
     const std::filesystem::path path = directory.path() / (std::to_string(i) + ".o");
     codegen::write_file(path, contents[i]);

@@ -9,7 +9,8 @@
 
 namespace lantern::tool {
 
-/// Errors: a tool that is missing (dot, nvcc, the C++ compiler as linker); a function that the target cannot hold.
+/// Errors: a tool that is missing (dot, nvcc, the C++ compiler as linker); a function that the target cannot
+/// hold.
 void emit(const std::vector<StagedFunction>& functions, const Options& options, Output& output);
 
 }  // namespace lantern::tool

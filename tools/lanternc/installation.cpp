@@ -37,7 +37,8 @@ Installation find_installation() {
   if (complete(installed)) return installed;
   const Installation build{LANTERNC_BUILD_INCLUDE, LANTERNC_BUILD_LIBRARIES, flags};
   if (complete(build)) return build;
-  throw Error("Lantern's headers and libraries are not in '" + prefix.string() + "'; install lanternc with the library");
+  throw Error("Lantern's headers and libraries are not in '" + prefix.string() +
+              "'; install lanternc with the library");
 }
 
 std::vector<std::string> Installation::link_arguments(bool with_jit) const {
@@ -46,7 +47,8 @@ std::vector<std::string> Installation::link_arguments(bool with_jit) const {
   for (const std::string& library : parts(LANTERNC_SUPPORT_LIBRARIES, '|')) all.push_back(library);
   if (with_jit) {
     for (const std::string& library : parts(LANTERNC_JIT_LIBRARIES, '|')) {
-      if (!fs::exists(library)) throw Error("--with-jit: the library '" + library + "' is missing; install it");
+      if (!fs::exists(library))
+        throw Error("--with-jit: the library '" + library + "' is missing; install it");
       all.push_back(library);
       // Found again when the program starts, wherever the distribution keeps it.
       if (library.find(".so") != std::string::npos)

@@ -17,8 +17,8 @@ struct Installation {
   std::vector<std::string> link_arguments(bool with_jit) const;
 };
 
-/// PREFIX/include and PREFIX/lib where the executable is PREFIX/bin/lanternc; else the build tree. Error where
-/// neither is there.
+/// PREFIX/include and PREFIX/lib where the executable is PREFIX/bin/lanternc; else the build tree. Error
+/// where neither is there.
 Installation find_installation();
 
 }  // namespace lantern::tool

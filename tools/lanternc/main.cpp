@@ -21,8 +21,10 @@ void run(const Options& options) {
   UserCode code(options, find_installation());
   const StagingImage image = load_staging_image(code, options);
   const std::vector<StagedFunction> functions = stage_functions(image, options);
-  if (options.emit == Emit::program) build_program(functions, code, options, output);
-  else emit(functions, options, output);
+  if (options.emit == Emit::program)
+    build_program(functions, code, options, output);
+  else
+    emit(functions, options, output);
 }
 
 }  // namespace

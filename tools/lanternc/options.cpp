@@ -1,6 +1,9 @@
 // Reading the command line, with CLI11, and refusing what makes no sense.
 #include "options.hpp"
 
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -9,9 +12,6 @@
 #include <iostream>
 #include <string_view>
 #include <utility>
-
-#include <CLI/CLI.hpp>
-#include <unistd.h>
 
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/error.hpp"
@@ -56,10 +56,12 @@ void describe(CLI::App& app, Given& given) {
   Options& o = given.options;
   app.add_option("sources", o.sources, "C++ files with LANTERN_FUNCTIONs")->type_name("FILE");
   word("-o", o.output, "write to FILE; default a.out, or standard output for text", "FILE");
-  word("--emit", given.emit, "write something else than a program:\n"
+  word("--emit", given.emit,
+       "write something else than a program:\n"
        "ir (after the passes), cps (as staged), svg (ir as a picture),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
-       "object, shared (the generated code alone)", "KIND");
+       "object, shared (the generated code alone)",
+       "KIND");
   word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
   word("-O", given.level, "optimise: 0 (as staged, no passes) to 3 (default)", "LEVEL");
   word("--target", given.target, "cpu (default) or cuda", "TARGET");
@@ -113,7 +115,8 @@ void check_sources(const Options& o) {
   if (o.sources.empty()) throw Error("no input file; see lanternc --help");
   for (auto s = o.sources.begin(); s != o.sources.end(); ++s) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(*s, ignored)) throw Error("cannot read '" + *s + "': it is a directory");
+    if (std::filesystem::is_directory(*s, ignored))
+      throw Error("cannot read '" + *s + "': it is a directory");
     if (::access(s->c_str(), R_OK) != 0) throw Error("cannot read '" + *s + "': " + std::strerror(errno));
     if (std::find(o.sources.begin(), s, *s) != s) throw Error("the input '" + *s + "' is given twice");
   }
@@ -163,7 +166,8 @@ Options checked(Given given, const Words& after_dashes) {
     const auto found = std::ranges::find(emit_names, std::string_view(given.emit),
                                          &std::pair<std::string_view, Emit>::first);
     if (found == emit_names.end())
-      throw Error("--emit: expected ir, cps, c, cpp, cuda, header, object, shared or svg, got '" + given.emit + "'");
+      throw Error("--emit: expected ir, cps, c, cpp, cuda, header, object, shared or svg, got '" +
+                  given.emit + "'");
     o.emit = found->second;
   }
   if (given.level.size() != 1 || given.level[0] < '0' || given.level[0] > '3')

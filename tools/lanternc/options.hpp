@@ -27,7 +27,8 @@ struct Options {
   std::vector<std::string> compile_flags, link_flags;
 };
 
-/// Nothing where only help or the version was asked for, and has been printed. Error: whatever cannot be meant.
+/// Nothing where only help or the version was asked for, and has been printed. Error: whatever cannot be
+/// meant.
 std::optional<Options> parse_options(int argc, char** argv);
 
 }  // namespace lantern::tool

@@ -42,7 +42,8 @@ Output::Output(const Options& options) : path_(options.output) {
   if (path_.empty()) return;
   for (const std::string& source : options.sources) {
     std::error_code ignored;
-    if (fs::equivalent(source, path_, ignored)) throw Error("the output '" + path_.string() + "' is also an input");
+    if (fs::equivalent(source, path_, ignored))
+      throw Error("the output '" + path_.string() + "' is also an input");
   }
   require_writable();
 }
@@ -63,7 +64,8 @@ void Output::require_writable() const {
 
 void Output::write(const std::string& contents) {
   if (path_.empty()) {
-    if (std::fwrite(contents.data(), 1, contents.size(), stdout) != contents.size() || std::fflush(stdout) != 0)
+    if (std::fwrite(contents.data(), 1, contents.size(), stdout) != contents.size() ||
+        std::fflush(stdout) != 0)
       cannot_write("standard output", std::strerror(errno));
     return;
   }

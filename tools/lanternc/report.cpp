@@ -14,7 +14,8 @@ int reporting(const std::function<void()>& body) {
   } catch (const PlacedError& e) {
     tell(std::string(e.what()) + "\n");
   } catch (const InternalError& e) {
-    tell("lanternc: internal error: " + std::string(e.what()) + "\nlanternc: please report this with the file\n");
+    tell("lanternc: internal error: " + std::string(e.what()) +
+         "\nlanternc: please report this with the file\n");
   } catch (const std::exception& e) {
     tell("lanternc: error: " + std::string(e.what()) + "\n");
   }

@@ -20,7 +20,8 @@ namespace {
 
 std::unique_ptr<ir::Module> staged(const driver::Registered& function) {
   const std::string place = function.loc.str();
-  const std::string note = "\n" + place + ": note: while staging LANTERN_FUNCTION(" + function.name + ", ...)";
+  const std::string note =
+      "\n" + place + ": note: while staging LANTERN_FUNCTION(" + function.name + ", ...)";
   const OutputToErrors redirected;
   try {
     return function.stage();

@@ -98,7 +98,8 @@ StagingImage load_staging_image(UserCode& code, const Options& options) {
   clean_up = [&] {
     std::error_code ignored;
     std::filesystem::remove_all(code.directory(), ignored);
-    if (std::filesystem::is_regular_file(options.output, ignored)) std::filesystem::remove(options.output, ignored);
+    if (std::filesystem::is_regular_file(options.output, ignored))
+      std::filesystem::remove(options.output, ignored);
   };
   load(code.staging_image());
   StagingImage image{distinct(registered())};

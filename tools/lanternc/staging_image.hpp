@@ -14,8 +14,8 @@ struct StagingImage {
   std::vector<driver::Registered> functions;  ///< in the order of the files
 };
 
-/// Errors: the image cannot be loaded; it has no function, none of the name that --function gives, or two of the
-/// same name.
+/// Errors: the image cannot be loaded; it has no function, none of the name that --function gives, or two of
+/// the same name.
 StagingImage load_staging_image(UserCode& code, const Options& options);
 
 }  // namespace lantern::tool

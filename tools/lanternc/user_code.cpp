@@ -33,7 +33,9 @@ codegen::ProcessResult run_in_turn(const Words& command) {
 }  // namespace
 
 UserCode::UserCode(const Options& options, Installation installation)
-    : options_(options), installation_(std::move(installation)), compiler_(codegen::system_compiler_command()) {
+    : options_(options),
+      installation_(std::move(installation)),
+      compiler_(codegen::system_compiler_command()) {
   // The optimiser would be the slower part of the image, and its code runs once.
   staging_ = start("staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
   if (options.emit == Emit::program)

@@ -1,4 +1,5 @@
-// The user's files and the system's C++ compiler: the two compilations, which run at the same time, and linking.
+// The user's files and the system's C++ compiler: the two compilations, which run at the same time, and
+// linking.
 #pragma once
 
 #include <filesystem>

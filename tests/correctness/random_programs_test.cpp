@@ -1,0 +1,93 @@
+// Random programs: value, gradient and second derivative agree in all ways, and with differences where smooth.
+#include <chrono>
+#include <cstdlib>
+
+#include "agree.hpp"
+#include "random_source.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+using Scalars = std::array<D, 2>;
+using OfScalars = agree::Agreement<double, Scalars, A, I>;
+using OfArray = agree::Agreement<double, A, I>;
+
+constexpr unsigned programs = 300;
+constexpr double time_limit = 60;  // seconds
+
+const std::vector<double> elements{0.35, -0.8, 1.15};
+
+/// What the two kinds of program have in common: the tree, and the ways for this seed.
+struct Case {
+  unsigned seed;
+  std::unique_ptr<SourceNode> tree;
+  Ways ways;
+
+  explicit Case(unsigned s) : seed(s), tree(RandomSource(s, s % 10 == 0 ? 12 : 8 + static_cast<int>(s % 32)).program(2)) {
+    ways.without_unwind = s % 3 == 0;
+    ways.clang = s % 10 == 0;  // it costs a second
+    ways.only_smooth = true;
+    // Sums of large terms that cancel: looser than for single operations.
+    ways.tolerance = 1e-8;
+    ways.difference_tolerance = 1e-5;
+  }
+};
+
+/// x, y are differentiated; the array and n are data.
+OfScalars::Scalar program_of_scalars(const SourceNode& tree) {
+  return [&tree](Scalars x, A a, I n) { return SourceInterpreter::run(tree, {{x[0], x[1]}, {n}, a, {}, 0}); };
+}
+/// The array is differentiated; its first two elements are the numbers.
+OfArray::Scalar program_of_array(const SourceNode& tree) {
+  return [&tree](A a, I n) { return SourceInterpreter::run(tree, {{a[0], a[1]}, {n}, a, {}, 0}); };
+}
+
+/// Empty, or what disagrees, with the program.
+std::string run(unsigned seed) {
+  const Case c(seed);
+  const std::string name = "seed " + std::to_string(seed);
+  std::string text, graph;
+  const auto graph_of = [](const auto& f) {
+    try {
+      return compile(f, {.target = Target::c, .opt = 0}).source("ir");
+    } catch (const std::exception& e) {
+      return std::string("not staged: ") + e.what();
+    }
+  };
+  if (seed % 2 == 0) {
+    const auto f = program_of_scalars(*c.tree);
+    text = OfScalars(c.ways, name, f, {{0.6, -1.1}}, elements, 2).run();
+    if (!text.empty()) graph = graph_of(f);
+  } else {
+    const auto f = program_of_array(*c.tree);
+    text = OfArray(c.ways, name, f, {elements}, 2).run();
+    if (!text.empty()) graph = graph_of(f);
+  }
+  return text.empty() ? "" : text + c.tree->str() + "\n" + graph;
+}
+
+}  // namespace
+
+// LANTERN_SEED=n runs one program; LANTERN_PROGRAMS=n the first n, however long it takes.
+TEST_CASE("random programs", "[random]") {
+  if (const char* one = std::getenv("LANTERN_SEED")) {
+    agree::report(run(static_cast<unsigned>(std::atoi(one))));
+    return;
+  }
+  const char* many = std::getenv("LANTERN_PROGRAMS");
+  const unsigned wanted = many ? static_cast<unsigned>(std::atoi(many)) : programs;
+  const auto start = std::chrono::steady_clock::now();
+  unsigned done = 0;
+  for (; done < wanted; ++done) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (!many && elapsed.count() > time_limit) break;
+    agree::report(run(done + 1));
+  }
+  INFO(done << " programs in the time given");
+  CHECK(done >= 30);
+}
