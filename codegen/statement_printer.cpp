@@ -287,7 +287,11 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
       return true;
     });
     if (waiting.size() < before) continue;
-    Copy& c = waiting.front();  // a cycle: one value has to wait elsewhere
+    // A cycle: one value has to wait elsewhere; one that does already would not help.
+    Copy& c = *std::find_if(waiting.begin(), waiting.end(), [](const Copy& w) {
+      return std::any_of(w.from.varying.begin(), w.from.varying.end(),
+                         [&](const std::string& name) { return name != w.target; });
+    });
     count(c, -1);
     const std::string saved = names_.unique("next_" + c.target);
     line(unit_.declaration(c.type, saved) + " = " + c.from.text + ";");

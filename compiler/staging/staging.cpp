@@ -1,6 +1,8 @@
 // Building functions: insertion points, captures, calls.
 #include "lantern/compiler/staging/staging.hpp"
 
+#include <utility>
+
 #include "lantern/ir/error.hpp"
 
 namespace lantern {
@@ -196,7 +198,8 @@ Data Staging::call(ir::Function* callee, std::span<const Datum> arguments, const
   return results;
 }
 
-Staging::Scope::Scope(Staging& s, ir::Function* f) : staging_(s), saved_(s.current_) {
+Staging::Scope::Scope(Staging& s, ir::Function* f)
+    : staging_(s), saved_(s.current_), vars_(std::exchange(context().vars, {})) {
   own_ = s.functions_.emplace_back(std::make_unique<StagedFunction>()).get();
   own_->function = f;
   own_->block = f->body;
@@ -207,6 +210,7 @@ Staging::Scope::Scope(Staging& s, ir::Function* f) : staging_(s), saved_(s.curre
 Staging::Scope::~Scope() {
   own_->open = false;
   staging_.current_ = saved_;
+  context().vars = std::move(vars_);
 }
 
 }  // namespace lantern

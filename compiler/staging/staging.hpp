@@ -80,7 +80,8 @@ class Staging {
   std::unordered_map<std::string, ir::Function*> units;
   StagedFunction* find(const ir::Function* f);
 
-  /// For building functions directly (replay): makes `f` current with its body as insertion point.
+  /// For building functions directly (replay): makes `f` current with its body as insertion point. Variables of
+  /// the program belong to other functions: they are out of reach.
   class Scope {
    public:
     Scope(Staging& s, ir::Function* f);
@@ -92,6 +93,7 @@ class Staging {
     Staging& staging_;
     StagedFunction* saved_;
     StagedFunction* own_;
+    std::vector<VarCell*> vars_;
   };
 
  private:

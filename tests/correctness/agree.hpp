@@ -1,13 +1,14 @@
 // check_all: a program's value and derivatives computed in every way the library knows; all must agree.
 //
-// Ways: eagerly; staged at opt 0 and opt 3 through libtcc; opt 3 with unwind left out; opt 3 through Clang. Derivatives
-// by reverse and by forward mode and by their compositions. Judges: central differences of the order below, and
-// the complex step where the program can be run over std::complex.
+// Ways: eagerly; staged at opt 0 and opt 3 through libtcc; opt 3 with unwind left out; opt 3 through Clang.
+// Derivatives by reverse and by forward mode and by their compositions. Judges: central differences of the
+// order below, and the complex step where the program can be run over std::complex.
 //
-// Tolerances. The ways perform the same arithmetic up to the order of sums and contraction into fused multiply-add:
-// 1e-10 relative to the larger of the numbers and 1 (2e-4 in float). Central differences with one Richardson step of
-// h = 1e-3 have an error of about h^4 plus 1e-16 / h: 1e-7, or a hundredth of what the extrapolation corrected where
-// that is more (near a singularity). The complex step has no cancellation: 1e-12.
+// Tolerances. The ways perform the same arithmetic up to the order of sums and contraction into fused
+// multiply-add: 1e-10 relative to the larger of the numbers and 1 (2e-4 in float). Central differences with
+// one Richardson step of h = 1e-3 have an error of about h^4 plus 1e-16 / h: 1e-7, or a hundredth of what the
+// extrapolation corrected where that is more (near a singularity). The complex step has no cancellation:
+// 1e-12.
 #pragma once
 
 #include <array>
@@ -26,16 +27,16 @@ namespace lantern::test {
 
 /// What is computed, and how.
 struct Ways {
-  int order = 2;            ///< highest derivative: 0 to 3
-  bool forward = true;      ///< forward mode too
+  int order = 2;        ///< highest derivative: 0 to 3
+  bool forward = true;  ///< forward mode too
   bool eager = true;
   bool opt0 = true;
   bool without_unwind = true;
   bool clang = true;
-  bool differences = true;  ///< false at corners
-  double step = 1e-3;       ///< of the differences, times the larger of |x| and 1
-  bool only_smooth = false; ///< leave the differences out where two steps do not agree: a corner is near
-  double tolerance = 0;     ///< between the ways; 0: by type
+  bool differences = true;   ///< false at corners
+  double step = 1e-3;        ///< of the differences, times the larger of |x| and 1
+  bool only_smooth = false;  ///< leave the differences out where two steps do not agree: a corner is near
+  double tolerance = 0;      ///< between the ways; 0: by type
   double difference_tolerance = 1e-7;
 };
 
@@ -94,7 +95,8 @@ struct Question {
 
 template <class H>
 std::vector<double> numbers(const H& host) {
-  if constexpr (std::is_arithmetic_v<H>) return {static_cast<double>(host)};
+  if constexpr (std::is_arithmetic_v<H>)
+    return {static_cast<double>(host)};
   else {
     std::vector<double> out;
     for (auto v : host) out.push_back(static_cast<double>(v));
@@ -109,8 +111,10 @@ Rep<T> weighted(const X& gradient, std::size_t n) {
   Rep<T> total = 0.0;
   for (std::size_t i = 0; i < n; ++i) {
     const auto at = [&] {
-      if constexpr (detail::RepType<X>) return static_cast<std::int64_t>(i);
-      else return i;
+      if constexpr (detail::RepType<X>)
+        return static_cast<std::int64_t>(i);
+      else
+        return i;
     }();
     total = total + weight(i) * gradient[at];
   }
@@ -133,7 +137,8 @@ class Agreement {
   }
 
   /// Adds the answers of a judge from outside to the quantity of an order: one list per point.
-  void judge(int order, const std::string& who, const std::vector<std::vector<double>>& answers, double tolerance) {
+  void judge(int order, const std::string& who, const std::vector<std::vector<double>>& answers,
+             double tolerance) {
     judges_.push_back({order, who, answers, tolerance});
   }
 
@@ -145,7 +150,8 @@ class Agreement {
     if (ways_.order >= 3) third();
     if (ways_.clang) clang();
     for (const Judge& j : judges_)
-      for (std::size_t p = 0; p < points_.size(); ++p) question(j.order, p).push_back({j.who, j.answers[p], j.tolerance, ""});
+      for (std::size_t p = 0; p < points_.size(); ++p)
+        question(j.order, p).push_back({j.who, j.answers[p], j.tolerance, ""});
     std::string text;
     for (const Question& q : questions_) text += q.verdict();
     return text;
@@ -198,15 +204,16 @@ class Agreement {
   void ask(const std::string& what, const P& program, const Scalar& below, bool derivative,
            const std::string& how = "") {
     const std::size_t begin = questions_.size();
-    for (const Point& p : points_) questions_.push_back({name_ + " at " + list(numbers(p)) + ": " + what, {}});
+    for (const Point& p : points_)
+      questions_.push_back({name_ + " at " + list(numbers(p)) + ": " + what, {}});
     also(begin, program, how);
     if (derivative && ways_.differences)
-      answer(begin, "central differences", [&](const Point& p, double& tolerance) {
-        return differences(below, p, tolerance);
-      });
+      answer(begin, "central differences",
+             [&](const Point& p, double& tolerance) { return differences(below, p, tolerance); });
     if (derivative)
       for (std::size_t p = 0; p < points_.size(); ++p)
-        std::erase_if(questions_[begin + p].answers, [](const Answer& a) { return a.error.empty() && a.values.empty(); });
+        std::erase_if(questions_[begin + p].answers,
+                      [](const Answer& a) { return a.error.empty() && a.values.empty(); });
   }
 
   /// Answers to the quantity whose questions start at `begin`, by every tier.
@@ -229,13 +236,14 @@ class Agreement {
   }
 
   template <class P, class Call>
-  void answer_compiled(std::size_t begin, const std::string& who, const P& program, const CompileOptions& options,
-                       const Call& call) {
+  void answer_compiled(std::size_t begin, const std::string& who, const P& program,
+                       const CompileOptions& options, const Call& call) {
     try {
       const auto compiled = compile(program, options);
       answer(begin, who, call(compiled));
     } catch (const std::exception& e) {
-      for (std::size_t p = 0; p < points_.size(); ++p) questions_[begin + p].answers.push_back({who, {}, 0, e.what()});
+      for (std::size_t p = 0; p < points_.size(); ++p)
+        questions_[begin + p].answers.push_back({who, {}, 0, e.what()});
     }
   }
 
@@ -262,8 +270,7 @@ class Agreement {
     try {
       const auto compiled = compile(all, {.target = Target::cpp, .opt = 3});
       for (std::size_t p = 0; p < points_.size(); ++p) {
-        const auto out =
-            std::apply([&](const auto&... e) { return compiled(points_[p], e...); }, extra_);
+        const auto out = std::apply([&](const auto&... e) { return compiled(points_[p], e...); }, extra_);
         const std::vector<double> values[] = {numbers(std::get<0>(out)), numbers(std::get<1>(out)),
                                               numbers(std::get<2>(out))};
         for (int k = 0; k <= std::min(ways_.order, 2); ++k)
@@ -306,8 +313,10 @@ class Agreement {
 };
 
 inline void report(const std::string& text) {
-  if (text.empty()) SUCCEED();
-  else FAIL_CHECK(text);
+  if (text.empty())
+    SUCCEED();
+  else
+    FAIL_CHECK(text);
 }
 
 template <class T, std::size_t N, class F>
@@ -325,7 +334,8 @@ Agreement<T, std::array<Rep<T>, N>> at_points(const Ways& ways, const std::strin
 
 /// A program of N scalars at several points.
 template <class T, std::size_t N, class F>
-void check_points(const Ways& ways, const std::string& name, F fn, const std::vector<std::array<T, N>>& points) {
+void check_points(const Ways& ways, const std::string& name, F fn,
+                  const std::vector<std::array<T, N>>& points) {
   agree::report(agree::at_points(ways, name, fn, points).run());
 }
 
@@ -354,9 +364,10 @@ void check_all(const std::string& name, F fn, const std::vector<double>& x) {
 template <class F, class... E>
 void check_with(const Ways& ways, const std::string& name, F fn, double x, const E&... extra) {
   using X = std::array<Rep<double>, 1>;
-  agree::report(agree::Agreement<double, X, Rep<E>...>(
-                    ways, name, [fn](X a, Rep<E>... e) -> Rep<double> { return fn(a[0], e...); }, {{x}}, extra...)
-                    .run());
+  agree::report(
+      agree::Agreement<double, X, Rep<E>...>(
+          ways, name, [fn](X a, Rep<E>... e) -> Rep<double> { return fn(a[0], e...); }, {{x}}, extra...)
+          .run());
 }
 
 /// An analytic program, a template over its number type: judged by the complex step too.

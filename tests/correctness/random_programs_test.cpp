@@ -1,4 +1,5 @@
-// Random programs: value, gradient and second derivative agree in all ways, and with differences where smooth.
+// Random programs: value, gradient and second derivative agree in all ways, and with differences where
+// smooth.
 #include <chrono>
 #include <cstdlib>
 
@@ -28,7 +29,8 @@ struct Case {
   std::unique_ptr<SourceNode> tree;
   Ways ways;
 
-  explicit Case(unsigned s) : seed(s), tree(RandomSource(s, s % 10 == 0 ? 12 : 8 + static_cast<int>(s % 32)).program(2)) {
+  explicit Case(unsigned s)
+      : seed(s), tree(RandomSource(s, s % 10 == 0 ? 12 : 8 + static_cast<int>(s % 32)).program(2)) {
     ways.without_unwind = s % 3 == 0;
     ways.clang = s % 10 == 0;  // it costs a second
     ways.only_smooth = true;

@@ -1,4 +1,5 @@
-// Random well-formed programs in the user's language: a syntax tree made from a seed, run over Rep by an interpreter.
+// Random well-formed programs in the user's language: a syntax tree made from a seed, run over Rep by an
+// interpreter.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,21 @@ namespace lantern::test {
 /// An expression of type double over an environment of numbers, integers and one array.
 struct SourceNode {
   enum class Kind {
-    constant, number, element, unary, binary, choose, branch, pair_branch, loop, for_loop, variable, function, self,
-    derivative, update,
+    constant,
+    number,
+    element,
+    unary,
+    binary,
+    choose,
+    branch,
+    pair_branch,
+    loop,
+    for_loop,
+    variable,
+    function,
+    self,
+    derivative,
+    update,
   };
   Kind kind = Kind::constant;
   double value = 0;
@@ -23,8 +37,8 @@ struct SourceNode {
   std::vector<std::unique_ptr<SourceNode>> parts;
 
   std::string str() const {
-    static const char* const names[] = {"", "x", "a", "u", "b", "choose", "IF", "IF2", "WHILE", "FOR",
-                                        "VAR", "FUN", "self", "grad", "set"};
+    static const char* const names[] = {"",      "x",   "a",   "u",   "b",    "choose", "IF", "IF2",
+                                        "WHILE", "FOR", "VAR", "FUN", "self", "grad",   "set"};
     std::string text = kind == Kind::constant ? std::to_string(value)
                                               : names[static_cast<int>(kind)] + std::to_string(index);
     if (parts.empty()) return text;
@@ -79,15 +93,35 @@ class RandomSource {
     const Scope more{s.numbers + 1, s.integers, s.self}, two{s.numbers + 2, s.integers + 1, s.self},
         trip{s.numbers + 1, s.integers + 1, s.self};
     switch (below(22)) {
-      case 0: case 1: case 2: case 3: return with(Kind::unary, below(8), {s});
-      case 4: case 5: case 6: case 7: case 8: return with(Kind::binary, below(6), {s, s});
-      case 9: return with(Kind::choose, 0, {s, s, s, s});
-      case 10: case 11: return with(Kind::branch, below(3), {s, s, s, s});
-      case 12: return with(Kind::pair_branch, 0, {s, s, s, s, s, two});
-      case 13: case 14: return with(Kind::loop, below(4), {s, s, two, two, two, two});
-      case 15: case 16: return with(Kind::for_loop, below(4), {s, trip});
-      case 17: case 18: return with(Kind::variable, below(4), {s, trip, trip, trip, more});
-      case 19: return function(s, depth);
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        return with(Kind::unary, below(8), {s});
+      case 4:
+      case 5:
+      case 6:
+      case 7:
+      case 8:
+        return with(Kind::binary, below(6), {s, s});
+      case 9:
+        return with(Kind::choose, 0, {s, s, s, s});
+      case 10:
+      case 11:
+        return with(Kind::branch, below(3), {s, s, s, s});
+      case 12:
+        return with(Kind::pair_branch, 0, {s, s, s, s, s, two});
+      case 13:
+      case 14:
+        return with(Kind::loop, below(4), {s, s, two, two, two, two});
+      case 15:
+      case 16:
+        return with(Kind::for_loop, below(4), {s, trip});
+      case 17:
+      case 18:
+        return with(Kind::variable, below(4), {s, trip, trip, trip, more});
+      case 19:
+        return function(s, depth);
       case 20:
         if (derivatives_-- > 0) return with(Kind::derivative, below(2), {s, more});
         return leaf(s);
@@ -149,31 +183,41 @@ class SourceInterpreter {
     const auto at = [&](std::size_t i) { return part(i, e); };
     const std::int64_t trips = n.index;
     switch (n.kind) {
-      case Kind::constant: return n.value;
-      case Kind::number: return e.numbers[static_cast<std::size_t>(n.index)];
-      case Kind::element: return n.index < 3 ? e.array[n.index] : e.array[position(e, n.index - 3)];
-      case Kind::unary: return unary(n.index, at(0));
-      case Kind::binary: return binary(n.index, at(0), at(1));
-      case Kind::choose: return select(at(0) < at(1), at(2), at(3));
+      case Kind::constant:
+        return n.value;
+      case Kind::number:
+        return e.numbers[static_cast<std::size_t>(n.index)];
+      case Kind::element:
+        return n.index < 3 ? e.array[n.index] : e.array[position(e, n.index - 3)];
+      case Kind::unary:
+        return unary(n.index, at(0));
+      case Kind::binary:
+        return binary(n.index, at(0), at(1));
+      case Kind::choose:
+        return select(at(0) < at(1), at(2), at(3));
       case Kind::branch: {
         const auto condition = n.index == 0   ? at(0) < at(1)
                                : n.index == 1 ? e.integers.back() % 2 == 0
                                               : AND(at(0) > 0.0, [&] { return at(1) < 1.0; });
-        return IF(condition, [&] { return at(2); }, [&] { return at(3); });
+        return IF(
+            condition, [&] { return at(2); }, [&] { return at(3); });
       }
       case Kind::pair_branch: {
-        const auto [a, b] = IF(at(0) < at(1), [&] { return std::tuple(at(2), at(3)); },
-                               [&] {
-                                 const D t = at(4);
-                                 return std::tuple(t, t);
-                               });
+        const auto [a, b] = IF(
+            at(0) < at(1), [&] { return std::tuple(at(2), at(3)); },
+            [&] {
+              const D t = at(4);
+              return std::tuple(t, t);
+            });
         return part(5, e.with({a, b}, {e.integers.back()}));
       }
       case Kind::loop: {
         // Bounded by a count; the condition looks at the state too.
         const auto [a, b, k] = WHILE(
             std::tuple(at(0), at(1), I(0)),
-            [&](D s, D t, I i) { return AND(i < trips, [&] { return part(2, e.with({s, t}, {i})) < 2.0; }); },
+            [&](D s, D t, I i) { return AND(i < trips, [&] {
+                                   return part(2, e.with({s, t}, {i})) < 2.0;
+                                 }); },
             [&](D s, D t, I i) {
               const Environment in = e.with({s, t}, {i});
               return std::tuple(sin(part(3, in)), tanh(part(4, in)), i + 1);
@@ -193,12 +237,14 @@ class SourceInterpreter {
       case Kind::function: {
         const auto f = FUN<double(double, double, std::int64_t)>("f", [&](auto self, D x, D y, I k) {
           Environment in = e.with({x, y}, {k});
-          return IF(k <= 0, [&] { return part(2, in); }, [&] {
-            Environment again = in;
-            again.depth = k;
-            again.self = [&](D a, D b, I m) { return self(sin(a), tanh(b), m); };
-            return sin(part(3, again));
-          });
+          return IF(
+              k <= 0, [&] { return part(2, in); },
+              [&] {
+                Environment again = in;
+                again.depth = k;
+                again.self = [&](D a, D b, I m) { return self(sin(a), tanh(b), m); };
+                return sin(part(3, again));
+              });
         });
         return f(at(0), at(1), trips);
       }
@@ -224,24 +270,38 @@ class SourceInterpreter {
   }
   static D unary(int which, D x) {
     switch (which) {
-      case 0: return sin(x);
-      case 1: return exp(-(x * x));
-      case 2: return -x;
-      case 3: return sqrt(1.0 + x * x);
-      case 4: return log(2.0 + cos(x));
-      case 5: return abs(x);
-      case 6: return atan(x) * x;
-      default: return pow(1.5 + sin(x), 1.25);
+      case 0:
+        return sin(x);
+      case 1:
+        return exp(-(x * x));
+      case 2:
+        return -x;
+      case 3:
+        return sqrt(1.0 + x * x);
+      case 4:
+        return log(2.0 + cos(x));
+      case 5:
+        return abs(x);
+      case 6:
+        return atan(x) * x;
+      default:
+        return pow(1.5 + sin(x), 1.25);
     }
   }
   static D binary(int which, D x, D y) {
     switch (which) {
-      case 0: return x + y;
-      case 1: return x - y;
-      case 2: return x * y;
-      case 3: return x / (1.0 + y * y);
-      case 4: return max(x, y);
-      default: return x * x - y * x;
+      case 0:
+        return x + y;
+      case 1:
+        return x - y;
+      case 2:
+        return x * y;
+      case 3:
+        return x / (1.0 + y * y);
+      case 4:
+        return max(x, y);
+      default:
+        return x * x - y * x;
     }
   }
 };
