@@ -397,6 +397,7 @@ void StatementPrinter::cast(const Op& op) {
     e.text = in_context(e, Precedence::additive) + " != 0";
     e.precedence = Precedence::equality;
   } else {
+    if (op.result()->type.is_integer()) unit_.prelude().need("integers");
     e.text = "(" + unit_.target().scalar(to) + ")" + in_context(e, Precedence::primary);
     e.precedence = Precedence::unary;
   }
