@@ -55,11 +55,15 @@ std::vector<std::string> Installation::link_arguments(bool with_jit) const {
         all.push_back("-Wl,-rpath," + fs::path(library).parent_path().string());
     }
   }
-  // fmt and the like are there for the program's own use, and cost nothing where it has none.
-  all.push_back("-Wl,--as-needed");
+  for (std::string& argument : optional_arguments()) all.push_back(std::move(argument));
+  all.insert(all.end(), {"-ldl", "-lm", "-pthread"});
+  return all;
+}
+
+std::vector<std::string> Installation::optional_arguments() const {
+  std::vector<std::string> all{"-Wl,--as-needed"};
   for (const std::string& library : parts(LANTERNC_OPTIONAL_LIBRARIES, '|'))
     if (fs::exists(library)) all.push_back(library);
-  all.insert(all.end(), {"-ldl", "-lm", "-pthread"});
   return all;
 }
 

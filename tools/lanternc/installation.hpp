@@ -15,6 +15,9 @@ struct Installation {
 
   /// What a program is linked with, in order; with or without compile().
   std::vector<std::string> link_arguments(bool with_jit) const;
+
+  /// fmt and the like: there for the user's own code, and at no cost where it uses none.
+  std::vector<std::string> optional_arguments() const;
 };
 
 /// PREFIX/include and PREFIX/lib where the executable is PREFIX/bin/lanternc; else the build tree. Error

@@ -91,6 +91,7 @@ std::filesystem::path UserCode::staging_image() {
   Words arguments = finished(staging_, options_.emit != Emit::program);
   // Functions that only main calls may be missing here: -z lazy.
   append(arguments, {"-shared", "-Wl,-z,lazy"});
+  append(arguments, installation_.optional_arguments());
   const std::filesystem::path image = directory() / "staging_image.so";
   link(arguments, image, "the staging image");
   return image;
