@@ -75,13 +75,13 @@ class Rep<Tensor<T, Dims...>> {
   /// Size of dimension `k`.
   Rep<std::int64_t> dim(std::int64_t k, Loc l = Loc::current()) const { return detail::dimension(datum_, k, here(l)); }
 
-  /// The element at one index per dimension.
-  template <class... I>
-  Rep<T> operator()(const I&... indices) const {
-    const std::array<At<std::int64_t>, sizeof...(I)> at{At<std::int64_t>(indices)...};
-    Data operands{datum_};
-    for (const auto& i : at) operands.push_back(i.datum);
-    return Rep<T>(perform({Opcode::get_, 0, at[0].loc}, operands));
+  /// The element at one index per dimension. Not variadic: an operand notes the place where it is converted.
+  using Index = At<std::int64_t>;
+  Rep<T> operator()(const Index& i) const { return element({i}); }
+  Rep<T> operator()(const Index& i, const Index& j) const { return element({i, j}); }
+  Rep<T> operator()(const Index& i, const Index& j, const Index& k) const { return element({i, j, k}); }
+  Rep<T> operator()(const Index& i, const Index& j, const Index& k, const Index& l) const {
+    return element({i, j, k, l});
   }
   /// Row `i` of the first dimension (rank 2 or more).
   Rep<Tensor<T>> row(const At<std::int64_t>& i) const {
@@ -104,6 +104,11 @@ class Rep<Tensor<T, Dims...>> {
   LANTERN_REAL_FUNCTIONS(value_type)
 
  private:
+  Rep<T> element(std::initializer_list<Index> indices) const {
+    Data operands{datum_};
+    for (const Index& i : indices) operands.push_back(i.datum);
+    return Rep<T>(perform({Opcode::get_, 0, indices.begin()->loc}, operands));
+  }
   Datum datum_;
 };
 

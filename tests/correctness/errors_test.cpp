@@ -77,6 +77,12 @@ TEST_CASE("an index out of range") {
   CHECK(message_of([&] { eager(f)(a, 3); }).find("index 3 is outside 0..2") != std::string::npos);
 }
 
+TEST_CASE("an index out of range in a tensor names the user's line") {
+  auto f = [](Vector v) { return v(7); };
+  const unsigned line = __LINE__ - 1;
+  CHECK(message_of([&] { eager(f)(TensorValue<double>({3}, 1.0)); }) == at(line, "index 7 is outside 0..2"));
+}
+
 TEST_CASE("integer division by zero") {
   auto f = [](Rep<int64_t> n) { return 6 / n; };
   CHECK(message_of([&] { eager(f)(0); }) == at(__LINE__ - 1, "integer division by zero"));
