@@ -74,6 +74,7 @@ void Unwinder::run() {
   Region r(Region::Kind::unit, nullptr, body);
   homes_[body] = &r;
   forward(r, original);
+  note_updates(body);
   r.bwd = body;
   backward(r, {});
   unit_.body = body;
@@ -240,6 +241,7 @@ void Unwinder::forward(Region& r, Block* start) {
 
 /// Ends a region's forward part: the values go to its exit.
 void Unwinder::end_forward(Region& r, const std::vector<Value*>& values) {
+  if (r.kind == Region::Kind::fused) return;
   if (r.kind == Region::Kind::body) {
     // The trip count is the last of the state.
     std::vector<Value*> next = values;
@@ -411,6 +413,7 @@ Halves& Unwinder::halves(ir::Function* f) {
     }
   }
   forward(r, f->body);
+  note_updates(h.fwd->body);
 
   r.bwd = h.bwd->body;
   at = 0;

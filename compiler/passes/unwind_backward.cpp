@@ -6,6 +6,17 @@
 
 namespace lantern::passes {
 
+namespace {
+
+/// True where no loop surrounds the region: a loop there has its trips' forward and backward parts side by side.
+bool outermost(const Region& r) {
+  for (const Region* at = &r; at; at = at->parent)
+    if (at->kind == Region::Kind::body || at->kind == Region::Kind::fused) return false;
+  return true;
+}
+
+}  // namespace
+
 // W of a chain: its segments from last to first; each is W(T), then P.
 void Unwinder::backward(Region& r, const std::vector<Value*>& incoming) {
   for (std::size_t i = r.chain.size(); i-- > 0;) {
@@ -106,6 +117,8 @@ void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>&
 }
 
 void Unwinder::backward_loop(Region& r, Segment& s) {
+  if (const auto count = counted(s.forward); count && outermost(r) && separable(s.forward, *count))
+    return backward_fused(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];
   const std::vector<Value*>& params = s.continuation->blocks[0]->params;
@@ -113,7 +126,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   for (Value* p : params)
     if (p->type.is_ref()) state.push_back(p);
 
-  std::vector<Value*> initial{at(r, s.forward->results.back())};
+  std::vector<Value*> initial{trips_of(r, s.forward)};
   for (Value* c : state) initial.push_back(cell_or_zero(r, c));
 
   Op* op = module_.new_op(Opcode::loop_, r.bwd);
@@ -121,7 +134,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   Block* condition = module_.new_block(op, r.bwd->function);
   body.bwd = module_.new_block(op, r.bwd->function);
   op->blocks = {condition, body.bwd};
-  Value* trips = module_.add_param(body.bwd, ir::I64);
+  Value* trips = body.trips = module_.add_param(body.bwd, ir::I64);
   std::vector<Value*> incoming;
   for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content()));
   backward(body, incoming);
@@ -181,59 +194,6 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
   }
 }
 
-Region* Unwinder::home_of(Value* v) const {
-  // Values made inside a nested direct-style construct are never asked for.
-  const auto it = homes_.find(v->block);
-  if (it == homes_.end()) throw InternalError("unwind: a forward value without a region");
-  return it->second;
-}
-
-/// A forward value where the backward part of `r` can see it.
-Value* Unwinder::at(Region& r, Value* v) {
-  if (v->def && v->def->code == Opcode::constant_) {
-    Op* c = into(r.bwd, v->def->loc).op(Opcode::constant_, {}, {v->type});
-    c->number = v->def->number;
-    c->integer = v->def->integer;
-    return c->result();
-  }
-  Region* home = home_of(v);
-  return home->kind == Region::Kind::unit ? v : save(*home, v);
-}
-
-/// Puts a value of the region's forward part into its frame, once.
-Value* Unwinder::save(Region& home, Value* v) {
-  const auto found = home.saved.find(v);
-  if (found != home.saved.end()) return found->second;
-  if (home.kind == Region::Kind::side) {
-    // Out of the branch as one more result; the other side has nothing to say.
-    Op* op = home.construct;
-    for (std::size_t i = 0; i < 2; ++i) {
-      Block* b = op->blocks[i];
-      Value* out = v;
-      if (i != home.side) {
-        Op* undef = module_.new_op(Opcode::undef_, b);
-        module_.add_result(undef, v->type);
-        b->ops.insert(b->ops.end() - 1, undef);
-        out = undef->result();
-      }
-      b->yields().push_back(out);
-    }
-    Value* result = module_.add_result(op, v->type, v->name);
-    return home.saved[v] = at(*home.parent, result);
-  }
-  // Pushed at the end of the forward part, popped at the start of the backward part: last in, first out.
-  if (tape_ < 0) tape_ = module_.new_tape();
-  Op* push = module_.new_op(Opcode::push_, home.fwd);
-  push->operands = {v};
-  push->integer = tape_;
-  home.fwd->ops.insert(home.fwd->ops.end() - 1, push);
-  Op* pop = module_.new_op(Opcode::pop_, home.bwd);
-  pop->integer = tape_;
-  module_.add_result(pop, v->type, v->name);
-  home.bwd->ops.insert(home.bwd->ops.begin(), pop);
-  return home.saved[v] = pop->result();
-}
-
 Value* Unwinder::bwd(Region& r, Value* original) {
   const auto p = bwd_.find(original);
   if (p != bwd_.end()) return p->second;
@@ -252,7 +212,7 @@ Value* Unwinder::cell(Region& r, Value* c) {
   if (r.declared.contains(c)) return nullptr;
   if (!r.parent) throw InternalError("unwind: a cell out of reach");
   r.imported.push_back(c);
-  if (r.kind == Region::Kind::body) {
+  if (r.kind == Region::Kind::body || r.kind == Region::Kind::fused) {
     Value* param = module_.add_param(r.bwd, c->type.content());
     return r.cells[c] = param;
   }

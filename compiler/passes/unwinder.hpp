@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -37,7 +38,8 @@ struct Segment {
 
 /// A part of the program that is run, or not, as a whole: its forward block has a mirrored backward block.
 struct Region {
-  enum class Kind { unit, function, side, body };
+  /// fused: one trip of a separable loop, forward and backward part in one block (see unwind_fused.cpp).
+  enum class Kind { unit, function, side, body, fused };
   Region(Kind k, Region* p, Block* f) : kind(k), parent(p), fwd(f) {}
 
   Kind kind;
@@ -54,7 +56,26 @@ struct Region {
   std::unordered_map<Value*, Value*> cells;      ///< cell -> adjoint so far; null or absent: zero
   std::unordered_set<Value*> declared;           ///< cells of this region
   std::vector<Value*> imported;                  ///< cells of enclosing regions touched in `bwd`, in order
+  Value* trips = nullptr;        ///< body: in `bwd`, how many trips are left, this one included
+  std::size_t pops = 0;          ///< at the start of `bwd`: pops,
+  std::size_t derived = 0;       ///< then values computed again from what is at hand
+
+  /// True where the backward part sees the forward part's values as they are.
+  bool visible() const { return kind == Kind::unit || kind == Kind::fused; }
 };
+
+/// A loop `for (i = first; i < bound; ++i)`: which of its state is the index.
+struct CountedLoop {
+  std::size_t index = 0;
+  Value* bound = nullptr;
+};
+/// How a loop counts, if its condition is `index < bound` with a bound from outside.
+std::optional<CountedLoop> counted(const Op* loop);
+/// What is added to an integer state in every trip, if that is a constant.
+std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
+/// True where the trips of a counted loop do not depend on each other: beside integers that count, its state is
+/// only added to, or written at elements that belong to the trip.
+bool separable(const Op* loop, const CountedLoop& count);
 
 /// The direct-style halves of a function in continuation-passing style.
 struct Halves {
@@ -89,6 +110,9 @@ class Unwinder {
   void backward_op(Region& r, Op* op);
   void backward_branch(Region& r, Segment& s, const std::vector<Value*>& incoming);
   void backward_loop(Region& r, Segment& s);
+  void backward_fused(Region& r, Segment& s, const CountedLoop& count);
+  void reach(Region& body);
+  Value* trips_of(Region& r, const Op* loop);
   void backward_call(Region& r, Segment& s, const std::vector<Value*>& incoming);
   std::vector<Value*> adjoints_of(Region& r, const std::vector<Value*>& params);
   void pass_to(Region& r, const std::vector<Value*>& args, std::size_t from, const std::vector<Value*>& adjoints);
@@ -96,6 +120,10 @@ class Unwinder {
   // Frames and cells.
   Value* at(Region& r, Value* forward_value);
   Value* save(Region& home, Value* v);
+  Value* derive(Region& home, Value* v);
+  int cost(const Region& from, Value* v, int budget) const;
+  bool saved_outside(const Region& inner, const Value* x) const;
+  void note_updates(const Block* block);
   Value* bwd(Region& r, Value* original);
   Region* home_of(Value* v) const;
   Value* cell(Region& r, Value* c);
@@ -114,11 +142,11 @@ class Unwinder {
 
   ir::Function& unit_;
   ir::Module& module_;
-  std::int64_t tape_ = -1;
   std::unordered_map<Value*, Value*> fwd_;             ///< original value -> forward value
   std::unordered_map<Value*, Value*> bwd_;             ///< original value of a P part -> backward value
   std::unordered_map<const Block*, Region*> homes_;    ///< forward block -> region
   std::unordered_map<const Block*, Value*> exits_;     ///< memo of exit_of
+  std::unordered_set<const Value*> updated_;           ///< forward tensors that give way to changed ones
   std::unordered_map<Value*, Value*> likes_;           ///< cell -> the primal whose shape it has (original)
   std::unordered_map<Value*, Value*> value_cells_;     ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;

@@ -5,16 +5,8 @@ typedef struct lt_workspace lt_workspace;
 
 extern "C" double snippet(double x) {
   // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
-  bool v1 = 0.0 < x;
-  double v2;
-  if (v1) {
-    v2 = -x;
-  } else {
-    double v3 = 0.0;
-    v2 = v3;
-  }
-  if (v1) {
-    return v2 - x;
+  if (0.0 < x) {
+    return -x - x;
   } else {
     return x + x;
   }

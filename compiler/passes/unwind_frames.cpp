@@ -1,0 +1,241 @@
+// What the backward part needs of the forward part: at hand, computed again, or saved.
+//
+// A value is computed again where that takes less than writing it to a tape and reading it back: indices of
+// counting loops, arithmetic on them, elements of tensors that nobody overwrites, a few operations on such.
+#include <algorithm>
+
+#include "lantern/compiler/passes/unwinder.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+// Costs: an integer operation is the unit. Integers steer loops and addresses and are cheap wherever they are.
+constexpr int float_operation = 4, slow_operation = 16, load = 8, save_float = 24, save_integer = 40;
+
+constexpr int never = 1 << 20;
+
+int price(const Op& op) {
+  const ir::OpInfo& row = ir::info(op.code);
+  const bool integer = op.result()->type.is_integer() || op.result()->type.is_bool();
+  switch (op.code) {
+    case Opcode::dim_: return 1;
+    case Opcode::get_: return load;
+    case Opcode::cast_: return integer ? 1 : float_operation;
+    case Opcode::div_:
+    case Opcode::rem_: return integer ? 4 : slow_operation;
+    case Opcode::sqrt_: return slow_operation;
+    default: break;
+  }
+  if (!row.elementwise) return never;
+  // Functions of the mathematical library cost more than memory.
+  for (std::size_t i = 0; i < row.expression.size(); ++i)
+    if (row.expression[i] == '(' && i > 0 && std::isalpha(static_cast<unsigned char>(row.expression[i - 1])) &&
+        !op.is(Opcode::min_) && !op.is(Opcode::max_) && !op.is(Opcode::fma_) && !op.is(Opcode::abs_))
+      return never;
+  return integer ? 1 : float_operation;
+}
+
+bool is_update(const Op& op, std::size_t operand) {
+  switch (op.code) {
+    case Opcode::set_:
+    case Opcode::add_at_:
+    case Opcode::add_take_:
+    case Opcode::add_slice_:
+    case Opcode::add_outer_:
+    case Opcode::add_matmul_: return operand == 0;
+    case Opcode::loop_:
+    case Opcode::call_:
+    case Opcode::yield_: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
+  const Block* body = loop->blocks[1];
+  if (!body->params[state]->type.is_integer()) return {};
+  const Value* next = body->ops.back()->operands[state];
+  if (!next->def || !next->def->is(Opcode::add_) || next->def->operands[0] != body->params[state]) return {};
+  const Op* by = next->def->operands[1]->def;
+  if (!by || !by->is(Opcode::constant_)) return {};
+  return by->integer;
+}
+
+std::optional<CountedLoop> counted(const Op* loop) {
+  const Block* condition = loop->blocks[0];
+  const Value* test = condition->ops.back()->operands[0];
+  if (!test->def || !test->def->is(Opcode::lt_)) return {};
+  Value* const index = test->def->operands[0];
+  Value* const bound = test->def->operands[1];
+  if (index->block != condition || index->def || bound->block == condition) return {};
+  if (step_of(loop, index->index) != 1) return {};
+  return CountedLoop{index->index, bound};
+}
+
+void Unwinder::note_updates(const Block* block) {
+  ir::walk(const_cast<Block*>(block), [&](const Op* op) {
+    for (std::size_t i = 0; i < op->operands.size(); ++i)
+      if (op->operands[i]->type.is_tensor() && is_update(*op, i)) updated_.insert(op->operands[i]);
+  });
+}
+
+Region* Unwinder::home_of(Value* v) const {
+  // Values made inside a nested direct-style construct are never asked for.
+  const auto it = homes_.find(v->block);
+  if (it == homes_.end()) throw InternalError("unwind: a forward value without a region");
+  return it->second;
+}
+
+/// What it takes to have a forward value in the backward part of `from`'s chain of regions; `never` beyond budget.
+int Unwinder::cost(const Region& from, Value* v, int budget) const {
+  if (budget < 0) return never;
+  if (v->def && v->def->is(Opcode::constant_)) return 0;
+  const auto it = homes_.find(v->block);
+  if (it == homes_.end()) return never;
+  const Region& home = *it->second;
+  if (home.visible()) return 0;
+  if (home.saved.contains(v)) return 0;
+  if (!v->type.is_scalar()) return never;
+  if (!v->def) {
+    if (home.kind != Region::Kind::body || !home.bwd || !home.trips || !step_of(home.construct, v->index)) return never;
+    return cost(*home.parent, home.construct->operands[v->index], budget);
+  }
+  const Op& op = *v->def;
+  if (op.results.size() != 1 || !op.blocks.empty()) return never;
+  int sum = price(op);
+  for (Value* x : op.operands) {
+    if (sum > budget) return never;
+    if (op.is(Opcode::get_) && x->type.is_tensor()) {
+      if (updated_.contains(x)) return never;
+      // A tensor from outside is saved once for all elements that are read here.
+      if (saved_outside(home, x)) continue;
+    }
+    sum += cost(from, x, budget - sum);
+  }
+  return sum > budget ? never : sum;
+}
+
+/// True for a tensor of a region around `inner` that can go into that region's frame.
+bool Unwinder::saved_outside(const Region& inner, const Value* x) const {
+  const auto it = homes_.find(x->block);
+  return it != homes_.end() && it->second != &inner && it->second->kind == Region::Kind::body && it->second->bwd;
+}
+
+/// A forward value where the backward part of `r` can see it.
+Value* Unwinder::at(Region& r, Value* v) {
+  if (v->def && v->def->code == Opcode::constant_) {
+    Op* c = into(r.bwd, v->def->loc).op(Opcode::constant_, {}, {v->type});
+    c->number = v->def->number;
+    c->integer = v->def->integer;
+    return c->result();
+  }
+  Region* home = home_of(v);
+  if (home->visible()) return v;
+  const auto found = home->saved.find(v);
+  if (found != home->saved.end()) return found->second;
+  const int budget = v->type.is_integer() || v->type.is_bool() ? save_integer : save_float;
+  return cost(*home, v, budget) <= budget ? derive(*home, v) : save(*home, v);
+}
+
+/// Computes a value of the region's forward part again at the start of its backward part.
+Value* Unwinder::derive(Region& home, Value* v) {
+  Block* const block = home.bwd;
+  // Emitted at the end, then moved behind what the start of the block holds already.
+  const auto emit = [&](auto&& make) {
+    const std::size_t before = block->ops.size();
+    Value* result = make();
+    const auto first = block->ops.begin() + static_cast<long>(before);
+    const auto to = block->ops.begin() + static_cast<long>(home.pops + home.derived);
+    home.derived += block->ops.size() - before;
+    std::rotate(to, first, block->ops.end());
+    return home.saved[v] = result;
+  };
+  const auto here = [&](Value* x) {
+    if (!x->def || !x->def->is(Opcode::constant_)) return at(home, x);
+    Value* result = nullptr;
+    return result;  // emitted beside its use
+  };
+  const auto constant = [&](const Value* x) {
+    Op* c = into(block, x->def->loc).op(Opcode::constant_, {}, {x->type});
+    c->number = x->def->number;
+    c->integer = x->def->integer;
+    return c->result();
+  };
+  if (!v->def) {
+    // The state of a loop that counts: first + step * (trips before this one).
+    const std::int64_t step = *step_of(home.construct, v->index);
+    Value* const first = home.construct->operands[v->index];
+    Value* const start = first->def && first->def->is(Opcode::constant_) ? nullptr : at(*home.parent, first);
+    return emit([&] {
+      ir::Builder b = into(block, home.construct->loc);
+      Value* before = b.emit(Opcode::sub_, {home.trips, b.integer(1)});
+      if (step != 1) before = b.emit(Opcode::mul_, {before, b.integer(step)});
+      Value* out = b.emit(Opcode::add_, {start ? start : constant(first), before});
+      out->name = v->name;
+      return out;
+    });
+  }
+  const Op& op = *v->def;
+  std::vector<Value*> operands;
+  for (Value* x : op.operands) operands.push_back(here(x));
+  return emit([&] {
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (!operands[i]) operands[i] = constant(op.operands[i]);
+    Op* copy = into(block, op.loc).op(op.code, operands);
+    copy->number = op.number;
+    copy->integer = op.integer;
+    return module_.add_result(copy, v->type, v->name);
+  });
+}
+
+/// Puts a value of the region's forward part into its frame, once.
+Value* Unwinder::save(Region& home, Value* v) {
+  if (home.kind == Region::Kind::side) {
+    // Out of the branch as one more result; the other side has nothing to say.
+    Op* op = home.construct;
+    for (std::size_t i = 0; i < 2; ++i) {
+      Block* b = op->blocks[i];
+      Value* out = v;
+      if (i != home.side) {
+        Op* undef = module_.new_op(Opcode::undef_, b);
+        module_.add_result(undef, v->type);
+        b->ops.insert(b->ops.end() - 1, undef);
+        out = undef->result();
+      }
+      b->yields().push_back(out);
+    }
+    Value* result = module_.add_result(op, v->type, v->name);
+    return home.saved[v] = at(*home.parent, result);
+  }
+  // Pushed at the end of the forward part, popped at the start of the backward part: last in, first out.
+  // A tape of its own for each value: as many entries as trips or calls, all of one type.
+  const std::int64_t tape = module_.new_tape();
+  Op* push = module_.new_op(Opcode::push_, home.fwd);
+  push->operands = {v};
+  push->integer = tape;
+  home.fwd->ops.insert(home.fwd->ops.end() - 1, push);
+  Op* pop = module_.new_op(Opcode::pop_, home.bwd);
+  pop->integer = tape;
+  module_.add_result(pop, v->type, v->name);
+  home.bwd->ops.insert(home.bwd->ops.begin(), pop);
+  ++home.pops;
+  return home.saved[v] = pop->result();
+}
+
+/// How often a loop of the forward part ran, for its mirror in the backward part of `r`.
+Value* Unwinder::trips_of(Region& r, const Op* loop) {
+  const auto count = counted(loop);
+  if (!count) return at(r, loop->results.back());
+  Value* const first = loop->operands[count->index];
+  if (cost(r, first, save_integer) + cost(r, count->bound, save_integer) > save_integer)
+    return at(r, loop->results.back());
+  Value* const lo = at(r, first);
+  Value* const hi = at(r, count->bound);
+  ir::Builder b = into(r.bwd, loop->loc);
+  return b.emit(Opcode::sub_, {hi, lo});
+}
+
+}  // namespace lantern::passes

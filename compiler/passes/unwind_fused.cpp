@@ -1,0 +1,215 @@
+// Loops whose trips do not depend on each other: the backward part of a trip follows its forward part at once.
+//
+// Where a loop only adds up, or fills elements that belong to its trip, the adjoint of what it adds to is known
+// before it starts, and the order of its trips does not matter. Its backward part is then one loop that computes
+// a trip again and differentiates it: nothing is kept from trip to trip, and what the trip needs stays in
+// registers or in memory that every trip uses again. Where nobody needs the value of the loop, its forward part
+// is dead and each trip is computed once.
+#include <algorithm>
+
+#include "lantern/compiler/passes/unwinder.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// Uses of the values of one loop's body.
+class BodyUses {
+ public:
+  explicit BodyUses(const Op* loop) {
+    for (Block* b : loop->blocks)
+      ir::walk(b, [&](const Op* op) {
+        for (std::size_t i = 0; i < op->operands.size(); ++i) uses_[op->operands[i]].push_back({op, i});
+      });
+  }
+  struct Use {
+    const Op* op;
+    std::size_t operand;
+  };
+  const std::vector<Use>& of(const Value* v) const {
+    static const std::vector<Use> none;
+    const auto it = uses_.find(v);
+    return it == uses_.end() ? none : it->second;
+  }
+
+ private:
+  std::unordered_map<const Value*, std::vector<Use>> uses_;
+};
+
+/// Follows state that is only passed on and added to, from `v` to operand `state` of the yield of `block`.
+bool accumulates(const BodyUses& uses, const Value* v, const Block* block, std::size_t state, const Value* index) {
+  for (;;) {
+    const auto& all = uses.of(v);
+    if (all.size() != 1) return false;
+    const auto [op, operand] = all.front();
+    if (op->parent != block) return false;
+    switch (op->code) {
+      case Opcode::yield_: return operand == state;
+      case Opcode::add_:
+        if (!v->type.is_scalar()) return false;
+        break;
+      case Opcode::sub_:
+        if (!v->type.is_scalar() || operand != 0) return false;
+        break;
+      case Opcode::set_:
+        // The element belongs to this trip.
+        if (operand != 0 || std::find(op->operands.begin() + 1, op->operands.end() - 1, index) == op->operands.end() - 1)
+          return false;
+        break;
+      case Opcode::add_at_:
+        if (operand != 0) return false;
+        break;
+      case Opcode::loop_: {
+        const Block *condition = op->blocks[0], *body = op->blocks[1];
+        if (!uses.of(condition->params[operand]).empty() ||
+            !accumulates(uses, body->params[operand], body, operand, index))
+          return false;
+        v = op->results[operand];
+        continue;
+      }
+      default: return false;
+    }
+    v = op->result();
+  }
+}
+
+bool inside(const Region& inner, const Region& outer) {
+  for (const Region* at = &inner; at; at = at->parent)
+    if (at == &outer) return true;
+  return false;
+}
+
+}  // namespace
+
+bool separable(const Op* loop, const CountedLoop& count) {
+  const Block* body = loop->blocks[1];
+  const BodyUses uses(loop);
+  if (loop->blocks[0]->ops.size() > 2) return false;
+  for (std::size_t i = 0; i < body->params.size(); ++i) {
+    if (step_of(loop, i)) continue;
+    if (!accumulates(uses, body->params[i], body, i, body->params[count.index])) return false;
+  }
+  return true;
+}
+
+/// The forward part of a fused trip stands in the backward part: what it uses from outside has to be at hand there.
+void Unwinder::reach(Region& body) {
+  std::unordered_map<Value*, Value*> reached;
+  std::vector<Op*> constants;
+  const std::vector<Op*> ops = body.bwd->ops;
+  for (Op* top : ops) {
+    std::vector<Op*> all{top};
+    for (Block* b : top->blocks) ir::walk(b, [&](Op* op) { all.push_back(op); });
+    for (Op* op : all)
+      for (Value*& v : op->operands) {
+        const auto home = homes_.find(v->block);
+        if (home == homes_.end() || home->second->visible() || inside(*home->second, body)) continue;
+        const auto [it, added] = reached.try_emplace(v, v);
+        if (added) {
+          const std::size_t before = body.bwd->ops.size();
+          it->second = at(body, v);
+          // Constants are made where they are asked for, which is after their use.
+          constants.insert(constants.end(), body.bwd->ops.begin() + static_cast<long>(before), body.bwd->ops.end());
+          body.bwd->ops.resize(before);
+        }
+        v = it->second;
+      }
+  }
+  body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());
+}
+
+void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
+  Op* const t = s.block->ops[s.t];
+  Op* const forward_op = s.forward;
+  Block* const header = s.continuation->blocks[0];
+  const Segment head = scan(header);
+  Op* const test = header->ops[head.t];
+
+  std::vector<Value*> params, state;
+  for (Value* p : header->params) (p->type.is_ref() ? state : params).push_back(p);
+
+  Value* const first = at(r, forward_op->operands[count.index]);
+  Value* const bound = at(r, count.bound);
+  std::vector<Value*> initial{first};
+  for (Value* c : state) initial.push_back(cell_or_zero(r, c));
+
+  Op* op = module_.new_op(Opcode::loop_, r.bwd);
+  op->loc = t->loc;
+  Block* condition = module_.new_block(op, r.bwd->function);
+  Block* block = module_.new_block(op, r.bwd->function);
+  op->blocks = {condition, block};
+  Value* const index = module_.add_param(block, ir::I64, params[count.index]->name);
+  std::vector<Value*> incoming;
+  for (Value* c : state) incoming.push_back(module_.add_param(block, c->type.content()));
+
+  // The trip's forward part. Names of the header mean this trip's values inside, the final state afterwards.
+  Region body(Region::Kind::fused, &r, block);
+  body.bwd = block;
+  body.exit = s.continuation->result();
+  homes_[block] = &body;
+  std::unordered_map<Value*, Value*> outside;
+  const auto rebind = [&](Value* original, Value* now) {
+    outside[original] = fwd_.at(original);
+    fwd_[original] = now;
+  };
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    Value* now = index;
+    ir::Builder b = into(block, test->loc);
+    if (i == count.index) {
+      // the loop's own index
+    } else if (const auto step = step_of(forward_op, i)) {
+      // Another integer that counts: its first value and as many steps as the index has made.
+      Value* steps = b.emit(Opcode::sub_, {index, first});
+      if (*step != 1) steps = b.emit(Opcode::mul_, {steps, b.integer(*step)});
+      now = b.emit(Opcode::add_, {at(body, forward_op->operands[i]), steps});
+    } else if (params[i]->type.is_tensor()) {
+      now = at(body, forward_op->operands[i]);  // only its shape is asked for
+    } else {
+      now = b.op(Opcode::undef_, {}, {params[i]->type})->result();
+    }
+    rebind(params[i], now);
+  }
+  for (std::size_t i = 0; i < head.t; ++i) {
+    for (Value* v : header->ops[i]->results) outside[v] = fwd_.at(v);
+    clone(header->ops[i], block, fwd_);
+  }
+  for (Value* p : params) body.own[p] = fwd_[p];
+  for (std::size_t i = 0; i < head.t; ++i)
+    for (Value* v : header->ops[i]->results) body.own[v] = fwd_[v];
+  for (std::size_t i = 0; i < header->params.size(); ++i)
+    if (header->params[i]->type.is_ref()) {
+      body.declared.insert(header->params[i]);
+      likes_[header->params[i]] = header->params[i - 1];
+    }
+  forward(body, test->blocks[0]);
+  note_updates(block);
+  reach(body);
+
+  backward(body, incoming);
+
+  ir::Builder end = into(block, t->loc);
+  std::vector<Value*> next{end.emit(Opcode::add_, {index, end.integer(1)})};
+  for (Value* c : state) next.push_back(cell_or_zero(body, c));
+  for (Value* c : body.imported) {
+    next.push_back(body.cells[c]);
+    initial.push_back(cell_or_zero(r, c));
+  }
+  end.yield(next);
+  for (const auto& [original, now] : outside) fwd_[original] = now;
+
+  for (Value* p : block->params) module_.add_param(condition, p->type);
+  ir::Builder check = into(condition, t->loc);
+  check.yield({check.emit(Opcode::lt_, {condition->params[0], bound})});
+
+  op->operands = initial;
+  r.bwd->ops.push_back(op);
+  for (Value* p : block->params) module_.add_result(op, p->type);
+  std::size_t k = 1;
+  std::vector<Value*> adjoints;
+  for (std::size_t i = 0; i < state.size(); ++i) adjoints.push_back(op->results[k++]);
+  for (Value* c : body.imported) set_cell(r, c, op->results[k++]);
+  pass_to(r, t->operands, 1, adjoints);
+}
+
+}  // namespace lantern::passes
