@@ -181,6 +181,7 @@ bool Uses::cell_is_final(const Op* ref_get) const {
 
 Escapes::Escapes(const std::vector<const ir::Function*>& functions) {
   const auto size = [](const ir::Type& type) -> std::int64_t {
+    if (type.is_vector()) return 8 * type.lanes();
     switch (type.kind()) {
       case ir::Kind::boolean:
         return 1;

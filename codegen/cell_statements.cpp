@@ -151,6 +151,11 @@ void StatementPrinter::tape(const Op& op) {
   const std::int64_t slot = unit_.escapes().tape_slot(op.integer);
   const auto function = [&](const Value* v) {
     const ir::Type& type = v->type;
+    if (type.is_vector()) {
+      const std::string memory = unit_.type(type) + "_memory";
+      return unit_.prelude().tape_function(push ? "push" : "pop", unit_.type_name(type), memory,
+                                           "(int64_t)sizeof(" + memory + ")");
+    }
     const std::string c_type = type.is_scalar() ? unit_.target().element(type.kind()) : unit_.type(type);
     const bool small = type.kind() == Kind::boolean || type.kind() == Kind::i32 || type.kind() == Kind::f32;
     const bool wide = slot > 0 && small;

@@ -9,6 +9,7 @@ struct PrintOptions {
   bool line_directives = false;  ///< `#line` towards the user's source, for debuggers
   bool comments = true;          ///< the user's source line above what it became, where the file can be read
   bool bounds_checks = true;     ///< an index out of range fails; without it, it is undefined behaviour
+  bool strict_math = false;      ///< vectors too get what libm gives, bit for bit
   bool standalone = false;       ///< a source that compiles and runs without any part of Lantern
   std::string name;              ///< of the entry; empty: the function's own name, made an identifier
 };

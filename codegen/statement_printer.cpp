@@ -196,6 +196,9 @@ void StatementPrinter::shorten(const Op& op) {
 }
 
 std::string StatementPrinter::zero(const ir::Type& type) {
+  if (type.is_vector())
+    return unit_.prelude().vector_function("splat", type.kind(), type.lanes()) + "(" +
+           zero(ir::Type(type.kind())) + ")";
   if (type.is_float_element() && type.is_scalar()) return float_literal(0, type.kind()).text;
   if (type.is_bool()) return unit_.target().boolean(false);
   if (type.is_scalar()) return "0";
@@ -302,6 +305,9 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
 void StatementPrinter::operation(const Op& op) {
   const ir::OpInfo& row = ir::info(op.code);
   shorten(op);
+  if (!op.results.empty() && op.result()->type.is_vector() &&
+      (row.elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_)))
+    return vector(op);
   if (row.elementwise) return op.result()->type.is_tensor() ? elementwise(op) : scalar(op);
   switch (op.code) {
     case Opcode::constant_:
@@ -343,6 +349,10 @@ void StatementPrinter::operation(const Op& op) {
     case Opcode::cast_:
     case Opcode::cast_like_:
       return cast(op);
+    case Opcode::lane_index_:
+    case Opcode::lane_splat_:
+    case Opcode::lane_sum_:
+      return vector(op);
     default:
       return tensor(op);
   }

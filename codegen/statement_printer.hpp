@@ -4,6 +4,7 @@
 // stay short and no write to memory lies between. Everything else is a variable. Constants are literals.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -108,6 +109,12 @@ class StatementPrinter {
   void check_fits(const ir::Value* v, const ir::Type& type, const char* what, const ir::Op& op);
   std::string new_tensor(const ir::Value* result, const char* how, const std::string& size_list);
   bool known_tree(const ir::Op& op) const;
+
+  // ---- vectors (vector_statements.cpp)
+  void vector(const ir::Op& op);
+  Expression dot(const ir::Op& product);
+  void lanes_access(const ir::Op& op);
+  std::optional<Expression> first_lane(const ir::Value* index);
 
   // ---- cells, continuations, tapes (cell_statements.cpp)
   void cell(const ir::Op& op);

@@ -274,6 +274,8 @@ void StatementPrinter::element_access(const Op& op) {
   const std::size_t rank = dims(t).size();
   std::vector<const Value*> indices(op.operands.begin() + 1,
                                     op.operands.begin() + 1 + static_cast<std::ptrdiff_t>(rank));
+  if (std::ranges::any_of(indices, [](const Value* i) { return i->type.is_vector(); }))
+    return lanes_access(op);
   for (std::size_t i = 0; i < rank; ++i) check_index(op, indices[i], t, i);
   if (!op.is(Opcode::get_)) return accumulate(op.code, updated(op), op);
   Expression e{atom(t) + ".data[" + offset(t, indices) + "]", Precedence::primary, true, value(t).varying};

@@ -44,7 +44,7 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
     : module_(module),
       options_(options),
       target_(target),
-      prelude_(target),
+      prelude_(target, options.strict_math),
       functions_(reachable(module)),
       escapes_(functions_) {
   const std::string& wanted = options.name.empty() ? module.entry->name : options.name;
@@ -99,7 +99,7 @@ void Unit::discover() {
       work.push_back(caller);
     }
   }
-  prelude_ = Prelude(target_);
+  prelude_ = Prelude(target_, options_.strict_math);
 }
 
 Unit::Functions Unit::functions() {
@@ -292,6 +292,7 @@ std::string Unit::type_name(const ir::Type& t) {
       return s;
     }
     default:
+      if (t.is_vector()) return prelude_.vector(t.kind(), t.lanes()).substr(3);
       return ir::kind_name(t.kind());
   }
 }
@@ -319,6 +320,7 @@ std::string Unit::type(const ir::Type& t) {
       return name;
     }
     default:
+      if (t.is_vector()) return prelude_.vector(t.kind(), t.lanes());
       if (t.kind() == Kind::i32 || t.kind() == Kind::i64) prelude_.need("integers");
       return target_.scalar(t.kind());
   }

@@ -33,7 +33,8 @@ Type infer_elementwise(Opcode op, Rule rule, std::span<const Type> operands) {
   if (rule == Rule::choice) {
     if (operands[0].element() != Kind::boolean) mismatch(op, operands, "a bool first");
     const Type result = common(op, operands.subspan(1), operands);
-    if (operands[0].is_tensor() && !compatible(operands[0].with_element(result.element()), result))
+    if ((operands[0].is_tensor() || result.is_vector()) &&
+        !compatible(operands[0].with_element(result.element()), result))
       mismatch(op, operands, "operands of one shape");
     return result;
   }
@@ -51,7 +52,8 @@ Type infer_elementwise(Opcode op, Rule rule, std::span<const Type> operands) {
     case Rule::integer:
       if (k != Kind::i32 && k != Kind::i64) mismatch(op, operands, "integers");
       return t;
-    case Rule::compare: return t.with_element(Kind::boolean);
+    case Rule::compare:
+      return t.with_element(Kind::boolean);
     default:
       if (k != Kind::boolean) mismatch(op, operands, "bools");
       return t;
@@ -72,8 +74,16 @@ struct Inference {
     return operand < in.size() && in[operand].is_tensor() && in[operand].rank() == rank;
   }
   Type tensor(std::vector<std::int64_t> dims) const { return Type::tensor(in[0].element(), std::move(dims)); }
-  void indices(std::size_t from, std::size_t to) const {
-    for (std::size_t i = from; i < to; ++i) need(in[i] == I64, "i64 indices");
+  /// Indices, some of them vectors of one width; the width.
+  int indices(std::size_t from, std::size_t to) const {
+    int lanes = 1;
+    for (std::size_t i = from; i < to; ++i) {
+      need(in[i].kind() == Kind::i64, "i64 indices");
+      if (!in[i].is_vector()) continue;
+      need(lanes == 1 || lanes == in[i].lanes(), "indices of one width");
+      lanes = in[i].lanes();
+    }
+    return lanes;
   }
   void same_element() const {
     for (const Type& t : in) need(t.element() == in[0].element(), "operands of one element type");
@@ -82,7 +92,8 @@ struct Inference {
 
 }  // namespace
 
-Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std::span<const std::int64_t> dims) {
+Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
+                std::span<const std::int64_t> dims) {
   const OpInfo& row = info(op);
   if (row.arity >= 0 && static_cast<std::size_t>(row.arity) != in.size())
     mismatch(op, in, std::to_string(row.arity) + " operands");
@@ -93,22 +104,23 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std
     case Opcode::cast_:
       t.need(in[0].is_scalar() || in[0].is_tensor(), "a number");
       return in[0].with_element(static_cast<Kind>(attribute));
-    case Opcode::stop_gradient_: return in[0];
-    case Opcode::cast_like_: return in[0].with_element(in[1].element());
+    case Opcode::stop_gradient_:
+      return in[0];
+    case Opcode::cast_like_:
+      return in[0].with_element(in[1].element());
     case Opcode::dim_:
       t.need(in[0].is_tensor() && attribute >= 0 && attribute < in[0].rank(), "a tensor with that dimension");
       return I64;
     case Opcode::get_:
       t.need(in[0].is_tensor() && static_cast<int>(in.size()) == in[0].rank() + 1,
              "a tensor and one index per dimension");
-      t.indices(1, in.size());
-      return Type(in[0].element());
+      return Type::vector(in[0].element(), t.indices(1, in.size()));
     case Opcode::set_:
     case Opcode::add_at_:
       t.need(in[0].is_tensor() && static_cast<int>(in.size()) == in[0].rank() + 2,
              "a tensor, one index per dimension, and a value");
-      t.indices(1, in.size() - 1);
-      t.need(in.back() == Type(in[0].element()), "a value of the element type");
+      t.need(in.back() == Type::vector(in[0].element(), t.indices(1, in.size() - 1)),
+             "a value of the element type, as wide as the indices");
       return in[0];
     case Opcode::take_:
       t.need(in[0].is_tensor() && in[0].rank() >= 2 && in[1] == I64, "a tensor of rank 2 or more and an i64");
@@ -129,12 +141,13 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std
       return in[0];
     case Opcode::fill_: {
       t.need(in[0].is_scalar(), "a scalar and sizes");
-      t.indices(1, in.size());
+      t.need(t.indices(1, in.size()) == 1, "sizes that are scalars");
       std::vector<std::int64_t> shape(dims.begin(), dims.end());
       shape.resize(in.size() - 1, dynamic);
       return t.tensor(std::move(shape));
     }
-    case Opcode::zeros_like_: return in[0];
+    case Opcode::zeros_like_:
+      return in[0];
     case Opcode::broadcast_: {
       t.need(in[1].is_tensor() || in[0].is_scalar(), "a value and a tensor to take the shape of");
       const int lead = in[1].rank() - in[0].rank();
@@ -150,8 +163,12 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std
       t.need(lead >= 0, "a target of at most the operand's rank");
       return in[1];
     }
-    case Opcode::sum_: t.need(in[0].is_tensor(), "a tensor"); return Type(in[0].element());
-    case Opcode::argmax_: t.need(in[0].is_tensor(), "a tensor"); return I64;
+    case Opcode::sum_:
+      t.need(in[0].is_tensor(), "a tensor");
+      return Type(in[0].element());
+    case Opcode::argmax_:
+      t.need(in[0].is_tensor(), "a tensor");
+      return I64;
     case Opcode::dot_:
       t.need(t.is(0, 1) && t.is(1, 1) && fits(t.dim(0, 0), t.dim(1, 0)), "two vectors of one length");
       t.same_element();
@@ -178,9 +195,15 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std
     case Opcode::add_matmul_:
       t.need(t.is(0, 2) && t.is(1, 2) && t.is(2, 2), "three matrices");
       return in[0];
-    case Opcode::transpose_: t.need(t.is(0, 2), "a matrix"); return t.tensor({t.dim(0, 1), t.dim(0, 0)});
-    case Opcode::copy_: t.need(in[0].is_tensor(), "a tensor"); return in[0];
-    case Opcode::reshape_: t.need(in[0].is_tensor() && in[1].is_tensor(), "two tensors"); return t.tensor(in[1].dims());
+    case Opcode::transpose_:
+      t.need(t.is(0, 2), "a matrix");
+      return t.tensor({t.dim(0, 1), t.dim(0, 0)});
+    case Opcode::copy_:
+      t.need(in[0].is_tensor(), "a tensor");
+      return in[0];
+    case Opcode::reshape_:
+      t.need(in[0].is_tensor() && in[1].is_tensor(), "two tensors");
+      return t.tensor(in[1].dims());
     case Opcode::concat_: {
       t.need(in[0].is_tensor() && in[1].is_tensor() && in[0].rank() == in[1].rank() && in[0].rank() >= 1,
              "two tensors of one rank");
@@ -191,13 +214,27 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute, std
       shape[0] = shape[0] == dynamic || t.dim(1, 0) == dynamic ? dynamic : shape[0] + t.dim(1, 0);
       return t.tensor(std::move(shape));
     }
-    case Opcode::tree_empty_: t.need(in[0].is_tree(), "a tree"); return Bool;
+    case Opcode::lane_index_:
+      return Type::vector(Kind::i64, static_cast<int>(attribute));
+    case Opcode::lane_splat_:
+      t.need(in[0].is_scalar() && !in[0].is_vector(), "a scalar");
+      return Type::vector(in[0].kind(), static_cast<int>(attribute));
+    case Opcode::lane_sum_:
+      t.need(in[0].is_vector() && in[0].is_float_element(), "a vector of floating-point numbers");
+      return Type(in[0].kind());
+    case Opcode::tree_empty_:
+      t.need(in[0].is_tree(), "a tree");
+      return Bool;
     case Opcode::tree_left_:
-    case Opcode::tree_right_: t.need(in[0].is_tree(), "a tree"); return in[0];
+    case Opcode::tree_right_:
+      t.need(in[0].is_tree(), "a tree");
+      return in[0];
     case Opcode::tree_value_:
-      t.need(in[0].is_tree() && attribute >= 0 && attribute < static_cast<int>(in[0].parts().size()), "a tree");
+      t.need(in[0].is_tree() && attribute >= 0 && attribute < static_cast<int>(in[0].parts().size()),
+             "a tree");
       return in[0].parts()[static_cast<std::size_t>(attribute)];
-    default: throw InternalError("no type rule for " + std::string(row.name));
+    default:
+      throw InternalError("no type rule for " + std::string(row.name));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -221,8 +222,27 @@ class Parser {
       advance();
       return Type::tree(type_list('<', '>', depth + 1));
     }
+    if (const std::optional<Type> vector = vector_type()) return *vector;
     const Kind element = scalar_kind();
     return eat('[') ? Type::tensor(element, dimensions()) : Type(element);
+  }
+
+  /// f64x8: one word.
+  std::optional<Type> vector_type() {
+    if (token_.kind != TokenKind::word) return {};
+    const std::size_t x = token_.text.rfind('x');
+    if (x == std::string_view::npos || x + 1 == token_.text.size() || token_.text.size() - x > 4) return {};
+    int lanes = 0;
+    for (const char c : token_.text.substr(x + 1)) {
+      if (c < '0' || c > '9') return {};
+      lanes = 10 * lanes + (c - '0');
+    }
+    for (const Kind k : {Kind::boolean, Kind::i32, Kind::i64, Kind::f32, Kind::f64})
+      if (token_.text.substr(0, x) == kind_name(k) && lanes > 1) {
+        advance();
+        return Type::vector(k, lanes);
+      }
+    return {};
   }
 
   Kind scalar_kind() {
@@ -404,6 +424,8 @@ class Parser {
     switch (op.code) {
       case Opcode::dim_:
       case Opcode::tree_value_:
+      case Opcode::lane_index_:
+      case Opcode::lane_splat_:
       case Opcode::push_:
       case Opcode::pop_:
         expect('[');

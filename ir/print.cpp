@@ -38,6 +38,8 @@ std::string attribute_text(const Op& op) {
   switch (op.code) {
     case Opcode::dim_:
     case Opcode::tree_value_:
+    case Opcode::lane_index_:
+    case Opcode::lane_splat_:
     case Opcode::push_:
     case Opcode::pop_:
       return "[" + std::to_string(op.integer) + "]";

@@ -5,6 +5,12 @@
 
 namespace lantern::ir {
 
+Type Type::vector(Kind element, int lanes) {
+  Type t(element);
+  t.lanes_ = static_cast<std::uint16_t>(lanes);
+  return t;
+}
+
 Type Type::tensor(Kind element, std::vector<std::int64_t> dims) {
   Type t;
   t.kind_ = Kind::tensor;
@@ -43,10 +49,10 @@ const std::vector<Type>& Type::parts() const {
   return data_->parts;
 }
 
-Type Type::with_element(Kind k) const { return is_tensor() ? tensor(k, data_->dims) : Type(k); }
+Type Type::with_element(Kind k) const { return is_tensor() ? tensor(k, data_->dims) : vector(k, lanes_); }
 
 bool Type::operator==(const Type& other) const {
-  if (kind_ != other.kind_) return false;
+  if (kind_ != other.kind_ || lanes_ != other.lanes_) return false;
   if (data_ == other.data_) return true;
   if (!data_ || !other.data_) return false;
   return data_->element == other.data_->element && data_->dims == other.data_->dims &&
@@ -55,12 +61,18 @@ bool Type::operator==(const Type& other) const {
 
 const char* kind_name(Kind k) {
   switch (k) {
-    case Kind::boolean: return "bool";
-    case Kind::i32: return "i32";
-    case Kind::i64: return "i64";
-    case Kind::f32: return "f32";
-    case Kind::f64: return "f64";
-    default: return "?";
+    case Kind::boolean:
+      return "bool";
+    case Kind::i32:
+      return "i32";
+    case Kind::i64:
+      return "i64";
+    case Kind::f32:
+      return "f32";
+    case Kind::f64:
+      return "f64";
+    default:
+      return "?";
   }
 }
 
@@ -83,10 +95,14 @@ std::string Type::str() const {
       }
       return s + "]";
     }
-    case Kind::tree: return "tree<" + join(data_->parts) + ">";
-    case Kind::ref: return "ref " + content().str();
-    case Kind::cont: return "cont(" + join(data_->parts) + ")";
-    default: return kind_name(kind_);
+    case Kind::tree:
+      return "tree<" + join(data_->parts) + ">";
+    case Kind::ref:
+      return "ref " + content().str();
+    case Kind::cont:
+      return "cont(" + join(data_->parts) + ")";
+    default:
+      return is_vector() ? kind_name(kind_) + ("x" + std::to_string(lanes_)) : kind_name(kind_);
   }
 }
 

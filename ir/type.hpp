@@ -17,6 +17,7 @@ inline constexpr std::int64_t dynamic = -1;
 /// A type is a value: cheap to copy, compared by structure. It belongs to no context.
 ///
 ///   bool i32 i64 f32 f64     scalars
+///   f64x8                    vector: the values of a scalar in so many lanes (made by the vectorise pass)
 ///   f64[3,?]                 tensor: element type, one entry per dimension, `?` symbolic (rank always known)
 ///   tree<i64, f64>           binary tree whose nodes carry a product of scalars; structure of arrays
 ///   ref T                    adjoint cell: created as zero, only added to, read by its creator
@@ -26,13 +27,18 @@ class Type {
   Type() = default;
   explicit Type(Kind scalar) : kind_(scalar) {}
 
+  /// A scalar in `lanes` lanes at once; one lane is the scalar itself.
+  static Type vector(Kind element, int lanes);
   static Type tensor(Kind element, std::vector<std::int64_t> dims);
   static Type tree(std::vector<Type> node_values);
   static Type ref(Type cell);
   static Type cont(std::vector<Type> parameters);
 
   Kind kind() const { return kind_; }
+  /// Scalars, and vectors of them.
   bool is_scalar() const { return kind_ <= Kind::f64; }
+  bool is_vector() const { return lanes_ > 1; }
+  int lanes() const { return lanes_; }
   bool is_tensor() const { return kind_ == Kind::tensor; }
   bool is_tree() const { return kind_ == Kind::tree; }
   bool is_ref() const { return kind_ == Kind::ref; }
@@ -52,7 +58,7 @@ class Type {
   const std::vector<Type>& parts() const;
   const Type& content() const { return parts().front(); }
 
-  /// The same shape with another element kind.
+  /// The same shape and lanes with another element kind.
   Type with_element(Kind k) const;
 
   bool operator==(const Type& other) const;
@@ -65,6 +71,7 @@ class Type {
     std::vector<Type> parts;
   };
   Kind kind_ = Kind::f64;
+  std::uint16_t lanes_ = 1;
   std::shared_ptr<const Data> data_;
 };
 

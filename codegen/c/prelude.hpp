@@ -15,13 +15,17 @@ namespace lantern::codegen {
 /// Collects parts; each `need` brings what the part depends on.
 class Prelude {
  public:
-  explicit Prelude(const Target& target) : target_(&target) {}
+  explicit Prelude(const Target& target, bool strict_math = false) : target_(&target), strict_(strict_math) {}
 
   /// A part by name: "workspace", "mark", "fail_index", "fail_shapes", "fail_size", "tapes" ...
   void need(const std::string& part);
   /// A function over elements of one kind, by its name without the kind: "sum" for lt_sum_f64. Returns the
   /// name.
   std::string kernel(const std::string& name, ir::Kind kind);
+  /// The type of vectors of so many lanes: lt_f64x8. Returns the name.
+  std::string vector(ir::Kind kind, int lanes);
+  /// A function on such vectors: lt_splat_f64x8, lt_sum_f64x8, lt_exp_f64x8 ... Returns the name.
+  std::string vector_function(const std::string& what, ir::Kind kind, int lanes);
   /// The structure of a tensor: lt_f64_2d. Returns the name.
   std::string tensor(ir::Kind kind, int rank);
   /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t).
@@ -49,9 +53,12 @@ class Prelude {
   };
   bool fresh(const std::string& id) { return seen_.insert(id).second; }
   void add(Group group, std::string text) { parts_.push_back({group, std::move(text)}); }
+  std::string vector_math_function(const std::string& f, const std::string& full, const std::string& type,
+                                   int lanes);
   std::string instantiate(std::string_view text, ir::Kind kind) const;
 
   const Target* target_;
+  bool strict_;
   std::unordered_set<std::string> seen_;
   std::vector<Part> parts_;
 };

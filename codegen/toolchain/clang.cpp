@@ -8,6 +8,7 @@
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/CompilerInvocation.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
+#include <dlfcn.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/ExecutionEngine/JITEventListener.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>
@@ -108,8 +109,7 @@ std::vector<std::string> front_end_arguments(Language language, const ClangOptio
       // Optimisation is ours (see `optimise`); O0 functions would otherwise be marked never to be optimised.
       "-disable-llvm-passes", "-disable-llvm-verifier",
       // Position-independent, and a definition here is the definition: no detour for calls within the module.
-      "-mrelocation-model", "pic", "-pic-level", "2", "-nostdsysteminc", "-nobuiltininc",
-      "-fwrapv",
+      "-mrelocation-model", "pic", "-pic-level", "2", "-nostdsysteminc", "-nobuiltininc", "-fwrapv",
       options.contract ? "-ffp-contract=on" : "-ffp-contract=off",
       // Generated expressions nest deeply; Clang gives up at 256 by default.
       "-fbracket-depth", "4096",
@@ -328,6 +328,9 @@ class OrcCode final : public LoadedCode {
                                             llvm::JITSymbolFlags::Exported};
     }
     throw_if(code.define(llvm::orc::absoluteSymbols(std::move(host))));
+    // Vectorised code calls glibc's vector functions, which are a library of their own.
+    static void* const vector_math = dlopen("libmvec.so.1", RTLD_NOW | RTLD_GLOBAL);
+    (void)vector_math;
     code.addGenerator(value_or_throw(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess('\0')));
     throw_if(layer_->add(code, std::make_unique<llvm::SmallVectorMemoryBuffer>(
                                    std::move(object.bytes), /*RequiresNullTerminator=*/false)));

@@ -10,6 +10,7 @@
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
+#include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/codegen/toolchain/tcc.hpp"
 #include "lantern/compiler/control/control.hpp"
@@ -18,6 +19,7 @@
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 
 namespace lantern::driver {
@@ -30,6 +32,7 @@ class CompiledCode : public Code {
       : module_(std::move(module)), options_(options), results_(module_->entry->result_types) {
     print_.name = codegen::identifier(module_->entry->name);  // a function may be called log
     print_.bounds_checks = options.bounds_checks;
+    print_.strict_math = options.strict_math;
     run_on_large_stack([&] { prepare(); });
   }
   ~CompiledCode() override {
@@ -38,7 +41,9 @@ class CompiledCode : public Code {
 
   lt_entry* entry() const override {
     lt_entry* e = entry_.load(std::memory_order_acquire);
-    if (!e) throw Error("calling a CUDA function needs a GPU, and none is at hand; source(\"cuda\") gives its text");
+    if (!e)
+      throw Error(
+          "calling a CUDA function needs a GPU, and none is at hand; source(\"cuda\") gives its text");
     return e;
   }
   const std::vector<ir::Type>& results() const override { return results_; }
@@ -50,6 +55,7 @@ class CompiledCode : public Code {
 
   std::string source(const std::string& what) const override {
     std::string text;
+    if (what == "cpp") wait();
     run_on_large_stack([&] { text = print(what); });
     return text;
   }
@@ -59,6 +65,12 @@ class CompiledCode : public Code {
     passes::PipelineOptions pipeline;
     pipeline.opt_level = options_.opt;
     pipeline.disabled = options_.disabled_passes;
+    const bool vectors = options_.opt >= 2;
+    if (vectors && options_.target == Target::cpp) pipeline.vector_lanes = codegen::host_vector_lanes();
+    // The second tier has vectors, the first has not.
+    std::string staged;
+    if (vectors && options_.target == Target::automatic)
+      staged = ir::print(*module_, {.locations = true, .names = true});
     passes::run_pipeline(*module_, pipeline);
     if (options_.target == Target::cuda) {
       passes::unwind(*module_);
@@ -74,9 +86,20 @@ class CompiledCode : public Code {
     if (options_.target == Target::cpp) load(optimised(text));
     if (options_.target == Target::automatic) {
       // A failure here must not end the program: the first tier goes on answering.
-      background_ = in_background([this, text] {
+      background_ = in_background([this, text, staged, pipeline]() mutable {
         try {
-          load(optimised(text));
+          std::string better = text;
+          if (!staged.empty()) {
+            run_on_large_stack([&] {
+              std::unique_ptr<ir::Module> module = ir::parse(staged);
+              pipeline.vector_lanes = codegen::host_vector_lanes();
+              passes::run_pipeline(*module, pipeline);
+              passes::close(*module);
+              better = codegen::print_c(*module, print_);
+              second_ = std::move(module);
+            });
+          }
+          load(optimised(better));
         } catch (const std::exception&) {
         }
       });
@@ -86,7 +109,8 @@ class CompiledCode : public Code {
   /// The C++ text in continuation-passing style, as nested lambdas; empty where there are none, or too many.
   std::string with_lambdas() const {
     int depth = 0;
-    for (const ir::Function* f : module_->functions()) depth = std::max(depth, codegen::continuation_depth(*f));
+    for (const ir::Function* f : module_->functions())
+      depth = std::max(depth, codegen::continuation_depth(*f));
     if (depth == 0 || depth >= codegen::deepest_nest) return {};
     codegen::PrintOptions standalone = print_;
     standalone.standalone = true;
@@ -111,12 +135,15 @@ class CompiledCode : public Code {
     codegen::PrintOptions standalone = print_;
     standalone.standalone = true;
     if (what == "c") return codegen::print_c(*module_, standalone);
-    if (what == "cpp") return lambdas_.empty() ? codegen::print_cpp(*module_, standalone) : lambdas_;
+    if (what == "cpp")
+      return lambdas_.empty() ? codegen::print_cpp(second_ ? *second_ : *module_, standalone) : lambdas_;
     if (what == "cuda") return codegen::print_cuda(*module_, standalone);
     throw Error("source: expected \"ir\", \"c\", \"cpp\" or \"cuda\", got \"" + what + "\"");
   }
 
   std::unique_ptr<ir::Module> module_;
+  std::unique_ptr<ir::Module>
+      second_;  ///< of the second tier, where it differs; for the background thread until wait()
   CompileOptions options_;
   codegen::PrintOptions print_;
   std::vector<ir::Type> results_;
@@ -131,7 +158,8 @@ class CompiledCode : public Code {
 }  // namespace
 
 std::shared_ptr<const Code> compile(const std::string& name, const std::vector<ir::Type>& params,
-                                    const std::function<Data(const Data&)>& program, const CompileOptions& options) {
+                                    const std::function<Data(const Data&)>& program,
+                                    const CompileOptions& options) {
   if (options.opt < 0 || options.opt > 3)
     throw Error("compile: expected an optimisation level from 0 to 3, got " + std::to_string(options.opt));
   return std::make_shared<CompiledCode>(stage(name, params, program), options);

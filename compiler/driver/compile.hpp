@@ -1,4 +1,5 @@
-// compile(fn): a program over Rep as a typed callable of plain C++ types. eager(fn): the same, computed by run.
+// compile(fn): a program over Rep as a typed callable of plain C++ types. eager(fn): the same, computed by
+// run.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@ namespace lantern {
 
 /// What code is generated for.
 enum class Target {
-  automatic,  ///< C for the first calls (libtcc, within a millisecond), C++ by Clang swapped in when it is ready
+  automatic,  ///< C for the first calls (libtcc, within a millisecond), C++ by Clang swapped in when it is
+              ///< ready
   c,          ///< C99, compiled by libtcc
   cpp,        ///< C++, compiled by Clang
   cuda,       ///< CUDA C++, compiled by NVRTC; calling it needs a GPU
@@ -22,11 +24,14 @@ enum class Target {
 
 struct CompileOptions {
   Target target = Target::automatic;
-  /// 0: the graph as staged (continuations stay) and no compiler optimisation; 1 to 3: the pass pipeline, and that
-  /// optimisation level of the compiler.
+  /// 0: the graph as staged (continuations stay) and no compiler optimisation; 1 to 3: the pass pipeline, and
+  /// that optimisation level of the compiler.
   int opt = 3;
   /// An index outside an array raises; without the check it is undefined behaviour.
   bool bounds_checks = true;
+  /// Functions of the mathematical library give what libm gives, bit for bit, in vectorised loops too.
+  /// Otherwise those lie within 4 units in the last place.
+  bool strict_math = false;
   /// Passes left out, by name (see passes/pipeline.hpp).
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.
@@ -55,7 +60,8 @@ std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir:
 
 /// Stages, optimises and compiles. Raises in a program built by lanternc without --with-jit.
 std::shared_ptr<const Code> compile(const std::string& name, const std::vector<ir::Type>& params,
-                                    const std::function<Data(const Data&)>& program, const CompileOptions& options);
+                                    const std::function<Data(const Data&)>& program,
+                                    const CompileOptions& options);
 
 /// Runs an entry point in the calling thread's workspace, which is kept between calls.
 void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out);
@@ -115,8 +121,10 @@ Datum to_datum(std::type_identity<T>, const H& h) {
 template <class T, class H>
 void from_datum(std::type_identity<T>, const Datum& d, H& h) {
   if constexpr (Scalar<T>) {
-    if constexpr (std::is_floating_point_v<T>) h = static_cast<T>(d.f());
-    else h = static_cast<T>(d.i());
+    if constexpr (std::is_floating_point_v<T>)
+      h = static_cast<T>(d.f());
+    else
+      h = static_cast<T>(d.i());
   } else {
     using E = typename Traits<T>::element;
     const auto& box = *static_cast<const TensorBox*>(d.box());
@@ -138,15 +146,21 @@ void store(std::type_identity<T>, const H& value, Out& out, bool add) {
     one(out, value);
   } else {
     const auto& data = [&]() -> const auto& {
-      if constexpr (std::same_as<T, Array<typename Traits<T>::element>>) return value;
-      else return value.data;
-    }();
+      if constexpr (std::same_as<T, Array<typename Traits<T>::element>>)
+        return value;
+      else
+        return value.data;
+    }
+    ();
     const auto size = static_cast<std::size_t>(out.size());
     if (size != data.size())
-      throw Error("into: expected room for " + std::to_string(data.size()) + " elements, got " + std::to_string(size));
+      throw Error("into: expected room for " + std::to_string(data.size()) + " elements, got " +
+                  std::to_string(size));
     for (std::size_t i = 0; i < size; ++i) {
-      if constexpr (requires { out.at_flat(0); }) one(out.at_flat(static_cast<std::int64_t>(i)), data[i]);
-      else one(out[i], data[i]);
+      if constexpr (requires { out.at_flat(0); })
+        one(out.at_flat(static_cast<std::int64_t>(i)), data[i]);
+      else
+        one(out[i], data[i]);
     }
   }
 }
@@ -175,8 +189,8 @@ class Compiled<F, R, std::tuple<P...>> {
     return detail::call_entry<R, P...>(code.entry(), code.recursive(), code.results(), args...);
   }
 
-  /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a scalar,
-  /// std::span<T> for an array, TensorView<T> for a tensor, which must have the result's size.
+  /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a
+  /// scalar, std::span<T> for an array, TensorView<T> for a tensor, which must have the result's size.
   template <class... A>
   void into(A&&... outs_then_ins) const {
     write(false, std::forward_as_tuple(outs_then_ins...));
@@ -187,7 +201,8 @@ class Compiled<F, R, std::tuple<P...>> {
     write(true, std::forward_as_tuple(outs_then_ins...));
   }
 
-  /// Generated text: "ir", "c", "cpp", "cuda". Error before the first call where a tensor's rank is not declared.
+  /// Generated text: "ir", "c", "cpp", "cuda". Error before the first call where a tensor's rank is not
+  /// declared.
   std::string source(const std::string& what = "cpp") const { return known().source(what); }
   /// Waits for optimised code (Target::automatic).
   void wait() const { known().wait(); }
@@ -220,7 +235,9 @@ class Compiled<F, R, std::tuple<P...>> {
     if (state_->only) return *state_->only;
     const std::lock_guard lock(state_->mutex);
     if (state_->by_rank.empty())
-      throw Error("a tensor parameter has no declared rank: call the function first, or declare Tensor<double, dyn, dyn>");
+      throw Error(
+          "a tensor parameter has no declared rank: call the function first, or declare Tensor<double, dyn, "
+          "dyn>");
     return *state_->by_rank.begin()->second;
   }
 
@@ -229,7 +246,8 @@ class Compiled<F, R, std::tuple<P...>> {
     constexpr std::size_t outs = std::tuple_size_v<All> - sizeof...(P);
     const Result result = [&]<std::size_t... I>(std::index_sequence<I...>) {
       return (*this)(std::get<outs + I>(all)...);
-    }(std::index_sequence_for<P...>{});
+    }
+    (std::index_sequence_for<P...>{});
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       const auto targets = std::tie(std::get<I>(all)...);
       const auto leaf = [&]<class L, std::size_t K>(std::type_identity<L>, const auto& value,
@@ -245,7 +263,8 @@ class Compiled<F, R, std::tuple<P...>> {
               std::integral_constant<std::size_t, I>{}),
          ...);
       }
-    }(std::make_index_sequence<outs>{});
+    }
+    (std::make_index_sequence<outs>{});
   }
 
   std::shared_ptr<State> state_;
@@ -254,8 +273,8 @@ class Compiled<F, R, std::tuple<P...>> {
 /// Compiles a program over Rep: `auto df = compile(grad(f)); df(3.0);`
 ///
 /// Parameters and results become plain C++ types (driver/host_types.hpp). A tensor parameter without declared
-/// dimensions takes its rank from the first call's argument. Errors: whatever staging finds wrong, with the place;
-/// a missing CUDA tool chain. The callable may be used from several threads at once.
+/// dimensions takes its rank from the first call's argument. Errors: whatever staging finds wrong, with the
+/// place; a missing CUDA tool chain. The callable may be used from several threads at once.
 template <class F>
 auto compile(F f, CompileOptions options = {}) {
   detail::require_known<F>();
@@ -272,7 +291,9 @@ class EagerCall<F, R, std::tuple<P...>> {
   explicit EagerCall(F f) : f_(std::move(f)) {}
   detail::host_out<R> operator()(const detail::host_in<P>&... args) const {
     Data data;
-    (detail::for_each_leaf<P>(args, [&](auto type, const auto& h) { data.push_back(detail::to_datum(type, h)); }), ...);
+    (detail::for_each_leaf<P>(args,
+                              [&](auto type, const auto& h) { data.push_back(detail::to_datum(type, h)); }),
+     ...);
     const Data results = ad::run_eagerly(detail::program_of(f_), data);
     detail::host_out<R> out{};
     std::size_t at = 0;

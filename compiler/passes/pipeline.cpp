@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/passes/vectorise.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/verify.hpp"
 
@@ -16,11 +17,18 @@ namespace lantern::passes {
 
 namespace {
 
+template <void (*run)(ir::Module&)>
+void plain(ir::Module& module, const PipelineOptions&) {
+  run(module);
+}
+
 constexpr std::array all_passes{
-    Pass{"contify", "continuations that are called once become code", contify},
-    Pass{"unwind", "continuation-passing style becomes direct style with a tape", unwind},
-    Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", simplify},
-    Pass{"inplace", "updates of tensors nobody else sees reuse their memory", inplace},
+    Pass{"contify", "continuations that are called once become code", plain<contify>},
+    Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
+    Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
+    Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
+         [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
+    Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
 };
 
 void check_names(const std::vector<std::string>& disabled) {
@@ -40,8 +48,9 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   if (options.opt_level <= 0) return;
   for (const Pass& pass : all_passes) {
     if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
+    if (pass.for_vectors && options.vector_lanes == 0) continue;
     const auto start = std::chrono::steady_clock::now();
-    pass.run(module);
+    pass.run(module, options);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     if (options.timings) options.timings->push_back({std::string(pass.name), time.count()});
     if (options.verify_each) ir::verify(module);

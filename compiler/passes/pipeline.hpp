@@ -11,10 +11,13 @@
 
 namespace lantern::passes {
 
+struct PipelineOptions;
+
 struct Pass {
   std::string_view name;
   std::string_view what;
-  void (*run)(ir::Module&);
+  void (*run)(ir::Module&, const PipelineOptions&);
+  bool for_vectors = false;  ///< only for targets with vectors
 };
 
 /// All passes in the order in which they run.
@@ -34,6 +37,7 @@ inline constexpr bool verify_by_default = true;
 struct PipelineOptions {
   int opt_level = 2;                       ///< 0: no pass runs
   std::vector<std::string> disabled = {};  ///< names of passes to leave out
+  int vector_lanes = 0;                    ///< how many f64 a register of the target holds; 0: no vectorise
   bool verify_each = verify_by_default;
   std::function<void(std::string_view pass, const ir::Module&)> after = {};  ///< called after each pass
   std::vector<PassTiming>* timings = nullptr;                                ///< one entry per pass that ran

@@ -11,7 +11,8 @@ namespace lantern::passes {
 
 namespace {
 
-// Costs: an integer operation is the unit. Integers steer loops and addresses and are cheap wherever they are.
+// Costs: an integer operation is the unit. Integers steer loops and addresses and are cheap wherever they
+// are.
 constexpr int float_operation = 4, slow_operation = 16, load = 8, save_float = 24, save_integer = 40;
 
 constexpr int never = 1 << 20;
@@ -20,19 +21,26 @@ int price(const Op& op) {
   const ir::OpInfo& row = ir::info(op.code);
   const bool integer = op.result()->type.is_integer() || op.result()->type.is_bool();
   switch (op.code) {
-    case Opcode::dim_: return 1;
-    case Opcode::get_: return load;
-    case Opcode::cast_: return integer ? 1 : float_operation;
+    case Opcode::dim_:
+      return 1;
+    case Opcode::get_:
+      return load;
+    case Opcode::cast_:
+      return integer ? 1 : float_operation;
     case Opcode::div_:
-    case Opcode::rem_: return integer ? 4 : slow_operation;
-    case Opcode::sqrt_: return slow_operation;
-    default: break;
+    case Opcode::rem_:
+      return integer ? 4 : slow_operation;
+    case Opcode::sqrt_:
+      return slow_operation;
+    default:
+      break;
   }
   if (!row.elementwise) return never;
   // Functions of the mathematical library cost more than memory.
   for (std::size_t i = 0; i < row.expression.size(); ++i)
-    if (row.expression[i] == '(' && i > 0 && std::isalpha(static_cast<unsigned char>(row.expression[i - 1])) &&
-        !op.is(Opcode::min_) && !op.is(Opcode::max_) && !op.is(Opcode::fma_) && !op.is(Opcode::abs_))
+    if (row.expression[i] == '(' && i > 0 &&
+        std::isalpha(static_cast<unsigned char>(row.expression[i - 1])) && !op.is(Opcode::min_) &&
+        !op.is(Opcode::max_) && !op.is(Opcode::fma_) && !op.is(Opcode::abs_))
       return never;
   return integer ? 1 : float_operation;
 }
@@ -44,36 +52,18 @@ bool is_update(const Op& op, std::size_t operand) {
     case Opcode::add_take_:
     case Opcode::add_slice_:
     case Opcode::add_outer_:
-    case Opcode::add_matmul_: return operand == 0;
+    case Opcode::add_matmul_:
+      return operand == 0;
     case Opcode::loop_:
     case Opcode::call_:
-    case Opcode::yield_: return true;
-    default: return false;
+    case Opcode::yield_:
+      return true;
+    default:
+      return false;
   }
 }
 
 }  // namespace
-
-std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
-  const Block* body = loop->blocks[1];
-  if (!body->params[state]->type.is_integer()) return {};
-  const Value* next = body->ops.back()->operands[state];
-  if (!next->def || !next->def->is(Opcode::add_) || next->def->operands[0] != body->params[state]) return {};
-  const Op* by = next->def->operands[1]->def;
-  if (!by || !by->is(Opcode::constant_)) return {};
-  return by->integer;
-}
-
-std::optional<CountedLoop> counted(const Op* loop) {
-  const Block* condition = loop->blocks[0];
-  const Value* test = condition->ops.back()->operands[0];
-  if (!test->def || !test->def->is(Opcode::lt_)) return {};
-  Value* const index = test->def->operands[0];
-  Value* const bound = test->def->operands[1];
-  if (index->block != condition || index->def || bound->block == condition) return {};
-  if (step_of(loop, index->index) != 1) return {};
-  return CountedLoop{index->index, bound};
-}
 
 void Unwinder::note_updates(const Block* block) {
   ir::walk(const_cast<Block*>(block), [&](const Op* op) {
@@ -89,7 +79,8 @@ Region* Unwinder::home_of(Value* v) const {
   return it->second;
 }
 
-/// What it takes to have a forward value in the backward part of `from`'s chain of regions; `never` beyond budget.
+/// What it takes to have a forward value in the backward part of `from`'s chain of regions; `never` beyond
+/// budget.
 int Unwinder::cost(const Region& from, Value* v, int budget) const {
   if (budget < 0) return never;
   if (v->def && v->def->is(Opcode::constant_)) return 0;
@@ -100,7 +91,8 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   if (home.saved.contains(v)) return 0;
   if (!v->type.is_scalar()) return never;
   if (!v->def) {
-    if (home.kind != Region::Kind::body || !home.bwd || !home.trips || !step_of(home.construct, v->index)) return never;
+    if (home.kind != Region::Kind::body || !home.bwd || !home.trips || !step_of(home.construct, v->index))
+      return never;
     return cost(*home.parent, home.construct->operands[v->index], budget);
   }
   const Op& op = *v->def;
@@ -121,7 +113,8 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
 /// True for a tensor of a region around `inner` that can go into that region's frame.
 bool Unwinder::saved_outside(const Region& inner, const Value* x) const {
   const auto it = homes_.find(x->block);
-  return it != homes_.end() && it->second != &inner && it->second->kind == Region::Kind::body && it->second->bwd;
+  return it != homes_.end() && it->second != &inner && it->second->kind == Region::Kind::body &&
+         it->second->bwd;
 }
 
 /// A forward value where the backward part of `r` can see it.

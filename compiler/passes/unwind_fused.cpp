@@ -1,10 +1,11 @@
-// Loops whose trips do not depend on each other: the backward part of a trip follows its forward part at once.
+// Loops whose trips do not depend on each other: the backward part of a trip follows its forward part at
+// once.
 //
-// Where a loop only adds up, or fills elements that belong to its trip, the adjoint of what it adds to is known
-// before it starts, and the order of its trips does not matter. Its backward part is then one loop that computes
-// a trip again and differentiates it: nothing is kept from trip to trip, and what the trip needs stays in
-// registers or in memory that every trip uses again. Where nobody needs the value of the loop, its forward part
-// is dead and each trip is computed once.
+// Where a loop only adds up, or fills elements that belong to its trip, the adjoint of what it adds to is
+// known before it starts, and the order of its trips does not matter. Its backward part is then one loop that
+// computes a trip again and differentiates it: nothing is kept from trip to trip, and what the trip needs
+// stays in registers or in memory that every trip uses again. Where nobody needs the value of the loop, its
+// forward part is dead and each trip is computed once.
 #include <algorithm>
 
 #include "lantern/compiler/passes/unwinder.hpp"
@@ -14,66 +15,6 @@ namespace lantern::passes {
 
 namespace {
 
-/// Uses of the values of one loop's body.
-class BodyUses {
- public:
-  explicit BodyUses(const Op* loop) {
-    for (Block* b : loop->blocks)
-      ir::walk(b, [&](const Op* op) {
-        for (std::size_t i = 0; i < op->operands.size(); ++i) uses_[op->operands[i]].push_back({op, i});
-      });
-  }
-  struct Use {
-    const Op* op;
-    std::size_t operand;
-  };
-  const std::vector<Use>& of(const Value* v) const {
-    static const std::vector<Use> none;
-    const auto it = uses_.find(v);
-    return it == uses_.end() ? none : it->second;
-  }
-
- private:
-  std::unordered_map<const Value*, std::vector<Use>> uses_;
-};
-
-/// Follows state that is only passed on and added to, from `v` to operand `state` of the yield of `block`.
-bool accumulates(const BodyUses& uses, const Value* v, const Block* block, std::size_t state, const Value* index) {
-  for (;;) {
-    const auto& all = uses.of(v);
-    if (all.size() != 1) return false;
-    const auto [op, operand] = all.front();
-    if (op->parent != block) return false;
-    switch (op->code) {
-      case Opcode::yield_: return operand == state;
-      case Opcode::add_:
-        if (!v->type.is_scalar()) return false;
-        break;
-      case Opcode::sub_:
-        if (!v->type.is_scalar() || operand != 0) return false;
-        break;
-      case Opcode::set_:
-        // The element belongs to this trip.
-        if (operand != 0 || std::find(op->operands.begin() + 1, op->operands.end() - 1, index) == op->operands.end() - 1)
-          return false;
-        break;
-      case Opcode::add_at_:
-        if (operand != 0) return false;
-        break;
-      case Opcode::loop_: {
-        const Block *condition = op->blocks[0], *body = op->blocks[1];
-        if (!uses.of(condition->params[operand]).empty() ||
-            !accumulates(uses, body->params[operand], body, operand, index))
-          return false;
-        v = op->results[operand];
-        continue;
-      }
-      default: return false;
-    }
-    v = op->result();
-  }
-}
-
 bool inside(const Region& inner, const Region& outer) {
   for (const Region* at = &inner; at; at = at->parent)
     if (at == &outer) return true;
@@ -82,18 +23,8 @@ bool inside(const Region& inner, const Region& outer) {
 
 }  // namespace
 
-bool separable(const Op* loop, const CountedLoop& count) {
-  const Block* body = loop->blocks[1];
-  const BodyUses uses(loop);
-  if (loop->blocks[0]->ops.size() > 2) return false;
-  for (std::size_t i = 0; i < body->params.size(); ++i) {
-    if (step_of(loop, i)) continue;
-    if (!accumulates(uses, body->params[i], body, i, body->params[count.index])) return false;
-  }
-  return true;
-}
-
-/// The forward part of a fused trip stands in the backward part: what it uses from outside has to be at hand there.
+/// The forward part of a fused trip stands in the backward part: what it uses from outside has to be at hand
+/// there.
 void Unwinder::reach(Region& body) {
   std::unordered_map<Value*, Value*> reached;
   std::vector<Op*> constants;
@@ -110,7 +41,8 @@ void Unwinder::reach(Region& body) {
           const std::size_t before = body.bwd->ops.size();
           it->second = at(body, v);
           // Constants are made where they are asked for, which is after their use.
-          constants.insert(constants.end(), body.bwd->ops.begin() + static_cast<long>(before), body.bwd->ops.end());
+          constants.insert(constants.end(), body.bwd->ops.begin() + static_cast<long>(before),
+                           body.bwd->ops.end());
           body.bwd->ops.resize(before);
         }
         v = it->second;

@@ -2,38 +2,33 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/loops.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes {
-
-using ir::Block;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
 
 struct Region;
 
 /// One `A; T; P` of a region's chain, in the original graph.
 struct Segment {
   enum class Kind {
-    halt,      ///< the end of the program
-    exit,      ///< jump to the region's exit
-    inlined,   ///< jump to a continuation of this chain: its body is the next segment
-    branch,    ///< both sides, then the join's body as the next segment
-    loop,      ///< the loop, then the exit's body as the next segment
-    call,      ///< a function, then its continuation's body as the next segment
+    halt,     ///< the end of the program
+    exit,     ///< jump to the region's exit
+    inlined,  ///< jump to a continuation of this chain: its body is the next segment
+    branch,   ///< both sides, then the join's body as the next segment
+    loop,     ///< the loop, then the exit's body as the next segment
+    call,     ///< a function, then its continuation's body as the next segment
   };
   Kind kind = Kind::halt;
-  Block* block = nullptr;        ///< original block
-  std::size_t t = 0;             ///< index of T in it; P starts behind
-  Op* continuation = nullptr;    ///< the `fun` whose body continues the chain (inlined, branch, loop, call)
-  Op* forward = nullptr;         ///< the emitted construct
+  Block* block = nullptr;      ///< original block
+  std::size_t t = 0;           ///< index of T in it; P starts behind
+  Op* continuation = nullptr;  ///< the `fun` whose body continues the chain (inlined, branch, loop, call)
+  Op* forward = nullptr;       ///< the emitted construct
   std::unique_ptr<Region> sides[2];  ///< of a branch; sides[0] is a loop's body
-  bool join_is_exit = false;     ///< branch: both sides leave the region
+  bool join_is_exit = false;         ///< branch: both sides leave the region
 };
 
 /// A part of the program that is run, or not, as a whole: its forward block has a mirrored backward block.
@@ -44,38 +39,26 @@ struct Region {
 
   Kind kind;
   Region* parent;
-  Block* fwd;                    ///< where the forward part is emitted
-  Block* bwd = nullptr;          ///< where the backward part is emitted
+  Block* fwd;            ///< where the forward part is emitted
+  Block* bwd = nullptr;  ///< where the backward part is emitted
   std::vector<Segment> chain;
-  Op* construct = nullptr;       ///< side, body: the forward branch or loop it belongs to
+  Op* construct = nullptr;  ///< side, body: the forward branch or loop it belongs to
   std::size_t side = 0;
-  Value* exit = nullptr;         ///< the continuation that leaves the region (original)
+  Value* exit = nullptr;  ///< the continuation that leaves the region (original)
 
-  std::unordered_map<Value*, Value*> saved;      ///< forward value -> the same value in `bwd`
-  std::unordered_map<Value*, Value*> own;        ///< body: the loop header's values in this trip (original -> forward)
-  std::unordered_map<Value*, Value*> cells;      ///< cell -> adjoint so far; null or absent: zero
-  std::unordered_set<Value*> declared;           ///< cells of this region
-  std::vector<Value*> imported;                  ///< cells of enclosing regions touched in `bwd`, in order
-  Value* trips = nullptr;        ///< body: in `bwd`, how many trips are left, this one included
-  std::size_t pops = 0;          ///< at the start of `bwd`: pops,
-  std::size_t derived = 0;       ///< then values computed again from what is at hand
+  std::unordered_map<Value*, Value*> saved;  ///< forward value -> the same value in `bwd`
+  std::unordered_map<Value*, Value*>
+      own;  ///< body: the loop header's values in this trip (original -> forward)
+  std::unordered_map<Value*, Value*> cells;  ///< cell -> adjoint so far; null or absent: zero
+  std::unordered_set<Value*> declared;       ///< cells of this region
+  std::vector<Value*> imported;              ///< cells of enclosing regions touched in `bwd`, in order
+  Value* trips = nullptr;                    ///< body: in `bwd`, how many trips are left, this one included
+  std::size_t pops = 0;                      ///< at the start of `bwd`: pops,
+  std::size_t derived = 0;                   ///< then values computed again from what is at hand
 
   /// True where the backward part sees the forward part's values as they are.
   bool visible() const { return kind == Kind::unit || kind == Kind::fused; }
 };
-
-/// A loop `for (i = first; i < bound; ++i)`: which of its state is the index.
-struct CountedLoop {
-  std::size_t index = 0;
-  Value* bound = nullptr;
-};
-/// How a loop counts, if its condition is `index < bound` with a bound from outside.
-std::optional<CountedLoop> counted(const Op* loop);
-/// What is added to an integer state in every trip, if that is a constant.
-std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
-/// True where the trips of a counted loop do not depend on each other: beside integers that count, its state is
-/// only added to, or written at elements that belong to the trip.
-bool separable(const Op* loop, const CountedLoop& count);
 
 /// The direct-style halves of a function in continuation-passing style.
 struct Halves {
@@ -115,7 +98,8 @@ class Unwinder {
   Value* trips_of(Region& r, const Op* loop);
   void backward_call(Region& r, Segment& s, const std::vector<Value*>& incoming);
   std::vector<Value*> adjoints_of(Region& r, const std::vector<Value*>& params);
-  void pass_to(Region& r, const std::vector<Value*>& args, std::size_t from, const std::vector<Value*>& adjoints);
+  void pass_to(Region& r, const std::vector<Value*>& args, std::size_t from,
+               const std::vector<Value*>& adjoints);
 
   // Frames and cells.
   Value* at(Region& r, Value* forward_value);
@@ -142,13 +126,13 @@ class Unwinder {
 
   ir::Function& unit_;
   ir::Module& module_;
-  std::unordered_map<Value*, Value*> fwd_;             ///< original value -> forward value
-  std::unordered_map<Value*, Value*> bwd_;             ///< original value of a P part -> backward value
-  std::unordered_map<const Block*, Region*> homes_;    ///< forward block -> region
-  std::unordered_map<const Block*, Value*> exits_;     ///< memo of exit_of
-  std::unordered_set<const Value*> updated_;           ///< forward tensors that give way to changed ones
-  std::unordered_map<Value*, Value*> likes_;           ///< cell -> the primal whose shape it has (original)
-  std::unordered_map<Value*, Value*> value_cells_;     ///< cell written by ref_set -> forward value
+  std::unordered_map<Value*, Value*> fwd_;           ///< original value -> forward value
+  std::unordered_map<Value*, Value*> bwd_;           ///< original value of a P part -> backward value
+  std::unordered_map<const Block*, Region*> homes_;  ///< forward block -> region
+  std::unordered_map<const Block*, Value*> exits_;   ///< memo of exit_of
+  std::unordered_set<const Value*> updated_;         ///< forward tensors that give way to changed ones
+  std::unordered_map<Value*, Value*> likes_;         ///< cell -> the primal whose shape it has (original)
+  std::unordered_map<Value*, Value*> value_cells_;   ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;
 };
 

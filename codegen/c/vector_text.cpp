@@ -1,0 +1,253 @@
+// The prelude's vectors: GNU vector types, which Clang and g++ have, and functions on them.
+//
+// Functions of the mathematical library run eight (or as many as the machine has) lanes at once through
+// glibc's libmvec, whose results lie within 4 units in the last place; in strict mode, and elsewhere, lane by
+// lane.
+#include <algorithm>
+#include <array>
+
+#include "lantern/codegen/c/prelude.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Kind;
+
+namespace {
+
+struct Template {
+  std::string_view name;
+  std::string_view needs;  ///< other functions on the same vectors, separated by blanks
+  std::string_view text;   ///< $V the vector, $N its name, $E its element, $L lanes, $I the vector of i64
+};
+
+constexpr std::array templates{
+    Template{"load", "", "static inline $V lt_load_$N(const $E* p) { return *(const $V_memory*)p; }\n"},
+    Template{"store", "", "static inline void lt_store_$N($E* p, $V x) { *($V_memory*)p = x; }\n"},
+    Template{"strided", "", R"c(static inline $V lt_strided_$N(const $E* p, int64_t stride) {
+  $V x;
+  for (int i = 0; i < $L; ++i) x[i] = p[i * stride];
+  return x;
+}
+)c"},
+    Template{"store_strided", "", R"c(static inline void lt_store_strided_$N($E* p, int64_t stride, $V x) {
+  for (int i = 0; i < $L; ++i) p[i * stride] = x[i];
+}
+)c"},
+    Template{"add_strided", "", R"c(static inline void lt_add_strided_$N($E* p, int64_t stride, $V x) {
+  for (int i = 0; i < $L; ++i) p[i * stride] += x[i];
+}
+)c"},
+    Template{"gather", "", R"c(static inline $V lt_gather_$N(const $E* p, $I at) {
+  $V x;
+  for (int i = 0; i < $L; ++i) x[i] = p[at[i]];
+  return x;
+}
+)c"},
+    Template{"scatter", "", R"c(static inline void lt_scatter_$N($E* p, $I at, $V x) {
+  for (int i = 0; i < $L; ++i) p[at[i]] = x[i];
+}
+)c"},
+    // Lanes may meet at one element: one after the other.
+    Template{"add_scatter", "", R"c(static inline void lt_add_scatter_$N($E* p, $I at, $V x) {
+  for (int i = 0; i < $L; ++i) p[at[i]] += x[i];
+}
+)c"},
+    Template{
+        "select", "",
+        "static inline $V lt_select_$N($I c, $V x, $V y) { return ($V)((c & ($I)x) | (~c & ($I)y)); }\n"},
+    Template{"imin", "select",
+             "static inline $V lt_imin_$N($V x, $V y) { return lt_select_$N(x < y, x, y); }\n"},
+    Template{"imax", "select",
+             "static inline $V lt_imax_$N($V x, $V y) { return lt_select_$N(x > y, x, y); }\n"},
+    // Of a number and a NaN the number, as fmin and fmax of <math.h>.
+    Template{"fmin", "select",
+             "static inline $V lt_fmin_$N($V x, $V y) { return lt_select_$N((x < y) | (y != y), x, y); }\n"},
+    Template{"fmax", "select",
+             "static inline $V lt_fmax_$N($V x, $V y) { return lt_select_$N((x > y) | (y != y), x, y); }\n"},
+};
+
+/// Lanes that a sum of products keeps apart: at least a register of any machine.
+constexpr int lt_part = 8;
+
+/// What libmvec of glibc 2.36 has, by its name in <math.h>.
+constexpr std::array vector_math{"acos",  "asin", "atan",  "atan2", "cos", "cosh", "erf", "erfc", "exp",
+                                 "expm1", "log",  "log1p", "pow",   "sin", "sinh", "tan", "tanh"};
+
+std::string listed(int n, const std::string& item, const std::string& last = "") {
+  std::string s;
+  for (int i = 0; i < n; ++i) s += (i ? ", " : "") + (last.empty() ? item : item + std::to_string(i));
+  return s;
+}
+
+std::string numbers(int from, int to) {
+  std::string s;
+  for (int i = from; i < to; ++i) s += (i > from ? ", " : "") + std::to_string(i);
+  return s;
+}
+
+std::string replaced(std::string_view text, const std::string& v, const std::string& n, const std::string& e,
+                     const std::string& lanes, const std::string& index) {
+  std::string s;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$') {
+      s += text[i];
+      continue;
+    }
+    switch (text[++i]) {
+      case 'V':
+        s += v;
+        break;
+      case 'N':
+        s += n;
+        break;
+      case 'E':
+        s += e;
+        break;
+      case 'L':
+        s += lanes;
+        break;
+      default:
+        s += index;
+    }
+  }
+  return s;
+}
+
+constexpr std::string_view math_lanes =
+    R"c(/* Functions of the mathematical library on several lanes at once, if there are any. */
+#if defined __x86_64__ && defined __linux__ && !defined LT_STRICT_MATH
+#if defined __AVX512F__
+#define LT_MATH_LANES 8
+#define LT_MATH(name) _ZGVeN8v_##name
+#define LT_MATH2(name) _ZGVeN8vv_##name
+#elif defined __AVX2__
+#define LT_MATH_LANES 4
+#define LT_MATH(name) _ZGVdN4v_##name
+#define LT_MATH2(name) _ZGVdN4vv_##name
+#else
+#define LT_MATH_LANES 2
+#define LT_MATH(name) _ZGVbN2v_##name
+#define LT_MATH2(name) _ZGVbN2vv_##name
+#endif
+typedef double lt_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)));
+#endif
+#ifdef __cplusplus
+#define LT_C extern "C"
+#else
+#define LT_C
+#endif
+)c";
+
+}  // namespace
+
+std::string Prelude::vector(Kind kind, int lanes) {
+  // What comparisons give: all bits set, or none.
+  if (kind == Kind::boolean) kind = Kind::i64;
+  const std::string name = "lt_" + std::string(ir::kind_name(kind)) + "x" + std::to_string(lanes);
+  if (!fresh(name)) return name;
+  need("integers");
+  const std::string element = target_->element(kind), bytes = std::to_string(8 * lanes);
+  add(Group::types, "typedef " + element + " " + name + " __attribute__((vector_size(" + bytes +
+                        "), aligned(" + std::to_string(std::min(64, 8 * lanes)) + ")));\ntypedef " + element +
+                        " " + name + "_memory __attribute__((vector_size(" + bytes +
+                        "), aligned(8), may_alias));\n");
+  return name;
+}
+
+std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
+  const std::string type = vector(kind, lanes), name = type.substr(3), index = vector(Kind::i64, lanes);
+  const std::string full = "lt_" + what + "_" + name;
+  if (!fresh(full)) return full;
+  const std::string element = target_->element(kind == Kind::boolean ? Kind::i64 : kind),
+                    l = std::to_string(lanes);
+  if (what == "splat") {
+    add(Group::functions, "static inline " + type + " " + full + "(" + element + " x) {\n  const " + type +
+                              " v = {" + listed(lanes, "x") + "};\n  return v;\n}\n");
+    return full;
+  }
+  if (what == "index") {
+    add(Group::functions, "static inline " + type + " " + full + "(void) {\n  const " + type + " v = {" +
+                              numbers(0, lanes) + "};\n  return v;\n}\n");
+    return full;
+  }
+  if (what == "sum") {
+    // Halves are added until one lane is left.
+    std::string body, x = "x";
+    for (int n = lanes / 2; n > 1; n /= 2) {
+      const std::string half = vector(kind, n), next = "x" + std::to_string(n);
+      body += "  const " + half + " " + next + " = __builtin_shufflevector(" + x + ", " + x + ", " +
+              numbers(0, n) + ") +\n    __builtin_shufflevector(" + x + ", " + x + ", " + numbers(n, 2 * n) +
+              ");\n";
+      x = next;
+    }
+    add(Group::functions, "static inline " + element + " " + full + "(" + type + " x) {\n" + body +
+                              "  return " + x + "[0] + " + x + "[1];\n}\n");
+    return full;
+  }
+  if (what == "dot") {
+    // Registers of eight lanes, two sums side by side.
+    const int part = std::min(lanes, lt_part), parts = lanes / part;
+    if (parts < 2) {
+      const std::string sum = vector_function("sum", kind, lanes);
+      add(Group::functions, "static inline " + element + " " + full + "(" + type + " x, " + type +
+                                " y) { return " + sum + "(x * y); }\n");
+      return full;
+    }
+    const std::string small = vector(kind, part), sum = vector_function("sum", kind, part);
+    std::string body;
+    for (int i = 0; i < parts; ++i) {
+      const std::string lane_list = numbers(part * i, part * (i + 1)), at = i % 2 ? "b" : "a";
+      const std::string product = "__builtin_shufflevector(x, x, " + lane_list +
+                                  ") *\n    __builtin_shufflevector(y, y, " + lane_list + ")";
+      body += "  " + (i < 2 ? small + " " + at + " = " + product : at + " = " + at + " + " + product) + ";\n";
+    }
+    add(Group::functions, "static inline " + element + " " + full + "(" + type + " x, " + type + " y) {\n" +
+                              body + "  return " + sum + "(a + b);\n}\n");
+    return full;
+  }
+  if (what == "check") {
+    need("fail_index");
+    add(Group::functions,
+        "static inline void " + full + "(lt_workspace* ws, " + type +
+            " at, int64_t size, const char* where) {\n  for (int i = 0; i < " + l +
+            "; ++i)\n    if (at[i] < 0 || at[i] >= size) lt_fail_index(ws, at[i], size, where);\n}\n");
+    return full;
+  }
+  for (const Template& t : templates) {
+    if (t.name != what) continue;
+    if (!t.needs.empty()) vector_function(std::string(t.needs), kind, lanes);
+    add(Group::functions, replaced(t.text, type, name, element, l, index));
+    return full;
+  }
+  return vector_math_function(what, full, type, lanes);
+}
+
+/// A function of <math.h> lane by lane, or through libmvec.
+std::string Prelude::vector_math_function(const std::string& f, const std::string& full,
+                                          const std::string& type, int lanes) {
+  math(f, Kind::f64);
+  const bool two = f == "pow" || f == "atan2" || f == "lt_polygamma";
+  const std::string l = std::to_string(lanes);
+  const std::string scalar = std::string("  for (int i = 0; i < ") + l + "; ++i) x[i] = " + f + "(x[i]" +
+                             (two ? ", y[i]" : "") + ");\n  return x;\n";
+  std::string body = scalar;
+  if (std::ranges::find(vector_math, f) != vector_math.end()) {
+    if (fresh("math_lanes"))
+      add(Group::functions, (strict_ ? "#define LT_STRICT_MATH\n" : "") + std::string(math_lanes));
+    const std::string call = std::string(two ? "LT_MATH2(" : "LT_MATH(") + f + ")";
+    if (fresh("math_lanes_" + f))
+      add(Group::functions, "#ifdef LT_MATH_LANES\nLT_C lt_math_vector " + call + "(lt_math_vector" +
+                                (two ? ", lt_math_vector" : "") + ");\n#endif\n");
+    const std::string part = "[" + l + " / LT_MATH_LANES]";
+    body = "#ifdef LT_MATH_LANES\n  union {\n    " + type + " all;\n    lt_math_vector part" + part +
+           ";\n  } u" + (two ? ", w" : "") + ";\n  u.all = x;\n" + (two ? "  w.all = y;\n" : "") +
+           "  for (int i = 0; i < " + l + " / LT_MATH_LANES; ++i) u.part[i] = " + call + "(u.part[i]" +
+           (two ? ", w.part[i]" : "") + ");\n  return u.all;\n#else\n" + scalar + "#endif\n";
+  }
+  add(Group::functions, "static inline " + type + " " + full + "(" + type + " x" +
+                            (two ? ", " + type + " y" : "") + ") {\n" + body + "}\n");
+  return full;
+}
+
+}  // namespace lantern::codegen

@@ -1,0 +1,49 @@
+// What can run in lanes: the analysis behind vectorise.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/loops.hpp"
+
+namespace lantern::passes {
+
+/// How a loop's trips become lanes.
+struct LanePlan {
+  Op* loop = nullptr;
+  CountedLoop count;
+  int lanes = 8;
+  std::unordered_set<const Value*>
+      varying;                              ///< differ from lane to lane; tensors among them gain a dimension
+  std::unordered_set<const Value*> shared;  ///< tensors from outside that all trips add to
+  std::unordered_set<const Value*>
+      reductions;  ///< the loop's state that is a sum over its trips, by body parameter
+
+  /// Values that are only needed summed over all lanes. The adjoint of what all trips share is such: it is
+  /// linear in what differs from trip to trip, and factors that do not differ leave the sum. (The adjoint of
+  /// a matrix times a vector, summed over the points, is the matrix times one sum.) They are kept as that
+  /// sum, without lanes.
+  std::unordered_set<const Value*> summed;
+  std::unordered_set<const Value*> packed;  ///< tensors whose rows are read again and again, a row a lane
+
+  bool is_varying(const Value* v) const { return varying.contains(v) && !summed.contains(v); }
+  bool is_summed(const Value* v) const { return summed.contains(v); }
+  bool is_shared(const Value* v) const { return shared.contains(v); }
+};
+
+/// How often each tape is used in the module, to know whether a loop holds all of a tape.
+using TapeUses = std::unordered_map<std::int64_t, int>;
+TapeUses tape_uses(const ir::Module& module);
+
+/// A plan, or null where the loop cannot run in lanes. `native`: how many f64 a register of the target holds.
+std::unique_ptr<LanePlan> plan_lanes(Op* loop, const TapeUses& tapes, int native);
+
+/// Finds what is only needed as a sum over the lanes (lane_sums.cpp).
+void find_summed(LanePlan& plan, const BodyUses& uses, const std::vector<Op*>& ops);
+
+/// A tensor of one value throughout, which can be made again with lanes.
+bool is_uniform_fill(const Value* t);
+
+}  // namespace lantern::passes

@@ -1,0 +1,97 @@
+// Counting loops and loops whose trips are independent.
+#include "lantern/compiler/passes/loops.hpp"
+
+#include <algorithm>
+
+namespace lantern::passes {
+
+std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
+  const Block* body = loop->blocks[1];
+  if (!body->params[state]->type.is_integer()) return {};
+  const Value* next = body->ops.back()->operands[state];
+  if (!next->def || !next->def->is(Opcode::add_) || next->def->operands[0] != body->params[state]) return {};
+  const Op* by = next->def->operands[1]->def;
+  if (!by || !by->is(Opcode::constant_)) return {};
+  return by->integer;
+}
+
+std::optional<CountedLoop> counted(const Op* loop) {
+  const Block* condition = loop->blocks[0];
+  const Value* test = condition->ops.back()->operands[0];
+  if (!test->def || !test->def->is(Opcode::lt_)) return {};
+  Value* const index = test->def->operands[0];
+  Value* const bound = test->def->operands[1];
+  if (index->block != condition || index->def || (bound->block == condition && !constant(bound))) return {};
+  if (step_of(loop, index->index) != 1) return {};
+  return CountedLoop{index->index, bound};
+}
+
+BodyUses::BodyUses(const Op* loop) {
+  for (Block* b : loop->blocks)
+    ir::walk(b, [&](Op* op) {
+      for (std::size_t i = 0; i < op->operands.size(); ++i) uses_[op->operands[i]].push_back({op, i});
+    });
+}
+
+const std::vector<BodyUses::Use>& BodyUses::of(const Value* v) const {
+  static const std::vector<Use> none;
+  const auto it = uses_.find(v);
+  return it == uses_.end() ? none : it->second;
+}
+
+bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t state, const Value* index,
+                 std::vector<Value*>* chain) {
+  for (;;) {
+    if (chain) chain->push_back(v);
+    const auto& all = uses.of(v);
+    if (all.size() != 1) return false;
+    const auto [op, operand] = all.front();
+    if (op->parent != block) return false;
+    switch (op->code) {
+      case Opcode::yield_:
+        return operand == state;
+      case Opcode::add_:
+        if (!v->type.is_scalar()) return false;
+        break;
+      case Opcode::sub_:
+        if (!v->type.is_scalar() || operand != 0) return false;
+        break;
+      case Opcode::set_:
+        // The element belongs to this trip.
+        if (operand != 0 ||
+            std::find(op->operands.begin() + 1, op->operands.end() - 1, index) == op->operands.end() - 1)
+          return false;
+        break;
+      case Opcode::add_at_:
+        if (operand != 0) return false;
+        break;
+      case Opcode::loop_: {
+        const Block *condition = op->blocks[0], *body = op->blocks[1];
+        if (!uses.of(condition->params[operand]).empty() ||
+            !accumulates(uses, body->params[operand], body, operand, index, chain))
+          return false;
+        v = op->results[operand];
+        continue;
+      }
+      default:
+        return false;
+    }
+    v = op->result();
+  }
+}
+
+bool separable(const Op* loop, const CountedLoop& count) {
+  const Block* body = loop->blocks[1];
+  const BodyUses uses(loop);
+  // The condition asks nothing else.
+  if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
+      2)
+    return false;
+  for (std::size_t i = 0; i < body->params.size(); ++i) {
+    if (step_of(loop, i)) continue;
+    if (!accumulates(uses, body->params[i], body, i, body->params[count.index])) return false;
+  }
+  return true;
+}
+
+}  // namespace lantern::passes

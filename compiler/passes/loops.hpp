@@ -1,0 +1,47 @@
+// What passes ask about loops: how they count, and whether their trips depend on each other.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "lantern/compiler/passes/rewrite.hpp"
+
+namespace lantern::passes {
+
+/// A loop `for (i = first; i < bound; ++i)`: which of its state is the index.
+struct CountedLoop {
+  std::size_t index = 0;
+  Value* bound = nullptr;
+};
+/// How a loop counts, if its condition is `index < bound` with a bound from outside, or a constant.
+std::optional<CountedLoop> counted(const Op* loop);
+
+/// What is added to an integer state in every trip, if that is a constant.
+std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
+
+/// Who uses the values of one loop's blocks.
+class BodyUses {
+ public:
+  explicit BodyUses(const Op* loop);
+  struct Use {
+    Op* op;
+    std::size_t operand;
+  };
+  const std::vector<Use>& of(const Value* v) const;
+
+ private:
+  std::unordered_map<const Value*, std::vector<Use>> uses_;
+};
+
+/// Follows state that is only passed on and added to, from `v` to operand `state` of the yield of `block`:
+/// sums, `add_at`, and `set` at elements that belong to the trip with this index. `chain` takes the values on
+/// the way.
+bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t state, const Value* index,
+                 std::vector<Value*>* chain = nullptr);
+
+/// True where the trips of a counted loop do not depend on each other: beside integers that count, its state
+/// is only added to, or written at elements that belong to the trip.
+bool separable(const Op* loop, const CountedLoop& count);
+
+}  // namespace lantern::passes

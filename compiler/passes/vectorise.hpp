@@ -1,0 +1,20 @@
+// Loops whose trips do not depend on each other run many trips at once: each value becomes a vector of lanes.
+#pragma once
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes {
+
+/// Turns the outermost loops that allow it into loops over blocks of trips, one trip a lane, whole bodies
+/// with their inner loops, tapes and arrays: what every trip computes alike stays a scalar; an array of a
+/// trip gains a last dimension, the lanes. The last, incomplete block repeats the last trip in its idle lanes
+/// and leaves them out of sums.
+///
+/// A loop is left as it is where trips may depend on each other, where lanes would part ways in an inner
+/// loop, and where its body calls functions or works on whole tensors that differ from lane to lane.
+///
+/// For targets with vectors (the C and C++ that Clang and g++ compile); not for libtcc and CUDA. `native`:
+/// how many f64 a register holds.
+void vectorise(ir::Module& module, int native);
+
+}  // namespace lantern::passes
