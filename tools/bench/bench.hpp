@@ -3,6 +3,10 @@
 
 namespace lantern::bench {
 
+/// The ADBench problems: each form's time over the plain objective's. Status 1 where a form gives wrong
+/// results.
+int bench_adbench(int argc, char** argv);
+
 /// Delimited control: nanoseconds for a shift and its resumption, for a reset, for a perform.
 int bench_control(int argc, char** argv);
 

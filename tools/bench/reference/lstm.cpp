@@ -7,31 +7,25 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// The gates of one layer, `width` numbers each.
-struct Gates {
-  explicit Gates(int width)
-      : forget(static_cast<std::size_t>(width)), in(forget), out(forget), change(forget) {}
-  std::vector<double> forget, in, out, change;
-};
-
-/// One layer: `hidden` and `cell` become those of the next character.
+/// One layer: `hidden` and `cell` become those of the next character. `gates` has room for 4 width numbers:
+/// forget, in, out, change.
 void layer(int width, const double* weights, const double* biases, double* hidden, double* cell,
-           const double* input, Gates& gates) {
-  double *forget = gates.forget.data(), *in = gates.in.data(), *out = gates.out.data(),
-         *change = gates.change.data();
-  const auto affine = [&](const double* x, int row, int i) {
-    return x[i] * weights[row * width + i] + biases[row * width + i];
-  };
-  for (int i = 0; i < width; ++i) forget[i] = sigmoid(affine(input, 0, i));
-  for (int i = 0; i < width; ++i) in[i] = sigmoid(affine(hidden, 1, i));
-  for (int i = 0; i < width; ++i) out[i] = sigmoid(affine(input, 2, i));
-  for (int i = 0; i < width; ++i) change[i] = std::tanh(affine(hidden, 3, i));
+           const double* input, double* gates) {
+  double *forget = gates, *in = gates + width, *out = gates + 2 * width, *change = gates + 3 * width;
+  for (int i = 0; i < width; ++i) {
+    forget[i] = input[i] * weights[i] + biases[i];
+    in[i] = hidden[i] * weights[width + i] + biases[width + i];
+    out[i] = input[i] * weights[2 * width + i] + biases[2 * width + i];
+    change[i] = hidden[i] * weights[3 * width + i] + biases[3 * width + i];
+  }
+  for (int i = 0; i < 3 * width; ++i) gates[i] = sigmoid(gates[i]);
+  for (int i = 0; i < width; ++i) change[i] = std::tanh(change[i]);
   for (int i = 0; i < width; ++i) cell[i] = cell[i] * forget[i] + in[i] * change[i];
   for (int i = 0; i < width; ++i) hidden[i] = out[i] * std::tanh(cell[i]);
 }
 
 /// The prediction after one more character.
-void predict(const LstmInput& in, const double* character, double* state, Gates& gates, double* prediction) {
+void predict(const LstmInput& in, const double* character, double* state, double* gates, double* prediction) {
   const int width = in.width;
   const double* extra = in.extra.data();
   for (int i = 0; i < width; ++i) prediction[i] = character[i] * extra[i];
@@ -56,11 +50,11 @@ double logsumexp(int n, const double* x) {
 double lstm(const LstmInput& in) {
   const int width = in.width;
   std::vector<double> state = in.state, prediction(static_cast<std::size_t>(width));
-  Gates gates(width);
+  std::vector<double> gates(static_cast<std::size_t>(4 * width));
   double total = 0;
   for (int t = 0; t + 1 < in.characters; ++t) {
     const double* character = in.sequence.data() + t * width;
-    predict(in, character, state.data(), gates, prediction.data());
+    predict(in, character, state.data(), gates.data(), prediction.data());
     const double normal = logsumexp(width, prediction.data());
     const double* next = character + width;
     for (int i = 0; i < width; ++i) total += next[i] * (prediction[static_cast<std::size_t>(i)] - normal);

@@ -1,0 +1,95 @@
+// The problems of ADBench: every form's time over the plain objective's, both measured in the same rounds.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "bench.hpp"
+#include "calibration.hpp"
+#include "options.hpp"
+#include "plot.hpp"
+#include "problem.hpp"
+
+namespace lantern::bench {
+namespace {
+
+/// The programs that are measured.
+Models models() { return {}; }
+
+/// The rows of one problem: the reference beside the calibration kernel, then each form beside the reference.
+/// `factor` is this machine's time over the reference machine's.
+std::vector<Row> measure(const Problem& problem, const TimingOptions& options, double factor, int& wrong) {
+  std::vector<Callable> forms;
+  for (const Form& form : problem.forms) {
+    if (const std::string what = form.check ? form.check() : ""; !what.empty()) {
+      fmt::print(stderr, "bench: {} {}: {}\n", problem.name, form.name, what);
+      ++wrong;
+    }
+    forms.push_back(form.run);
+  }
+  // The reference is measured in the forms' rounds; with no form, beside itself.
+  std::vector<Timing> timings =
+      paired(forms.empty() ? std::vector{problem.reference} : forms, problem.reference, options);
+  const double reference_ms = timings.front().reference_ms;
+  std::vector<Row> rows{row(problem.name, "reference", {reference_ms, reference_ms, 1.0},
+                            {{"rescaled_ms", reference_ms / factor}})};
+  for (std::size_t i = 0; i < problem.forms.size(); ++i) {
+    const Form& form = problem.forms[i];
+    Extras extra{{"rescaled_ms", timings[i].ms / factor}};
+    if (form.extras)
+      for (auto& e : form.extras()) extra.push_back(std::move(e));
+    rows.push_back(row(problem.name, form.name, timings[i], std::move(extra)));
+  }
+  return rows;
+}
+
+/// Bars of the ratios where there are forms, else of the references' milliseconds.
+std::string plot(const std::vector<Row>& rows) {
+  std::vector<std::string> problems, forms;
+  bool only_references = true;
+  for (const Row& r : rows) only_references &= r.form == "reference";
+  const auto index = [](std::vector<std::string>& names, const std::string& name) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (names[i] == name) return i;
+    names.push_back(name);
+    return names.size() - 1;
+  };
+  std::vector<std::vector<double>> values;
+  for (const Row& r : rows) {
+    if (!only_references && r.form == "reference") continue;
+    const std::size_t f = index(forms, r.form), p = index(problems, r.problem);
+    values.resize(forms.size());
+    values[f].resize(p + 1, std::nan(""));
+    values[f][p] = only_references ? r.ms : r.ratio;
+  }
+  for (auto& v : values) v.resize(problems.size(), std::nan(""));
+  return bar_plot({"ADBench", "problem", only_references ? "ms" : "time over the plain objective's"},
+                  problems, forms, values);
+}
+
+}  // namespace
+
+int bench_adbench(int argc, char** argv) {
+  int status = 0;
+  const auto options = parse_options(argc, argv, "times of the ADBench problems over the plain objective's",
+                                     "input files; default: all whose values are known", status);
+  if (!options) return status;
+
+  std::vector<std::filesystem::path> files(options->files.begin(), options->files.end());
+  if (files.empty()) files = known_files(adbench_folder());
+  const Calibration machine = calibrate(options->timing());
+  fmt::print("{}\n", machine.str());
+
+  std::vector<Row> rows;
+  int wrong = 0;
+  for (const auto& file : files) {
+    const auto more = measure(load_problem(file, models()), options->timing(), machine.factor(), wrong);
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  fmt::print("{}", table(rows));
+  if (!options->json.empty()) write_file(options->json, json(rows));
+  if (!options->svg.empty()) write_file(options->svg, plot(rows));
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace lantern::bench

@@ -1,0 +1,70 @@
+// Compiled with the flags of the reference objectives.
+#include "calibration.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+namespace lantern::bench {
+namespace {
+
+constexpr std::size_t kArguments = 1000;
+
+/// Arguments 0.5 ... 1.5, where none of the functions takes a short cut.
+const std::array<double, kArguments>& arguments() {
+  static const auto values = [] {
+    std::array<double, kArguments> x{};
+    for (std::size_t i = 0; i < kArguments; ++i) x[i] = 0.5 + 1e-3 * static_cast<double>(i);
+    return x;
+  }();
+  return values;
+}
+
+volatile double sink = 0;
+
+template <class F>
+void map(F f) {
+  double last = 0;
+  for (const double x : arguments()) {
+    last = f(x);
+    asm volatile("" : "+x"(last));  // the value counts as used
+  }
+  sink = last;
+}
+
+void exps() {
+  map([](double x) { return std::exp(x); });
+}
+void logs() {
+  map([](double x) { return std::log(x); });
+}
+void tanhs() {
+  map([](double x) { return std::tanh(x); });
+}
+
+}  // namespace
+
+void calibration_kernel() {
+  exps();
+  logs();
+  tanhs();
+}
+
+Calibration calibrate(const TimingOptions& options) {
+  const std::vector<Timing> timings = paired({exps, logs, tanhs}, calibration_kernel, options);
+  const auto ns = [](const Timing& t) { return t.ms * 1e6 / kArguments; };
+  return {ns(timings[0]), ns(timings[1]), ns(timings[2])};
+}
+
+double Calibration::factor() const { return sum() / kReferenceMachine.sum(); }
+
+std::string Calibration::str() const {
+  return fmt::format(
+      "calibration: exp {:.1f} ns, log {:.1f} ns, tanh {:.1f} ns (reference machine {:.1f}, {:.1f}, {:.1f}): "
+      "times here are {:.2f} of the reference machine's",
+      exp, log, tanh, kReferenceMachine.exp, kReferenceMachine.log, kReferenceMachine.tanh, factor());
+}
+
+}  // namespace lantern::bench
