@@ -79,6 +79,7 @@ TEST_CASE("bench: the limit ends a measurement after three rounds", "[bench]") {
 TEST_CASE("bench: calibration", "[bench]") {
   const Calibration c{.exp = 10.8, .log = 8.4, .tanh = 28};
   CHECK(c.factor() == Approx(2));
+  CHECK(calibration_kernel_ms(kReferenceMachine) == Approx(0.0236));
   CHECK(c.str() ==
         "calibration: exp 10.8 ns, log 8.4 ns, tanh 28.0 ns (reference machine 5.4, 4.2, 14.0): times here "
         "are 2.00 "

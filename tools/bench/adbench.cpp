@@ -16,10 +16,10 @@ namespace {
 /// The programs that are measured.
 Models models() { return {}; }
 
-/// The rows of one problem: the reference beside the calibration kernel, then each form beside the reference.
-/// `factor` is this machine's time over the reference machine's.
-std::vector<Row> measure(const Problem& problem, const TimingOptions& options, double factor, int& wrong) {
-  std::vector<Callable> forms;
+/// The rows of one problem: the reference, then each form beside it. The calibration kernel takes part in the
+/// rounds: `rescaled_ms` is what the time comes to on the reference machine.
+std::vector<Row> measure(const Problem& problem, const TimingOptions& options, int& wrong) {
+  std::vector<Callable> forms{calibration_kernel};
   for (const Form& form : problem.forms) {
     if (const std::string what = form.check ? form.check() : ""; !what.empty()) {
       fmt::print(stderr, "bench: {} {}: {}\n", problem.name, form.name, what);
@@ -27,18 +27,19 @@ std::vector<Row> measure(const Problem& problem, const TimingOptions& options, d
     }
     forms.push_back(form.run);
   }
-  // The reference is measured in the forms' rounds; with no form, beside itself.
-  std::vector<Timing> timings =
-      paired(forms.empty() ? std::vector{problem.reference} : forms, problem.reference, options);
-  const double reference_ms = timings.front().reference_ms;
-  std::vector<Row> rows{row(problem.name, "reference", {reference_ms, reference_ms, 1.0},
-                            {{"rescaled_ms", reference_ms / factor}})};
+  const std::vector<Timing> timings = paired(forms, problem.reference, options);
+  const Timing& kernel = timings.front();
+  const double reference_ms = kernel.reference_ms;
+  // Medians of ratios, so that the machine's state while a problem was measured does not matter.
+  const double rescaled = calibration_kernel_ms(kReferenceMachine) / kernel.ratio;
+  std::vector<Row> rows{
+      row(problem.name, "reference", {reference_ms, reference_ms, 1.0}, {{"rescaled_ms", rescaled}})};
   for (std::size_t i = 0; i < problem.forms.size(); ++i) {
-    const Form& form = problem.forms[i];
-    Extras extra{{"rescaled_ms", timings[i].ms / factor}};
-    if (form.extras)
-      for (auto& e : form.extras()) extra.push_back(std::move(e));
-    rows.push_back(row(problem.name, form.name, timings[i], std::move(extra)));
+    const Timing& timing = timings[i + 1];
+    Extras extra{{"rescaled_ms", timing.ratio * rescaled}};
+    if (problem.forms[i].extras)
+      for (auto& e : problem.forms[i].extras()) extra.push_back(std::move(e));
+    rows.push_back(row(problem.name, problem.forms[i].name, timing, std::move(extra)));
   }
   return rows;
 }
@@ -77,13 +78,12 @@ int bench_adbench(int argc, char** argv) {
 
   std::vector<std::filesystem::path> files(options->files.begin(), options->files.end());
   if (files.empty()) files = known_files(adbench_folder());
-  const Calibration machine = calibrate(options->timing());
-  fmt::print("{}\n", machine.str());
+  fmt::print("{}\n", calibrate(options->timing()).str());
 
   std::vector<Row> rows;
   int wrong = 0;
   for (const auto& file : files) {
-    const auto more = measure(load_problem(file, models()), options->timing(), machine.factor(), wrong);
+    const auto more = measure(load_problem(file, models()), options->timing(), wrong);
     rows.insert(rows.end(), more.begin(), more.end());
   }
   fmt::print("{}", table(rows));

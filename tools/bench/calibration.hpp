@@ -28,5 +28,7 @@ Calibration calibrate(const TimingOptions& options = {});
 
 /// The kernel itself: all three functions of 1,000 arguments. A reference for paired().
 void calibration_kernel();
+/// Its time on a machine.
+double calibration_kernel_ms(const Calibration& machine);
 
 }  // namespace lantern::bench
