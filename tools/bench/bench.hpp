@@ -13,4 +13,8 @@ int bench_control(int argc, char** argv);
 /// compile(): milliseconds to the first call by tier, and memory over many compilations. `--quick`: fewer.
 int bench_jit(int argc, char** argv);
 
+/// The series benchmark of the thesis: evaluation, forward and reverse for n up to 10^8. Status 1 where a
+/// result is wrong.
+int bench_series(int argc, char** argv);
+
 }  // namespace lantern::bench

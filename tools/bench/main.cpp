@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
       {"adbench", bench_adbench, "the ADBench problems: every form's time over the plain objective's"},
       {"control", bench_control, "nanoseconds of shift, reset and perform"},
       {"jit", bench_jit, "milliseconds from compile() to the first result; memory over many compilations"},
+      {"series", bench_series, "the thesis's series: evaluation, forward and reverse, time and tape by size"},
   };
   try {
     if (argc > 1)
