@@ -10,6 +10,10 @@ int bench_adbench(int argc, char** argv);
 /// Delimited control: nanoseconds for a shift and its resumption, for a reset, for a perform.
 int bench_control(int argc, char** argv);
 
+/// Loops, recursions, trees and continuations of great depth: time and memory, each in a process of its own.
+/// Status 1 where one fails or gives a wrong result.
+int bench_deep(int argc, char** argv);
+
 /// compile(): milliseconds to the first call by tier, and memory over many compilations. `--quick`: fewer.
 int bench_jit(int argc, char** argv);
 

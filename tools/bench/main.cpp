@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   } benchmarks[] = {
       {"adbench", bench_adbench, "the ADBench problems: every form's time over the plain objective's"},
       {"control", bench_control, "nanoseconds of shift, reset and perform"},
+      {"deep", bench_deep, "loops of 10^8 iterations, recursions and trees 10^6 deep: time and memory"},
       {"jit", bench_jit, "milliseconds from compile() to the first result; memory over many compilations"},
       {"series", bench_series, "the thesis's series: evaluation, forward and reverse, time and tape by size"},
   };
