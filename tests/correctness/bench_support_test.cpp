@@ -89,6 +89,8 @@ TEST_CASE("bench: the limit ends a measurement after three rounds", "[bench]") {
 TEST_CASE("bench: calibration", "[bench]") {
   const Calibration c{.exp = 10.8, .log = 8.4, .tanh = 28};
   CHECK(c.factor() == Approx(2));
+  CHECK(reference_machine_ms("ba1") == 0.79);
+  CHECK_FALSE(reference_machine_ms("gmm_d3_K3").has_value());
   CHECK(calibration_kernel_ms(kReferenceMachine) == Approx(0.0236));
   CHECK(c.str() ==
         "calibration: exp 10.8 ns, log 8.4 ns, tanh 28.0 ns (reference machine 5.4, 4.2, 14.0): times here "
@@ -140,6 +142,10 @@ TEST_CASE("bench: a bar plot", "[bench]") {
   // Ticks at 0, 1, ... 5: the bar of 4 is four fifths of 360 high.
   CHECK(contains(svg, "height=\"288.0\""));
   for (const char* text : {">g1<", ">g2<", ">s1<", ">s2<", ">4<"}) CHECK(contains(svg, text));
+  // From 0.1 to 100, in three decades: 1 is a third of 360 high.
+  const std::string logarithmic = bar_plot({"T", "x", "y"}, {"g1", "g2"}, {"s"}, {{1, 100}});
+  CHECK(contains(logarithmic, "height=\"120.0\""));
+  CHECK(contains(logarithmic, "height=\"360.0\""));
   CHECK_THROWS_WITH(bar_plot({}, {"g"}, {"s"}, {{1, 2}}), "expected a value for each of 1 groups, got 2");
   CHECK_THROWS_WITH(bar_plot({}, {"g"}, {"s"}, {}), "expected values of 1 series, got 0");
   CHECK_THROWS_WITH(bar_plot({}, {"g"}, {"s"}, {{0}}), "expected a positive value to plot, got none");

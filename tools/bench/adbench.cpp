@@ -1,13 +1,12 @@
 // The problems of ADBench: every form's time over the plain objective's, both measured in the same rounds.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 
 #include "bench.hpp"
 #include "calibration.hpp"
 #include "options.hpp"
-#include "plot.hpp"
 #include "problem.hpp"
 
 namespace lantern::bench {
@@ -34,6 +33,8 @@ std::vector<Row> measure(const Problem& problem, const TimingOptions& options, i
   const double rescaled = calibration_kernel_ms(kReferenceMachine) / kernel.ratio;
   std::vector<Row> rows{
       row(problem.name, "reference", {reference_ms, reference_ms, 1.0}, {{"rescaled_ms", rescaled}})};
+  if (const auto known = reference_machine_ms(problem.name))
+    rows.front().extra.emplace_back("reference_machine_ms", *known);
   for (std::size_t i = 0; i < problem.forms.size(); ++i) {
     const Timing& timing = timings[i + 1];
     Extras extra{{"rescaled_ms", timing.ratio * rescaled}};
@@ -46,26 +47,12 @@ std::vector<Row> measure(const Problem& problem, const TimingOptions& options, i
 
 /// Bars of the ratios where there are forms, else of the references' milliseconds.
 std::string plot(const std::vector<Row>& rows) {
-  std::vector<std::string> problems, forms;
-  bool only_references = true;
-  for (const Row& r : rows) only_references &= r.form == "reference";
-  const auto index = [](std::vector<std::string>& names, const std::string& name) {
-    for (std::size_t i = 0; i < names.size(); ++i)
-      if (names[i] == name) return i;
-    names.push_back(name);
-    return names.size() - 1;
-  };
-  std::vector<std::vector<double>> values;
-  for (const Row& r : rows) {
-    if (!only_references && r.form == "reference") continue;
-    const std::size_t f = index(forms, r.form), p = index(problems, r.problem);
-    values.resize(forms.size());
-    values[f].resize(p + 1, std::nan(""));
-    values[f][p] = only_references ? r.ms : r.ratio;
-  }
-  for (auto& v : values) v.resize(problems.size(), std::nan(""));
-  return bar_plot({"ADBench", "problem", only_references ? "ms" : "time over the plain objective's"},
-                  problems, forms, values);
+  const bool only_references =
+      std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.form == "reference"; });
+  std::vector<Row> shown = rows;
+  if (!only_references) std::erase_if(shown, [](const Row& r) { return r.form == "reference"; });
+  return bar_plot("ADBench", only_references ? "ms" : "time over the plain objective's", shown,
+                  [&](const Row& r) { return only_references ? r.ms : r.ratio; });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <map>
 
 namespace lantern::bench {
 namespace {
@@ -54,6 +55,17 @@ Calibration calibrate(const TimingOptions& options) {
   const std::vector<Timing> timings = paired({exps, logs, tanhs}, calibration_kernel, options);
   const auto ns = [](const Timing& t) { return t.ms * 1e6 / kArguments; };
   return {ns(timings[0]), ns(timings[1]), ns(timings[2])};
+}
+
+std::optional<double> reference_machine_ms(const std::string& problem) {
+  static const std::map<std::string, double> known{
+      {"gmm_d2_K200", 2.14},        {"gmm_d10_K25", 1.51},
+      {"gmm_d20_K50", 5.66},        {"gmm_d64_K25", 11.2},
+      {"gmm_d128_K25", 36},         {"ba1", 0.79},
+      {"lstm_l2_c1024", 1.15},      {"lstm_l4_c4096", 9.55},
+      {"hand_simple_hand4", 0.039}, {"hand_complicated_hand6", 0.041}};
+  const auto at = known.find(problem);
+  return at == known.end() ? std::nullopt : std::optional(at->second);
 }
 
 double Calibration::factor() const { return sum() / kReferenceMachine.sum(); }

@@ -1,6 +1,7 @@
 // How fast this machine is, in terms of the machine whose figures are known.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "timing.hpp"
@@ -21,6 +22,10 @@ struct Calibration {
 
 /// The reference machine: one core of an AMD Zen 5 under Debian 12 (glibc 2.36, g++ 12).
 inline constexpr Calibration kReferenceMachine{.exp = 5.4, .log = 4.2, .tanh = 14};
+
+/// Milliseconds of the plain objective of a problem (problem.hpp) on the reference machine, where they are
+/// known; of the two LSTM problems, whose times there vary by a fourth, the middle.
+std::optional<double> reference_machine_ms(const std::string& problem);
 
 /// Calls each of the three functions once for each of 1,000 arguments, scalar, as compiled by
 /// -O3 -march=native. Measures in rounds with `options`.

@@ -154,6 +154,8 @@ int bench_deep(int argc, char** argv) {
   }
   fmt::print("{}", table(rows));
   if (!options->json.empty()) write_file(options->json, json(rows));
+  if (!options->svg.empty())
+    write_file(options->svg, bar_plot("Depth", "ms", rows, [](const Row& r) { return r.ms; }));
   return wrong == 0 ? 0 : 1;
 }
 

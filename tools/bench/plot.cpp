@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "lantern/ir/error.hpp"
@@ -17,7 +18,7 @@ constexpr std::array<std::string_view, 7> kColours{"#0072b2", "#d55e00", "#009e7
                                                    "#e69f00", "#56b4e9", "#000000"};
 std::string_view colour(std::size_t i) { return kColours[i % kColours.size()]; }
 
-constexpr double kTop = 50, kLeft = 80, kBottom = 70, kLegend = 170;
+constexpr double kTop = 50, kLeft = 80, kLegend = 170;
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -37,15 +38,17 @@ std::string escaped(std::string_view text) {
 /// A drawing area with a title, axis names and a legend at its right.
 class Canvas {
  public:
-  Canvas(double width, double height, const PlotLabels& labels) : width_(width), height_(height) {
+  /// `bottom`: room for tick labels and the name of the x axis.
+  Canvas(double width, double height, double bottom, const PlotLabels& labels)
+      : width_(width), height_(height) {
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 "
         "{0:.0f} {1:.0f}\" "
         "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
         "fill=\"white\"/>\n",
-        kLeft + width + kLegend, kTop + height + kBottom);
+        kLeft + width + kLegend, kTop + height + bottom);
     label(kLeft + width / 2, kTop - 22, labels.title, "middle", "font-size=\"15\"");
-    label(kLeft + width / 2, kTop + height + kBottom - 12, labels.x, "middle");
+    label(kLeft + width / 2, kTop + height + bottom - 12, labels.x, "middle");
     label(18, kTop + height / 2, labels.y, "middle",
           fmt::format("transform=\"rotate(-90 18 {:.1f})\"", kTop + height / 2));
   }
@@ -108,6 +111,18 @@ double tick_distance(double most) {
   return 10 * power;
 }
 
+void draw_y_ticks(Canvas& canvas, const LogAxis& y_axis) {
+  for (int e = y_axis.first; e <= y_axis.last; ++e) {
+    const double at = canvas.y(y_axis.fraction(std::pow(10, e)));
+    canvas.line(canvas.x(0), at, canvas.x(1), at, "#dddddd");
+    canvas.label(canvas.x(0) - 8, at + 4, power_of_ten(e), "end");
+    for (int m = 2; m < 10 && e < y_axis.last; ++m) {
+      const double minor = canvas.y(y_axis.fraction(m * std::pow(10, e)));
+      canvas.line(canvas.x(0), minor, canvas.x(0) + 4, minor, "#333333");
+    }
+  }
+}
+
 bool drawable(double v) { return std::isfinite(v) && v > 0; }
 
 }  // namespace
@@ -122,7 +137,7 @@ std::string line_plot(const PlotLabels& labels, const std::vector<Series>& serie
   const auto [low_y, high_y] = std::minmax_element(ys.begin(), ys.end());
   const LogAxis x_axis(*low_x, *high_x), y_axis(*low_y, *high_y);
 
-  Canvas canvas(640, 420, labels);
+  Canvas canvas(640, 420, 60, labels);
   for (int e = x_axis.first; e <= x_axis.last; ++e) {
     const double at = canvas.x(x_axis.fraction(std::pow(10, e)));
     canvas.line(at, canvas.y(0), at, canvas.y(1), "#dddddd");
@@ -132,15 +147,7 @@ std::string line_plot(const PlotLabels& labels, const std::vector<Series>& serie
       canvas.line(minor, canvas.y(0), minor, canvas.y(0) - 4, "#333333");
     }
   }
-  for (int e = y_axis.first; e <= y_axis.last; ++e) {
-    const double at = canvas.y(y_axis.fraction(std::pow(10, e)));
-    canvas.line(canvas.x(0), at, canvas.x(1), at, "#dddddd");
-    canvas.label(canvas.x(0) - 8, at + 4, power_of_ten(e), "end");
-    for (int m = 2; m < 10 && e < y_axis.last; ++m) {
-      const double minor = canvas.y(y_axis.fraction(m * std::pow(10, e)));
-      canvas.line(canvas.x(0), minor, canvas.x(0) + 4, minor, "#333333");
-    }
-  }
+  draw_y_ticks(canvas, y_axis);
   canvas.frame();
   for (std::size_t i = 0; i < series.size(); ++i) {
     std::string path, marks;
@@ -161,23 +168,27 @@ std::string line_plot(const PlotLabels& labels, const std::vector<Series>& serie
 
 std::string bar_plot(const PlotLabels& labels, const std::vector<std::string>& groups,
                      const std::vector<std::string>& series, const std::vector<std::vector<double>>& values) {
-  double most = 0;
+  double most = 0, least = std::numeric_limits<double>::infinity();
   if (values.size() != series.size())
     throw Error(fmt::format("expected values of {} series, got {}", series.size(), values.size()));
   for (const auto& row : values) {
     if (row.size() != groups.size())
       throw Error(fmt::format("expected a value for each of {} groups, got {}", groups.size(), row.size()));
     for (const double v : row)
-      if (drawable(v)) most = std::max(most, v);
+      if (drawable(v)) most = std::max(most, v), least = std::min(least, v);
   }
   if (most == 0) throw Error("expected a positive value to plot, got none");
+  // Bars of which one would hide another's height stand on a logarithmic axis.
+  const bool logarithmic = most > 50 * least;
+  const LogAxis log_axis(least / 1.5, most);
   const double step = tick_distance(most), top = step * std::ceil(most / step + 0.1);
 
-  const double bar = 26, gap = 30;
+  const double bar = 26, gap = 30, bottom = 110;
   const double group_width = bar * static_cast<double>(series.size()) + gap;
   const double width = std::max(320.0, group_width * static_cast<double>(groups.size()));
-  Canvas canvas(width, 360, labels);
-  for (double tick = 0; tick <= top * (1 + 1e-9); tick += step) {
+  Canvas canvas(width, 360, bottom, labels);
+  if (logarithmic) draw_y_ticks(canvas, log_axis);
+  for (double tick = 0; !logarithmic && tick <= top * (1 + 1e-9); tick += step) {
     const double at = canvas.y(tick / top);
     canvas.line(canvas.x(0), at, canvas.x(1), at, "#dddddd");
     canvas.label(canvas.x(0) - 8, at + 4, fmt::format("{:.4g}", tick), "end");
@@ -186,18 +197,18 @@ std::string bar_plot(const PlotLabels& labels, const std::vector<std::string>& g
   const double stride = width / static_cast<double>(groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const double start = kLeft + stride * static_cast<double>(g) + (stride - group_width + gap) / 2;
-    // Long names side by side would overlap: they stand on two levels.
-    canvas.label(start + (group_width - gap) / 2, canvas.y(0) + (g % 2 == 0 ? 17 : 33), groups[g], "middle",
-                 "font-size=\"10\"");
+    const double middle = start + (group_width - gap) / 2, below = canvas.y(0) + 14;
+    canvas.label(middle, below, groups[g], "end",
+                 fmt::format("font-size=\"10\" transform=\"rotate(-35 {:.1f} {:.1f})\"", middle, below));
     for (std::size_t s = 0; s < series.size(); ++s) {
       const double v = values[s][g];
       if (!drawable(v)) continue;
-      const double at = start + bar * static_cast<double>(s), height = canvas.y(0) - canvas.y(v / top);
+      const double upper = canvas.y(logarithmic ? log_axis.fraction(v) : v / top);
+      const double at = start + bar * static_cast<double>(s), height = canvas.y(0) - upper;
       canvas.raw(
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n",
-                      at, canvas.y(v / top), bar - 3, height, colour(s)));
-      canvas.label(at + bar / 2 - 1, canvas.y(v / top) - 4, fmt::format("{:.3g}", v), "middle",
-                   "font-size=\"9\"");
+                      at, upper, bar - 3, height, colour(s)));
+      canvas.label(at + bar / 2 - 1, upper - 4, fmt::format("{:.3g}", v), "middle", "font-size=\"9\"");
     }
   }
   for (std::size_t s = 0; s < series.size(); ++s) canvas.legend(s, series[s]);

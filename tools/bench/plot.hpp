@@ -22,7 +22,8 @@ struct PlotLabels {
 std::string line_plot(const PlotLabels& labels, const std::vector<Series>& series);
 
 /// One bar a series in each group; `values[s][g]` is the value of series s in group g. The vertical axis is
-/// linear from zero and each bar is labelled with its value; a value that is not finite has no bar. Error
+/// linear from zero, or logarithmic where the largest value is more than 50 times the smallest. Each bar is
+/// labelled with its value; a value that is not finite and positive has no bar. Error
 /// where a series has not one value for each group, or where no value is positive.
 std::string bar_plot(const PlotLabels& labels, const std::vector<std::string>& groups,
                      const std::vector<std::string>& series, const std::vector<std::vector<double>>& values);

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string_view>
 
 #include "lantern/ir/error.hpp"
+#include "plot.hpp"
 
 namespace lantern::bench {
 namespace {
@@ -93,6 +95,22 @@ std::string json(const std::vector<Row>& rows) {
     text += "}";
   }
   return text + "\n]\n";
+}
+
+std::string bar_plot(const std::string& title, const std::string& axis, const std::vector<Row>& rows,
+                     const std::function<double(const Row&)>& value) {
+  const auto index = [](std::vector<std::string>& names, const std::string& name) {
+    const auto at = std::find(names.begin(), names.end(), name);
+    if (at != names.end()) return static_cast<std::size_t>(at - names.begin());
+    names.push_back(name);
+    return names.size() - 1;
+  };
+  std::vector<std::string> problems, forms;
+  for (const Row& r : rows) index(problems, r.problem), index(forms, r.form);
+  std::vector<std::vector<double>> values(
+      forms.size(), std::vector<double>(problems.size(), std::numeric_limits<double>::quiet_NaN()));
+  for (const Row& r : rows) values[index(forms, r.form)][index(problems, r.problem)] = value(r);
+  return bar_plot({title, "", axis}, problems, forms, values);
 }
 
 void write_file(const std::filesystem::path& file, const std::string& text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +30,10 @@ std::string table(const std::vector<Row>& rows);
 /// The rows as a JSON array of objects with the keys problem, form, ms, reference_ms, ratio, then the extras.
 /// Numbers that are not finite become null.
 std::string json(const std::vector<Row>& rows);
+
+/// The rows as bars (plot.hpp): a group for each problem, a series for each form, as high as `value` says.
+std::string bar_plot(const std::string& title, const std::string& axis, const std::vector<Row>& rows,
+                     const std::function<double(const Row&)>& value);
 
 /// Writes text to a file. Error where the file cannot be written.
 void write_file(const std::filesystem::path& file, const std::string& text);
