@@ -34,12 +34,6 @@ std::filesystem::path data_folder() {
   return {};
 }
 
-std::vector<double> all_differences(const Differentiable& f) {
-  std::vector<double> all(f.entries);
-  for (std::size_t i = 0; i < f.entries; ++i) all[i] = difference(f, i);
-  return all;
-}
-
 /// Work that takes a time proportional to n.
 Callable work(int n) {
   return [n] {
@@ -250,7 +244,7 @@ TEST_CASE("bench: differences of the yardstick give the known derivatives", "[be
   if (folder.empty()) return;
   const auto check = [](const std::string& problem, const Differentiable& f) {
     INFO(problem);
-    std::vector<double> derivative = all_differences(f);
+    std::vector<double> derivative = differences(f);
     CHECK(compare(summary(derivative), known_values(problem).value().derivative, 1e-6) == "");
     CHECK(compare_with_differences(derivative, f) == "");
     derivative.back() += summary(derivative).norm;
@@ -284,7 +278,7 @@ TEST_CASE("bench: the known derivative of the bundle adjustment is that of one o
   in->cameras = in->points = in->observations = 1;
   in->camera.resize(11), in->point.resize(3), in->weight.resize(1), in->feature.resize(2),
       in->joins = {{0, 0}};
-  const std::vector<double> one = all_differences(differentiable(std::shared_ptr<const BaInput>(in)));
+  const std::vector<double> one = differences(differentiable(std::shared_ptr<const BaInput>(in)));
   REQUIRE(one.size() == 31);
   std::vector<double> all;
   for (int i = 0; i < 31843; ++i) all.insert(all.end(), one.begin(), one.end() - 1);

@@ -56,6 +56,9 @@ Differentiable differentiable(std::shared_ptr<const HandInput> in);
 /// The entry by central differences of fourth order.
 double difference(const Differentiable& f, std::size_t entry);
 
+/// All entries by such differences: four evaluations for each variable.
+std::vector<double> differences(const Differentiable& f);
+
 /// Compares count, sum, norm, first and last entry. Empty: they agree; else what does not. A sum is compared
 /// relative to what the norm allows it to be, as it may cancel.
 std::string compare(const Summary& values, const Summary& expected, double tolerance = 1e-9);
