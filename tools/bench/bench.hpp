@@ -3,10 +3,22 @@
 
 namespace lantern::bench {
 
+/// The ADBench problems: each form's time over the plain objective's. Status 1 where a form gives wrong
+/// results.
+int bench_adbench(int argc, char** argv);
+
 /// Delimited control: nanoseconds for a shift and its resumption, for a reset, for a perform.
 int bench_control(int argc, char** argv);
 
+/// Loops, recursions, trees and continuations of great depth: time and memory, each in a process of its own.
+/// Status 1 where one fails or gives a wrong result.
+int bench_deep(int argc, char** argv);
+
 /// compile(): milliseconds to the first call by tier, and memory over many compilations. `--quick`: fewer.
 int bench_jit(int argc, char** argv);
+
+/// The series benchmark of the thesis: evaluation, forward and reverse for n up to 10^8. Status 1 where a
+/// result is wrong.
+int bench_series(int argc, char** argv);
 
 }  // namespace lantern::bench

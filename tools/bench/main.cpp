@@ -1,5 +1,6 @@
 // bench NAME [--quick]: the measurements of the project.
 #include <cstdio>
+#include <exception>
 #include <string_view>
 
 #include "bench.hpp"
@@ -11,12 +12,20 @@ int main(int argc, char** argv) {
     int (*run)(int, char**);
     const char* what;
   } benchmarks[] = {
+      {"adbench", bench_adbench, "the ADBench problems: every form's time over the plain objective's"},
       {"control", bench_control, "nanoseconds of shift, reset and perform"},
+      {"deep", bench_deep, "loops of 10^8 iterations, recursions and trees 10^6 deep: time and memory"},
       {"jit", bench_jit, "milliseconds from compile() to the first result; memory over many compilations"},
+      {"series", bench_series, "the thesis's series: evaluation, forward and reverse, time and tape by size"},
   };
-  if (argc > 1)
-    for (const auto& b : benchmarks)
-      if (b.name == argv[1]) return b.run(argc - 1, argv + 1);
+  try {
+    if (argc > 1)
+      for (const auto& b : benchmarks)
+        if (b.name == argv[1]) return b.run(argc - 1, argv + 1);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench: %s\n", e.what());
+    return 1;
+  }
   if (argc > 1) std::fprintf(stderr, "bench: unknown benchmark '%s'\n", argv[1]);
   std::fprintf(stderr, "usage: bench NAME [--quick]\n");
   for (const auto& b : benchmarks) std::fprintf(stderr, "  %-8s %s\n", b.name.data(), b.what);

@@ -1,0 +1,82 @@
+// The problems of ADBench: every form's time over the plain objective's, both measured in the same rounds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "bench.hpp"
+#include "calibration.hpp"
+#include "options.hpp"
+#include "problem.hpp"
+
+namespace lantern::bench {
+namespace {
+
+/// The programs that are measured.
+Models models() { return {}; }
+
+/// The rows of one problem: the reference, then each form beside it. The calibration kernel takes part in the
+/// rounds: `rescaled_ms` is what the time comes to on the reference machine.
+std::vector<Row> measure(const Problem& problem, const TimingOptions& options, int& wrong) {
+  std::vector<Callable> forms{calibration_kernel};
+  for (const Form& form : problem.forms) {
+    if (const std::string what = form.check ? form.check() : ""; !what.empty()) {
+      fmt::print(stderr, "bench: {} {}: {}\n", problem.name, form.name, what);
+      ++wrong;
+    }
+    forms.push_back(form.run);
+  }
+  const std::vector<Timing> timings = paired(forms, problem.reference, options);
+  const Timing& kernel = timings.front();
+  const double reference_ms = kernel.reference_ms;
+  // Medians of ratios, so that the machine's state while a problem was measured does not matter.
+  const double rescaled = calibration_kernel_ms(kReferenceMachine) / kernel.ratio;
+  std::vector<Row> rows{
+      row(problem.name, "reference", {reference_ms, reference_ms, 1.0}, {{"rescaled_ms", rescaled}})};
+  if (const auto known = reference_machine_ms(problem.name))
+    rows.front().extra.emplace_back("reference_machine_ms", *known);
+  for (std::size_t i = 0; i < problem.forms.size(); ++i) {
+    const Timing& timing = timings[i + 1];
+    Extras extra{{"rescaled_ms", timing.ratio * rescaled}};
+    if (problem.forms[i].extras)
+      for (auto& e : problem.forms[i].extras()) extra.push_back(std::move(e));
+    rows.push_back(row(problem.name, problem.forms[i].name, timing, std::move(extra)));
+  }
+  return rows;
+}
+
+/// Bars of the ratios where there are forms, else of the references' milliseconds.
+std::string plot(const std::vector<Row>& rows) {
+  const bool only_references =
+      std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.form == "reference"; });
+  std::vector<Row> shown = rows;
+  if (!only_references) std::erase_if(shown, [](const Row& r) { return r.form == "reference"; });
+  return bar_plot("ADBench", only_references ? "ms" : "time over the plain objective's", shown,
+                  [&](const Row& r) { return only_references ? r.ms : r.ratio; });
+}
+
+}  // namespace
+
+int bench_adbench(int argc, char** argv) {
+  int status = 0;
+  const auto options = parse_options(argc, argv, "times of the ADBench problems over the plain objective's",
+                                     "input files; default: all whose values are known", status);
+  if (!options) return status;
+
+  std::vector<std::filesystem::path> files(options->files.begin(), options->files.end());
+  if (files.empty()) files = known_files(adbench_folder());
+  fmt::print("{}\n", calibrate(options->timing()).str());
+
+  std::vector<Row> rows;
+  int wrong = 0;
+  for (const auto& file : files) {
+    const auto more = measure(load_problem(file, models()), options->timing(), wrong);
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  fmt::print("{}", table(rows));
+  if (!options->json.empty()) write_file(options->json, json(rows));
+  if (!options->svg.empty()) write_file(options->svg, plot(rows));
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace lantern::bench

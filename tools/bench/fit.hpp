@@ -1,0 +1,18 @@
+// Straight lines through measurements.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+namespace lantern::bench {
+
+/// y = factor x^slope, and how much of the logarithms' variance that explains.
+struct PowerLaw {
+  double slope = 0, factor = 0, r2 = 0;
+};
+
+/// Least squares over the logarithms of points (x, y), as a line in a log-log plot. Error where fewer than
+/// two different x are given, or a number is not positive.
+PowerLaw power_law(const std::vector<std::pair<double, double>>& points);
+
+}  // namespace lantern::bench

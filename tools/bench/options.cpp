@@ -1,0 +1,24 @@
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace lantern::bench {
+
+std::optional<Options> parse_options(int argc, char** argv, const std::string& what, const std::string& files,
+                                     int& status) {
+  Options options;
+  CLI::App app(what, argv[0]);
+  app.add_flag("--quick", options.quick, "shorter measurements, fewer sizes");
+  app.add_option("--json", options.json, "write the rows as JSON")->type_name("FILE");
+  app.add_option("--svg", options.svg, "write a plot")->type_name("FILE");
+  if (!files.empty()) app.add_option("files", options.files, files);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    status = app.exit(e);
+    return std::nullopt;
+  }
+  return options;
+}
+
+}  // namespace lantern::bench

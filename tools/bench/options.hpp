@@ -1,0 +1,25 @@
+// The options that subcommands share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "timing.hpp"
+
+namespace lantern::bench {
+
+struct Options {
+  bool quick = false;              ///< a look instead of a result: within a minute
+  std::string json, svg;           ///< files to write; empty: none
+  std::vector<std::string> files;  ///< what is named besides
+
+  TimingOptions timing() const { return quick ? TimingOptions::quick() : TimingOptions(); }
+};
+
+/// Reads `[--quick] [--json FILE] [--svg FILE] [FILES...]`. Nothing where the program should end with
+/// `status`: after --help, or after a message about a mistake.
+std::optional<Options> parse_options(int argc, char** argv, const std::string& what, const std::string& files,
+                                     int& status);
+
+}  // namespace lantern::bench
