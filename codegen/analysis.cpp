@@ -234,4 +234,35 @@ std::int64_t Escapes::tape_slot(std::int64_t tape) const {
   return it == tape_sizes_.end() || it->second.size() <= 1 ? 0 : 8;
 }
 
+bool updates_in_place(const Op& op) {
+  return op.integer == 1 && !op.is(Opcode::cast_) && !op.operands.empty() &&
+         op.operands[0]->type.is_tensor() && !op.results.empty() &&
+         op.operands[0]->type.element() == op.result()->type.element() && !op.is(Opcode::dim_) &&
+         op.result()->type.is_tensor();
+}
+
+const ir::Value* memory_root(const ir::Value* v) {
+  while (v->def) {
+    const Op& op = *v->def;
+    if (op.is(Opcode::loop_)) {
+      if (!keeps_memory(op, v->index)) return v;
+      v = op.operands[v->index];
+    } else if (op.is(Opcode::branch_)) {
+      const ir::Value* root = memory_root(op.blocks[0]->ops.back()->operands[v->index]);
+      if (root != memory_root(op.blocks[1]->ops.back()->operands[v->index])) return v;
+      v = root;
+    } else if (updates_in_place(op)) {
+      v = op.operands[0];
+    } else {
+      return v;
+    }
+  }
+  return v;
+}
+
+bool keeps_memory(const Op& loop, std::size_t state) {
+  const ir::Block* body = loop.blocks[1];
+  return memory_root(body->ops.back()->operands[state]) == body->params[state];
+}
+
 }  // namespace lantern::codegen

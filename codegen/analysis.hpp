@@ -67,6 +67,14 @@ class Escapes {
   std::unordered_map<std::int64_t, std::unordered_set<std::int64_t>> tape_sizes_;
 };
 
+/// The value that brought a tensor's memory in: updates in place and constructs that hand it through are
+/// looked behind.
+const ir::Value* memory_root(const ir::Value* v);
+/// True where a loop's state is the same memory in every trip, so that trips leave nothing new in it.
+bool keeps_memory(const ir::Op& loop, std::size_t state);
+/// True for an update that works in its first operand's memory.
+bool updates_in_place(const ir::Op& op);
+
 /// True where a value of this type refers to arena memory.
 bool owns_memory(const ir::Type& type);
 

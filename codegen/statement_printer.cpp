@@ -493,7 +493,7 @@ void StatementPrinter::loop(const Op& op) {
       sink.targets.emplace_back();
       continue;
     }
-    owns |= owns_memory(type);
+    owns |= owns_memory(type) && !keeps_memory(op, i);
     check_fits(op.operands[i], type, "loop state", op);
     const std::string initial = text(op.operands[i]);
     const Value* named = body->params[i]->name   ? body->params[i]

@@ -19,12 +19,6 @@ namespace {
 
 std::string number(std::size_t n) { return std::to_string(n); }
 
-/// The attribute marks the operation as one that may overwrite its first operand.
-bool in_place(const Op& op) {
-  return op.integer == 1 && !op.is(Opcode::cast_) && op.operands[0]->type.is_tensor() &&
-         !op.results.empty() && op.operands[0]->type.element() == op.result()->type.element();
-}
-
 }  // namespace
 
 // ---- sizes
@@ -158,7 +152,7 @@ std::string StatementPrinter::new_tensor(const Value* result, const char* how, c
 std::string StatementPrinter::updated(const Op& op) {
   const Value* from = op.operands[0];
   set_dims(op.result(), dims(from));
-  if (in_place(op)) {
+  if (updates_in_place(op)) {
     const std::string name = atom(from);
     const Binding binding = bindings_.at(from);
     bindings_[op.result()] = binding;
@@ -249,7 +243,7 @@ void StatementPrinter::elementwise(const Op& op) {
       operands.push_back({atom(v) + ".data[at]", Precedence::primary, true, {}});
     }
   }
-  const bool reuses = in_place(op);
+  const bool reuses = updates_in_place(op);
   const std::string to = reuses ? atom(op.operands[0]) : new_tensor(result, "new", sizes(shape));
   if (reuses) bindings_[result] = Binding(bindings_.at(op.operands[0]));
   set_dims(result, known);

@@ -293,17 +293,24 @@ class LaneBody {
       const bool lanes = varying_tape(op->integer);
       std::vector<Value*> operands;
       for (Value* v : op->operands) operands.push_back(lanes ? in_lanes(v) : now(v));
-      builder_.op(Opcode::push_, operands)->integer = op->integer;
+      builder_.op(Opcode::push_, operands)->integer = own_tape(op->integer);
       return;
     }
     std::vector<ir::Type> types;
     for (const Value* v : op->results) types.push_back(type_of(v));
     Op* pop = builder_.op(Opcode::pop_, {}, types);
-    pop->integer = op->integer;
+    pop->integer = own_tape(op->integer);
     for (std::size_t i = 0; i < types.size(); ++i) {
       pop->results[i]->name = op->results[i]->name;
       now_[op->results[i]] = pop->results[i];
     }
+  }
+
+  /// Each version of the body has tapes of its own, so that it is seen to pop whatever it pushes.
+  std::int64_t own_tape(std::int64_t tape) {
+    const auto [it, added] = own_tapes_.try_emplace(tape, 0);
+    if (added) it->second = module_.new_tape();
+    return it->second;
   }
 
   /// A tape holds vectors where what is popped varies.
@@ -390,6 +397,7 @@ class LaneBody {
   ir::Builder builder_;
   std::unordered_map<const Value*, Value*> now_;
   std::unordered_map<std::int64_t, bool> tapes_;
+  std::unordered_map<std::int64_t, std::int64_t> own_tapes_;
   std::unordered_set<const Value*> wanted_;
   std::unordered_map<const Value*, Value*> sums_;
   std::unordered_map<const Value*, Value*> packed_;
