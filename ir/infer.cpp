@@ -119,8 +119,8 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
     case Opcode::add_at_:
       t.need(in[0].is_tensor() && static_cast<int>(in.size()) == in[0].rank() + 2,
              "a tensor, one index per dimension, and a value");
-      t.need(in.back() == Type::vector(in[0].element(), t.indices(1, in.size() - 1)),
-             "a value of the element type, as wide as the indices");
+      t.need(in.back().is_scalar() && in.back().kind() == in[0].element(), "a value of the element type");
+      t.need(in.back().lanes() == t.indices(1, in.size() - 1), "a value as wide as the indices");
       return in[0];
     case Opcode::take_:
       t.need(in[0].is_tensor() && in[0].rank() >= 2 && in[1] == I64, "a tensor of rank 2 or more and an i64");

@@ -2,7 +2,6 @@
 #include "lantern/compiler/passes/lanes.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace lantern::passes {
 
@@ -214,9 +213,8 @@ class Analysis {
           op->result()->type.is_float_element())
         ++work[op->parent];
     }
-    if (const char* w = std::getenv("LW")) return std::atoi(w);
-    if (!inner) return work[plan_->loop->blocks[1]] > 32 ? std::max(native_, 2) : 2 * native_;
-    return 4 * native_;
+    if (!inner) return work[plan_->loop->blocks[1]] > 32 ? native_ : 2 * native_;
+    return 8 * native_;
   }
 
   /// Tensors from outside whose row `index` is read element by element within inner loops of inner loops.

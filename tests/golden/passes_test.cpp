@@ -675,7 +675,9 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(!p.what.empty());
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
-  CHECK(names == "contify unwind simplify inplace ");
-  CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
-                    "expected the name of a pass (contify, unwind, simplify, inplace), got 'simplfy'");
+  CHECK(names == "contify unwind simplify vectorise inplace ");
+  CHECK(run({.vector_lanes = 4}) == "contify unwind simplify vectorise inplace ");
+  CHECK_THROWS_WITH(
+      run({.disabled = {"simplfy"}}),
+      "expected the name of a pass (contify, unwind, simplify, vectorise, inplace), got 'simplfy'");
 }

@@ -1,0 +1,298 @@
+// Loops in lanes: the same numbers as without, at every length, and the accuracy of the functions they call.
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "lantern/lantern.hpp"
+
+namespace lantern {
+namespace {
+
+using Num = Rep<double>;
+using Int = Rep<std::int64_t>;
+using Vec = Rep<Array<double>>;
+using Ints = Rep<Array<std::int64_t>>;
+using Mat = Rep<Tensor<double, dyn, dyn>>;
+
+constexpr CompileOptions lanes{.target = Target::cpp, .opt = 3};
+CompileOptions scalar() {
+  CompileOptions o = lanes;
+  o.disabled_passes = {"vectorise"};
+  return o;
+}
+
+std::vector<double> numbers(std::size_t n, double from = 0.1) {
+  std::vector<double> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = from + 0.37 * std::sin(1.7 * static_cast<double>(i));
+  return v;
+}
+
+template <class F>
+Vec tabulate(const Int& n, F f) {
+  return FOR(0, n, fill(Num(0.0), n), [&](Int i, Vec a) { return a.set(i, f(i)); });
+}
+template <class F>
+Num total(const Int& n, F f) {
+  return FOR(0, n, 0.0, [&](Int i, Num s) { return s + f(i); });
+}
+
+void check_close(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CAPTURE(i);
+    CHECK(a[i] == Approx(b[i]).epsilon(1e-11).margin(1e-12));
+  }
+}
+
+/// Whole blocks, incomplete ones, both, none.
+const std::size_t lengths[] = {0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 63, 64, 65, 100, 129};
+
+/// Value and gradient of a function of one array, in lanes and without.
+template <class F>
+void check_in_lanes(F f, const char* expected = "lane_index") {
+  const auto program = sig<double(Array<double>)>(f);
+  const auto fast = compile(value_and_grad(program), lanes),
+             slow = compile(value_and_grad(program), scalar());
+  CHECK(fast.source("ir").find(expected) != std::string::npos);
+  CHECK(slow.source("ir").find("lane_") == std::string::npos);
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    const std::vector<double> x = numbers(n);
+    const auto [y, dx] = fast(x);
+    const auto [y1, dx1] = slow(x);
+    CHECK(y == Approx(y1).epsilon(1e-11).margin(1e-12));
+    check_close(dx, dx1);
+  }
+  // The tail and a whole block against differences.
+  const auto value = compile(program, lanes);
+  std::vector<double> x = numbers(37);
+  const auto dx = std::get<1>(fast(x));
+  for (const std::size_t i : {std::size_t{0}, std::size_t{31}, std::size_t{36}}) {
+    const double h = 1e-5, at = x[i];
+    x[i] = at + h;
+    const double up = value(x);
+    x[i] = at - h;
+    const double down = value(x);
+    x[i] = at;
+    CHECK(dx[i] == Approx((up - down) / (2 * h)).epsilon(1e-6).margin(1e-8));
+  }
+}
+
+TEST_CASE("sums and elements of a trip's own", "[vectorise]") {
+  check_in_lanes([](Vec a) { return total(a.size(), [&](Int i) { return sin(a[i]) * a[i] + 1.0; }); });
+  check_in_lanes([](Vec a) {
+    const Vec b = tabulate(a.size(), [&](Int i) { return exp(a[i]) / (1.0 + a[i] * a[i]); });
+    return total(a.size(), [&](Int i) { return b[i] * a[i]; });
+  });
+  // Two sums, an integer that counts beside the index, and what no lane changes.
+  check_in_lanes([](Vec a) {
+    const auto [s, t, k] =
+        FOR(0, a.size(), std::tuple(Num(0.5), Num(2.0), Int(3)), [&](Int i, Num u, Num v, Int w) {
+          return std::tuple(u + a[i] * a[i], v - tanh(a[i]) * cast<double>(w), w + 2);
+        });
+    return s * t + cast<double>(k);
+  });
+}
+
+TEST_CASE("inner loops, arrays of a trip and their tapes", "[vectorise]") {
+  // Each trip has an array, a sequential loop over it and a maximum.
+  check_in_lanes([](Vec a) {
+    return total(a.size(), [&](Int i) {
+      const Vec w = tabulate(5, [&](Int k) { return a[i] * cast<double>(k + 1) - 0.3; });
+      const Num top = FOR(1, 5, w[0], [&](Int k, Num m) { return max(m, w[k]); });
+      const Num sum = FOR(0, 5, 0.0, [&](Int k, Num s) { return s + exp(w[k] - top); });
+      return FOR(0, 3, top + log(sum), [&](Int, Num t) { return t * sin(t); });
+    });
+  });
+}
+
+TEST_CASE("a branch that lanes take differently", "[vectorise]") {
+  // The side not taken divides by zero and takes a logarithm of what is negative; its NaN stays where it is.
+  check_in_lanes([](Vec a) {
+    return total(a.size(), [&](Int i) {
+      const Num x = a[i];
+      return IF(
+          x > 0.0, [&] { return log(x) + 1.0 / x; },
+          [&] {
+            return IF(
+                x < -0.1, [&] { return x * x; }, [&] { return x; });
+          });
+    });
+  });
+}
+
+TEST_CASE("lanes that meet at one element add up", "[vectorise]") {
+  const auto f = [](Vec table, Ints at) {
+    return total(at.size(), [&](Int i) { return table[at[i]] * table[at[i]] * cast<double>(i + 1); });
+  };
+  const auto program = sig<double(Array<double>, Array<std::int64_t>)>(f);
+  const auto fast = compile(grad<0>(program), lanes);
+  CHECK(fast.source("ir").find("lane_index") != std::string::npos);
+  const auto slow = compile(grad<0>(program), scalar());
+  for (const std::size_t n : lengths) {
+    std::vector<std::int64_t> at(n);
+    for (std::size_t i = 0; i < n; ++i) at[i] = static_cast<std::int64_t>(i * i % 5);
+    check_close(fast(numbers(5), at), slow(numbers(5), at));
+  }
+}
+
+TEST_CASE("what all trips share is summed before it is scaled", "[vectorise]") {
+  // sum over points of |L (x_n - m)|^2: the adjoint of m is L' times one sum.
+  const auto f = [](Mat x, Vec m, Mat l) {
+    const Int d = m.size();
+    return total(x.dim(0), [&](Int n) {
+      const Vec y = tabulate(d, [&](Int i) { return x(n, i) - m[i]; });
+      return total(d, [&](Int i) {
+        const Num q = FOR(0, i + 1, 0.0, [&](Int j, Num s) { return s + l(i, j) * y[j]; });
+        return q * q;
+      });
+    });
+  };
+  const auto program = sig<double(Tensor<double, dyn, dyn>, Array<double>, Tensor<double, dyn, dyn>)>(f);
+  const auto fast = compile(grad<0, 1, 2>(program), lanes), slow = compile(grad<0, 1, 2>(program), scalar());
+  const auto shared = compile(grad<1, 2>(program), lanes);
+  for (const std::int64_t n : {0, 1, 31, 64, 100})
+    for (const std::int64_t d : {1, 2, 5}) {
+      const TensorValue<double> x(numbers(static_cast<std::size_t>(n * d)), {n, d}),
+          l(numbers(static_cast<std::size_t>(d * d), 0.5), {d, d});
+      const auto m = numbers(static_cast<std::size_t>(d), -0.2);
+      const auto [dx, dm, dl] = fast(x, m, l);
+      const auto [dx1, dm1, dl1] = slow(x, m, l);
+      check_close(dx.data, dx1.data);
+      check_close(dm, dm1);
+      check_close(dl.data, dl1.data);
+      const auto [dm2, dl2] = shared(x, m, l);
+      check_close(dm2, dm1);
+      check_close(dl2.data, dl1.data);
+    }
+}
+
+TEST_CASE("rows written by their own trip", "[vectorise]") {
+  const auto f = [](Vec a, Mat to) {
+    return FOR(0, a.size(), to, [&](Int i, Mat t) {
+      return FOR(0, 3, t.set(a[i], i, 3), [&](Int k, Mat u) { return u.set(a[i] * cast<double>(k), i, k); });
+    });
+  };
+  const auto program = sig<Tensor<double>(Array<double>, Tensor<double, dyn, dyn>)>(f);
+  const auto fast = compile(program, lanes), slow = compile(program, scalar());
+  CHECK(fast.source("ir").find("lane_index") != std::string::npos);
+  for (const std::int64_t n : {0, 1, 33, 70}) {
+    const TensorValue<double> to({n, 4}, -1.0);
+    const auto x = numbers(static_cast<std::size_t>(n));
+    check_close(fast(x, to).data, slow(x, to).data);
+  }
+}
+
+TEST_CASE("loops that are not for lanes stay", "[vectorise]") {
+  const auto stays = [](auto f) {
+    return compile(sig<double(Array<double>)>(f), lanes).source("ir").find("lane_") == std::string::npos;
+  };
+  // A trip uses what the one before made.
+  CHECK(stays([](Vec a) { return FOR(0, a.size(), 0.5, [&](Int i, Num s) { return s * a[i]; }); }));
+  CHECK(stays(
+      [](Vec a) { return FOR(1, a.size(), a, [&](Int i, Vec b) { return b.set(i, b[i - 1] * 2.0); })[0]; }));
+  // Lanes would part ways in an inner loop.
+  CHECK(stays([](Vec a) {
+    return total(a.size(), [&](Int i) {
+      return WHILE(
+          a[i], [](Num t) { return t > 1.0; }, [](Num t) { return t * 0.5; });
+    });
+  }));
+}
+
+TEST_CASE("an index outside an array names it", "[vectorise]") {
+  const auto f = [](Vec a) { return total(a.size(), [&](Int i) { return a[i + 3] * 2.0; }); };
+  const auto message = [&](const CompileOptions& options, std::size_t n) -> std::string {
+    try {
+      compile(sig<double(Array<double>)>(f), options)(numbers(n));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "nothing";
+  };
+  for (const std::size_t n : {2, 40}) {
+    const std::string text = message(lanes, n);
+    CHECK(text.find("index") != std::string::npos);
+    CHECK(text == message(scalar(), n));
+  }
+}
+
+// ---- accuracy
+
+/// Units in the last place between a double and a more exact value.
+double ulps(double got, long double exact) {
+  if (std::isnan(got) && std::isnan(exact)) return 0;
+  const double nearest = static_cast<double>(exact);
+  if (got == nearest) return 0;
+  const int exponent = std::max(std::ilogb(nearest), -1022);
+  return static_cast<double>(std::abs(static_cast<long double>(got) - exact) /
+                             std::ldexp(1.0L, exponent - 52));
+}
+
+struct Function {
+  const char* name;
+  Num (*staged)(const Num&);
+  double (*libm)(double);
+  long double (*exact)(long double);
+  double from, to;
+};
+#define FUNCTION(f, from, to)                                                                                \
+  Function {                                                                                                 \
+#f, [](const Num& x) { return f(x); },                                                                   \
+                                        [](double x) { return std::f(x); },                                  \
+                                                                         [](long double                      \
+                                                                                x) { return std::f(x); },    \
+                                                                                                       from, \
+                                                                                                       to    \
+  }
+
+TEST_CASE("functions in lanes lie within 4 units in the last place", "[vectorise]") {
+  const Function functions[] = {
+      FUNCTION(exp, -700, 700),  FUNCTION(log, 1e-300, 1e3), FUNCTION(log1p, -0.99, 50),
+      FUNCTION(expm1, -20, 300), FUNCTION(sin, -50, 50),     FUNCTION(cos, -50, 50),
+      FUNCTION(tan, -1.5, 1.5),  FUNCTION(asin, -1, 1),      FUNCTION(acos, -1, 1),
+      FUNCTION(atan, -100, 100), FUNCTION(sinh, -300, 300),  FUNCTION(cosh, -300, 300),
+      FUNCTION(tanh, -20, 20),   FUNCTION(erf, -5, 5),       FUNCTION(erfc, -5, 20),
+      FUNCTION(sqrt, 0, 1e10),
+  };
+  constexpr std::size_t n = 20000;
+  for (const Function& f : functions) {
+    const auto program = sig<Array<double>(Array<double>)>(
+        [&](Vec a) { return tabulate(a.size(), [&](Int i) { return f.staged(a[i]); }); });
+    CompileOptions strict = lanes;
+    strict.strict_math = true;
+    const auto fast = compile(program, lanes);
+    const auto exact = compile(program, strict);
+    CHECK(fast.source("ir").find("lane_index") != std::string::npos);
+    std::vector<double> x(n);
+    for (std::size_t i = 0; i < n; ++i) x[i] = f.from + (f.to - f.from) * static_cast<double>(i) / (n - 1);
+    const std::vector<double> y = fast(x), z = exact(x);
+    double worst = 0;
+    bool same = true;
+    for (std::size_t i = 0; i < n; ++i) {
+      worst = std::max(worst, ulps(y[i], f.exact(x[i])));
+      same &= std::bit_cast<std::uint64_t>(z[i]) == std::bit_cast<std::uint64_t>(f.libm(x[i]));
+    }
+    INFO(f.name << ": " << worst << " units in the last place");
+    CHECK(worst <= 4);
+    CHECK(same);
+  }
+}
+
+TEST_CASE("functions in lanes at the ends of the line", "[vectorise]") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> x{0.0, -0.0, inf, -inf, nan, 1e308, -1e308, 1e-310, 710, -746, 1, -1};
+  const auto program = sig<Array<double>(Array<double>)>([](Vec a) {
+    return tabulate(a.size(),
+                    [&](Int i) { return max(exp(a[i]), min(a[i], abs(a[i]) + floor(a[i]))) + tanh(a[i]); });
+  });
+  const std::vector<double> y = compile(program, lanes)(x), z = compile(program, scalar())(x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    CAPTURE(x[i]);
+    CHECK((y[i] == Approx(z[i]).epsilon(1e-15) || y[i] == z[i] || (std::isnan(y[i]) && std::isnan(z[i]))));
+  }
+}
+
+}  // namespace
+}  // namespace lantern
