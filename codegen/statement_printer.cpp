@@ -138,6 +138,9 @@ bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
     case Opcode::get_:
     case Opcode::set_:
     case Opcode::add_at_:
+    case Opcode::lane_get_:
+    case Opcode::lane_set_:
+    case Opcode::lane_add_at_:
     case Opcode::ref_acc_:
     case Opcode::take_:
     case Opcode::add_take_:
@@ -353,6 +356,10 @@ void StatementPrinter::operation(const Op& op) {
     case Opcode::lane_splat_:
     case Opcode::lane_sum_:
       return vector(op);
+    case Opcode::lane_get_:
+    case Opcode::lane_set_:
+    case Opcode::lane_add_at_:
+      return lanes_access(op);
     default:
       return tensor(op);
   }

@@ -179,8 +179,12 @@ std::optional<Expression> StatementPrinter::first_lane(const Value* index) {
   return {};
 }
 
-/// get, set and add_at with a vector among the indices.
+/// get, set and add_at with a vector among the indices; lane_get and its like, which access the first lanes
+/// alone.
 void StatementPrinter::lanes_access(const Op& op) {
+  const bool some = op.is(Opcode::lane_get_) || op.is(Opcode::lane_set_) || op.is(Opcode::lane_add_at_);
+  const bool reads = op.is(Opcode::get_) || op.is(Opcode::lane_get_);
+  const bool adds = op.is(Opcode::add_at_) || op.is(Opcode::lane_add_at_);
   const Value* t = op.operands[0];
   const std::size_t rank = dims(t).size();
   const std::vector<const Value*> indices(op.operands.begin() + 1,
@@ -195,75 +199,56 @@ void StatementPrinter::lanes_access(const Op& op) {
     }
   std::optional<Expression> start;
   if (vectors == 1) start = first_lane(indices[which]);
+  const std::string count =
+      some ? in_context(value(op.operands.back()), Precedence::additive) : std::to_string(lanes);
 
   for (std::size_t i = 0; i < rank; ++i) {
     if (!indices[i]->type.is_vector()) {
       check_index(op, indices[i], t, i);
     } else if (unit_.options().bounds_checks && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
-      if (start) {
+      if (start && i == which) {
         unit_.prelude().need("fail_index");
         const std::string first = in_context(*start, Precedence::additive), n = dim(t, i);
-        line("if (" + first + " < 0 || " + first + " + " + std::to_string(lanes) + " > " + n +
-             ") lt_fail_index(" + ws() + ", " + first + " < 0 || " + first + " > " + n + " ? " + first +
-             " : " + n + ", " + n + ", " + c_string(where(op)) + ");");
+        line("if (" + first + " < 0 || " + first + " + " + count + " > " + n + ") lt_fail_index(" + ws() +
+             ", " + first + " < 0 || " + first + " > " + n + " ? " + first + " : " + n + ", " + n + ", " +
+             c_string(where(op)) + ");");
       } else {
         line(unit_.prelude().vector_function("check", Kind::i64, lanes) + "(" + ws() + ", " +
-             text(indices[i]) + ", " + dim(t, i) + ", " + c_string(where(op)) + ");");
+             text(indices[i]) + ", " + count + ", " + dim(t, i) + ", " + c_string(where(op)) + ");");
       }
     }
   }
 
+  // The offset: of the first lane where the others follow in equal steps, else a vector.
   const Kind kind = t->type.element();
-  const auto function = [&](const char* name) { return unit_.prelude().vector_function(name, kind, lanes); };
-  const std::string data = op.is(Opcode::get_) ? atom(t) : updated(op);
-  Expression place{"", Precedence::primary, false, {}};
-  std::string stride = "1";
-  if (start) {
-    // Row-major: the offset with the first lane in place of the vector.
-    Expression e = which == 0 ? *start : value(indices[0]);
-    for (std::size_t i = 1; i < rank; ++i) {
-      const Expression next = i == which ? *start : value(indices[i]);
-      e.text = in_context(e, Precedence::multiplicative) + " * " + dim(t, i) + " + " +
-               in_context(next, Precedence::multiplicative);
-      e.precedence = Precedence::additive;
-      e.varying.insert(e.varying.end(), next.varying.begin(), next.varying.end());
-    }
-    place = {data + ".data + " + in_context(e, Precedence::multiplicative), Precedence::additive, true,
-             e.varying};
-    stride = elements(t, which + 1);
-  } else {
-    // Offsets in every lane.
-    Expression e = value(indices[0]);
-    bool vector = indices[0]->type.is_vector();
-    for (std::size_t i = 1; i < rank; ++i) {
-      const Expression next = value(indices[i]);
-      e.text = in_context(e, Precedence::multiplicative) + " * " + dim(t, i) + " + " +
-               in_context(next, Precedence::multiplicative);
-      e.precedence = Precedence::additive;
-      e.varying.insert(e.varying.end(), next.varying.begin(), next.varying.end());
-      vector |= indices[i]->type.is_vector();
-    }
-    place = {data + ".data, " + e.text, Precedence::additive, true, e.varying};
+  const std::string data = reads ? atom(t) : updated(op);
+  const auto index = [&](std::size_t i) { return start && i == which ? *start : value(indices[i]); };
+  Expression offset = index(0);
+  for (std::size_t i = 1; i < rank; ++i) {
+    const Expression next = index(i);
+    offset.text = in_context(offset, Precedence::multiplicative) + " * " + dim(t, i);
+    if (next.text != "0") offset.text += " + " + in_context(next, Precedence::multiplicative);
+    offset.precedence = next.text == "0" ? Precedence::multiplicative : Precedence::additive;
+    offset.varying.insert(offset.varying.end(), next.varying.begin(), next.varying.end());
   }
-  const Expression tensor = value(t);
-  place.varying.insert(place.varying.end(), tensor.varying.begin(), tensor.varying.end());
-
-  const std::string with_stride = stride == "1" ? "" : ", " + stride;
-  if (op.is(Opcode::get_)) {
-    const char* name = !start ? "gather" : stride == "1" ? "load" : "strided";
-    return define(op, {function(name) + "(" + place.text + (start ? with_stride : "") + ")",
-                       Precedence::primary, true, place.varying});
+  const std::string stride = start ? elements(t, which + 1) : "";
+  std::string arguments =
+      start ? data + ".data + " + in_context(offset, Precedence::additive) : data + ".data, " + offset.text;
+  if (start && stride != "1") arguments += ", " + stride;
+  std::string name = reads ? "load" : adds ? "add" : "store";
+  if (!start)
+    name = reads ? "gather" : adds ? "add_scatter" : "scatter";
+  else if (stride != "1")
+    name += "_strided";
+  if (some) name += "_some";
+  const std::string function = unit_.prelude().vector_function(name, kind, lanes);
+  if (reads) {
+    const Expression tensor = value(t);
+    offset.varying.insert(offset.varying.end(), tensor.varying.begin(), tensor.varying.end());
+    return define(op, {function + "(" + arguments + (some ? ", " + count : "") + ")", Precedence::primary,
+                       true, offset.varying});
   }
-  const std::string v = text(op.operands.back());
-  const bool add = op.is(Opcode::add_at_);
-  if (start && stride == "1") {
-    const std::string sum = add ? function("load") + "(" + place.text + ") + " +
-                                      in_context(value(op.operands.back()), Precedence::additive)
-                                : v;
-    return line(function("store") + "(" + place.text + ", " + sum + ");");
-  }
-  const char* name = start ? (add ? "add_strided" : "store_strided") : (add ? "add_scatter" : "scatter");
-  line(function(name) + "(" + place.text + (start ? with_stride : "") + ", " + v + ");");
+  line(function + "(" + arguments + ", " + text(op.operands[rank + 1]) + (some ? ", " + count : "") + ");");
 }
 
 }  // namespace lantern::codegen

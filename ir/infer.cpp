@@ -214,6 +214,19 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
       shape[0] = shape[0] == dynamic || t.dim(1, 0) == dynamic ? dynamic : shape[0] + t.dim(1, 0);
       return t.tensor(std::move(shape));
     }
+    case Opcode::lane_get_:
+      t.need(in[0].is_tensor() && static_cast<int>(in.size()) == in[0].rank() + 2 && in.back() == I64,
+             "a tensor, one index per dimension, and a number of lanes");
+      return Type::vector(in[0].element(), t.indices(1, in.size() - 1));
+    case Opcode::lane_set_:
+    case Opcode::lane_add_at_: {
+      t.need(in[0].is_tensor() && static_cast<int>(in.size()) == in[0].rank() + 3 && in.back() == I64,
+             "a tensor, one index per dimension, a value, and a number of lanes");
+      const Type& v = in[in.size() - 2];
+      t.need(v == Type::vector(in[0].element(), t.indices(1, in.size() - 2)),
+             "a value as wide as the indices");
+      return in[0];
+    }
     case Opcode::lane_index_:
       return Type::vector(Kind::i64, static_cast<int>(attribute));
     case Opcode::lane_splat_:

@@ -24,7 +24,8 @@ struct Template {
 constexpr std::array templates{
     Template{"load", "", "static inline $V lt_load_$N(const $E* p) { return *(const $V_memory*)p; }\n"},
     Template{"store", "", "static inline void lt_store_$N($E* p, $V x) { *($V_memory*)p = x; }\n"},
-    Template{"strided", "", R"c(static inline $V lt_strided_$N(const $E* p, int64_t stride) {
+    Template{"add", "", "static inline void lt_add_$N($E* p, $V x) { *($V_memory*)p += x; }\n"},
+    Template{"load_strided", "", R"c(static inline $V lt_load_strided_$N(const $E* p, int64_t stride) {
   $V x;
   for (int i = 0; i < $L; ++i) x[i] = p[i * stride];
   return x;
@@ -51,6 +52,71 @@ constexpr std::array templates{
     // Lanes may meet at one element: one after the other.
     Template{"add_scatter", "", R"c(static inline void lt_add_scatter_$N($E* p, $I at, $V x) {
   for (int i = 0; i < $L; ++i) p[at[i]] += x[i];
+}
+)c"},
+    // The first n lanes alone.
+    Template{"load_some", "", R"c(static inline $V lt_load_some_$N(const $E* p, int64_t n) {
+  $E e[$L];
+  for (int i = 0; i < $L; ++i) e[i] = i < n ? p[i] : 0;
+  return *(const $V_memory*)e;
+}
+)c"},
+    Template{"store_some", "", R"c(static inline void lt_store_some_$N($E* p, $V x, int64_t n) {
+  $E e[$L];
+  *($V_memory*)e = x;
+  for (int i = 0; i < $L; ++i)
+    if (i < n) p[i] = e[i];
+}
+)c"},
+    Template{"add_some", "", R"c(static inline void lt_add_some_$N($E* p, $V x, int64_t n) {
+  $E e[$L];
+  *($V_memory*)e = x;
+  for (int i = 0; i < $L; ++i)
+    if (i < n) p[i] += e[i];
+}
+)c"},
+    Template{"load_strided_some", "",
+             R"c(static inline $V lt_load_strided_some_$N(const $E* p, int64_t stride, int64_t n) {
+  $E e[$L];
+  for (int i = 0; i < $L; ++i) e[i] = i < n ? p[i * stride] : 0;
+  return *(const $V_memory*)e;
+}
+)c"},
+    Template{"store_strided_some", "",
+             R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
+  $E e[$L];
+  *($V_memory*)e = x;
+  for (int i = 0; i < $L; ++i)
+    if (i < n) p[i * stride] = e[i];
+}
+)c"},
+    Template{"add_strided_some", "",
+             R"c(static inline void lt_add_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
+  $E e[$L];
+  *($V_memory*)e = x;
+  for (int i = 0; i < $L; ++i)
+    if (i < n) p[i * stride] += e[i];
+}
+)c"},
+    Template{"gather_some", "", R"c(static inline $V lt_gather_some_$N(const $E* p, $I at, int64_t n) {
+  $E e[$L];
+  for (int i = 0; i < $L; ++i) e[i] = i < n ? p[at[i]] : 0;
+  return *(const $V_memory*)e;
+}
+)c"},
+    Template{"scatter_some", "", R"c(static inline void lt_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
+  $E e[$L];
+  *($V_memory*)e = x;
+  for (int i = 0; i < $L; ++i)
+    if (i < n) p[at[i]] = e[i];
+}
+)c"},
+    Template{"add_scatter_some", "",
+             R"c(static inline void lt_add_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
+  $E e[$L];
+  *($V_memory*)e = x;
+  for (int i = 0; i < $L; ++i)
+    if (i < n) p[at[i]] += e[i];
 }
 )c"},
     Template{
@@ -210,8 +276,8 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     need("fail_index");
     add(Group::functions,
         "static inline void " + full + "(lt_workspace* ws, " + type +
-            " at, int64_t size, const char* where) {\n  for (int i = 0; i < " + l +
-            "; ++i)\n    if (at[i] < 0 || at[i] >= size) lt_fail_index(ws, at[i], size, where);\n}\n");
+            " at, int64_t n, int64_t size, const char* where) {\n  for (int i = 0; i < n; ++i)\n    if "
+            "(at[i] < 0 || at[i] >= size) lt_fail_index(ws, at[i], size, where);\n}\n");
     return full;
   }
   for (const Template& t : templates) {

@@ -54,6 +54,8 @@ bool is_update(const Op& op) {
   switch (op.code) {
     case Opcode::set_:
     case Opcode::add_at_:
+    case Opcode::lane_set_:
+    case Opcode::lane_add_at_:
     case Opcode::add_take_:
     case Opcode::add_slice_:
     case Opcode::add_outer_:

@@ -21,10 +21,7 @@ class Analysis {
   }
 
   std::unique_ptr<LanePlan> run() {
-    const auto count = counted(plan_->loop);
-    if (!count || !separable(plan_->loop, *count)) return nullptr;
-    plan_->count = *count;
-    if (!state() || !tapes_inside()) return nullptr;
+    if (!counts() || !state() || !tapes()) return nullptr;
     while (spread()) {
     }
     for (const Op* op : ops_)
@@ -42,19 +39,40 @@ class Analysis {
     return std::ranges::any_of(op.operands, [&](Value* v) { return varies(v); });
   }
 
-  /// The loop's state: the index, integers that count with it, sums, and tensors that are added to.
+  /// A loop that counts, up to a bound or down to zero, and asks for nothing else.
+  bool counts() {
+    const Op* loop = plan_->loop;
+    if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
+        2)
+      return false;
+    if (const auto up = counted(loop)) {
+      plan_->index = up->index;
+      plan_->bound = up->bound;
+      plan_->trip = loop->blocks[1]->params[up->index];
+      return true;
+    }
+    const auto down = counts_down(loop);
+    if (!down) return false;
+    plan_->down = true;
+    plan_->index = down->index;
+    plan_->trip = down->trip;
+    return true;
+  }
+
+  /// The loop's state: the index, integers that count with it, sums, and tensors whose elements belong to one
+  /// trip each or are only added to.
   bool state() {
     const Block* body = plan_->loop->blocks[1];
     for (Value* p : body->params) {
-      if (p->index == plan_->count.index || step_of(plan_->loop, p->index)) {
+      if (p->index == plan_->index || (!plan_->down && step_of(plan_->loop, p->index))) {
         if (p->type.kind() != ir::Kind::i64) return false;
         plan_->varying.insert(p);
         continue;
       }
-      std::vector<Value*> chain;
-      accumulates(uses_, p, body, p->index, body->params[plan_->count.index], &chain);
+      Chain chain;
+      if (!follow(p, body, p->index, chain) || !independent(chain)) return false;
       if (p->type.is_tensor()) {
-        plan_->shared.insert(chain.begin(), chain.end());
+        plan_->shared.insert(chain.values.begin(), chain.values.end());
       } else {
         if (p->type.kind() != ir::Kind::f64) return false;
         plan_->varying.insert(p);
@@ -64,12 +82,98 @@ class Analysis {
     return true;
   }
 
-  /// Whatever is pushed in a trip is popped in it.
-  bool tapes_inside() {
-    TapeUses here;
+  /// What happens to a piece of state on its way from the start to the end of a trip.
+  struct Chain {
+    std::vector<const Value*> values;
+    std::vector<const Op*> accesses;  ///< get, set and add_at on it
+    bool only_added = true;
+  };
+
+  bool follow(Value* v, const Block* block, std::size_t place, Chain& chain) const {
+    for (;;) {
+      chain.values.push_back(v);
+      const BodyUses::Use* onward = nullptr;
+      for (const BodyUses::Use& use : uses_.of(v)) {
+        if (use.op->is(Opcode::get_) && use.operand == 0) {
+          chain.accesses.push_back(use.op);
+          chain.only_added = false;
+          continue;
+        }
+        if (onward) return false;
+        onward = &use;
+      }
+      if (!onward || onward->op->parent != block) return false;
+      Op* op = onward->op;
+      const std::size_t operand = onward->operand;
+      switch (op->code) {
+        case Opcode::yield_:
+          return operand == place;
+        case Opcode::add_:
+        case Opcode::sub_:
+          if (!v->type.is_scalar() || (op->is(Opcode::sub_) && operand != 0)) return false;
+          break;
+        case Opcode::set_:
+        case Opcode::add_at_:
+          if (operand != 0) return false;
+          chain.accesses.push_back(op);
+          chain.only_added &= op->is(Opcode::add_at_);
+          break;
+        case Opcode::loop_: {
+          const Block* inner = op->blocks[1];
+          if (!uses_.of(op->blocks[0]->params[operand]).empty() ||
+              !follow(inner->params[operand], inner, operand, chain))
+            return false;
+          v = op->results[operand];
+          continue;
+        }
+        default:
+          return false;
+      }
+      v = op->result();
+    }
+  }
+
+  /// True where one of the indices says, in all accesses alike, which trip an element belongs to.
+  bool independent(const Chain& chain) const {
+    if (chain.only_added || chain.accesses.empty()) return true;
+    const std::size_t rank = static_cast<std::size_t>(chain.accesses.front()->operands[0]->type.rank());
+    for (std::size_t d = 1; d <= rank; ++d) {
+      const Value* index = chain.accesses.front()->operands[d];
+      if (moves(index) &&
+          std::ranges::all_of(chain.accesses, [&](const Op* op) { return op->operands[d] == index; }))
+        return true;
+    }
+    return false;
+  }
+
+  /// True for the trip's number with something from outside the loop added.
+  bool moves(const Value* v) const {
+    if (v == plan_->trip) return true;
+    if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
+    const Value *x = v->def->operands[0], *y = v->def->operands[1];
+    const auto fixed = [&](const Value* w) { return constant(w) || outside(w); };
+    if (moves(x) && fixed(y)) return true;
+    return v->def->is(Opcode::add_) && moves(y) && fixed(x);
+  }
+
+  bool outside(const Value* v) const { return depth(v->block) == 0; }
+
+  /// Tapes that other loops use as well: theirs must run in the same lanes. What goes up there comes down
+  /// here.
+  bool tapes() {
+    std::unordered_map<std::int64_t, std::size_t> here;
     for (const Op* op : ops_)
       if (op->is(Opcode::push_) || op->is(Opcode::pop_)) ++here[op->integer];
-    return std::ranges::all_of(here, [&](const auto& t) { return tapes_.at(t.first) == t.second; });
+    for (const auto& [tape, n] : here)
+      if (tapes_.at(tape).size() != n) plan_->outer_tapes.insert(tape);
+    varying_tapes_ = plan_->outer_tapes;
+    for (const Op* op : ops_) {
+      if (!(op->is(Opcode::push_) || op->is(Opcode::pop_)) || !varying_tapes_.contains(op->integer)) continue;
+      if (op->is(Opcode::push_) == plan_->down) return false;
+      for (const Value* v : op->is(Opcode::push_) ? op->operands : op->results)
+        if (!is_lane_kind(v->type)) return false;
+    }
+    return true;
   }
 
   bool mark(const Value* v) { return !plan_->shared.contains(v) && plan_->varying.insert(v).second; }
@@ -213,13 +317,13 @@ class Analysis {
           op->result()->type.is_float_element())
         ++work[op->parent];
     }
-    if (!inner) return work[plan_->loop->blocks[1]] > 32 ? native_ : 2 * native_;
+    if (!inner) return work[plan_->loop->blocks[1]] > 64 ? native_ : 2 * native_;
     return 8 * native_;
   }
 
   /// Tensors from outside whose row `index` is read element by element within inner loops of inner loops.
   void find_packed() {
-    const Value* index = plan_->loop->blocks[1]->params[plan_->count.index];
+    const Value* index = plan_->trip;
     for (const Op* op : ops_) {
       if (!op->is(Opcode::get_) || op->operands.size() != 3 || op->operands[1] != index) continue;
       const Value* t = op->operands[0];
@@ -245,7 +349,7 @@ class Analysis {
   int native_;
   std::unique_ptr<LanePlan> plan_;
   std::vector<Op*> ops_;
-  std::unordered_set<std::int64_t> varying_tapes_;
+  std::unordered_set<std::int64_t> varying_tapes_;  ///< hold vectors
 };
 
 }  // namespace
@@ -254,7 +358,7 @@ TapeUses tape_uses(const ir::Module& module) {
   TapeUses uses;
   for (const ir::Function* f : module.functions())
     ir::walk(f->body, [&](const Op* op) {
-      if (op->is(Opcode::push_) || op->is(Opcode::pop_)) ++uses[op->integer];
+      if (op->is(Opcode::push_) || op->is(Opcode::pop_)) uses[op->integer].push_back(op);
     });
   return uses;
 }

@@ -13,8 +13,12 @@ namespace lantern::passes {
 /// How a loop's trips become lanes.
 struct LanePlan {
   Op* loop = nullptr;
-  CountedLoop count;
+  std::size_t index = 0;   ///< which of the state counts
+  bool down = false;       ///< counts down to zero: the mirror of a loop that counts up
+  Value* bound = nullptr;  ///< of a loop that counts up
+  Value* trip = nullptr;   ///< in the body: the index, or what numbers the trips of a loop that counts down
   int lanes = 8;
+  std::unordered_set<std::int64_t> outer_tapes;  ///< pushed here and popped elsewhere, or the other way round
   std::unordered_set<const Value*>
       varying;                              ///< differ from lane to lane; tensors among them gain a dimension
   std::unordered_set<const Value*> shared;  ///< tensors from outside that all trips add to
@@ -33,8 +37,8 @@ struct LanePlan {
   bool is_shared(const Value* v) const { return shared.contains(v); }
 };
 
-/// How often each tape is used in the module, to know whether a loop holds all of a tape.
-using TapeUses = std::unordered_map<std::int64_t, int>;
+/// The operations on each tape of the module.
+using TapeUses = std::unordered_map<std::int64_t, std::vector<const Op*>>;
 TapeUses tape_uses(const ir::Module& module);
 
 /// A plan, or null where the loop cannot run in lanes. `native`: how many f64 a register of the target holds.

@@ -26,6 +26,22 @@ std::optional<CountedLoop> counted(const Op* loop) {
   return CountedLoop{index->index, bound};
 }
 
+std::optional<Countdown> counts_down(const Op* loop) {
+  const Block* condition = loop->blocks[0];
+  const Value* test = condition->ops.back()->operands[0];
+  if (!test->def || !test->def->is(Opcode::lt_)) return {};
+  const Op* zero = constant(test->def->operands[0]);
+  const Value* n = test->def->operands[1];
+  if (!zero || zero->integer != 0 || n->block != condition || n->def) return {};
+  const Block* body = loop->blocks[1];
+  Value* next = body->ops.back()->operands[n->index];
+  if (!next->def || !next->def->is(Opcode::sub_) || next->def->operands[0] != body->params[n->index])
+    return {};
+  const Op* one = constant(next->def->operands[1]);
+  if (!one || one->integer != 1) return {};
+  return Countdown{n->index, next};
+}
+
 BodyUses::BodyUses(const Op* loop) {
   for (Block* b : loop->blocks)
     ir::walk(b, [&](Op* op) {

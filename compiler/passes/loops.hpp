@@ -17,6 +17,14 @@ struct CountedLoop {
 /// How a loop counts, if its condition is `index < bound` with a bound from outside, or a constant.
 std::optional<CountedLoop> counted(const Op* loop);
 
+/// True for a loop `while (0 < n)` that takes one from n in every trip; `index` is n's place in the state,
+/// and the value n - 1 in the body numbers the trips, from the last to the first.
+struct Countdown {
+  std::size_t index = 0;
+  Value* trip = nullptr;
+};
+std::optional<Countdown> counts_down(const Op* loop);
+
 /// What is added to an integer state in every trip, if that is a constant.
 std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 
 #include "lantern/compiler/passes/lanes.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -21,6 +22,11 @@ ir::Type with_lanes(const ir::Type& t, int lanes) {
   std::vector<std::int64_t> dims = t.dims();
   dims.push_back(lanes);
   return ir::Type::tensor(t.element(), std::move(dims));
+}
+
+/// True for an integer of the state that moves on with the index.
+bool counts_along(const LanePlan& plan, std::size_t state) {
+  return !plan.down && state != plan.index && step_of(plan.loop, state);
 }
 
 /// What stands for a value of the code around the loop by now.
@@ -39,20 +45,19 @@ class LaneBody {
     builder_.loc = plan_.loop->loc;
     lane_ = lane_index();
     find_wanted();
-    Value* lanes = lane_;
     if (active) {
       working_ = builder_.emit(Opcode::lt_, {lane_, splat(active)});
       active_ = active;
-      lanes = builder_.emit(Opcode::imin_,
-                            {lane_, splat(builder_.emit(Opcode::sub_, {active, builder_.integer(1)}))});
     }
-    Value* const index = builder_.emit(Opcode::add_, {splat(first), lanes});
+    Value* const index = builder_.emit(Opcode::add_, {splat(first), lane_});
+    now_[plan_.trip] = index;
     for (Value* p : body->params) {
-      if (p->index == plan_.count.index) {
-        now_[p] = index;
-      } else if (const auto step = step_of(plan_.loop, p->index)) {
+      if (p->index == plan_.index) {
+        if (plan_.down) now_[p] = builder_.emit(Opcode::add_, {index, splat(builder_.integer(1))});
+      } else if (counts_along(plan_, p->index)) {
+        const std::int64_t step = *step_of(plan_.loop, p->index);
         Value* trips = builder_.emit(Opcode::sub_, {index, splat(lo)});
-        if (*step != 1) trips = builder_.emit(Opcode::mul_, {trips, splat(builder_.integer(*step))});
+        if (step != 1) trips = builder_.emit(Opcode::mul_, {trips, splat(builder_.integer(step))});
         now_[p] = builder_.emit(Opcode::add_, {trips, splat(now(plan_.loop->operands[p->index]))});
       } else {
         now_[p] = state[p->index];
@@ -64,7 +69,7 @@ class LaneBody {
     const Op* yield = body->ops.back();
     for (Value* p : body->params) {
       Value* v = yield->operands[p->index];
-      if (p->index == plan_.count.index || step_of(plan_.loop, p->index))
+      if (p->index == plan_.index || counts_along(plan_, p->index))
         next.push_back(nullptr);
       else
         next.push_back(plan_.reductions.contains(p) ? in_lanes(v) : now(v));
@@ -123,6 +128,7 @@ class LaneBody {
   }
 
   void operation(Op* op) {
+    if (op->results.size() == 1 && op->result() == plan_.trip) return;
     builder_.loc = op->loc;
     switch (op->code) {
       case Opcode::loop_:
@@ -226,7 +232,8 @@ class LaneBody {
         if (k == 0) {
           builder_.yield({builder_.emit(Opcode::lt_, {i, n})});
         } else {
-          Value* row = builder_.emit(Opcode::get_, {t, index, i});
+          Value* row = active_ ? builder_.emit(Opcode::lane_get_, {t, index, i, active_})
+                               : builder_.emit(Opcode::get_, {t, index, i});
           builder_.yield({builder_.emit(Opcode::add_, {i, builder_.integer(1)}),
                           builder_.emit(Opcode::set_, {all, i, lane_, row})});
         }
@@ -258,32 +265,42 @@ class LaneBody {
     std::vector<Value*> operands;
     for (Value* v : op->operands) operands.push_back(now(v));
     const auto row = packed_.find(op->operands[0]);
-    if (row != packed_.end() && op->operands[1] == plan_.loop->blocks[1]->params[plan_.count.index] &&
-        !varies(op->operands[2]))
+    if (row != packed_.end() && op->operands[1] == plan_.trip && !varies(op->operands[2]))
       return define(op, builder_.emit(Opcode::get_, {row->second, operands[2], lane_}));
-    if (varies(op->operands[0])) operands.push_back(lane_);
+    const bool own = varies(op->operands[0]);
+    if (own) operands.push_back(lane_);
+    if (active_ && (!own || scattered(*op, op->operands.size()))) {
+      operands.push_back(active_);
+      return define(op, builder_.emit(Opcode::lane_get_, operands));
+    }
     define(op, builder_.emit(Opcode::get_, operands));
+  }
+
+  /// True where the lanes access different elements.
+  bool scattered(const Op& op, std::size_t last) const {
+    return std::any_of(op.operands.begin() + 1, op.operands.begin() + static_cast<std::ptrdiff_t>(last),
+                       [&](const Value* v) { return varies(v); });
   }
 
   void update(const Op* op) {
     if (plan_.is_summed(op->result())) return summed(op);
     std::vector<Value*> operands;
     for (Value* v : op->operands) operands.push_back(now(v));
-    const bool scattered =
-        std::any_of(op->operands.begin() + 1, op->operands.end() - 1, [&](Value* v) { return varies(v); });
-    if (plan_.is_shared(op->result())) {
-      Value*& v = operands.back();
-      if (op->is(Opcode::set_)) {
-        v = in_lanes(op->operands.back());  // idle lanes write what the last trip writes
-      } else if (scattered) {
-        v = only_active(in_lanes(op->operands.back()));
-      } else {
-        v = sum_of(op->operands.back());
+    const bool shared = plan_.is_shared(op->result());
+    const bool lanes = scattered(*op, op->operands.size() - 1);
+    if (shared && !lanes) {
+      operands.back() = sum_of(op->operands.back());
+    } else if (shared || varies(op->result())) {
+      if (!shared) {
+        operands[0] = in_lanes(op->operands[0]);
+        operands.insert(operands.end() - 1, lane_);
       }
-    } else if (varies(op->result())) {
-      operands[0] = in_lanes(op->operands[0]);
       operands.back() = in_lanes(op->operands.back());
-      operands.insert(operands.end() - 1, lane_);
+      if (active_ && lanes) {
+        operands.push_back(active_);
+        return define(
+            op, builder_.emit(op->is(Opcode::set_) ? Opcode::lane_set_ : Opcode::lane_add_at_, operands));
+      }
     }
     define(op, builder_.emit(op->code, operands));
   }
@@ -308,6 +325,7 @@ class LaneBody {
 
   /// Each version of the body has tapes of its own, so that it is seen to pop whatever it pushes.
   std::int64_t own_tape(std::int64_t tape) {
+    if (plan_.outer_tapes.contains(tape)) return tape;
     const auto [it, added] = own_tapes_.try_emplace(tape, 0);
     if (added) it->second = module_.new_tape();
     return it->second;
@@ -315,6 +333,7 @@ class LaneBody {
 
   /// A tape holds vectors where what is popped varies.
   bool varying_tape(std::int64_t tape) {
+    if (plan_.outer_tapes.contains(tape)) return true;
     if (tapes_.empty())
       ir::walk(plan_.loop->blocks[1], [&](const Op* op) {
         if (op->is(Opcode::pop_)) tapes_[op->integer] = varies(op->results[0]);
@@ -410,86 +429,132 @@ class LaneBody {
 class Blocked {
  public:
   Blocked(ir::Module& module, const LanePlan& plan, const Resolve& outside, Block* into)
-      : module_(module), plan_(plan), outside_(outside), into_(into) {}
+      : module_(module), plan_(plan), outside_(outside), b_(module, into) {
+    b_.loc = plan.loop->loc;
+    for (std::size_t i = 0; i < plan.loop->operands.size(); ++i)
+      if (i != plan.index && !counts_along(plan, i)) carried_.push_back(i);
+  }
 
-  std::vector<Value*> run() {
+  std::vector<Value*> run() { return plan_.down ? down() : up(); }
+
+ private:
+  // for (i = lo; i + W <= hi; i += W) block; if (i < hi) the rest
+  std::vector<Value*> up() {
     const Op* loop = plan_.loop;
-    ir::Builder b(module_, into_);
-    b.loc = loop->loc;
-    Value* const lo = loop->operands[plan_.count.index];
-    const Op* fixed = constant(plan_.count.bound);
-    Value* const hi = fixed ? b.integer(fixed->integer) : outside_(plan_.count.bound);
-
-    // Whole blocks. State: the index, then everything that does not just count.
-    std::vector<std::size_t> carried;
-    std::vector<Value*> initial{lo};
-    std::vector<ir::Type> types{ir::I64};
-    for (std::size_t i = 0; i < loop->operands.size(); ++i) {
-      if (i == plan_.count.index || step_of(loop, i)) continue;
-      carried.push_back(i);
-      initial.push_back(is_sum(i) ? zeros(b, i) : loop->operands[i]);
-      types.push_back(initial.back()->type);
-    }
-    Op* op = b.op(Opcode::loop_, initial, types);
-    Block* condition = new_block(op, types);
-    ir::Builder test(module_, condition);
-    test.loc = loop->loc;
-    test.yield({test.emit(
-        Opcode::lt_, {test.emit(Opcode::add_, {condition->params[0], test.integer(plan_.lanes - 1)}), hi})});
-    Block* body = new_block(op, types);
-    for (std::size_t k = 0; k < carried.size(); ++k) body->params[k + 1]->name = name(carried[k]);
-    LaneBody lanes(module_, plan_, outside_, body);
-    const std::vector<Value*> next = lanes.run(lo, body->params[0], nullptr, state(carried, body->params));
-    std::vector<Value*> values{
-        lanes.builder().emit(Opcode::add_, {body->params[0], lanes.builder().integer(plan_.lanes)})};
-    for (const std::size_t i : carried) values.push_back(next[i]);
-    lanes.builder().yield(values);
-
-    // The rest.
-    std::vector<ir::Type> rest;
-    for (const std::size_t i : carried)
-      rest.push_back(is_sum(i) ? ir::Type(ir::Kind::f64) : loop->operands[i]->type);
-    Value* const done = op->results[0];
-    Op* last = b.branch(b.emit(Opcode::lt_, {done, hi}), rest);
-    ir::Builder some(module_, last->blocks[0]);
-    some.loc = loop->loc;
-    std::vector<Value*> before{done};
-    for (std::size_t k = 0; k < carried.size(); ++k)
-      before.push_back(is_sum(carried[k]) ? zeros(some, carried[k]) : op->results[k + 1]);
-    Value* const active = some.emit(Opcode::sub_, {hi, done});
-    LaneBody tail(module_, plan_, outside_, last->blocks[0]);
-    const std::vector<Value*> end = tail.run(lo, done, active, state(carried, before));
-    values.clear();
-    for (const std::size_t i : carried) values.push_back(is_sum(i) ? tail.sum(end[i]) : end[i]);
-    tail.builder().yield(values);
-    ir::Builder none(module_, last->blocks[1]);
-    values.clear();
-    for (std::size_t k = 0; k < carried.size(); ++k)
-      values.push_back(is_sum(carried[k]) ? none.number(0) : op->results[k + 1]);
-    none.yield(values);
-
-    std::vector<Value*> results(loop->operands.size(), nullptr);
-    for (std::size_t k = 0; k < carried.size(); ++k) {
-      const std::size_t i = carried[k];
-      results[i] = last->results[k];
-      if (is_sum(i)) {
-        Value* total =
-            b.emit(Opcode::add_, {b.emit(Opcode::lane_sum_, {op->results[k + 1]}), last->results[k]});
-        results[i] = b.emit(Opcode::add_, {loop->operands[i], total});
-      }
-    }
+    Value* const lo = loop->operands[plan_.index];
+    const Op* fixed = constant(plan_.bound);
+    Value* const hi = fixed ? b_.integer(fixed->integer) : outside_(plan_.bound);
+    const std::vector<Value*> whole = blocks(lo, lo, [&](ir::Builder& test, Value* i) {
+      return test.emit(Opcode::lt_, {test.emit(Opcode::add_, {i, test.integer(plan_.lanes - 1)}), hi});
+    });
+    const std::vector<Value*> all = rest(lo, whole[0], hi, {whole.begin() + 1, whole.end()});
+    std::vector<Value*> results = finish(whole, all);
     Value* trips = nullptr;
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (results[i]) continue;
       const std::int64_t step = *step_of(loop, i);
-      if (!trips) trips = b.emit(Opcode::sub_, {b.emit(Opcode::imax_, {lo, hi}), lo});
-      Value* moved = step == 1 ? trips : b.emit(Opcode::mul_, {trips, b.integer(step)});
-      results[i] = b.emit(Opcode::add_, {loop->operands[i], moved});
+      if (!trips) trips = b_.emit(Opcode::sub_, {b_.emit(Opcode::imax_, {lo, hi}), lo});
+      Value* moved = step == 1 ? trips : b_.emit(Opcode::mul_, {trips, b_.integer(step)});
+      results[i] = b_.emit(Opcode::add_, {loop->operands[i], moved});
     }
     return results;
   }
 
- private:
+  // i = n - n % W; if (i < n) the rest; while (0 < i) { i -= W; block }
+  std::vector<Value*> down() {
+    Value* const n = plan_.loop->operands[plan_.index];
+    Value* const w = b_.integer(plan_.lanes);
+    Value* const zero = b_.integer(0);
+    Value* const start =
+        b_.emit(Opcode::mul_, {b_.emit(Opcode::div_, {b_.emit(Opcode::imax_, {n, zero}), w}), w});
+    std::vector<Value*> before;
+    for (const std::size_t i : carried_) before.push_back(is_sum(i) ? nullptr : plan_.loop->operands[i]);
+    const std::vector<Value*> some = rest(zero, start, n, before);
+    for (std::size_t k = 0; k < carried_.size(); ++k)
+      if (!is_sum(carried_[k])) before[k] = some[k];
+    const std::vector<Value*> whole = blocks(
+        zero, start,
+        [&](ir::Builder& test, Value* i) {
+          return test.emit(Opcode::lt_, {zero, i});
+        },
+        before);
+    std::vector<Value*> last{whole.begin() + 1, whole.end()};
+    for (std::size_t k = 0; k < carried_.size(); ++k)
+      if (is_sum(carried_[k])) last[k] = some[k];
+    std::vector<Value*> results = finish(whole, last);
+    results[plan_.index] = b_.emit(Opcode::imin_, {n, zero});
+    return results;
+  }
+
+  /// The loop over whole blocks: the index it ends at, then the carried state, vectors for sums.
+  template <class Test>
+  std::vector<Value*> blocks(Value* lo, Value* start, Test&& condition_of,
+                             const std::vector<Value*>& from = {}) {
+    std::vector<Value*> initial{start};
+    for (std::size_t k = 0; k < carried_.size(); ++k) {
+      const std::size_t i = carried_[k];
+      initial.push_back(is_sum(i) ? zeros(b_, i) : from.empty() ? plan_.loop->operands[i] : from[k]);
+    }
+    std::vector<ir::Type> types;
+    for (const Value* v : initial) types.push_back(v->type);
+    Op* op = b_.op(Opcode::loop_, initial, types);
+    Block* condition = new_block(op, types);
+    ir::Builder test(module_, condition);
+    test.loc = plan_.loop->loc;
+    test.yield({condition_of(test, condition->params[0])});
+    Block* body = new_block(op, types);
+    for (std::size_t k = 0; k < carried_.size(); ++k) body->params[k + 1]->name = name(carried_[k]);
+    LaneBody lanes(module_, plan_, outside_, body);
+    ir::Builder& in = lanes.builder();
+    in.loc = plan_.loop->loc;
+    Value* first = body->params[0];
+    if (plan_.down) first = in.emit(Opcode::sub_, {first, in.integer(plan_.lanes)});
+    const std::vector<Value*> next =
+        lanes.run(lo, first, nullptr, state({body->params.begin() + 1, body->params.end()}));
+    std::vector<Value*> values{plan_.down ? first : in.emit(Opcode::add_, {first, in.integer(plan_.lanes)})};
+    for (const std::size_t i : carried_) values.push_back(next[i]);
+    in.yield(values);
+    return op->results;
+  }
+
+  /// The incomplete block that starts at `first`, if there is one: the carried state, numbers for sums.
+  std::vector<Value*> rest(Value* lo, Value* first, Value* hi, const std::vector<Value*>& before) {
+    std::vector<ir::Type> types;
+    for (const std::size_t i : carried_)
+      types.push_back(is_sum(i) ? ir::Type(ir::Kind::f64) : plan_.loop->operands[i]->type);
+    Op* op = b_.branch(b_.emit(Opcode::lt_, {first, hi}), types);
+    ir::Builder some(module_, op->blocks[0]);
+    some.loc = plan_.loop->loc;
+    std::vector<Value*> start = before;
+    for (std::size_t k = 0; k < carried_.size(); ++k)
+      if (is_sum(carried_[k])) start[k] = zeros(some, carried_[k]);
+    Value* const active = some.emit(Opcode::sub_, {hi, first});
+    LaneBody tail(module_, plan_, outside_, op->blocks[0]);
+    const std::vector<Value*> end = tail.run(lo, first, active, state(start));
+    std::vector<Value*> values;
+    for (const std::size_t i : carried_) values.push_back(is_sum(i) ? tail.sum(end[i]) : end[i]);
+    tail.builder().yield(values);
+    ir::Builder none(module_, op->blocks[1]);
+    values.clear();
+    for (std::size_t k = 0; k < carried_.size(); ++k)
+      values.push_back(is_sum(carried_[k]) ? none.number(0) : before[k]);
+    none.yield(values);
+    return op->results;
+  }
+
+  /// The loop's results: `whole` from the blocks (sums), `last` what came after them, or before.
+  std::vector<Value*> finish(const std::vector<Value*>& whole, const std::vector<Value*>& last) {
+    std::vector<Value*> results(plan_.loop->operands.size(), nullptr);
+    for (std::size_t k = 0; k < carried_.size(); ++k) {
+      const std::size_t i = carried_[k];
+      results[i] = last[k];
+      if (!is_sum(i)) continue;
+      Value* total = b_.emit(Opcode::add_, {b_.emit(Opcode::lane_sum_, {whole[k + 1]}), last[k]});
+      results[i] = b_.emit(Opcode::add_, {plan_.loop->operands[i], total});
+    }
+    return results;
+  }
+
   bool is_sum(std::size_t i) const { return plan_.reductions.contains(plan_.loop->blocks[1]->params[i]); }
   const char* name(std::size_t i) const { return plan_.loop->blocks[1]->params[i]->name; }
 
@@ -497,15 +562,15 @@ class Blocked {
     return b.emit(Opcode::lane_splat_, {b.number(0, plan_.loop->operands[i]->type)}, plan_.lanes);
   }
 
-  std::vector<Value*> state(const std::vector<std::size_t>& carried,
-                            const std::vector<Value*>& values) const {
+  /// The carried state by place in the loop's state.
+  std::vector<Value*> state(const std::vector<Value*>& values) const {
     std::vector<Value*> by_index(plan_.loop->operands.size(), nullptr);
-    for (std::size_t k = 0; k < carried.size(); ++k) by_index[carried[k]] = values[k + 1];
+    for (std::size_t k = 0; k < carried_.size(); ++k) by_index[carried_[k]] = values[k];
     return by_index;
   }
 
   Block* new_block(Op* op, const std::vector<ir::Type>& types) {
-    Block* b = module_.new_block(op, into_->function);
+    Block* b = module_.new_block(op, b_.block()->function);
     for (const ir::Type& t : types) module_.add_param(b, t);
     op->blocks.push_back(b);
     return b;
@@ -514,19 +579,83 @@ class Blocked {
   ir::Module& module_;
   const LanePlan& plan_;
   const Resolve& outside_;
-  Block* into_;
+  ir::Builder b_;
+  std::vector<std::size_t> carried_;  ///< state that does not just count
 };
 
-/// Loops from the outside in; a loop that runs in lanes is not looked into again.
+/// Which loops of a function run in lanes: the outermost that can. Loops that share a tape do so together.
+class Choice {
+ public:
+  Choice(const ir::Function& f, const TapeUses& tapes, int native) : tapes_(tapes), native_(native) {
+    consider(f.body);
+    while (refute()) {
+    }
+    agree();
+  }
+  const LanePlan* plan(const Op* loop) const {
+    const auto it = plans_.find(loop);
+    return it == plans_.end() ? nullptr : it->second.get();
+  }
+
+ private:
+  void consider(const Block* block) {
+    ir::walk(const_cast<Block*>(block), [&](Op* op) {
+      if (!op->is(Opcode::loop_)) return true;
+      auto plan = plan_lanes(op, tapes_, native_);
+      if (!plan) return true;
+      plans_[op] = std::move(plan);
+      return false;
+    });
+  }
+
+  /// The planned loop around an operation.
+  const Op* planned(const Op* op) const {
+    for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
+      if (plans_.contains(b->parent)) return b->parent;
+    return nullptr;
+  }
+
+  /// Takes out one loop that shares a tape with code that is not in lanes; what is inside it may be.
+  bool refute() {
+    for (const auto& [loop, plan] : plans_)
+      for (const std::int64_t tape : plan->outer_tapes)
+        for (const Op* use : tapes_.at(tape)) {
+          if (planned(use)) continue;
+          const Op* out = loop;
+          plans_.erase(out);
+          for (const Block* b : out->blocks) consider(b);
+          return true;
+        }
+    return false;
+  }
+
+  /// Loops that share a tape have equally many lanes.
+  void agree() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto& [loop, plan] : plans_)
+        for (const std::int64_t tape : plan->outer_tapes)
+          for (const Op* use : tapes_.at(tape)) {
+            const int other = plans_.at(planned(use))->lanes;
+            if (other >= plan->lanes) continue;
+            plan->lanes = other;
+            changed = true;
+          }
+    }
+  }
+
+  const TapeUses& tapes_;
+  int native_;
+  std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans_;
+};
+
 class Vectoriser : public Rewriter {
  public:
-  Vectoriser(ir::Function& f, const TapeUses& tapes, int native)
-      : Rewriter(f), tapes_(tapes), native_(native) {}
+  Vectoriser(ir::Function& f, const Choice& choice) : Rewriter(f), choice_(choice) {}
 
  protected:
   Action enter(Op* op) override {
-    if (!op->is(Opcode::loop_)) return Action::keep;
-    const auto plan = plan_lanes(op, tapes_, native_);
+    const LanePlan* plan = op->is(Opcode::loop_) ? choice_.plan(op) : nullptr;
     if (!plan) return Action::keep;
     const std::vector<Value*> results = Blocked(
                                             module(), *plan, [this](Value* v) { return now(v); }, here())
@@ -536,8 +665,7 @@ class Vectoriser : public Rewriter {
   }
 
  private:
-  const TapeUses& tapes_;
-  int native_;
+  const Choice& choice_;
 };
 
 }  // namespace
@@ -547,7 +675,8 @@ void vectorise(ir::Module& module, int native) {
   bool changed = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    if (!Vectoriser(*f, tapes, native).run()) continue;
+    const Choice choice(*f, tapes, native);
+    if (!Vectoriser(*f, choice).run()) continue;
     changed = true;
     cse(*f);
   }
