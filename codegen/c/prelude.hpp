@@ -55,6 +55,7 @@ class Prelude {
   void add(Group group, std::string text) { parts_.push_back({group, std::move(text)}); }
   std::string vector_math_function(const std::string& f, const std::string& full, const std::string& type,
                                    int lanes);
+  void masks();
   std::string instantiate(std::string_view text, ir::Kind kind) const;
 
   const Target* target_;

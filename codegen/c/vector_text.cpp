@@ -56,23 +56,39 @@ constexpr std::array templates{
 )c"},
     // The first n lanes alone.
     Template{"load_some", "", R"c(static inline $V lt_load_some_$N(const $E* p, int64_t n) {
+#if defined __AVX__ && $L % 4 == 0
+  union {
+    $V all;
+    lt_mask_f64x4 part[$L / 4];
+  } u;
+  for (int i = 0; i < $L / 4; ++i)
+    u.part[i] = __builtin_ia32_maskloadpd256((const lt_mask_f64x4*)(p + 4 * i), lt_first_lanes(n - 4 * i));
+  return u.all;
+#else
   $E e[$L];
   for (int i = 0; i < $L; ++i) e[i] = i < n ? p[i] : 0;
   return *(const $V_memory*)e;
+#endif
 }
 )c"},
     Template{"store_some", "", R"c(static inline void lt_store_some_$N($E* p, $V x, int64_t n) {
-  $E e[$L];
-  *($V_memory*)e = x;
+#if defined __AVX__ && $L % 4 == 0
+  union {
+    $V all;
+    lt_mask_f64x4 part[$L / 4];
+  } u;
+  u.all = x;
+  for (int i = 0; i < $L / 4; ++i)
+    __builtin_ia32_maskstorepd256((lt_mask_f64x4*)(p + 4 * i), lt_first_lanes(n - 4 * i), u.part[i]);
+#else
   for (int i = 0; i < $L; ++i)
-    if (i < n) p[i] = e[i];
+    if (i < n) p[i] = x[i];
+#endif
 }
 )c"},
-    Template{"add_some", "", R"c(static inline void lt_add_some_$N($E* p, $V x, int64_t n) {
-  $E e[$L];
-  *($V_memory*)e = x;
-  for (int i = 0; i < $L; ++i)
-    if (i < n) p[i] += e[i];
+    Template{"add_some", "load_some store_some",
+             R"c(static inline void lt_add_some_$N($E* p, $V x, int64_t n) {
+  lt_store_some_$N(p, lt_load_some_$N(p, n) + x, n);
 }
 )c"},
     Template{"load_strided_some", "",
@@ -282,11 +298,32 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
   }
   for (const Template& t : templates) {
     if (t.name != what) continue;
-    if (!t.needs.empty()) vector_function(std::string(t.needs), kind, lanes);
+    if (t.name == "load_some" || t.name == "store_some") masks();
+    for (std::size_t from = 0; from < t.needs.size();) {
+      const std::size_t end = std::min(t.needs.find(' ', from), t.needs.size());
+      vector_function(std::string(t.needs.substr(from, end - from)), kind, lanes);
+      from = end + 1;
+    }
     add(Group::functions, replaced(t.text, type, name, element, l, index));
     return full;
   }
   return vector_math_function(what, full, type, lanes);
+}
+
+/// What loads and stores of some lanes need.
+void Prelude::masks() {
+  if (!fresh("masks")) return;
+  add(Group::functions, R"c(#ifdef __AVX__
+typedef double lt_mask_f64x4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef long long lt_mask_i64x4 __attribute__((vector_size(32)));
+
+/* All bits set in the first n of four lanes. */
+static inline lt_mask_i64x4 lt_first_lanes(long long n) {
+  const lt_mask_i64x4 lane = {0, 1, 2, 3}, all = {n, n, n, n};
+  return lane < all;
+}
+#endif
+)c");
 }
 
 /// A function of <math.h> lane by lane, or through libmvec.

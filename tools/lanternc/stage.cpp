@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
@@ -52,11 +53,19 @@ void print_timings(const std::string& name, const std::vector<passes::PassTiming
   tell(text);
 }
 
+/// How many f64 the target's registers hold; 0 where vectors are not to be had: C99 and CUDA have none.
+int vector_lanes(const Options& options) {
+  if (options.opt < 2 || options.cuda || options.emit == Emit::c) return 0;
+  // Of a processor given by name nothing is known here: most have registers of 256 bits.
+  return options.cpu.empty() ? codegen::host_vector_lanes() : 4;
+}
+
 void optimise(const std::string& name, ir::Module& module, const Options& options) {
   std::vector<passes::PassTiming> timings;
   passes::PipelineOptions pipeline;
   pipeline.opt_level = options.opt;
   pipeline.disabled = options.disabled_passes;
+  pipeline.vector_lanes = vector_lanes(options);
   pipeline.verify_each |= options.verify;
   pipeline.timings = &timings;
   pipeline.after = [&](std::string_view pass, const ir::Module& m) {
