@@ -41,24 +41,26 @@ struct lt_workspace {
   char message[512];
 };
 
-static void lt_grow_tape(lt_workspace* ws, lt_tape* tape) {
-  int64_t capacity = tape->capacity ? 2 * tape->capacity : 4096;
+/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
+static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
+  int64_t capacity = (bytes + 4095) / 4096 * 4096;
+  if (tape->used > 0 && capacity < 2 * tape->capacity) capacity = 2 * tape->capacity;
   char* data = (char*)ws->resize(tape->data, (unsigned long)capacity);
   if (!data) ws->fail(ws, "out of memory");
   tape->data = data;
   tape->capacity = capacity;
 }
 
-static void lt_push_bool_wide(lt_workspace* ws, int64_t number, bool value) {
+static void lt_push_bool(lt_workspace* ws, int64_t number, bool value) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + 8 > tape->capacity) lt_grow_tape(ws, tape);
+  if (tape->used + (int64_t)sizeof(bool) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(bool));
   *(bool*)(tape->data + tape->used) = value;
-  tape->used += 8;
+  tape->used += (int64_t)sizeof(bool);
 }
 
 static void lt_push_f64(lt_workspace* ws, int64_t number, double value) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape);
+  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(double));
   *(double*)(tape->data + tape->used) = value;
   tape->used += (int64_t)sizeof(double);
 }
@@ -69,9 +71,9 @@ static double lt_pop_f64(lt_workspace* ws, int64_t number) {
   return *(double*)(tape->data + tape->used);
 }
 
-static bool lt_pop_bool_wide(lt_workspace* ws, int64_t number) {
+static bool lt_pop_bool(lt_workspace* ws, int64_t number) {
   lt_tape* tape = &ws->tapes[number];
-  tape->used -= 8;
+  tape->used -= (int64_t)sizeof(bool);
   return *(bool*)(tape->data + tape->used);
 }
 
@@ -129,14 +131,14 @@ static double power_fwd(lt_workspace* ws, double x1, int64_t x2) {
     v2 = x1 * v5;
     v3 = v5;
   }
-  lt_push_bool_wide(ws, 0, v1);
-  lt_push_f64(ws, 0, v3);
+  lt_push_bool(ws, 0, v1);
+  lt_push_f64(ws, 1, v3);
   return v2;
 }
 
 static double power_bwd(lt_workspace* ws, double x1, double x2, double x3) {
-  double v1 = lt_pop_f64(ws, 0);
-  bool v2 = lt_pop_bool_wide(ws, 0);
+  double v1 = lt_pop_f64(ws, 1);
+  bool v2 = lt_pop_bool(ws, 0);
   // return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
   if (v2) {
     return x3;
@@ -153,7 +155,7 @@ static double snippet_inner(lt_workspace* ws, double x) {
 }
 
 extern "C" void snippet_entry(lt_workspace* ws, const void* const* in, void* const* out) {
-  lt_require_tapes(ws, 1);
+  lt_require_tapes(ws, 2);
   *(double*)out[0] = snippet_inner(ws, *(const double*)in[0]);
 }
 
@@ -164,6 +166,6 @@ extern "C" void snippet_on_failure(void (*handler)(const char* message)) {
 
 extern "C" double snippet(double x1) {
   lt_workspace* ws = lt_own_workspace();
-  lt_require_tapes(ws, 1);
+  lt_require_tapes(ws, 2);
   return snippet_inner(ws, x1);
 }
