@@ -1,7 +1,9 @@
 // The backward half of unwind: mirrored constructs, frames on demand, adjoint cells as values.
 #include <algorithm>
+#include <utility>
 
 #include "lantern/compiler/passes/unwinder.hpp"
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::passes {
@@ -166,6 +168,11 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
   Op* t = s.block->ops[s.t];
   const Halves& h = *halves_.at(t->callee);
   std::vector<Value*> operands;
+  if (ir::is_checkpointed(*t)) {
+    for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
+      if (!t->operands[i]->type.is_ref()) operands.push_back(bwd(r, t->operands[i]));
+    into(r.bwd, t->loc).call(h.fwd, std::exchange(operands, {}));
+  }
   for (std::size_t i : h.shared) operands.push_back(bwd(r, t->operands[i]));
   const std::vector<ir::Type>& results = t->callee->body->params.back()->type.parts();
   for (std::size_t i = 0, at = 0, value = 0; i < results.size(); ++i) {

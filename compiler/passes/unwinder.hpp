@@ -117,6 +117,13 @@ class Unwinder {
   void set_cell(Region& r, Value* c, Value* v);
   void add_cell(Region& r, Value* c, Value* v, const ir::Location& loc);
 
+  // Forward parts that run more than once (unwind_again.cpp).
+  enum class Frames { kept, dropped };
+  ir::Function* value_of(ir::Function* fwd);
+  void fill_values();
+  bool is_frame(const Op& op) const;
+  void copy_ops(const Block* from, Block* to, std::unordered_map<Value*, Value*>& map, Frames frames);
+
   Halves& halves(ir::Function* f);
   ir::Builder into(Block* b, const ir::Location& loc) {
     ir::Builder builder(module_, b);
@@ -134,6 +141,10 @@ class Unwinder {
   std::unordered_map<Value*, Value*> likes_;         ///< cell -> the primal whose shape it has (original)
   std::unordered_map<Value*, Value*> value_cells_;   ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;
+  std::unordered_set<const ir::Function*> forward_halves_;
+  std::unordered_map<ir::Function*, ir::Function*> values_;  ///< forward half -> the same without frames
+  std::vector<ir::Function*> unfilled_;                      ///< forward halves whose copies are empty so far
+  std::unordered_set<std::int64_t> frames_;                  ///< tapes that hold frames
 };
 
 }  // namespace lantern::passes
