@@ -52,14 +52,14 @@ bool in_cps(const ir::Function& f) {
   return found;
 }
 
-void unwind(ir::Function& unit) {
-  if (!unit.cps && in_cps(unit)) Unwinder(unit).run();
+void unwind(ir::Function& unit, bool segments) {
+  if (!unit.cps && in_cps(unit)) Unwinder(unit, segments).run();
 }
 
 void unwind(ir::Module& module) {
   const std::vector<ir::Function*> all = module.functions();
   for (ir::Function* f : all)
-    if (std::find(module.functions().begin(), module.functions().end(), f) != module.functions().end()) unwind(*f);
+    if (std::find(module.functions().begin(), module.functions().end(), f) != module.functions().end()) unwind(*f, true);
 }
 
 void Unwinder::run() {
