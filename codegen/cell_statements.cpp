@@ -1,4 +1,4 @@
-// Adjoint cells, continuations and tapes as statements.
+// Adjoint cells and continuations as statements.
 //
 // A cell is a local variable of its creator, passed on by address. Continuations are only ever called
 // downward, before their creator returns, so what they capture may stay in the creator's frame: a closure is
@@ -143,42 +143,6 @@ void StatementPrinter::jump(const Op& op) {
   for (std::size_t i = 1; i < op.operands.size(); ++i)
     list += (list.empty() ? "" : ", ") + argument(op.operands[i]);
   line(k + (unit_.target().is_cpp() ? "(" : ".code(") + list + ");");
-}
-
-void StatementPrinter::tape(const Op& op) {
-  const bool push = op.is(Opcode::push_);
-  const std::vector<Value*>& values = push ? op.operands : op.results;
-  const std::int64_t slot = unit_.escapes().tape_slot(op.integer);
-  const auto function = [&](const Value* v) {
-    const ir::Type& type = v->type;
-    if (type.is_vector()) {
-      const std::string memory = unit_.type(type) + "_memory";
-      return unit_.prelude().tape_function(push ? "push" : "pop", unit_.type_name(type), memory,
-                                           "(int64_t)sizeof(" + memory + ")");
-    }
-    const std::string c_type = type.is_scalar() ? unit_.target().element(type.kind()) : unit_.type(type);
-    const bool small = type.kind() == Kind::boolean || type.kind() == Kind::i32 || type.kind() == Kind::f32;
-    const bool wide = slot > 0 && small;
-    return unit_.prelude().tape_function(push ? "push" : "pop", unit_.type_name(type) + (wide ? "_wide" : ""),
-                                         c_type,
-                                         wide ? std::to_string(slot) : "(int64_t)sizeof(" + c_type + ")");
-  };
-  const std::string number = std::to_string(op.integer);
-  if (push) {
-    for (const Value* v : values) {
-      std::string pushed = text(v);
-      line(function(v) + "(" + ws() + ", " + number + ", " + pushed + ");");
-    }
-    return;
-  }
-  for (std::size_t i = values.size(); i-- > 0;) {  // the last one pushed comes first
-    const std::string text = function(values[i]) + "(" + ws() + ", " + number + ")";
-    if (uses_.count(values[i]) == 0) {
-      line("(void)" + text + ";");
-    } else {
-      define_statement(values[i], text);
-    }
-  }
 }
 
 }  // namespace lantern::codegen

@@ -516,8 +516,9 @@ void StatementPrinter::loop(const Op& op) {
   }
   for (std::size_t i = 0; i < declarations.size(); ++i)
     if (i != count && !declarations[i].empty()) line(declarations[i] + ";");
-  const std::size_t start = out_.size();
   const std::size_t none = static_cast<std::size_t>(-1);
+  const std::vector<std::int64_t> tapes = open_tapes(op, count == none ? "" : trips(op, count));
+  const std::size_t start = out_.size();
   if (count != none) line(declarations[count] + ";");
   const std::size_t header = out_.size();
   const int allocations = allocations_;
@@ -566,8 +567,22 @@ void StatementPrinter::loop(const Op& op) {
     names_.release(names);
   }
   close();
+  close_tapes(tapes);
   for (std::size_t i = 0; i < op.results.size(); ++i)
     if (!sink.targets[i].empty()) bind(op.results[i], sink.targets[i]);
+}
+
+/// How often a counting loop runs (or a number below one, where it does not run), if that shows beforehand.
+std::string StatementPrinter::trips(const Op& loop, std::size_t count) {
+  const Op& test = *loop.blocks[0]->ops.back()->operands[0]->def;
+  const Value* bound = test.operands[1];
+  const Op& step = *loop.blocks[1]->ops.back()->operands[count]->def;
+  if (!test.is(Opcode::lt_) || step.operands[1]->def->integer != 1) return "";
+  if (bound->block == loop.blocks[0] && !is_constant(bound)) return "";
+  const Expression last = value(bound);
+  const Value* first = loop.operands[count];
+  if (is_constant(first) && first->def->integer == 0) return last.text;
+  return in_context(last, Precedence::additive) + " - " + in_context(value(first), Precedence::multiplicative);
 }
 
 std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* callee, std::size_t first) {

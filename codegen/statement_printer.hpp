@@ -80,6 +80,7 @@ class StatementPrinter {
   void cast(const ir::Op& op);
   Expression applied(const ir::Op& op, const std::vector<Expression>& operands);
   std::size_t counter(const ir::Op& loop) const;
+  std::string trips(const ir::Op& loop, std::size_t counter);
   std::string parameters();
   void bind_parameters();
 
@@ -116,15 +117,25 @@ class StatementPrinter {
   void lanes_access(const ir::Op& op);
   std::optional<Expression> first_lane(const ir::Value* index);
 
-  // ---- cells, continuations, tapes (cell_statements.cpp)
+  // ---- cells, continuations (cell_statements.cpp)
   void cell(const ir::Op& op);
   std::string place(const ir::Value* cell);
   std::string address(const ir::Value* cell);
   void fun(const ir::Op& op);
   void closure(const ir::Op& op);
   void jump(const ir::Op& op);
-  void tape(const ir::Op& op);
   std::string argument(const ir::Value* v);
+
+  // ---- tapes (tape_statements.cpp)
+  /// The top of a tape in a variable, and the end of its memory where that has to be watched.
+  struct TapeTop {
+    std::string name, end, suffix;
+  };
+  void tape(const ir::Op& op);
+  void tape(const ir::Op& op, const TapeTop& top);
+  std::string plain_tape(const ir::Op& op);
+  std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::string& trips);
+  void close_tapes(const std::vector<std::int64_t>& opened);
 
   Unit& unit_;
   const ir::Function& function_;
@@ -141,6 +152,7 @@ class StatementPrinter {
   std::unordered_map<const ir::Value*, std::int64_t> sizes_;
   std::int64_t symbols_ = 0;
   std::vector<std::string> parameter_names_, result_names_;
+  std::unordered_map<std::int64_t, TapeTop> tape_tops_;  ///< of the loops around
   bool used_workspace_ = false;
   int allocations_ = 0;
   std::vector<const ir::Function*> callees_;

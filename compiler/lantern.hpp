@@ -1,6 +1,7 @@
 // Lantern: staged automatic differentiation. The one header a user includes.
 #pragma once
 
+#include "lantern/compiler/ad/checkpoint.hpp"
 #include "lantern/compiler/ad/derivative.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"

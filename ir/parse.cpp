@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::ir {
@@ -444,10 +445,33 @@ class Parser {
         advance();
         break;
       }
+      case Opcode::call_:
+      case Opcode::loop_:
+      case Opcode::fun_:
+        if (!eat('[')) return;
+        memory(op);
+        break;
       default:
         return;
     }
     expect(']');
+  }
+
+  /// What the reverse keeps.
+  void memory(Op& op) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    const bool call = op.is(Opcode::call_);
+    const std::string_view word = token_.kind == TokenKind::word ? token_.text : "";
+    if (call ? word != "checkpoint" : word != "memory" && word != "checkpoints")
+      fail(call ? "'checkpoint'" : "'memory' or 'checkpoints'");
+    advance();
+    if (call) {
+      op.integer = checkpointed;
+    } else if (word == "memory") {
+      op.integer = integer("a number of bytes", 2, most);
+    } else {
+      op.integer = -integer("a number of checkpoints", 1, most);
+    }
   }
 
   /// Operands and what else stands before the types; returns the literal of a constant, whose type comes

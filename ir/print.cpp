@@ -8,6 +8,8 @@
 #include <limits>
 #include <unordered_set>
 
+#include "lantern/ir/checkpoint.hpp"
+
 namespace lantern::ir {
 
 namespace {
@@ -50,6 +52,15 @@ std::string attribute_text(const Op& op) {
     case Opcode::ref_acc_: {
       const bool known = op.integer >= 0 && op.integer < static_cast<std::int64_t>(Opcode::count_);
       return "[" + (known ? std::string(info(static_cast<Opcode>(op.integer)).name) : "?") + "]";
+    }
+    case Opcode::call_:
+      return is_checkpointed(op) ? "[checkpoint]" : "";
+    case Opcode::loop_:
+    case Opcode::fun_: {
+      const LoopMemory memory = LoopMemory::of(op);
+      if (!memory.bounded()) return "";
+      return memory.bytes > 0 ? "[memory " + std::to_string(memory.bytes) + "]"
+                              : "[checkpoints " + std::to_string(memory.checkpoints) + "]";
     }
     default:
       return "";

@@ -127,28 +127,36 @@ std::string Prelude::tape_function(const std::string& what, const std::string& t
   const std::string name = "lt_" + what + "_" + type_name;
   if (!fresh(name)) return name;
   need("workspace");
+  const std::string tape = "  lt_tape* tape = &ws->tapes[number];\n";
+  const auto define = [&](const std::string& result, const std::string& more, const std::string& body) {
+    add(Group::functions,
+        "static " + result + " " + name + "(lt_workspace* ws, int64_t number" + more + ") {\n" + tape + body + "}\n");
+  };
+  const std::string size = "(int64_t)sizeof(" + type + ")", at = "(" + type + "*)(tape->data + tape->used)";
   if (what == "push") {
     need("grow_tape");
-    add(Group::functions, "static void " + name + "(lt_workspace* ws, int64_t number, " + type +
-                              " value) {\n"
-                              "  lt_tape* tape = &ws->tapes[number];\n"
-                              "  if (tape->used + " +
-                              slot +
-                              " > tape->capacity) lt_grow_tape(ws, tape);\n"
-                              "  *(" +
-                              type +
-                              "*)(tape->data + tape->used) = value;\n"
-                              "  tape->used += " +
-                              slot + ";\n}\n");
+    define("void", ", " + type + " value",
+           "  if (tape->used + " + slot + " > tape->capacity) lt_grow_tape(ws, tape, tape->used + " + slot +
+               ");\n  *" + at + " = value;\n  tape->used += " + slot + ";\n");
+  } else if (what == "pop") {
+    define(type, "", "  tape->used -= " + slot + ";\n  return *" + at + ";\n");
+  } else if (what == "top") {
+    define(type + "*", "", "  return " + at + ";\n");
+  } else if (what == "end") {
+    define(type + "*", "", "  return (" + type + "*)(tape->data + tape->capacity);\n");
+  } else if (what == "room") {
+    need("grow_tape");
+    define(type + "*", ", int64_t count",
+           "  if (count > ((int64_t)1 << 50)) ws->fail(ws, \"out of memory\");\n"
+           "  if (count > 0 && tape->used + count * " + size + " > tape->capacity)\n"
+           "    lt_grow_tape(ws, tape, tape->used + count * " + size + ");\n"
+           "  return " + at + ";\n");
   } else {
-    add(Group::functions, "static " + type + " " + name +
-                              "(lt_workspace* ws, int64_t number) {\n"
-                              "  lt_tape* tape = &ws->tapes[number];\n"
-                              "  tape->used -= " +
-                              slot +
-                              ";\n"
-                              "  return *(" +
-                              type + "*)(tape->data + tape->used);\n}\n");
+    need("grow_tape");
+    define(type + "*", ", " + type + "* top",
+           "  tape->used = (char*)top - tape->data;\n"
+           "  lt_grow_tape(ws, tape, tape->used + " + size + ");\n"
+           "  return " + at + ";\n");
   }
   return name;
 }

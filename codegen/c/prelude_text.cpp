@@ -202,12 +202,22 @@ static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
 }
 )c"},
       // Tapes.
-      {"grow_tape", functions, {"workspace"}, R"c(static void lt_grow_tape(lt_workspace* ws, lt_tape* tape) {
-  int64_t capacity = tape->capacity ? 2 * tape->capacity : 4096;
+      {"grow_tape", functions, {"workspace"}, R"c(/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
+static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
+  int64_t capacity = (bytes + 4095) / 4096 * 4096;
+  if (tape->used > 0 && capacity < 2 * tape->capacity) capacity = 2 * tape->capacity;
   char* data = (char*)ws->resize(tape->data, (unsigned long)capacity);
   if (!data) ws->fail(ws, "out of memory");
   tape->data = data;
   tape->capacity = capacity;
+}
+)c"},
+      {"leave_tape",
+       functions,
+       {"workspace"},
+       R"c(/* A loop that had the top of the tape in a variable gives it back. */
+static void lt_leave_tape(lt_workspace* ws, int64_t number, char* top) {
+  ws->tapes[number].used = top - ws->tapes[number].data;
 }
 )c"},
       {"require_tapes",

@@ -31,6 +31,7 @@ class CudaTarget final : public CTarget {
   std::string boolean(bool value) const override { return value ? "true" : "false"; }
   std::string exported() const override { return "static __device__ "; }
   std::string internal() const override { return "static __device__ "; }
+  bool contiguous_tapes() const override { return false; }
 };
 
 // ---- what can be printed

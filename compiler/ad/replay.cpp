@@ -5,6 +5,7 @@
 
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::ad {
@@ -146,12 +147,12 @@ Data Replay::run_loop(ir::Op* op) {
   if (active(op)) {
     std::vector<ir::Type> types;
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
-    return mode_->loop(initial, types, condition, body, op->loc);
+    return mode_->loop(initial, types, condition, body, op->integer, op->loc);
   }
   const bool saved = std::exchange(primal_only_, true);
   Data primals;
   for (const Datum& d : initial) primals.push_back(strip(d));
-  Data results = detail::loop(std::move(primals), condition, body, op->loc);
+  Data results = detail::loop(std::move(primals), condition, body, op->loc, op->integer);
   primal_only_ = saved;
   return results;
 }
@@ -185,12 +186,14 @@ Data Replay::run_call(ir::Op* op) {
   const Data arguments = values(op->operands);
   if (active(op)) {
     passes::unwind(*op->callee);
-    if (inlinable(op->callee)) return run(*op->callee, arguments);
+    if (!ir::is_checkpointed(*op) && inlinable(op->callee)) return run(*op->callee, arguments);
   }
-  if (active(op)) return mode_->call(op->callee, arguments, op->loc);
+  if (active(op)) return mode_->call(op->callee, arguments, op->integer, op->loc);
   Data primals;
   for (const Datum& d : arguments) primals.push_back(strip(d));
-  return staging_.call(op->callee, primals, op->loc);
+  Data results = staging_.call(op->callee, primals, op->loc);
+  staging_.block()->ops.back()->integer = op->integer;
+  return results;
 }
 
 }  // namespace lantern::ad

@@ -27,9 +27,11 @@ class StagedMode {
 
   virtual Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
                       const std::vector<ir::Type>& results, const Location& loc) = 0;
+  /// `attribute`: of the loop (ir/checkpoint.hpp).
   virtual Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
-                    const Body& body, const Location& loc) = 0;
-  virtual Data call(ir::Function* callee, const Data& arguments, const Location& loc) = 0;
+                    const Body& body, std::int64_t attribute, const Location& loc) = 0;
+  /// `attribute`: of the call (ir/checkpoint.hpp).
+  virtual Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) = 0;
   virtual void push(std::int64_t tape, const Datum& value, const Location& loc) = 0;
   virtual Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) = 0;
 };

@@ -1,6 +1,8 @@
 // The reverse-mode rule.
 #include "lantern/compiler/ad/reverse.hpp"
 
+#include <algorithm>
+
 #include "lantern/compiler/ad/derivative_rule.hpp"
 
 namespace lantern::ad {
@@ -35,6 +37,7 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
     differentiable |= variable_of(operands[i]) && carries_derivative(op, i, operands.size());
   }
   const Datum y = perform(op, primals);
+  if (!recording_) return y;
   if (!differentiable || !y.type().is_differentiable()) return y;
 
   return shift<Datum>(prompt_, [this, op, y, operands = Data(operands.begin(), operands.end()),
@@ -51,6 +54,42 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
       const std::size_t i = last_first ? n - 1 - j : j;
       if (Variable* x = variable_of(operands[i])) propagate(i, rule, *x->cell);
     }
+  });
+}
+
+Data Reverse::checkpoint(const std::function<Data(const Data&)>& program, const Data& operands,
+                         const Location& loc) {
+  if (!recording_) return program(operands);
+  Data values;
+  bool differentiable = false;
+  {
+    struct Pause {
+      bool& recording;
+      explicit Pause(bool& r) : recording(r) { recording = false; }
+      ~Pause() { recording = true; }
+    } pause(recording_);
+    for (const Datum& d : program(operands)) values.push_back(primal(d));
+  }
+  for (const Datum& v : values) {
+    differentiable |= v.type().is_differentiable();
+    if (v.is_tagged() && static_cast<TaggedBox*>(v.box())->mode->tag() > tag())
+      raise_at(loc, "checkpoint: the function captures a value of an inner derivative; pass it as an argument");
+  }
+  if (!differentiable) return values;
+  return shift<Data>(prompt_, [this, program, operands, values, loc](auto k) {
+    Data results;
+    std::vector<CellPtr> cells;
+    for (const Datum& v : values) {
+      cells.push_back(v.type().is_differentiable() ? make_cell(v, loc) : nullptr);
+      results.push_back(cells.back() ? variable(v, cells.back()) : v);
+    }
+    k(results);
+    if (std::ranges::none_of(cells, [](const CellPtr& c) { return c && c->touched(); })) return;
+    run([&] {
+      const Data again = program(operands);
+      for (std::size_t i = 0; i < again.size(); ++i)
+        if (Variable* v = variable_of(again[i]); v && cells[i]->touched()) v->cell->add(cells[i]->get(loc), loc);
+    });
   });
 }
 

@@ -20,6 +20,11 @@ class Reverse : public Mode {
   const char* name() const override { return "reverse mode"; }
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
 
+  /// The results of a program over operands of this mode, of which nothing inside is recorded: the backward part
+  /// runs the program again, recorded this time, and then backward (thesis 4.5). `program` outlives the frame
+  /// that calls this.
+  Data checkpoint(const std::function<Data(const Data&)>& program, const Data& operands, const Location& loc);
+
   /// Runs `program` with the rest of its life delimited: when this returns, all adjoints are complete.
   void run(const std::function<void()>& program);
 
@@ -35,6 +40,9 @@ class Reverse : public Mode {
   virtual CellPtr make_cell(const Datum& primal, const Location& loc);
 
   Prompt<void> prompt_;
+
+ private:
+  bool recording_ = true;  ///< false in the first run of a checkpointed program
 };
 
 }  // namespace lantern::ad

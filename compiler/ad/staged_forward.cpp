@@ -34,14 +34,15 @@ Data StagedForward::branch(const Datum& condition, const Thunk& then, const Thun
 }
 
 Data StagedForward::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
-                         const Body& body, const Location& loc) {
+                         const Body& body, std::int64_t attribute, const Location& loc) {
   return join(detail::loop(
                   split(initial, state, loc), [&](const Data& s) { return condition(join(s, state)); },
-                  [&](const Data& s) { return split(body(join(s, state)), state, loc); }, loc),
+                  [&](const Data& s) { return split(body(join(s, state)), state, loc); }, loc, attribute),
               state);
 }
 
-Data StagedForward::call(ir::Function* callee, const Data& arguments, const Location& loc) {
+Data StagedForward::call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+                         const Location& loc) {
   std::vector<bool> active;
   Data operands;
   for (const Datum& d : arguments) {
@@ -49,7 +50,9 @@ Data StagedForward::call(ir::Function* callee, const Data& arguments, const Loca
     operands.push_back(primal(d));
     if (active.back()) operands.push_back(tangent_of(d, loc));
   }
-  return join(staging_.call(instance(callee, active), operands, loc), callee->result_types);
+  const Data results = staging_.call(instance(callee, active), operands, loc);
+  staging_.block()->ops.back()->integer = attribute;
+  return join(results, callee->result_types);
 }
 
 ir::Function* StagedForward::instance(ir::Function* callee, const std::vector<bool>& active) {

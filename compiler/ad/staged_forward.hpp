@@ -19,8 +19,8 @@ class StagedForward : public Forward, public StagedMode {
   Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
   Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition, const Body& body,
-            const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, const Location& loc) override;
+            std::int64_t attribute, const Location& loc) override;
+  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
 

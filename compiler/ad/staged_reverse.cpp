@@ -85,9 +85,10 @@ Data StagedReverse::branch(const Datum& condition, const Thunk& then, const Thun
 
 // Paper 4.3:  shift { k => def loop = fun { x => if (c(x)) reset(loop(b(x))) else reset(k(x)) }; loop(init) }
 Data StagedReverse::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
-                         const Body& body, const Location& loc) {
-  return shift<Data>(prompt_, [this, initial, state, condition, body, loc](auto k) {
+                         const Body& body, std::int64_t attribute, const Location& loc) {
+  return shift<Data>(prompt_, [this, initial, state, condition, body, attribute, loc](auto k) {
     ir::Op* loop = continuation("loop", state, loc);
+    loop->integer = attribute;
     jump(loop->result(), initial, loc);
     ir::Block* header = loop->blocks[0];
     const Data now = variables(header->params, state);
@@ -107,11 +108,12 @@ Data StagedReverse::loop(const Data& initial, const std::vector<ir::Type>& state
 }
 
 // Paper 4.4: a function takes its continuation as a parameter.
-Data StagedReverse::call(ir::Function* callee, const Data& arguments, const Location& loc) {
+Data StagedReverse::call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+                         const Location& loc) {
   std::vector<bool> active;
   for (const Datum& d : arguments) active.push_back(is_active(d));
   ir::Function* f = instance(callee, active);
-  return shift<Data>(prompt_, [this, f, callee, arguments, active, loc](auto k) {
+  return shift<Data>(prompt_, [this, f, callee, arguments, active, attribute, loc](auto k) {
     const std::vector<ir::Type> results = callee->result_types;
     ir::Op* kont = continuation("k", results, loc);
     std::vector<ir::Value*> operands;
@@ -120,7 +122,9 @@ Data StagedReverse::call(ir::Function* callee, const Data& arguments, const Loca
       else operands.push_back(staging_.use(arguments[i], loc));
     }
     operands.push_back(kont->result());
-    staging_.builder(loc).op(Opcode::call_, std::move(operands))->callee = f;
+    ir::Op* op = staging_.builder(loc).op(Opcode::call_, std::move(operands));
+    op->callee = f;
+    op->integer = attribute;
     inside(kont->blocks[0], [&] {
       k(variables(kont->blocks[0]->params, results));
       close(loc);

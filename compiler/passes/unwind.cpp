@@ -5,6 +5,7 @@
 
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/unwinder.hpp"
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::passes {
@@ -51,14 +52,14 @@ bool in_cps(const ir::Function& f) {
   return found;
 }
 
-void unwind(ir::Function& unit) {
-  if (!unit.cps && in_cps(unit)) Unwinder(unit).run();
+void unwind(ir::Function& unit, bool segments) {
+  if (!unit.cps && in_cps(unit)) Unwinder(unit, segments).run();
 }
 
 void unwind(ir::Module& module) {
   const std::vector<ir::Function*> all = module.functions();
   for (ir::Function* f : all)
-    if (std::find(module.functions().begin(), module.functions().end(), f) != module.functions().end()) unwind(*f);
+    if (std::find(module.functions().begin(), module.functions().end(), f) != module.functions().end()) unwind(*f, true);
 }
 
 void Unwinder::run() {
@@ -78,6 +79,7 @@ void Unwinder::run() {
   r.bwd = body;
   backward(r, {});
   unit_.body = body;
+  fill_values();
   for (const auto& [f, h] : halves_) module_.remove_function(const_cast<ir::Function*>(f));
 }
 
@@ -349,7 +351,7 @@ Block* Unwinder::forward_call(Region& r, Segment& s) {
   std::vector<Value*> args;
   for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
     if (!t->operands[i]->type.is_ref()) args.push_back(fwd(t->operands[i]));
-  s.forward = into(r.fwd, t->loc).call(h.fwd, std::move(args));
+  s.forward = into(r.fwd, t->loc).call(ir::is_checkpointed(*t) ? value_of(h.fwd) : h.fwd, std::move(args));
   Value* kont = t->operands.back();
   if (kont == r.exit) {
     s.join_is_exit = true;
@@ -397,6 +399,7 @@ Halves& Unwinder::halves(ir::Function* f) {
   h.fwd = module_.add_function(base + "_fwd", values, results);
   h.bwd = module_.add_function(base + "_bwd", bwd_params, cells);
   h.fwd->loc = h.bwd->loc = f->loc;
+  forward_halves_.insert(h.fwd);
 
   Region r(Region::Kind::function, nullptr, h.fwd->body);
   homes_[h.fwd->body] = &r;

@@ -1,7 +1,9 @@
 // The backward half of unwind: mirrored constructs, frames on demand, adjoint cells as values.
 #include <algorithm>
+#include <utility>
 
 #include "lantern/compiler/passes/unwinder.hpp"
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::passes {
@@ -126,8 +128,8 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   for (Value* p : params)
     if (p->type.is_ref()) state.push_back(p);
 
-  std::vector<Value*> initial{trips_of(r, s.forward)};
-  for (Value* c : state) initial.push_back(cell_or_zero(r, c));
+  std::vector<Value*> carried;  // adjoint of the state, then the outer cells that trips touch
+  for (Value* c : state) carried.push_back(cell_or_zero(r, c));
 
   Op* op = module_.new_op(Opcode::loop_, r.bwd);
   op->loc = t->loc;
@@ -145,20 +147,23 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   for (Value* c : state) next.push_back(cell_or_zero(body, c));
   for (Value* c : body.imported) {
     next.push_back(body.cells[c]);
-    initial.push_back(cell_or_zero(r, c));
+    carried.push_back(cell_or_zero(r, c));
   }
   end.yield(next);
-  for (Value* p : body.bwd->params) module_.add_param(condition, p->type);
-  ir::Builder test = into(condition, t->loc);
-  test.yield({test.emit(Opcode::lt_, {test.integer(0), condition->params[0]})});
 
-  op->operands = initial;
-  r.bwd->ops.push_back(op);
-  for (Value* p : body.bwd->params) module_.add_result(op, p->type);
+  std::vector<Value*> results;
+  if (const auto memory = ir::LoopMemory::of(*s.continuation); memory.bounded()) {
+    results = reverse_in_memory(r, s.forward, op, carried, memory);
+  } else if (const auto length = segment_length(r, s.forward)) {
+    results = reverse_in_segments(r, s.forward, op, carried, *length);
+  } else {
+    carried.insert(carried.begin(), trips_of(r, s.forward));
+    results = run_reverse(op, r.bwd, nullptr, carried);
+  }
   std::size_t k = 1;
   std::vector<Value*> adjoints;
-  for (std::size_t i = 0; i < state.size(); ++i) adjoints.push_back(op->results[k++]);
-  for (Value* c : body.imported) set_cell(r, c, op->results[k++]);
+  for (std::size_t i = 0; i < state.size(); ++i) adjoints.push_back(results[k++]);
+  for (Value* c : body.imported) set_cell(r, c, results[k++]);
   pass_to(r, t->operands, 1, adjoints);
 }
 
@@ -166,6 +171,11 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
   Op* t = s.block->ops[s.t];
   const Halves& h = *halves_.at(t->callee);
   std::vector<Value*> operands;
+  if (ir::is_checkpointed(*t)) {
+    for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
+      if (!t->operands[i]->type.is_ref()) operands.push_back(bwd(r, t->operands[i]));
+    into(r.bwd, t->loc).call(h.fwd, std::exchange(operands, {}));
+  }
   for (std::size_t i : h.shared) operands.push_back(bwd(r, t->operands[i]));
   const std::vector<ir::Type>& results = t->callee->body->params.back()->type.parts();
   for (std::size_t i = 0, at = 0, value = 0; i < results.size(); ++i) {

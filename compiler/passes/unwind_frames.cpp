@@ -206,6 +206,7 @@ Value* Unwinder::save(Region& home, Value* v) {
   // Pushed at the end of the forward part, popped at the start of the backward part: last in, first out.
   // A tape of its own for each value: as many entries as trips or calls, all of one type.
   const std::int64_t tape = module_.new_tape();
+  frames_.insert(tape);
   Op* push = module_.new_op(Opcode::push_, home.fwd);
   push->operands = {v};
   push->integer = tape;

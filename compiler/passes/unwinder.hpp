@@ -1,11 +1,14 @@
 // The state of unwind: regions, their mirrored blocks, frames and adjoint values. See unwind.hpp.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "lantern/compiler/passes/loops.hpp"
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes {
@@ -69,7 +72,7 @@ struct Halves {
 
 class Unwinder {
  public:
-  explicit Unwinder(ir::Function& unit) : unit_(unit), module_(*unit.module) {}
+  Unwinder(ir::Function& unit, bool segments) : unit_(unit), module_(*unit.module), automatic_(segments) {}
   void run();
 
  private:
@@ -117,6 +120,42 @@ class Unwinder {
   void set_cell(Region& r, Value* c, Value* v);
   void add_cell(Region& r, Value* c, Value* v, const ir::Location& loc);
 
+  // Forward parts that run more than once (unwind_again.cpp).
+  enum class Frames { kept, dropped };
+  ir::Function* value_of(ir::Function* fwd);
+  void fill_values();
+  bool is_frame(const Op& op) const;
+  void copy_ops(const Block* from, Block* to, std::unordered_map<Value*, Value*>& map, Frames frames);
+
+  // Loops that keep some states instead of all frames (unwind_segments.cpp).
+  struct Snapshots {
+    std::vector<std::size_t> state;   ///< what is kept of the loop's state,
+    std::vector<std::int64_t> tapes;  ///< and where
+    std::int64_t position = 0;        ///< tape of the number of trips before each
+  };
+  using State = std::vector<Value*>;
+  std::optional<std::int64_t> segment_length(Region& r, const Op* loop);
+  State reverse_in_segments(Region& r, Op* loop, Op* reverse, const State& carried, std::int64_t length);
+  State reverse_in_memory(Region& r, Op* loop, Op* reverse, const State& carried, const ir::LoopMemory& memory);
+  std::pair<Value*, Value*> places(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
+                                   const ir::LoopMemory& memory, bool online);
+  Value* advance(ir::Builder& b, Value* trips, Value* free, Value* leaf);
+  void thin(ir::Builder& b, const Op* loop, const Snapshots& snapshots, Value* count);
+  Snapshots snapshots_of(const Op* loop);
+  static void push(ir::Builder& b, std::int64_t tape, Value* v);
+  static Value* pop(ir::Builder& b, std::int64_t tape, const ir::Type& type);
+  static void push_state(ir::Builder& b, const Snapshots& snapshots, const State& state);
+  static State pop_state(ir::Builder& b, const Snapshots& snapshots, const Op* loop, const State& first,
+                         Value* position);
+  Op* copy_loop(const Op* loop, Block* to, const State& initial, Frames frames, Value* until, bool own_condition);
+  void bring(Region& r, Op* construct);
+  void drop_frames(Block* block);
+  State emit_loop(ir::Builder& b, const State& initial,
+                  const std::function<Value*(ir::Builder&, const State&)>& condition,
+                  const std::function<State(ir::Builder&, const State&)>& body);
+  static void in_front_of(const Op* op, Block* block, const std::function<void()>& emit);
+  State run_reverse(Op* reverse, Block* to, Value* start, const State& state);
+
   Halves& halves(ir::Function* f);
   ir::Builder into(Block* b, const ir::Location& loc) {
     ir::Builder builder(module_, b);
@@ -126,6 +165,7 @@ class Unwinder {
 
   ir::Function& unit_;
   ir::Module& module_;
+  const bool automatic_;                             ///< long loops are cut into segments
   std::unordered_map<Value*, Value*> fwd_;           ///< original value -> forward value
   std::unordered_map<Value*, Value*> bwd_;           ///< original value of a P part -> backward value
   std::unordered_map<const Block*, Region*> homes_;  ///< forward block -> region
@@ -134,6 +174,10 @@ class Unwinder {
   std::unordered_map<Value*, Value*> likes_;         ///< cell -> the primal whose shape it has (original)
   std::unordered_map<Value*, Value*> value_cells_;   ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;
+  std::unordered_set<const ir::Function*> forward_halves_;
+  std::unordered_map<ir::Function*, ir::Function*> values_;  ///< forward half -> the same without frames
+  std::vector<ir::Function*> unfilled_;                      ///< forward halves whose copies are empty so far
+  std::unordered_set<std::int64_t> frames_;                  ///< tapes that hold frames
 };
 
 }  // namespace lantern::passes

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::detail {
@@ -109,7 +110,7 @@ std::vector<std::size_t> drop_invariants(ir::Op* op, std::size_t keep) {
 }
 
 Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const Data&)>& condition,
-                const std::function<Data(const Data&)>& body, const Location& loc) {
+                const std::function<Data(const Data&)>& body, std::int64_t attribute, const Location& loc) {
   const std::size_t n = initial.size();
   const Data before = variables();
   Data all = initial;
@@ -121,6 +122,7 @@ Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const
   for (const ir::Value* v : operands) types.push_back(v->type);
   for (int attempt = 0;; ++attempt) {
     ir::Op* op = s.builder(loc).op(Opcode::loop_, operands);
+    op->integer = attribute;
     for (int k = 0; k < 2; ++k) op->blocks.push_back(s.module().new_block(op, s.current()->function));
     const auto enter = [&](ir::Block* block) {
       Data params;
@@ -180,6 +182,15 @@ Datum shaped(Datum d, const ir::Type& declared, bool rank_free, const Location& 
   return d;
 }
 
+std::int64_t attribute_of(const LoopOptions& options, const Location& loc) {
+  if (options.memory < 0 || options.checkpoints < 0)
+    raise_at(loc, "expected a positive number of bytes or checkpoints for a loop, got " +
+                      std::to_string(std::min(options.memory, options.checkpoints)));
+  if (options.memory > 0 && options.checkpoints > 0)
+    raise_at(loc, "expected a number of bytes or of checkpoints for a loop, got both");
+  return ir::LoopMemory{options.memory, options.checkpoints}.attribute();
+}
+
 Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc) {
   const Datum& c = strip(condition);
   if (c.empty()) raise_at(loc, "the condition of IF is an empty Rep");
@@ -190,8 +201,8 @@ Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, c
 }
 
 Data loop(Data state, const std::function<Datum(const Data&)>& condition,
-          const std::function<Data(const Data&)>& body, const Location& loc) {
-  if (Staging* s = context().staging) return stage_loop(*s, state, condition, body, loc);
+          const std::function<Data(const Data&)>& body, const Location& loc, std::int64_t attribute) {
+  if (Staging* s = context().staging) return stage_loop(*s, state, condition, body, attribute, loc);
   while (strip(condition(state)).b()) {
     Data next = body(state);
     for (std::size_t i = 0; i < next.size(); ++i) join_types(state[i].type(), next[i].type(), "loop state", loc);

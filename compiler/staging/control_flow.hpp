@@ -17,13 +17,22 @@ namespace lantern {
 
 struct VarCell;
 
+/// What the reverse of a loop may keep of its trips; the rest is computed again. Neither: everything (in a long
+/// loop, everything since the last of many states). Compiled code follows it; eager evaluation keeps everything.
+struct LoopOptions {
+  std::int64_t memory = 0;       ///< bytes of states and of what trips save, in pages of 4096 bytes for each value
+  std::int64_t checkpoints = 0;  ///< states, and what as many trips save
+};
+
 namespace detail {
 
 using Thunk = std::function<Data()>;
 
 Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc);
+/// `attribute`: of the loop's operation (ir/checkpoint.hpp).
 Data loop(Data state, const std::function<Datum(const Data&)>& condition,
-          const std::function<Data(const Data&)>& body, const Location& loc);
+          const std::function<Data(const Data&)>& body, const Location& loc, std::int64_t attribute = 0);
+std::int64_t attribute_of(const LoopOptions& options, const Location& loc);
 
 /// What FUN and TREE define: a name and a body over flattened products.
 struct FunctionDefinition {
@@ -141,8 +150,10 @@ Rep<bool> OR(const Rep<bool>& a, B&& b, std::source_location l = std::source_loc
 
 /// Repeats `state = body(state)` while `cond(state)` holds; gives the final state (paper 4.3).
 /// The state is a Rep, a literal, or a product; a product is passed unpacked to lambdas that take its components.
+/// `options` bound what a derivative by reverse mode keeps: WHILE(s, cond, body, {.memory = 1 << 20}).
 template <class S, class C, class B>
-auto WHILE(const S& state, C&& cond, B&& body, std::source_location l = std::source_location::current()) {
+auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
+           std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
   P prototype = detail::convert<P>(state);
   const Data result = detail::loop(
@@ -151,14 +162,18 @@ auto WHILE(const S& state, C&& cond, B&& body, std::source_location l = std::sou
       [&](const Data& s) {
         return detail::flatten(detail::convert<P>(detail::apply_state(body, detail::rebuild(prototype, s))));
       },
-      here(l));
+      here(l), detail::attribute_of(options, here(l)));
   return detail::rebuild(prototype, result);
 }
+template <class S, class C, class B>
+auto WHILE(const S& state, C&& cond, B&& body, std::source_location l = std::source_location::current()) {
+  return WHILE(state, cond, body, LoopOptions{}, l);
+}
 
-/// `state = body(i, state)` for i = lo .. hi-1; gives the final state. hi is computed once.
+/// `state = body(i, state)` for i = lo .. hi-1; gives the final state. hi is computed once. `options` as for WHILE.
 template <class S, class B>
 auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state, B&& body,
-         std::source_location l = std::source_location::current()) {
+         const LoopOptions& options, std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
   P prototype = detail::convert<P>(state);
   Data start{lo.datum};
@@ -175,8 +190,13 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
         next[0] = (i + 1).datum();
         return next;
       },
-      here(l));
+      here(l), detail::attribute_of(options, here(l)));
   return detail::rebuild(prototype, rest(result));
+}
+template <class S, class B>
+auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state, B&& body,
+         std::source_location l = std::source_location::current()) {
+  return FOR(lo, hi, state, body, LoopOptions{}, l);
 }
 /// Without a state: for bodies that assign Vars.
 template <class B>

@@ -11,6 +11,7 @@
 #include "lantern/compiler/passes/contify.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
@@ -556,6 +557,47 @@ TEST_CASE("marks never change a result", "[passes][inplace]") {
   CHECK(marks > 4000);
 }
 
+TEST_CASE("a sum at the start of a trip moves to the end of the trip before", "[passes][rotate]") {
+  // d and c are what the series benchmark's adjoint loop carries.
+  const auto loop = [](const std::string& initial, const std::string& state, const std::string& body,
+                       const std::string& result) {
+    return "entry @f\nfun @f(%c: f64, %g: f64, %d0: f64, %n: i64) -> f64 {\n  %z = constant 0 : i64\n" +
+           initial + " while (%k: i64, %x: f64" + state +
+           ") {\n    %t = lt %z, %k : bool\n    yield %t\n  } do (%m: i64, " + "%d: f64" + state +
+           ") {\n    %o = constant 1 : i64\n    %l = sub %m, %o : i64\n" + body + "  }\n" + result + "}\n";
+  };
+  const std::string before =
+      loop("  %a, %b = loop %n, %d0 : i64, f64", "",
+           "    %v = add %d, %g : f64\n    %p = mul %c, %v : f64\n    yield %l, %p\n", "  yield %b\n");
+  CHECK(after(passes::rotate, before) == print(*parse(R"(entry @f
+fun @f(%c: f64, %g: f64, %d0: f64, %n: i64) -> f64 {
+  %z = constant 0 : i64
+  %e0 = add %d0, %g : f64
+  %a, %b, %last = loop %n, %e0, %d0 : i64, f64, f64 while (%k: i64, %x: f64, %y: f64) {
+    %t = lt %z, %k : bool
+    yield %t
+  } do (%m: i64, %e: f64, %d: f64) {
+    %o = constant 1 : i64
+    %l = sub %m, %o : i64
+    %p = mul %c, %e : f64
+    %q = mul %c, %e : f64
+    %next = add %q, %g : f64
+    yield %l, %next, %p
+  }
+  yield %last
+}
+)"),
+                                               {.names = false}));
+  // The state is used twice, what is added changes from trip to trip, or no product follows.
+  for (const char* body : {"    %v = add %d, %g : f64\n    %p = mul %d, %v : f64\n    yield %l, %p\n",
+                           "    %h = mul %c, %g : f64\n    %v = add %d, %h : f64\n    %p = mul %c, %v : f64\n"
+                           "    yield %l, %p\n",
+                           "    %v = add %d, %g : f64\n    %p = sin %v : f64\n    yield %l, %p\n"}) {
+    const std::string text = loop("  %a, %b = loop %n, %d0 : i64, f64", "", body, "  yield %b\n");
+    CHECK(after(passes::rotate, text) == print(*parse(text), {.names = false}));
+  }
+}
+
 TEST_CASE("passes keep the meaning of random programs in both forms", "[passes][random]") {
   int compared = 0;
   for (const auto& [name, run] : single_passes) {
@@ -666,18 +708,18 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  CHECK(run({}) == "contify unwind simplify inplace ");
+  CHECK(run({}) == "contify unwind simplify rotate inplace ");
   CHECK(run({.opt_level = 0}).empty());
-  CHECK(run({.disabled = {"simplify", "contify"}}) == "unwind inplace ");
+  CHECK(run({.disabled = {"simplify", "contify"}}) == "unwind rotate inplace ");
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
     CHECK(!p.what.empty());
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
-  CHECK(names == "contify unwind simplify vectorise inplace ");
-  CHECK(run({.vector_lanes = 4}) == "contify unwind simplify vectorise inplace ");
+  CHECK(names == "contify unwind simplify rotate vectorise inplace ");
+  CHECK(run({.vector_lanes = 4}) == "contify unwind simplify rotate vectorise inplace ");
   CHECK_THROWS_WITH(
       run({.disabled = {"simplfy"}}),
-      "expected the name of a pass (contify, unwind, simplify, vectorise, inplace), got 'simplfy'");
+      "expected the name of a pass (contify, unwind, simplify, rotate, vectorise, inplace), got 'simplfy'");
 }

@@ -25,12 +25,34 @@ namespace {
 constexpr double kX = 0.5;  // as in the thesis
 constexpr double kMostBytes = 8e9;
 
-Rep<double> series(Rep<double> x, Rep<std::int64_t> n) {
-  const auto [prev, acc] = FOR(0, n, std::tuple(Rep<double>(1.0), Rep<double>(1.0)),
-                               [&](Rep<std::int64_t>, Rep<double> p, Rep<double> a) {
-                                 const Rep<double> next = p * -(x - 1.0);
-                                 return std::tuple(next, next + a);
-                               });
+Rep<double> sum(const Rep<double>& x, const Rep<std::int64_t>& n, const LoopOptions& options) {
+  const auto [prev, acc] = FOR(
+      0, n, std::tuple(Rep<double>(1.0), Rep<double>(1.0)),
+      [&](Rep<std::int64_t>, Rep<double> p, Rep<double> a) {
+        const Rep<double> next = p * -(x - 1.0);
+        return std::tuple(next, next + a);
+      },
+      options);
+  return acc;
+}
+
+Rep<double> series(Rep<double> x, Rep<std::int64_t> n) { return sum(x, n, {}); }
+
+/// Reverse keeps no more than these bytes.
+constexpr std::int64_t kCheckpointBytes = 1 << 20;
+Rep<double> checkpointed(Rep<double> x, Rep<std::int64_t> n) {
+  return sum(x, n, {.memory = kCheckpointBytes});
+}
+
+/// The number of repetitions does not show before the end: reverse tapes every one.
+Rep<double> taped(Rep<double> x, Rep<std::int64_t> n) {
+  const auto [i, prev, acc] = WHILE(
+      std::tuple(Rep<std::int64_t>(0), Rep<double>(1.0), Rep<double>(1.0)),
+      [&](Rep<std::int64_t> k, Rep<double>, Rep<double>) { return k != n; },
+      [&](Rep<std::int64_t> k, Rep<double> p, Rep<double> a) {
+        const Rep<double> next = p * -(x - 1.0);
+        return std::tuple(k + 1, next, next + a);
+      });
   return acc;
 }
 
@@ -45,7 +67,9 @@ std::vector<SeriesForm> forms() {
   const CompileOptions options{.target = Target::cpp, .opt = 3};
   return {{"evaluation", compile(series, options), false},
           {"forward", compile(grad<mode::forward>(series), options), true},
-          {"reverse", compile(grad(series), options), true}};
+          {"reverse", compile(grad(series), options), true},
+          {"taped", compile(grad(taped), options), true},
+          {"checkpointed", compile(grad(checkpointed), options), true}};
 }
 
 /// The sum in closed form, r = 1 - x: (1 - r^(n+1)) / (1 - r), and its derivative by x.
@@ -92,12 +116,12 @@ void print_fits(const std::map<std::string, std::vector<std::pair<double, double
       low = high;
       if (inside.size() < 3) continue;
       const PowerLaw law = power_law(inside);
-      fmt::print("  {:<11} {:<10} n = {:<8.0e} to {:<8.0e} slope {:.3f}  R2 {:.4f}\n", form, regime,
+      fmt::print("  {:<12} {:<10} n = {:<8.0e} to {:<8.0e} slope {:.3f}  R2 {:.4f}\n", form, regime,
                  inside.front().first, inside.back().first, law.slope, law.r2);
     }
     if (points.size() < 3) continue;
     const PowerLaw law = power_law(points);
-    fmt::print("  {:<11} {:<10} n = {:<8.0e} to {:<8.0e} slope {:.3f}  R2 {:.4f}\n", form, "anywhere",
+    fmt::print("  {:<12} {:<10} n = {:<8.0e} to {:<8.0e} slope {:.3f}  R2 {:.4f}\n", form, "anywhere",
                points.front().first, points.back().first, law.slope, law.r2);
   }
 }
@@ -114,8 +138,8 @@ std::vector<std::int64_t> sizes(bool quick) {
 
 int bench_series(int argc, char** argv) {
   int status = 0;
-  const auto options =
-      parse_options(argc, argv, "the series benchmark: evaluation, forward, reverse", "", status);
+  const auto options = parse_options(
+      argc, argv, "the series benchmark: evaluation, forward, reverse, taped, checkpointed", "", status);
   if (!options) return status;
 
   const std::vector<SeriesForm> all = forms();

@@ -1,0 +1,149 @@
+// Tapes as statements.
+//
+// A loop that pushes to a tape, or pops from it, once a trip keeps the top of the tape in a variable of its
+// own: plain stores and loads through a pointer. Where the number of trips is known there is room for all of
+// them before the loop starts; otherwise each trip compares the top with the end of the memory.
+#include <algorithm>
+
+#include "lantern/codegen/statement_printer.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Kind;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+namespace {
+
+const Value* taped(const Op& op) { return op.is(Opcode::push_) ? op.operands[0] : op.result(); }
+
+bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
+
+}  // namespace
+
+/// The element type of a tape whose values have one size and lie side by side; empty for any other.
+std::string StatementPrinter::plain_tape(const Op& op) {
+  const std::size_t values = op.operands.size() + op.results.size();
+  if (values != 1 || unit_.escapes().tape_slot(op.integer) != 0) return "";
+  const ir::Type& type = taped(op)->type;
+  return type.is_scalar() && !type.is_vector() ? unit_.target().element(type.kind()) : "";
+}
+
+/// Gives the tapes that a loop's body itself works on, in one direction, a pointer each. `trips`: how often
+/// the loop runs, as an expression; empty where that is not known.
+std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std::string& trips) {
+  struct Tape {
+    const Op* first;
+    std::size_t uses = 0;
+    bool simple = true;
+  };
+  std::vector<std::pair<std::int64_t, Tape>> tapes;
+  bool calls = false;
+  for (const ir::Block* block : loop.blocks)
+    ir::walk(const_cast<ir::Block*>(block), [&](const Op* op) {
+      calls |= op->is(Opcode::call_) || op->is(Opcode::jump_);
+      if (!on_tape(*op)) return;
+      auto it = std::ranges::find(tapes, op->integer, &std::pair<std::int64_t, Tape>::first);
+      if (it == tapes.end()) it = tapes.insert(it, {op->integer, Tape{op}});
+      Tape& t = it->second;
+      ++t.uses;
+      t.simple &= op->parent == loop.blocks[1] && op->code == t.first->code && !plain_tape(*op).empty() &&
+                  taped(*op)->type == taped(*t.first)->type;
+    });
+  std::vector<std::int64_t> opened;
+  // What is called may work on the same tape.
+  if (calls || !unit_.target().contiguous_tapes()) return opened;
+  for (const auto& [number, t] : tapes) {
+    if (!t.simple || tape_tops_.contains(number)) continue;
+    const Op& op = *t.first;
+    const std::string element = plain_tape(op), id = std::to_string(number);
+    const std::string suffix = ir::kind_name(taped(op)->type.kind());
+    TapeTop top{names_.unique("tape" + id), "", suffix};
+    const auto make = [&](const std::string& name, const std::string& function, const std::string& more) {
+      unit_.prelude().tape_function(function, suffix, element, "");
+      line(element + "* " + name + " = lt_" + function + "_" + suffix + "(" + ws() + ", " + id + more + ");");
+    };
+    const bool push = op.is(Opcode::push_);
+    if (push && !trips.empty()) {
+      const std::string all = t.uses == 1 ? trips : std::to_string(t.uses) + " * (" + trips + ")";
+      make(top.name, "room", ", " + all);
+    } else {
+      make(top.name, "top", "");
+      if (push) {
+        top.end = names_.unique(top.name + "_end");
+        make(top.end, "end", "");
+        unit_.prelude().tape_function("more", suffix, element, "");
+      }
+    }
+    tape_tops_.emplace(number, std::move(top));
+    opened.push_back(number);
+  }
+  return opened;
+}
+
+void StatementPrinter::close_tapes(const std::vector<std::int64_t>& opened) {
+  for (const std::int64_t number : opened) {
+    unit_.prelude().need("leave_tape");
+    line("lt_leave_tape(" + ws() + ", " + std::to_string(number) + ", (char*)" + tape_tops_.at(number).name +
+         ");");
+    tape_tops_.erase(number);
+  }
+}
+
+/// Through the pointer of the loop around.
+void StatementPrinter::tape(const Op& op, const TapeTop& top) {
+  if (op.is(Opcode::pop_)) {
+    if (uses_.count(op.result()) == 0) return line("--" + top.name + ";");
+    return define_statement(op.result(), "*--" + top.name);
+  }
+  const std::string value = text(op.operands[0]);
+  if (!top.end.empty()) {
+    const std::string arguments = "_" + top.suffix + "(" + ws() + ", " + std::to_string(op.integer);
+    open("if (" + top.name + " == " + top.end + ") {");
+    line(top.name + " = lt_more" + arguments + ", " + top.name + ");");
+    line(top.end + " = lt_end" + arguments + ");");
+    close();
+  }
+  line("*" + top.name + "++ = " + value + ";");
+}
+
+void StatementPrinter::tape(const Op& op) {
+  if (const auto top = tape_tops_.find(op.integer); top != tape_tops_.end()) return tape(op, top->second);
+  const bool push = op.is(Opcode::push_);
+  const std::vector<Value*>& values = push ? op.operands : op.results;
+  const std::int64_t slot = unit_.escapes().tape_slot(op.integer);
+  const auto function = [&](const Value* v) {
+    const ir::Type& type = v->type;
+    if (type.is_vector()) {
+      const std::string memory = unit_.type(type) + "_memory";
+      return unit_.prelude().tape_function(push ? "push" : "pop", unit_.type_name(type), memory,
+                                           "(int64_t)sizeof(" + memory + ")");
+    }
+    const std::string c_type = type.is_scalar() ? unit_.target().element(type.kind()) : unit_.type(type);
+    const bool small = type.kind() == Kind::boolean || type.kind() == Kind::i32 || type.kind() == Kind::f32;
+    const bool wide = slot > 0 && small;
+    return unit_.prelude().tape_function(push ? "push" : "pop", unit_.type_name(type) + (wide ? "_wide" : ""),
+                                         c_type,
+                                         wide ? std::to_string(slot) : "(int64_t)sizeof(" + c_type + ")");
+  };
+  const std::string number = std::to_string(op.integer);
+  if (push) {
+    for (const Value* v : values) {
+      std::string pushed = text(v);
+      line(function(v) + "(" + ws() + ", " + number + ", " + pushed + ");");
+    }
+    return;
+  }
+  for (std::size_t i = values.size(); i-- > 0;) {  // the last one pushed comes first
+    const std::string text = function(values[i]) + "(" + ws() + ", " + number + ")";
+    if (uses_.count(values[i]) == 0) {
+      line("(void)" + text + ";");
+    } else {
+      define_statement(values[i], text);
+    }
+  }
+}
+
+}  // namespace lantern::codegen

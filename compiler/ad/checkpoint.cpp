@@ -1,0 +1,44 @@
+// Checkpointed programs, eager and staged.
+#include "lantern/compiler/ad/checkpoint.hpp"
+
+#include "lantern/compiler/ad/reverse.hpp"
+#include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/checkpoint.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+Data staged(Staging& s, const Program& program, const Data& arguments, const Location& loc) {
+  Data nodes;
+  std::vector<ir::Type> types;
+  for (ir::Value* v : s.use(arguments, loc)) {
+    nodes.push_back(Datum::node(v));
+    types.push_back(v->type);
+  }
+  StagedFunction& f = s.stage(program.name, types, nullptr, program.run, loc);
+  const Data results = s.call(f, nodes, loc);
+  f.calls.back().op->integer = ir::checkpointed;
+  return results;
+}
+
+/// The derivative handler with the highest tag among the arguments, if it is a reverse mode.
+Reverse* innermost_reverse(const Data& arguments) {
+  Mode* top = nullptr;
+  for (const Datum& d : arguments) {
+    if (!d.is_tagged()) continue;
+    Mode* mode = static_cast<TaggedBox*>(d.box())->mode.get();
+    if (!top || mode->tag() > top->tag()) top = mode;
+  }
+  return dynamic_cast<Reverse*>(top);
+}
+
+}  // namespace
+
+Data checkpoint(const Program& program, const Data& arguments, const Location& loc) {
+  if (Staging* s = context().staging) return staged(*s, program, arguments, loc);
+  Reverse* mode = innermost_reverse(arguments);
+  return mode ? mode->checkpoint(program.run, arguments, loc) : program.run(arguments);
+}
+
+}  // namespace lantern::ad
