@@ -179,6 +179,11 @@ template <Scalar T>
 Rep<Array<T>> fill(const Rep<T>& v, const At<std::int64_t>& n) {
   return Rep<Array<T>>(perform({Opcode::fill_, 0, n.loc}, {v.datum(), n.datum}));
 }
+/// A matrix of `m` rows and `n` columns, all elements `v`.
+template <Real T>
+Rep<Tensor<T, dyn, dyn>> fill(const Rep<T>& v, const At<std::int64_t>& m, const At<std::int64_t>& n) {
+  return Rep<Tensor<T, dyn, dyn>>(perform({Opcode::fill_, 0, m.loc}, {v.datum(), m.datum, n.datum}));
+}
 /// A tensor of the given static shape, all elements `v`.
 template <Real T>
 Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<std::int64_t>& shape,
