@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <span>
 #include <string>
 #include <tuple>
@@ -61,9 +62,10 @@ inline Vector3 cross(const Vector3& a, const Vector3& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
-/// Memory as a matrix of `n` columns.
+/// Memory as a matrix of so many columns.
 template <class T>
-auto matrix(T&& data, std::int64_t n) {
+auto matrix(T&& data, std::integral auto columns) {
+  const auto n = static_cast<std::int64_t>(columns);
   return TensorView<std::remove_pointer_t<decltype(data.data())>>(
       data.data(), {static_cast<std::int64_t>(data.size()) / n, n});
 }

@@ -88,9 +88,8 @@ std::vector<Form> ba_forms(const std::shared_ptr<const BaInput>& in, const std::
   for (const auto& [camera, point] : in->joins) cameras.push_back(camera), points.push_back(point);
   const auto run = [=](const auto& f, std::vector<double>& out, std::size_t entries) {
     const auto [rows, weights] = parts(out, entries * n, n);
-    f.into(matrix(rows, static_cast<std::int64_t>(entries)), weights, matrix(in->camera, 11),
-           matrix(in->point, 3), std::span(in->weight), matrix(in->feature, 2), std::span(cameras),
-           std::span(points));
+    f.into(matrix(rows, entries), weights, matrix(in->camera, 11), matrix(in->point, 3),
+           std::span(in->weight), matrix(in->feature, 2), std::span(cameras), std::span(points));
   };
   const auto errors = std::make_shared<std::vector<double>>(3 * n);
   const auto run_objective = [=] { run(objective, *errors, 2); };
