@@ -146,14 +146,17 @@ Matrix complicated(const Vector& theta, const Matrix& u, const Skin& skin, const
   });
 }
 
-/// Derivatives in `directions` directions, a column each: `along(d)` gives that of all errors in direction d.
+/// Derivatives of three errors a point, each in so many directions.
+using Jacobian = Rep<Tensor<double, dyn, dyn, dyn>>;
+
+/// `along(d)` gives the derivatives of all errors in direction d.
 template <class F>
-Matrix by_directions(const Index& directions, const Index& points, F along) {
-  return FOR(0, directions, fill(Number(0.0), 3 * points, directions), [&](Index d, Matrix columns) {
+Jacobian by_directions(const Index& directions, const Index& points, F along) {
+  return FOR(0, directions, fill(Number(0.0), points, 3, directions), [&](Index d, Jacobian all) {
     const Matrix tangent = along(d);
-    return FOR(0, points, columns, [&](Index i, Matrix out) {
-      for (int k = 0; k < 3; ++k) out = out.set(tangent(i, k), 3 * i + k, d);
-      return out;
+    return FOR(0, points, all, [&](Index i, Jacobian next) {
+      for (int k = 0; k < 3; ++k) next = next.set(tangent(i, k), i, k, d);
+      return next;
     });
   });
 }
@@ -165,7 +168,7 @@ Matrix simple_objective(Vector theta, Skin skin, Indices vertex, Matrix measured
   return simple(theta, skin, vertex, measured);
 }
 /// By theta.
-Matrix simple_jacobian(Vector theta, Skin skin, Indices vertex, Matrix measured) {
+Jacobian simple_jacobian(Vector theta, Skin skin, Indices vertex, Matrix measured) {
   const auto errors = [&](Vector t) { return simple(t, skin, vertex, measured); };
   return by_directions(theta.size(), vertex.size(), [&](Index d) {
     const Vector direction = tabulate(theta.size(), [&](Index j) { return delta(j, d); });
@@ -177,7 +180,7 @@ Matrix complicated_objective(Vector theta, Matrix u, Skin skin, Indices corner, 
   return complicated(theta, u, skin, corner, measured);
 }
 /// By each point's own place on its triangle, then by theta.
-Matrix complicated_jacobian(Vector theta, Matrix u, Skin skin, Indices corner, Matrix measured) {
+Jacobian complicated_jacobian(Vector theta, Matrix u, Skin skin, Indices corner, Matrix measured) {
   const auto errors = [&](Vector t, Matrix places) { return complicated(t, places, skin, corner, measured); };
   const Index points = u.dim(0);
   return by_directions(2 + theta.size(), points, [&](Index d) {
