@@ -317,6 +317,7 @@ void StatementPrinter::operation(const Op& op) {
     case Opcode::halt_:
       return;
     case Opcode::undef_: {
+      if (op.result()->type.is_scalar()) return bind(op.result(), zero(op.result()->type));
       const std::string name = fresh_name(op.result());
       line(unit_.declaration(op.result()->type, name) + " = " + zero(op.result()->type) + ";");
       return bind(op.result(), name);

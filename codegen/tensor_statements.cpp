@@ -347,6 +347,7 @@ void StatementPrinter::creation(const Op& op) {
   const std::string filling = op.operands[0]->type.is_tensor() ? atom(op.operands[0]) : text(op.operands[0]);
   const std::string name = new_tensor(result, "new", list);
   set_dims(result, known);
+  if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
   if (op.operands[0]->type.is_tensor()) {
     line(unit_.prelude().kernel("broadcast", kind) + "(" + name + ".data, " + elements(result) + ", " +
          filling + ".data, " + elements(op.operands[0]) + ");");

@@ -2,6 +2,7 @@
 // run.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -138,30 +139,30 @@ void from_datum(std::type_identity<T>, const Datum& d, H& h) {
   }
 }
 
-/// Writes a result into the caller's memory.
-template <class T, class H, class Out>
-void store(std::type_identity<T>, const H& value, Out& out, bool add) {
-  const auto one = [add](auto& to, const auto& from) { to = add ? to + from : from; };
+/// Writes the elements of a result into the caller's memory, or adds them to what is there.
+template <class T, class Out>
+void store(std::type_identity<T>, std::span<const typename Traits<T>::element> from, Out& out, bool add) {
+  const auto write = [&](auto&& to) {
+    if (add)
+      for (std::size_t i = 0; i < from.size(); ++i) to(i) = to(i) + from[i];
+    else
+      for (std::size_t i = 0; i < from.size(); ++i) to(i) = from[i];
+  };
   if constexpr (Scalar<T>) {
-    one(out, value);
+    write([&](std::size_t) -> Out& { return out; });
   } else {
-    const auto& data = [&]() -> const auto& {
-      if constexpr (std::same_as<T, Array<typename Traits<T>::element>>)
-        return value;
-      else
-        return value.data;
-    }
-    ();
     const auto size = static_cast<std::size_t>(out.size());
-    if (size != data.size())
-      throw Error("into: expected room for " + std::to_string(data.size()) + " elements, got " +
+    if (size != from.size())
+      throw Error("into: expected room for " + std::to_string(from.size()) + " elements, got " +
                   std::to_string(size));
-    for (std::size_t i = 0; i < size; ++i) {
-      if constexpr (requires { out.at_flat(0); })
-        one(out.at_flat(static_cast<std::int64_t>(i)), data[i]);
-      else
-        one(out[i], data[i]);
-    }
+    auto* const data = out.data();
+    if constexpr (requires { out.contiguous(); })
+      if (!out.contiguous())
+        return write([&](std::size_t i) -> auto& { return out.at_flat(static_cast<std::int64_t>(i)); });
+    if (!add)
+      std::copy(from.begin(), from.end(), data);
+    else
+      write([data](std::size_t i) -> auto& { return data[i]; });
   }
 }
 
@@ -244,28 +245,35 @@ class Compiled<F, R, std::tuple<P...>> {
   template <class All>
   void write(bool add, All all) const {
     constexpr std::size_t outs = std::tuple_size_v<All> - sizeof...(P);
-    const Result result = [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return (*this)(std::get<outs + I>(all)...);
+    [&]<std::size_t... O, std::size_t... I>(std::index_sequence<O...>, std::index_sequence<I...>) {
+      write_from(add, std::tie(std::get<O>(all)...), std::get<outs + I>(all)...);
     }
-    (std::index_sequence_for<P...>{});
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      const auto targets = std::tie(std::get<I>(all)...);
-      const auto leaf = [&]<class L, std::size_t K>(std::type_identity<L>, const auto& value,
-                                                    std::integral_constant<std::size_t, K>) {
-        detail::store(std::type_identity<typename L::value_type>{}, value, std::get<K>(targets), add);
-      };
-      if constexpr (outs == 1 && detail::RepType<R>) {
-        leaf(std::type_identity<R>{}, result, std::integral_constant<std::size_t, 0>{});
-      } else {
-        static_assert(detail::TupleType<R> && std::tuple_size_v<R> == outs,
-                      "into takes one target per result, then the arguments");
-        (leaf(std::type_identity<std::tuple_element_t<I, R>>{}, std::get<I>(result),
-              std::integral_constant<std::size_t, I>{}),
-         ...);
-      }
-    }
-    (std::make_index_sequence<outs>{});
+    (std::make_index_sequence<outs>{}, std::index_sequence_for<P...>{});
   }
+
+  /// Results go from where they were computed to the targets, once all of them are safe from being written
+  /// over.
+  template <class... Out>
+  void write_from(bool add, const std::tuple<Out&...>& targets, const detail::host_in<P>&... args) const {
+    using Leaves = std::conditional_t<detail::RepType<R>, std::tuple<R>, R>;
+    static_assert(detail::TupleType<Leaves>, "into takes one target per result, then the arguments");
+    static_assert(std::tuple_size_v<Leaves> == sizeof...(Out),
+                  "into takes one target per result, then the arguments");
+    const driver::Code& code = code_for(args...);
+    detail::Arguments in;
+    (detail::for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+    detail::Results results(code.results());
+    driver::run(code.entry(), code.recursive(), in.data(), results.data());
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      std::tuple from{in.apart(results.elements(leaf_type<std::tuple_element_t<I, Leaves>>))...};
+      (detail::store(leaf_type<std::tuple_element_t<I, Leaves>>, std::get<I>(from), std::get<I>(targets),
+                     add),
+       ...);
+    }
+    (std::index_sequence_for<Out...>{});
+  }
+  template <detail::RepType L>
+  static constexpr std::type_identity<typename L::value_type> leaf_type{};
 
   std::shared_ptr<State> state_;
 };

@@ -1,8 +1,10 @@
 // Arguments and results of generated code's entry points (runtime/workspace.h): descriptors over host values.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "lantern/compiler/driver/host_types.hpp"
@@ -24,6 +26,7 @@ class Arguments {
       auto& d = words_.emplace_back();
       if constexpr (std::same_as<T, Array<E>>) {
         d = {word(host.data()), static_cast<std::int64_t>(host.size())};
+        memory_.push_back(std::as_bytes(std::span<const E>(host)));
       } else {
         if constexpr (!std::same_as<T, Tensor<E>>) check_shape(host.shape(), TypeOf<T>::get(), in_.size());
         const E* data = host.data();
@@ -33,6 +36,7 @@ class Arguments {
           for (std::int64_t i = 0; i < host.size(); ++i) to[i] = host.at_flat(i);
           data = to;
         }
+        memory_.push_back(std::as_bytes(std::span(data, static_cast<std::size_t>(host.size()))));
         d.push_back(word(data));
         d.insert(d.end(), host.shape().begin(), host.shape().end());
       }
@@ -48,14 +52,30 @@ class Arguments {
   }
   const void* const* data() const { return in_.data(); }
 
+  /// The elements of a result where nothing that is written to an argument's memory changes them: where they
+  /// are, or, if that is such memory, in a copy.
+  template <class E>
+  std::span<const E> apart(std::span<const E> result) {
+    const auto bytes = std::as_bytes(result);
+    const auto inside = [&](const auto& m) {
+      return bytes.data() >= m.data() && bytes.data() < m.data() + m.size();
+    };
+    if (std::none_of(memory_.begin(), memory_.end(), inside)) return result;
+    const auto& copy = copies_.emplace_back(bytes.begin(), bytes.end());
+    return {reinterpret_cast<const E*>(copy.data()), result.size()};
+  }
+
  private:
   static std::int64_t word(const void* p) { return reinterpret_cast<std::int64_t>(p); }
   std::vector<const void*> in_;
   std::deque<std::vector<std::int64_t>> words_;
   std::deque<std::vector<std::byte>> copies_;
+  std::vector<std::span<const std::byte>> memory_;  ///< of arrays and tensors
 };
 
 /// Storage for the results of one call, and their way to host values.
+///
+/// Results are taken one by one, in order, as host values or as the elements where they lie.
 class Results {
  public:
   /// Room for one result of each type, in order.
@@ -68,25 +88,34 @@ class Results {
   }
   void* const* data() const { return out_.data(); }
 
-  template <class T, class H>
-  void take(std::type_identity<T>, H& host) {
-    std::int64_t* w = words_[at_].data();
+  /// The elements of the next result: in the workspace, until the next call, or in an argument's memory.
+  template <class T>
+  std::span<const typename Traits<T>::element> elements(std::type_identity<T>) {
+    static_assert(Scalar<T> || Traits<T>::tensor, "a compiled function cannot return a tree");
+    using E = typename Traits<T>::element;
+    const std::int64_t* w = words_[at_].data();
     const auto rank = static_cast<std::size_t>(ranks_[at_++]);
     if constexpr (Scalar<T>) {
-      host = *reinterpret_cast<T*>(w);
-    } else if constexpr (Traits<T>::tensor) {
-      using E = typename Traits<T>::element;
-      const E* data = reinterpret_cast<const E*>(w[0]);
+      return {reinterpret_cast<const E*>(w), 1};
+    } else {
       std::int64_t n = 1;
       for (std::size_t i = 0; i < rank; ++i) n *= w[1 + i];
-      if constexpr (std::same_as<T, Array<E>>) {
-        host.assign(data, data + n);
-      } else {
-        host.data.assign(data, data + n);
-        host.shape.assign(w + 1, w + 1 + rank);
-      }
+      return {reinterpret_cast<const E*>(w[0]), static_cast<std::size_t>(n)};
+    }
+  }
+
+  template <class T, class H>
+  void take(std::type_identity<T> type, H& host) {
+    const std::int64_t* shape = words_[at_].data() + 1;
+    const int rank = ranks_[at_];
+    const auto from = elements(type);
+    if constexpr (Scalar<T>) {
+      host = from[0];
+    } else if constexpr (std::same_as<T, Array<typename Traits<T>::element>>) {
+      host.assign(from.begin(), from.end());
     } else {
-      static_assert(dependent_false<T>, "a compiled function cannot return a tree");
+      host.data.assign(from.begin(), from.end());
+      host.shape.assign(shape, shape + rank);
     }
   }
 

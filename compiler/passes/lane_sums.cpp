@@ -55,8 +55,9 @@ class Summed {
     if (!t->def) return false;
     if (t->def->is(Opcode::zeros_like_)) return true;
     if (!t->def->is(Opcode::fill_)) return false;
-    const Op* c = constant(t->def->operands[0]);
-    return c && c->number == 0;
+    const Op* with = t->def->operands[0]->def;
+    // What has no value yet is written before it is read.
+    return with && (with->is(Opcode::undef_) || (with->is(Opcode::constant_) && with->number == 0));
   }
 
   bool uniform_indices(const Op& op, std::size_t last) const {

@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/unfill.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/passes/vectorise.hpp"
 #include "lantern/ir/error.hpp"
@@ -28,6 +29,7 @@ constexpr std::array all_passes{
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before", plain<rotate>},
+    Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},

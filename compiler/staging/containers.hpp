@@ -179,6 +179,13 @@ template <Scalar T>
 Rep<Array<T>> fill(const Rep<T>& v, const At<std::int64_t>& n) {
   return Rep<Array<T>>(perform({Opcode::fill_, 0, n.loc}, {v.datum(), n.datum}));
 }
+/// A tensor with so many elements in each dimension, all `v`: `fill(v, m, n)` is a matrix of m rows.
+template <Real T, std::convertible_to<At<std::int64_t>>... Size>
+  requires(sizeof...(Size) >= 1)
+auto fill(const Rep<T>& v, const At<std::int64_t>& m, const Size&... more) {
+  return Rep<Tensor<T, dyn, (static_cast<void>(sizeof(Size)), dyn)...>>(
+      perform({Opcode::fill_, 0, m.loc}, {v.datum(), m.datum, At<std::int64_t>(more).datum...}));
+}
 /// A tensor of the given static shape, all elements `v`.
 template <Real T>
 Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<std::int64_t>& shape,

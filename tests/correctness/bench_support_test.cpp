@@ -16,6 +16,7 @@
 #include "plot.hpp"
 #include "problem.hpp"
 #include "reference/gmm.hpp"
+#include "reference/lstm.hpp"
 #include "reference/series.hpp"
 #include "report.hpp"
 #include "timing.hpp"
@@ -286,12 +287,22 @@ TEST_CASE("bench: the known derivative of the bundle adjustment is that of one o
   CHECK(compare(summary(all), known_values("ba1").value().derivative, 1e-6) == "");
 }
 
+TEST_CASE("bench: outputs beside the yardstick's", "[bench]") {
+  const auto in = std::make_shared<const LstmInput>(synthetic_lstm(1, 10, 3));
+  const Differentiable f = differentiable(in);
+  const double loss = reference::lstm(*in);
+  CHECK(check_objective(std::vector<double>{loss * (1 + 1e-13)}, f) == "");
+  CHECK(check_objective(std::vector<double>{loss * (1 + 1e-9)}, f).rfind("expected output 0 to be", 0) == 0);
+  CHECK(check_objective(std::vector<double>{}, f) == "expected 1 outputs, got 0");
+}
+
 TEST_CASE("bench: every file with known values is there", "[bench]") {
   const std::filesystem::path folder = data_folder();
   if (folder.empty()) return;
   for (const auto& file : known_files(folder)) {
     INFO(file);
     CHECK(exists(file));
+    CHECK(problem_name(input_file(problem_name(file))) == problem_name(file));
     CHECK(known_values(problem_name(file)).has_value());
   }
   CHECK_FALSE(known_values("gmm_d3_K3").has_value());

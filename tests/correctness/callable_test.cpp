@@ -72,6 +72,25 @@ TEST_CASE("into and accumulate_into") {
   CHECK(n == 5);
 }
 
+TEST_CASE("into: results that lie in the memory they are written to, strided targets") {
+  using A = Rep<Array<double>>;
+  auto swap = compile([](A a, A b) { return std::tuple(b, a); }, {.target = Target::c});
+  std::vector<double> a{1, 2, 3}, b{4, 5, 6};
+  swap.into(std::span<double>(a), std::span<double>(b), a, b);
+  CHECK(a == std::vector<double>{4, 5, 6});
+  CHECK(b == std::vector<double>{1, 2, 3});
+  auto tail = compile([](A x) { return x.slice(1, 3); }, {.target = Target::c});
+  tail.into(std::span<double>(a).first(2), a);
+  CHECK(a == std::vector<double>{5, 6, 6});
+
+  auto table = compile([](Rep<double> x) { return fill(x, 2, 3).set(-x, 1, 2); }, {.target = Target::c});
+  std::vector<double> columns(6, 1.0);
+  table.into(TensorView<double>(columns.data(), {2, 3}, {1, 2}), 7.0);
+  CHECK(columns == std::vector<double>{7, 7, 7, 7, 7, -7});
+  table.accumulate_into(TensorView<double>(columns.data(), {2, 3}, {1, 2}), 1.0);
+  CHECK(columns == std::vector<double>{8, 8, 8, 8, 8, -8});
+}
+
 TEST_CASE("tensors: strided views, ranks from the argument, DLPack") {
   auto total = compile([](Rep<Tensor<double>> t) { return sum(t * t); }, {.target = Target::c});
   const std::vector<double> data{1, 2, 3, 4, 5, 6};

@@ -6,6 +6,10 @@
 
 #include "bench.hpp"
 #include "calibration.hpp"
+#include "model_ba.hpp"
+#include "model_gmm.hpp"
+#include "model_hand.hpp"
+#include "model_lstm.hpp"
 #include "options.hpp"
 #include "problem.hpp"
 
@@ -13,7 +17,7 @@ namespace lantern::bench {
 namespace {
 
 /// The programs that are measured.
-Models models() { return {}; }
+Models models() { return {gmm_forms, ba_forms, lstm_forms, hand_forms}; }
 
 /// The rows of one problem: the reference, then each form beside it. The calibration kernel takes part in the
 /// rounds: `rescaled_ms` is what the time comes to on the reference machine.
@@ -59,11 +63,13 @@ std::string plot(const std::vector<Row>& rows) {
 
 int bench_adbench(int argc, char** argv) {
   int status = 0;
-  const auto options = parse_options(argc, argv, "times of the ADBench problems over the plain objective's",
-                                     "input files; default: all whose values are known", status);
+  const auto options =
+      parse_options(argc, argv, "times of the ADBench problems over the plain objective's",
+                    "input files, or names of problems as ba1; default: all whose values are known", status);
   if (!options) return status;
 
-  std::vector<std::filesystem::path> files(options->files.begin(), options->files.end());
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : options->files) files.push_back(input_file(name));
   if (files.empty()) files = known_files(adbench_folder());
   fmt::print("{}\n", calibrate(options->timing()).str());
 

@@ -129,6 +129,18 @@ Differentiable differentiable(std::shared_ptr<const HandInput> in) {
   return f;
 }
 
+std::string check_objective(std::span<const double> outputs, const Differentiable& f, double tolerance) {
+  if (outputs.size() != f.outputs)
+    return fmt::format("expected {} outputs, got {}", f.outputs, outputs.size());
+  std::vector<double> expected(f.outputs);
+  f.evaluate(f.variables, expected);
+  const double typical = summary(expected).norm / std::sqrt(static_cast<double>(expected.size()));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (!near(outputs[i], expected[i], tolerance * std::max(std::abs(expected[i]), typical)))
+      return fmt::format("expected output {} to be {:.15g}, got {:.15g}", i, expected[i], outputs[i]);
+  return {};
+}
+
 double difference(const Differentiable& f, std::size_t entry) {
   const auto [output, variable] = f.entry(entry);
   return column(f, variable)[output];

@@ -53,6 +53,11 @@ Differentiable differentiable(std::shared_ptr<const LstmInput> in);
 /// then 26 for theta.
 Differentiable differentiable(std::shared_ptr<const HandInput> in);
 
+/// Compares outputs with the reference's, relative to the output or, where that is larger, to their root mean
+/// square. Empty: they agree; else what does not.
+std::string check_objective(std::span<const double> outputs, const Differentiable& f,
+                            double tolerance = 1e-11);
+
 /// The entry by central differences of fourth order.
 double difference(const Differentiable& f, std::size_t entry);
 

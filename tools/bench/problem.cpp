@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "derivative_check.hpp"
 #include "lantern/ir/error.hpp"
 #include "reference/ba.hpp"
 #include "reference/gmm.hpp"
@@ -92,6 +93,13 @@ std::vector<std::filesystem::path> known_files(const std::filesystem::path& fold
         "hand/simple_small/hand8_t26_c6400", "hand/complicated_small/hand8_t26_c6400"})
     files.push_back(folder / (std::string(name) + ".txt"));
   return files;
+}
+
+std::filesystem::path input_file(const std::string& name) {
+  if (!known_values(name) || std::filesystem::exists(name)) return name;
+  for (auto& file : known_files(adbench_folder()))
+    if (problem_name(file) == name) return std::move(file);
+  return name;
 }
 
 std::filesystem::path adbench_folder() {
