@@ -48,10 +48,8 @@ struct lt_workspace {
   char message[512];
 };
 
-/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
-static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
-  int64_t capacity = (bytes + 4095) / 4096 * 4096;
-  if (tape->used > 0 && capacity < 2 * tape->capacity) capacity = 2 * tape->capacity;
+static void lt_grow_tape(lt_workspace* ws, lt_tape* tape) {
+  int64_t capacity = tape->capacity ? 2 * tape->capacity : 4096;
   char* data = (char*)ws->resize(tape->data, (unsigned long)capacity);
   if (!data) ws->fail(ws, "out of memory");
   tape->data = data;
@@ -60,14 +58,14 @@ static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
 
 static void lt_push_bool(lt_workspace* ws, int64_t number, bool value) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + (int64_t)sizeof(bool) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(bool));
+  if (tape->used + (int64_t)sizeof(bool) > tape->capacity) lt_grow_tape(ws, tape);
   *(bool*)(tape->data + tape->used) = value;
   tape->used += (int64_t)sizeof(bool);
 }
 
 static void lt_push_f64(lt_workspace* ws, int64_t number, double value) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(double));
+  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape);
   *(double*)(tape->data + tape->used) = value;
   tape->used += (int64_t)sizeof(double);
 }
