@@ -4,5 +4,6 @@
 
 #include "lantern/compiler/calculus/derived.hpp"
 #include "lantern/compiler/calculus/evaluate.hpp"
+#include "lantern/compiler/calculus/program.hpp"
 #include "lantern/compiler/calculus/term.hpp"
 #include "lantern/compiler/calculus/transform.hpp"
