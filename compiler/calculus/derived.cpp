@@ -41,6 +41,23 @@ std::optional<Letrec> as_letrec(const Term& e) {
   return Letrec{inner->name, function->parameter, inner->body, use->name, use->body};
 }
 
+Term while_loop(const Name& f, const Name& x, Term condition, Term body, Term initial) {
+  const Term again = apply(variable(f), std::move(body));
+  return letrec(f, x, if_then_else(std::move(condition), again, variable(x)),
+                apply(variable(f), std::move(initial)));
+}
+
+Term leaf(Term value) { return inl(std::move(value)); }
+Term node(Term left, Term right) { return inr(pair(std::move(left), std::move(right))); }
+
+Term fold_tree(const Name& f, const Name& v, Term at_leaf, const Name& l, const Name& r, Term at_node,
+               Term tree) {
+  const Name t = f + "_tree", p = f + "_node";
+  const auto fold = [&](Term child) { return apply(variable(f), std::move(child)); };
+  const Term inner = let(l, fold(fst(variable(p))), let(r, fold(snd(variable(p))), std::move(at_node)));
+  return letrec(f, t, case_of(variable(t), v, std::move(at_leaf), p, inner), fold(std::move(tree)));
+}
+
 Term sequence(Term e1, Term e2) { return let("_", std::move(e1), std::move(e2)); }
 
 Term add_to(const Term& y, Term e) { return assign(y, read(y) + std::move(e)); }

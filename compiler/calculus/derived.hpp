@@ -1,4 +1,5 @@
-// Derived constructs (Lantern paper, Fig. 3, right column): booleans, conditionals, recursion, sugar.
+// Derived constructs (Lantern paper, Fig. 3, right column): booleans, conditionals, recursion, loops, trees,
+// sugar.
 #pragma once
 
 #include <optional>
@@ -26,6 +27,19 @@ struct Letrec {
   Term e2;
 };
 std::optional<Letrec> as_letrec(const Term& e);
+
+/// A loop, as a tail recursive function: letrec f = λx. if condition then @ f body else x in @ f initial. In
+/// `condition` and `body` x is the state.
+Term while_loop(const Name& f, const Name& x, Term condition, Term body, Term initial);
+
+/// Trees with values in the leaves: leaf v = inl v, node a b = inr (a, b).
+Term leaf(Term value);
+Term node(Term left, Term right);
+/// letrec f = λt. case t of v ⇒ at_leaf or p ⇒ let l = @ f (fst p) in let r = @ f (snd p) in at_node in @ f
+/// tree. The names v, l and r may be used in `at_leaf` and `at_node`, which say what becomes of a leaf's
+/// value and of two results.
+Term fold_tree(const Name& f, const Name& v, Term at_leaf, const Name& l, const Name& r, Term at_node,
+               Term tree);
 
 /// e1; e2  =  let _ = e1 in e2
 Term sequence(Term e1, Term e2);

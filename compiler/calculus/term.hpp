@@ -131,6 +131,8 @@ struct Cases : F... {
   using F::operator()...;
 };
 template <class... F>
+Cases(F...) -> Cases<F...>;
+template <class... F>
 auto match(const Term& e, F&&... cases) {
   return std::visit(Cases<std::decay_t<F>...>{std::forward<F>(cases)...}, e.node().form);
 }

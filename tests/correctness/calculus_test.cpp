@@ -61,16 +61,14 @@ struct Example {
 // if 1 < x then x * x else 3 * x
 const Term branching = lambda("x", if_then_else(1 < x, x* x, 3 * x));
 // while (t < 10) t = t * x, from x: x^n for the first n with x^n >= 10
-const Term looping = lambda("x", letrec("f", "t", if_then_else(t < 10, apply(f, t* x), t), apply(f, x)));
+const Term looping = lambda("x", while_loop("f", "t", t < 10, t* x, x));
 // x^n by recursion over a number, not in tail position
 const Term power =
     lambda("x", letrec("f", "n", if_then_else(variable("n") < 1, 1, x* apply(f, n + -1)), apply(f, 5)));
 // The tree of Fig. 3, inr (inl 5, inl 6), with x in a leaf more: the product of the leaves and x at every
 // node.
-const Term tree = lambda("x", letrec("f", "t",
-                                     case_of(t, "v", variable("v"), "p",
-                                             apply(f, fst(variable("p"))) * apply(f, snd(variable("p"))) * x),
-                                     apply(f, inr(pair(inr(pair(inl(5), inl(6))), inl(x))))));
+const Term tree = lambda("x", fold_tree("f", "v", variable("v"), "l", "r", variable("l") * variable("r") * x,
+                                        node(node(leaf(5), leaf(6)), leaf(x))));
 // Two cells, one of which is overwritten and read before and after
 const Term mutating = lambda(
     "x", let("r", ref(x* x),
@@ -152,6 +150,14 @@ TEST_CASE("the derived constructs mean what they should", "[calculus]") {
   CHECK(value_of(if_then_else(truth(false), 1, 2)) == "2");
   const Term factorial = letrec("f", "n", if_then_else(n < 1, 1, n * apply(f, n + -1)), apply(f, 10));
   CHECK(value_of(factorial) == "3628800");
+  CHECK(value_of(while_loop("f", "x", x < 100, x * 3, 1)) == "243");
+  CHECK(value_of(while_loop("f", "x", x < 0, x * 3, 1)) == "1");
+  const Term sum = fold_tree("f", "v", variable("v"), "l", "r", variable("l") + 10 * variable("r"),
+                             node(leaf(1), node(leaf(2), leaf(3))));
+  CHECK(value_of(sum) == "321");
+  CHECK(to_string(node(leaf(1), leaf(2))) == "inr (inl 1, inl 2)");
+  CHECK(to_string(while_loop("f", "x", x < 100, x * 3, 1)) ==
+        "letrec f = λx. if x < 100 then @ f (x * 3) else x in\n@ f 1");
   CHECK(as_letrec(factorial).has_value());
   CHECK(as_letrec(distinct_binders(let("f", 1, factorial)).as<Let>()->body).has_value());
 }

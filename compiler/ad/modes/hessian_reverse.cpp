@@ -78,7 +78,7 @@ class HessianReverse : public Mode {
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     Data primals;
     for (const Datum& d : operands) primals.push_back(primal(d));
-    const Datum r = perform(op, primals);
+    Datum r = perform(op, primals);
     if (!r.type().is_differentiable()) return r;
     if (op.code == Opcode::get_ && operands.size() == 2) return variable(r, vector_ + element(primals[1]));
     if (!ir::info(op.code).elementwise || !r.type().is_scalar())
@@ -159,7 +159,7 @@ class HessianReverse : public Mode {
     duals[j] = forward->dual(primals[j], Datum::number(1.0, primals[j].type()));
     const Datum d = evaluate_formula(f, {op, duals, forward->dual(r, first_j), Datum()});
     const Dual* v = forward->dual_of(d);
-    const Datum tangent = v ? v->tangent : Datum();
+    Datum tangent = v ? v->tangent : Datum();
     forward->end();
     return tangent;
   }

@@ -23,13 +23,13 @@ Expression diff_by_stack(const Expression& e) {
         .one = One{},
         .add =
             [&](const Vertex& a, const Vertex& b) {
-              const Vertex u = graph.make(graph.value(a) + graph.value(b));
+              Vertex u = graph.make(graph.value(a) + graph.value(b));
               stack.push_back({u, a, Binding::add, b});
               return u;
             },
         .mul =
             [&](const Vertex& a, const Vertex& b) {
-              const Vertex u = graph.make(graph.value(a) * graph.value(b));
+              Vertex u = graph.make(graph.value(a) * graph.value(b));
               stack.push_back({u, a, Binding::mul, b});
               return u;
             },
