@@ -154,3 +154,31 @@ TEST_CASE("the compiler agrees with the calculus on random terms", "[calculus][r
   });
   CHECK(compiled >= 150);
 }
+
+TEST_CASE("every mode agrees with the calculus on random terms", "[calculus][random]") {
+  using namespace lantern;
+  for_random_terms("modes", 400, true, [&](const Term& f) {
+    const auto over_rep = calculus::program(f);
+    const auto cps = eager(grad<mode::cps>(over_rep));
+    const auto global_tape = eager(grad<mode::global_tape>(over_rep));
+    const auto functional = eager(grad<mode::functional>(over_rep));
+    const auto continuation = eager(grad<mode::continuation>(over_rep));
+    const auto taped = eager(grad<mode::taped>(over_rep));
+    const auto checkpointed = eager(grad<mode::checkpointed>(over_rep));
+    const auto taylor_series = eager(taylor<2>(over_rep));
+    const Term first = reverse_by_cps(f), second = forward(first);
+    for (double at : points) {
+      const double expected = call(first, at);
+      expect_close("cps", cps(at), expected, 1e-9, f, at);
+      expect_close("global tape", global_tape(at), expected, 1e-9, f, at);
+      expect_close("functional", functional(at), expected, 1e-9, f, at);
+      expect_close("taped", taped(at), expected, 1e-9, f, at);
+      expect_close("checkpointed", checkpointed(at), expected, 1e-9, f, at);
+      // It costs by the paths through the program.
+      if (size(f) < 80) expect_close("continuation", continuation(at), expected, 1e-9, f, at);
+      const auto series = taylor_series(at, 1.0);
+      expect_close("Taylor, first", series[1], expected, 1e-9, f, at);
+      expect_close("Taylor, second", series[2], call(second, at), 1e-8, f, at);
+    }
+  });
+}
