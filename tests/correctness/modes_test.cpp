@@ -231,6 +231,27 @@ TEST_CASE("eager modes say so while staging", "[modes]") {
                     Catch::Contains("expected to be run eagerly"));
 }
 
+TEST_CASE("derivatives of functions whose names differ by a digit are told apart", "[modes]") {
+  // g with the arguments t and x, both active, and g1 with one argument, active: "g" + "11" and "g1" + "1".
+  const Function f = [](D x) {
+    const auto g = FUN<double(double)>("g", [x](auto self, D t) {
+      return IF(
+          t < 3.0, [&] { return x * self(t + 1.0); }, [&] { return t * 0.5; });
+    });
+    const auto g1 = FUN<double(double)>("g1", [](auto self, D t) {
+      return IF(
+          t < 1.0, [&] { return self(t + 1.0) + t * t; }, [&] { return t; });
+    });
+    return g(x * x) + g1(x * x);
+  };
+  const double expected = differences(f, 0.5);
+  for (const int opt : {0, 3}) {
+    CHECK(compile(grad(f), {.target = Target::c, .opt = opt})(0.5) == Approx(expected).epsilon(1e-8));
+    CHECK(compile(grad<mode::forward>(f), {.target = Target::c, .opt = opt})(0.5) ==
+          Approx(expected).epsilon(1e-8));
+  }
+}
+
 // ---- Fig. 7, by hand ----
 
 TEST_CASE("a program in continuation-passing style", "[modes]") {
