@@ -1,7 +1,8 @@
 // Checkpointed programs, eager and staged.
 #include "lantern/compiler/ad/checkpoint.hpp"
 
-#include "lantern/compiler/ad/reverse.hpp"
+#include "lantern/compiler/ad/checkpointing.hpp"
+#include "lantern/compiler/staging/operation.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/checkpoint.hpp"
 
@@ -22,22 +23,23 @@ Data staged(Staging& s, const Program& program, const Data& arguments, const Loc
   return results;
 }
 
-/// The derivative handler with the highest tag among the arguments, if it is a reverse mode.
-Reverse* innermost_reverse(const Data& arguments) {
+/// The handler in charge, as for an operation: the one with the highest tag among the arguments; null where it keeps
+/// no checkpoints.
+Checkpointing* in_charge(const Data& arguments) {
   Mode* top = nullptr;
   for (const Datum& d : arguments) {
     if (!d.is_tagged()) continue;
     Mode* mode = static_cast<TaggedBox*>(d.box())->mode.get();
     if (!top || mode->tag() > top->tag()) top = mode;
   }
-  return dynamic_cast<Reverse*>(top);
+  return top && !top->ended() ? dynamic_cast<Checkpointing*>(top) : nullptr;
 }
 
 }  // namespace
 
 Data checkpoint(const Program& program, const Data& arguments, const Location& loc) {
   if (Staging* s = context().staging) return staged(*s, program, arguments, loc);
-  Reverse* mode = innermost_reverse(arguments);
+  Checkpointing* mode = in_charge(arguments);
   return mode ? mode->checkpoint(program.run, arguments, loc) : program.run(arguments);
 }
 

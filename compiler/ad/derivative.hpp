@@ -5,20 +5,16 @@
 // Used while staging (inside compile or lanternc) they build derivative code; used at run time they compute.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/ad/modes/modes.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 
 namespace lantern {
-
-/// How a gradient is computed.
-enum class mode {
-  reverse,  ///< one backward pass (Lantern paper, 3.2): the default
-  forward,  ///< one pass per scalar argument or array element (Fig. 5)
-};
 
 namespace detail {
 
@@ -218,11 +214,8 @@ class Gradient<F, Options, with_value, std::tuple<P...>> {
     Data data;
     ad::Active active;
     collect<Options>(args, data, active);
-    const ad::Program program = program_of(f_);
-    constexpr bool forward = Options::selected == mode::forward;
-    const Data out = forward ? ad::forward_gradient(program, data, active, loc_)
-                             : ad::vjp(program, data, active, nullptr, with_value, loc_);
-    const std::span<const Datum> derivatives = std::span(out).subspan(forward || with_value ? 1 : 0);
+    const Data out = ad::gradient(Options::selected, program_of(f_), data, active, with_value, loc_);
+    const std::span<const Datum> derivatives = std::span(out).subspan(with_value ? 1 : 0);
     if constexpr (with_value) return {rebuild(Value{}, Data{out[0]}), gradient_result<Options>(args, derivatives)};
     else return gradient_result<Options>(args, derivatives);
   }
@@ -309,6 +302,63 @@ class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> {
   Location loc_;
 };
 
+template <int order, class F, class Params, class Tangents>
+class Taylor;
+template <int order, class F, class... P, class... T>
+class Taylor<order, F, std::tuple<P...>, std::tuple<T...>> {
+  using Value = typename FunctionTraits<F>::Result;
+
+ public:
+  Taylor(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  std::array<Value, order + 1> operator()(const P&... p, const T&... dp) const {
+    Data data, tangents;
+    ad::Active active;
+    collect<AllFloating>(std::tuple<P...>(p...), data, active);
+    const auto add = [&](const auto& t) {
+      for (const Datum& d : floating_data(t)) tangents.push_back(d);
+    };
+    (add(dp), ...);
+    const std::vector<Data> series = ad::taylor(program_of(f_), data, active, tangents, order, loc_);
+    std::array<Value, order + 1> out;
+    out[0] = rebuild(Value{}, series[0]);
+    for (std::size_t k = 1; k < out.size(); ++k) {
+      std::span<const Datum> view(series[k]);
+      out[k] = shaped_like(out[0], view);
+    }
+    return out;
+  }
+  std::string name() const { return "taylor_" + name_of(f_); }
+
+ private:
+  F f_;
+  Location loc_;
+};
+
+template <class F, class X>
+class ReverseHessian {
+  using T = typename Traits<typename X::value_type>::element;
+
+ public:
+  ReverseHessian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  Rep<Tensor<T>> operator()(const X& x) const {
+    const ad::SecondOrder all = ad::hessian_by_reverse(program_of(f_), {x.datum()}, {true}, loc_);
+    const auto n = static_cast<std::int64_t>(all.hessian.size());
+    const Datum size = Datum::integer(n, ir::I64);
+    Datum matrix = perform({Opcode::fill_, 0, loc_}, {Datum::zero(TypeOf<T>::get()), size, size});
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        const Datum& entry = all.hessian[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+        matrix = perform({Opcode::set_, 0, loc_},
+                         {matrix, Datum::integer(i, ir::I64), Datum::integer(j, ir::I64), entry});
+      }
+    return Rep<Tensor<T>>(matrix);
+  }
+
+ private:
+  F f_;
+  Location loc_;
+};
+
 template <class F, class Sig>
 class Signed;
 template <class F, class R, class... A>
@@ -332,7 +382,7 @@ auto sig(F f) {
 /// The gradient of a function whose result is one floating-point scalar.
 ///
 /// grad(f) differentiates with respect to every floating argument; grad<0, 2>(f) with respect to those positions;
-/// grad<mode::forward>(f) by forward mode. One argument gives its gradient, several a tuple in order; a gradient
+/// grad<mode::forward>(f) by forward mode, and so for every `mode`. One argument gives its gradient, several a tuple in order; a gradient
 /// has the type of its argument. Error: a result that is not one floating scalar (use vjp or jvp).
 template <auto... O, class F>
 auto grad(F f, std::source_location l = std::source_location::current()) {
@@ -393,6 +443,30 @@ auto jacobian(F f, std::source_location l = std::source_location::current()) {
 template <class F>
 auto hessian(F f, std::source_location l = std::source_location::current()) {
   return jacobian(grad(std::move(f), l), l);
+}
+
+/// hessian<mode::reverse>(f)(x): the same in one reverse pass that keeps second derivatives by live variables only. Eager;
+/// f computes with the elements of its argument, one by one.
+template <mode M, class F>
+  requires(M == mode::reverse)
+auto hessian(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  using Params = typename detail::FunctionTraits<F>::Params;
+  static_assert(std::tuple_size_v<Params> == 1, "hessian: expected a function of one array");
+  return detail::ReverseHessian<F, std::tuple_element_t<0, Params>>(std::move(f), here(l));
+}
+
+/// taylor<k>(f)(x..., dx...): the derivatives of order 0 to k of f(x + t dx) by t at t = 0, as an array of k + 1 results.
+/// One dx per floating argument. For a function of one scalar and dx = 1 they are f, f', f'', ...
+template <int order, class F>
+  requires(order >= 0)
+auto taylor(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  using Params = typename detail::FunctionTraits<F>::Params;
+  using Tangents = decltype([]<class... P>(std::type_identity<std::tuple<P...>>) {
+    return std::tuple_cat(detail::tangent_params<P>()...);
+  }(std::type_identity<Params>{}));
+  return detail::Taylor<order, F, Params, Tangents>(std::move(f), here(l));
 }
 
 /// The value, as a constant: no derivative passes through. Works component by component on a product.

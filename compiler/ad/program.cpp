@@ -18,20 +18,6 @@ namespace {
 
 std::uint64_t fresh_tag() { return ++context().tags; }
 
-void require_scalar(const std::vector<ir::Type>& results, const Location& loc) {
-  if (results.size() == 1 && results[0].is_scalar() && results[0].is_differentiable()) return;
-  std::string found;
-  for (const ir::Type& t : results) found += (found.empty() ? "" : ", ") + t.str();
-  raise_at(loc, "grad: expected a function with one floating-point scalar as its result, got (" + found +
-                    "); use vjp, jvp or jacobian");
-}
-
-std::vector<ir::Type> types_of(const Data& data) {
-  std::vector<ir::Type> types;
-  for (const Datum& d : data) types.push_back(d.type());
-  return types;
-}
-
 void require_seeds(const std::vector<ir::Type>& results, const Data& seeds, const Location& loc) {
   std::size_t at = 0;
   for (const ir::Type& t : results) {
@@ -218,6 +204,20 @@ ir::Function* jvp_unit(Staging& s, ir::Function& primal, const Active& active, c
 }
 
 }  // namespace
+
+void require_scalar(const std::vector<ir::Type>& results, const Location& loc) {
+  if (results.size() == 1 && results[0].is_scalar() && results[0].is_differentiable()) return;
+  std::string found;
+  for (const ir::Type& t : results) found += (found.empty() ? "" : ", ") + t.str();
+  raise_at(loc, "grad: expected a function with one floating-point scalar as its result, got (" + found +
+                    "); use vjp, jvp or jacobian");
+}
+
+std::vector<ir::Type> types_of(const Data& data) {
+  std::vector<ir::Type> types;
+  for (const Datum& d : data) types.push_back(d.type());
+  return types;
+}
 
 Data vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds, bool values,
          const Location& loc) {

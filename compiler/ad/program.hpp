@@ -35,6 +35,11 @@ Data forward_gradient(const Program& program, const Data& arguments, const Activ
 /// The Jacobian of a program from one vector to one vector, by rows.
 Datum jacobian(const Program& program, const Datum& x, const Location& loc);
 
+/// Error, naming `loc`, unless the results are one floating scalar.
+void require_scalar(const std::vector<ir::Type>& results, const Location& loc);
+
+std::vector<ir::Type> types_of(const Data& data);
+
 /// Runs a program at once, also while something is being staged.
 Data run_eagerly(const Program& program, const Data& arguments);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lantern/compiler/ad/adjoint_cell.hpp"
+#include "lantern/compiler/ad/checkpointing.hpp"
 #include "lantern/compiler/control/control.hpp"
 
 namespace lantern::ad {
@@ -14,16 +15,14 @@ struct Variable : TaggedBox {
 
 /// Every operator computes its value, calls its continuation (the rest of the program) and, when that returns,
 /// adds to its operands' adjoints. The operator is written with shift; the program runs inside reset.
-class Reverse : public Mode {
+class Reverse : public Mode, public Checkpointing {
  public:
   using Mode::Mode;
   const char* name() const override { return "reverse mode"; }
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
 
-  /// The results of a program over operands of this mode, of which nothing inside is recorded: the backward part
-  /// runs the program again, recorded this time, and then backward (thesis 4.5). `program` outlives the frame
-  /// that calls this.
-  Data checkpoint(const std::function<Data(const Data&)>& program, const Data& operands, const Location& loc);
+  /// `program` outlives the frame that calls this.
+  Data checkpoint(const std::function<Data(const Data&)>& program, const Data& operands, const Location& loc) override;
 
   /// Runs `program` with the rest of its life delimited: when this returns, all adjoints are complete.
   void run(const std::function<void()>& program);

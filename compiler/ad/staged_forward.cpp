@@ -56,7 +56,7 @@ Data StagedForward::call(ir::Function* callee, const Data& arguments, std::int64
 }
 
 ir::Function* StagedForward::instance(ir::Function* callee, const std::vector<bool>& active) {
-  std::string key = callee->name;
+  std::string key = callee->name + ":";  // f1 with an active argument is not f with two
   for (bool a : active) key += a ? '1' : '0';
   const auto found = instances_.find(key);
   if (found != instances_.end()) return found->second;

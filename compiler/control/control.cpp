@@ -29,6 +29,7 @@ struct Delimiter {
   Suspension* request = nullptr;  // set when the computation above was captured up to here
   std::exception_ptr error = nullptr;
   bool unwound = false;  // set when it was a dropped continuation's, and has been unwound
+  const bool* open = nullptr;  // of a barrier: false if nothing above may be captured together with what is below
 };
 
 namespace {
@@ -113,6 +114,8 @@ struct Place {
   Mark* mark = nullptr;
 };
 
+bool closed(const Delimiter& delimiter) { return delimiter.open != nullptr && !*delimiter.open; }
+
 ALWAYS_INLINE Place find(PromptId prompt, Fiber& running) {
   for (Fiber* fiber = &running; fiber->delimiter != nullptr; fiber = fiber->delimiter->parent) {
     for (Mark* mark = fiber->marks; mark != nullptr; mark = mark->below_distinct) {
@@ -120,6 +123,11 @@ ALWAYS_INLINE Place find(PromptId prompt, Fiber& running) {
         return {fiber, mark};
     }
     if (fiber->delimiter->prompt == prompt) return {fiber, nullptr};
+    if (closed(*fiber->delimiter)) [[unlikely]] {
+      raise(
+          "shift: expected a reset of this prompt inside the barrier around this computation, got none; what runs "
+          "there may use the operations it was given, and control operators of its own");
+    }
   }
   return {};
 }
@@ -284,6 +292,16 @@ Suspension* start(PromptId prompt, Handler* handler, void (*run)(void*), void* c
   return wait(thread, fiber, delimiter);
 }
 
+void run_inside_barrier(const bool& open, void (*run)(void*), void* closure) {
+  ThreadState& thread = this_thread();
+  Job job{run, closure};
+  Delimiter delimiter{0, nullptr, thread.running, nullptr};
+  delimiter.open = &open;
+  Fiber& fiber = Fiber::acquire(StackSize::body, run_job, &job);
+  fiber.delimiter = &delimiter;
+  wait(thread, fiber, delimiter);
+}
+
 bool may_resume(const Suspension* captured) {
   if (captured == nullptr) [[unlikely]] {
     raise(
@@ -333,9 +351,13 @@ void suspend_to_handler(Suspension& request, const void* effect, const std::type
   ThreadState& thread = this_thread();
   for (Fiber* fiber = thread.running; fiber->delimiter != nullptr; fiber = fiber->delimiter->parent) {
     const Handler* handler = fiber->delimiter->handler;
-    if (handler == nullptr) continue;
-    request.run = handler->find(effect);
+    if (handler != nullptr) request.run = handler->find(effect);
     if (request.run != nullptr) return suspend_to(thread, request, *fiber);
+    if (closed(*fiber->delimiter)) [[unlikely]] {
+      raise("perform: expected a handler of the effect " + demangled(name) +
+            " inside the barrier around this computation, got none; what runs there may use the operations it was "
+            "given, and effects that it handles itself");
+    }
   }
   raise("perform: no handler of the effect " + demangled(name) +
         " is active; call it inside handle(body, on<" + demangled(name) + ">(...))");

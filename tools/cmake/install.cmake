@@ -2,6 +2,7 @@
 include(CMakePackageConfigHelpers)
 
 set_target_properties(lantern_core PROPERTIES EXPORT_NAME core)
+set_target_properties(lantern_calculus PROPERTIES EXPORT_NAME calculus)
 
 set(lantern_package lib/cmake/Lantern)
 foreach(layer ir compiler codegen runtime)
@@ -14,7 +15,7 @@ endforeach()
 install(FILES compiler/lantern.hpp DESTINATION include/lantern)
 
 # lanternc looks for ../include and ../lib.
-install(TARGETS lantern_core EXPORT lantern_core_targets ARCHIVE DESTINATION lib)
+install(TARGETS lantern_core lantern_calculus EXPORT lantern_core_targets ARCHIVE DESTINATION lib)
 install(TARGETS lantern EXPORT lantern_jit_targets ARCHIVE DESTINATION lib)
 install(EXPORT lantern_core_targets NAMESPACE Lantern:: FILE core.cmake DESTINATION ${lantern_package})
 install(EXPORT lantern_jit_targets NAMESPACE Lantern:: FILE jit.cmake DESTINATION ${lantern_package})

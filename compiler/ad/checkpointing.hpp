@@ -1,0 +1,21 @@
+// What a handler does with checkpoint(f).
+#pragma once
+
+#include <functional>
+
+#include "lantern/compiler/staging/datum.hpp"
+
+namespace lantern::ad {
+
+/// A mode with a backward pass that can keep the arguments of a part of the program instead of what is inside.
+class Checkpointing {
+ public:
+  /// The part's results, of which nothing inside is recorded: the backward pass runs `part` again, recorded this
+  /// time, and then backward (thesis 4.5). `part` is kept until then.
+  virtual Data checkpoint(const std::function<Data(const Data&)>& part, const Data& arguments, const Location& loc) = 0;
+
+ protected:
+  ~Checkpointing() = default;
+};
+
+}  // namespace lantern::ad

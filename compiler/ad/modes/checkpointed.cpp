@@ -1,0 +1,110 @@
+// Checkpointed reverse mode (thesis, 5.2, listing 5.2).
+//
+// The handler of operations is that of Fig. 8. A checkpointed part is run twice: once for its value,
+// remembering nothing, and once more in the backward pass, when everything after it has been forgotten:
+//
+//   reversec <checkpoint p -> k> =
+//     let res = evaluatet p! in                 -- the value alone; checkpoints inside are just run
+//     let r = prop res (new 0) in
+//     reversec (k r);                           -- the rest of the program, and its backward pass
+//     reversec ((deriv p!) := deriv r)          -- the part again, under the same handler: checkpoints inside
+//     it count
+#include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/ad/modes/modes.hpp"
+#include "lantern/compiler/ad/checkpointing.hpp"
+#include "lantern/compiler/control/control.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+using Part = std::function<Data(const Data&)>;
+
+class Checkpointed : public EagerReverse, public Checkpointing {
+ public:
+  using EagerReverse::EagerReverse;
+  const char* name() const override { return "checkpointed reverse mode"; }
+
+  Datum apply(const Operation& op, std::span<const Datum> operands) override {
+    Step s = step(op, operands);
+    if (!differentiable(s)) return s.y;
+    if (evaluating_) return make_variable<Variable>(s.y, nullptr);
+    return shift<Datum>(prompt_, [this, s = std::move(s)](auto k) {
+      const CellPtr d = eager_cell(s.y);
+      k(make_variable<Variable>(s.y, d));
+      if (!d->touched()) return;
+      const Datum g = d->get(s.op.loc);
+      s.backward([&](std::size_t i) {
+        if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, s.rule(g), cell(*x, s.op.loc));
+      });
+    });
+  }
+
+  /// `part` is kept until the backward pass.
+  Data checkpoint(const Part& part, const Data& arguments, const Location& loc) override {
+    if (evaluating_) return part(arguments);
+    const Data values = evaluate_only(part, arguments);
+    return shift<Data>(prompt_, [this, part, arguments, values, loc](auto k) {
+      Data results;
+      std::vector<CellPtr> cells;
+      for (const Datum& v : values) {
+        const bool active = variable_of<Variable>(v) != nullptr;
+        cells.push_back(active ? eager_cell(primal(v)) : nullptr);
+        results.push_back(active ? make_variable<Variable>(primal(v), cells.back()) : v);
+      }
+      k(std::move(results));
+      run([&] {
+        const Data again = part(arguments);
+        for (std::size_t i = 0; i < again.size(); ++i)
+          if (cells[i] && cells[i]->touched()) seed(again[i], cells[i]->get(loc), loc);
+      });
+    });
+  }
+
+  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, eager_cell(primal)); }
+  void run(const std::function<void()>& program) override {
+    reset(prompt_, [&program] { program(); });
+  }
+  void seed(const Datum& result, const Datum& g, const Location& loc) override {
+    if (auto* z = variable_of<Variable>(result)) cell(*z, loc).add(g, loc);
+  }
+  Datum adjoint(const Datum& input, const Location& loc) override {
+    return variable_of<Variable>(input)->d->get(loc);
+  }
+
+ private:
+  struct Variable : TaggedBox {
+    Variable(std::shared_ptr<Mode> m, Datum p, CellPtr cell)
+        : TaggedBox(std::move(m), std::move(p)), d(std::move(cell)) {}
+    CellPtr d;  // null where only the value is computed
+  };
+
+  static Cell& cell(const Variable& x, const Location& loc) {
+    if (!x.d)
+      raise_at(loc,
+               "a value computed in a checkpointed function is used outside it; return it from the function: "
+               "what it "
+               "assigns elsewhere belongs to its first run, which is not remembered");
+    return *x.d;
+  }
+
+  Data evaluate_only(const Part& part, const Data& arguments) {
+    struct Evaluating {
+      bool& flag;
+      explicit Evaluating(bool& f) : flag(f) { flag = true; }
+      ~Evaluating() { flag = false; }
+    } evaluating(evaluating_);
+    return part(arguments);
+  }
+
+  Prompt<void> prompt_;
+  bool evaluating_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<EagerReverse> make_checkpointed(std::uint64_t tag) {
+  return std::make_shared<Checkpointed>(tag);
+}
+
+}  // namespace lantern::ad

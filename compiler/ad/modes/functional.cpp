@@ -1,0 +1,86 @@
+// Purely functional reverse mode, by store passing (Lantern paper, 3.6).
+//
+// Every variable has an identity. A continuation returns a map from identities to adjoints, and an operator
+// returns that map with its operands' shares added and its own entry left out. Maps are passed by value and
+// moved: no map is used after it was passed on.
+#include <map>
+
+#include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/control/control.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+using Id = std::uint64_t;
+using Store = std::map<Id, Datum>;
+
+/// The store in which g has been added to the adjoint of x.
+Store plus(Store store, Id x, const Datum& g, const Location& loc) {
+  Datum& entry = store[x];
+  entry = entry.empty() ? g : perform({Opcode::add_, 0, loc}, {entry, g});
+  return store;
+}
+
+class Functional : public EagerReverse {
+ public:
+  using EagerReverse::EagerReverse;
+  const char* name() const override { return "functional reverse mode"; }
+
+  Datum apply(const Operation& op, std::span<const Datum> operands) override {
+    Step s = step(op, operands);
+    if (!differentiable(s)) return s.y;
+    return shift<Datum>(prompt_, [this, s = std::move(s)](auto k) -> Store {
+      const Datum y = fresh(s.y);
+      Store store = k(y);
+      const auto own = store.extract(variable_of<Variable>(y)->id);
+      if (own.empty()) return store;
+      s.backward([&](std::size_t i) {
+        const auto* x = variable_of<Variable>(s.operands[i]);
+        if (x && carries_derivative(s.op, i, s.operands.size()))
+          store = plus(std::move(store), x->id, share(i, s, own.mapped()), s.op.loc);
+      });
+      return store;
+    });
+  }
+
+  Datum input(const Datum& primal) override { return fresh(primal); }
+  void run(const std::function<void()>& program) override {
+    adjoints_ = reset(prompt_, [this, &program] {
+      program();
+      return std::move(seeds_);
+    });
+  }
+  void seed(const Datum& result, const Datum& g, const Location& loc) override {
+    if (const auto* z = variable_of<Variable>(result)) seeds_ = plus(std::move(seeds_), z->id, g, loc);
+  }
+  Datum adjoint(const Datum& input, const Location& loc) override {
+    const auto* x = variable_of<Variable>(input);
+    const auto found = adjoints_.find(x->id);
+    return found == adjoints_.end() ? zeros_like(x->primal, loc) : found->second;
+  }
+
+ private:
+  struct Variable : TaggedBox {
+    Variable(std::shared_ptr<Mode> m, Datum p, Id i) : TaggedBox(std::move(m), std::move(p)), id(i) {}
+    Id id;
+  };
+  Datum fresh(const Datum& primal) { return make_variable<Variable>(primal, ++ids_); }
+
+  /// What operand i receives.
+  static Datum share(std::size_t i, const Step& s, const Datum& g) {
+    const CellPtr alone = eager_cell(s.primals[i]);
+    propagate(i, s.rule(g), *alone);
+    return alone->get(s.op.loc);
+  }
+
+  Prompt<Store> prompt_;
+  Id ids_ = 0;
+  Store seeds_, adjoints_;  // the empty store and the seeds in it, and the answer: one each a run
+};
+
+}  // namespace
+
+std::shared_ptr<EagerReverse> make_functional(std::uint64_t tag) { return std::make_shared<Functional>(tag); }
+
+}  // namespace lantern::ad

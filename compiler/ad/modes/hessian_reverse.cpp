@@ -1,0 +1,254 @@
+// Hessian reverse mode: value, gradient and Hessian in one reverse pass (thesis, 5.1 and listing A.22; the
+// algorithm of M. Wang, "High Order Reverse Mode of Automatic Differentiation", which is edge pushing
+// restricted to live variables: Gower and Mello, "A New Framework for the Computation of Hessians", 2012;
+// Wang, Gebremedhin and Pothen, "Capitalizing on Live Variables", 2016).
+//
+// In the backward pass the result is a function of the variables that are live: those made so far that later
+// operations used. Kept are its gradient a and its Hessian h by these. An operation r = op(x, y, ...) is
+// undone by substituting it: with w = a[r], and the row u = h[r], both of which are taken out,
+//
+//   a[x]    += d op/dx * w
+//   h[x, v] += d op/dx * u[v]                                          for v other than r, twice where v is x
+//   h[x, y] += d op/dx * d op/dy * u[r] + d2 op/dx dy * w              for operands x and y
+#include <map>
+
+#include "lantern/compiler/ad/forward.hpp"
+#include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/ad/modes/modes.hpp"
+#include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/staging/staging.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+using Name = std::size_t;
+
+/// A symmetric matrix of which only entries that are not known to be zero are kept.
+class Symmetric {
+ public:
+  void add(Name a, Name b, const Datum& v, const Location& loc) {
+    add_one(a, b, v, loc);
+    if (a != b) add_one(b, a, v, loc);
+  }
+  /// Takes the row and column of a out. The row.
+  std::map<Name, Datum> take(Name a) {
+    const auto row = rows_.extract(a);
+    if (row.empty()) return {};
+    for (const auto& [b, v] : row.mapped())
+      if (b != a) rows_[b].erase(a);
+    return row.mapped();
+  }
+  Datum at(Name a, Name b) const {
+    const auto row = rows_.find(a);
+    if (row == rows_.end()) return {};
+    const auto entry = row->second.find(b);
+    return entry == row->second.end() ? Datum() : entry->second;
+  }
+
+ private:
+  void add_one(Name a, Name b, const Datum& v, const Location& loc) {
+    Datum& entry = rows_[a][b];
+    entry = entry.empty() ? v : perform({Opcode::add_, 0, loc}, {entry, v});
+  }
+  std::map<Name, std::map<Name, Datum>> rows_;
+};
+
+class HessianReverse : public Mode {
+ public:
+  using Mode::Mode;
+  const char* name() const override { return "Hessian reverse mode"; }
+
+  Datum input(const Datum& primal) { return variable(primal, names_++); }
+  /// A vector, each element of which is a variable.
+  Datum input_vector(const Datum& primal, std::int64_t size) {
+    vector_ = names_;
+    size_ = size;
+    names_ += static_cast<Name>(size);
+    return variable(primal, vector_);
+  }
+  Name name_of(const Datum& d) const { return static_cast<const Variable*>(d.box())->name; }
+  bool is_variable(const Datum& d) const {
+    return d.is_tagged() && static_cast<const TaggedBox*>(d.box())->mode.get() == this;
+  }
+  const Datum& primal(const Datum& d) const {
+    return is_variable(d) ? static_cast<const Variable*>(d.box())->primal : d;
+  }
+
+  Datum apply(const Operation& op, std::span<const Datum> operands) override {
+    Data primals;
+    for (const Datum& d : operands) primals.push_back(primal(d));
+    Datum r = perform(op, primals);
+    if (!r.type().is_differentiable()) return r;
+    if (op.code == Opcode::get_ && operands.size() == 2) return variable(r, vector_ + element(primals[1]));
+    if (!ir::info(op.code).elementwise || !r.type().is_scalar())
+      raise_at(
+          op.loc,
+          std::string("hessian<mode::reverse>: expected operations on scalars and elements of the argument, "
+                      "got ") +
+              std::string(ir::info(op.code).name) + "; use hessian(f)");
+    Step s = differentiated(op, operands, primals, r);
+    if (s.operands.empty()) return r;
+    return shift<Datum>(prompt_, [this, s = std::move(s), r](auto k) {
+      const Name name = names_++;
+      k(variable(r, name));
+      undo(s, name);
+    });
+  }
+
+  void run(const std::function<void()>& program) {
+    reset(prompt_, [&program] { program(); });
+  }
+  void seed(const Datum& result) {
+    if (is_variable(result)) gradient_[name_of(result)] = Datum::number(1.0, result.type());
+  }
+  Datum gradient(Name x, const ir::Type& type) const {
+    const auto found = gradient_.find(x);
+    return found == gradient_.end() ? Datum::zero(type) : found->second;
+  }
+  Datum hessian(Name x, Name y, const ir::Type& type) const {
+    const Datum h = hessian_.at(x, y);
+    return h.empty() ? Datum::zero(type) : h;
+  }
+
+ private:
+  struct Variable : TaggedBox {
+    Variable(std::shared_ptr<Mode> m, Datum p, Name n) : TaggedBox(std::move(m), std::move(p)), name(n) {}
+    Name name;
+  };
+  /// What an operation contributes: for each of its variable operands the first, for each pair the second
+  /// partial derivative; empty where it is zero.
+  struct Step {
+    std::vector<Name> operands;
+    Data first;
+    std::vector<Data> second;
+    Location loc;
+  };
+
+  Datum variable(const Datum& primal, Name name) {
+    return Datum::boxed(new Variable(shared_from_this(), primal, name), primal.type());
+  }
+  Name element(const Datum& index) const { return static_cast<Name>(strip(index).i()); }
+
+  Step differentiated(const Operation& op, std::span<const Datum> operands, const Data& primals,
+                      const Datum& r) const {
+    const std::size_t n = operands.size();
+    Step s{{}, {}, {}, op.loc};
+    std::vector<std::size_t> positions;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!is_variable(operands[i]) || !carries_derivative(op, i, n)) continue;
+      positions.push_back(i);
+      s.operands.push_back(name_of(operands[i]));
+      s.first.push_back(evaluate_formula(*ir::derivative(op.code, i, n), {op, primals, r, Datum()}));
+    }
+    for (std::size_t i : positions) {
+      s.second.emplace_back();
+      for (std::size_t j = 0; j < positions.size(); ++j)
+        s.second.back().push_back(mixed(op, primals, r, i, positions[j], s.first[j]));
+    }
+    return s;
+  }
+
+  /// d2 op / dxi dxj: the formula of the first derivative by xi, by forward mode in xj.
+  static Datum mixed(const Operation& op, const Data& primals, const Datum& r, std::size_t i, std::size_t j,
+                     const Datum& first_j) {
+    const ir::Formula& f = *ir::derivative(op.code, i, primals.size());
+    if (f.kind == ir::Formula::Kind::number) return {};
+    const auto forward = std::make_shared<Forward>(++context().tags);
+    Data duals = primals;
+    duals[j] = forward->dual(primals[j], Datum::number(1.0, primals[j].type()));
+    const Datum d = evaluate_formula(f, {op, duals, forward->dual(r, first_j), Datum()});
+    const Dual* v = forward->dual_of(d);
+    Datum tangent = v ? v->tangent : Datum();
+    forward->end();
+    return tangent;
+  }
+
+  void undo(const Step& s, Name r) {
+    const auto own = gradient_.extract(r);
+    const Datum w = own.empty() ? Datum() : own.mapped();
+    std::map<Name, Datum> u = hessian_.take(r);
+    const auto diagonal = u.extract(r);
+    const Location& loc = s.loc;
+    const auto times = [&loc](const Datum& a, const Datum& b) {
+      return perform({Opcode::mul_, 0, loc}, {a, b});
+    };
+    for (std::size_t i = 0; i < s.operands.size(); ++i) {
+      const Name x = s.operands[i];
+      if (!w.empty()) {
+        Datum& a = gradient_[x];
+        const Datum term = times(s.first[i], w);
+        a = a.empty() ? term : perform({Opcode::add_, 0, loc}, {a, term});
+      }
+      for (const auto& [v, uv] : u) {
+        const Datum term = times(s.first[i], uv);
+        hessian_.add(x, v, term, loc);
+        if (x == v) hessian_.add(x, v, term, loc);
+      }
+      for (std::size_t j = 0; j < s.operands.size(); ++j) {
+        const Name y = s.operands[j];
+        // Both orders of a pair of different variables come by; add serves both entries at once.
+        if (x != y && j < i) continue;
+        if (!diagonal.empty())
+          hessian_.add(x, y, times(times(s.first[i], s.first[j]), diagonal.mapped()), loc);
+        if (!w.empty() && !s.second[i][j].empty()) hessian_.add(x, y, times(s.second[i][j], w), loc);
+      }
+    }
+  }
+
+  Prompt<void> prompt_;
+  Name names_ = 0;
+  Name vector_ = 0;
+  std::int64_t size_ = 0;
+  std::map<Name, Datum> gradient_;
+  Symmetric hessian_;
+};
+
+struct Ending {
+  Mode& mode;
+  ~Ending() { mode.end(); }
+};
+
+}  // namespace
+
+SecondOrder hessian_by_reverse(const Program& program, const Data& arguments, const Active& active,
+                               const Location& loc) {
+  if (context().staging)
+    raise_at(loc,
+             "hessian<mode::reverse>: expected to be run eagerly, got a program that is being staged; write "
+             "eager(hessian<mode::reverse>(f)), or hessian(f), which has the same value");
+  const auto mode = std::make_shared<HessianReverse>(++context().tags);
+  const Ending ending{*mode};
+  Data tagged = arguments;
+  std::vector<std::pair<Name, ir::Type>> inputs;
+  for (std::size_t i = 0; i < tagged.size(); ++i) {
+    if (!active[i]) continue;
+    const Datum& x = arguments[i];
+    if (x.type().is_scalar()) {
+      tagged[i] = mode->input(x);
+      inputs.emplace_back(mode->name_of(tagged[i]), x.type());
+      continue;
+    }
+    if (x.type().rank() != 1 || !inputs.empty())
+      raise_at(loc, "hessian<mode::reverse>: expected scalars or one array, got " + x.type().str());
+    const std::int64_t n = strip(perform({Opcode::dim_, 0, loc}, {strip(x)})).i();
+    tagged[i] = mode->input_vector(x, n);
+    for (std::int64_t k = 0; k < n; ++k)
+      inputs.emplace_back(mode->name_of(tagged[i]) + static_cast<Name>(k), ir::Type(x.type().element()));
+  }
+  SecondOrder out;
+  mode->run([&] {
+    const Data results = program.run(tagged);
+    require_scalar(types_of(results), loc);
+    out.value = mode->primal(results[0]);
+    mode->seed(results[0]);
+  });
+  for (const auto& [x, type] : inputs) {
+    out.gradient.push_back(mode->gradient(x, type));
+    out.hessian.emplace_back();
+    for (const auto& [y, ignored] : inputs) out.hessian.back().push_back(mode->hessian(x, y, type));
+  }
+  return out;
+}
+
+}  // namespace lantern::ad
