@@ -41,8 +41,10 @@ struct lt_workspace {
   char message[512];
 };
 
-static void lt_grow_tape(lt_workspace* ws, lt_tape* tape) {
-  int64_t capacity = tape->capacity ? 2 * tape->capacity : 4096;
+/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
+static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
+  int64_t capacity = (bytes + 4095) / 4096 * 4096;
+  if (tape->used > 0 && capacity < 2 * tape->capacity) capacity = 2 * tape->capacity;
   char* data = (char*)ws->resize(tape->data, (unsigned long)capacity);
   if (!data) ws->fail(ws, "out of memory");
   tape->data = data;
@@ -51,14 +53,14 @@ static void lt_grow_tape(lt_workspace* ws, lt_tape* tape) {
 
 static void lt_push_bool(lt_workspace* ws, int64_t number, bool value) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + (int64_t)sizeof(bool) > tape->capacity) lt_grow_tape(ws, tape);
+  if (tape->used + (int64_t)sizeof(bool) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(bool));
   *(bool*)(tape->data + tape->used) = value;
   tape->used += (int64_t)sizeof(bool);
 }
 
 static void lt_push_f64(lt_workspace* ws, int64_t number, double value) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape);
+  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(double));
   *(double*)(tape->data + tape->used) = value;
   tape->used += (int64_t)sizeof(double);
 }
@@ -121,13 +123,12 @@ static double power_fwd(lt_workspace* ws, double x1, int64_t x2) {
   double v2;
   double v3;
   if (v1) {
-    double v4 = 0.0;
     v2 = 1.0;
-    v3 = v4;
+    v3 = 0.0;
   } else {
-    double v5 = power_fwd(ws, x1, x2 - 1);
-    v2 = x1 * v5;
-    v3 = v5;
+    double v4 = power_fwd(ws, x1, x2 - 1);
+    v2 = x1 * v4;
+    v3 = v4;
   }
   lt_push_bool(ws, 0, v1);
   lt_push_f64(ws, 1, v3);

@@ -48,8 +48,10 @@ struct lt_workspace {
   char message[512];
 };
 
-static void lt_grow_tape(lt_workspace* ws, lt_tape* tape) {
-  int64_t capacity = tape->capacity ? 2 * tape->capacity : 4096;
+/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
+static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
+  int64_t capacity = (bytes + 4095) / 4096 * 4096;
+  if (tape->used > 0 && capacity < 2 * tape->capacity) capacity = 2 * tape->capacity;
   char* data = (char*)ws->resize(tape->data, (unsigned long)capacity);
   if (!data) ws->fail(ws, "out of memory");
   tape->data = data;
@@ -58,14 +60,14 @@ static void lt_grow_tape(lt_workspace* ws, lt_tape* tape) {
 
 static void lt_push_bool(lt_workspace* ws, int64_t number, bool value) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + (int64_t)sizeof(bool) > tape->capacity) lt_grow_tape(ws, tape);
+  if (tape->used + (int64_t)sizeof(bool) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(bool));
   *(bool*)(tape->data + tape->used) = value;
   tape->used += (int64_t)sizeof(bool);
 }
 
 static void lt_push_f64(lt_workspace* ws, int64_t number, double value) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape);
+  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(double));
   *(double*)(tape->data + tape->used) = value;
   tape->used += (int64_t)sizeof(double);
 }
@@ -130,25 +132,22 @@ static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x1) {
   double v4;
   double v5;
   if (v1) {
-    double v6 = 0.0;
-    double v7 = 0.0;
-    double v8 = 0.0;
     v2 = x1;
-    v3 = v6;
-    v4 = v7;
-    v5 = v8;
+    v3 = 0.0;
+    v4 = 0.0;
+    v5 = 0.0;
   } else {
     lt_tree_f64 t2 = t1;
     t2.node = t1.left[t1.node];
-    double v9 = tree_fwd(ws, t2, x1);
+    double v6 = tree_fwd(ws, t2, x1);
     lt_tree_f64 t3 = t1;
     t3.node = t1.right[t1.node];
-    double v10 = tree_fwd(ws, t3, x1);
-    double v11 = t1.value0[t1.node];
-    v2 = v9 * v10 * v11;
-    v3 = v11;
-    v4 = v10;
-    v5 = v9;
+    double v7 = tree_fwd(ws, t3, x1);
+    double v8 = t1.value0[t1.node];
+    v2 = v6 * v7 * v8;
+    v3 = v8;
+    v4 = v7;
+    v5 = v6;
   }
   lt_push_bool(ws, 0, v1);
   lt_push_f64(ws, 1, v3);
