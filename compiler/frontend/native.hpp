@@ -300,8 +300,8 @@ void unrolled_loop(Cond& cond, Body& body, Step& step, const S& state, const Z& 
 }  // namespace detail
 
 /// `for (; cond(); step()) body()`. A body with breaks returns whether to go on.
-template <class Cond, class Body, class Step, class S = std::tuple<>, class Z = std::tuple<>>
-void loop(Cond&& cond, Body&& body, Step step, const S& state = {}, const Z& scratch = {},
+template <class Cond, class Step, class Body, class S = std::tuple<>, class Z = std::tuple<>>
+void loop(Cond&& cond, Step step, Body&& body, const S& state = {}, const Z& scratch = {},
           std::source_location l = std::source_location::current()) {
   using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
   constexpr bool breaks = !std::is_void_v<std::invoke_result_t<Body&>>;
@@ -336,12 +336,12 @@ void loop(Cond&& cond, Body&& body, Step step, const S& state = {}, const Z& scr
 
 /// The same where the condition assigns variables: it is computed before the loop and at the end of each
 /// iteration.
-template <class Cond, class Body, class Step, class S = std::tuple<>, class Z = std::tuple<>>
-void loop_assigning(Cond&& cond, Body&& body, Step step, const S& state = {}, const Z& scratch = {},
+template <class Cond, class Step, class Body, class S = std::tuple<>, class Z = std::tuple<>>
+void loop_assigning(Cond&& cond, Step step, Body&& body, const S& state = {}, const Z& scratch = {},
                     std::source_location l = std::source_location::current()) {
   using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
   if constexpr (!detail::StagedCondition<C>) {
-    loop(cond, body, step, state, scratch, l);
+    loop(cond, step, body, state, scratch, l);
   } else {
     const Flag start = truth(cond());
     const auto advance = [&] {
@@ -372,12 +372,12 @@ void loop_at_least_once(Body&& body, Cond&& cond, const S& state = {}, const Z& 
     detail::staged_loop(
         Flag(true), [](const Flag& go) { return go; }, advance, state, scratch, here(l));
   } else if constexpr (std::same_as<C, Always>) {
-    loop(cond, body, no_step, state, scratch, l);
+    loop(cond, no_step, body, state, scratch, l);
   } else {
     bool first = true;
     const auto again = [&] { return std::exchange(first, false) || cond(); };
     if constexpr (breaks)
-      loop(again, body, no_step, state, scratch, l);
+      loop(again, no_step, body, state, scratch, l);
     else
       while (again()) body();
   }
@@ -441,6 +441,9 @@ void append_key(const T& v, std::string& key) {
     key.append(reinterpret_cast<const char*>(&v), sizeof v);
   } else if constexpr (std::is_empty_v<T>) {
     return;
+  } else if constexpr (SequenceType<T>) {
+    key += std::to_string(v.size()) + ':';
+    for (const auto& part : v) append_key(part, key);
   } else if constexpr (requires { std::string_view(v); }) {
     key += std::to_string(std::string_view(v).size()) + ':' + std::string(std::string_view(v));
   } else {
@@ -456,13 +459,14 @@ void append_key(const T& v, std::string& key) {
 /// A call of a function that calls itself under staged conditions: a staged function, one for each
 /// combination of plain arguments. `body` takes the arguments and captures nothing that changes.
 template <class R, class F, class... A>
-R recursive(const char* name, const F& body, A&... arguments) {
+R recursive(const void* object, const char* name, const F& body, A&... arguments) {
   if constexpr ((detail::has_rep<A>() || ...)) {
     const std::tuple<A&...> all(arguments...);
     const Data data = detail::values(all);
     if (detail::staging() && !data.empty()) {
       static char identity = 0;
       std::string key;
+      detail::append_key(object, key);
       (detail::append_key(arguments, key), ...);
       std::shared_ptr<detail::FunctionDefinition>& definition = detail::recursive_definition(&identity, key);
       if (!definition) {
