@@ -7,6 +7,7 @@
 #include "lantern/compiler/frontend/clang/lower.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <stdexcept>
 #include <utility>
@@ -219,6 +220,18 @@ class Lowering {
   std::string gap(std::uint32_t from, std::uint32_t to) const {
     return from < to ? text_.substr(from, to - from) : "";
   }
+  /// Whether two statements stand beside each other: nothing but space and comments between them.
+  bool only_comments(std::uint32_t from, std::uint32_t to) const {
+    while (from < to) {
+      if (text_.compare(from, 2, "//") == 0)
+        from = static_cast<std::uint32_t>(std::min<std::size_t>(text_.find('\n', from), to));
+      else if (text_.compare(from, 2, "/*") == 0)
+        from = static_cast<std::uint32_t>(std::min<std::size_t>(text_.find("*/", from), to)) + 2;
+      else if (std::isspace(static_cast<unsigned char>(text_[from++])) == 0)
+        return false;
+    }
+    return true;
+  }
   /// What stands between the last statement of a block and its brace.
   std::string gap_to_end(const Node* block) const {
     const std::uint32_t from =
@@ -232,7 +245,7 @@ class Lowering {
     std::string out;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const Node* s = all[i];
-      if (s->range.begin >= from && s->range.begin - from < 4096) out += gap(from, s->range.begin);
+      if (from <= s->range.begin && only_comments(from, s->range.begin)) out += gap(from, s->range.begin);
       from = s->range.end;
       out += mark_line(s->range.begin);
       if (leaves(s) == 0) {
@@ -286,7 +299,7 @@ class Lowering {
                              const Statements& otherwise, const Statements& rest, const Place& place,
                              bool always = false) {
     const bool then_falls = all_fall(then), else_falls = !always && all_fall(otherwise);
-    if (rest.empty() || !(then_falls && else_falls)) {
+    if (rest.empty() || (!(then_falls && else_falls) && !names_meet(then_falls ? then : otherwise, rest))) {
       Statements a = then, b = otherwise;
       const std::string call = open_branch(place.region->type);
       Statements all = a;
@@ -336,6 +349,28 @@ class Lowering {
     return out + "return " + open_branch(place.region->type) + name + ".exited, [&]" +
            arrow(place.region->type) + " { " + value + " }, " + lambda_with_rest(rest, {}, s, under) +
            variables(rest, place.region->live_at_end, place, s, exits_of(rest)) + ");";
+  }
+
+  /// Whether statements that would be moved behind others into one scope use a name that those declare.
+  bool names_meet(const Statements& own, const Statements& rest) const {
+    if (!leaves_list(own)) return false;
+    std::set<std::string> declared;
+    std::set<VariableId> ids;
+    const auto name = [&](VariableId v) {
+      const auto known = unit_.variables.find(v);
+      return known == unit_.variables.end() ? std::string() : known->second.name;
+    };
+    for (const Node* n : own)
+      walk(n, [&](const Node* inner) {
+        for (const Event& e : inner->events)
+          if (e.effect == Effect::declare) declared.insert(name(e.variable)), ids.insert(e.variable);
+      });
+    bool meet = false;
+    for (const Node* n : rest)
+      walk(n, [&](const Node* inner) {
+        for (const Event& e : inner->events) meet |= ids.count(e.variable) == 0 && declared.count(name(e.variable)) != 0;
+      });
+    return meet;
   }
 
   static unsigned exits_of(const Statements& list) {
