@@ -84,12 +84,18 @@ template <class A, class B>
 constexpr bool any_has_rep(std::type_identity<std::pair<A, B>>) {
   return has_rep<A>() || has_rep<B>();
 }
+template <class R>
+constexpr bool any_has_rep(std::type_identity<Outcome<R>>) {
+  return has_rep<R>();
+}
 /// Whether a type holds Reps.
 template <class T>
 constexpr bool has_rep() {
   using V = std::remove_cvref_t<T>;
-  if constexpr (RepType<V> || IsOutcome<V>::value)
+  if constexpr (RepType<V>)
     return true;
+  else if constexpr (IsOutcome<V>::value)
+    return any_has_rep(std::type_identity<V>{});
   else if constexpr (std::is_array_v<V>)
     return has_rep<std::remove_extent_t<V>>();
   else if constexpr (SequenceType<V>)

@@ -6,6 +6,7 @@
 #include <clang/Lex/Lexer.h>
 
 #include <functional>
+#include <utility>
 
 namespace lantern::frontend {
 
@@ -161,7 +162,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
   bool VisitCXXForRangeStmt(CXXForRangeStmt* s) {
     if (s->getRangeInit() != nullptr && is_rep(s->getRangeInit()->getType())) mark(s->getForLoc());
     if (const VarDecl* v = s->getLoopVariable(); v != nullptr && v->getType()->isReferenceType()) {
-      if (s->getRangeInit() != nullptr) aliases_[v] = s->getRangeInit();
+      if (s->getRangeInit() != nullptr) aliases_.emplace(v, s->getRangeInit());
       // Elements of a structured binding follow the same rule.
     }
     return true;
@@ -258,7 +259,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
   bool VisitVarDecl(VarDecl* v) {
     note_variable(v, v->getType());
     if (v->getType()->isReferenceType() && v->getInit() != nullptr && !isa<ParmVarDecl>(v))
-      aliases_[v] = v->getInit();
+      aliases_.emplace(v, v->getInit());  // of a range-for: its range is known already
     if (v->isStaticLocal() && holds_rep(v->getType()))
       complain(v->getLocation(),
                "a static variable would keep a staged value after staging has ended; make it a local "
@@ -315,11 +316,17 @@ class Collector : public RecursiveASTVisitor<Collector> {
       if (!result->isVoidType() && (holds_rep(result) || result->isArithmeticType()))
         set.insert(places_.offset(source->getLocation()));
     }
+    const int marks = marks_;
+    auto outer = std::exchange(hazards_, {});
     for (ParmVarDecl* p : function->parameters()) TraverseDecl(p);
     if (auto* constructor = dyn_cast<CXXConstructorDecl>(function))
       for (CXXCtorInitializer* init : constructor->inits())
         if (init->isWritten()) TraverseConstructorInitializer(init);
     TraverseStmt(function->getBody());
+    // An instantiation in which nothing is staged is C++ as it is.
+    if (marks_ != marks)
+      for (const Hazard& h : hazards_) facts_.hazards.emplace(h.at, h);
+    hazards_ = std::move(outer);
   }
 
  private:
@@ -331,7 +338,9 @@ class Collector : public RecursiveASTVisitor<Collector> {
     return true;
   }
   void mark(SourceLocation key) {
-    if (places_.own(key)) facts_.staged.insert(places_.offset(key));
+    if (!places_.own(key)) return;
+    facts_.staged.insert(places_.offset(key));
+    ++marks_;
   }
   /// Conversions to bool that the rewriter removes.
   void accept(const Expr* e) {
@@ -358,7 +367,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
     facts_.complaints.emplace(c.at, c);
   }
   void hazard(SourceLocation at, std::uint32_t length, const std::string& text) {
-    if (places_.own(at)) facts_.hazards.emplace(places_.offset(at), Hazard{places_.offset(at), length, text});
+    if (places_.own(at)) hazards_.push_back({places_.offset(at), length, text});
   }
 
   void note_variable(const ValueDecl* v, QualType type) {
@@ -528,6 +537,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
   std::map<const ValueDecl*, const Expr*> aliases_;
   std::set<const Expr*> accepted_;
   std::set<const FunctionDecl*> seen_;
+  std::vector<Hazard> hazards_;  // of the body that is being read
+  int marks_ = 0;                // conditions found staged
 
  public:
   /// Calls of member functions of the same object: they assign what the callee assigns.
