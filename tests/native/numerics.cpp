@@ -353,6 +353,7 @@ T golden_section(T c) {
     }
   }
   T x = 0.5 * (a + b);
+  x -= x - c;  // Newton's step, so that the minimum has a slope
   return (x - 2.0 * c) * c;
 }
 PROGRAM(golden_section, 1, {1.3}, {2.9})
@@ -431,7 +432,7 @@ T pid_controller(T gain, T target) {
   }
   return x;
 }
-PROGRAM(pid_controller, 2, {1.0, 1.0}, {3.0, 2.5})
+PROGRAM(pid_controller, 2, {1.0, 1.0}, {2.3, 1.7})
 
 template <class T>
 T monte_carlo_walk(T drift) {

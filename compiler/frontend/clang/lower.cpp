@@ -146,6 +146,7 @@ class Lowering {
 
   std::string function(const Function& f) {
     if (f.body->kind != NodeKind::block) return text(f.body, {});  // an initialiser
+    refuse_braces(f.body);
     refuse_function(f);
     Region region;
     region.type = f.result;
@@ -182,7 +183,7 @@ class Lowering {
                       " under a staged condition; it has no value while the program is staged",
                   {}};
       if (f.result_range.size() > 0)
-        c.notes.push_back({c.at, "return a Rep", f.result_range, "Rep<" + f.result + ">"});
+        c.notes.push_back({c.at, "return a Rep", f.result_range, rep_of(f.result)});
       unit_.complaints.push_back(c);
     }
   }
@@ -768,6 +769,7 @@ class Lowering {
 
   /// A statement as a lambda's body in braces, with its end.
   std::string braced(const Node* s, const Place& place, bool ends = true) {
+    if (s->kind == NodeKind::block) refuse_braces(s);
     const Statements all = statements(s);
     const std::uint32_t from = s->kind == NodeKind::block ? s->range.begin + 1 : s->range.begin;
     std::string out = "{" + std::string(s->kind == NodeKind::block ? "" : " ") + list(all, place, from, ends);
@@ -832,6 +834,11 @@ class Lowering {
     return out;
   }
 
+  /// The Rep to write in place of a plain number type.
+  static std::string rep_of(const std::string& type) {
+    static const std::set<std::string> kept{"bool", "float", "double"};
+    return "Rep<" + (kept.count(type) != 0 ? type : "std::int64_t") + ">";
+  }
   void refuse_plain(const Variable& v, std::uint32_t at, VariableId id, bool loop) {
     if (v.staged || v.type.find("Var<") != std::string::npos || !refused_.insert({id, at}).second) return;
     const std::string bare = v.name.starts_with("this->") ? v.name.substr(6) : v.name;
@@ -843,12 +850,7 @@ class Lowering {
                     "when it runs",
                 {}};
     if (v.replaceable) {
-      const std::string rep =
-          "Rep<" +
-          (v.type == "int" || v.type == "long" || v.type == "unsigned long" || v.type == "unsigned int"
-               ? "std::int64_t"
-               : v.type) +
-          ">";
+      const std::string rep = rep_of(v.type);
       c.notes.push_back({v.declared, "declare it as '" + rep + "'", {v.type_begin, v.type_end}, rep});
     } else {
       c.notes.push_back({v.declared, "declared here", {}, ""});
@@ -944,6 +946,12 @@ class Lowering {
     for (const Complaint& c : unit_.complaints)
       if (c.at == at && c.text == why) return;
     unit_.complaints.push_back({at, length, why, {}});
+  }
+  /// A block whose braces a macro writes.
+  void refuse_braces(const Node* block) {
+    const Span& at = block->range;
+    if (at.size() > 1 && text_[at.begin] == '{' && text_[at.end - 1] == '}') return;
+    complain(at.begin, 1, "the braces around staged control flow are written by a macro; write them out");
   }
   void refuse_macro(const Node* n) {
     if (!n->in_macro) return;

@@ -7,36 +7,61 @@ namespace lantern::frontend {
 
 namespace {
 
-/// Whether every way through a statement makes one of the calls.
-bool always_calls(const Node* n, const std::vector<std::uint32_t>& calls) {
-  if (n == nullptr) return false;
-  const auto inside = [&](const Node* part) {
-    return part != nullptr && std::any_of(calls.begin(), calls.end(),
-                                          [&](std::uint32_t at) { return part->range.contains(at); });
-  };
-  switch (n->kind) {
-    case NodeKind::block:
-      for (const Node* child : n->children) {
-        if (always_calls(child, calls)) return true;
-        // A way out before the call.
-        if (child->kind != NodeKind::expression) return false;
+/// Ways through a statement on which none of the calls is made.
+struct Ways {
+  bool on = false;    ///< to what follows
+  bool away = false;  ///< out of the function or loop
+};
+
+class CallFree {
+ public:
+  explicit CallFree(const std::vector<std::uint32_t>& calls) : calls_(calls) {}
+
+  Ways through(const Node* n) const {
+    if (n == nullptr) return {true, false};
+    switch (n->kind) {
+      case NodeKind::block: {
+        Ways ways{true, false};
+        for (const Node* child : n->children) {
+          if (!ways.on) break;
+          const Ways more = through(child);
+          ways = {more.on, ways.away || more.away};
+        }
+        return ways;
       }
-      return false;
-    case NodeKind::branch:
-      return always_calls(n->condition, calls) ||
-             (always_calls(n->body, calls) && always_calls(n->otherwise, calls));
-    case NodeKind::return_exit:
-      return always_calls(n->condition, calls);
-    case NodeKind::expression: {
-      if (!inside(n)) return false;
-      for (const Node* child : n->children)
-        if (inside(child)) return child->kind != NodeKind::lambda && always_calls(child->condition, calls);
-      return true;
+      case NodeKind::branch: {
+        if (!computed_without(n->condition)) return {};
+        const Ways a = through(n->body), b = through(n->otherwise);
+        return {a.on || b.on, a.away || b.away};
+      }
+      case NodeKind::break_exit:
+      case NodeKind::continue_exit:
+        return {false, true};
+      case NodeKind::return_exit:
+        return {false, computed_without(n->condition)};
+      case NodeKind::expression:
+        return {computed_without(n), false};
+      case NodeKind::obstacle:
+        return {true, true};
+      default:  // loops and switches, whose bodies may not run
+        return computed_without(n->condition) ? Ways{true, true} : Ways{};
     }
-    default:
-      return always_calls(n->condition, calls);
   }
-}
+
+ private:
+  /// Whether an expression may be computed without a call: there is none, or it stands in a part that may not run.
+  bool computed_without(const Node* n) const {
+    if (n == nullptr) return true;
+    const auto inside = [&](const Node* part) {
+      return std::any_of(calls_.begin(), calls_.end(), [&](std::uint32_t at) { return part->range.contains(at); });
+    };
+    if (!inside(n)) return true;
+    for (const Node* child : n->children)
+      if (inside(child)) return child->kind == NodeKind::lambda || computed_without(child->condition);
+    return false;
+  }
+  const std::vector<std::uint32_t>& calls_;
+};
 
 }  // namespace
 
@@ -60,7 +85,8 @@ void find_recursion(Unit& unit) {
     std::vector<std::uint32_t> own;
     for (const auto& [callee, at] : f->calls)
       if (callee == f->id) own.push_back(at);
-    if (always_calls(f->body, own))
+    const Ways ways = CallFree(own).through(f->body);
+    if (!own.empty() && !ways.on && !ways.away)
       unit.complaints.push_back(
           {own.front(),
            static_cast<std::uint32_t>(f->name.size()),
