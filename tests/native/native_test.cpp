@@ -6,6 +6,7 @@
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/ir/print.hpp"
 #include "program.hpp"
+#include "staged/staged_case.hpp"
 
 namespace native_corpus {
 
@@ -122,3 +123,38 @@ TEST_CASE("a native program and its form with combinators stage the same graph")
 }
 
 }  // namespace native_corpus
+
+namespace staged_cases {
+
+std::vector<Case>& cases() {
+  static std::vector<Case> all;
+  return all;
+}
+
+TEST_CASE("native loops over arrays of any length, with assigned elements") {
+  using namespace lantern;
+  if (cases().empty()) add_array_cases();
+  REQUIRE(cases().size() >= 13);
+  for (const Case& c : cases()) {
+    INFO(c.name);
+    const auto f = compile(c.program, {.target = Target::c});
+    const auto reference = compile(value_and_grad(c.program), {.target = Target::c, .opt = 0});
+    const auto gradient = compile(value_and_grad(c.program), {.target = Target::c});
+    for (const std::vector<double>& a : {std::vector<double>{0.3, 1.1, 0.9, 1.7, 0.2}, {1.3, 1.6, 2.4}, {0.7}}) {
+      CAPTURE(a);
+      CHECK(f(a) == Approx(c.expected(a)).epsilon(1e-12));
+      const auto [y, slope] = gradient(a);
+      CHECK(y == Approx(c.expected(a)).epsilon(1e-12));
+      CHECK(std::get<1>(reference(a)) == slope);
+      REQUIRE(slope.size() == a.size());
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        std::vector<double> up = a, down = a;
+        up[i] += 1e-5, down[i] -= 1e-5;
+        CHECK(slope[i] == Approx((c.expected(up) - c.expected(down)) / 2e-5).epsilon(1e-7).margin(1e-7));
+      }
+    }
+  }
+  CHECK(tree_by_recursion() == 22.5);
+}
+
+}  // namespace staged_cases

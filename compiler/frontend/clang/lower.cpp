@@ -12,99 +12,19 @@
 #include <stdexcept>
 #include <utility>
 
+#include "lantern/compiler/frontend/clang/cases.hpp"
+#include "lantern/compiler/frontend/clang/complaints.hpp"
 #include "lantern/compiler/frontend/clang/flow.hpp"
 #include "lantern/compiler/frontend/clang/lines.hpp"
 #include "lantern/compiler/frontend/clang/recursion.hpp"
 #include "lantern/compiler/frontend/clang/region.hpp"
+#include "lantern/compiler/frontend/clang/ways.hpp"
 
 namespace lantern::frontend {
 
 namespace {
 
 const std::string native = "::lantern::native::";
-
-enum Way : unsigned { breaks = 1, continues = 2, returns = 4 };
-
-/// Which ways out of itself a statement has.
-unsigned exits(const Node* n) {
-  if (n == nullptr) return 0;
-  switch (n->kind) {
-    case NodeKind::break_exit:
-      return breaks;
-    case NodeKind::continue_exit:
-      return continues;
-    case NodeKind::return_exit:
-      return returns;
-    case NodeKind::branch:
-      return exits(n->body) | exits(n->otherwise);
-    case NodeKind::while_loop:
-    case NodeKind::do_loop:
-    case NodeKind::for_loop:
-    case NodeKind::range_loop:
-      return exits(n->body) & returns;
-    case NodeKind::block:
-    case NodeKind::selection:
-    case NodeKind::obstacle: {
-      unsigned all = n->kind == NodeKind::obstacle ? exits(n->body) : 0;
-      for (const Node* child : n->children) all |= exits(child);
-      return n->kind == NodeKind::selection ? all & (continues | returns) : all;
-    }
-    default:
-      return 0;
-  }
-}
-
-bool is_loop(const Node* n) {
-  return n->kind == NodeKind::while_loop || n->kind == NodeKind::do_loop || n->kind == NodeKind::for_loop ||
-         n->kind == NodeKind::range_loop;
-}
-
-unsigned leaves(const Node* n);
-
-/// Whether a statement becomes a call: its condition is staged, or a way out of a staged one crosses it.
-bool converted(const Node* n) {
-  if (n->kind == NodeKind::branch)
-    return n->staged || leaves(n->body) != 0 || (n->otherwise != nullptr && leaves(n->otherwise) != 0);
-  if (is_loop(n)) return n->staged || leaves(n->body) != 0;
-  if (n->kind == NodeKind::selection)
-    return n->staged ||
-           std::any_of(n->children.begin(), n->children.end(), [](const Node* c) { return leaves(c) != 0; });
-  return false;
-}
-
-/// Ways out of a statement that cross the lambda of a converted one.
-unsigned leaves(const Node* n) {
-  if (n == nullptr) return 0;
-  if (n->kind == NodeKind::block || n->kind == NodeKind::obstacle) {
-    unsigned all = leaves(n->body);
-    for (const Node* child : n->children) all |= leaves(child);
-    return all;
-  }
-  return converted(n) ? exits(n) : 0;
-}
-
-/// Whether control may go on after a statement.
-bool falls(const Node* n) {
-  if (n == nullptr) return true;
-  switch (n->kind) {
-    case NodeKind::break_exit:
-    case NodeKind::continue_exit:
-    case NodeKind::return_exit:
-      return false;
-    case NodeKind::block:
-      return std::all_of(n->children.begin(), n->children.end(), falls);
-    case NodeKind::branch:
-      return n->otherwise == nullptr || falls(n->body) || falls(n->otherwise);
-    case NodeKind::while_loop:
-    case NodeKind::for_loop:
-    case NodeKind::do_loop:
-      return !n->always || (exits(n->body) & breaks) != 0;
-    default:
-      return true;
-  }
-}
-
-using Statements = std::vector<const Node*>;
 
 /// Where a statement stands.
 struct Place {
@@ -114,9 +34,9 @@ struct Place {
   bool verbatim = true;                          ///< `return` is the function's own
 };
 
-class Lowering {
+class Lowering : Complaints {
  public:
-  explicit Lowering(Unit& unit) : unit_(unit), text_(unit.text) {}
+  explicit Lowering(Unit& unit) : Complaints(unit), text_(unit.text) {}
 
   /// The whole file.
   std::string file() {
@@ -141,13 +61,12 @@ class Lowering {
   }
 
  private:
-  // ---- Functions
-  // ----------------------------------------------------------------------------------------------
+  // Functions
 
   std::string function(const Function& f) {
     if (f.body->kind != NodeKind::block) return text(f.body, {});  // an initialiser
     refuse_braces(f.body);
-    refuse_function(f);
+    refuse_function(f, (leaves(f.body) & returns) != 0);
     Region region;
     region.type = f.result;
     region.live_at_end = flow_->live_at_return(f);
@@ -161,31 +80,6 @@ class Lowering {
     if (staged_call) body = recursive(f, body);
     function_ = outer;
     return body;
-  }
-
-  void refuse_function(const Function& f) {
-    if (f.is_coroutine && f.staged)
-      complain(f.body->range.begin, 1, "a coroutine cannot branch on staged values");
-    bool jumps = false;
-    const Node* jump = nullptr;
-    walk(f.body, [&](const Node* n) {
-      jumps |= n->kind == NodeKind::obstacle && n->why.find("goto") != std::string::npos;
-      if (jumps && jump == nullptr && n->kind == NodeKind::obstacle) jump = n;
-    });
-    if (jump != nullptr && f.staged) complain(jump->range.begin, 4, jump->why);
-    if (leaves(f.body) & returns && f.returns_reference)
-      complain(f.body->range.begin, 1,
-               "a function that returns a reference cannot return under a staged condition; return a value");
-    if (leaves(f.body) & returns && f.returns_plain && f.staged && !f.returns_void) {
-      Complaint c{f.result_range.size() > 0 ? f.result_range.begin : f.body->range.begin,
-                  std::max(1U, f.result_range.size()),
-                  "'" + f.name + "' returns a plain " + f.result +
-                      " under a staged condition; it has no value while the program is staged",
-                  {}};
-      if (f.result_range.size() > 0)
-        c.notes.push_back({c.at, "return a Rep", f.result_range, rep_of(f.result)});
-      unit_.complaints.push_back(c);
-    }
   }
 
   std::string recursive(const Function& f, const std::string& body) {
@@ -210,14 +104,8 @@ class Lowering {
            " " + body + arguments + "); }";
   }
 
-  // ---- Statements
-  // ---------------------------------------------------------------------------------------------
+  // Statements
 
-  static Statements statements(const Node* n) {
-    if (n == nullptr) return {};
-    if (n->kind == NodeKind::block) return {n->children.begin(), n->children.end()};
-    return {n};
-  }
   std::string gap(std::uint32_t from, std::uint32_t to) const {
     return from < to ? text_.substr(from, to - from) : "";
   }
@@ -270,6 +158,7 @@ class Lowering {
       case NodeKind::block:
         return leaving_block(s, rest, place);
       case NodeKind::branch: {
+        if (s->is_constexpr) return leaving_constexpr(s, rest, place);
         const std::string open = s->init != nullptr ? "{ " + initialisation(s, place) + " " : "";
         return open +
                leaving_branch(condition_text(s, place), s, statements(s->body), statements(s->otherwise),
@@ -287,13 +176,20 @@ class Lowering {
   }
   [[noreturn]] static void throw_unexpected(const Node*);
 
+  /// `if constexpr` stays: what follows it is written into both branches, of which one is compiled.
+  std::string leaving_constexpr(const Node* s, const Statements& rest, const Place& place) {
+    const auto side = [&](const Node* part) {
+      Statements all = statements(part);
+      if (all_fall(all)) all.insert(all.end(), rest.begin(), rest.end());
+      return "{ " + list(all, place, all.empty() ? 0 : all.front()->range.begin, true) + " }";
+    };
+    const std::string head = gap(s->range.begin, s->body->range.begin);
+    return head + side(s->body) + " else " + side(s->otherwise);
+  }
+
   /// `{ ...; if (c) return a; ... } rest`: a branch that is always taken, so that names do not meet.
   std::string leaving_block(const Node* s, const Statements& rest, const Place& place) {
     return leaving_branch("true", s, statements(s), {}, rest, place, true);
-  }
-
-  bool all_fall(const Statements& list) const {
-    return std::all_of(list.begin(), list.end(), [](const Node* n) { return falls(n); });
   }
 
   std::string leaving_branch(const std::string& condition, const Node* s, const Statements& then,
@@ -310,14 +206,14 @@ class Lowering {
       return "return " + call + condition + ", " +
              lambda_with_rest(a, then_falls ? rest : Statements(), s, place) + ", " +
              (always ? unreachable(place) : lambda_with_rest(b, else_falls ? rest : Statements(), s, place)) +
-             variables(all, live, place, s, exits_of(all)) + ");";
+             variables(all, live, place, s, exits(all)) + ");";
     }
     return with_outcome(s, rest, place, false, [&](const Place& inner) {
       Statements all = then;
       all.insert(all.end(), otherwise.begin(), otherwise.end());
       return open_branch(inner.region->type) + condition + ", " + lambda_with_rest(then, {}, s, inner) +
              ", " + (always ? unreachable(inner) : lambda_with_rest(otherwise, {}, s, inner)) +
-             variables(all, inner.region->live_at_end, inner, s, exits_of(all)) + ")";
+             variables(all, inner.region->live_at_end, inner, s, exits(all)) + ")";
     });
   }
 
@@ -349,12 +245,12 @@ class Lowering {
     const std::string value = place.region->is_void() ? "return;" : "return " + name + ".value;";
     return out + "return " + open_branch(place.region->type) + name + ".exited, [&]" +
            arrow(place.region->type) + " { " + value + " }, " + lambda_with_rest(rest, {}, s, under) +
-           variables(rest, place.region->live_at_end, place, s, exits_of(rest)) + ");";
+           variables(rest, place.region->live_at_end, place, s, exits(rest)) + ");";
   }
 
   /// Whether statements that would be moved behind others into one scope use a name that those declare.
   bool names_meet(const Statements& own, const Statements& rest) const {
-    if (!leaves_list(own)) return false;
+    if (!any_leaves(own)) return false;
     std::set<std::string> declared;
     std::set<VariableId> ids;
     const auto name = [&](VariableId v) {
@@ -369,16 +265,12 @@ class Lowering {
     bool meet = false;
     for (const Node* n : rest)
       walk(n, [&](const Node* inner) {
-        for (const Event& e : inner->events) meet |= ids.count(e.variable) == 0 && declared.count(name(e.variable)) != 0;
+        for (const Event& e : inner->events)
+          meet |= ids.count(e.variable) == 0 && declared.count(name(e.variable)) != 0;
       });
     return meet;
   }
 
-  static unsigned exits_of(const Statements& list) {
-    unsigned all = 0;
-    for (const Node* n : list) all |= exits(n);
-    return all;
-  }
   static std::string open_branch(const std::string& type) {
     return native + "branch" + (type.empty() ? "" : "<" + type + ">") + "(";
   }
@@ -403,7 +295,7 @@ class Lowering {
       out += " " + list(rest, inner, rest.front()->range.begin, true);
     } else {
       // Names declared in the branch end before the rest begins, unless the rest is moved into it.
-      const bool moves = leaves_list(own);
+      const bool moves = any_leaves(own);
       Statements all = own;
       all.insert(all.end(), rest.begin(), rest.end());
       if (moves)
@@ -420,12 +312,7 @@ class Lowering {
     place.verbatim = false;
     return place;
   }
-  static bool leaves_list(const Statements& list) {
-    return std::any_of(list.begin(), list.end(), [](const Node* n) { return leaves(n) != 0; });
-  }
-
-  // ---- Loops
-  // --------------------------------------------------------------------------------------------------
+  // Loops
 
   std::string leaving_loop(const Node* s, const Statements& rest, const Place& place) {
     const Region& around = *place.region;
@@ -440,7 +327,7 @@ class Lowering {
     const bool declares = given.result.empty() && !(never_falls && function_type == "void");
     if (declares) {
       given.result = "lantern_result" + std::to_string(++names_);
-      given.result_is_value = never_falls && !nested_return(s->body);
+      given.result_is_value = never_falls && !loop_returns(s->body);
       out += (given.result_is_value ? function_type : native + "Outcome<" + function_type + ">") + " " +
              given.result + "{}; ";
     }
@@ -461,7 +348,7 @@ class Lowering {
     under.staged |= true;
     return out + " return " + open_branch(around.type) + given.result + ".exited, [&]" + arrow(around.type) +
            " { " + statement_of(exit) + " }, " + lambda_with_rest(rest, {}, s, under) +
-           variables(rest, around.live_at_end, place, s, exits_of(rest)) + ");";
+           variables(rest, around.live_at_end, place, s, exits(rest)) + ");";
   }
   /// The function's result is set already: only leave.
   static Exit after_result(const Region& around) {
@@ -469,12 +356,6 @@ class Lowering {
     exit.first.clear();
     return exit;
   }
-  static bool nested_return(const Node* body) {
-    bool found = false;
-    walk(body, [&](const Node* n) { found |= is_loop(n) && (exits(n) & returns) != 0; });
-    return found;
-  }
-
   /// A loop as a call; the region around it has a variable for the result where the body returns.
   std::string loop(const Node* s, const Place& place) {
     const unsigned ways = exits(s->body);
@@ -573,32 +454,7 @@ class Lowering {
            index + " < " + size + "; }, [&] { ++" + index + "; }, " + inner + with_index + "); }";
   }
 
-  // ---- switch
-  // -------------------------------------------------------------------------------------------------
-
-  /// A group's statements, and those of the groups that it falls into; without the break at the end.
-  static Statements group_statements(const Node* s, std::size_t first, bool& inner_break) {
-    Statements all;
-    inner_break = false;
-    for (std::size_t g = first; g < s->groups.size(); ++g) {
-      for (const Node* n : s->groups[g].statements) {
-        if (n->kind == NodeKind::break_exit) return all;
-        all.push_back(n);
-        inner_break |= (exits(n) & breaks) != 0;
-        if (!falls(n)) return all;
-      }
-    }
-    return all;
-  }
-  /// A block that is all there is of a group loses its own last break.
-  static Statements flattened(Statements group) {
-    if (group.size() == 1 && group[0]->kind == NodeKind::block) {
-      Statements inner(group[0]->children.begin(), group[0]->children.end());
-      if (!inner.empty() && inner.back()->kind == NodeKind::break_exit) inner.pop_back();
-      return inner;
-    }
-    return group;
-  }
+  // switch
 
   struct Cases {
     std::string declaration, value;
@@ -614,9 +470,7 @@ class Lowering {
     found.declaration = (s->init != nullptr ? statement(s->init, place) + " " : "") + "const auto " +
                         found.value + " = " + text(s->condition, place) + ";";
     for (std::size_t g = 0; g < s->groups.size(); ++g) {
-      bool inner = false;
-      const Statements raw = group_statements(s, g, inner);
-      Statements all = flattened(raw);
+      const Statements all = case_statements(s, g);
       found.inner_break |=
           std::any_of(all.begin(), all.end(), [](const Node* n) { return (exits(n) & breaks) != 0; });
       if (s->groups[g].is_default) {
@@ -650,7 +504,7 @@ class Lowering {
                              : "[&]" + arrow(type) + " { " + (type == "void" ? "" : "return ") +
                                    chain(c, i + 1, s, rest, place) + "; }";
     return open_branch(type) + c.conditions[i].first + ", " + lambda_with_rest(own, with(own), s, place) +
-           ", " + other + variables(all, place.region->live_at_end, place, s, exits_of(all)) + ")";
+           ", " + other + variables(all, place.region->live_at_end, place, s, exits(all)) + ")";
   }
 
   std::string leaving_selection(const Node* s, const Statements& rest, const Place& place) {
@@ -679,8 +533,7 @@ class Lowering {
     return "{ " + c.declaration + " " + chain(c, 0, s, {}, inner) + "; }";
   }
 
-  // ---- Statements without a way out
-  // ---------------------------------------------------------------------------
+  // Statements without a way out
 
   std::string statement(const Node* s, const Place& place) {
     switch (s->kind) {
@@ -737,12 +590,9 @@ class Lowering {
     inner.staged |= s->staged;
     const std::string call = native + "branch(" + condition_text(s, place) + ", [&] " +
                              braced(s->body, inner, false) + ", " +
-                             (s->otherwise != nullptr ? else_lambda(s, inner) : "[] {}") +
+                             (s->otherwise != nullptr ? "[&] " + braced(s->otherwise, inner, false) : "[] {}") +
                              variables(all_of(s), flow_->live_after(s), place, s, 0) + ");";
     return s->init != nullptr ? "{ " + initialisation(s, place) + " " + call + " }" : call;
-  }
-  std::string else_lambda(const Node* s, const Place& inner) {
-    return "[&] " + braced(s->otherwise, inner, false);
   }
   static Statements all_of(const Node* s) {
     Statements all = statements(s->body);
@@ -774,11 +624,10 @@ class Lowering {
     const std::uint32_t from = s->kind == NodeKind::block ? s->range.begin + 1 : s->range.begin;
     std::string out = "{" + std::string(s->kind == NodeKind::block ? "" : " ") + list(all, place, from, ends);
     if (all.empty() && ends) return out + ending(in_lambda(place), true) + " }";
-    return out + (s->kind == NodeKind::block && !leaves_list(all) ? gap_to_end(s) : " ") + "}";
+    return out + (s->kind == NodeKind::block && !any_leaves(all) ? gap_to_end(s) : " ") + "}";
   }
 
-  // ---- Variables
-  // ----------------------------------------------------------------------------------------------
+  // Variables
 
   /// ", state(...), scratch(...)" of a piece, where `live` is needed afterwards.
   std::string variables(const Statements& piece, const Variables& live, const Place& place, const Node* s,
@@ -834,32 +683,7 @@ class Lowering {
     return out;
   }
 
-  /// The Rep to write in place of a plain number type.
-  static std::string rep_of(const std::string& type) {
-    static const std::set<std::string> kept{"bool", "float", "double"};
-    return "Rep<" + (kept.count(type) != 0 ? type : "std::int64_t") + ">";
-  }
-  void refuse_plain(const Variable& v, std::uint32_t at, VariableId id, bool loop) {
-    if (v.staged || v.type.find("Var<") != std::string::npos || !refused_.insert({id, at}).second) return;
-    const std::string bare = v.name.starts_with("this->") ? v.name.substr(6) : v.name;
-    Complaint c{at,
-                static_cast<std::uint32_t>(bare.size()),
-                "the plain variable '" + bare + "' (" + v.type + ") is changed " +
-                    (loop ? "in a loop" : "in a branch") +
-                    " that is staged: it would have one value while the program is staged and needs many "
-                    "when it runs",
-                {}};
-    if (v.replaceable) {
-      const std::string rep = rep_of(v.type);
-      c.notes.push_back({v.declared, "declare it as '" + rep + "'", {v.type_begin, v.type_end}, rep});
-    } else {
-      c.notes.push_back({v.declared, "declared here", {}, ""});
-    }
-    unit_.complaints.push_back(c);
-  }
-
-  // ---- Expressions
-  // --------------------------------------------------------------------------------------------
+  // Expressions
 
   std::string raw(const Node* n) const { return text_.substr(n->range.begin, n->range.size()); }
 
@@ -899,7 +723,7 @@ class Lowering {
 
   std::string text(const Node* n, const Place& place) {
     if (n == nullptr) return "";
-    if (place.staged) hazards(n);
+    if (place.staged) refuse_hazards(n);
     switch (n->kind) {
       case NodeKind::conditional:
         refuse_macro(n);
@@ -939,43 +763,10 @@ class Lowering {
            gap(n->body->range.end, n->range.end);
   }
 
-  // ---- Complaints
-  // ---------------------------------------------------------------------------------------------
-
-  void complain(std::uint32_t at, std::uint32_t length, const std::string& why) {
-    for (const Complaint& c : unit_.complaints)
-      if (c.at == at && c.text == why) return;
-    unit_.complaints.push_back({at, length, why, {}});
-  }
-  /// A block whose braces a macro writes.
-  void refuse_braces(const Node* block) {
-    const Span& at = block->range;
-    if (at.size() > 1 && text_[at.begin] == '{' && text_[at.end - 1] == '}') return;
-    complain(at.begin, 1, "the braces around staged control flow are written by a macro; write them out");
-  }
-  void refuse_macro(const Node* n) {
-    if (!n->in_macro) return;
-    complain(n->key, 1,
-             "staged control flow is written by the macro '" + n->macro +
-                 "'; write a function template instead of the macro");
-  }
-  void hazards(const Node* n) {
-    for (const Hazard& h : unit_.hazards) {
-      if (!n->range.contains(h.at)) continue;
-      bool nested = false;
-      walk(n, [&](const Node* inner) {
-        nested |= inner != n && inner->kind == NodeKind::lambda && inner->range.contains(h.at);
-      });
-      if (!nested) complain(h.at, h.length, h.text);
-    }
-  }
-
-  Unit& unit_;
   const std::string& text_;
   const Flow* flow_ = nullptr;
   const Function* function_ = nullptr;
   int names_ = 0;
-  std::set<std::pair<VariableId, std::uint32_t>> refused_;
 };
 
 void Lowering::throw_unexpected(const Node* n) {

@@ -31,23 +31,22 @@ class Messages : public clang::DiagnosticConsumer {
   }
   void EndSourceFile() override { printer_.EndSourceFile(); }
   void HandleDiagnostic(clang::DiagnosticsEngine::Level level, const clang::Diagnostic& info) override {
-    llvm::SmallString<128> text;
-    info.FormatDiagnostic(text);
-    const bool expected =
-        text.str().contains("Rep<") && text.str().contains("requires explicit conversion to");
-    skipping_notes_ = expected || (skipping_notes_ && level == clang::DiagnosticsEngine::Note);
-    if (skipping_notes_ || level < clang::DiagnosticsEngine::Error) {
-      if (level != clang::DiagnosticsEngine::Note || skipping_notes_) return;
+    // A note belongs to the message before it.
+    if (level != clang::DiagnosticsEngine::Note) {
+      llvm::SmallString<128> text;
+      info.FormatDiagnostic(text);
+      const bool expected = text.str().contains("Rep<") && text.str().contains("requires explicit conversion to");
+      shown_ = level >= clang::DiagnosticsEngine::Error && !expected;
+      errors += shown_ ? 1 : 0;
     }
-    if (level >= clang::DiagnosticsEngine::Error) ++errors;
-    if (errors > 0) printer_.HandleDiagnostic(level, info);
+    if (shown_) printer_.HandleDiagnostic(level, info);
   }
   int errors = 0;
 
  private:
   llvm::raw_string_ostream stream_;
   clang::TextDiagnosticPrinter printer_;
-  bool skipping_notes_ = false;
+  bool shown_ = false;
 };
 
 class Action : public clang::ASTFrontendAction {

@@ -521,7 +521,7 @@ class Reader {
 
   /// The left side of an assignment.
   void assigned(const Expr* e, Node* node) {
-    const Expr* left = e->IgnoreParens();
+    const Expr* left = e->IgnoreParens()->IgnoreImplicit()->IgnoreParens();
     const bool store = facts_.stores.count(places_.offset(left->getBeginLoc())) != 0;
     const Expr* base = nullptr;
     std::vector<const Expr*> indices;

@@ -49,11 +49,13 @@ class CallFree {
   }
 
  private:
-  /// Whether an expression may be computed without a call: there is none, or it stands in a part that may not run.
+  /// Whether an expression may be computed without a call: there is none, or it stands in a part that may not
+  /// run.
   bool computed_without(const Node* n) const {
     if (n == nullptr) return true;
     const auto inside = [&](const Node* part) {
-      return std::any_of(calls_.begin(), calls_.end(), [&](std::uint32_t at) { return part->range.contains(at); });
+      return std::any_of(calls_.begin(), calls_.end(),
+                         [&](std::uint32_t at) { return part->range.contains(at); });
     };
     if (!inside(n)) return true;
     for (const Node* child : n->children)
