@@ -588,10 +588,10 @@ class Lowering : Complaints {
     region.live_at_end = flow_->live_after(s);
     Place inner = place;
     inner.staged |= s->staged;
-    const std::string call = native + "branch(" + condition_text(s, place) + ", [&] " +
-                             braced(s->body, inner, false) + ", " +
-                             (s->otherwise != nullptr ? "[&] " + braced(s->otherwise, inner, false) : "[] {}") +
-                             variables(all_of(s), flow_->live_after(s), place, s, 0) + ");";
+    const std::string call =
+        native + "branch(" + condition_text(s, place) + ", [&] " + braced(s->body, inner, false) + ", " +
+        (s->otherwise != nullptr ? "[&] " + braced(s->otherwise, inner, false) : "[] {}") +
+        variables(all_of(s), flow_->live_after(s), place, s, 0) + ");";
     return s->init != nullptr ? "{ " + initialisation(s, place) + " " + call + " }" : call;
   }
   static Statements all_of(const Node* s) {
