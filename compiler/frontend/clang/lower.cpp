@@ -743,7 +743,7 @@ class Lowering : Complaints {
         return out + ")";
       }
       case NodeKind::lambda:
-        return lambda(n);
+        return lambda(n, place);
       default:
         return is_statement(n) ? statement(n, place) : pieces(n, place);
     }
@@ -758,9 +758,14 @@ class Lowering : Complaints {
     live.insert(changed.begin(), changed.end());  // the rest of the expression may read them
     return variables_text(changed, live, n->staged, piece, "", {}, n);
   }
-  std::string lambda(const Node* n) {
-    return gap(n->range.begin, n->body->range.begin) + function(*n->function) +
-           gap(n->body->range.end, n->range.end);
+  std::string lambda(const Node* n, const Place& place) {
+    std::string out;
+    std::uint32_t at = n->range.begin;
+    for (const Node* capture : n->children) {  // what initialises captures
+      out += gap(at, capture->range.begin) + text(capture, place);
+      at = capture->range.end;
+    }
+    return out + gap(at, n->body->range.begin) + function(*n->function) + gap(n->body->range.end, n->range.end);
   }
 
   const std::string& text_;

@@ -225,9 +225,7 @@ class Reader {
         node->over_array = node->staged;
         node->init = declaration(f->getLoopVarStmt());
         // Up to the colon: the declaration has no semicolon and no initialiser in the text.
-        Span declared;
-        if (places_.span({f->getLoopVarStmt()->getBeginLoc(), f->getLoopVariable()->getLocation()}, declared))
-          node->init->range = declared;
+        node->init->range = {places_.offset(f->getLoopVarStmt()->getBeginLoc()), places_.offset(f->getColonLoc())};
         node->condition = expression(f->getRangeInit());
         node->body = statement(f->getBody());
         stretch(node, node->body);
