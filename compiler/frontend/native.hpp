@@ -438,6 +438,8 @@ void append_key(const T& v, std::string& key) {
     for_each_leaf(
         v, [&](const auto&) { key += '.'; }, [&](const auto& p) { append_key(p, key); });
   } else if constexpr (std::is_scalar_v<T>) {
+    static_assert(!std::is_pointer_v<T> || !has_rep<std::remove_pointer_t<T>>(),
+                  "an argument of a recursive staged function points to a Rep: pass the Rep itself");
     key.append(reinterpret_cast<const char*>(&v), sizeof v);
   } else if constexpr (std::is_empty_v<T>) {
     return;

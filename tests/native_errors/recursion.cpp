@@ -29,3 +29,11 @@ int plain_result(Rep<double> x) {
   if (x > 1.0) return 1 + plain_result(x * 0.5);
   return 0;
 }
+struct Chain {
+  Rep<double> factor;
+  Rep<double> apply(Rep<double> x) const {
+    if (x > 100.0) return x;
+    return apply(x * factor);
+  }
+};
+Rep<double> member(Rep<double> x) { return Chain{x}.apply(x); }

@@ -311,6 +311,9 @@ class Collector : public RecursiveASTVisitor<Collector> {
       return;
     const FunctionDecl* source = written(function, places_);
     if (source != nullptr) {
+      const auto* method = dyn_cast<CXXMethodDecl>(function);
+      if (method != nullptr && method->isInstance() && holds_rep(ast_.getRecordType(method->getParent())))
+        facts_.staged_objects.insert(places_.offset(source->getLocation()));
       const QualType result = function->getReturnType().getNonReferenceType();
       auto& set = holds_rep(result) ? facts_.staged_results : facts_.plain_results;
       if (!result->isVoidType() && (holds_rep(result) || result->isArithmeticType()))

@@ -92,6 +92,12 @@ class Lowering : Complaints {
       parameters += (parameters.empty() ? "" : ", ") + text_.substr(p.text.begin, p.text.size());
       if (!p.name.empty()) arguments += ", " + p.name;
     }
+    if (f.is_member && f.object_staged)
+      complain(f.body->range.begin, 1,
+               "the member function '" + f.name +
+                   "' calls itself under a staged condition and its object holds staged values; make it a "
+                   "function "
+                   "with those as parameters");
     if (f.returns_void)
       complain(f.body->range.begin, 1,
                "'" + f.name +
@@ -765,7 +771,8 @@ class Lowering : Complaints {
       out += gap(at, capture->range.begin) + text(capture, place);
       at = capture->range.end;
     }
-    return out + gap(at, n->body->range.begin) + function(*n->function) + gap(n->body->range.end, n->range.end);
+    return out + gap(at, n->body->range.begin) + function(*n->function) +
+           gap(n->body->range.end, n->range.end);
   }
 
   const std::string& text_;

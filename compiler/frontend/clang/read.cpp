@@ -72,6 +72,7 @@ class Reader {
     made->returns_reference = result->isReferenceType();
     const auto* method = dyn_cast<CXXMethodDecl>(f);
     made->is_member = method != nullptr && method->isInstance();
+    made->object_staged = facts_.staged_objects.count(places_.offset(f->getLocation())) != 0;
     result_text(f, *made);
     for (const ParmVarDecl* p : f->parameters()) made->parameters.push_back(parameter(p));
     Span range;
@@ -225,7 +226,8 @@ class Reader {
         node->over_array = node->staged;
         node->init = declaration(f->getLoopVarStmt());
         // Up to the colon: the declaration has no semicolon and no initialiser in the text.
-        node->init->range = {places_.offset(f->getLoopVarStmt()->getBeginLoc()), places_.offset(f->getColonLoc())};
+        node->init->range = {places_.offset(f->getLoopVarStmt()->getBeginLoc()),
+                             places_.offset(f->getColonLoc())};
         node->condition = expression(f->getRangeInit());
         node->body = statement(f->getBody());
         stretch(node, node->body);

@@ -29,8 +29,11 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
     return result;
   }
   result.changed = true;
-  result.text = "#include \"lantern/compiler/frontend/native.hpp\"\n#line 1 " + quoted_path(path) + "\n" +
-                resolve_lines(marked, unit.text, path);
+  // The lambda of a recursive function has parameters of the same names.
+  const bool shadows = marked.find("::lantern::native::recursive<") != std::string::npos;
+  result.text = "#include \"lantern/compiler/frontend/native.hpp\"\n" +
+                std::string(shadows ? "#pragma GCC diagnostic ignored \"-Wshadow\"\n" : "") + "#line 1 " +
+                quoted_path(path) + "\n" + resolve_lines(marked, unit.text, path);
   return result;
 }
 
