@@ -9,14 +9,20 @@ T absolute(T x) {
   return x;
 }
 PROGRAM(absolute, 1, {2.0}, {-3.0})
-COMBINATOR(absolute, 1, [](Rep<double> x) { return IF(x < 0.0, [&] { return -x; }, [&] { return x; }); })
+COMBINATOR(absolute, 1, [](Rep<double> x) {
+  return IF(
+      x < 0.0, [&] { return -x; }, [&] { return x; });
+})
 
 template <class T>
 T choice(T x) {
   return x > 1.0 ? x * x : x + 1.0;
 }
 PROGRAM(choice, 1, {2.0}, {-3.0})
-COMBINATOR(choice, 1, [](Rep<double> x) { return IF(x > 1.0, [&] { return x * x; }, [&] { return x + 1.0; }); })
+COMBINATOR(choice, 1, [](Rep<double> x) {
+  return IF(
+      x > 1.0, [&] { return x * x; }, [&] { return x + 1.0; });
+})
 
 template <class T>
 T assign_two(T x, T y) {
@@ -29,7 +35,8 @@ T assign_two(T x, T y) {
 }
 PROGRAM(assign_two, 2, {2.0, 1.0}, {-3.0, 4.0})
 COMBINATOR(assign_two, 2, [](Rep<double> x, Rep<double> y) {
-  auto [a, b] = IF(x > y, [&] { return std::tuple(y * 2.0, x); }, [&] { return std::tuple(x, y); });
+  auto [a, b] = IF(
+      x > y, [&] { return std::tuple(y * 2.0, x); }, [&] { return std::tuple(x, y); });
   return a - b * b;
 })
 
@@ -43,7 +50,10 @@ T dead_after(T x) {
   return a;
 }
 PROGRAM(dead_after, 1, {2.0}, {-3.0})
-COMBINATOR(dead_after, 1, [](Rep<double> x) { return IF(x > 1.0, [&] { return x * 3.0 + 1.0; }, [&] { return x; }); })
+COMBINATOR(dead_after, 1, [](Rep<double> x) {
+  return IF(
+      x > 1.0, [&] { return x * 3.0 + 1.0; }, [&] { return x; });
+})
 
 template <class T>
 T conjunction(T x, T y) {
@@ -52,7 +62,8 @@ T conjunction(T x, T y) {
 }
 PROGRAM(conjunction, 2, {2.0, 1.0}, {-3.0, 4.0}, {1.0, -1.0})
 COMBINATOR(conjunction, 2, [](Rep<double> x, Rep<double> y) {
-  return IF(AND(x > 0.0, [&] { return y > 0.0; }), [&] { return x * y; }, [&] { return x - y; });
+  return IF(
+      AND(x > 0.0, [&] { return y > 0.0; }), [&] { return x * y; }, [&] { return x - y; });
 })
 
 template <class T>
@@ -62,23 +73,32 @@ T disjunction(T x, T y) {
 }
 PROGRAM(disjunction, 2, {2.0, 1.0}, {-3.0, 4.0}, {-1.0, -1.0})
 COMBINATOR(disjunction, 2, [](Rep<double> x, Rep<double> y) {
-  return IF(OR(x > 0.0, [&] { return y > 0.0; }), [&] { return x * y; }, [&] { return x - y; });
+  return IF(
+      OR(x > 0.0, [&] { return y > 0.0; }), [&] { return x * y; }, [&] { return x - y; });
 })
 
 template <class T>
 T ladder(T x) {
-  if (x < 0.0) return 0.0;
-  else if (x < 1.0) return x;
-  else if (x < 2.0) return x * x;
-  else return 3.0 * x - 2.0;
+  if (x < 0.0)
+    return 0.0;
+  else if (x < 1.0)
+    return x;
+  else if (x < 2.0)
+    return x * x;
+  else
+    return 3.0 * x - 2.0;
 }
 PROGRAM(ladder, 1, {-1.0}, {0.5}, {1.5}, {4.0})
 COMBINATOR(ladder, 1, [](Rep<double> x) {
   return IF(
       x < 0.0, [&] { return Rep<double>(0.0); },
       [&] {
-        return IF(x < 1.0, [&] { return x; },
-                  [&] { return IF(x < 2.0, [&] { return x * x; }, [&] { return 3.0 * x - 2.0; }); });
+        return IF(
+            x < 1.0, [&] { return x; },
+            [&] {
+              return IF(
+                  x < 2.0, [&] { return x * x; }, [&] { return 3.0 * x - 2.0; });
+            });
       });
 })
 
@@ -243,8 +263,10 @@ PROGRAM(void_branches, 1, {0.5}, {1.7})
 template <class T>
 T comma_and_compound(T x) {
   T a = 1.0, b = 2.0;
-  if (x > 0.0) a += x, b *= x;
-  else a -= x, b /= 1.0 - x;
+  if (x > 0.0)
+    a += x, b *= x;
+  else
+    a -= x, b /= 1.0 - x;
   return a * b;
 }
 PROGRAM(comma_and_compound, 1, {0.5}, {-1.7})
@@ -255,7 +277,10 @@ T empty_branches(T x) {
   } else {
     x = -2.0 * x;
   }
-  if (x > 1.0) ; else x += 1.0;
+  if (x > 1.0)
+    ;
+  else
+    x += 1.0;
   return x;
 }
 PROGRAM(empty_branches, 1, {0.5}, {-1.7})

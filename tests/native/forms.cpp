@@ -11,16 +11,17 @@ T smaller_of(T a, T b) {
 }
 template <class T>
 T choices_in_arguments(T x) {
-  return smaller_of(x > 0.0 ? x : -x, x > 2.0 ? T(1.0) : x) +
-         (x > 1.0 && (x < 3.0 || x > 5.0) ? 1.0 : 0.0);
+  return smaller_of(x > 0.0 ? x : -x, x > 2.0 ? T(1.0) : x) + (x > 1.0 && (x < 3.0 || x > 5.0) ? 1.0 : 0.0);
 }
 PROGRAM(choices_in_arguments, 1, {-1.5}, {0.7}, {4.2}, {5.5})
 
 template <class T>
 T choice_in_capture(T x) {
   auto largest = [k = x > 0.0 ? x : -x](T y) mutable -> T {
-    if (y > k) k = y;
-    else k += 1.0;
+    if (y > k)
+      k = y;
+    else
+      k += 1.0;
     return k;
   };
   T first = largest(x);
@@ -54,8 +55,10 @@ template <class T>
 T bound_pairs(T x) {
   T s = 0.0;
   for (auto [u, v] : std::vector<std::pair<T, T>>{{x, 1.0}, {x * x, 2.0}}) {
-    if (u > v) s += u;
-    else s -= v * u;
+    if (u > v)
+      s += u;
+    else
+      s -= v * u;
   }
   return s;
 }
@@ -63,8 +66,10 @@ PROGRAM(bound_pairs, 1, {-1.3}, {0.7}, {4.2})
 
 template <class T>
 T declared_in_conditions(T x, T y) {
-  if (T d = x - y; d > 0.0) return d;
-  else if (T e = y - x; e > 1.0) return e * 2.0;
+  if (T d = x - y; d > 0.0)
+    return d;
+  else if (T e = y - x; e > 1.0)
+    return e * 2.0;
   return x * y;
 }
 PROGRAM(declared_in_conditions, 2, {1.0, 2.5}, {3.0, 1.0}, {1.0, 1.5})
@@ -72,8 +77,10 @@ PROGRAM(declared_in_conditions, 2, {1.0, 2.5}, {3.0, 1.0}, {1.0, 1.5})
 template <class T>
 T no_braces_at_all(T x) {
   while (x > 1.0)
-    if (x > 10.0) x *= 0.1;
-    else x *= 0.45;
+    if (x > 10.0)
+      x *= 0.1;
+    else
+      x *= 0.45;
   return x;
 }
 PROGRAM(no_braces_at_all, 1, {-1.5}, {47.0}, {4.2})
@@ -182,7 +189,8 @@ T plain_switch_staged_inside(T x) {
       case 0:
         if (x > 1.0) s += x;
         break;
-      default: s += x * x;
+      default:
+        s += x * x;
     }
   return s;
 }
@@ -190,9 +198,10 @@ PROGRAM(plain_switch_staged_inside, 1, {-1.5}, {1.6})
 
 template <class T>
 T comments_everywhere(T x) {  // before
-  if (x > 1.0) /* inside */ return x;  // after
-  else  // why
-    x = -x;  // here
+  if (x > 1.0)                /* inside */
+    return x;                 // after
+  else                        // why
+    x = -x;                   // here
   /* before */ return x * x;
 }
 PROGRAM(comments_everywhere, 1, {-1.5}, {1.6})
@@ -248,3 +257,22 @@ T trained_model(T x) {
   return m.forward(x);
 }
 PROGRAM(trained_model, 1, {-1.5}, {0.7}, {1.6})
+
+template <class T>
+T with_directives(T x) {
+#ifdef NEVER_DEFINED
+  if (x > 3.0) return -1.0;
+#else
+  if (x > 1.0) return x * 2.0;
+#endif
+  while (x > 0.5) {
+#if 1
+    x = x * 0.5;
+#endif
+    x = x - 0.1;
+  }
+#pragma GCC diagnostic push
+  return x * x;
+#pragma GCC diagnostic pop
+}
+PROGRAM(with_directives, 1, {0.7}, {1.6}, {0.1})

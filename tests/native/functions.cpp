@@ -16,9 +16,11 @@ T power_of(T x) {
 }
 PROGRAM(power_of, 1, {1.3}, {-0.5})
 COMBINATOR(power_of, 1, [](Rep<double> x) {
-  const auto f = FUN<double(double, std::int64_t)>("power", [](auto self, Rep<double> a, Rep<std::int64_t> n) {
-    return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return a * self(a, n - 1); });
-  });
+  const auto f =
+      FUN<double(double, std::int64_t)>("power", [](auto self, Rep<double> a, Rep<std::int64_t> n) {
+        return IF(
+            n == 0, [&] { return Rep<double>(1.0); }, [&] { return a * self(a, n - 1); });
+      });
   return f(x, Rep<std::int64_t>(5));
 })
 
@@ -189,8 +191,10 @@ PROGRAM(reference_to_local, 2, {1.0, 2.0}, {5.0, -2.0})
 
 template <class T>
 void accumulate(T& total, T v) {
-  if (v > 0.0) total += v;
-  else total -= 0.5 * v;
+  if (v > 0.0)
+    total += v;
+  else
+    total -= 0.5 * v;
 }
 template <class T>
 T reference_parameter(T x, T y) {
@@ -320,7 +324,9 @@ PROGRAM(call_operator, 1, {1.0}, {2.6})
 template <class T>
 struct Complex {
   T re, im;
-  friend Complex operator*(const Complex& a, const Complex& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+  friend Complex operator*(const Complex& a, const Complex& b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
   friend Complex operator+(const Complex& a, const Complex& b) { return {a.re + b.re, a.im + b.im}; }
 };
 template <class T>

@@ -235,9 +235,12 @@ PROGRAM(switch_values, 1, {0.5}, {1.5}, {2.5}, {7.5})
 template <class T>
 T switch_returns(T x) {
   switch (integer(x)) {
-    case 0: return x;
-    case 1: return x * x;
-    default: break;
+    case 0:
+      return x;
+    case 1:
+      return x * x;
+    default:
+      break;
   }
   return 3.0 * x;
 }
@@ -247,10 +250,15 @@ template <class T>
 T switch_falls_through(T x) {
   T y = 1.0;
   switch (integer(x)) {
-    case 0: y += x;
-    case 1: y *= 2.0;
-    case 2: y += x * x; break;
-    case 3: y = -1.0;
+    case 0:
+      y += x;
+    case 1:
+      y *= 2.0;
+    case 2:
+      y += x * x;
+      break;
+    case 3:
+      y = -1.0;
   }
   return y * x;
 }
@@ -279,12 +287,17 @@ template <class T>
 T switch_in_loop(T x) {
   for (Index<T> i = 0; i < 9; ++i) {
     switch (i % 4) {
-      case 0: x = x + 1.0; continue;
-      case 1: x = x * 1.25; break;
+      case 0:
+        x = x + 1.0;
+        continue;
+      case 1:
+        x = x * 1.25;
+        break;
       case 2:
         if (x > 6.0) return x - 0.5;
         break;
-      default: x = x - 0.25;
+      default:
+        x = x - 0.25;
     }
     x = x + 0.125;
   }
@@ -297,12 +310,15 @@ T host_switch(T x) {
   T y = x;
   for (int i = 0; i < 4; ++i) {
     switch (i) {
-      case 1: y = y * 2.0; break;
+      case 1:
+        y = y * 2.0;
+        break;
       case 2:
         if (y > 3.0) break;
         y = y + 10.0;
         break;
-      default: y = y + 0.5;
+      default:
+        y = y + 0.5;
     }
   }
   return y;

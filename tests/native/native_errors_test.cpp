@@ -1,5 +1,5 @@
-// Native programs that cannot be staged, and everything that is said about them: tests/native_errors/NAME.cpp, with
-// the messages in NAME.txt. LANTERN_BLESS=1 writes those anew.
+// Native programs that cannot be staged, and everything that is said about them:
+// tests/native_errors/NAME.cpp, with the messages in NAME.txt. LANTERN_BLESS=1 writes those anew.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -42,8 +42,7 @@ TEST_CASE("what cannot be staged is refused, with the place, the reason and ofte
   for (const auto& entry : fs::directory_iterator(directory)) {
     if (entry.path().extension() != ".cpp") continue;
     INFO(entry.path().string());
-    const auto result =
-        lantern::frontend::rewrite_native(entry.path().string(), {"-I" LANTERN_TEST_INCLUDE});
+    const auto result = lantern::frontend::rewrite_native(entry.path().string(), {"-I" LANTERN_TEST_INCLUDE});
     CHECK(result.failed);
     CHECK_FALSE(result.changed);
     const std::string messages = without_directory(result.messages);
@@ -59,9 +58,11 @@ TEST_CASE("functions without Rep are never changed, in sources of any kind") {
   std::size_t tried = 0;
   for (const char* path :
        {"/usr/include/fmt/format.h", "/usr/include/fmt/chrono.h", "/usr/include/fmt/ranges.h",
-        "/usr/include/c++/12/regex", "/usr/include/c++/12/random", "/usr/include/c++/12/bits/regex_compiler.tcc",
-        "/usr/include/c++/12/bits/stl_algo.h", "/usr/include/catch2/catch.hpp", "/usr/include/CLI/App.hpp",
-        "/usr/include/boost/graph/planar_canonical_ordering.hpp", "/usr/include/boost/multiprecision/cpp_int.hpp",
+        "/usr/include/c++/12/regex", "/usr/include/c++/12/random",
+        "/usr/include/c++/12/bits/regex_compiler.tcc", "/usr/include/c++/12/bits/stl_algo.h",
+        "/usr/include/catch2/catch.hpp", "/usr/include/CLI/App.hpp",
+        "/usr/include/boost/graph/planar_canonical_ordering.hpp",
+        "/usr/include/boost/multiprecision/cpp_int.hpp",
         "/usr/include/boost/regex/v5/perl_matcher_non_recursive.hpp", "/usr/include/boost/lexical_cast.hpp",
         "/usr/include/eigen3/Eigen/Dense", "/usr/include/eigen3/Eigen/src/SVD/JacobiSVD.h",
         "/usr/include/eigen3/Eigen/src/Eigenvalues/RealSchur.h"}) {
@@ -73,8 +74,8 @@ TEST_CASE("functions without Rep are never changed, in sources of any kind") {
     ++tried;
   }
   // The library's own sources hold Rep, and no native control flow over it.
-  for (const char* name : {"compiler/ad/program.cpp", "compiler/staging/control_flow.cpp", "compiler/staging/eager.cpp",
-                           "compiler/passes/unwind.cpp", "ir/parse.cpp"}) {
+  for (const char* name : {"compiler/ad/program.cpp", "compiler/staging/control_flow.cpp",
+                           "compiler/staging/eager.cpp", "compiler/passes/unwind.cpp", "ir/parse.cpp"}) {
     INFO(name);
     const auto result = lantern::frontend::rewrite_native(std::string(LANTERN_TEST_DIR "/../") + name,
                                                           {"-I" LANTERN_TEST_INCLUDE});

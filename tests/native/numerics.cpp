@@ -318,16 +318,28 @@ T tokenizer(T scale) {
       continue;
     }
     switch (state) {
-      case 0: value = value + number; break;
-      case 1: value = value * number; break;
-      case 2: value = value - number; break;
-      default: break;
+      case 0:
+        value = value + number;
+        break;
+      case 1:
+        value = value * number;
+        break;
+      case 2:
+        value = value - number;
+        break;
+      default:
+        break;
     }
     number = 0.0;
     switch (c) {
-      case '*': state = 1; break;
-      case '-': state = 2; break;
-      default: state = 0;
+      case '*':
+        state = 1;
+        break;
+      case '-':
+        state = 2;
+        break;
+      default:
+        state = 0;
     }
     if (value > 40.0) state = 2;
   }
@@ -424,8 +436,10 @@ T pid_controller(T gain, T target) {
   for (Index<T> i = 0; i < 20; ++i) {
     T error = target - x;
     integral += 0.1 * error;
-    if (integral > 1.0) integral = 1.0;
-    else if (integral < -1.0) integral = -1.0;
+    if (integral > 1.0)
+      integral = 1.0;
+    else if (integral < -1.0)
+      integral = -1.0;
     output = gain * error + 0.2 * integral;
     if (output > 2.0) output = 2.0;
     x += 0.1 * output;
@@ -441,8 +455,10 @@ T monte_carlo_walk(T drift) {
   for (Index<T> i = 0; i < 25; ++i) {
     seed = (seed * 1103515245 + 12345) % 2147483648;
     T u = number(seed) / 2147483648.0;
-    if (u < 0.5) x = x + drift;
-    else x = x - 0.5 * drift * u;
+    if (u < 0.5)
+      x = x + drift;
+    else
+      x = x - 0.5 * drift * u;
     if (x > 3.0) break;
   }
   return x;
@@ -490,9 +506,12 @@ T wavelet_threshold(T a, T cut) {
   std::array<T, 4> x{a, a * a, 1.0, -a};
   std::array<T, 4> w{(x[0] + x[1]) * 0.5, (x[2] + x[3]) * 0.5, (x[0] - x[1]) * 0.5, (x[2] - x[3]) * 0.5};
   for (std::size_t i = 2; i < 4; ++i) {
-    if (w[i] > cut) w[i] -= cut;
-    else if (w[i] < -cut) w[i] += cut;
-    else w[i] = 0.0;
+    if (w[i] > cut)
+      w[i] -= cut;
+    else if (w[i] < -cut)
+      w[i] += cut;
+    else
+      w[i] = 0.0;
   }
   return w[0] * w[2] + w[1] * w[3];
 }

@@ -1,7 +1,7 @@
 // A corpus of programs with native control flow, each a template over its number type.
 //
-// A file is compiled twice: as it is, where T is double and the control flow is C++'s own (the reference), and
-// rewritten by lanternc, where T is Rep<double> and double. native_test.cpp compares.
+// A file is compiled twice: as it is, where T is double and the control flow is C++'s own (the reference),
+// and rewritten by lanternc, where T is Rep<double> and double. native_test.cpp compares.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ namespace native_corpus {
 using namespace lantern;
 
 // What C++ means by these names for double.
-using std::abs, std::sqrt, std::exp, std::log, std::sin, std::cos, std::tan, std::tanh, std::atan, std::floor, std::pow,
-    std::atan2, std::min, std::max, std::fabs, std::expm1, std::log1p, std::erf;
+using std::abs, std::sqrt, std::exp, std::log, std::sin, std::cos, std::tan, std::tanh, std::atan, std::floor,
+    std::pow, std::atan2, std::min, std::max, std::fabs, std::expm1, std::log1p, std::erf;
 
 template <class T>
 struct Companions {
@@ -64,7 +64,8 @@ std::vector<Program>& rewritten_programs();
 template <std::size_t N, class T, class F>
 auto spread(F f) {
   return [f](const std::vector<T>& x) -> T {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return T(f(x[I]...)); }(std::make_index_sequence<N>{});
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return T(f(x[I]...)); }
+    (std::make_index_sequence<N>{});
   };
 }
 
@@ -80,7 +81,8 @@ struct Registration {
 #endif
   }
   template <std::size_t N, class R>
-  Registration(std::integral_constant<std::size_t, N>, [[maybe_unused]] const char* name, [[maybe_unused]] R form) {
+  Registration(std::integral_constant<std::size_t, N>, [[maybe_unused]] const char* name,
+               [[maybe_unused]] R form) {
 #ifndef LANTERN_NATIVE_REFERENCE
     for (Program& p : rewritten_programs())
       if (p.name == name) p.combinator = spread<N, Rep<double>>(form);
@@ -97,11 +99,12 @@ struct Registration {
 #endif
 
 /// PROGRAM(f, 2, {1.0, 2.0}, {3.0, 4.0}): the template f<T>(T, T) at two points.
-#define PROGRAM(f, arity, ...)                                                                                      \
-  static const ::native_corpus::Registration f##_registration(                                                     \
-      std::integral_constant<std::size_t, arity>{}, #f, {__VA_ARGS__},                                              \
+#define PROGRAM(f, arity, ...)                                         \
+  static const ::native_corpus::Registration f##_registration(         \
+      std::integral_constant<std::size_t, arity>{}, #f, {__VA_ARGS__}, \
       [](const auto&... x) { return f<double>(x...); }, NATIVE_ON_REP(f));
-/// COMBINATOR(f, 2, [](Rep<double> a, Rep<double> b) { ... }): what f is when it is written with IF and WHILE.
-#define COMBINATOR(f, arity, ...)                           \
-  static const ::native_corpus::Registration f##_combinator( \
-      std::integral_constant<std::size_t, arity>{}, #f, __VA_ARGS__);
+/// COMBINATOR(f, 2, [](Rep<double> a, Rep<double> b) { ... }): what f is when it is written with IF and
+/// WHILE.
+#define COMBINATOR(f, arity, ...)                                                                         \
+  static const ::native_corpus::Registration f##_combinator(std::integral_constant<std::size_t, arity>{}, \
+                                                            #f, __VA_ARGS__);

@@ -168,7 +168,8 @@ T halve(T x) {
 }
 PROGRAM(halve, 1, {10.0}, {0.5}, {3.3})
 COMBINATOR(halve, 1, [](Rep<double> x) {
-  return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
+  return WHILE(
+      x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
 })
 
 template <class T>
@@ -182,10 +183,11 @@ T power_sum(T x) {
 }
 PROGRAM(power_sum, 1, {0.5}, {-1.1})
 COMBINATOR(power_sum, 1, [](Rep<double> x) {
-  return std::get<0>(FOR(0, 10, std::tuple(Rep<double>(0.0), Rep<double>(1.0)), [&](Rep<std::int64_t>, Rep<double> s, Rep<double> p) {
-    Rep<double> q = p * x;
-    return std::tuple(s + q, q);
-  }));
+  return std::get<0>(FOR(0, 10, std::tuple(Rep<double>(0.0), Rep<double>(1.0)),
+                         [&](Rep<std::int64_t>, Rep<double> s, Rep<double> p) {
+                           Rep<double> q = p * x;
+                           return std::tuple(s + q, q);
+                         }));
 })
 
 template <class T>

@@ -10,7 +10,6 @@
 #include <cctype>
 #include <functional>
 #include <stdexcept>
-#include <utility>
 
 #include "lantern/compiler/frontend/clang/cases.hpp"
 #include "lantern/compiler/frontend/clang/complaints.hpp"
@@ -72,13 +71,11 @@ class Lowering : Complaints {
     region.live_at_end = flow_->live_at_return(f);
     Place place;
     place.region = &region;
-    const Function* const outer = std::exchange(function_, &f);
     const bool staged_call = f.recursive && !f.is_lambda;
     place.staged = staged_call;
     std::string body =
         "{" + list(statements(f.body), place, f.body->range.begin + 1) + gap_to_end(f.body) + "}";
     if (staged_call) body = recursive(f, body);
-    function_ = outer;
     return body;
   }
 
@@ -96,8 +93,7 @@ class Lowering : Complaints {
       complain(f.body->range.begin, 1,
                "the member function '" + f.name +
                    "' calls itself under a staged condition and its object holds staged values; make it a "
-                   "function "
-                   "with those as parameters");
+                   "function with those as parameters");
     if (f.returns_void)
       complain(f.body->range.begin, 1,
                "'" + f.name +
@@ -115,8 +111,12 @@ class Lowering : Complaints {
   std::string gap(std::uint32_t from, std::uint32_t to) const {
     return from < to ? text_.substr(from, to - from) : "";
   }
-  /// Whether two statements stand beside each other: nothing but space and comments between them.
+  /// Whether two statements stand beside each other: nothing but space, comments and directives (with what
+  /// those leave out) between them.
   bool only_comments(std::uint32_t from, std::uint32_t to) const {
+    for (std::uint32_t at = from; at < to; ++at)
+      if (text_[at] == '#' && line_at(text_, at).find_first_not_of(" \t") == line_at(text_, at).find('#'))
+        return true;
     while (from < to) {
       if (text_.compare(from, 2, "//") == 0)
         from = static_cast<std::uint32_t>(std::min<std::size_t>(text_.find('\n', from), to));
@@ -404,19 +404,13 @@ class Lowering : Complaints {
       if (guarded_step(s) && !region.is_void()) step = native + "Guarded{" + step + "}";
     }
     std::string declared;
-    if (s->init != nullptr && s->kind == NodeKind::while_loop)
-      return declared_in_condition(s, inner, place, state);
+    if (s->init != nullptr && s->kind == NodeKind::while_loop)  // declared anew in every iteration
+      complain(s->init->range.begin, 1,
+               "a variable is declared in the condition of a staged loop; declare it before the loop");
     if (s->init != nullptr) declared = statement(s->init, place) + " ";
     const std::string call = native + (assigns ? "loop_assigning(" : "loop(") + condition + ", " + step +
                              ", " + body + state + ");";
     return declared.empty() ? call : "{ " + declared + call + " }";
-  }
-
-  /// `while (auto v = ...)`: declared anew in every iteration.
-  std::string declared_in_condition(const Node* s, const Place&, const Place&, const std::string&) {
-    complain(s->init->range.begin, 1,
-             "a variable is declared in the condition of a staged loop; declare it before the loop");
-    return "";
   }
 
   /// Whether what the step assigns is read after a break.
@@ -590,8 +584,6 @@ class Lowering : Complaints {
 
   std::string branch(const Node* s, const Place& place) {
     refuse_macro(s);
-    Region region = *place.region;  // nothing leaves: only the ends differ
-    region.live_at_end = flow_->live_after(s);
     Place inner = place;
     inner.staged |= s->staged;
     const std::string call =
@@ -777,7 +769,6 @@ class Lowering : Complaints {
 
   const std::string& text_;
   const Flow* flow_ = nullptr;
-  const Function* function_ = nullptr;
   int names_ = 0;
 };
 

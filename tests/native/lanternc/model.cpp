@@ -1,6 +1,5 @@
 // A model with native control flow, as lanternc's users write one.
 #include <cstdio>
-
 #include <lantern/lantern.hpp>
 
 #include "model_parts.hpp"

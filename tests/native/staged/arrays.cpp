@@ -1,5 +1,5 @@
-// Native control flow over what only Rep has: arrays whose length is known at run time, tensors, trees, Vars. This
-// file does not compile without lanternc's rewriting.
+// Native control flow over what only Rep has: arrays whose length is known at run time, tensors, trees, Vars.
+// This file does not compile without lanternc's rewriting.
 #include <cmath>
 #include <numeric>
 
@@ -64,7 +64,8 @@ Rep<double> insertion_sort(Rep<Array<double>> a) {
   return s;
 }
 
-Rep<double> quicksort_range(Rep<Array<double>> a, Rep<std::int64_t> lo, Rep<std::int64_t> hi, Rep<double> pivot) {
+Rep<double> quicksort_range(Rep<Array<double>> a, Rep<std::int64_t> lo, Rep<std::int64_t> hi,
+                            Rep<double> pivot) {
   Rep<double> below = 0.0;
   for (Rep<std::int64_t> i = lo; i < hi; ++i)
     if (a[i] < pivot) below += a[i];
@@ -108,8 +109,10 @@ Rep<double> with_var(Rep<Array<double>> a) {
 Rep<double> tensor_elements(Rep<Array<double>> a) {
   Rep<Tensor<double>> t = as_tensor(a);
   for (Rep<std::int64_t> i = 0; i < t.dim(0); ++i) {
-    if (t(i) > 1.0) t(i) = 0.5 * t(i);
-    else t(i) -= 1.0;
+    if (t(i) > 1.0)
+      t(i) = 0.5 * t(i);
+    else
+      t(i) -= 1.0;
   }
   return dot(t, t);
 }
@@ -134,7 +137,9 @@ T constexpr_branches(T x) {
   }
   return x * 3.0;
 }
-Rep<double> constexpr_first(Rep<Array<double>> a) { return constexpr_branches(a[0]) + constexpr_branches(2.0); }
+Rep<double> constexpr_first(Rep<Array<double>> a) {
+  return constexpr_branches(a[0]) + constexpr_branches(2.0);
+}
 
 Rep<double> tree_sum(Rep<Tree<double>> t) {
   if (t.empty()) return 0.0;
@@ -146,7 +151,9 @@ Rep<double> tree_sum(Rep<Tree<double>> t) {
 namespace staged_cases {
 
 void add_array_cases() {
-  const auto squares = [](const std::vector<double>& a) { return std::inner_product(a.begin(), a.end(), a.begin(), 0.0); };
+  const auto squares = [](const std::vector<double>& a) {
+    return std::inner_product(a.begin(), a.end(), a.begin(), 0.0);
+  };
   add("sum_of_squares", sum_of_squares, squares);
   add("sum_by_index", sum_by_index, squares);
   add("sum_until", sum_until, [](const std::vector<double>& a) {
@@ -190,8 +197,10 @@ void add_array_cases() {
     std::size_t lo = 0, hi = a.size();
     while (lo < hi) {
       const std::size_t middle = (lo + hi) / 2;
-      if (a[middle] < 1.25) lo = middle + 1;
-      else hi = middle;
+      if (a[middle] < 1.25)
+        lo = middle + 1;
+      else
+        hi = middle;
     }
     return lo == a.size() ? -1.0 : 2 * a[lo];
   });
