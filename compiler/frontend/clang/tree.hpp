@@ -116,9 +116,10 @@ struct Function {
   Span result_range;
   bool is_lambda = false;
   bool is_coroutine = false;
-  bool is_member = false;  ///< may use `this`
-  bool staged = false;     ///< some condition in it is a Rep
-  bool recursive = false;  ///< may call itself
+  bool is_member = false;      ///< may use `this`
+  bool object_staged = false;  ///< `this` holds Reps
+  bool staged = false;         ///< some condition in it is a Rep
+  bool recursive = false;      ///< may call itself
   std::vector<Parameter> parameters;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> calls;  ///< of functions with a body here, and where
 };
