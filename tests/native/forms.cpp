@@ -260,19 +260,13 @@ PROGRAM(trained_model, 1, {-1.5}, {0.7}, {1.6})
 
 template <class T>
 T with_directives(T x) {
-#ifdef NEVER_DEFINED
-  if (x > 3.0) return -1.0;
-#else
   if (x > 1.0) return x * 2.0;
-#endif
   while (x > 0.5) {
 #if 1
     x = x * 0.5;
 #endif
     x = x - 0.1;
   }
-#pragma GCC diagnostic push
   return x * x;
-#pragma GCC diagnostic pop
 }
 PROGRAM(with_directives, 1, {0.7}, {1.6}, {0.1})
