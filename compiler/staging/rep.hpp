@@ -46,6 +46,15 @@ namespace detail {
 template <class T>
 inline constexpr bool dependent_false = false;
 
+/// Whether a native if, while or ?: over a Rep may be parsed: only by lanternc's rewriter, which replaces it.
+#ifdef LANTERN_FRONTEND
+template <class>
+inline constexpr bool native_branches = true;
+#else
+template <class>
+inline constexpr bool native_branches = false;
+#endif
+
 template <class T>
 struct TypeOf;
 template <>
@@ -172,7 +181,7 @@ class Rep<bool> {
   template <class B>
     requires(std::same_as<B, bool>)
   explicit operator B() const {
-    static_assert(detail::dependent_false<B>,
+    static_assert(detail::native_branches<B>,
                   "a Rep<bool> has no value yet: native if, while, ?:, && and || cannot branch on it. Write "
                   "IF(c, [&] { return a; }, [&] { return b; }), WHILE(state, cond, body), AND(a, [&] { return b; }) "
                   "or select(c, a, b), or compile the file with lanternc");
@@ -182,8 +191,17 @@ class Rep<bool> {
   friend Rep operator!(const Rep& a) { return Rep(perform({Opcode::lnot_, 0, {}}, {a.datum_})); }
   friend Rep operator==(const Rep& a, const Rep& b) { return Rep(perform({Opcode::eq_, 0, {}}, {a.datum_, b.datum_})); }
   friend Rep operator!=(const Rep& a, const Rep& b) { return Rep(perform({Opcode::ne_, 0, {}}, {a.datum_, b.datum_})); }
+#ifdef LANTERN_FRONTEND  // what lanternc's rewriter reads, and replaces
+  friend Rep operator&&(const Rep&, const Rep&);
+  friend Rep operator||(const Rep&, const Rep&);
+  friend Rep operator&&(const Rep&, bool);
+  friend Rep operator||(const Rep&, bool);
+  friend Rep operator&&(bool, const Rep&);
+  friend Rep operator||(bool, const Rep&);
+#else
   friend void operator&&(const Rep&, const Rep&) = delete;
   friend void operator||(const Rep&, const Rep&) = delete;
+#endif
 
  private:
   Datum datum_;
@@ -213,12 +231,18 @@ class Rep {
   template <class B>
     requires(std::same_as<B, bool>)
   explicit operator B() const {
-    static_assert(detail::dependent_false<B>,
+    static_assert(detail::native_branches<B>,
                   "a Rep has no value yet: native if, while, ?:, && and || cannot branch on it. Write "
                   "IF(c, [&] { return a; }, [&] { return b; }), WHILE(state, cond, body), AND(a, [&] { return b; }) "
                   "or select(c, a, b), or compile the file with lanternc");
     return false;
   }
+
+#ifdef LANTERN_FRONTEND
+  /// For `switch`.
+  explicit operator std::int64_t() const
+    requires(std::integral<T>);
+#endif
 
   LANTERN_ARITHMETIC(T)
   friend Rep operator%(const At<T>& a, const At<T>& b)

@@ -7,6 +7,7 @@ set_target_properties(lantern_calculus PROPERTIES EXPORT_NAME calculus)
 set(lantern_package lib/cmake/Lantern)
 foreach(layer ir compiler codegen runtime)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${layer}/*.hpp ${layer}/*.h ${layer}/*.inc)
+  list(FILTER headers EXCLUDE REGEX "/frontend/clang/")  # lanternc's own
   foreach(header ${headers})
     get_filename_component(folder ${header} DIRECTORY)
     install(FILES ${header} DESTINATION include/lantern/${folder})

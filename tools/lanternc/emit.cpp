@@ -134,6 +134,7 @@ void emit(const Functions& functions, const Options& options, Output& output) {
       case Emit::shared:
         return linked(functions, options, output);
       case Emit::program:
+      case Emit::rewritten:
         throw InternalError("a program is built, not emitted");
     }
   });

@@ -6,9 +6,11 @@
 #include "build_program.hpp"
 #include "emit.hpp"
 #include "installation.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "report.hpp"
+#include "rewrite.hpp"
 #include "stage.hpp"
 #include "staging_image.hpp"
 #include "user_code.hpp"
@@ -18,6 +20,11 @@ namespace {
 
 void run(const Options& options) {
   Output output(options);
+  if (options.emit == Emit::rewritten) {
+    const std::string& source = options.sources.front();
+    const auto text = rewritten(source, options, find_installation());
+    return output.write(text ? *text : codegen::read_file(source));
+  }
   UserCode code(options, find_installation());
   const StagingImage image = load_staging_image(code, options);
   const std::vector<StagedFunction> functions = stage_functions(image, options);

@@ -22,7 +22,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 9> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 10> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -32,6 +32,7 @@ constexpr std::array<std::pair<std::string_view, Emit>, 9> emit_names{{
     {"object", Emit::object},
     {"shared", Emit::shared},
     {"svg", Emit::svg},
+    {"rewritten", Emit::rewritten},
 }};
 
 constexpr const char* footer =
@@ -60,7 +61,8 @@ void describe(CLI::App& app, Given& given) {
        "write something else than a program:\n"
        "ir (after the passes), cps (as staged), svg (ir as a picture),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
-       "object, shared (the generated code alone)",
+       "object, shared (the generated code alone),\n"
+       "rewritten (the C++ file without native control flow over Rep)",
        "KIND");
   word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
   word("-O", given.level, "optimise: 0 (as staged, no passes) to 3 (default)", "LEVEL");
@@ -68,6 +70,8 @@ void describe(CLI::App& app, Given& given) {
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
   app.add_flag("-g", o.debug, "debug information, by the user's lines");
   app.add_flag("--with-jit", o.with_jit, "keep compile() in the program: it then needs LLVM at run time");
+  app.add_flag("!--no-rewrite", o.rewrite,
+               "leave native if, while, ... over Rep as they are: they do not compile");
   app.add_flag("--time-passes", o.time_passes, "say how long each pass took");
   words("--dump-after", o.dump_after, "print the graph after a pass", "PASS");
   words("--disable-pass", o.disabled_passes, "leave out a pass", "PASS");
@@ -140,6 +144,8 @@ void check_passes(const Options& o) {
 
 void check_combination(const Options& o) {
   if (o.emit == Emit::program && !o.function.empty()) throw Error("--function is for use with --emit");
+  if (o.emit == Emit::rewritten && o.sources.size() > 1) throw Error("--emit=rewritten takes one file");
+  if (o.emit == Emit::rewritten && !o.rewrite) throw Error("--emit=rewritten does not go with --no-rewrite");
   if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp))
     throw Error("--target=cuda does not go with --emit=c or cpp; use --emit=cuda");
@@ -166,7 +172,7 @@ Options checked(Given given, const Words& after_dashes) {
     const auto found = std::ranges::find(emit_names, std::string_view(given.emit),
                                          &std::pair<std::string_view, Emit>::first);
     if (found == emit_names.end())
-      throw Error("--emit: expected ir, cps, c, cpp, cuda, header, object, shared or svg, got '" +
+      throw Error("--emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg or rewritten, got '" +
                   given.emit + "'");
     o.emit = found->second;
   }

@@ -7,7 +7,7 @@
 
 namespace lantern::tool {
 
-enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg };
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten };
 
 struct Options {
   std::vector<std::string> sources;
@@ -20,6 +20,7 @@ struct Options {
   bool time_passes = false;
   bool verify = false;
   bool with_jit = false;
+  bool rewrite = true;  ///< native control flow over Rep
   std::vector<std::string> dump_after;
   std::vector<std::string> disabled_passes;
   std::string cpu;  ///< LLVM's name; empty: this machine's

@@ -12,6 +12,7 @@
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/ir/error.hpp"
 #include "report.hpp"
+#include "rewrite.hpp"
 
 namespace lantern::tool {
 
@@ -36,6 +37,13 @@ UserCode::UserCode(const Options& options, Installation installation)
     : options_(options),
       installation_(std::move(installation)),
       compiler_(codegen::system_compiler_command()) {
+  for (const std::string& source : options.sources) {
+    const std::string file =
+        (directory() / ("rewritten" + std::to_string(rewritten_.size()) + ".cpp")).string();
+    const auto text = options.rewrite ? rewritten(source, options, installation_) : std::nullopt;
+    if (text) codegen::write_file(file, *text);
+    rewritten_.push_back(text ? file : source);
+  }
   // The optimiser would be the slower part of the image, and its code runs once.
   staging_ = start("staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
   if (options.emit == Emit::program)
@@ -55,7 +63,10 @@ std::vector<UserCode::Object> UserCode::start(const std::string& kind, const Wor
     append(command, flags);
     if (options_.debug) command.push_back("-g");
     if (::isatty(STDERR_FILENO) != 0) command.push_back("-fdiagnostics-color=always");
-    append(command, {"-c", "-o", object.path.string(), "-x", "c++", source});
+    const std::string& compiled = rewritten_[objects.size()];
+    if (compiled != source)
+      append(command, {"-iquote", std::filesystem::absolute(source).parent_path().string()});
+    append(command, {"-c", "-o", object.path.string(), "-x", "c++", compiled});
     object.result = std::async(std::launch::async, run_in_turn, std::move(command));
     objects.push_back(std::move(object));
   }

@@ -31,7 +31,7 @@ class UserCode {
 
  private:
   struct Object {
-    std::string source;
+    std::string source;  ///< the user's
     std::filesystem::path path;
     std::future<codegen::ProcessResult> result;
   };
@@ -44,6 +44,7 @@ class UserCode {
   Installation installation_;
   std::vector<std::string> compiler_;
   codegen::TemporaryDirectory directory_;
+  std::vector<std::string> rewritten_;  ///< what is compiled for each source
   std::vector<Object> staging_, program_;
 };
 

@@ -1,0 +1,39 @@
+// What the rewriter refuses while it writes.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "lantern/compiler/frontend/clang/tree.hpp"
+
+namespace lantern::frontend {
+
+/// The Rep to write in place of a plain number type: "Rep<std::int64_t>" for int.
+std::string rep_in_place_of(const std::string& type);
+
+/// Adds to a unit's complaints, each once.
+class Complaints {
+ public:
+  explicit Complaints(Unit& unit) : unit_(unit) {}
+
+  void complain(std::uint32_t at, std::uint32_t length, const std::string& why);
+  /// A plain variable that a staged loop or branch changes.
+  void refuse_plain(const Variable& v, std::uint32_t at, VariableId id, bool loop);
+  /// A block whose braces a macro writes.
+  void refuse_braces(const Node* block);
+  /// A statement or operator that a macro writes.
+  void refuse_macro(const Node* n);
+  /// A function that cannot be left, or cannot be entered, under a staged condition. `early`: it returns so.
+  void refuse_function(const Function& f, bool early);
+  /// What must not happen under a staged condition, in an expression that stands under one.
+  void refuse_hazards(const Node* n);
+
+ protected:
+  Unit& unit_;
+
+ private:
+  std::set<std::pair<VariableId, std::uint32_t>> refused_;
+};
+
+}  // namespace lantern::frontend

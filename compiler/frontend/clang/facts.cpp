@@ -1,0 +1,597 @@
+// Walks every body that has types.
+#include "lantern/compiler/frontend/clang/facts.hpp"
+
+#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/Basic/SourceManager.h>
+#include <clang/Lex/Lexer.h>
+
+#include <functional>
+#include <utility>
+
+namespace lantern::frontend {
+
+using namespace clang;
+
+bool Places::own(SourceLocation at) const {
+  return at.isValid() && sources_.getFileID(sources_.getFileLoc(at)) == sources_.getMainFileID();
+}
+
+std::uint32_t Places::offset(SourceLocation at) const {
+  return sources_.getFileOffset(sources_.getFileLoc(at));
+}
+
+bool Places::span(SourceRange range, Span& out) const {
+  const CharSourceRange chars =
+      Lexer::makeFileCharRange(CharSourceRange::getTokenRange(range), sources_, ast_.getLangOpts());
+  if (chars.isInvalid() || !own(chars.getBegin())) return false;
+  out = {sources_.getFileOffset(chars.getBegin()), sources_.getFileOffset(chars.getEnd())};
+  return true;
+}
+
+bool Places::from_macro(SourceLocation at, std::string* name) const {
+  if (!at.isMacroID() || !sources_.isMacroBodyExpansion(at)) return false;
+  if (name != nullptr) *name = Lexer::getImmediateMacroName(at, sources_, ast_.getLangOpts()).str();
+  return true;
+}
+
+bool is_rep(QualType type) {
+  const auto* record = type.getNonReferenceType()->getAsCXXRecordDecl();
+  if (record == nullptr || record->getIdentifier() == nullptr || record->getName() != "Rep") return false;
+  const auto* space = dyn_cast<NamespaceDecl>(record->getDeclContext());
+  return space != nullptr && space->getIdentifier() != nullptr && space->getName() == "lantern";
+}
+
+namespace {
+
+bool holds_rep_within(QualType type, int depth) {
+  if (type.isNull() || depth == 0 || type->isDependentType()) return false;
+  type = type.getCanonicalType().getNonReferenceType();
+  if (is_rep(type)) return true;
+  if (type->isPointerType()) return holds_rep_within(type->getPointeeType(), depth - 1);
+  if (const auto* array = dyn_cast<clang::ArrayType>(type.getTypePtr()))
+    return holds_rep_within(array->getElementType(), depth - 1);
+  const auto* record = type->getAsCXXRecordDecl();
+  if (record == nullptr || record->isLambda()) return false;
+  if (const auto* instance = dyn_cast<ClassTemplateSpecializationDecl>(record)) {
+    const std::function<bool(const TemplateArgument&)> holds = [&](const TemplateArgument& a) {
+      if (a.getKind() == TemplateArgument::Type) return holds_rep_within(a.getAsType(), depth - 1);
+      if (a.getKind() != TemplateArgument::Pack) return false;
+      for (const TemplateArgument& part : a.pack_elements())
+        if (holds(part)) return true;
+      return false;
+    };
+    for (const TemplateArgument& a : instance->getTemplateArgs().asArray())
+      if (holds(a)) return true;
+  }
+  record = record->getDefinition();
+  if (record == nullptr || record->isInStdNamespace()) return false;
+  for (const FieldDecl* field : record->fields())
+    if (holds_rep_within(field->getType(), depth - 1)) return true;
+  for (const CXXBaseSpecifier& base : record->bases())
+    if (holds_rep_within(base.getType(), depth - 1)) return true;
+  return false;
+}
+
+/// An expression without what only converts it, parentheses included.
+const Expr* bare(const Expr* e) {
+  for (;;) {
+    const Expr* before = e;
+    e = e->IgnoreParens();
+    if (const auto* c = dyn_cast<ExprWithCleanups>(e)) e = c->getSubExpr();
+    if (const auto* c = dyn_cast<MaterializeTemporaryExpr>(e)) e = c->getSubExpr();
+    if (const auto* c = dyn_cast<CXXBindTemporaryExpr>(e)) e = c->getSubExpr();
+    if (const auto* c = dyn_cast<ConstantExpr>(e)) e = c->getSubExpr();
+    if (const auto* c = dyn_cast<ImplicitCastExpr>(e)) e = c->getSubExpr();
+    if (e == before) return e;
+  }
+}
+
+const CXXMemberCallExpr* conversion_of_rep(const Expr* e) {
+  const auto* call = dyn_cast<CXXMemberCallExpr>(e);
+  if (call == nullptr || !isa_and_nonnull<CXXConversionDecl>(call->getMethodDecl())) return nullptr;
+  return is_rep(call->getImplicitObjectArgument()->getType()) ? call : nullptr;
+}
+
+bool logical(const CXXOperatorCallExpr* call) {
+  return call->getOperator() == OO_AmpAmp || call->getOperator() == OO_PipePipe;
+}
+
+}  // namespace
+
+bool holds_rep(QualType type) { return holds_rep_within(type, 6); }
+
+bool is_staged(const Expr* e) {
+  if (e == nullptr) return false;
+  e = bare(e);
+  if (is_rep(e->getType()) || conversion_of_rep(e) != nullptr) return true;
+  // `switch` over a Rep: an error that Clang recovers from.
+  if (const auto* broken = dyn_cast<RecoveryExpr>(e))
+    return broken->subExpressions().size() == 1 && is_rep(broken->subExpressions()[0]->getType());
+  if (const auto* op = dyn_cast<UnaryOperator>(e))
+    return op->getOpcode() == UO_LNot && is_staged(op->getSubExpr());
+  if (const auto* op = dyn_cast<BinaryOperator>(e)) {
+    if (op->isLogicalOp()) return is_staged(op->getLHS()) || is_staged(op->getRHS());
+    return op->getOpcode() == BO_Comma && is_staged(op->getRHS());
+  }
+  if (const auto* op = dyn_cast<ConditionalOperator>(e))
+    return !op->getType()->isRecordType() &&
+           (is_staged(op->getCond()) || is_staged(op->getTrueExpr()) || is_staged(op->getFalseExpr()));
+  return false;
+}
+
+const FunctionDecl* written(const FunctionDecl* function, const Places& places) {
+  if (function == nullptr) return nullptr;
+  if (const FunctionDecl* pattern = function->getTemplateInstantiationPattern()) function = pattern;
+  const FunctionDecl* definition = nullptr;
+  if (!function->hasBody(definition) || !places.own(definition->getLocation())) return nullptr;
+  return definition;
+}
+
+namespace {
+
+/// What an expression that can be assigned to is part of.
+struct Root {
+  enum class Kind { variable, temporary, unknown } kind = Kind::unknown;
+  VariableId id = 0;
+};
+
+class Collector : public RecursiveASTVisitor<Collector> {
+ public:
+  Collector(ASTContext& ast, Facts& facts) : ast_(ast), places_(ast), facts_(facts) {}
+
+  bool shouldVisitTemplateInstantiations() const { return false; }
+
+  // ---- Conditions
+  // ---------------------------------------------------------------------------------------------
+
+  bool VisitIfStmt(IfStmt* s) { return s->isConstexpr() || condition(s->getCond(), s->getIfLoc()); }
+  bool VisitWhileStmt(WhileStmt* s) { return condition(s->getCond(), s->getWhileLoc()); }
+  bool VisitDoStmt(DoStmt* s) { return condition(s->getCond(), s->getDoLoc()); }
+  bool VisitForStmt(ForStmt* s) { return condition(s->getCond(), s->getForLoc()); }
+  bool VisitSwitchStmt(SwitchStmt* s) { return condition(s->getCond(), s->getSwitchLoc()); }
+  bool VisitConditionalOperator(ConditionalOperator* e) {
+    if (!e->getType()->isRecordType()) accept(e->getTrueExpr()), accept(e->getFalseExpr());
+    return condition(e->getCond(), e->getQuestionLoc());
+  }
+  bool VisitBinaryConditionalOperator(BinaryConditionalOperator* e) {
+    if (is_staged(e->getCommon()))
+      complain(e->getQuestionLoc(),
+               "the GNU operator ?: without a middle operand is not rewritten; name the value");
+    return true;
+  }
+  bool VisitCXXForRangeStmt(CXXForRangeStmt* s) {
+    if (s->getRangeInit() != nullptr && is_rep(s->getRangeInit()->getType())) mark(s->getForLoc());
+    if (const VarDecl* v = s->getLoopVariable(); v != nullptr && v->getType()->isReferenceType()) {
+      if (s->getRangeInit() != nullptr) aliases_.emplace(v, s->getRangeInit());
+      // Elements of a structured binding follow the same rule.
+    }
+    return true;
+  }
+  bool VisitUnaryOperator(UnaryOperator* e) {
+    if (e->getOpcode() == UO_LNot && is_staged(e->getSubExpr())) {
+      accept(e->getSubExpr());
+      mark(e->getOperatorLoc());
+    }
+    if (e->isIncrementDecrementOp()) write(e->getSubExpr());
+    return true;
+  }
+  bool VisitBinaryOperator(BinaryOperator* e) {
+    if (e->isLogicalOp() && (is_staged(e->getLHS()) || is_staged(e->getRHS()))) {
+      accept(e->getLHS()), accept(e->getRHS());
+      mark(e->getOperatorLoc());
+    }
+    if (e->isAssignmentOp()) write(e->getLHS());
+    return true;
+  }
+
+  // ---- Assignments and calls
+  // ----------------------------------------------------------------------------------
+
+  bool VisitCXXOperatorCallExpr(CXXOperatorCallExpr* e) {
+    if (logical(e) && is_rep(e->getType())) mark(e->getOperatorLoc());
+    if (e->isAssignmentOp() || e->getOperator() == OO_PlusPlus || e->getOperator() == OO_MinusMinus) {
+      if (const auto* element = element_of_rep(e->getArg(0))) {
+        facts_.stores.insert(places_.offset(element->getBeginLoc()));
+        write(element->getArg(0));
+      } else {
+        write(e->getArg(0));
+      }
+    }
+    return true;
+  }
+  bool VisitCallExpr(CallExpr* e) {
+    const FunctionDecl* callee = e->getDirectCallee();
+    if (callee == nullptr) return true;
+    if (const FunctionDecl* known = written(callee, places_)) {
+      facts_.calls.insert({places_.offset(e->getBeginLoc()), places_.offset(known->getLocation())});
+    }
+    const auto* op = dyn_cast<CXXOperatorCallExpr>(e);
+    const auto* method = dyn_cast<CXXMethodDecl>(callee);
+    // A member operator's first argument is its object.
+    const unsigned shift = op != nullptr && method != nullptr && !method->isStatic() ? 1 : 0;
+    for (unsigned i = 0; i + shift < e->getNumArgs() && i < callee->getNumParams(); ++i) {
+      if (op != nullptr && i + shift == 0) continue;
+      const QualType type = callee->getParamDecl(i)->getType();
+      if (type->isLValueReferenceType() && !type->getPointeeType().isConstQualified()) {
+        if (!is_accessor(callee)) write(e->getArg(i + shift));
+      } else if (type->isRValueReferenceType() && e->getArg(i + shift)->isLValue()) {
+        write(e->getArg(i + shift));
+      }
+    }
+    if (const auto* member = dyn_cast<CXXMemberCallExpr>(e)) member_call(member);
+    return true;
+  }
+  bool VisitCXXMemberCallExpr(CXXMemberCallExpr* e) {
+    if (conversion_of_rep(e) != nullptr && accepted_.count(e) == 0)
+      complain(e->getExprLoc(), e->getType()->isBooleanType()
+                                    ? "a staged condition is used as a plain bool, which has no value while "
+                                      "the program is staged; keep it in a Rep<bool>"
+                                    : "a staged number is used as a plain one, which has no value while the "
+                                      "program is staged; keep it in a Rep");
+    return true;
+  }
+  bool VisitCXXThrowExpr(CXXThrowExpr* e) {
+    hazard(e->getThrowLoc(), 5,
+           "'throw' in a branch that is staged would be thrown while the program is staged, whatever the "
+           "condition; return a value instead");
+    return true;
+  }
+  bool VisitCXXNewExpr(CXXNewExpr* e) {
+    hazard(e->getBeginLoc(), 3,
+           "'new' under a staged condition allocates while the program is staged; use a local variable, "
+           "std::array or std::vector");
+    return true;
+  }
+  bool VisitCXXDeleteExpr(CXXDeleteExpr* e) {
+    hazard(e->getBeginLoc(), 6,
+           "'delete' under a staged condition runs while the program is staged; use a local variable, "
+           "std::array or std::vector");
+    return true;
+  }
+  bool VisitGCCAsmStmt(GCCAsmStmt* s) {
+    hazard(s->getAsmLoc(), 3, "'asm' under a staged condition runs while the program is staged");
+    return true;
+  }
+
+  // ---- Variables
+  // ----------------------------------------------------------------------------------------------
+
+  bool VisitVarDecl(VarDecl* v) {
+    note_variable(v, v->getType());
+    if (v->getType()->isReferenceType() && v->getInit() != nullptr && !isa<ParmVarDecl>(v))
+      aliases_.emplace(v, v->getInit());  // of a range-for: its range is known already
+    if (v->isStaticLocal() && holds_rep(v->getType()))
+      complain(v->getLocation(),
+               "a static variable would keep a staged value after staging has ended; make it a local "
+               "variable or a parameter");
+    if (const Expr* init = v->getInit(); init != nullptr && v->getType()->isArithmeticType()) {
+      const auto* choice = dyn_cast<ConditionalOperator>(bare(init));
+      if (choice != nullptr && is_staged(choice->getCond()))
+        complain_plain(v,
+                       "the plain variable '" + v->getNameAsString() + "' is initialised by a staged choice");
+    }
+    return true;
+  }
+  bool VisitBindingDecl(BindingDecl* b) {
+    note_variable(b, b->getType());
+    return true;
+  }
+  bool VisitDeclRefExpr(DeclRefExpr* e) {
+    if (const auto* v = dyn_cast<ValueDecl>(e->getDecl());
+        v != nullptr && places_.own(v->getLocation()) && places_.own(e->getLocation())) {
+      const auto* record = v->getType().getNonReferenceType()->getAsCXXRecordDecl();
+      if (record != nullptr && record->isLambda() && places_.own(record->getLocation()))
+        facts_.lambda_uses.insert({places_.offset(e->getLocation()), places_.offset(record->getLocation())});
+    }
+    return true;
+  }
+  bool VisitMemberExpr(MemberExpr* e) {
+    if (isa<CXXThisExpr>(e->getBase()->IgnoreParenImpCasts()))
+      if (const auto* field = dyn_cast<FieldDecl>(e->getMemberDecl())) note_variable(field, field->getType());
+    return true;
+  }
+
+  bool TraverseLambdaExpr(LambdaExpr* e) {
+    for (unsigned i = 0; i < e->capture_size(); ++i)
+      if (e->capture_begin()[i].capturesVariable() && e->capture_init_begin()[i] != nullptr)
+        TraverseStmt(e->capture_init_begin()[i]);
+    const CXXMethodDecl* call = e->getCallOperator();
+    if (const FunctionTemplateDecl* generic = e->getDependentCallOperator()) {
+      for (FunctionDecl* instance : generic->specializations()) body(instance);
+      return true;
+    }
+    body(const_cast<CXXMethodDecl*>(call));
+    return true;
+  }
+
+  /// A function that has types.
+  void body(FunctionDecl* function) {
+    if (!function->doesThisDeclarationHaveABody() || function->isDependentContext() ||
+        !seen_.insert(function).second)
+      return;
+    const FunctionDecl* source = written(function, places_);
+    if (source != nullptr) {
+      const auto* method = dyn_cast<CXXMethodDecl>(function);
+      if (method != nullptr && method->isInstance() && holds_rep(ast_.getRecordType(method->getParent())))
+        facts_.staged_objects.insert(places_.offset(source->getLocation()));
+      const QualType result = function->getReturnType().getNonReferenceType();
+      auto& set = holds_rep(result) ? facts_.staged_results : facts_.plain_results;
+      if (!result->isVoidType() && (holds_rep(result) || result->isArithmeticType()))
+        set.insert(places_.offset(source->getLocation()));
+    }
+    const int marks = marks_;
+    auto outer = std::exchange(hazards_, {});
+    for (ParmVarDecl* p : function->parameters()) TraverseDecl(p);
+    if (auto* constructor = dyn_cast<CXXConstructorDecl>(function))
+      for (CXXCtorInitializer* init : constructor->inits())
+        if (init->isWritten()) TraverseConstructorInitializer(init);
+    TraverseStmt(function->getBody());
+    // An instantiation in which nothing is staged is C++ as it is.
+    if (marks_ != marks)
+      for (const Hazard& h : hazards_) facts_.hazards.emplace(h.at, h);
+    hazards_ = std::move(outer);
+  }
+
+ private:
+  bool condition(const Expr* e, SourceLocation key) {
+    if (e != nullptr && is_staged(e)) {
+      accept(e);
+      mark(key);
+    }
+    return true;
+  }
+  void mark(SourceLocation key) {
+    if (!places_.own(key)) return;
+    facts_.staged.insert(places_.offset(key));
+    ++marks_;
+  }
+  /// Conversions to bool that the rewriter removes.
+  void accept(const Expr* e) {
+    e = bare(e);
+    if (const auto* call = conversion_of_rep(e)) accepted_.insert(call);
+    if (const auto* op = dyn_cast<BinaryOperator>(e); op != nullptr && op->getOpcode() == BO_Comma)
+      accept(op->getRHS());
+  }
+  void complain(SourceLocation at, const std::string& text) {
+    if (places_.own(at))
+      facts_.complaints.emplace(places_.offset(at), Complaint{places_.offset(at), 1, text, {}});
+  }
+  void complain_plain(const VarDecl* v, const std::string& text) {
+    if (!places_.own(v->getLocation())) return;
+    Complaint c{places_.offset(v->getLocation()), static_cast<std::uint32_t>(v->getName().size()), text, {}};
+    Note note{c.at, "declare it as a Rep", {}, ""};
+    const SourceRange type = v->getTypeSourceInfo()->getTypeLoc().getSourceRange();
+    if (places_.span(type, note.replace)) {
+      note.replacement =
+          "Rep<" + v->getType().getUnqualifiedType().getAsString(ast_.getPrintingPolicy()) + ">";
+      note.text = "declare it as '" + note.replacement + "'";
+    }
+    c.notes.push_back(note);
+    facts_.complaints.emplace(c.at, c);
+  }
+  void hazard(SourceLocation at, std::uint32_t length, const std::string& text) {
+    if (places_.own(at)) hazards_.push_back({places_.offset(at), length, text});
+  }
+
+  void note_variable(const ValueDecl* v, QualType type) {
+    if (!places_.own(v->getLocation())) return;
+    Variable& known = facts_.variables[places_.offset(v->getLocation())];
+    known.declared = places_.offset(v->getLocation());
+    known.name = (isa<FieldDecl>(v) ? "this->" : "") + v->getNameAsString();
+    const auto* variable = dyn_cast<VarDecl>(v);
+    known.outlives |= isa<FieldDecl>(v) ||
+                      (variable != nullptr &&
+                       (variable->hasGlobalStorage() || (isa<ParmVarDecl>(v) && type->isReferenceType())));
+    const bool staged = holds_rep(type);
+    if (!known.staged)
+      known.type = type.getNonReferenceType().getUnqualifiedType().getAsString(ast_.getPrintingPolicy());
+    known.staged |= staged;
+    known.replaceable = !known.staged && type->isArithmeticType();
+    if (const auto* declarator = dyn_cast<DeclaratorDecl>(v);
+        declarator != nullptr && declarator->getTypeSourceInfo() != nullptr) {
+      Span span;
+      if (places_.span(declarator->getTypeSourceInfo()->getTypeLoc().getSourceRange(), span))
+        known.type_begin = span.begin, known.type_end = span.end;
+    }
+  }
+
+  // ---- What an assignment changes
+  // -----------------------------------------------------------------------------
+
+  /// The call a[i] or t(i, j) on a Rep, through casts and parentheses.
+  const CXXOperatorCallExpr* element_of_rep(const Expr* e) const {
+    const auto* call = dyn_cast<CXXOperatorCallExpr>(bare(e));
+    if (call == nullptr || (call->getOperator() != OO_Subscript && call->getOperator() != OO_Call))
+      return nullptr;
+    return is_rep(call->getArg(0)->getType()) ? call : nullptr;
+  }
+  /// Functions that give access to an object and leave it as it is, though they are not const.
+  static bool is_accessor(const FunctionDecl* f) {
+    if (!f->isInStdNamespace() || f->getIdentifier() == nullptr) return false;
+    static const std::set<std::string> names{
+        "at",  "begin", "end",     "rbegin", "rend",     "cbegin", "cend",       "front", "back",     "data",
+        "get", "tie",   "forward", "move",   "as_const", "size",   "make_tuple", "ref",   "addressof"};
+    return names.count(f->getNameAsString()) != 0;
+  }
+  static bool is_access_operator(OverloadedOperatorKind op) {
+    return op == OO_Subscript || op == OO_Call || op == OO_Star || op == OO_Arrow;
+  }
+
+  void member_call(const CXXMemberCallExpr* e) {
+    const CXXMethodDecl* method = e->getMethodDecl();
+    if (method == nullptr || isa<CXXConversionDecl>(method)) return;
+    const Expr* object = e->getImplicitObjectArgument();
+    const auto* named = dyn_cast<MemberExpr>(e->getCallee()->IgnoreParens());
+    if (method->isVirtual() && (named == nullptr || !named->hasQualifier()) &&
+        !object->getBestDynamicClassType()->isEffectivelyFinal() &&
+        object->getType()->isPointerType() + object->isLValue() > 0) {
+      std::string text = "the virtual function '" + method->getNameAsString() +
+                         "' is called under a staged condition; its object is chosen while the program is "
+                         "staged, so make the call before the branch or use an overload";
+      if (!isa<DeclRefExpr>(bare(object)) || bare(object)->getType()->isPointerType() ||
+          is_reference(bare(object)))
+        hazard(e->getExprLoc(), static_cast<std::uint32_t>(method->getNameAsString().size()), text);
+    }
+    if (method->isConst() || method->isStatic() || is_accessor(method)) return;
+    if (isa<CXXThisExpr>(bare(object))) {
+      // What the other member function assigns: the fields it names.
+      if (written(method, places_) != nullptr)
+        called_members_.push_back({places_.offset(e->getBeginLoc()), method});
+      return;
+    }
+    write(object);
+  }
+  static bool is_reference(const Expr* e) {
+    const auto* ref = dyn_cast<DeclRefExpr>(e);
+    return ref != nullptr && ref->getDecl()->getType()->isReferenceType();
+  }
+
+  Root root(const Expr* e, int depth = 0) {
+    e = bare(e);
+    if (depth > 16) return {};
+    if (const auto* ref = dyn_cast<DeclRefExpr>(e)) {
+      const auto* v = dyn_cast<ValueDecl>(ref->getDecl());
+      if (v == nullptr || (!isa<VarDecl>(v) && !isa<BindingDecl>(v))) return {};
+      if (const auto alias = aliases_.find(v); alias != aliases_.end()) return root(alias->second, depth + 1);
+      if (const auto* binding = dyn_cast<BindingDecl>(v)) {
+        const auto* whole = dyn_cast<DecompositionDecl>(binding->getDecomposedDecl());
+        if (whole != nullptr && whole->getType()->isReferenceType()) {
+          if (const auto alias = aliases_.find(whole); alias != aliases_.end())
+            return root(alias->second, depth + 1);
+        }
+      }
+      if (!places_.own(v->getLocation())) return {};
+      note_variable(v, v->getType());
+      return {Root::Kind::variable, places_.offset(v->getLocation())};
+    }
+    if (const auto* member = dyn_cast<MemberExpr>(e)) {
+      const auto* field = dyn_cast<FieldDecl>(member->getMemberDecl());
+      if (field == nullptr) return {};
+      if (isa<CXXThisExpr>(bare(member->getBase()))) {
+        if (!places_.own(field->getLocation())) return {};
+        note_variable(field, field->getType());
+        return {Root::Kind::variable, places_.offset(field->getLocation())};
+      }
+      return member->isArrow() ? Root{} : root(member->getBase(), depth + 1);
+    }
+    if (const auto* subscript = dyn_cast<ArraySubscriptExpr>(e))
+      return bare(subscript->getBase())->getType()->isPointerType() ? Root{}
+                                                                    : root(subscript->getBase(), depth + 1);
+    if (const auto* call = dyn_cast<CXXOperatorCallExpr>(e)) {
+      if (call->getOperator() == OO_Subscript || call->getOperator() == OO_Call || call->isAssignmentOp())
+        return root(call->getArg(0), depth + 1);
+      return {};
+    }
+    if (const auto* call = dyn_cast<CXXMemberCallExpr>(e)) {
+      if (!call->isGLValue()) return {Root::Kind::temporary, 0};
+      return call->getImplicitObjectArgument()->getType()->isPointerType()
+                 ? Root{}
+                 : root(call->getImplicitObjectArgument(), depth + 1);
+    }
+    if (const auto* call = dyn_cast<CallExpr>(e)) {
+      if (!call->isGLValue()) return {Root::Kind::temporary, 0};
+      const FunctionDecl* callee = call->getDirectCallee();
+      if (callee != nullptr && is_accessor(callee) && call->getNumArgs() > 0)
+        return root(call->getArg(0), depth + 1);
+      return {};
+    }
+    if (const auto* op = dyn_cast<BinaryOperator>(e); op != nullptr && op->isAssignmentOp())
+      return root(op->getLHS(), depth + 1);
+    if (const auto* op = dyn_cast<UnaryOperator>(e); op != nullptr && op->isIncrementDecrementOp())
+      return root(op->getSubExpr(), depth + 1);
+    if (isa<CXXTemporaryObjectExpr>(e) || isa<CXXConstructExpr>(e) || isa<CXXFunctionalCastExpr>(e) ||
+        isa<InitListExpr>(e) || isa<LambdaExpr>(e))
+      return {Root::Kind::temporary, 0};
+    if (!e->isGLValue()) return {Root::Kind::temporary, 0};
+    return {};
+  }
+
+  void write(const Expr* target) {
+    if (!places_.own(target->getBeginLoc())) return;
+    const std::uint32_t at = places_.offset(target->getBeginLoc());
+    // std::tie(a, b) = ...
+    if (const auto* call = dyn_cast<CallExpr>(bare(target));
+        call != nullptr && call->getDirectCallee() != nullptr &&
+        call->getDirectCallee()->isInStdNamespace() && call->getDirectCallee()->getIdentifier() != nullptr &&
+        call->getDirectCallee()->getName() == "tie") {
+      for (const Expr* part : call->arguments()) write(part);
+      return;
+    }
+    const Root found = root(target);
+    if (found.kind == Root::Kind::variable) facts_.writes.insert({at, found.id});
+    if (found.kind != Root::Kind::unknown) return;
+    const auto* choice = dyn_cast<ConditionalOperator>(bare(target));
+    if (choice != nullptr && is_staged(choice->getCond())) {
+      complain(choice->getQuestionLoc(),
+               "a staged choice gives a value, not a variable that can be assigned; write an if");
+      return;
+    }
+    hazard(target->getBeginLoc(), 1,
+           holds_rep(target->getType())
+               ? "what is assigned here under a staged condition cannot be seen: it is reached through a "
+                 "pointer or a reference that a function returned; assign a local variable by name"
+               : "a plain value is assigned here under a staged condition, through a pointer or a reference: "
+                 "it would change while the program is staged, whatever the condition");
+  }
+
+  ASTContext& ast_;
+  Places places_;
+  Facts& facts_;
+  std::map<const ValueDecl*, const Expr*> aliases_;
+  std::set<const Expr*> accepted_;
+  std::set<const FunctionDecl*> seen_;
+  std::vector<Hazard> hazards_;  // of the body that is being read
+  int marks_ = 0;                // conditions found staged
+
+ public:
+  /// Calls of member functions of the same object: they assign what the callee assigns.
+  std::vector<std::pair<std::uint32_t, const CXXMethodDecl*>> called_members_;
+};
+
+/// Finds the bodies: of functions, and of instantiations of templates.
+class Bodies : public RecursiveASTVisitor<Bodies> {
+ public:
+  explicit Bodies(Collector& collector) : collector_(collector) {}
+  bool shouldVisitTemplateInstantiations() const { return true; }
+  bool VisitFunctionDecl(FunctionDecl* f) {
+    collector_.body(f);
+    return true;
+  }
+  bool VisitVarDecl(VarDecl* v) {
+    // Lambdas and calls in initialisers at namespace scope.
+    if (v->isFileVarDecl() && v->getInit() != nullptr && !v->getInit()->isValueDependent())
+      collector_.TraverseStmt(v->getInit());
+    return true;
+  }
+  bool TraverseLambdaExpr(LambdaExpr* e) { return collector_.TraverseLambdaExpr(e); }
+
+ private:
+  Collector& collector_;
+};
+
+}  // namespace
+
+Facts collect_facts(ASTContext& ast) {
+  Facts facts;
+  Collector collector(ast, facts);
+  Bodies bodies(collector);
+  const Places places(ast);
+  for (Decl* d : ast.getTranslationUnitDecl()->decls())
+    if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) bodies.TraverseDecl(d);
+  // A member function assigns what the members it calls assign; a fixed point over calls.
+  for (bool again = true; again;) {
+    again = false;
+    for (const auto& [at, method] : collector.called_members_) {
+      const FunctionDecl* source = written(method, places);
+      Span range;
+      if (source == nullptr || !places.span(source->getBody()->getSourceRange(), range)) continue;
+      const std::set<std::pair<std::uint32_t, VariableId>> known = facts.writes;
+      for (const auto& [place, variable] : known)
+        if (range.contains(place) && facts.variables[variable].name.rfind("this->", 0) == 0)
+          again |= facts.writes.insert({at, variable}).second;
+    }
+  }
+  return facts;
+}
+
+}  // namespace lantern::frontend

@@ -1,0 +1,28 @@
+// Keeps the user's line numbers in rewritten text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lantern::frontend {
+
+/// A mark in rewritten text: what follows was at this place of the original.
+std::string mark_line(std::uint32_t offset);
+
+/// Text with marks, beginning at line 1 of the original: each mark is taken out, and where the line would be
+/// another than the original's, newlines or a #line directive are put in.
+std::string resolve_lines(std::string_view marked, std::string_view original, const std::string& path);
+
+/// Line and column (from 1) of an offset.
+struct LineColumn {
+  std::uint32_t line = 1, column = 1;
+};
+LineColumn line_column(std::string_view text, std::uint32_t offset);
+/// The line that an offset is on, without its newline.
+std::string_view line_at(std::string_view text, std::uint32_t offset);
+
+/// A path as a string literal.
+std::string quoted_path(const std::string& path);
+
+}  // namespace lantern::frontend

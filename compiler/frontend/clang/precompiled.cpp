@@ -1,0 +1,135 @@
+// A file in the user's cache, named by all it depends on. Written under another name and renamed, so that a
+// reader never sees half of one.
+#include "lantern/compiler/frontend/clang/precompiled.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "lantern/compiler/frontend/clang/parse.hpp"
+
+namespace lantern::frontend {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t files_kept = 4;
+
+/// Arguments whose effect on headers is part of the file's name.
+bool harmless(const std::string& argument) {
+  static constexpr std::array<std::string_view, 7> known{"-I", "-D", "-U", "-std=", "-W", "-f", "-m"};
+  return argument.size() > 2 && std::any_of(known.begin(), known.end(), [&](std::string_view prefix) {
+           return argument.starts_with(prefix);
+         });
+}
+
+/// A directory that only this user can write to.
+std::optional<fs::path> cache_directory() {
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  fs::path directory;
+  if (base != nullptr && *base == '/')
+    directory = fs::path(base) / "lantern";
+  else if (home != nullptr && *home == '/')
+    directory = fs::path(home) / ".cache" / "lantern";
+  else
+    return std::nullopt;
+  std::error_code failed;
+  fs::create_directories(directory, failed);
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0 || status.st_uid != ::getuid()) return std::nullopt;
+  if ((status.st_mode & 077U) != 0 && ::chmod(directory.c_str(), S_IRWXU) != 0) return std::nullopt;
+  return directory;
+}
+
+/// FNV-1a.
+class Hash {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 1099511628211U;
+    value_ = (value_ ^ 0xffU) * 1099511628211U;
+  }
+  std::string text() const {
+    std::array<char, 17> out{};
+    std::snprintf(out.data(), out.size(), "%016llx", static_cast<unsigned long long>(value_));
+    return out.data();
+  }
+
+ private:
+  std::uint64_t value_ = 14695981039346656037U;
+};
+
+/// The sizes and times of Lantern's headers; false where they are not found in the arguments' directories.
+bool add_headers(const std::vector<std::string>& arguments, Hash& hash) {
+  for (const std::string& a : arguments) {
+    std::error_code failed;
+    const fs::path root = fs::path(a.starts_with("-I") ? a.substr(2) : "") / "lantern";
+    if (!a.starts_with("-I") || !fs::exists(root / "lantern.hpp", failed)) continue;
+    for (fs::recursive_directory_iterator at(root, fs::directory_options::follow_directory_symlink, failed),
+         end;
+         !failed && at != end; at.increment(failed)) {
+      struct stat status {};
+      if (at->path().extension() == ".cpp" || ::stat(at->path().c_str(), &status) != 0 ||
+          S_ISDIR(status.st_mode))
+        continue;
+      hash.add(at->path().string() + ":" + std::to_string(status.st_size) + ":" +
+               std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec));
+    }
+    return !failed;
+  }
+  return false;
+}
+
+void remove_oldest(const fs::path& directory) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> all;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(directory, failed))
+    if (entry.path().extension() == ".pch") all.emplace_back(entry.last_write_time(failed), entry.path());
+  std::sort(all.rbegin(), all.rend());
+  for (std::size_t i = files_kept; i < all.size(); ++i) fs::remove(all[i].second, failed);
+}
+
+}  // namespace
+
+std::optional<std::string> precompiled_headers(const std::vector<std::string>& arguments) {
+  if (!std::all_of(arguments.begin(), arguments.end(), harmless)) return std::nullopt;
+  Hash hash;
+  hash.add(clang_version());
+  std::error_code failed;
+  hash.add(fs::current_path(failed).string());
+  for (const std::string& a : arguments) hash.add(a);
+  if (!add_headers(arguments, hash)) return std::nullopt;
+  const std::optional<fs::path> directory = cache_directory();
+  if (!directory) return std::nullopt;
+  const fs::path file = *directory / ("headers-" + hash.text() + ".pch");
+  if (fs::exists(file, failed)) return file.string();
+
+  // Clang looks at the header again when it reads what was made from it: it stays, and stays as it is.
+  const fs::path header = *directory / "headers.hpp";
+  const std::string includes =
+      "#include \"" + std::string(native_header) + "\"\n#include \"lantern/lantern.hpp\"\n";
+  std::stringstream known;
+  known << std::ifstream(header).rdbuf();
+  if (known.str() != includes) std::ofstream(header) << includes;
+
+  const fs::path unfinished = file.string() + "." + std::to_string(::getpid());
+  const bool made = precompile(header.string(), arguments, unfinished.string());
+  if (made) fs::rename(unfinished, file, failed);
+  if (!made || failed) {
+    fs::remove(unfinished, failed);
+    return std::nullopt;
+  }
+  remove_oldest(*directory);
+  return file.string();
+}
+
+}  // namespace lantern::frontend

@@ -1,0 +1,57 @@
+// Ways out, composed from the inside.
+#include "lantern/compiler/frontend/clang/region.hpp"
+
+namespace lantern::frontend {
+
+std::string statement_of(const Exit& exit) {
+  const std::string leave = exit.value.empty() ? "return;" : "return " + exit.value + ";";
+  return exit.first.empty() ? leave : "{ " + exit.first + " " + leave + " }";
+}
+
+Exit Region::early(const Exit& outer_exit) const {
+  if (outer->is_void()) return {outer_exit.first, type + "(true)"};
+  const bool list = outer_exit.value.starts_with("{");
+  return {outer_exit.first, type + "(" + (list ? outer->type : "") + outer_exit.value + ")"};
+}
+
+Exit Region::on_return(const std::string& value) const {
+  switch (kind) {
+    case Kind::function:
+      return {"", value};
+    case Kind::loop: {
+      const std::string& type_of_function = function().type;
+      std::string first;
+      if (type_of_function == "void")
+        first = result.empty() ? "" : result + " = ::lantern::native::Outcome<void>(true);";
+      else if (result_is_value)
+        first = result + " = " + value + ";";
+      else
+        first = result + " = ::lantern::native::Outcome<" + type_of_function + ">(" +
+                (value.starts_with("{") ? type_of_function : "") + value + ");";
+      return {first, "false"};
+    }
+    case Kind::outcome:
+      return early(outer->on_return(value));
+    case Kind::group:
+      return {};
+  }
+  return {};
+}
+
+Exit Region::on_break() const {
+  if (kind == Kind::outcome) return breaks_fall ? Exit{"", "{}"} : early(outer->on_break());
+  return kind == Kind::group ? Exit{} : Exit{"", "false"};
+}
+
+Exit Region::on_continue() const {
+  if (kind == Kind::outcome) return early(outer->on_continue());
+  return is_void() ? Exit{} : Exit{"", "true"};
+}
+
+std::optional<Exit> Region::at_end() const {
+  if (kind == Kind::outcome) return Exit{"", "{}"};
+  if (flagged()) return Exit{"", "true"};
+  return std::nullopt;
+}
+
+}  // namespace lantern::frontend

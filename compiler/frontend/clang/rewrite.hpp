@@ -1,0 +1,29 @@
+// Native control flow over Rep, rewritten: the front of lanternc.
+//
+// A user's file is parsed with Clang (libTooling). Where `if`, `?:`, `while`, `do`, `for`, `switch`, `&&`,
+// `||`, `break`, `continue`, `return`, an assignment to an element, or recursion depends on staged values,
+// the function's text is replaced by calls of compiler/frontend/native.hpp (virtualisation: Lantern paper,
+// section 4). All other text stays as it is. The result is plain C++20.
+//
+// The steps: facts.cpp finds what is staged, from types; read.cpp turns the functions concerned into a tree
+// without Clang (tree.hpp); flow.cpp finds live variables; lower.cpp writes the new text; lines.cpp keeps
+// line numbers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lantern::frontend {
+
+struct Rewritten {
+  bool changed = false;  ///< something was staged: `text` takes the place of the file
+  bool failed = false;   ///< it cannot be rewritten or does not parse: see `messages`
+  std::string text;
+  std::string messages;  ///< "file:line:col: error: ...", each with the line and a caret
+};
+
+/// Rewrites a file. `arguments`: for the compiler, include directories among them.
+/// Never changes a function in which nothing is staged.
+Rewritten rewrite_native(const std::string& path, const std::vector<std::string>& arguments);
+
+}  // namespace lantern::frontend

@@ -1,0 +1,168 @@
+// The statements of a function as the rewriter sees them: structure, ranges in the file, and which variables
+// are read and written where. Built from Clang's syntax tree by read.cpp; nothing here knows Clang.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lantern::frontend {
+
+/// Offsets in the source file, end exclusive.
+struct Span {
+  std::uint32_t begin = 0, end = 0;
+  bool contains(const Span& other) const { return begin <= other.begin && other.end <= end; }
+  bool contains(std::uint32_t at) const { return begin <= at && at < end; }
+  std::uint32_t size() const { return end - begin; }
+};
+
+/// A variable is known by the place of its declaration; members of *this by the member's.
+using VariableId = std::uint64_t;
+using Variables = std::set<VariableId>;
+
+struct Variable {
+  std::string name;  ///< as written inside the function: "x", "this->x"
+  std::uint32_t declared = 0;
+  std::uint32_t type_begin = 0, type_end = 0;  ///< the type in the declaration, for fix-its; empty if unknown
+  std::string type;                            ///< as printed
+  bool staged = false;                         ///< holds a Rep, in one instantiation at least
+  bool outlives = false;     ///< seen after the function returns: reference parameters, members, globals
+  bool replaceable = false;  ///< a number, so that Rep<type> is what to write
+};
+
+enum class Effect : std::uint8_t {
+  read,
+  write,      ///< of a part, or of the whole among other effects
+  overwrite,  ///< of the whole, by a statement that does nothing else to it
+  declare,
+};
+
+struct Event {
+  std::uint32_t at;
+  VariableId variable;
+  Effect effect;
+};
+
+enum class NodeKind : std::uint8_t {
+  expression,  ///< children: nested constructs; also declarations and other statements that stay as they are
+  block,
+  branch,      ///< if: init, condition, body, otherwise
+  while_loop,  ///< condition, body
+  do_loop,     ///< body, condition
+  for_loop,    ///< init, condition, step, body
+  range_loop,  ///< init (the declaration), condition (the range), body
+  selection,   ///< switch: condition, groups
+  break_exit,
+  continue_exit,
+  return_exit,  ///< condition: the value, if there is one
+  conditional,  ///< ?: condition, body, otherwise
+  conjunction,  ///< &&: condition, body
+  disjunction,  ///< ||
+  negation,     ///< !x of a number: condition
+  store,     ///< the left side of an assignment to an element: condition (the array), children (the indices)
+  lambda,    ///< body, in `function`
+  obstacle,  ///< goto, try, co_return, ...: stays where nothing about it is staged; `why` says what it is
+};
+
+struct Function;
+
+struct Node {
+  NodeKind kind = NodeKind::expression;
+  Span range;             ///< statements: with their semicolon
+  std::uint32_t key = 0;  ///< offset of the keyword or operator
+  bool staged = false;    ///< the condition is a Rep, in one instantiation at least
+  bool always = false;    ///< a loop whose condition is absent or true
+  bool is_constexpr = false;
+  bool in_macro = false;    ///< written by a macro
+  bool over_array = false;  ///< range_loop over a Rep<Array>
+  std::string macro;        ///< its name
+  std::string why;          ///< of an obstacle
+  Node* init = nullptr;
+  Node* condition = nullptr;
+  Node* step = nullptr;
+  Node* body = nullptr;
+  Node* otherwise = nullptr;
+  std::vector<Node*> children;  ///< nested in order; of a block, its statements
+  std::vector<Event> events;    ///< of expressions, without those of children
+  Function* function = nullptr;
+
+  struct Group {
+    std::vector<Span> labels;  ///< the values; empty for default alone
+    bool is_default = false;
+    std::vector<Node*> statements;
+  };
+  std::vector<Group> groups;
+};
+
+struct Parameter {
+  std::string name;
+  Span text;  ///< without a default argument
+  bool staged = false;
+  bool changes_argument = false;  ///< a reference to something that is not const
+};
+
+/// A function body, or a lambda's.
+struct Function {
+  std::string name;
+  std::uint64_t id = 0;  ///< file and offset of its name
+  Node* body = nullptr;
+  std::string result;  ///< text of the result type; empty: to be deduced
+  bool returns_void = false;
+  bool returns_reference = false;
+  bool returns_plain = false;  ///< a number that is not a Rep, in every instantiation
+  Span result_range;
+  bool is_lambda = false;
+  bool is_coroutine = false;
+  bool is_member = false;      ///< may use `this`
+  bool object_staged = false;  ///< `this` holds Reps
+  bool staged = false;         ///< some condition in it is a Rep
+  bool recursive = false;      ///< may call itself
+  std::vector<Parameter> parameters;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> calls;  ///< of functions with a body here, and where
+};
+
+struct Note {
+  std::uint32_t at = 0;
+  std::string text;
+  Span replace;  ///< a fix-it, where not empty
+  std::string replacement;
+};
+struct Complaint {
+  std::uint32_t at = 0;
+  std::uint32_t length = 1;
+  std::string text;
+  std::vector<Note> notes;
+};
+
+/// What cannot be done under a staged condition: an error where it stands inside one.
+struct Hazard {
+  std::uint32_t at = 0;
+  std::uint32_t length = 1;
+  std::string text;
+};
+
+/// One file's functions that hold staged conditions or are recursive.
+struct Unit {
+  std::string path;
+  std::string text;
+  std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<std::unique_ptr<Function>> functions;  ///< of the file, outermost first; lambdas too
+  std::map<VariableId, Variable> variables;
+  std::vector<Complaint> complaints;  ///< wrong wherever they stand
+  std::vector<Hazard> hazards;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>>
+      other_calls;  ///< of functions in which nothing is staged
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lambda_uses;  ///< place; where the lambda begins
+
+  Node* make(NodeKind kind, Span range) {
+    nodes.push_back(std::make_unique<Node>());
+    nodes.back()->kind = kind;
+    nodes.back()->range = range;
+    return nodes.back().get();
+  }
+};
+
+}  // namespace lantern::frontend

@@ -1,0 +1,501 @@
+// What native control flow becomes: lanternc rewrites `if`, `while`, `&&`, ... over Rep into these calls.
+//
+// Each is decided by the type of its condition: a plain bool keeps its meaning in C++ and is decided while
+// the program is staged; a Rep<bool> becomes a branch or a loop of the graph (Lantern paper, section 4). The
+// bodies are the user's own statements, in lambdas that assign the user's own variables. `state(x, y)` names
+// the variables whose new values are needed afterwards: they become results of the branch or state of the
+// loop. `scratch(z)` names the ones that are assigned and not needed: they are put back.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lantern/compiler/frontend/variables.hpp"
+
+namespace lantern {
+
+/// `++i` and its relatives, which programs with native loops write. Results as for built-in types.
+template <Number T>
+Rep<T>& operator++(Rep<T>& x) {
+  return x += 1;
+}
+template <Number T>
+Rep<T>& operator--(Rep<T>& x) {
+  return x -= 1;
+}
+template <Number T>
+Rep<T> operator++(Rep<T>& x, int) {
+  return std::exchange(x, x + 1);
+}
+template <Number T>
+Rep<T> operator--(Rep<T>& x, int) {
+  return std::exchange(x, x - 1);
+}
+template <std::integral T>
+Rep<T>& operator%=(Rep<T>& x, const std::type_identity_t<At<T>>& y) {
+  return x = x % y;
+}
+
+#ifdef LANTERN_FRONTEND
+/// What makes `for (Rep<T> v : array)` parse; lanternc rewrites it.
+template <class T>
+struct NativeIterator {
+  Rep<T> operator*() const;
+  NativeIterator& operator++();
+  bool operator!=(const NativeIterator&) const;
+};
+template <class T>
+NativeIterator<T> begin(const Rep<Array<T>>&);
+template <class T>
+NativeIterator<T> end(const Rep<Array<T>>&);
+#endif
+
+namespace native {
+
+/// The condition of `while (true)` and `for (;;)`: such a loop ends by a break or a return.
+struct Always {};
+
+/// Stands for a result type that is to be found from the branches.
+struct Deduced {};
+
+template <class... V>
+std::tuple<V&...> state(V&... v) {
+  return {v...};
+}
+template <class... V>
+std::tuple<V&...> scratch(V&... v) {
+  return {v...};
+}
+
+/// A value as a condition: bool and Rep<bool> as they are, a number is true where it is not zero.
+template <class C>
+decltype(auto) truth(const C& c) {
+  if constexpr (std::same_as<C, Rep<bool>>)
+    return c;
+  else if constexpr (detail::RepType<C>)
+    return c != 0;
+  else if constexpr (detail::IsVar<C>::value)
+    return truth(c.get());
+  else
+    return static_cast<bool>(c);
+}
+
+namespace detail {
+
+template <class C>
+concept StagedCondition = RepType<C>;
+
+template <class R, class A, class B>
+struct BranchResult {
+  using type = R;
+};
+template <class A, class B>
+struct BranchResult<Deduced, A, B> : Merged<A, B> {};
+template <>
+struct BranchResult<Deduced, void, void> {
+  using type = void;
+};
+
+/// A branch of the graph. `a` and `b` are run once each; the state's variables end with the joined values.
+template <class R, class A, class B, class... S, class... Z>
+R staged_branch(const Datum& condition, A& a, B& b, const std::tuple<S&...>& state,
+                const std::tuple<Z&...>& scratch, const Location& loc) {
+  const Saved<S...> before(state);
+  const Saved<Z...> untouched(scratch);
+  std::conditional_t<std::is_void_v<R>, std::tuple<>, std::optional<R>> result;
+  std::optional<std::vector<std::byte>> plain;
+  const auto run = [&](auto& body) {
+    if (plain) before.restore();
+    Data out;
+    if constexpr (std::is_void_v<R>) {
+      body();
+    } else {
+      result.emplace(convert<R>(body()));
+      append_values(*result, out);
+    }
+    const Data after = values(state);
+    out.insert(out.end(), after.begin(), after.end());
+    std::vector<std::byte> now = plain_parts(state);
+    untouched.restore();
+    if (plain && *plain != now)
+      raise_at(loc,
+               "a plain value is changed in a branch whose condition is staged: it would need two values; "
+               "make it a Rep");
+    plain = std::move(now);
+    return out;
+  };
+  const Data joined = branch(
+      condition, [&] { return run(a); }, [&] { return run(b); }, loc);
+  std::span<const Datum> rest(joined);
+  if constexpr (!std::is_void_v<R>) take_values(*result, rest);
+  assign(state, rest);
+  if constexpr (!std::is_void_v<R>) return *std::move(result);
+}
+
+/// True, false or, where it depends on values of the graph, neither.
+inline std::optional<bool> known(const Flag& f) {
+  const Datum& d = strip(f.datum());
+  if (d.is_literal()) return d.b();
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+/// `if`, and `?:` where the branches have values. R: the type of the result; Deduced: found from the
+/// branches.
+template <class R = Deduced, class C, class A, class B, class S = std::tuple<>, class Z = std::tuple<>>
+auto branch(const C& c, A&& a, B&& b, const S& state = {}, const Z& scratch = {},
+            std::source_location l = std::source_location::current()) {
+  using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
+  using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
+  if constexpr (!detail::StagedCondition<C>) {
+    if constexpr (std::is_void_v<RA> || std::is_void_v<RB>)
+      return static_cast<void>(c ? (static_cast<void>(a()), 0) : (static_cast<void>(b()), 0));
+    else if constexpr (std::same_as<R, Deduced>)
+      return c ? a() : b();
+    else
+      return c ? static_cast<R>(a()) : static_cast<R>(b());
+  } else {
+    using Result = typename detail::BranchResult<R, RA, RB>::type;
+    const Flag flag = truth(c);
+    if (const auto known = detail::known(flag)) {
+      if constexpr (std::is_void_v<Result>)
+        return *known ? a() : b();
+      else
+        return *known ? detail::convert<Result>(a()) : detail::convert<Result>(b());
+    } else {
+      return detail::staged_branch<Result>(flag.datum(), a, b, state, scratch, here(l));
+    }
+  }
+}
+
+/// `a && b`: `b` is computed only where `a` holds.
+template <class A, class B, class S = std::tuple<>, class Z = std::tuple<>>
+auto both(const A& a, B&& b, const S& state = {}, const Z& scratch = {},
+          std::source_location l = std::source_location::current()) {
+  if constexpr (detail::StagedCondition<A>)
+    return branch<Flag>(
+        a, [&] { return Flag(truth(b())); }, [] { return Flag(false); }, state, scratch, l);
+  else {
+    using R = std::remove_cvref_t<decltype(truth(b()))>;
+    return truth(a) ? R(truth(b())) : R(false);
+  }
+}
+/// `a || b`.
+template <class A, class B, class S = std::tuple<>, class Z = std::tuple<>>
+auto either(const A& a, B&& b, const S& state = {}, const Z& scratch = {},
+            std::source_location l = std::source_location::current()) {
+  if constexpr (detail::StagedCondition<A>)
+    return branch<Flag>(
+        a, [] { return Flag(true); }, [&] { return Flag(truth(b())); }, state, scratch, l);
+  else {
+    using R = std::remove_cvref_t<decltype(truth(b()))>;
+    return truth(a) ? R(true) : R(truth(b()));
+  }
+}
+
+/// A loop's step that must not run after a break, because what it assigns is read later.
+template <class Step>
+struct Guarded {
+  Step step;
+};
+template <class Step>
+Guarded(Step) -> Guarded<Step>;
+
+/// The step of a loop that has none.
+inline constexpr auto no_step = [] {};
+
+namespace detail {
+
+template <class T>
+struct IsGuarded : std::false_type {};
+template <class T>
+struct IsGuarded<Guarded<T>> : std::true_type {};
+
+/// A loop of the graph: `test(go)` is its condition, `advance()` one iteration, which says whether to go on.
+/// The flag is part of the state where `go` has a value.
+template <class Test, class Advance, class... S, class... Z>
+void staged_loop(const std::optional<Flag>& go, const Test& test, const Advance& advance,
+                 const std::tuple<S&...>& state, const std::tuple<Z&...>& scratch, const Location& loc) {
+  const Saved<Z...> untouched(scratch);
+  const std::vector<std::byte> plain = plain_parts(state);
+  const auto gather = [&](const Flag& flag) {
+    Data out;
+    if (go) out.push_back(flag.datum());
+    const Data more = values(state);
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  };
+  const auto enter = [&](const Data& now) {
+    std::span<const Datum> rest(now);
+    Flag flag = true;
+    if (go) take_values(flag, rest);
+    assign(state, rest);
+    return flag;
+  };
+  const auto leave = [&] {
+    untouched.restore();
+    if (plain_parts(state) != plain)
+      raise_at(loc,
+               "a plain value is changed in a loop whose condition is staged: it would need a value for each "
+               "iteration; make it a Rep");
+  };
+  const Data last = loop(
+      gather(go.value_or(true)),
+      [&](const Data& now) {
+        const Flag answer = test(enter(now));
+        leave();
+        return answer.datum();
+      },
+      [&](const Data& now) {
+        enter(now);
+        const Flag next = advance();
+        leave();
+        return gather(next);
+      },
+      loc);
+  enter(last);
+}
+
+/// Body and step of one iteration; whether to go on.
+template <class Body, class Step, class S, class Z>
+Flag iterate(Body& body, Step& step, const S& state, const Z& scratch, const std::source_location& l) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Body&>>) {
+    body();
+    step();
+    return true;
+  } else {
+    Flag go = body();
+    if constexpr (IsGuarded<Step>::value)
+      branch<void>(
+          go, step.step, [] {}, state, scratch, l);
+    else
+      step();
+    return go;
+  }
+}
+
+template <class Step>
+void run_step(Step& step) {
+  if constexpr (IsGuarded<Step>::value)
+    step.step();
+  else
+    step();
+}
+
+/// A loop whose condition is decided while staging, with breaks that may not be: it is unrolled, and what
+/// follows a possible break runs under a branch.
+template <class Cond, class Body, class Step, class S, class Z>
+void unrolled_loop(Cond& cond, Body& body, Step& step, const S& state, const Z& scratch,
+                   const std::source_location& l) {
+  Flag go = true;
+  while (truth(cond())) {
+    go = branch<Flag>(
+        go, body, [] { return Flag(false); }, state, scratch, l);
+    if (known(go) == false) break;
+    run_step(step);
+  }
+}
+
+}  // namespace detail
+
+/// `for (; cond(); step()) body()`. A body with breaks returns whether to go on.
+template <class Cond, class Step, class Body, class S = std::tuple<>, class Z = std::tuple<>>
+void loop(Cond&& cond, Step step, Body&& body, const S& state = {}, const Z& scratch = {},
+          std::source_location l = std::source_location::current()) {
+  using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
+  constexpr bool breaks = !std::is_void_v<std::invoke_result_t<Body&>>;
+  const auto advance = [&] { return detail::iterate(body, step, state, scratch, l); };
+  if constexpr (std::same_as<C, Always>) {
+    static_assert(breaks, "a loop without an end");
+    if constexpr (detail::has_rep<S>())
+      detail::staged_loop(
+          Flag(true), [](const Flag& go) { return go; }, advance, state, scratch, here(l));
+    else
+      for (;; detail::run_step(step)) {
+        const auto go = detail::known(body());
+        if (!go)
+          raise_at(here(l), "the loop's end depends on staged values, but nothing staged changes in it");
+        if (!*go) break;
+      }
+  } else if constexpr (detail::StagedCondition<C>) {
+    const auto test = [&](const Flag& go) {
+      if constexpr (breaks)
+        return both(go, cond, std::tuple<>(), std::tuple<>(), l);
+      else
+        return Flag(truth(cond()));
+    };
+    detail::staged_loop(breaks ? std::optional<Flag>(true) : std::nullopt, test, advance, state, scratch,
+                        here(l));
+  } else if constexpr (breaks) {
+    detail::unrolled_loop(cond, body, step, state, scratch, l);
+  } else {
+    for (; cond(); detail::run_step(step)) body();
+  }
+}
+
+/// The same where the condition assigns variables: it is computed before the loop and at the end of each
+/// iteration.
+template <class Cond, class Step, class Body, class S = std::tuple<>, class Z = std::tuple<>>
+void loop_assigning(Cond&& cond, Step step, Body&& body, const S& state = {}, const Z& scratch = {},
+                    std::source_location l = std::source_location::current()) {
+  using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
+  if constexpr (!detail::StagedCondition<C>) {
+    loop(cond, step, body, state, scratch, l);
+  } else {
+    const Flag start = truth(cond());
+    const auto advance = [&] {
+      const Flag go = detail::iterate(body, step, state, scratch, l);
+      return branch<Flag>(
+          go, [&] { return Flag(truth(cond())); }, [] { return Flag(false); }, state, scratch, l);
+    };
+    detail::staged_loop(
+        start, [](const Flag& go) { return go; }, advance, state, scratch, here(l));
+  }
+}
+
+/// `do body() while (cond())`.
+template <class Body, class Cond, class S = std::tuple<>, class Z = std::tuple<>>
+void loop_at_least_once(Body&& body, Cond&& cond, const S& state = {}, const Z& scratch = {},
+                        std::source_location l = std::source_location::current()) {
+  using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
+  constexpr bool breaks = !std::is_void_v<std::invoke_result_t<Body&>>;
+  if constexpr (detail::StagedCondition<C> || (std::same_as<C, Always> && detail::has_rep<S>())) {
+    const auto advance = [&] {
+      const Flag go = detail::iterate(body, no_step, state, scratch, l);
+      if constexpr (std::same_as<C, Always>)
+        return go;
+      else
+        return branch<Flag>(
+            go, [&] { return Flag(truth(cond())); }, [] { return Flag(false); }, state, scratch, l);
+    };
+    detail::staged_loop(
+        Flag(true), [](const Flag& go) { return go; }, advance, state, scratch, here(l));
+  } else if constexpr (std::same_as<C, Always>) {
+    loop(cond, no_step, body, state, scratch, l);
+  } else {
+    bool first = true;
+    const auto again = [&] { return std::exchange(first, false) || cond(); };
+    if constexpr (breaks)
+      loop(again, no_step, body, state, scratch, l);
+    else
+      while (again()) body();
+  }
+}
+
+/// `a[i]` and `t(i, j)` on the left of an assignment: element access of an Array or a Tensor makes a value,
+/// so that assigning to it replaces the array.
+template <class A, class... I>
+class Element {
+ public:
+  using Value = typename lantern::detail::Traits<typename A::value_type>::element;
+  explicit Element(A& array, const I&... index) : array_(array), index_(At<std::int64_t>(index)...) {}
+  Rep<Value> get() const {
+    if constexpr (one)
+      return array_[std::get<0>(index_)];
+    else
+      return std::apply([&](const auto&... i) { return array_(i...); }, index_);
+  }
+  Rep<Value> operator=(const At<Value>& v) const {
+    if constexpr (one)
+      array_ = array_.set(std::get<0>(index_), v);
+    else
+      std::apply([&](const auto&... i) { array_ = array_.set(v, Rep<std::int64_t>(i.datum)...); }, index_);
+    return Rep<Value>(v.datum);
+  }
+  Rep<Value> operator+=(const At<Value>& v) const { return *this = get() + Rep<Value>(v.datum); }
+  Rep<Value> operator-=(const At<Value>& v) const { return *this = get() - Rep<Value>(v.datum); }
+  Rep<Value> operator*=(const At<Value>& v) const { return *this = get() * Rep<Value>(v.datum); }
+  Rep<Value> operator/=(const At<Value>& v) const { return *this = get() / Rep<Value>(v.datum); }
+
+ private:
+  static constexpr bool one = requires(const A& a, const At<std::int64_t>& i) { a[i]; };
+  A& array_;
+  std::tuple<decltype(At<std::int64_t>(std::declval<const I&>()))...> index_;
+};
+template <class A, class... I>
+decltype(auto) element(A& array, I&&... index) {
+  if constexpr (detail::RepType<A>)
+    return Element<A, std::remove_cvref_t<I>...>(array, index...);
+  else if constexpr (requires { array[(std::forward<I>(index), ...)]; })
+    return array[(std::forward<I>(index), ...)];
+  else
+    return array(std::forward<I>(index)...);
+}
+
+namespace detail {
+
+/// Staged functions made from recursive ones, of the graph being built: by what the function is and its plain
+/// arguments.
+std::shared_ptr<FunctionDefinition>& recursive_definition(const void* function, const std::string& plain);
+
+/// Whether a graph is being built.
+bool staging();
+
+template <class T>
+void append_key(const T& v, std::string& key) {
+  if constexpr (has_rep<T>()) {
+    for_each_leaf(
+        v, [&](const auto&) { key += '.'; }, [&](const auto& p) { append_key(p, key); });
+  } else if constexpr (std::is_scalar_v<T>) {
+    static_assert(!std::is_pointer_v<T> || !has_rep<std::remove_pointer_t<T>>(),
+                  "an argument of a recursive staged function points to a Rep: pass the Rep itself");
+    key.append(reinterpret_cast<const char*>(&v), sizeof v);
+  } else if constexpr (std::is_empty_v<T>) {
+    return;
+  } else if constexpr (SequenceType<T>) {
+    key += std::to_string(v.size()) + ':';
+    for (const auto& part : v) append_key(part, key);
+  } else if constexpr (requires { std::string_view(v); }) {
+    key += std::to_string(std::string_view(v).size()) + ':' + std::string(std::string_view(v));
+  } else {
+    static_assert(
+        dependent_false<T>,
+        "an argument of a recursive staged function must be a Rep, a product of Reps, a plain scalar "
+        "or a function object without state");
+  }
+}
+
+}  // namespace detail
+
+/// A call of a function that calls itself under staged conditions: a staged function, one for each
+/// combination of plain arguments. `body` takes the arguments and captures nothing that changes.
+template <class R, class F, class... A>
+R recursive(const void* object, const char* name, const F& body, A&... arguments) {
+  if constexpr ((detail::has_rep<A>() || ...)) {
+    const std::tuple<A&...> all(arguments...);
+    const Data data = detail::values(all);
+    if (detail::staging() && !data.empty()) {
+      static char identity = 0;
+      std::string key;
+      detail::append_key(object, key);
+      (detail::append_key(arguments, key), ...);
+      std::shared_ptr<detail::FunctionDefinition>& definition = detail::recursive_definition(&identity, key);
+      if (!definition) {
+        definition = detail::make_definition(name);
+        definition->results_known = detail::types_of<R>(definition->results);
+        definition->body = [body,
+                            prototype = std::tuple<std::remove_const_t<A>...>(arguments...)](const Data& in) {
+          auto own = prototype;
+          std::span<const Datum> rest(in);
+          std::apply([&](auto&... v) { (detail::take_values(v, rest), ...); }, own);
+          const R result = std::apply([&](auto&... v) { return detail::convert<R>(body(v...)); }, own);
+          Data out;
+          detail::append_values(result, out);
+          return out;
+        };
+      }
+      const std::shared_ptr<detail::FunctionDefinition> called = definition;
+      R result{};
+      const Data results = detail::call(called, data, {});
+      std::span<const Datum> rest(results);
+      detail::take_values(result, rest);
+      return result;
+    }
+  }
+  return detail::convert<R>(body(arguments...));
+}
+
+}  // namespace native
+
+}  // namespace lantern

@@ -1,0 +1,110 @@
+// lanternc with native control flow, as its users run it.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "lantern/codegen/toolchain/process.hpp"
+
+namespace fs = std::filesystem;
+using lantern::codegen::ProcessResult;
+using lantern::codegen::read_file;
+using lantern::codegen::run_process;
+using lantern::codegen::TemporaryDirectory;
+using lantern::codegen::write_file;
+
+namespace {
+
+const std::string models = LANTERN_TEST_DIR "/native/lanternc/";
+const std::string model = models + "model.cpp";
+
+ProcessResult lanternc(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), LANTERNC);
+  return run_process(arguments);
+}
+
+/// Compiles without a warning.
+void check_compiles(const std::string& compiler, const std::string& file) {
+  const ProcessResult r = run_process({compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+                                       "-I" LANTERN_TEST_INCLUDE, "-iquote", models, file});
+  INFO(compiler << "\n" << r.err);
+  CHECK(r.status == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a program with native control flow is built as it is written") {
+  const TemporaryDirectory directory;
+  const std::string program = directory.path() / "model";
+  const ProcessResult built = lanternc({model, "-o", program});
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  CHECK(built.err.empty());
+  CHECK(run_process({program}).out == "3 0.166666666667\n6 3\n2 4\n24 26\n3 -11\n");
+}
+
+TEST_CASE("the rewritten file is C++20 for both compilers, and leaves alone what is not staged") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.path() / "rewritten.cpp";
+  REQUIRE(lanternc({model, "--emit=rewritten", "-o", file}).status == 0);
+  const std::string text = read_file(file);
+  CHECK(text.find("int plain(int n) { return n > 2 && n < 9 ? n : -n; }") != std::string::npos);
+  CHECK(text.find("while (true)") == std::string::npos);
+  check_compiles(LANTERN_TEST_COMPILER, file);
+  if (fs::exists(LANTERN_TEST_CLANG)) check_compiles(LANTERN_TEST_CLANG, file);
+  // Nothing is left to rewrite.
+  const ProcessResult again = lanternc({file, "--emit=rewritten", "-I", models});
+  INFO(again.err);
+  CHECK(again.out == text);
+}
+
+TEST_CASE("without rewriting, the compiler says what to write instead") {
+  const TemporaryDirectory directory;
+  const ProcessResult r = lanternc({model, "--no-rewrite", "-o", directory.path() / "model"});
+  CHECK(r.status == 1);
+  CHECK(r.err.find("or compile the file with lanternc") != std::string::npos);
+  CHECK(lanternc({model, "--no-rewrite", "--emit=rewritten"}).err ==
+        "lanternc: error: --emit=rewritten does not go with --no-rewrite\n");
+}
+
+TEST_CASE("a file without native control flow over Rep is not touched") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.path() / "plain.cpp";
+  const std::string text =
+      "#include <lantern/lantern.hpp>\n"
+      "int f(int n) { for (int i = 0; i < 3; ++i) if (i && n) return n ? i : 2; return 0; }\n"
+      "template <class T> T g(T x) { while (x > 1.0) x = x * 0.5; return x; }\n"
+      "double h(double x) { return g(x); }\n";
+  write_file(file, text);
+  const ProcessResult r = lanternc({file, "--emit=rewritten"});
+  CHECK(r.status == 0);
+  CHECK(r.out == text);
+}
+
+TEST_CASE("messages of staging and of the compiler name the user's lines") {
+  const std::string wrong = models + "wrong_line.cpp";
+  const ProcessResult staged = lanternc({wrong, "--emit=ir"});
+  CHECK(staged.status == 1);
+  INFO(staged.err);
+  CHECK(staged.err.find("wrong_line.cpp:10") != std::string::npos);
+
+  const TemporaryDirectory directory;
+  const std::string file = directory.path() / "late.cpp";
+  write_file(file,
+             "#include <lantern/lantern.hpp>\n"
+             "using namespace lantern;\n"
+             "Rep<double> f(Rep<double> x) {\n"
+             "  if (x > 0.0) return x;\n"
+             "  // a comment\n"
+             "  x = x * 2.0;\n"
+             "  for (Rep<std::int64_t> i = 0; i < 3;\n"
+             "       ++i)\n"
+             "    x = x + 1.0;\n"
+             "  int unused = 3;\n"
+             "  return x;\n"
+             "}\n"
+             "LANTERN_FUNCTION(g, f)\n"
+             "int main() { int late = 1; }\n");
+  const ProcessResult r = lanternc({file, "-o", directory.path() / "late", "--", "-Wall"});
+  INFO(r.err);
+  CHECK(r.err.find(file + ":10:7: warning: unused variable 'unused'") != std::string::npos);
+  CHECK(r.err.find(file + ":14:18: warning: unused variable 'late'") != std::string::npos);
+}
