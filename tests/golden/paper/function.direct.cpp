@@ -28,6 +28,11 @@ typedef struct lt_chunk {
   int64_t capacity;
 } lt_chunk;
 
+typedef struct lt_target {
+  void* data;
+  int64_t bytes;
+} lt_target;
+
 struct lt_workspace {
   lt_chunk* first;
   lt_chunk* chunk;
@@ -35,6 +40,7 @@ struct lt_workspace {
   char* end;
   lt_tape* tapes;
   int64_t tape_count;
+  lt_target* targets;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
   void* host;
@@ -123,13 +129,12 @@ static double power_fwd(lt_workspace* ws, double x1, int64_t x2) {
   double v2;
   double v3;
   if (v1) {
-    double v4 = 0.0;
     v2 = 1.0;
-    v3 = v4;
+    v3 = 0.0;
   } else {
-    double v5 = power_fwd(ws, x1, x2 - 1);
-    v2 = x1 * v5;
-    v3 = v5;
+    double v4 = power_fwd(ws, x1, x2 - 1);
+    v2 = x1 * v4;
+    v3 = v4;
   }
   lt_push_bool(ws, 0, v1);
   lt_push_f64(ws, 1, v3);

@@ -35,6 +35,11 @@ typedef struct lt_chunk {
   int64_t capacity;
 } lt_chunk;
 
+typedef struct lt_target {
+  void* data;
+  int64_t bytes;
+} lt_target;
+
 struct lt_workspace {
   lt_chunk* first;
   lt_chunk* chunk;
@@ -42,6 +47,7 @@ struct lt_workspace {
   char* end;
   lt_tape* tapes;
   int64_t tape_count;
+  lt_target* targets;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
   void* host;
@@ -132,25 +138,22 @@ static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x1) {
   double v4;
   double v5;
   if (v1) {
-    double v6 = 0.0;
-    double v7 = 0.0;
-    double v8 = 0.0;
     v2 = x1;
-    v3 = v6;
-    v4 = v7;
-    v5 = v8;
+    v3 = 0.0;
+    v4 = 0.0;
+    v5 = 0.0;
   } else {
     lt_tree_f64 t2 = t1;
     t2.node = t1.left[t1.node];
-    double v9 = tree_fwd(ws, t2, x1);
+    double v6 = tree_fwd(ws, t2, x1);
     lt_tree_f64 t3 = t1;
     t3.node = t1.right[t1.node];
-    double v10 = tree_fwd(ws, t3, x1);
-    double v11 = t1.value0[t1.node];
-    v2 = v9 * v10 * v11;
-    v3 = v11;
-    v4 = v10;
-    v5 = v9;
+    double v7 = tree_fwd(ws, t3, x1);
+    double v8 = t1.value0[t1.node];
+    v2 = v6 * v7 * v8;
+    v3 = v8;
+    v4 = v7;
+    v5 = v6;
   }
   lt_push_bool(ws, 0, v1);
   lt_push_f64(ws, 1, v3);
