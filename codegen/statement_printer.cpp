@@ -24,6 +24,7 @@ bool is_constant(const Value* v) { return v->def && v->def->is(Opcode::constant_
 StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
     : unit_(unit), function_(function), info_(unit.info(&function)), uses_(function), names_(&unit.names()) {
   bind_parameters();
+  if (function.module->entry == &function && !function.cps) find_placed();
 }
 
 // ---- text

@@ -109,6 +109,8 @@ class StatementPrinter {
                   std::size_t b_from, std::size_t n);
   void check_fits(const ir::Value* v, const ir::Type& type, const char* what, const ir::Op& op);
   std::string new_tensor(const ir::Value* result, const char* how, const std::string& size_list);
+  void find_placed();
+  void place_result(const ir::Value* tensor, const std::string& name);
   bool known_tree(const ir::Op& op) const;
 
   // ---- vectors (vector_statements.cpp)
@@ -151,6 +153,7 @@ class StatementPrinter {
   std::unordered_map<const ir::Value*, Dims> dims_;
   std::unordered_map<const ir::Value*, std::int64_t> sizes_;
   std::int64_t symbols_ = 0;
+  std::unordered_map<const ir::Value*, std::size_t> placed_;  ///< tensors that become a result of the entry
   std::vector<std::string> parameter_names_, result_names_;
   std::unordered_map<std::int64_t, TapeTop> tape_tops_;  ///< of the loops around
   bool used_workspace_ = false;

@@ -147,6 +147,27 @@ std::string StatementPrinter::new_tensor(const Value* result, const char* how, c
   return name;
 }
 
+/// New tensors that loops and updates in place turn into results: they may be made where the caller wants
+/// those. (Should one not become the result after all, nothing is lost: the host looks where a result lies.)
+void StatementPrinter::find_placed() {
+  const Op& yield = *function_.body->ops.back();
+  for (std::size_t i = 0; i < yield.operands.size(); ++i) {
+    if (!yield.operands[i]->type.is_tensor()) continue;
+    const Value* root = memory_root(yield.operands[i]);
+    if (root->def && (root->def->is(Opcode::fill_) || root->def->is(Opcode::zeros_like_)))
+      placed_.emplace(root, i);
+  }
+}
+
+void StatementPrinter::place_result(const Value* tensor, const std::string& name) {
+  const auto it = placed_.find(tensor);
+  if (it == placed_.end()) return;
+  unit_.prelude().need("place");
+  const std::string element = unit_.target().element(tensor->type.element());
+  line(name + ".data = (" + element + "*)lt_place(" + ws() + ", " + number(it->second) + ", " + name +
+       ".data, " + elements(tensor) + " * (int64_t)sizeof(" + element + "));");
+}
+
 /// The tensor that an update works on: the operand itself where that is allowed, else a copy; bound as
 /// result.
 std::string StatementPrinter::updated(const Op& op) {
@@ -322,8 +343,13 @@ void StatementPrinter::creation(const Op& op) {
   const Value* like = op.operands[op.is(Opcode::broadcast_) ? 1 : 0];
   if (op.is(Opcode::zeros_like_)) {
     if (!result->type.is_tensor()) return define_statement(result, zero(result->type));
-    new_tensor(result, "zeros", sizes(like));
-    return set_dims(result, dims(like));
+    const bool placed = placed_.contains(result);
+    const std::string name = new_tensor(result, placed ? "new" : "zeros", sizes(like));
+    set_dims(result, dims(like));
+    if (!placed) return;
+    place_result(result, name);
+    return line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " +
+                zero(ir::Type(kind)) + ");");
   }
   std::string list;
   Dims known;
@@ -347,6 +373,7 @@ void StatementPrinter::creation(const Op& op) {
   const std::string filling = op.operands[0]->type.is_tensor() ? atom(op.operands[0]) : text(op.operands[0]);
   const std::string name = new_tensor(result, "new", list);
   set_dims(result, known);
+  place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
   if (op.operands[0]->type.is_tensor()) {
     line(unit_.prelude().kernel("broadcast", kind) + "(" + name + ".data, " + elements(result) + ", " +

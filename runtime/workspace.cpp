@@ -57,6 +57,7 @@ void Workspace::reset() {
   memory_.chunk = nullptr;
   memory_.top = memory_.end = nullptr;
   for (std::int64_t i = 0; i < memory_.tape_count; ++i) memory_.tapes[i].used = 0;
+  memory_.targets = nullptr;
 }
 
 int Workspace::call(void (*body)(lt_workspace*, void*), void* data) {
@@ -69,13 +70,14 @@ int Workspace::call(void (*body)(lt_workspace*, void*), void* data) {
   return 0;
 }
 
-int Workspace::call(lt_entry* entry, const void* const* in, void* const* out) {
+int Workspace::call(lt_entry* entry, const void* const* in, void* const* out, lt_target* targets) {
   struct Call {
     lt_entry* entry;
     const void* const* in;
     void* const* out;
   } call{entry, in, out};
   reset();
+  memory_.targets = targets;
   return this->call(
       [](lt_workspace* ws, void* data) {
         const Call* c = static_cast<Call*>(data);

@@ -23,6 +23,13 @@ typedef struct lt_chunk {
   int64_t capacity; /* bytes that follow this header, counted from the first address divisible by 64 */
 } lt_chunk;
 
+/* Where the caller wants a tensor among the results to lie, and how many bytes there are; -1 once it is used.
+ */
+typedef struct lt_target {
+  void* data;
+  int64_t bytes;
+} lt_target;
+
 typedef struct lt_workspace {
   lt_chunk* first;
   lt_chunk* chunk; /* the one in use; those after it are free */
@@ -30,6 +37,7 @@ typedef struct lt_workspace {
   char* end;
   lt_tape* tapes;
   int64_t tape_count;
+  lt_target* targets; /* one a result, or null: all lie in the arena */
   void (*fail)(struct lt_workspace* ws, const char* message); /* does not return */
   void* (*resize)(void* memory, unsigned long bytes);         /* realloc */
   void* host;                                                 /* generated code leaves it alone */
@@ -53,8 +61,9 @@ typedef struct lt_workspace {
  *   int64_t node;            the root of this tree; -1 is the empty tree
  */
 
-/* What every entry point looks like: in[i] points to argument i (a scalar, a tensor or a tree structure), out[i]
- * to where result i goes. Tensors among the results point into the arena, or into an argument's memory.
+/* What every entry point looks like: in[i] points to argument i (a scalar, a tensor or a tree structure),
+ * out[i] to where result i goes. Tensors among the results point into the arena, into a target of the same
+ * size, or into an argument's memory.
  */
 typedef void lt_entry(lt_workspace* ws, const void* const* in, void* const* out);
 

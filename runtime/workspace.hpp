@@ -20,8 +20,10 @@ class Workspace {
   void reset();
 
   /// Resets, then calls an entry point. A failure of the generated code is thrown as lantern::Error.
-  /// Results that are tensors stay valid until the next call or reset.
-  int call(lt_entry* entry, const void* const* in, void* const* out);
+  /// Results that are tensors stay valid until the next call or reset. `targets`, if given: where the caller
+  /// wants each result that is a tensor, in memory that is no argument's; one that lies there after the call
+  /// needs no copy. After a failure their contents are unspecified.
+  int call(lt_entry* entry, const void* const* in, void* const* out, lt_target* targets = nullptr);
 
   /// The same around any function, without reset. A failure leaves `body` by longjmp: no frame between here
   /// and generated code may own anything. Calls may nest. Returns 0 (a failure throws).

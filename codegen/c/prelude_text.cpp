@@ -34,6 +34,11 @@ typedef struct lt_chunk {
   int64_t capacity;
 } lt_chunk;
 
+typedef struct lt_target {
+  void* data;
+  int64_t bytes;
+} lt_target;
+
 struct lt_workspace {
   lt_chunk* first;
   lt_chunk* chunk;
@@ -41,6 +46,7 @@ struct lt_workspace {
   char* end;
   lt_tape* tapes;
   int64_t tape_count;
+  lt_target* targets;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
   void* host;
@@ -188,6 +194,14 @@ static void* lt_allocate(lt_workspace* ws, int64_t bytes) {
   char* data = ws->top;
   ws->top += bytes;
   return data;
+}
+)c"},
+      {"place", functions, {"workspace"}, R"c(/* Where the caller wants a result to lie, or `data`. */
+static void* lt_place(lt_workspace* ws, int64_t result, void* data, int64_t bytes) {
+  lt_target* target = ws->targets ? ws->targets + result : 0;
+  if (!target || target->bytes != bytes) return data;
+  target->bytes = -1;
+  return target->data;
 }
 )c"},
       {"count", functions, {"workspace"}, R"c(/* The number of elements of a new tensor. */

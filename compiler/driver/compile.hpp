@@ -64,8 +64,10 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
                                     const std::function<Data(const Data&)>& program,
                                     const CompileOptions& options);
 
-/// Runs an entry point in the calling thread's workspace, which is kept between calls.
-void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out);
+/// Runs an entry point in the calling thread's workspace, which is kept between calls. `targets`: see
+/// Workspace::call.
+void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out,
+         lt_target* targets = nullptr);
 
 /// Bytes the calling thread's workspace holds: the most its calls ever needed.
 std::int64_t workspace_bytes();
@@ -159,6 +161,7 @@ void store(std::type_identity<T>, std::span<const typename Traits<T>::element> f
     if constexpr (requires { out.contiguous(); })
       if (!out.contiguous())
         return write([&](std::size_t i) -> auto& { return out.at_flat(static_cast<std::int64_t>(i)); });
+    if (!add && from.data() == data) return;  // computed in place
     if (!add)
       std::copy(from.begin(), from.end(), data);
     else
@@ -191,7 +194,8 @@ class Compiled<F, R, std::tuple<P...>> {
   }
 
   /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a
-  /// scalar, std::span<T> for an array, TensorView<T> for a tensor, which must have the result's size.
+  /// scalar, std::span<T> for an array, TensorView<T> for a tensor, which must have the result's size. A
+  /// result is computed in place where that can be. After an error the targets' contents are unspecified.
   template <class... A>
   void into(A&&... outs_then_ins) const {
     write(false, std::forward_as_tuple(outs_then_ins...));
@@ -263,9 +267,18 @@ class Compiled<F, R, std::tuple<P...>> {
     detail::Arguments in;
     (detail::for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
     detail::Results results(code.results());
-    driver::run(code.entry(), code.recursive(), in.data(), results.data());
+    std::array<lt_target, sizeof...(Out)> wanted{};
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      std::tuple from{in.apart(results.elements(leaf_type<std::tuple_element_t<I, Leaves>>))...};
+      ((wanted[I] = {nullptr, -1}), ...);
+      if (!add)
+        ((wanted[I] = in.target(leaf_type<std::tuple_element_t<I, Leaves>>, std::get<I>(targets))), ...);
+    }
+    (std::index_sequence_for<Out...>{});
+    driver::run(code.entry(), code.recursive(), in.data(), results.data(), wanted.data());
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      // Braces: one after another.
+      std::tuple from{
+          in.apart(results.elements(leaf_type<std::tuple_element_t<I, Leaves>>), wanted[I].data)...};
       (detail::store(leaf_type<std::tuple_element_t<I, Leaves>>, std::get<I>(from), std::get<I>(targets),
                      add),
        ...);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lantern/compiler/driver/host_types.hpp"
+#include "lantern/runtime/workspace.h"
 
 namespace lantern::detail {
 
@@ -52,10 +53,31 @@ class Arguments {
   }
   const void* const* data() const { return in_.data(); }
 
-  /// The elements of a result where nothing that is written to an argument's memory changes them: where they
-  /// are, or, if that is such memory, in a copy.
+  /// A result's place in the caller's memory, for code to compute it there; none where that is not all its
+  /// own. To be asked for all results before the call.
+  template <class T, class Out>
+  lt_target target(std::type_identity<T>, Out& out) {
+    if constexpr (Scalar<T>) {
+      return {nullptr, -1};
+    } else {
+      static_assert(std::same_as<std::remove_reference_t<decltype(*out.data())>, typename Traits<T>::element>,
+                    "into: the target of an array or tensor has elements of the result's type");
+      if constexpr (requires { out.contiguous(); })
+        if (!out.contiguous()) return {nullptr, -1};
+      const auto bytes = std::as_bytes(std::span(out.data(), static_cast<std::size_t>(out.size())));
+      const bool shared = std::any_of(memory_.begin(), memory_.end(), [&](const auto& m) {
+        return bytes.data() < m.data() + m.size() && m.data() < bytes.data() + bytes.size();
+      });
+      memory_.push_back(bytes);
+      return {shared ? nullptr : out.data(), shared ? -1 : static_cast<std::int64_t>(bytes.size())};
+    }
+  }
+
+  /// The elements of a result where nothing that is written to an argument or a target changes them: where
+  /// they are, or, if that is such memory other than the result's own `place`, in a copy.
   template <class E>
-  std::span<const E> apart(std::span<const E> result) {
+  std::span<const E> apart(std::span<const E> result, const void* place) {
+    if (result.data() == place) return result;
     const auto bytes = std::as_bytes(result);
     const auto inside = [&](const auto& m) {
       return bytes.data() >= m.data() && bytes.data() < m.data() + m.size();
@@ -70,7 +92,7 @@ class Arguments {
   std::vector<const void*> in_;
   std::deque<std::vector<std::int64_t>> words_;
   std::deque<std::vector<std::byte>> copies_;
-  std::vector<std::span<const std::byte>> memory_;  ///< of arrays and tensors
+  std::vector<std::span<const std::byte>> memory_;  ///< of arrays and tensors, then of targets
 };
 
 /// Storage for the results of one call, and their way to host values.

@@ -81,10 +81,12 @@ Workspace& workspace() {
 }
 }  // namespace
 
-void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out) {
+void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out, lt_target* targets) {
   Workspace& ws = workspace();
-  if (recursive) run_on_large_stack([&] { ws.call(entry, in, out); });
-  else ws.call(entry, in, out);
+  if (recursive)
+    run_on_large_stack([&] { ws.call(entry, in, out, targets); });
+  else
+    ws.call(entry, in, out, targets);
 }
 
 std::int64_t workspace_bytes() { return workspace().peak_bytes(); }

@@ -91,6 +91,61 @@ TEST_CASE("into: results that lie in the memory they are written to, strided tar
   CHECK(columns == std::vector<double>{8, 8, 8, 8, 8, -8});
 }
 
+TEST_CASE("into: results are computed where they are wanted") {
+  using A = Rep<Array<double>>;
+  const auto squares = [](A a) {
+    return FOR(0, a.size(), fill(Rep<double>(0.0), a.size()),
+               [&](Rep<int64_t> i, A s) { return s.set(i, a[i] * a[i]); });
+  };
+  for (const Target target : {Target::c, Target::cpp}) {
+    auto f = compile(squares, {.target = target});
+    CHECK(f.source("c").find("lt_place(ws, 0,") != std::string::npos);
+    std::vector<double> a{1, 2, 3}, out(3);
+    f.into(std::span<double>(out), a);
+    CHECK(out == std::vector<double>{1, 4, 9});
+    CHECK(f(a) == out);  // no memory of an earlier call is wanted any more
+    f.accumulate_into(std::span<double>(out), a);
+    CHECK(out == std::vector<double>{2, 8, 18});
+    f.into(std::span<double>(a), a);  // not in place: each element may be needed until the end
+    CHECK(a == std::vector<double>{1, 4, 9});
+
+    auto gradient = compile(grad([](A x) {
+                              return FOR(0, x.size(), 0.0,
+                                         [&](Rep<int64_t> i, Rep<double> s) { return s + x[i] * x[i]; });
+                            }),
+                            {.target = target});
+    gradient.into(std::span<double>(out), a);
+    CHECK(out == std::vector<double>{2, 8, 18});
+    gradient.into(std::span<double>(out), a);  // starts from zero again
+    CHECK(out == std::vector<double>{2, 8, 18});
+    gradient.into(std::span<double>(a), a);
+    CHECK(a == std::vector<double>{2, 8, 18});
+
+    // One tensor, two results; results of one size in each other's place.
+    auto both = compile(
+        [&](A x) {
+          const A y = squares(x);
+          return std::tuple(y, y);
+        },
+        {.target = target});
+    std::vector<double> left(3), right(3);
+    both.into(std::span<double>(left), std::span<double>(right), a);
+    CHECK(left == std::vector<double>{4, 64, 324});
+    CHECK(right == left);
+    auto swapped = compile(
+        [&](A x, A y) {
+          const A p = squares(x), q = squares(y);
+          return IF(
+              x[0] < y[0], [&] { return std::tuple(p, q); }, [&] { return std::tuple(q, p); });
+        },
+        {.target = target});
+    const std::vector<double> small{1, 2, 3}, large{4, 5, 6};
+    swapped.into(std::span<double>(left), std::span<double>(right), large, small);
+    CHECK(left == std::vector<double>{1, 4, 9});
+    CHECK(right == std::vector<double>{16, 25, 36});
+  }
+}
+
 TEST_CASE("tensors: strided views, ranks from the argument, DLPack") {
   auto total = compile([](Rep<Tensor<double>> t) { return sum(t * t); }, {.target = Target::c});
   const std::vector<double> data{1, 2, 3, 4, 5, 6};

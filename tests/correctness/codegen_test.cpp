@@ -463,12 +463,14 @@ void layout(unsigned long* at) {
   at[7] = (unsigned long)((char*)&t.capacity - (char*)&t);
   at[8] = sizeof c;
   at[9] = sizeof w.message;
+  at[10] = (unsigned long)((char*)&w.targets - (char*)&w);
+  at[11] = sizeof(lt_target);
 }
 )";
   const auto code = codegen::compile_with_tcc(source);
-  unsigned long at[10];
+  unsigned long at[12];
   code->function<void(unsigned long*)>("layout")(at);
-  const unsigned long host[10] = {sizeof(lt_workspace),
+  const unsigned long host[12] = {sizeof(lt_workspace),
                                   offsetof(lt_workspace, top),
                                   offsetof(lt_workspace, tapes),
                                   offsetof(lt_workspace, fail),
@@ -477,8 +479,10 @@ void layout(unsigned long* at) {
                                   sizeof(lt_tape),
                                   offsetof(lt_tape, capacity),
                                   sizeof(lt_chunk),
-                                  sizeof(lt_workspace::message)};
-  for (int i = 0; i < 10; ++i) CHECK(at[i] == host[i]);
+                                  sizeof(lt_workspace::message),
+                                  offsetof(lt_workspace, targets),
+                                  sizeof(lt_target)};
+  for (int i = 0; i < 12; ++i) CHECK(at[i] == host[i]);
 }
 
 TEST_CASE("a source that stands alone keeps its workspace to itself") {

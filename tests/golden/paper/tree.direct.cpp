@@ -35,6 +35,11 @@ typedef struct lt_chunk {
   int64_t capacity;
 } lt_chunk;
 
+typedef struct lt_target {
+  void* data;
+  int64_t bytes;
+} lt_target;
+
 struct lt_workspace {
   lt_chunk* first;
   lt_chunk* chunk;
@@ -42,6 +47,7 @@ struct lt_workspace {
   char* end;
   lt_tape* tapes;
   int64_t tape_count;
+  lt_target* targets;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
   void* host;
