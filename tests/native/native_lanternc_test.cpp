@@ -105,6 +105,6 @@ TEST_CASE("messages of staging and of the compiler name the user's lines") {
              "int main() { int late = 1; }\n");
   const ProcessResult r = lanternc({file, "-o", directory.path() / "late", "--", "-Wall"});
   INFO(r.err);
-  CHECK(r.err.find(file + ":10:7: warning: unused variable 'unused'") != std::string::npos);
-  CHECK(r.err.find(file + ":14:18: warning: unused variable 'late'") != std::string::npos);
+  CHECK(r.err.find(file + ":10:7: warning: unused variable") != std::string::npos);
+  CHECK(r.err.find(file + ":14:18: warning: unused variable") != std::string::npos);
 }
