@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::codegen {
@@ -217,7 +218,7 @@ bool Escapes::escapes(ir::Block* body, bool transitive) const {
     if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
       ++tapes[op->integer];
       for (const ir::Value* v : op->operands)
-        if (owns_memory(v->type)) with_tensors.insert(op->integer);
+        if (owns_memory(v->type) && !ir::owns_elements(*op)) with_tensors.insert(op->integer);
     }
     found |= op->is(Opcode::ref_set_) && owns_memory(op->operands[1]->type);
     found |= transitive && op->callee && from(op->callee);

@@ -558,7 +558,10 @@ void StatementPrinter::loop(const Op& op) {
   const std::string mark = names_.unique("mark");
   block(body, sink);
   // Tensors of one iteration that nothing refers to any more are forgotten: loops run in constant memory.
-  if (allocations_ > allocations && !owns && !unit_.escapes().from(const_cast<ir::Block*>(body))) {
+  const bool leaves = allocations_ > allocations && !unit_.escapes().from(const_cast<ir::Block*>(body));
+  if (leaves && owns) {
+    keep_state(op, sink, mark, start);
+  } else if (leaves) {
     unit_.prelude().need("mark");
     line("lt_release(" + ws() + ", " + mark + ");");
     const std::string text = std::string(2 * static_cast<std::size_t>(indent_ - 1), ' ') +
@@ -574,6 +577,39 @@ void StatementPrinter::loop(const Op& op) {
     if (!sink.targets[i].empty()) bind(op.results[i], sink.targets[i]);
 }
 
+/// At the end of a trip: of what it allocated only the new state stays, moved down where the arena got
+/// crowded.
+void StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::string& mark,
+                                  std::size_t start) {
+  unit_.prelude().need("compact");
+  std::vector<std::pair<std::string, std::string>> kept;  // variables, and their bytes
+  std::string data, sizes, total;
+  for (std::size_t i = 0; i < loop.results.size(); ++i) {
+    const ir::Type& type = loop.results[i]->type;
+    if (sink.targets[i].empty() || !type.is_tensor() || keeps_memory(loop, i)) continue;
+    const std::string& name = sink.targets[i];
+    std::string bytes = "(int64_t)sizeof *" + name + ".data";
+    for (int d = 0; d < type.rank(); ++d) bytes += " * " + name + ".dim[" + std::to_string(d) + "]";
+    data += (data.empty() ? "(char*)" : ", (char*)") + name + ".data";
+    sizes += (sizes.empty() ? "" : ", ") + bytes;
+    total += (total.empty() ? "" : " + ") + bytes;
+    kept.emplace_back(name, unit_.target().element(type.element()));
+  }
+  const std::string since = names_.unique(mark + "_kept"), moved = names_.unique("moved");
+  open("if (lt_crowded(" + ws() + ", " + since + ", " + total + ")) {");
+  line("char* " + moved + "[] = {" + data + "};");
+  line("const int64_t " + moved + "_bytes[] = {" + sizes + "};");
+  line("lt_compact(ws, " + mark + ", " + std::to_string(kept.size()) + ", " + moved + ", " + moved +
+       "_bytes);");
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    line(kept[i].first + ".data = (" + kept[i].second + "*)" + moved + "[" + std::to_string(i) + "];");
+  line(since + " = lt_mark(ws);");
+  close();
+  const std::string indent(2 * static_cast<std::size_t>(indent_ - 1), ' ');
+  out_.insert(start, indent + "const lt_position " + mark + " = lt_mark(ws);\n" + indent + "lt_position " +
+                         since + " = " + mark + ";\n");
+}
+
 /// How often a counting loop runs (or a number below one, where it does not run), if that shows beforehand.
 std::string StatementPrinter::trips(const Op& loop, std::size_t count) {
   const Op& test = *loop.blocks[0]->ops.back()->operands[0]->def;
@@ -584,7 +620,8 @@ std::string StatementPrinter::trips(const Op& loop, std::size_t count) {
   const Expression last = value(bound);
   const Value* first = loop.operands[count];
   if (is_constant(first) && first->def->integer == 0) return last.text;
-  return in_context(last, Precedence::additive) + " - " + in_context(value(first), Precedence::multiplicative);
+  return in_context(last, Precedence::additive) + " - " +
+         in_context(value(first), Precedence::multiplicative);
 }
 
 std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* callee, std::size_t first) {

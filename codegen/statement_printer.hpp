@@ -73,6 +73,7 @@ class StatementPrinter {
   void operation(const ir::Op& op);
   void branch(const ir::Op& op, const Sink* forwarded);
   void loop(const ir::Op& op);
+  void keep_state(const ir::Op& loop, const Sink& sink, const std::string& mark, std::size_t start);
   void call(const ir::Op& op);
   std::string call_arguments(const ir::Op& op, const ir::Function* callee, std::size_t first_pointer_result);
   void scalar(const ir::Op& op);
@@ -135,6 +136,7 @@ class StatementPrinter {
   };
   void tape(const ir::Op& op);
   void tape(const ir::Op& op, const TapeTop& top);
+  void tape_elements(const ir::Op& op);
   std::string plain_tape(const ir::Op& op);
   std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::string& trips);
   void close_tapes(const std::vector<std::int64_t>& opened);

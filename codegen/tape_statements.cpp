@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::codegen {
@@ -92,6 +93,17 @@ void StatementPrinter::close_tapes(const std::vector<std::int64_t>& opened) {
   }
 }
 
+/// A tensor on a tape with its elements: sizes last, so that they are found from the top.
+void StatementPrinter::tape_elements(const Op& op) {
+  const ir::Type& type = taped(op)->type;
+  const bool push = op.is(Opcode::push_);
+  const std::string f = unit_.prelude().tensor_function(push ? "save" : "load", type.element(), type.rank());
+  const std::string list = "(" + ws() + ", " + std::to_string(op.integer);
+  if (push) return line(f + list + ", " + text(op.operands[0]) + ");");
+  ++allocations_;
+  define_statement(op.result(), f + list + ")");
+}
+
 /// Through the pointer of the loop around.
 void StatementPrinter::tape(const Op& op, const TapeTop& top) {
   if (op.is(Opcode::pop_)) {
@@ -111,6 +123,7 @@ void StatementPrinter::tape(const Op& op, const TapeTop& top) {
 
 void StatementPrinter::tape(const Op& op) {
   if (const auto top = tape_tops_.find(op.integer); top != tape_tops_.end()) return tape(op, top->second);
+  if (ir::owns_elements(op)) return tape_elements(op);
   const bool push = op.is(Opcode::push_);
   const std::vector<Value*>& values = push ? op.operands : op.results;
   const std::int64_t slot = unit_.escapes().tape_slot(op.integer);

@@ -431,7 +431,12 @@ class Parser {
       case Opcode::pop_:
         expect('[');
         op.integer = integer("a number", 0, std::numeric_limits<std::int32_t>::max());
-        if (op.is(Opcode::push_) || op.is(Opcode::pop_)) module_->reserve_tapes(op.integer + 1);
+        if (!op.is(Opcode::push_) && !op.is(Opcode::pop_)) break;
+        module_->reserve_tapes(op.integer + 1);
+        if (!eat(',')) break;
+        if (!is_word("copy")) fail("'copy'");
+        advance();
+        own_elements(op);
         break;
       case Opcode::cast_:
         expect('[');

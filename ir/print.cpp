@@ -42,9 +42,10 @@ std::string attribute_text(const Op& op) {
     case Opcode::tree_value_:
     case Opcode::lane_index_:
     case Opcode::lane_splat_:
+      return "[" + std::to_string(op.integer) + "]";
     case Opcode::push_:
     case Opcode::pop_:
-      return "[" + std::to_string(op.integer) + "]";
+      return "[" + std::to_string(op.integer) + (owns_elements(op) ? ", copy]" : "]");
     case Opcode::cast_: {
       const bool scalar = op.integer >= 0 && op.integer <= static_cast<std::int64_t>(Kind::f64);
       return std::string("[") + (scalar ? kind_name(static_cast<Kind>(op.integer)) : "?") + "]";

@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <string>
 
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
+
 #include "lantern/ir/error.hpp"
 
 namespace lantern {
@@ -28,6 +32,22 @@ void land(lt_workspace* ws, const char* message) {
   std::longjmp(static_cast<Landing*>(ws->host)->place, 1);
 }
 
+/// Like realloc. Memory of many pages is asked for in large ones: it is touched in order, and a fault for
+/// every page would cost the first call as much as filling it.
+void* resize(void* memory, unsigned long bytes) {
+  void* const result = std::realloc(memory, bytes);
+#ifdef MADV_HUGEPAGE
+  constexpr std::uintptr_t large = 4U << 20, page = 4096;
+  if (result != nullptr && bytes >= large) {
+    const std::uintptr_t begin = (reinterpret_cast<std::uintptr_t>(result) + page - 1) / page * page;
+    const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(result) + bytes) / page * page;
+    // Where it is refused, memory works all the same.
+    static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
+  }
+#endif
+  return result;
+}
+
 /// False after a failure. Kept apart from the throwing caller: nothing here changes after setjmp.
 bool run(lt_workspace* ws, Landing& landing, void (*body)(lt_workspace*, void*), void* data) {
   if (setjmp(landing.place) != 0) return false;
@@ -39,7 +59,7 @@ bool run(lt_workspace* ws, Landing& landing, void (*body)(lt_workspace*, void*),
 
 Workspace::Workspace() : memory_{} {
   memory_.fail = land;
-  memory_.resize = [](void* memory, unsigned long bytes) { return std::realloc(memory, bytes); };
+  memory_.resize = resize;
 }
 
 Workspace::~Workspace() {

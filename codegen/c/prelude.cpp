@@ -84,6 +84,7 @@ std::string Prelude::tensor_function(const std::string& what, Kind kind, int ran
     dims += ", x.dim[" + std::to_string(r) + "]";
   }
   if (rank == 0) values = "1";
+  if (what == "save" || what == "load") return tensor_on_tape(what, kind, rank, name);
   std::string text = "static " + type + " " + name + "(lt_workspace* ws";
   if (what == "new") {
     need("count");
@@ -108,6 +109,37 @@ std::string Prelude::tensor_function(const std::string& what, Kind kind, int ran
   return name;
 }
 
+/// lt_save_f64_1d puts a tensor's elements, then its sizes, on a tape; lt_load_f64_1d takes them off.
+/// Elements take multiples of eight bytes.
+std::string Prelude::tensor_on_tape(const std::string& what, Kind kind, int rank, const std::string& name) {
+  const std::string type = tensor(kind, rank), element = target_->element(kind);
+  const std::string dims = "(int64_t)sizeof t.dim";
+  const std::string bytes = "  const int64_t bytes = lt_count(ws, t.dim, " + std::to_string(rank) +
+                            ") * (int64_t)sizeof(" + element +
+                            ");\n  const int64_t room = (bytes + 7) / 8 * 8;\n";
+  need("memcpy");
+  need("count");
+  const std::string tape = "  lt_tape* tape = &ws->tapes[number];\n";
+  std::string text;
+  if (what == "save") {
+    need("grow_tape");
+    text = "static void " + name + "(lt_workspace* ws, int64_t number, " + type + " t) {\n" + tape + bytes +
+           "  const int64_t used = tape->used + room + " + dims +
+           ";\n  if (used > tape->capacity) lt_grow_tape(ws, tape, used);\n"
+           "  if (bytes > 0) memcpy(tape->data + tape->used, t.data, (unsigned long)bytes);\n"
+           "  memcpy(tape->data + tape->used + room, t.dim, sizeof t.dim);\n  tape->used = used;\n}\n";
+  } else {
+    need("allocate");
+    text = "static " + type + " " + name + "(lt_workspace* ws, int64_t number) {\n" + tape + "  " + type +
+           " t;\n  memcpy(t.dim, tape->data + tape->used - " + dims + ", sizeof t.dim);\n" + bytes +
+           "  tape->used -= room + " + dims + ";\n  t.data = (" + element +
+           "*)lt_allocate(ws, bytes);\n  if (bytes > 0) memcpy(t.data, tape->data + tape->used, (unsigned "
+           "long)bytes);\n  return t;\n}\n";
+  }
+  add(Group::functions, text);
+  return name;
+}
+
 std::string Prelude::tree(const ir::Type& type) {
   std::string name = "lt_tree", fields;
   for (std::size_t i = 0; i < type.parts().size(); ++i) {
@@ -129,8 +161,8 @@ std::string Prelude::tape_function(const std::string& what, const std::string& t
   need("workspace");
   const std::string tape = "  lt_tape* tape = &ws->tapes[number];\n";
   const auto define = [&](const std::string& result, const std::string& more, const std::string& body) {
-    add(Group::functions,
-        "static " + result + " " + name + "(lt_workspace* ws, int64_t number" + more + ") {\n" + tape + body + "}\n");
+    add(Group::functions, "static " + result + " " + name + "(lt_workspace* ws, int64_t number" + more +
+                              ") {\n" + tape + body + "}\n");
   };
   const std::string size = "(int64_t)sizeof(" + type + ")", at = "(" + type + "*)(tape->data + tape->used)";
   if (what == "push") {
@@ -148,15 +180,23 @@ std::string Prelude::tape_function(const std::string& what, const std::string& t
     need("grow_tape");
     define(type + "*", ", int64_t count",
            "  if (count > ((int64_t)1 << 50)) ws->fail(ws, \"out of memory\");\n"
-           "  if (count > 0 && tape->used + count * " + size + " > tape->capacity)\n"
-           "    lt_grow_tape(ws, tape, tape->used + count * " + size + ");\n"
-           "  return " + at + ";\n");
+           "  if (count > 0 && tape->used + count * " +
+               size +
+               " > tape->capacity)\n"
+               "    lt_grow_tape(ws, tape, tape->used + count * " +
+               size +
+               ");\n"
+               "  return " +
+               at + ";\n");
   } else {
     need("grow_tape");
     define(type + "*", ", " + type + "* top",
            "  tape->used = (char*)top - tape->data;\n"
-           "  lt_grow_tape(ws, tape, tape->used + " + size + ");\n"
-           "  return " + at + ";\n");
+           "  lt_grow_tape(ws, tape, tape->used + " +
+               size +
+               ");\n"
+               "  return " +
+               at + ";\n");
   }
   return name;
 }

@@ -28,13 +28,15 @@ class Prelude {
   std::string vector_function(const std::string& what, ir::Kind kind, int lanes);
   /// The structure of a tensor: lt_f64_2d. Returns the name.
   std::string tensor(ir::Kind kind, int rank);
-  /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t).
+  /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t); and
+  /// lt_save_f64_2d(ws, number, t), lt_load_f64_2d(ws, number), which put it on a tape and take it off.
   std::string tensor_function(const std::string& what, ir::Kind kind, int rank);
   /// The structure of a tree: lt_tree_f64_i64. Returns the name.
   std::string tree(const ir::Type& type);
-  /// lt_push_NAME or lt_pop_NAME for values of a C type; `slot` bytes are used on the tape. For loops that hold
-  /// the top of a tape in a variable, without `slot`: lt_top_NAME and lt_end_NAME (of the memory), lt_room_NAME
-  /// (the top, with room for a number of values) and lt_more_NAME (the top, with room for one value).
+  /// lt_push_NAME or lt_pop_NAME for values of a C type; `slot` bytes are used on the tape. For loops that
+  /// hold the top of a tape in a variable, without `slot`: lt_top_NAME and lt_end_NAME (of the memory),
+  /// lt_room_NAME (the top, with room for a number of values) and lt_more_NAME (the top, with room for one
+  /// value).
   std::string tape_function(const std::string& what, const std::string& type_name, const std::string& type,
                             const std::string& slot);
   /// A function of <math.h>, or lt_polygamma.
@@ -58,6 +60,7 @@ class Prelude {
   std::string vector_math_function(const std::string& f, const std::string& full, const std::string& type,
                                    int lanes);
   void masks();
+  std::string tensor_on_tape(const std::string& what, ir::Kind kind, int rank, const std::string& name);
   std::string instantiate(std::string_view text, ir::Kind kind) const;
 
   const Target* target_;

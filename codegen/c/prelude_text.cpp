@@ -54,6 +54,7 @@ struct lt_workspace {
 };
 )c"},
       {"memcpy", prototypes, {}, "void* memcpy(void* to, const void* from, unsigned long bytes);\n"},
+      {"memmove", prototypes, {}, "void* memmove(void* to, const void* from, unsigned long bytes);\n"},
       {"memset", prototypes, {}, "void* memset(void* to, int byte, unsigned long bytes);\n"},
       {"realloc", prototypes, {}, "void* realloc(void* memory, unsigned long bytes);\n"},
       {"abort", prototypes, {}, "void abort(void);\n"},
@@ -166,6 +167,46 @@ static void lt_release(lt_workspace* ws, lt_position mark) {
   ws->end = mark.end;
 }
 )c"},
+      {"compact",
+       functions,
+       {"mark", "allocate", "memmove"},
+       R"c(/* True where so much was allocated since a position that the arena should be tidied. */
+static int lt_crowded(const lt_workspace* ws, lt_position since, int64_t kept) {
+  return ws->chunk != since.chunk || ws->top - since.top > 8 * kept + 65536;
+}
+
+/* Forgets everything after a position but these pieces, which move down. They may overlap; those that lie
+   elsewhere stay where they are. */
+static void lt_compact(lt_workspace* ws, lt_position mark, int count, char** data, const int64_t* bytes) {
+  lt_release(ws, mark);
+  for (lt_chunk* chunk = mark.chunk ? mark.chunk : ws->first; chunk; chunk = chunk->next) {
+    char* from = (char*)(chunk + 1);
+    char* const last = from + 64 + chunk->capacity;
+    if (chunk == mark.chunk) from = mark.top;
+    for (;;) { /* the first piece from here on, with all that overlap it */
+      char* start = 0;
+      char* end = 0;
+      for (int i = 0; i < count; ++i)
+        if (data[i] >= from && data[i] < last && bytes[i] > 0 && (!start || data[i] < start)) start = data[i];
+      if (!start) break;
+      end = start + 1;
+      for (int again = 1; again;) {
+        again = 0;
+        for (int i = 0; i < count; ++i)
+          if (data[i] >= start && data[i] < end && data[i] + bytes[i] > end) {
+            end = data[i] + bytes[i];
+            again = 1;
+          }
+      }
+      char* to = (char*)lt_allocate(ws, end - start);
+      if (to != start) memmove(to, start, (unsigned long)(end - start));
+      for (int i = 0; i < count; ++i)
+        if (data[i] >= start && data[i] < end) data[i] = to + (data[i] - start);
+      from = end;
+    }
+  }
+}
+)c"},
       {"allocate", functions, {"workspace"}, R"c(/* Memory from the arena, at addresses divisible by 64. */
 static void* lt_allocate_chunk(lt_workspace* ws, int64_t bytes) {
   lt_chunk* next = ws->chunk ? ws->chunk->next : ws->first;
@@ -216,7 +257,10 @@ static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
 }
 )c"},
       // Tapes.
-      {"grow_tape", functions, {"workspace"}, R"c(/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
+      {"grow_tape",
+       functions,
+       {"workspace"},
+       R"c(/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
 static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
   int64_t capacity = (bytes + 4095) / 4096 * 4096;
   if (tape->used > 0 && capacity < 2 * tape->capacity) capacity = 2 * tape->capacity;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/tail_calls.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/ir/checkpoint.hpp"
@@ -186,6 +187,7 @@ Data Replay::run_call(ir::Op* op) {
   const Data arguments = values(op->operands);
   if (active(op)) {
     passes::unwind(*op->callee);
+    passes::tail_calls(*op->callee);
     if (!ir::is_checkpointed(*op) && inlinable(op->callee)) return run(*op->callee, arguments);
   }
   if (active(op)) return mode_->call(op->callee, arguments, op->integer, op->loc);

@@ -15,6 +15,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/rewrite.hpp"
+#include "lantern/ir/checkpoint.hpp"
 
 namespace lantern::passes {
 
@@ -27,6 +28,8 @@ enum class Usage { shape, view, read, hold };
 
 Usage usage(const Op& op, std::size_t i) {
   switch (op.code) {
+    case Opcode::push_:
+      return ir::owns_elements(op) ? Usage::read : Usage::hold;
     case Opcode::dim_:
     case Opcode::zeros_like_:
     case Opcode::ref_new_:

@@ -103,11 +103,16 @@ Unwinder::Snapshots Unwinder::snapshots_of(const Op* loop) {
   return all;
 }
 
-void Unwinder::push(ir::Builder& b, std::int64_t tape, Value* v) { b.op(Opcode::push_, {v})->integer = tape; }
+void Unwinder::push(ir::Builder& b, std::int64_t tape, Value* v) {
+  Op* op = b.op(Opcode::push_, {v});
+  op->integer = tape;
+  if (v->type.is_tensor()) ir::own_elements(*op);
+}
 
 Value* Unwinder::pop(ir::Builder& b, std::int64_t tape, const ir::Type& type) {
   Op* op = b.op(Opcode::pop_, {}, {type});
   op->integer = tape;
+  if (type.is_tensor()) ir::own_elements(*op);
   return op->result();
 }
 

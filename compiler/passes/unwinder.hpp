@@ -136,7 +136,8 @@ class Unwinder {
   using State = std::vector<Value*>;
   std::optional<std::int64_t> segment_length(Region& r, const Op* loop);
   State reverse_in_segments(Region& r, Op* loop, Op* reverse, const State& carried, std::int64_t length);
-  State reverse_in_memory(Region& r, Op* loop, Op* reverse, const State& carried, const ir::LoopMemory& memory);
+  State reverse_in_memory(Region& r, Op* loop, Op* reverse, const State& carried,
+                          const ir::LoopMemory& memory);
   std::pair<Value*, Value*> places(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
                                    const ir::LoopMemory& memory, bool online);
   Value* advance(ir::Builder& b, Value* trips, Value* free, Value* leaf);
@@ -147,7 +148,8 @@ class Unwinder {
   static void push_state(ir::Builder& b, const Snapshots& snapshots, const State& state);
   static State pop_state(ir::Builder& b, const Snapshots& snapshots, const Op* loop, const State& first,
                          Value* position);
-  Op* copy_loop(const Op* loop, Block* to, const State& initial, Frames frames, Value* until, bool own_condition);
+  Op* copy_loop(const Op* loop, Block* to, const State& initial, Frames frames, Value* until,
+                bool own_condition);
   void bring(Region& r, Op* construct);
   void drop_frames(Block* block);
   State emit_loop(ir::Builder& b, const State& initial,

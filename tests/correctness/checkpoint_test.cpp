@@ -342,6 +342,96 @@ TEST_CASE("the state of a bounded loop may be an array", "[checkpoint][loops]") 
   }
 }
 
+TEST_CASE("loops over arrays take bounded memory", "[checkpoint][loops]") {
+  static constexpr std::int64_t size = 1000, n = 2000;
+  const auto bytes = [](const auto& f, std::int64_t trips) {
+    std::int64_t held = 0;
+    std::thread([&] {
+      const std::vector<double> r = f(std::vector<double>(size, 0.3), trips);
+      CHECK(static_cast<std::int64_t>(r.size()) == size);
+      held = driver::workspace_bytes();
+    }).join();
+    return held;
+  };
+  const auto whole = [](LoopOptions options) {
+    return sig<Array<double>(Array<double>, std::int64_t)>([=](A a, I k) {
+      return FOR(
+          0, k, a, [=](I, A v) { return sin(v) * v + a; }, options);
+    });
+  };
+  const auto gradient = [](auto f) {
+    return native(grad<0>(sig<double(Array<double>, std::int64_t)>([=](A a, I k) { return sum(f(a, k)); })));
+  };
+  // The state is a new array in every trip: earlier ones are forgotten.
+  CHECK(bytes(native(whole({})), n) < 50 * 8 * size);
+  CHECK(bytes(gradient(whole({})), n) > n * 8 * size);
+  const std::int64_t memory = 1'500'000;
+  const auto bounded = gradient(whole({.memory = memory}));
+  CHECK(bytes(bounded, n) < 2 * memory);
+  CHECK(bytes(bounded, 4 * n) < 2 * memory);
+  const std::vector<double> start(size, 0.3);
+  CHECK(bounded(start, 50) == gradient(whole({}))(start, 50));
+}
+
+TEST_CASE("several arrays, and parts of one, in the state of a loop", "[checkpoint][loops]") {
+  // They change places, one is a part of the other or the same, and sizes change from trip to trip.
+  const auto program = [](A a, I n) {
+    const auto [u, v, w] = FOR(0, n, std::tuple(a, sin(a), a.slice(0, 2)), [a](I i, A p, A q, A r) {
+      const A s = sin(p) * q + a;
+      return std::tuple(IF(
+                            i % 3 == 0, [=] { return s; }, [=] { return q; }),
+                        s + 0.001 * sum(r), s.slice(i % 3, 2 + i % 3 + i % 2));
+    });
+    return u * v * sum(w);
+  };
+  const auto f = sig<Array<double>(Array<double>, std::int64_t)>(program);
+  std::vector<double> start(5000);
+  for (std::size_t i = 0; i < start.size(); ++i) start[i] = 0.001 * static_cast<double>(i % 700);
+  const auto compiled = native(f);
+  const auto cpp = compile(f, {.target = Target::cpp});
+  for (const std::int64_t n : {1, 5, 40, 41, 42, 100}) {
+    const std::vector<double> expected = eager(f)(start, n), found = compiled(start, n),
+                              other = cpp(start, n);
+    REQUIRE(found.size() == expected.size());
+    double difference = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      difference = std::max(difference, std::abs(found[i] - expected[i]) / (1 + std::abs(expected[i])));
+      difference = std::max(difference, std::abs(other[i] - expected[i]) / (1 + std::abs(expected[i])));
+    }
+    CHECK(difference < 1e-10);
+  }
+}
+
+TEST_CASE("depth: tail calls are trips, other calls take a frame on the tape", "[checkpoint][deep]") {
+  static const auto tail = FUN<double(double, double, std::int64_t)>("tail", [](auto self, D x, D s, I n) {
+    return IF(
+        n == 0, [s] { return s; },
+        [=] { return self(x, sin(s) + 0.01 * x * s * cast<double>((n - 1) % 3), n - 1); });
+  });
+  check_all(
+      "tail calls", [](D x) { return tail(x, x, 9); }, 0.7);
+  check_all(
+      "tail calls of a value", [](D x) { return tail(x, x * x, 9) * tail(1.0, x, 3); }, 0.7);
+  const std::int64_t n = 1'000'000;
+  const auto f = native(grad<0>(sig<double(double, std::int64_t)>([](D x, I k) { return tail(x, x, k); })));
+  const auto loop = native(grad<0>(sig<double(double, std::int64_t)>([](D x, I k) {
+    return FOR(0, k, x, [=](I i, D s) { return sin(s) + 0.01 * x * s * cast<double>((k - i - 1) % 3); });
+  })));
+  const auto [derivative, bytes] = in_new_thread(f, 0.7, n);
+  CHECK(derivative == Approx(loop(0.7, n)).epsilon(1e-12));
+  CHECK(bytes <= 64 * n);
+  // A product from the inside out.
+  static const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, D x, I k) {
+    return IF(
+        k == 0, [] { return D(1.0); }, [=] { return x * self(x, k - 1); });
+  });
+  const auto dpower =
+      native(grad<0>(sig<double(double, std::int64_t)>([](D x, I k) { return power(x, k); })));
+  const auto [slope, frames] = in_new_thread(dpower, 1 + 1e-6, n);
+  CHECK(slope == Approx(1e6 * std::pow(1 + 1e-6, 1e6 - 1)).epsilon(1e-9));
+  CHECK(frames <= 32 * n);
+}
+
 TEST_CASE("bounds that cannot be met", "[checkpoint][errors]") {
   const auto bounded = [](LoopOptions options) {
     return sig<double(double, std::int64_t)>([=](D x, I n) { return steps(x, n, options); });

@@ -13,6 +13,7 @@
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/tail_calls.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
@@ -595,6 +596,64 @@ fun @f(%c: f64, %g: f64, %d0: f64, %n: i64) -> f64 {
                            "    %v = add %d, %g : f64\n    %p = sin %v : f64\n    yield %l, %p\n"}) {
     const std::string text = loop("  %a, %b = loop %n, %d0 : i64, f64", "", body, "  yield %b\n");
     CHECK(after(passes::rotate, text) == print(*parse(text), {.names = false}));
+  }
+}
+
+TEST_CASE("a function that ends with a call of itself is a loop", "[passes][tail_calls]") {
+  const auto looped = [](Module& m) { passes::tail_calls(*m.find("f")); };
+  // x stays, n and s change from call to call.
+  check_rewrite(looped, R"(entry @f
+fun @f(%x: f64, %n: i64, %s: f64) -> f64 {
+  %z = constant 0 : i64
+  %c = le %n, %z : bool
+  %r = branch %c : f64 {
+    yield %s
+  } else {
+    %o = constant 1 : i64
+    %m = sub %n, %o : i64
+    %t = mul %s, %x : f64
+    %q = call @f(%x, %m, %t) : f64
+    yield %q
+  }
+  yield %r
+}
+)",
+                R"(entry @f
+fun @f(%x: f64, %n: i64, %s: f64) -> f64 {
+  %on = constant true : bool
+  %none = constant 0 : f64
+  %a, %b, %d, %r = loop %on, %n, %s, %none : bool, i64, f64, f64 while (%g: bool, %i: i64, %j: f64, %k: f64) {
+    yield %g
+  } do (%h: bool, %l: i64, %p: f64, %v: f64) {
+    %z = constant 0 : i64
+    %c = le %l, %z : bool
+    %e, %u, %w, %y = branch %c : bool, i64, f64, f64 {
+      %off = constant false : bool
+      yield %off, %l, %p, %p
+    } else {
+      %o = constant 1 : i64
+      %m = sub %l, %o : i64
+      %t = mul %p, %x : f64
+      %more = constant true : bool
+      yield %more, %m, %t, %v
+    }
+    yield %e, %u, %w, %y
+  }
+  yield %r
+}
+)");
+  // Work is left after the call; a call inside a loop; none at all.
+  for (const char* end : {"    %q = call @f(%m) : f64\n    %y = neg %q : f64\n    yield %y\n",
+                          "    %q = call @f(%m) : f64\n    %y = call @f(%m) : f64\n    yield %y\n",
+                          "    %y = constant 2 : f64\n    yield %y\n"}) {
+    const std::string text =
+        "entry @f\nfun @f(%n: i64) -> f64 {\n  %z = constant 0 : i64\n  %c = le %n, %z : bool\n  %r = branch "
+        "%c : "
+        "f64 {\n    %x = constant 1 : f64\n    yield %x\n  } else {\n    %o = constant 1 : i64\n    %m = sub "
+        "%n, "
+        "%o : i64\n" +
+        std::string(end) + "  }\n  yield %r\n}\n";
+    CHECK(after(looped, text) == print(*parse(text), {.names = false}));
   }
 }
 
