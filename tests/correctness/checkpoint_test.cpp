@@ -343,12 +343,12 @@ TEST_CASE("the state of a bounded loop may be an array", "[checkpoint][loops]") 
 }
 
 TEST_CASE("loops over arrays take bounded memory", "[checkpoint][loops]") {
-  constexpr std::int64_t size = 1000, n = 2000;
+  static constexpr std::int64_t size = 1000, n = 2000;
   const auto bytes = [](const auto& f, std::int64_t trips) {
     std::int64_t held = 0;
     std::thread([&] {
       const std::vector<double> r = f(std::vector<double>(size, 0.3), trips);
-      CHECK(r.size() == size);
+      CHECK(static_cast<std::int64_t>(r.size()) == size);
       held = driver::workspace_bytes();
     }).join();
     return held;
