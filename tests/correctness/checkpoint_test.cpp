@@ -368,7 +368,7 @@ TEST_CASE("loops over arrays take bounded memory", "[checkpoint][loops]") {
   const std::int64_t memory = 1'500'000;
   const auto bounded = gradient(whole({.memory = memory}));
   CHECK(bytes(bounded, n) < 2 * memory);
-  CHECK(bytes(bounded, 4 * n) < 2 * memory);
+  CHECK(bytes(bounded, 8 * n) < 2 * memory);
   const std::vector<double> start(size, 0.3);
   CHECK(bounded(start, 50) == gradient(whole({}))(start, 50));
 }
