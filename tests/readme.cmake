@@ -1,10 +1,15 @@
-# cmake -DREADME=... -DSOURCE=... -DPROGRAM=... -P readme.cmake
+# cmake -DREADME=... -DSAMPLES=... -DPROGRAM=... -P readme.cmake
 #
-# What README.md shows is true: every ```cpp block stands word for word in SOURCE, and the ```text block that starts
+# What README.md shows is true: every ```cpp block stands word for word in a program of SAMPLES (a folder), and the ```text block that starts
 # with the first line PROGRAM prints is all of its output.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${README}" readme)
-file(READ "${SOURCE}" source)
+file(GLOB samples "${SAMPLES}/*.cpp")
+set(sources "")
+foreach(sample ${samples})
+  file(READ "${sample}" source)
+  string(APPEND sources "${source}")
+endforeach()
 execute_process(COMMAND "${PROGRAM}" OUTPUT_VARIABLE output RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM}: ${status}")
@@ -21,9 +26,9 @@ while(TRUE)
   string(SUBSTRING "${readme}" ${begin} -1 readme)
   string(FIND "${readme}" "${fence}" end)
   string(SUBSTRING "${readme}" 0 ${end} block)
-  string(FIND "${source}" "${block}" found)
+  string(FIND "${sources}" "${block}" found)
   if(found EQUAL -1)
-    message(FATAL_ERROR "this code of README.md is not in ${SOURCE}:\n${block}")
+    message(FATAL_ERROR "this code of README.md is in none of ${SAMPLES}/*.cpp:\n${block}")
   endif()
   math(EXPR blocks "${blocks} + 1")
 endwhile()

@@ -26,6 +26,14 @@ std::optional<CountedLoop> counted(const Op* loop) {
   return CountedLoop{index->index, bound};
 }
 
+std::optional<std::int64_t> constant_trips(const Op* loop) {
+  const auto count = counted(loop);
+  if (!count) return {};
+  const Op *first = constant(loop->operands[count->index]), *bound = constant(count->bound);
+  if (!first || !bound) return {};
+  return std::max<std::int64_t>(bound->integer - first->integer, 0);
+}
+
 std::optional<Countdown> counts_down(const Op* loop) {
   const Block* condition = loop->blocks[0];
   const Value* test = condition->ops.back()->operands[0];

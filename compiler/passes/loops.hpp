@@ -25,6 +25,9 @@ struct Countdown {
 };
 std::optional<Countdown> counts_down(const Op* loop);
 
+/// The number of trips of a counted loop, where first and bound are constants and it counts by one.
+std::optional<std::int64_t> constant_trips(const Op* loop);
+
 /// What is added to an integer state in every trip, if that is a constant.
 std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
 

@@ -278,7 +278,30 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
 
 // ---- loops under a bound
 
-/// How many states may be kept, and how many trips a leaf has; emitted in front of the loop.
+/// What a trip with this body puts on the tape: loops inside that count to a constant are known, of other
+/// loops and of functions only that they save at all.
+Unwinder::TripSaves Unwinder::saves_of(const Block* body) const {
+  TripSaves sum;
+  for (const Op* op : body->ops) {
+    if (op->is(Opcode::push_)) {
+      sum.bytes += bytes_of(op->operands[0]->type);
+      sum.tensors += op->operands[0]->type.is_tensor();
+      ++sum.tapes;
+    } else if (op->is(Opcode::loop_)) {
+      const TripSaves inner = saves_of(op->blocks[1]);
+      const std::optional<std::int64_t> trips = constant_trips(op);
+      sum.add(inner, trips.value_or(1));
+      sum.open |= inner.tapes > 0 && !trips;
+    } else {
+      for (const Block* b : op->blocks) sum.add(saves_of(b), 1);
+      sum.open |= op->callee && forward_halves_.contains(op->callee);
+    }
+  }
+  return sum;
+}
+
+/// How many states may be kept, and how many trips a leaf has; emitted in front of the loop. Where nobody can
+/// say what a trip keeps, a leaf is one trip.
 std::pair<Value*, Value*> Unwinder::places(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
                                            const ir::LoopMemory& memory, bool online) {
   if (memory.checkpoints > 0) return {b.integer(memory.checkpoints), b.integer(memory.checkpoints)};
@@ -296,22 +319,17 @@ std::pair<Value*, Value*> Unwinder::places(ir::Builder& b, const Op* loop, const
       elements = b.emit(Opcode::mul_, {elements, b.emit(Opcode::dim_, {v}, d)});
     tensors = tensors ? b.emit(Opcode::add_, {tensors, elements}) : elements;
   }
-  std::int64_t saved_tensors = 0;
-  ir::walk(loop->blocks[1], [&](const Op* op) {
-    if (!op->is(Opcode::push_)) return;
-    frame_bytes += bytes_of(op->operands[0]->type);
-    saved_tensors += op->operands[0]->type.is_tensor();
-    ++pages;
-  });
-  frame_bytes = std::max<std::int64_t>(frame_bytes, 1);
+  const TripSaves saves = saves_of(loop->blocks[1]);
+  pages += saves.tapes;
+  frame_bytes = std::max<std::int64_t>(saves.bytes, 1);
   const std::int64_t rest = memory.bytes - page * pages,
                      bytes = rest >= memory.bytes / 2 ? rest : memory.bytes;
 
   Value *state = b.integer(state_bytes), *frame = b.integer(frame_bytes), *all = b.integer(bytes);
   if (tensors) {
     state = b.emit(Opcode::add_, {state, tensors});
-    if (saved_tensors > 0)
-      frame = b.emit(Opcode::add_, {frame, b.emit(Opcode::mul_, {tensors, b.integer(saved_tensors)})});
+    if (saves.tensors > 0)
+      frame = b.emit(Opcode::add_, {frame, b.emit(Opcode::mul_, {tensors, b.integer(saves.tensors)})});
   }
   const std::string where = loop->loc.str();
   const std::string least = tensors ? "enough memory for the state and one trip of the loop"
@@ -322,6 +340,10 @@ std::pair<Value*, Value*> Unwinder::places(ir::Builder& b, const Op* loop, const
       module_.intern((where.empty() ? "" : where + ": error: ") + "expected " + least + ", got " +
                      std::to_string(memory.bytes));
 
+  if (saves.open)
+    return {b.emit(Opcode::imax_,
+                   {b.emit(Opcode::div_, {b.emit(Opcode::sub_, {all, frame}), state}), b.integer(1)}),
+            b.integer(1)};
   // Half for frames, the rest for states; if no state fits then, one state and the rest for frames.
   Value* const half = b.emit(Opcode::div_, {b.integer(bytes / 2), frame});
   Value* leaf = b.emit(Opcode::imax_, {half, b.integer(1)});

@@ -138,6 +138,15 @@ class Unwinder {
   State reverse_in_segments(Region& r, Op* loop, Op* reverse, const State& carried, std::int64_t length);
   State reverse_in_memory(Region& r, Op* loop, Op* reverse, const State& carried,
                           const ir::LoopMemory& memory);
+  struct TripSaves {
+    std::int64_t bytes = 0, tensors = 0, tapes = 0;
+    bool open = false;  ///< more than is known here
+    void add(const TripSaves& inner, std::int64_t times) {
+      bytes += times * inner.bytes, tensors += times * inner.tensors, tapes += inner.tapes,
+          open |= inner.open;
+    }
+  };
+  TripSaves saves_of(const Block* body) const;
   std::pair<Value*, Value*> places(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
                                    const ir::LoopMemory& memory, bool online);
   Value* advance(ir::Builder& b, Value* trips, Value* free, Value* leaf);

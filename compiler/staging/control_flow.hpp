@@ -17,10 +17,12 @@ namespace lantern {
 
 struct VarCell;
 
-/// What the reverse of a loop may keep of its trips; the rest is computed again. Neither: everything (in a long
-/// loop, everything since the last of many states). Compiled code follows it; eager evaluation keeps everything.
+/// What the reverse of a loop may keep of its trips; the rest is computed again. Neither: everything (in a
+/// long loop, everything since the last of many states). Compiled code follows it; eager evaluation keeps
+/// everything. What a trip's functions save, and its loops without a constant number of trips, comes on top,
+/// of one trip at a time; such a loop may have a bound of its own.
 struct LoopOptions {
-  std::int64_t memory = 0;       ///< bytes of states and of what trips save, in pages of 4096 bytes for each value
+  std::int64_t memory = 0;  ///< bytes of states and of what trips save, in pages of 4096 bytes for each value
   std::int64_t checkpoints = 0;  ///< states, and what as many trips save
 };
 
@@ -37,9 +39,9 @@ std::int64_t attribute_of(const LoopOptions& options, const Location& loc);
 /// What FUN and TREE define: a name and a body over flattened products.
 struct FunctionDefinition {
   std::string name;
-  std::uint64_t id = 0;                 ///< identity: instances are shared by definition
-  std::vector<ir::Type> results;        ///< declared result types
-  bool results_known = false;           ///< false while a tensor result has no rank
+  std::uint64_t id = 0;           ///< identity: instances are shared by definition
+  std::vector<ir::Type> results;  ///< declared result types
+  bool results_known = false;     ///< false while a tensor result has no rank
   std::function<Data(const Data&)> body;
 };
 std::shared_ptr<FunctionDefinition> make_definition(std::string name);
@@ -50,7 +52,8 @@ void unregister_var(VarCell& cell);
 const Datum& read_var(const VarCell& cell, const Location& loc);
 void write_var(VarCell& cell, const Datum& value, const Location& loc);
 
-/// Rep counterpart of a value type: double -> Rep<double>, std::tuple<...> and struct templates componentwise.
+/// Rep counterpart of a value type: double -> Rep<double>, std::tuple<...> and struct templates
+/// componentwise.
 template <class T>
 struct RepOf {
   using type = Rep<T>;
@@ -76,8 +79,8 @@ struct RepOf<std::array<T, N>> {
   using type = std::array<typename RepOf<T>::type, N>;
 };
 template <template <class...> class P, class... Ts>
-  requires(!std::same_as<P<Ts...>, Array<Ts...>> && !std::same_as<P<Ts...>, Tree<Ts...>> && StructType<P<Ts...>>)
-struct RepOf<P<Ts...>> {
+requires(!std::same_as<P<Ts...>, Array<Ts...>> && !std::same_as<P<Ts...>, Tree<Ts...>> &&
+         StructType<P<Ts...>>) struct RepOf<P<Ts...>> {
   using type = P<typename RepOf<Ts>::type...>;
 };
 template <class T>
@@ -99,15 +102,17 @@ bool types_of(std::vector<ir::Type>& out) {
 
 /// The result of one of two branches, of which only one is computed at run time (paper 4.2).
 ///
-/// `a` and `b` take no arguments and return the same product of Reps; literals convert (`1` beside `2.0` gives
-/// Rep<double>); void is allowed. A host bool decides while staging.
+/// `a` and `b` take no arguments and return the same product of Reps; literals convert (`1` beside `2.0`
+/// gives Rep<double>); void is allowed. A host bool decides while staging.
 template <class A, class B>
 auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_location::current()) {
   using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
   using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
   if constexpr (std::is_void_v<RA> || std::is_void_v<RB>) {
-    static_assert(std::is_void_v<RA> && std::is_void_v<RB>, "one branch of IF returns a value, the other none");
-    detail::branch(c.datum(), [&] { return a(), Data(); }, [&] { return b(), Data(); }, here(l));
+    static_assert(std::is_void_v<RA> && std::is_void_v<RB>,
+                  "one branch of IF returns a value, the other none");
+    detail::branch(
+        c.datum(), [&] { return a(), Data(); }, [&] { return b(), Data(); }, here(l));
   } else {
     using R = typename detail::Merged<RA, RB>::type;
     R prototype{};
@@ -115,7 +120,8 @@ auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_l
       prototype = detail::convert<R>(f());
       return detail::flatten(prototype);
     };
-    const Data results = detail::branch(c.datum(), [&] { return run(a); }, [&] { return run(b); }, here(l));
+    const Data results = detail::branch(
+        c.datum(), [&] { return run(a); }, [&] { return run(b); }, here(l));
     return detail::rebuild(prototype, results);
   }
 }
@@ -124,8 +130,10 @@ auto IF(bool c, A&& a, B&& b) {
   using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
   using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
   if constexpr (std::is_void_v<RA>) {
-    if (c) a();
-    else b();
+    if (c)
+      a();
+    else
+      b();
   } else {
     using R = typename detail::Merged<RA, RB>::type;
     return c ? detail::convert<R>(a()) : detail::convert<R>(b());
@@ -134,23 +142,27 @@ auto IF(bool c, A&& a, B&& b) {
 /// Without an alternative: for branches that assign Vars.
 template <class A>
 void IF(const Rep<bool>& c, A&& a, std::source_location l = std::source_location::current()) {
-  IF(c, a, [] {}, l);
+  IF(
+      c, a, [] {}, l);
 }
 
 /// Short-circuit conjunction: `b` is computed only where `a` holds.
 template <class B>
 Rep<bool> AND(const Rep<bool>& a, B&& b, std::source_location l = std::source_location::current()) {
-  return IF(a, [&] { return Rep<bool>(b()); }, [] { return Rep<bool>(false); }, l);
+  return IF(
+      a, [&] { return Rep<bool>(b()); }, [] { return Rep<bool>(false); }, l);
 }
 /// Short-circuit disjunction.
 template <class B>
 Rep<bool> OR(const Rep<bool>& a, B&& b, std::source_location l = std::source_location::current()) {
-  return IF(a, [] { return Rep<bool>(true); }, [&] { return Rep<bool>(b()); }, l);
+  return IF(
+      a, [] { return Rep<bool>(true); }, [&] { return Rep<bool>(b()); }, l);
 }
 
 /// Repeats `state = body(state)` while `cond(state)` holds; gives the final state (paper 4.3).
-/// The state is a Rep, a literal, or a product; a product is passed unpacked to lambdas that take its components.
-/// `options` bound what a derivative by reverse mode keeps: WHILE(s, cond, body, {.memory = 1 << 20}).
+/// The state is a Rep, a literal, or a product; a product is passed unpacked to lambdas that take its
+/// components. `options` bound what a derivative by reverse mode keeps: WHILE(s, cond, body, {.memory = 1 <<
+/// 20}).
 template <class S, class C, class B>
 auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
            std::source_location l = std::source_location::current()) {
@@ -158,7 +170,9 @@ auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
   P prototype = detail::convert<P>(state);
   const Data result = detail::loop(
       detail::flatten(prototype),
-      [&](const Data& s) { return Rep<bool>(detail::apply_state(cond, detail::rebuild(prototype, s))).datum(); },
+      [&](const Data& s) {
+        return Rep<bool>(detail::apply_state(cond, detail::rebuild(prototype, s))).datum();
+      },
       [&](const Data& s) {
         return detail::flatten(detail::convert<P>(detail::apply_state(body, detail::rebuild(prototype, s))));
       },
@@ -170,7 +184,8 @@ auto WHILE(const S& state, C&& cond, B&& body, std::source_location l = std::sou
   return WHILE(state, cond, body, LoopOptions{}, l);
 }
 
-/// `state = body(i, state)` for i = lo .. hi-1; gives the final state. hi is computed once. `options` as for WHILE.
+/// `state = body(i, state)` for i = lo .. hi-1; gives the final state. hi is computed once. `options` as for
+/// WHILE.
 template <class S, class B>
 auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state, B&& body,
          const LoopOptions& options, std::source_location l = std::source_location::current()) {
@@ -200,10 +215,11 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
 }
 /// Without a state: for bodies that assign Vars.
 template <class B>
-  requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>)
-void FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, B&& body,
-         std::source_location l = std::source_location::current()) {
-  FOR(lo, hi, std::tuple<>(), [&](const Rep<std::int64_t>& i) { return body(i), std::tuple<>(); }, l);
+requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>) void FOR(
+    const At<std::int64_t>& lo, const At<std::int64_t>& hi, B&& body,
+    std::source_location l = std::source_location::current()) {
+  FOR(
+      lo, hi, std::tuple<>(), [&](const Rep<std::int64_t>& i) { return body(i), std::tuple<>(); }, l);
 }
 
 /// A staged function that may call itself and others, with the signature of the values: R(A...).
@@ -231,8 +247,10 @@ class Fun<R(A...)> {
         in = in.subspan(1);
       });
       const auto run = [&](auto&... a) {
-        if constexpr (std::is_invocable_v<const F&, Fun, detail::rep_t<A>...>) return body(Fun(self.lock()), a...);
-        else return body(a...);
+        if constexpr (std::is_invocable_v<const F&, Fun, detail::rep_t<A>...>)
+          return body(Fun(self.lock()), a...);
+        else
+          return body(a...);
       };
       return detail::flatten(detail::convert<Result>(std::apply(run, args)));
     };
@@ -293,8 +311,8 @@ struct VarCell {
   const void* function = nullptr;  ///< the staged function it was made in; null when eager
 };
 
-/// A mutable variable: may be assigned inside IF, WHILE and FOR, where it becomes part of the result or the loop
-/// state. It belongs to the function it is made in; a FUN body takes values as arguments instead.
+/// A mutable variable: may be assigned inside IF, WHILE and FOR, where it becomes part of the result or the
+/// loop state. It belongs to the function it is made in; a FUN body takes values as arguments instead.
 ///
 ///   Var<double> s = 0.0;
 ///   FOR(0, n, [&](Rep<int64_t> i) { s += a[i]; });
@@ -304,8 +322,7 @@ class Var {
   using Loc = std::source_location;
   Var(const Rep<T>& initial) : cell_{initial.datum()} { detail::register_var(cell_); }
   template <class U>
-    requires(std::is_arithmetic_v<U>)
-  Var(U initial) : Var(Rep<T>(initial)) {}
+  requires(std::is_arithmetic_v<U>) Var(U initial) : Var(Rep<T>(initial)) {}
   ~Var() { detail::unregister_var(cell_); }
   Var(const Var&) = delete;
 
@@ -328,19 +345,18 @@ class Var {
 };
 
 /// A Var stands for its value in expressions.
-#define LANTERN_VAR_OPERATOR(symbol)                                                                     \
-  template <class T, class U>                                                                            \
-  auto operator symbol(const Var<T>& a, const U& b) {                                                    \
-    return a.get() symbol b;                                                                             \
-  }                                                                                                      \
-  template <class T, class U>                                                                            \
-    requires(!std::same_as<U, Var<T>>)                                                                   \
-  auto operator symbol(const U& a, const Var<T>& b) {                                                    \
-    return a symbol b.get();                                                                             \
-  }                                                                                                      \
-  template <class T>                                                                                     \
-  auto operator symbol(const Var<T>& a, const Var<T>& b) {                                               \
-    return a.get() symbol b.get();                                                                       \
+#define LANTERN_VAR_OPERATOR(symbol)                                                     \
+  template <class T, class U>                                                            \
+  auto operator symbol(const Var<T>& a, const U& b) {                                    \
+    return a.get() symbol b;                                                             \
+  }                                                                                      \
+  template <class T, class U>                                                            \
+  requires(!std::same_as<U, Var<T>>) auto operator symbol(const U& a, const Var<T>& b) { \
+    return a symbol b.get();                                                             \
+  }                                                                                      \
+  template <class T>                                                                     \
+  auto operator symbol(const Var<T>& a, const Var<T>& b) {                               \
+    return a.get() symbol b.get();                                                       \
   }
 LANTERN_VAR_OPERATOR(+)
 LANTERN_VAR_OPERATOR(-)

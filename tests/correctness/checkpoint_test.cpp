@@ -253,6 +253,42 @@ TEST_CASE("memory stays under the bound", "[checkpoint][loops]") {
         in_new_thread(counted, 0.7, std::int64_t{30}).second);
 }
 
+TEST_CASE("what loops and functions inside a trip save is counted, or is of one trip",
+          "[checkpoint][loops]") {
+  const LoopOptions options{.memory = 1'000'000};
+  const std::int64_t n = 20'000, inside = 100;
+  // Loops with a known number of trips are counted.
+  const auto known = [=](D x, I k) {
+    const auto body = [](I, D s) { return FOR(0, inside, s, [](I, D t) { return sin(t) + 0.01 * t * t; }); };
+    return FOR(0, k, x, body, options);
+  };
+  // Of others, and of functions, what one trip keeps comes on top.
+  const auto any = [=](D x, I k, I m) {
+    const auto body = [m](I, D s) { return FOR(0, m, s, [](I, D t) { return sin(t) + 0.01 * t * t; }); };
+    return FOR(0, k, x, body, options);
+  };
+  const auto recursive = [=](D x, I k) {
+    const auto down = FUN<double(double, std::int64_t)>("down", [](auto self, D t, I m) {
+      return IF(
+          m == 0, [&] { return t; }, [&] { return sin(self(t, m - 1)) + 0.01 * t * t; });
+    });
+    return FOR(
+        0, k, x, [down](I, D s) { return down(s, inside); }, options);
+  };
+  const auto [a, bytes_known] = in_new_thread(native(grad(known)), 0.7, n);
+  CHECK(bytes_known <= options.memory);
+  const auto [b, bytes_any] = in_new_thread(native(grad<0>(any)), 0.7, n, inside);
+  CHECK(bytes_any <= options.memory + 100'000);
+  CHECK(a == b);
+  const auto [c, bytes_called] = in_new_thread(native(grad(recursive)), 0.7, n / 10);
+  CHECK(bytes_called <= options.memory + 100'000);
+  const auto all = native(grad([](D x, I k) {
+    return FOR(0, k, x,
+               [](I, D s) { return FOR(0, inside, s, [](I, D t) { return sin(t) + 0.01 * t * t; }); });
+  }));
+  CHECK(all(0.7, n) == a);
+}
+
 TEST_CASE("a long loop is cut into segments by itself", "[checkpoint][loops]") {
   const std::int64_t n = 3'000'000;  // 24 MB of frames
   const auto f = compile(grad([](D x, I k) { return steps(x, k); }), {.target = Target::cpp});
