@@ -56,13 +56,13 @@ constexpr std::array templates{
 )c"},
     // The first n lanes alone.
     Template{"load_some", "", R"c(static inline $V lt_load_some_$N(const $E* p, int64_t n) {
-#if defined __AVX__ && $L % 4 == 0
+#if defined LT_PART && $L % LT_PART == 0
   union {
     $V all;
-    lt_mask_f64x4 part[$L / 4];
+    lt_part_vector part[$L / LT_PART];
   } u;
-  for (int i = 0; i < $L / 4; ++i)
-    u.part[i] = __builtin_ia32_maskloadpd256((const lt_mask_f64x4*)(p + 4 * i), lt_first_lanes(n - 4 * i));
+  for (int i = 0; i < $L / LT_PART; ++i)
+    u.part[i] = lt_load_part((const double*)p + LT_PART * i, n - LT_PART * i);
   return u.all;
 #else
   $E e[$L];
@@ -72,14 +72,14 @@ constexpr std::array templates{
 }
 )c"},
     Template{"store_some", "", R"c(static inline void lt_store_some_$N($E* p, $V x, int64_t n) {
-#if defined __AVX__ && $L % 4 == 0
+#if defined LT_PART && $L % LT_PART == 0
   union {
     $V all;
-    lt_mask_f64x4 part[$L / 4];
+    lt_part_vector part[$L / LT_PART];
   } u;
   u.all = x;
-  for (int i = 0; i < $L / 4; ++i)
-    __builtin_ia32_maskstorepd256((lt_mask_f64x4*)(p + 4 * i), lt_first_lanes(n - 4 * i), u.part[i]);
+  for (int i = 0; i < $L / LT_PART; ++i)
+    lt_store_part((double*)p + LT_PART * i, u.part[i], n - LT_PART * i);
 #else
   for (int i = 0; i < $L; ++i)
     if (i < n) p[i] = x[i];
@@ -313,14 +313,44 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
 /// What loads and stores of some lanes need.
 void Prelude::masks() {
   if (!fresh("masks")) return;
-  add(Group::functions, R"c(#ifdef __AVX__
-typedef double lt_mask_f64x4 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef long long lt_mask_i64x4 __attribute__((vector_size(32)));
+  add(Group::functions, R"c(/* The first n lanes of a register, which may be none or all. */
+#if defined __AVX512F__
+#define LT_PART 8
+typedef double lt_part_vector __attribute__((vector_size(64), aligned(8), may_alias));
 
-/* All bits set in the first n of four lanes. */
-static inline lt_mask_i64x4 lt_first_lanes(long long n) {
-  const lt_mask_i64x4 lane = {0, 1, 2, 3}, all = {n, n, n, n};
-  return lane < all;
+static inline unsigned char lt_first_lanes(long long n) {
+  return (unsigned char)(n >= 8 ? 255 : n <= 0 ? 0 : (1 << n) - 1);
+}
+
+static inline lt_part_vector lt_load_part(const double* p, long long n) {
+  const lt_part_vector zero = {0};
+  return __builtin_ia32_loadupd512_mask(p, zero, lt_first_lanes(n));
+}
+
+static inline void lt_store_part(double* p, lt_part_vector x, long long n) {
+  __builtin_ia32_storeupd512_mask(p, x, lt_first_lanes(n));
+}
+#elif defined __AVX__
+#define LT_PART 4
+typedef double lt_part_vector __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double lt_half_vector __attribute__((vector_size(16), aligned(8), may_alias));
+typedef double lt_one_lane __attribute__((may_alias));
+typedef long long lt_part_mask __attribute__((vector_size(32)));
+
+static inline lt_part_vector lt_load_part(const double* p, long long n) {
+  const lt_part_mask lane = {0, 1, 2, 3}, all = {n, n, n, n};
+  return __builtin_ia32_maskloadpd256((const lt_part_vector*)p, lane < all);
+}
+
+/* Masked stores of this width are slow on several machines. */
+static inline void lt_store_part(double* p, lt_part_vector x, long long n) {
+  if (n >= 4) {
+    *(lt_part_vector*)p = x;
+  } else if (n > 0) {
+    const lt_half_vector low = {x[0], x[1]};
+    if (n > 1) *(lt_half_vector*)p = low;
+    if (n != 2) *(lt_one_lane*)(p + n - 1) = n == 1 ? x[0] : x[2];
+  }
 }
 #endif
 )c");
