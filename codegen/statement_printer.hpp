@@ -137,7 +137,10 @@ class StatementPrinter {
   void tape(const ir::Op& op);
   void tape(const ir::Op& op, const TapeTop& top);
   void tape_elements(const ir::Op& op);
+  void tape_record(const ir::Op& op);
+  void elements(const std::vector<ir::Value*>& values, const std::string& record);
   std::string plain_tape(const ir::Op& op);
+  std::string tape_suffix(const ir::Op& op);
   std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::string& trips);
   void close_tapes(const std::vector<std::int64_t>& opened);
 

@@ -18,18 +18,28 @@ using ir::Value;
 
 namespace {
 
-const Value* taped(const Op& op) { return op.is(Opcode::push_) ? op.operands[0] : op.result(); }
+/// What is pushed or popped; a record of several values lies side by side.
+const std::vector<Value*>& all_taped(const Op& op) { return op.is(Opcode::push_) ? op.operands : op.results; }
+const Value* taped(const Op& op) { return all_taped(op).front(); }
 
 bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
 }  // namespace
 
-/// The element type of a tape whose values have one size and lie side by side; empty for any other.
+/// The element type of a tape whose values have one type and lie side by side; empty for any other.
 std::string StatementPrinter::plain_tape(const Op& op) {
-  const std::size_t values = op.operands.size() + op.results.size();
-  if (values != 1 || unit_.escapes().tape_slot(op.integer) != 0) return "";
+  if (unit_.escapes().tape_slot(op.integer) != 0) return "";
   const ir::Type& type = taped(op)->type;
-  return type.is_scalar() && !type.is_vector() ? unit_.target().element(type.kind()) : "";
+  if (!type.is_scalar() ||
+      std::ranges::any_of(all_taped(op), [&](const Value* v) { return v->type != type; }))
+    return "";
+  return type.is_vector() ? unit_.type(type) + "_memory" : unit_.target().element(type.kind());
+}
+
+/// What names the functions for such a tape.
+std::string StatementPrinter::tape_suffix(const Op& op) {
+  const ir::Type& type = taped(op)->type;
+  return type.is_vector() ? unit_.type_name(type) : ir::kind_name(type.kind());
 }
 
 /// Gives the tapes that a loop's body itself works on, in one direction, a pointer each. `trips`: how often
@@ -49,7 +59,7 @@ std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std
       auto it = std::ranges::find(tapes, op->integer, &std::pair<std::int64_t, Tape>::first);
       if (it == tapes.end()) it = tapes.insert(it, {op->integer, Tape{op}});
       Tape& t = it->second;
-      ++t.uses;
+      t.uses += all_taped(*op).size();
       t.simple &= op->parent == loop.blocks[1] && op->code == t.first->code && !plain_tape(*op).empty() &&
                   taped(*op)->type == taped(*t.first)->type;
     });
@@ -60,7 +70,7 @@ std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std
     if (!t.simple || tape_tops_.contains(number)) continue;
     const Op& op = *t.first;
     const std::string element = plain_tape(op), id = std::to_string(number);
-    const std::string suffix = ir::kind_name(taped(op)->type.kind());
+    const std::string suffix = tape_suffix(op);
     TapeTop top{names_.unique("tape" + id), "", suffix};
     const auto make = [&](const std::string& name, const std::string& function, const std::string& more) {
       unit_.prelude().tape_function(function, suffix, element, "");
@@ -106,24 +116,62 @@ void StatementPrinter::tape_elements(const Op& op) {
 
 /// Through the pointer of the loop around.
 void StatementPrinter::tape(const Op& op, const TapeTop& top) {
+  const std::vector<Value*>& values = all_taped(op);
+  const std::string count = std::to_string(values.size());
   if (op.is(Opcode::pop_)) {
-    if (uses_.count(op.result()) == 0) return line("--" + top.name + ";");
-    return define_statement(op.result(), "*--" + top.name);
+    if (values.size() == 1 && uses_.count(values[0]) > 0)
+      return define_statement(values[0], "*--" + top.name);
+    line(values.size() == 1 ? "--" + top.name + ";" : top.name + " -= " + count + ";");
+    return elements(values, top.name);
   }
-  const std::string value = text(op.operands[0]);
+  std::vector<std::string> pushed;
+  for (const Value* v : values) pushed.push_back(text(v));
   if (!top.end.empty()) {
     const std::string arguments = "_" + top.suffix + "(" + ws() + ", " + std::to_string(op.integer);
-    open("if (" + top.name + " == " + top.end + ") {");
-    line(top.name + " = lt_more" + arguments + ", " + top.name + ");");
+    const std::string room =
+        values.size() == 1 ? top.name + " == " + top.end : top.end + " - " + top.name + " < " + count;
+    open("if (" + room + ") {");
+    line(top.name + " = lt_more" + arguments + ", " + top.name + ", " + count + ");");
     line(top.end + " = lt_end" + arguments + ");");
     close();
   }
-  line("*" + top.name + "++ = " + value + ";");
+  if (values.size() == 1) return line("*" + top.name + "++ = " + pushed[0] + ";");
+  for (std::size_t i = 0; i < pushed.size(); ++i)
+    line(top.name + "[" + std::to_string(i) + "] = " + pushed[i] + ";");
+  line(top.name + " += " + count + ";");
+}
+
+/// The values of a record that somebody asks for.
+void StatementPrinter::elements(const std::vector<Value*>& values, const std::string& record) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (uses_.count(values[i]) > 0) define_statement(values[i], record + "[" + std::to_string(i) + "]");
+}
+
+/// Several values of one type at once.
+void StatementPrinter::tape_record(const Op& op) {
+  const std::vector<Value*>& values = all_taped(op);
+  const bool push = op.is(Opcode::push_);
+  const std::string element = plain_tape(op), name = names_.unique(push ? "record" : "recalled");
+  const std::string f =
+      unit_.prelude().tape_function(push ? "record" : "recall", tape_suffix(op), element, "");
+  const std::string call = " = " + f + "(" + ws() + ", " + std::to_string(op.integer) + ", " +
+                           std::to_string(values.size()) + ");";
+  if (!push) {
+    line("const " + element + "* " + name + call);
+    return elements(values, name);
+  }
+  std::vector<std::string> pushed;
+  for (const Value* v : values) pushed.push_back(text(v));
+  line(element + "* " + name + call);
+  for (std::size_t i = 0; i < pushed.size(); ++i)
+    line(name + "[" + std::to_string(i) + "] = " + pushed[i] + ";");
 }
 
 void StatementPrinter::tape(const Op& op) {
   if (const auto top = tape_tops_.find(op.integer); top != tape_tops_.end()) return tape(op, top->second);
   if (ir::owns_elements(op)) return tape_elements(op);
+  if (all_taped(op).size() > 1 && unit_.target().contiguous_tapes() && !plain_tape(op).empty())
+    return tape_record(op);
   const bool push = op.is(Opcode::push_);
   const std::vector<Value*>& values = push ? op.operands : op.results;
   const std::int64_t slot = unit_.escapes().tape_slot(op.integer);

@@ -188,11 +188,23 @@ std::string Prelude::tape_function(const std::string& what, const std::string& t
                ");\n"
                "  return " +
                at + ";\n");
+  } else if (what == "record") {
+    need("grow_tape");
+    define(type + "*", ", int64_t count",
+           "  const int64_t bytes = count * " + size +
+               ";\n"
+               "  if (tape->used + bytes > tape->capacity) lt_grow_tape(ws, tape, tape->used + bytes);\n"
+               "  tape->used += bytes;\n"
+               "  return " +
+               at + " - count;\n");
+  } else if (what == "recall") {
+    define("const " + type + "*", ", int64_t count",
+           "  tape->used -= count * " + size + ";\n  return " + at + ";\n");
   } else {
     need("grow_tape");
-    define(type + "*", ", " + type + "* top",
+    define(type + "*", ", " + type + "* top, int64_t count",
            "  tape->used = (char*)top - tape->data;\n"
-           "  lt_grow_tape(ws, tape, tape->used + " +
+           "  lt_grow_tape(ws, tape, tape->used + count * " +
                size +
                ");\n"
                "  return " +

@@ -67,27 +67,48 @@ bool is_condition(Opcode op) { return op == Opcode::le_ || op == Opcode::eq_; }
 
 Datum evaluate_formula(const ir::Formula& f, const RuleContext& c) {
   switch (f.kind) {
-    case ir::Formula::Kind::number: return constant(f.number, number_type(c));
+    case ir::Formula::Kind::number:
+      return constant(f.number, number_type(c));
     case ir::Formula::Kind::variable:
       switch (f.variable) {
-        case 'x': return c.operands[0];
-        case 'y': return c.operands[1];
-        case 'z': return c.operands[2];
-        case 'r': return c.result;
-        case 'g': return c.cotangent;
-        default: throw InternalError("acc inside a formula");
+        case 'x':
+          return c.operands[0];
+        case 'y':
+          return c.operands[1];
+        case 'z':
+          return c.operands[2];
+        case 'r':
+          return c.result;
+        case 'g':
+          return c.cotangent;
+        default:
+          throw InternalError("acc inside a formula");
       }
     case ir::Formula::Kind::call: {
       // `dim(x)` is a number while staging where it can be.
       Data arguments = arguments_of(f, c, 0);
       if (f.op == Opcode::select_ && !arguments[0].type().is_bool() && !arguments[0].type().is_tensor())
         arguments[0] = perform({Opcode::ne_, 0, c.op.loc}, {arguments[0], constant(0, arguments[0].type())});
-      if (is_condition(f.op) || ir::info(f.op).elementwise) return apply(f.op, std::move(arguments), c.op.loc);
+      if (is_condition(f.op) || ir::info(f.op).elementwise)
+        return apply(f.op, std::move(arguments), c.op.loc);
       return perform({f.op, 0, c.op.loc}, arguments);
     }
-    default: throw InternalError("index... outside a call");
+    default:
+      throw InternalError("index... outside a call");
   }
 }
+
+namespace {
+
+/// The derivative of an element-wise operation by operand i. That of 1 / y needs nothing but 1 / y.
+Datum partial(const ir::Formula& f, std::size_t i, const RuleContext& c) {
+  const Datum& x = c.operands[0];
+  if (c.op.code == Opcode::div_ && i == 1 && x.is_literal() && x.type().is_float_element() && x.f() == 1.0)
+    return apply(Opcode::mul_, {apply(Opcode::neg_, {c.result}, c.op.loc), c.result}, c.op.loc);
+  return evaluate_formula(f, c);
+}
+
+}  // namespace
 
 bool carries_derivative(const Operation& op, std::size_t i, std::size_t n) {
   const ir::Formula* f = ir::derivative(op.code, i, n);
@@ -101,7 +122,7 @@ void propagate(std::size_t i, const RuleContext& c, Cell& cell) {
     // A partial derivative, times the cotangent.
     if (f->is_number(1)) return cell.add(c.cotangent, c.op.loc);
     if (f->is_number(-1)) return cell.add(apply(Opcode::neg_, {c.cotangent}, c.op.loc), c.op.loc);
-    return cell.add(apply(Opcode::mul_, {evaluate_formula(*f, c), c.cotangent}, c.op.loc), c.op.loc);
+    return cell.add(apply(Opcode::mul_, {partial(*f, i, c), c.cotangent}, c.op.loc), c.op.loc);
   }
   if (f->accumulates()) return cell.accumulate(f->op, arguments_of(*f, c, 1), c.op.loc);
   cell.add(evaluate_formula(*f, c), c.op.loc);
@@ -134,15 +155,19 @@ Datum tangent(const RuleContext& c, std::span<const Datum> tangents) {
       const ir::Formula* f = ir::derivative(c.op.code, i, n);
       if (tangents[i].empty() || !f || f->is_number(0)) continue;
       Datum term = tangents[i];
-      if (f->is_number(-1)) term = apply(Opcode::neg_, {term}, c.op.loc);
-      else if (!f->is_number(1)) term = apply(Opcode::mul_, {evaluate_formula(*f, c), term}, c.op.loc);
+      if (f->is_number(-1))
+        term = apply(Opcode::neg_, {term}, c.op.loc);
+      else if (!f->is_number(1))
+        term = apply(Opcode::mul_, {partial(*f, i, c), term}, c.op.loc);
       sum = add(sum, term, c.op.loc);
     }
     return sum;
   }
   switch (row.linearity) {
-    case ir::Linearity::none: return {};
-    case ir::Linearity::accumulating: return tangent_accumulating(c, tangents);
+    case ir::Linearity::none:
+      return {};
+    case ir::Linearity::accumulating:
+      return tangent_accumulating(c, tangents);
     case ir::Linearity::joint: {
       Data operands(c.operands.begin(), c.operands.end());
       bool any = false;

@@ -307,7 +307,8 @@ class Analysis {
     });
   }
 
-  /// As many lanes as the values of the innermost loops leave registers for.
+  /// As many lanes as the values of the innermost loops leave registers for. Loops over directions, which
+  /// read nothing of their own trip, are short: 32 lanes at most.
   int width() const {
     bool inner = false;
     std::unordered_map<const Block*, int> work;
@@ -318,7 +319,12 @@ class Analysis {
         ++work[op->parent];
     }
     if (!inner) return work[plan_->loop->blocks[1]] > 64 ? native_ : 2 * native_;
-    return 8 * native_;
+    const bool reads = std::ranges::any_of(ops_, [&](const Op* op) {
+      return op->is(Opcode::get_) && !varies(op->operands[0]) &&
+             std::any_of(op->operands.begin() + 1, op->operands.end(),
+                         [&](const Value* v) { return moves(v); });
+    });
+    return reads ? 8 * native_ : std::min(8 * native_, 32);
   }
 
   /// Tensors from outside whose row `index` is read element by element within inner loops of inner loops.

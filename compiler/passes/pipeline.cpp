@@ -7,6 +7,7 @@
 
 #include "lantern/compiler/passes/contify.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
+#include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/unfill.hpp"
@@ -28,11 +29,13 @@ constexpr std::array all_passes{
     Pass{"contify", "continuations that are called once become code", plain<contify>},
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
-    Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before", plain<rotate>},
+    Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before",
+         plain<rotate>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
+    Pass{"records", "values that are saved together lie on one tape", plain<records>},
 };
 
 void check_names(const std::vector<std::string>& disabled) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/staging/own_elements.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
@@ -75,8 +76,8 @@ Data stage_branch(Staging& s, const Datum& condition, const Thunk& then, const T
   const auto &ya = op->blocks[0]->yields(), &yb = op->blocks[1]->yields();
   Data results;
   for (std::size_t i = 0; i < ya.size(); ++i)
-    results.push_back(Datum::node(
-        s.module().add_result(op, join_types(ya[i]->type, yb[i]->type, "branches of IF", loc))));
+    results.push_back(
+        Datum::node(s.module().add_result(op, join_types(ya[i]->type, yb[i]->type, "branches of IF", loc))));
   for (std::size_t i = 0; i < assigned.size(); ++i)
     context().vars[assigned[i]]->value = results[a.results.size() + i];
   results.resize(a.results.size());
@@ -160,10 +161,11 @@ Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const
       continue;
     }
     const std::vector<std::size_t> assigned = drop_invariants(op, n);
+    read_own_elements(op);
     Data results;
     for (std::size_t i = 0; i < op->operands.size(); ++i)
-      results.push_back(Datum::node(s.module().add_result(op, op->blocks[1]->params[i]->type,
-                                                     op->operands[i]->name)));
+      results.push_back(
+          Datum::node(s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name)));
     for (std::size_t k = 0; k < assigned.size(); ++k) context().vars[assigned[k] - n]->value = results[n + k];
     results.resize(n);
     return results;
@@ -176,7 +178,8 @@ Datum shaped(Datum d, const ir::Type& declared, bool rank_free, const Location& 
   if (d.empty()) return d;
   const ir::Type& type = d.type();
   if (!type.is_tensor() || type.element() != declared.element())
-    raise_at(loc, "expected a tensor of " + std::string(ir::kind_name(declared.element())) + ", got " + type.str());
+    raise_at(loc, "expected a tensor of " + std::string(ir::kind_name(declared.element())) + ", got " +
+                      type.str());
   if (!rank_free && !ir::compatible(type, declared))
     raise_at(loc, "expected a tensor of shape " + declared.str() + ", got " + type.str());
   return d;
@@ -205,7 +208,8 @@ Data loop(Data state, const std::function<Datum(const Data&)>& condition,
   if (Staging* s = context().staging) return stage_loop(*s, state, condition, body, attribute, loc);
   while (strip(condition(state)).b()) {
     Data next = body(state);
-    for (std::size_t i = 0; i < next.size(); ++i) join_types(state[i].type(), next[i].type(), "loop state", loc);
+    for (std::size_t i = 0; i < next.size(); ++i)
+      join_types(state[i].type(), next[i].type(), "loop state", loc);
     state = std::move(next);
   }
   return state;
@@ -220,7 +224,8 @@ std::shared_ptr<FunctionDefinition> make_definition(std::string name) {
 
 Data call(const std::shared_ptr<FunctionDefinition>& definition, Data arguments, const Location& loc) {
   if (!definition || !definition->body)
-    raise_at(loc, "the function '" + (definition ? definition->name : "?") + "' has no definition: call define() first");
+    raise_at(loc, "the function '" + (definition ? definition->name : "?") +
+                      "' has no definition: call define() first");
   Staging* s = context().staging;
   if (!s) return definition->body(arguments);
   std::vector<ir::Value*> values = s->use(arguments, loc);
@@ -262,7 +267,8 @@ void check_var(const VarCell& cell, const Location& loc) {
   const Staging* s = context().staging;
   const void* now = s ? const_cast<Staging*>(s)->current() : nullptr;
   if (now != cell.function)
-    raise_at(loc, "a Var is used in a function other than the one it was made in; pass its value as an argument");
+    raise_at(loc,
+             "a Var is used in a function other than the one it was made in; pass its value as an argument");
 }
 }  // namespace
 

@@ -71,17 +71,18 @@ static void lt_push_bool(lt_workspace* ws, int64_t number, bool value) {
   tape->used += (int64_t)sizeof(bool);
 }
 
-static void lt_push_f64(lt_workspace* ws, int64_t number, double value) {
+static double* lt_record_f64(lt_workspace* ws, int64_t number, int64_t count) {
   lt_tape* tape = &ws->tapes[number];
-  if (tape->used + (int64_t)sizeof(double) > tape->capacity) lt_grow_tape(ws, tape, tape->used + (int64_t)sizeof(double));
-  *(double*)(tape->data + tape->used) = value;
-  tape->used += (int64_t)sizeof(double);
+  const int64_t bytes = count * (int64_t)sizeof(double);
+  if (tape->used + bytes > tape->capacity) lt_grow_tape(ws, tape, tape->used + bytes);
+  tape->used += bytes;
+  return (double*)(tape->data + tape->used) - count;
 }
 
-static double lt_pop_f64(lt_workspace* ws, int64_t number) {
+static const double* lt_recall_f64(lt_workspace* ws, int64_t number, int64_t count) {
   lt_tape* tape = &ws->tapes[number];
-  tape->used -= (int64_t)sizeof(double);
-  return *(double*)(tape->data + tape->used);
+  tape->used -= count * (int64_t)sizeof(double);
+  return (double*)(tape->data + tape->used);
 }
 
 static bool lt_pop_bool(lt_workspace* ws, int64_t number) {
@@ -156,23 +157,25 @@ static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x1) {
     v5 = v6;
   }
   lt_push_bool(ws, 0, v1);
-  lt_push_f64(ws, 1, v3);
-  lt_push_f64(ws, 2, v4);
-  lt_push_f64(ws, 3, v5);
+  double* record = lt_record_f64(ws, 1, 3);
+  record[0] = v3;
+  record[1] = v4;
+  record[2] = v5;
   return v2;
 }
 
 static double tree_bwd(lt_workspace* ws, double x1, double x2) {
-  double v1 = lt_pop_f64(ws, 3);
-  double v2 = lt_pop_f64(ws, 2);
-  double v3 = lt_pop_f64(ws, 1);
+  const double* recalled = lt_recall_f64(ws, 1, 3);
+  double v1 = recalled[0];
+  double v2 = recalled[1];
+  double v3 = recalled[2];
   bool v4 = lt_pop_bool(ws, 0);
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
   if (v4) {
     return x2 + x1;
   } else {
-    double v5 = v3 * x1;
-    double v6 = tree_bwd(ws, v2 * v5, tree_bwd(ws, v1 * v5, x2));
+    double v5 = v1 * x1;
+    double v6 = tree_bwd(ws, v2 * v5, tree_bwd(ws, v3 * v5, x2));
     return v6;
   }
 }

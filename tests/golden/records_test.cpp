@@ -1,0 +1,103 @@
+// records: which tapes become one, and that they give back what was put on them.
+#include "lantern/compiler/passes/records.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "../correctness/agree.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+std::string after_records(const std::string& text) {
+  const auto module = ir::parse(text);
+  passes::records(*module);
+  ir::verify(*module);
+  return ir::print(*module);
+}
+
+}  // namespace
+
+TEST_CASE("records: tapes that are worked on in step become one", "[passes]") {
+  CHECK(after_records(R"(entry @f
+
+fun @f(%1: f64, %2: f64) -> f64 {
+  push[0] %1
+  push[1] %2
+  %3 = mul %1, %2 : f64
+  push[0] %2
+  push[1] %3
+  %4 = pop[1] : f64
+  %5 = pop[0] : f64
+  %6 = mul %4, %5 : f64
+  %7 = pop[1] : f64
+  %8 = pop[0] : f64
+  %9 = sub %7, %8 : f64
+  %10 = add %6, %9 : f64
+  yield %10
+}
+)") == R"(entry @f
+
+fun @f(%1: f64, %2: f64) -> f64 {
+  push[0] %1, %2
+  %3 = mul %1, %2 : f64
+  push[0] %2, %3
+  %4, %5 = pop[0] : f64, f64
+  %6 = mul %5, %4 : f64
+  %7, %8 = pop[0] : f64, f64
+  %9 = sub %8, %7 : f64
+  %10 = add %6, %9 : f64
+  yield %10
+}
+)");
+}
+
+TEST_CASE("records: other tapes stay", "[passes]") {
+  const auto stays = [](const std::string& body) {
+    const std::string text = "entry @f\n\nfun @f(%1: f64, %2: i64) -> f64 {\n" + body + "}\n";
+    CHECK(after_records(text) == ir::print(*ir::parse(text)));
+  };
+  // Of different types.
+  stays("  push[0] %1\n  push[1] %2\n  %3 = pop[1] : i64\n  %4 = pop[0] : f64\n  yield %4\n");
+  // Popped in different places.
+  stays(
+      "  push[0] %1\n  push[1] %1\n  %3 = pop[1] : f64\n  %4 = mul %3, %3 : f64\n  %5 = pop[0] : f64\n  %6 = "
+      "mul "
+      "%4, %5 : f64\n  yield %6\n");
+  // One is pushed once more.
+  stays(
+      "  push[0] %1\n  push[1] %1\n  %3 = mul %1, %1 : f64\n  push[1] %3\n  %4 = pop[1] : f64\n  %5 = mul "
+      "%4, %4 : "
+      "f64\n  %6 = pop[1] : f64\n  %7 = pop[0] : f64\n  yield %7\n");
+}
+
+TEST_CASE("records: gradients of loops that save several values of several types", "[passes]") {
+  using D = Rep<double>;
+  using I = Rep<std::int64_t>;
+  const auto all = [](D x, I n) {
+    return FOR(0, n, std::tuple(x, D(1.0)), [&](I i, D s, D p) {
+      const D a = sin(s) * p, b = exp(-a * a) + s,
+              c = IF(
+                  b > 0.5, [&] { return b * b; }, [&] { return a / b; });
+      return std::tuple(sin(c + a * p), tanh(b * p) + 0.1 * cast<double>(i % 3) * sin(s));
+    });
+  };
+  const auto f = [all](D x, I n) {
+    const auto [s, p] = all(x, n);
+    return s * p;
+  };
+  const auto with = compile(grad<0>(f), {.target = Target::c}),
+             without = compile(grad<0>(f), {.target = Target::c, .disabled_passes = {"records"}});
+  CHECK(with.source("c").find("+= ") != std::string::npos);
+  for (const std::int64_t n : {0, 1, 2, 7, 300}) {
+    INFO(n);
+    CHECK(std::isfinite(with(0.3, n)));
+    CHECK(with(0.3, n) == without(0.3, n));
+    CHECK(compile(grad<0>(f), {.target = Target::cpp, .opt = 3})(0.3, n) == Approx(without(0.3, n)));
+    CHECK(eager(grad<0>(f))(0.3, n) == Approx(without(0.3, n)));
+  }
+}
