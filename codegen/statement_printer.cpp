@@ -716,13 +716,17 @@ std::string StatementPrinter::parameters() {
   return list.empty() && !unit_.target().is_cpp() ? "void" : list;
 }
 
+constexpr std::size_t longest_inlined = 200;
+
 std::string StatementPrinter::signature() {
   const Target& target = unit_.target();
   std::string result = "void";
   if (function_.result_types.size() == 1) result = unit_.type(function_.result_types[0]);
   if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
-  return (info_.exported ? target.exported() : target.internal()) + result + " " + info_.name + "(" +
-         parameters() + ")";
+  // Calls of long functions cost nothing; a compiler that puts them together again costs minutes.
+  const bool apart = !info_.exported && function_.body->ops.size() > longest_inlined;
+  return (info_.exported ? target.exported() : target.internal()) +
+         (apart ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
 }
 
 std::string StatementPrinter::definition() {

@@ -7,6 +7,7 @@
 
 #include "lantern/compiler/passes/contify.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
+#include "lantern/compiler/passes/outline.hpp"
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -36,6 +37,7 @@ constexpr std::array all_passes{
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
     Pass{"records", "values that are saved together lie on one tape", plain<records>},
+    Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},
 };
 
 void check_names(const std::vector<std::string>& disabled) {

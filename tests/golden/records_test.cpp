@@ -83,7 +83,7 @@ TEST_CASE("records: gradients of loops that save several values of several types
       const D a = sin(s) * p, b = exp(-a * a) + s,
               c = IF(
                   b > 0.5, [&] { return b * b; }, [&] { return a / b; });
-      return std::tuple(sin(c + a * p), tanh(b * p) + 0.1 * cast<double>(i % 3) * sin(s));
+      return std::tuple(sin(0.5 * (c + a * p)), 0.5 * tanh(b * p) + 0.1 * cast<double>(i % 3) * sin(s));
     });
   };
   const auto f = [all](D x, I n) {
@@ -93,7 +93,7 @@ TEST_CASE("records: gradients of loops that save several values of several types
   const auto with = compile(grad<0>(f), {.target = Target::c}),
              without = compile(grad<0>(f), {.target = Target::c, .disabled_passes = {"records"}});
   CHECK(with.source("c").find("+= ") != std::string::npos);
-  for (const std::int64_t n : {0, 1, 2, 7, 300}) {
+  for (const std::int64_t n : {0, 1, 2, 7, 60}) {
     INFO(n);
     CHECK(std::isfinite(with(0.3, n)));
     CHECK(with(0.3, n) == without(0.3, n));

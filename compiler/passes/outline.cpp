@@ -1,0 +1,256 @@
+// Cuts long blocks into functions.
+#include "lantern/compiler/passes/outline.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/ir/checkpoint.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using ir::Block;
+using ir::Builder;
+using ir::Function;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+// In operations. A loop costs a compiler as much as many: about ten loop nests go into a function.
+constexpr std::size_t loop_weight = 40, longest_block = 3000, piece = 250;
+
+std::size_t weight(const Op* op) {
+  std::size_t sum = op->is(Opcode::loop_) ? loop_weight : 1;
+  for (const Block* b : op->blocks)
+    for (const Op* inner : b->ops) sum += weight(inner);
+  return sum;
+}
+
+class Outline {
+ public:
+  Outline(ir::Module& module, Function* function) : module_(module), function_(function) {}
+
+  void run() {
+    std::vector<Block*> blocks{function_->body};
+    ir::walk(function_->body, [&](const Op* op) {
+      if (op->is(Opcode::loop_)) blocks.push_back(op->blocks[1]);
+    });
+    for (std::size_t i = blocks.size(); i-- > 0;) split(blocks[i]);
+  }
+
+ private:
+  void split(Block* block) {
+    std::size_t total = 0;
+    for (const Op* op : block->ops) total += weight(op);
+    if (total <= longest_block || !data_only(block)) return;
+
+    const std::vector<Op*> ops(block->ops.begin(), block->ops.end() - 1);
+    Op* const yield = block->ops.back();
+    std::vector<std::vector<Op*>> pieces;
+    std::size_t sum = piece;
+    for (Op* op : ops) {
+      if (sum >= piece) {
+        pieces.emplace_back();
+        sum = 0;
+      }
+      pieces.back().push_back(op);
+      sum += weight(op);
+    }
+    find_crossing(pieces, *yield);
+    block->ops.clear();
+    if (slots_.empty()) {
+      frame_ = nullptr;
+    } else {
+      make_frame(static_cast<std::int64_t>(slots_.size()));
+    }
+    moved_.clear();
+    for (std::vector<Op*>& p : pieces) cut(block, p);
+    // What is yielded comes out of the frame.
+    for (Value*& v : yield->operands) v = in_block(block, v, yield->loc);
+    block->ops.push_back(yield);
+  }
+
+  /// Cells and continuations stay where they are.
+  static bool data_only(const Block* block) {
+    bool only = true;
+    const auto look = [&](const Value* v) { only &= !v->type.is_ref() && !v->type.is_cont(); };
+    ir::walk(const_cast<Block*>(block), [&](const Op* op) {
+      for (const Value* v : op->operands) look(v);
+      for (const Value* v : op->results) look(v);
+    });
+    return only;
+  }
+
+  static bool is_number(const Value* v) { return v->type == ir::F64; }
+  static bool is_constant(const Value* v) { return v->def && v->def->is(Opcode::constant_); }
+
+  /// Which values are asked for in another piece than they are made in, and by which piece last.
+  void find_crossing(const std::vector<std::vector<Op*>>& pieces, const Op& yield) {
+    slots_.clear();
+    crossing_.clear();
+    std::unordered_map<const Value*, std::size_t> home;
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+      for (const Op* op : pieces[p])
+        for (const Value* v : op->results) home[v] = p;
+    const auto ask = [&](Value* v, std::size_t p) {
+      const auto it = home.find(v);
+      if (it == home.end() || it->second == p || is_constant(v) || !crossing_.insert(v).second) return;
+      if (is_number(v)) slots_.try_emplace(v, static_cast<std::int64_t>(slots_.size()));
+    };
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+      for (Op* op : pieces[p]) {
+        for (Value* v : op->operands) ask(v, p);
+        for (Block* b : op->blocks)
+          ir::walk(b, [&](const Op* inner) {
+            for (Value* v : inner->operands) ask(v, p);
+          });
+      }
+    for (Value* v : yield.operands) ask(v, pieces.size());
+  }
+
+  /// At the start of the function: memory for the numbers that wait.
+  void make_frame(std::int64_t size) {
+    Block* body = function_->body;
+    std::vector<Op*> rest;
+    rest.swap(body->ops);
+    Builder b(module_, body);
+    Value* none = b.op(Opcode::undef_, {}, {ir::F64})->result();
+    Value* n = b.integer(size);
+    Op* memory = b.op(Opcode::fill_, {none, n}, {ir::Type::tensor(ir::Kind::f64, {size})});
+    frame_ = memory->result();
+    frame_->name = "frame";
+    body->ops.insert(body->ops.end(), rest.begin(), rest.end());
+  }
+
+  /// Moves operations into a function of their own, and calls it at the end of the block.
+  void cut(Block* block, const std::vector<Op*>& ops) {
+    std::unordered_set<const Value*> own;
+    for (const Op* op : ops)
+      for (const Value* v : op->results) own.insert(v);
+
+    Function* part = module_.add_function(function_->name + "_part", {}, {});
+    part->loc = ops.front()->loc;
+    std::vector<Value*> arguments;
+    std::unordered_map<const Value*, Value*> here;  // outer values as the part knows them
+    const auto parameter = [&](Value* v) {
+      Value* p = module_.add_param(part->body, v->type, v->name);
+      arguments.push_back(v);
+      return p;
+    };
+    Value* frame = nullptr;
+    if (frame_) frame = parameter(frame_);
+    std::unordered_set<const Value*> inside;  // blocks' parameters and what nested operations make
+    for (const Op* op : ops) inside_of(op, inside);
+
+    Builder b(module_, part->body);
+    const auto local = [&](Value* v) -> Value* {
+      if (own.contains(v) || inside.contains(v)) return v;
+      if (const auto it = here.find(v); it != here.end()) return it->second;
+      Value* result = nullptr;
+      if (is_constant(v)) {
+        Op* copy = b.op(Opcode::constant_, {}, {v->type});
+        copy->number = v->def->number;
+        copy->integer = v->def->integer;
+        result = copy->result();
+      } else if (const auto slot = slots_.find(v); slot != slots_.end()) {
+        result = b.emit(Opcode::get_, {frame, b.integer(slot->second)});
+        result->name = v->name;
+      } else {
+        result = parameter(current(v));
+      }
+      return here[v] = result;
+    };
+    for (Op* op : ops) {
+      b.loc = op->loc;
+      for (Value*& v : op->operands) v = local(v);
+      for (Block* nested : op->blocks) {
+        nested->function = part;
+        ir::walk(nested, [&](Op* inner) {
+          for (Block* n : inner->blocks) n->function = part;
+          for (Value*& v : inner->operands) v = local(v);
+        });
+      }
+      op->parent = part->body;
+      part->body->ops.push_back(op);
+      for (Value* v : op->results) {
+        v->block = part->body;
+        if (const auto slot = slots_.find(v); slot != slots_.end()) {
+          Value* at = b.integer(slot->second);
+          Op* save = b.op(Opcode::set_, {frame, at, v}, {frame->type});
+          save->integer = 1;
+          frame = save->result();
+        }
+      }
+    }
+
+    std::vector<Value*> results;
+    if (frame_) results.push_back(frame);
+    std::vector<Value*> handed;
+    for (const Op* op : ops)
+      for (Value* v : op->results)
+        if (crossing_.contains(v) && !slots_.contains(v)) handed.push_back(v);
+    results.insert(results.end(), handed.begin(), handed.end());
+    for (const Value* v : results) part->result_types.push_back(v->type);
+    b.yield(results);
+
+    Builder outer(module_, block);
+    outer.loc = ops.front()->loc;
+    Op* call = outer.call(part, std::move(arguments));
+    std::size_t at = 0;
+    if (frame_) frame_ = call->results[at++];
+    for (Value* v : handed) {
+      call->results[at]->name = v->name;
+      moved_[v] = call->results[at++];
+    }
+  }
+
+  static void inside_of(const Op* op, std::unordered_set<const Value*>& inside) {
+    for (const Block* b : op->blocks) {
+      inside.insert(b->params.begin(), b->params.end());
+      for (const Op* inner : b->ops) {
+        inside.insert(inner->results.begin(), inner->results.end());
+        inside_of(inner, inside);
+      }
+    }
+  }
+
+  /// A value that was moved into a part, as the block knows it now.
+  Value* current(Value* v) const {
+    const auto it = moved_.find(v);
+    return it == moved_.end() ? v : it->second;
+  }
+
+  Value* in_block(Block* block, Value* v, const ir::Location& loc) {
+    Builder b(module_, block);
+    b.loc = loc;
+    if (const auto slot = slots_.find(v); slot != slots_.end())
+      return b.emit(Opcode::get_, {frame_, b.integer(slot->second)});
+    if (is_constant(v) && v->block != block && v->block->function != block->function) {
+      Op* copy = b.op(Opcode::constant_, {}, {v->type});
+      copy->number = v->def->number;
+      copy->integer = v->def->integer;
+      return copy->result();
+    }
+    return current(v);
+  }
+
+  ir::Module& module_;
+  Function* function_;
+  Value* frame_ = nullptr;
+  std::unordered_map<const Value*, std::int64_t> slots_;  ///< of numbers, in the frame
+  std::unordered_set<const Value*> crossing_;
+  std::unordered_map<const Value*, Value*> moved_;  ///< results of calls in place of what moved
+};
+
+}  // namespace
+
+void outline(ir::Module& module) {
+  const std::vector<Function*> functions = module.functions();
+  for (Function* f : functions)
+    if (!f->cps) Outline(module, f).run();
+}
+
+}  // namespace lantern::passes

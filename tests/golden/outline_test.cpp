@@ -1,0 +1,143 @@
+// outline: long programs become functions of bounded size, with the same results, and cost what their length
+// says.
+#include "lantern/compiler/passes/outline.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <sstream>
+
+#include "../correctness/agree.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+
+/// A loop that runs while the program is staged: straight-line code.
+auto unrolled(int steps) {
+  return [steps](D x) {
+    D a = x, b = 1.0 - x;
+    for (int i = 0; i < steps; ++i) {
+      const D c = a * b;
+      a = sin(c) + 0.5 * a;
+      if (i % 8 == 0) b = b * 0.99 + a * 1e-3;
+    }
+    return a + b;
+  };
+}
+
+std::size_t lines(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+/// The most operations in a block of a module's text.
+std::size_t longest_function(const std::string& text) {
+  std::size_t longest = 0, now = 0;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("fun ")) now = 0;
+    longest = std::max(longest, ++now);
+  }
+  return longest;
+}
+
+template <class F, class... T>
+void same_without(F f, T... arguments) {
+  const auto cut = compile(value_and_grad<0>(f), {.target = Target::cpp, .opt = 2});
+  const auto whole =
+      compile(value_and_grad<0>(f), {.target = Target::cpp, .opt = 2, .disabled_passes = {"outline"}});
+  CHECK(cut.source("ir").find("_part(") != std::string::npos);
+  CHECK(whole.source("ir").find("_part(") == std::string::npos);
+  const auto [v, g] = cut(arguments...);
+  const auto [w, h] = whole(arguments...);
+  CHECK(v == Approx(w).epsilon(1e-12));
+  if constexpr (std::is_same_v<std::decay_t<decltype(g)>, double>) {
+    CHECK(g == Approx(h).epsilon(1e-12));
+  } else {
+    for (std::size_t i = 0; i < g.size(); ++i) CHECK(g[i] == Approx(h[i]).epsilon(1e-12));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("outline: straight-line code", "[passes]") {
+  const auto f = unrolled(600);
+  same_without(f, 0.3);
+  const auto derivative = compile(grad(f), {.target = Target::c});
+  CHECK(derivative(0.3) == Approx(eager(grad(f))(0.3)).epsilon(1e-12));
+  const double h = 1e-6, up = eager(f)(0.3 + h), down = eager(f)(0.3 - h);
+  CHECK(derivative(0.3) == Approx((up - down) / (2 * h)).epsilon(1e-5));
+}
+
+TEST_CASE("outline: arrays, integers and branches cross from piece to piece", "[passes]") {
+  const auto f = [](A a) {
+    A s = a;
+    I at = 0;
+    D sum = 0.0;
+    for (int i = 0; i < 250; ++i) {
+      s = s.set(i % 5, sin(s[at]) + 0.1 * s[(i + 2) % 5]);
+      const D x = s[i % 5];
+      sum = sum + IF(
+                      x > 0.2, [&] { return x * x; }, [&] { return x - 0.1 * sum; });
+      at = IF(
+          x > 0.5, [&] { return I((i + 1) % 5); }, [&] { return (at + 1) % 5; });
+    }
+    return sum;
+  };
+  same_without(f, std::vector<double>{0.1, 0.9, -0.4, 0.6, 0.3});
+}
+
+TEST_CASE("outline: many loops, and a long body of a loop", "[passes]") {
+  same_without(
+      [](A a) {
+        A s = a;
+        for (int k = 0; k < 120; ++k)
+          s = FOR(0, s.size(), s, [&](I i, A next) { return next.set(i, sin(s[i]) + 0.1 * (k % 3)); });
+        return FOR(0, s.size(), 0.0, [&](I i, D sum) { return sum + s[i] * s[i]; });
+      },
+      std::vector<double>{0.1, 0.9, -0.4, 0.6, 0.3});
+  const auto body = unrolled(500);
+  same_without([body](D x, I n) { return FOR(0, n, x, [&](I, D s) { return 0.5 * body(s); }); }, 0.3, 3);
+}
+
+TEST_CASE("outline: as many lines as the program is long, in pieces of one size", "[passes][time]") {
+  const auto timed = [](int steps) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto f = compile(grad(unrolled(steps)), {.target = Target::cpp, .opt = 3});
+    CHECK(std::isfinite(f(0.3)));
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    CHECK(longest_function(f.source("ir")) < 6000);
+    return std::pair(time.count(), lines(f.source("cpp")));
+  };
+  const auto [t1, l1] = timed(1000);
+  const auto [t4, l4] = timed(4000);
+  INFO(t1 << " s and " << t4 << " s, " << l1 << " and " << l4 << " lines");
+  CHECK(10 * l4 < 44 * l1);
+  CHECK(t4 < 8 * t1 + 1);
+}
+
+TEST_CASE("outline: what is cut off, as text", "[passes]") {
+  std::string text = "entry @f\n\nfun @f(%1: f64, %2: i64) -> f64, i64 {\n  %3 = sin %1 : f64\n";
+  const int n = 3100;
+  for (int i = 3; i < n; ++i)
+    text += "  %" + std::to_string(i + 1) + " = mul %" + std::to_string(i) + ", %3 : f64\n";
+  text += "  %" + std::to_string(n + 1) + " = add %2, %2 : i64\n  yield %" + std::to_string(n) + ", %" +
+          std::to_string(n + 1) + "\n}\n";
+  const auto module = ir::parse(text);
+  passes::outline(*module);
+  ir::verify(*module);
+  const std::string got = ir::print(*module);
+  CHECK(got.find("fun @f_part(") != std::string::npos);
+  CHECK(longest_function(got) < 300);
+  // What waits for another piece: sin(x), and the last product of each piece but the last.
+  CHECK(got.find("fill ") != std::string::npos);
+  CHECK(module->functions().size() == 14);
+}
