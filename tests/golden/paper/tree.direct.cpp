@@ -131,6 +131,7 @@ static lt_workspace* lt_own_workspace(void) {
 }
 
 static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x1) {
+  // forward
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
   bool v1 = t1.node < 0;
   double v2;
@@ -163,6 +164,7 @@ static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x1) {
 }
 
 static double tree_bwd(lt_workspace* ws, double x1, double x2) {
+  // backward
   double v1 = lt_pop_f64(ws, 3);
   double v2 = lt_pop_f64(ws, 2);
   double v3 = lt_pop_f64(ws, 1);
@@ -177,10 +179,14 @@ static double tree_bwd(lt_workspace* ws, double x1, double x2) {
   }
 }
 
-extern "C" double snippet(lt_workspace* ws, lt_tree_f64 t1, double x1) {
+extern "C" double snippet(lt_workspace* ws, lt_tree_f64 tree, double in) {
+  // forward
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
-  (void)tree_fwd(ws, t1, x1);
-  return tree_bwd(ws, 1.0, 0.0);
+  (void)tree_fwd(ws, tree, in);
+  // backward
+  // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
+  double d_x = tree_bwd(ws, 1.0, 0.0);
+  return d_x;
 }
 
 extern "C" void snippet_entry(lt_workspace* ws, const void* const* in, void* const* out) {
