@@ -51,7 +51,9 @@ void StatementPrinter::annotate() {
     loc = current_->operands[0]->def->loc;
   if (std::exchange(shown_section_, section_) != section_ && section_ != Part::plain && unit_.options().comments)
     out_ += indentation() + (section_ == Part::forward ? "// forward\n" : "// backward\n");
-  const bool elsewhere = loc.known() && (loc.file != last_file_ || loc.line != last_line_);
+  // Where a derivative was asked for is not what its adjoints are about.
+  const bool ends_derivative = current_->is(Opcode::yield_) && loc.part == Part::backward;
+  const bool elsewhere = !ends_derivative && loc.known() && (loc.file != last_file_ || loc.line != last_line_);
   if (elsewhere && unit_.options().comments) {
     const std::string& source = unit_.source_line(loc.file, loc.line);
     if (!source.empty()) out_ += indentation() + "// " + source + "\n";
@@ -79,8 +81,13 @@ ir::Location StatementPrinter::head_place() const {
   return {};
 }
 
-/// A value that somebody looks for by its name.
-bool StatementPrinter::is_named(const Value* v) const { return unit_.options().named_values && v->name; }
+/// A value that somebody looks for by its name. What only leaves a branch or a trip has a name there.
+bool StatementPrinter::is_named(const Value* v) const {
+  if (!unit_.options().named_values || !v->name) return false;
+  if (unit_.options().line_directives || uses_.count(v) != 1) return true;
+  const Op* user = uses_.user(v);
+  return !user->is(Opcode::yield_) || user->parent->parent == nullptr;
+}
 
 // ---- prints
 

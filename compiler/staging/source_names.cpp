@@ -3,6 +3,7 @@
 #include "lantern/compiler/staging/source_names.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,6 +60,8 @@ class Naming {
     name_results(all);
     for (Op* op : all)
       if (op->is(Opcode::loop_)) name_loop(*op);
+    for (auto op = all.rbegin(); op != all.rend(); ++op)
+      if ((*op)->is(Opcode::branch_)) name_branch(**op);
   }
 
  private:
@@ -162,6 +165,7 @@ class Naming {
     names.resize(body->params.size());
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (names[i].empty()) names[i] = assigned(op, body->ops.back()->operands[i], body, 0);
+      if (names[i].empty()) names[i] = counter(op, i);
       if (names[i].empty() && op.operands[i]->name) names[i] = op.operands[i]->name;
       // Of two that end with the same value one is what the loop returns.
       const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
@@ -172,6 +176,34 @@ class Naming {
       }
       name(op.results[i], names[i]);
     }
+  }
+
+  /// What both sides call alike.
+  void name_branch(const Op& op) {
+    for (Value* v : op.results) {
+      const Value* sides[] = {op.blocks[0]->ops.back()->operands[v->index],
+                              op.blocks[1]->ops.back()->operands[v->index]};
+      if (sides[0]->name && sides[1]->name && std::string(sides[0]->name) == sides[1]->name)
+        name(v, sides[0]->name);
+    }
+  }
+
+  /// for (Rep<std::int64_t> i = ...
+  std::string counter(const Op& loop, std::size_t state) {
+    const Value* next = loop.blocks[1]->ops.back()->operands[state];
+    const bool counts = next->def && (next->def->is(Opcode::add_) || next->def->is(Opcode::sub_)) &&
+                        next->type.is_integer() && next->def->operands[0] == loop.blocks[1]->params[state];
+    const auto p = counts ? place(loop.loc) : std::nullopt;
+    if (!p) return {};
+    const std::string_view line = p->text->text().substr(p->line.begin, p->line.end - p->line.begin);
+    const std::size_t open = line.find("for ("), equals = line.find('=', open);
+    if (open == std::string_view::npos || equals == std::string_view::npos) return {};
+    std::size_t end = equals;
+    while (end > open && line[end - 1] == ' ') --end;
+    std::size_t begin = end;
+    while (begin > open && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
+      --begin;
+    return std::string(line.substr(begin, end - begin));
   }
 
   /// WHILE(state, condition, body) and FOR(lo, hi, state, body): the parameters of the last lambda.
