@@ -1,5 +1,5 @@
-// What a reader and a debugger see besides the code: sections, the user's lines, `#line`; and statements that report
-// values: prints and checks.
+// What a reader and a debugger see besides the code: sections, the user's lines, `#line`; and statements that
+// report values: prints and checks.
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
@@ -13,7 +13,8 @@ using ir::Opcode;
 using ir::Part;
 using ir::Value;
 
-/// The part that a statement belongs to; plain for a construct that holds more than one, and where none is known.
+/// The part that a statement belongs to; plain for a construct that holds more than one, and where none is
+/// known.
 Part StatementPrinter::part_of(const Op& op) {
   if (op.blocks.empty()) return op.is(Opcode::yield_) ? Part::plain : op.loc.part;
   const auto [it, added] = parts_.try_emplace(&op, Part::plain);
@@ -31,8 +32,8 @@ Part StatementPrinter::part_of(const Op& op) {
   return it->second;
 }
 
-/// Says once where the forward and the backward part begin, when there is something to print of it. A construct
-/// that holds both says so inside.
+/// Says once where the forward and the backward part begin, when there is something to print of it. A
+/// construct that holds both says so inside.
 void StatementPrinter::enter_section(const Op& op) {
   const Part part = part_of(op);
   if (part != Part::plain) {
@@ -49,11 +50,13 @@ void StatementPrinter::annotate() {
   if (!loc.known() && current_->is(Opcode::yield_) && !current_->operands.empty() &&
       current_->operands[0]->def)
     loc = current_->operands[0]->def->loc;
-  if (std::exchange(shown_section_, section_) != section_ && section_ != Part::plain && unit_.options().comments)
+  if (std::exchange(shown_section_, section_) != section_ && section_ != Part::plain &&
+      unit_.options().comments)
     out_ += indentation() + (section_ == Part::forward ? "// forward\n" : "// backward\n");
   // Where a derivative was asked for is not what its adjoints are about.
   const bool ends_derivative = current_->is(Opcode::yield_) && loc.part == Part::backward;
-  const bool elsewhere = !ends_derivative && loc.known() && (loc.file != last_file_ || loc.line != last_line_);
+  const bool elsewhere =
+      !ends_derivative && loc.known() && (loc.file != last_file_ || loc.line != last_line_);
   if (elsewhere && unit_.options().comments) {
     const std::string& source = unit_.source_line(loc.file, loc.line);
     if (!source.empty()) out_ += indentation() + "// " + source + "\n";
@@ -154,15 +157,14 @@ void StatementPrinter::check_value(const Op& op) {
     condition += (condition.empty() ? "" : " && ") + finite(v);
   }
   check_place(op.code, kind, finite(result),
-              result->type.is_scalar()
-                  ? text(result)
-                  : unit_.prelude().kernel("not_finite_in", kind) + "(" + atom(result) + ".data, " +
-                        elements(result) + ")",
+              result->type.is_scalar() ? text(result)
+                                       : unit_.prelude().kernel("not_finite_in", kind) + "(" + atom(result) +
+                                             ".data, " + elements(result) + ")",
               condition);
 }
 
-void StatementPrinter::check_place(Opcode code, ir::Kind kind, const std::string& good, const std::string& value,
-                                   const std::string& operands_finite) {
+void StatementPrinter::check_place(Opcode code, ir::Kind kind, const std::string& good,
+                                   const std::string& value, const std::string& operands_finite) {
   const NotFinite message = not_finite(current_->loc, code);
   const std::string f = unit_.prelude().kernel("fail_value", kind);
   line("if (!" + good + ") " + f + "(" + ws() + ", " + value + ", " +
@@ -179,11 +181,12 @@ void StatementPrinter::check_arguments() {
     const std::string named = p->name ? before + " (" + p->name + ")" : before;
     const ir::Kind kind = p->type.element();
     if (p->type.is_scalar()) {
-      line("if (!" + finite(p) + ") " + unit_.prelude().kernel("fail_value", kind) + "(" + ws() + ", " + name +
-           ", 1, " + c_string(named + ": expected finite values, got ") + ", \"\");");
+      line("if (!" + finite(p) + ") " + unit_.prelude().kernel("fail_value", kind) + "(" + ws() + ", " +
+           name + ", 1, " + c_string(named + ": expected finite values, got ") + ", \"\");");
     } else {
-      line(unit_.prelude().kernel("check_argument", kind) + "(" + ws() + ", " + name + ".data, " + elements(p) +
-           ", " + c_string(before) + ", " + c_string(p->name ? std::string(" (") + p->name + ")" : "") + ");");
+      line(unit_.prelude().kernel("check_argument", kind) + "(" + ws() + ", " + name + ".data, " +
+           elements(p) + ", " + c_string(before) + ", " +
+           c_string(p->name ? std::string(" (") + p->name + ")" : "") + ");");
     }
   }
 }

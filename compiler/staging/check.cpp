@@ -86,7 +86,8 @@ void check_argument(std::size_t i, const Datum& argument) {
   for_each_number(argument, [&](double v, std::size_t at) {
     if (std::isfinite(v)) return true;
     const std::string element = argument.type().is_tensor() ? "[" + std::to_string(at) + "]" : "";
-    throw Error("argument " + std::to_string(i + 1) + element + ": expected finite values, got " + text_of(v));
+    throw Error("argument " + std::to_string(i + 1) + element + ": expected finite values, got " +
+                text_of(v));
   });
 }
 

@@ -29,11 +29,16 @@ std::string number_text(Kind kind, double f, std::int64_t i) {
 
 std::string element_text(Kind kind, const TensorBox& t, std::size_t i) {
   switch (kind) {
-    case Kind::boolean: return number_text(kind, 0, t.as<bool>()[i]);
-    case Kind::i32: return number_text(kind, 0, t.as<std::int32_t>()[i]);
-    case Kind::i64: return number_text(kind, 0, t.as<std::int64_t>()[i]);
-    case Kind::f32: return number_text(kind, static_cast<double>(t.as<float>()[i]), 0);
-    default: return number_text(kind, t.as<double>()[i], 0);
+    case Kind::boolean:
+      return number_text(kind, 0, t.as<bool>()[i]);
+    case Kind::i32:
+      return number_text(kind, 0, t.as<std::int32_t>()[i]);
+    case Kind::i64:
+      return number_text(kind, 0, t.as<std::int64_t>()[i]);
+    case Kind::f32:
+      return number_text(kind, static_cast<double>(t.as<float>()[i]), 0);
+    default:
+      return number_text(kind, t.as<double>()[i], 0);
   }
 }
 
@@ -80,7 +85,8 @@ const char* label_of(std::string_view text) {
 void print(const Datum& d, const char* label, const Location& loc) {
   const Datum& x = strip(d);
   if (x.empty()) raise_at(loc, "an empty Rep is used: give it a value first");
-  if (x.type().is_tree()) raise_at(loc, "print: expected a number, an array or a tensor, got " + x.type().str());
+  if (x.type().is_tree())
+    raise_at(loc, "print: expected a number, an array or a tensor, got " + x.type().str());
   Staging* const staging = context().staging;
   if (staging && staging->current()) {
     ir::Value* const value = staging->use(x, loc);

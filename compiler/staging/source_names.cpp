@@ -1,5 +1,5 @@
-// From places to names. An expression's value is what none of its other operations uses; the expression of a variable
-// is what stands between its name and the semicolon.
+// From places to names. An expression's value is what none of its other operations uses; the expression of a
+// variable is what stands between its name and the semicolon.
 #include "lantern/compiler/staging/source_names.hpp"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -39,11 +40,15 @@ bool fits(const std::string& written, const ir::Type& type) {
   if (type.is_tensor()) return false;
   if (type.is_tree()) return true;
   switch (type.kind()) {
-    case ir::Kind::boolean: return has("bool");
+    case ir::Kind::boolean:
+      return has("bool");
     case ir::Kind::i32:
-    case ir::Kind::i64: return has("int");
-    case ir::Kind::f32: return has("float");
-    default: return has("double") || !(has("bool") || has("int") || has("float"));
+    case ir::Kind::i64:
+      return has("int");
+    case ir::Kind::f32:
+      return has("float");
+    default:
+      return has("double") || !(has("bool") || has("int") || has("float"));
   }
 }
 
@@ -80,10 +85,17 @@ class Naming {
     return p;
   }
 
-  /// The variable that an operation helps to compute.
+  /// The variable that an operation helps to compute. There are fewer places than operations.
   const Assignment* assignment_of(const Op* op) {
-    if (op->is(Opcode::yield_) || op->results.empty()) return nullptr;
-    const auto p = place(op->loc);
+    if (op->is(Opcode::yield_) || op->results.empty() || !op->loc.known()) return nullptr;
+    const auto [it, added] =
+        known_.try_emplace(std::tuple(op->loc.file, op->loc.line, op->loc.column), nullptr);
+    if (added) it->second = find_assignment(op->loc);
+    return it->second;
+  }
+
+  const Assignment* find_assignment(const ir::Location& loc) {
+    const auto p = place(loc);
     if (!p) return nullptr;
     const Assignment* found = nullptr;
     int candidates = 0;
@@ -97,11 +109,8 @@ class Naming {
 
   /// True inside a construct that belongs to the same variable as a whole.
   bool nested(const Op* op, const Assignment* a) const {
-    for (const Op* around = op->parent->parent; around; around = around->parent->parent) {
-      const auto it = of_.find(around);
-      if (it != of_.end() && it->second == a) return true;
-    }
-    return false;
+    const auto around = of_.find(op->parent->parent);
+    return around != of_.end() && around->second == a;
   }
 
   void name_results(const std::vector<Op*>& all) {
@@ -111,7 +120,8 @@ class Naming {
       if (by == of_.end()) continue;
       for (const Value* v : op->operands)
         if (v->def && v->block == op->parent)
-          if (const auto from = of_.find(v->def); from != of_.end() && from->second == by->second) used.insert(v);
+          if (const auto from = of_.find(v->def); from != of_.end() && from->second == by->second)
+            used.insert(v);
     }
     std::unordered_map<const Assignment*, std::size_t> given;
     for (Op* op : all) {
@@ -131,7 +141,8 @@ class Naming {
   }
 
   /// The parameters as written, without a leading `auto self`; none where they do not fit the values.
-  Parameters fitting(const Body& body, const std::vector<Value*>& values, std::size_t from, std::size_t n) const {
+  Parameters fitting(const Body& body, const std::vector<Value*>& values, std::size_t from,
+                     std::size_t n) const {
     Parameters all = body.parameters;
     if (all.size() == n + 1 && all.front().type == "auto") all.erase(all.begin());
     if (all.size() != n) return {};
@@ -140,7 +151,8 @@ class Naming {
     return all;
   }
 
-  /// The function whose result is returned: the innermost around the last operation that takes such arguments.
+  /// The function whose result is returned: the innermost around the last operation that takes such
+  /// arguments.
   void name_parameters() {
     const std::vector<Value*>& params = function_.body->params;
     if (own_ == 0) return;
@@ -201,7 +213,8 @@ class Naming {
     std::size_t end = equals;
     while (end > open && line[end - 1] == ' ') --end;
     std::size_t begin = end;
-    while (begin > open && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
+    while (begin > open &&
+           (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
       --begin;
     return std::string(line.substr(begin, end - begin));
   }
@@ -253,6 +266,7 @@ class Naming {
   ir::Function& function_;
   std::size_t own_;
   std::unordered_map<const char*, std::shared_ptr<const SourceText>> texts_;
+  std::map<std::tuple<const char*, std::uint32_t, std::uint32_t>, const Assignment*> known_;
   std::unordered_map<const Op*, const Assignment*> of_;
 };
 

@@ -1,4 +1,5 @@
-// Reading the text: comments and literals are blanked out first, so that brackets and semicolons are what they seem.
+// Reading the text: comments and literals are blanked out first, so that brackets and semicolons are what
+// they seem.
 #include "lantern/compiler/staging/source_text.hpp"
 
 #include <algorithm>
@@ -30,7 +31,8 @@ std::size_t skip_spaces(std::string_view s, std::size_t at) {
 }
 
 bool is_name(std::string_view s) {
-  return !s.empty() && std::isdigit(static_cast<unsigned char>(s.front())) == 0 && std::ranges::all_of(s, is_word);
+  return !s.empty() && std::isdigit(static_cast<unsigned char>(s.front())) == 0 &&
+         std::ranges::all_of(s, is_word);
 }
 
 /// Split at commas outside brackets.
@@ -85,7 +87,8 @@ std::shared_ptr<const SourceText> SourceText::of(const char* file) {
     std::ifstream stream(file, std::ios::binary);
     std::string text;
     if (stream) text.assign(std::istreambuf_iterator<char>(stream), {});
-    if (!text.empty() && text.size() <= largest_file) it->second = std::make_shared<SourceText>(std::move(text));
+    if (!text.empty() && text.size() <= largest_file)
+      it->second = std::make_shared<SourceText>(std::move(text));
   }
   return it->second;
 }
@@ -108,8 +111,9 @@ void SourceText::blank() {
   for (std::size_t i = 0; i < text_.size(); ++i) {
     const char c = text_[i];
     const bool starts_line = c == '#' && trimmed(std::string_view(text_).substr(
-                                             *std::prev(std::ranges::upper_bound(lines_, i)),
-                                             i - *std::prev(std::ranges::upper_bound(lines_, i)))).empty();
+                                                     *std::prev(std::ranges::upper_bound(lines_, i)),
+                                                     i - *std::prev(std::ranges::upper_bound(lines_, i))))
+                                             .empty();
     std::size_t end = i;
     if (starts_line || text_.compare(i, 2, "//") == 0) {
       end = until("\n", i);
@@ -146,12 +150,14 @@ void SourceText::find_bodies() {
   std::ranges::sort(bodies_, {}, [](const Body& b) { return b.range.begin; });
 }
 
-/// A brace opens a body where a parameter list stands before it, with at most qualifiers and a result type between.
+/// A brace opens a body where a parameter list stands before it, with at most qualifiers and a result type
+/// between.
 bool SourceText::find_body(std::size_t brace) {
   std::size_t close = brace;
   while (close > 0 && text_[close - 1] != ')') {
     const char c = text_[--close];
-    if (!is_word(c) && !is_space(c) && std::string_view("<>:,*&-").find(c) == std::string_view::npos) return false;
+    if (!is_word(c) && !is_space(c) && std::string_view("<>:,*&-").find(c) == std::string_view::npos)
+      return false;
   }
   if (close == 0) return false;
   std::size_t open = close;
@@ -182,7 +188,8 @@ void SourceText::find_assignment(std::size_t start) {
   const std::string_view all = text_;
   start = skip_spaces(all, start);
   const std::size_t equals = all.find_first_of("=;{}()", start);
-  if (equals == std::string_view::npos || equals == start || all[equals] != '=' || all.substr(equals, 2) == "==")
+  if (equals == std::string_view::npos || equals == start || all[equals] != '=' ||
+      all.substr(equals, 2) == "==")
     return;
   std::string_view left = trimmed(all.substr(start, equals - start));
   if (left.empty() || std::string_view("!<>").find(all[equals - 1]) != std::string_view::npos) return;

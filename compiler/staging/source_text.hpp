@@ -1,5 +1,5 @@
-// What a C++ file declares where, as far as names need it: parameter lists and their bodies, variables and their
-// initialisers. A reader of text, not a parser: it need not understand what it skips.
+// What a C++ file declares where, as far as names need it: parameter lists and their bodies, variables and
+// their initialisers. A reader of text, not a parser: it need not understand what it skips.
 #pragma once
 
 #include <cstddef>

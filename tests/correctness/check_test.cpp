@@ -27,9 +27,7 @@ constexpr unsigned line_of_log = __LINE__ - 2;
 Rep<double> root(Rep<double> x) { return sqrt(x) * 2.0; }
 constexpr unsigned line_of_root = __LINE__ - 1;
 Rep<double> in_loop(Rep<double> x) {
-  return FOR(0, 5, x, [](Rep<std::int64_t>, Rep<double> s) {
-    return exp(s);
-  });
+  return FOR(0, 5, x, [](Rep<std::int64_t>, Rep<double> s) { return exp(s); });
 }
 constexpr unsigned line_of_exp = __LINE__ - 3;
 Rep<double> of_array(Rep<Array<double>> a) {
@@ -103,7 +101,8 @@ TEST_CASE("elements of arrays are looked at") {
 TEST_CASE("an argument that is not finite is named as such") {
   const auto f = [](Rep<double> x, Rep<Array<double>> a) { return x + sum(a); };
   const std::vector<double> fine{1, 2}, bad{1, 2, infinity};
-  CHECK_THROWS_WITH(eager(f, Check::nan)(nan_value, fine), Equals("argument 1: expected finite values, got nan"));
+  CHECK_THROWS_WITH(eager(f, Check::nan)(nan_value, fine),
+                    Equals("argument 1: expected finite values, got nan"));
   CHECK_THROWS_WITH(eager(f, Check::nan)(1.0, bad), Equals("argument 2[2]: expected finite values, got inf"));
   for (const Target target : {Target::c, Target::cpp}) {
     const auto compiled = compile(f, {.target = target, .check = Check::nan});
@@ -142,10 +141,12 @@ TEST_CASE("an unknown check is refused") {
 
 TEST_CASE("the check is the calling thread's: what it calls without it is not checked") {
   const auto inner = eager(&logarithm, Check::none);
-  const auto outer = eager([&](Rep<double> x) {
-    CHECK(std::isnan(inner(0.5)));
-    return log(x);
-  }, Check::nan);
+  const auto outer = eager(
+      [&](Rep<double> x) {
+        CHECK(std::isnan(inner(0.5)));
+        return log(x);
+      },
+      Check::nan);
   CHECK_THROWS_WITH(outer(-1.0), EndsWith("nan from log"));
   CHECK(std::isnan(inner(0.5)));
 }

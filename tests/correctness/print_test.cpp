@@ -1,4 +1,7 @@
-// print and print_adjoint: the same text from eager evaluation and from every target, in order, under derivatives.
+// print and print_adjoint: the same text from eager evaluation and from every target, in order, under
+// derivatives.
+#include "lantern/ir/print.hpp"
+
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -10,7 +13,6 @@
 #include "lantern/codegen/cuda/emulate.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/ir/parse.hpp"
-#include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
 #include "lantern/lantern.hpp"
 
@@ -74,10 +76,12 @@ Rep<double> chosen(Rep<double> x) {
       [&] { return print_adjoint(x, "adjoint") + 1.0; });
 }
 
-const auto countdown = FUN<double(double, int64_t)>("countdown", [](auto self, Rep<double> x, Rep<int64_t> n) {
-  print(n, "n");
-  return IF(n == 0, [&] { return x; }, [&] { return print_adjoint(x * self(x, n - 1), "adjoint"); });
-});
+const auto countdown =
+    FUN<double(double, int64_t)>("countdown", [](auto self, Rep<double> x, Rep<int64_t> n) {
+      print(n, "n");
+      return IF(
+          n == 0, [&] { return x; }, [&] { return print_adjoint(x * self(x, n - 1), "adjoint"); });
+    });
 
 Rep<double> straight(Rep<double> x) {
   const Rep<double> y = print(x * x, "y");
@@ -105,7 +109,8 @@ TEST_CASE("numbers of every kind are printed when their value is known") {
 }
 
 TEST_CASE("a label is printed as it is, whatever it holds") {
-  check_prints([](Rep<double> x) { return print(x, "100% \"sure\" \\ %s"); }, "100% \"sure\" \\ %s = 2\n", 2.0);
+  check_prints([](Rep<double> x) { return print(x, "100% \"sure\" \\ %s"); }, "100% \"sure\" \\ %s = 2\n",
+               2.0);
 }
 
 TEST_CASE("a literal is printed when the program runs, not while it is staged") {
@@ -140,9 +145,10 @@ TEST_CASE("in a loop the values are printed in every trip") {
 
 TEST_CASE("a derivative prints values in its forward part and adjoints in its backward part") {
   check_prints(grad(&straight), "y = 4\nadjoint of the result = 1\n", 2.0);
-  check_prints(grad(&halving),
-               "i = 0\ns = 3\ni = 1\ns = 4.5\nlast = 10.125\nadjoint of s * s = 0.5\nadjoint of s * s = 2.25\n", 3.0,
-               2);
+  check_prints(
+      grad(&halving),
+      "i = 0\ns = 3\ni = 1\ns = 4.5\nlast = 10.125\nadjoint of s * s = 0.5\nadjoint of s * s = 2.25\n", 3.0,
+      2);
 }
 
 TEST_CASE("a loop whose trips are differentiated one by one keeps the order of what it prints") {
@@ -159,7 +165,8 @@ TEST_CASE("a loop whose trips are differentiated one by one keeps the order of w
 TEST_CASE("prints in a long loop, which is cut into segments that run again, appear once") {
   const auto f = [](Rep<double> x, Rep<std::int64_t> n) {
     return FOR(0, n, x, [&](Rep<std::int64_t> i, Rep<double> s) {
-      IF(i % 300000 == 7, [&] { print(i, "i"); }, [] {});
+      IF(
+          i % 300000 == 7, [&] { print(i, "i"); }, [] {});
       return sin(s) * x;
     });
   };
@@ -169,13 +176,12 @@ TEST_CASE("prints in a long loop, which is cut into segments that run again, app
 
 TEST_CASE("prints in a loop under a memory bound appear once") {
   const auto f = [](Rep<double> x, Rep<std::int64_t> n) {
-    return FOR(
-        0, n, x,
-        [&](Rep<std::int64_t> i, Rep<double> s) {
-          print(i, "i");
-          return sin(s) * x;
-        },
-        {.checkpoints = 2});
+    return FOR(0, n, x,
+               [&](Rep<std::int64_t> i, Rep<double> s) {
+                 print(i, "i");
+                 return sin(s) * x;
+               },
+               {.checkpoints = 2});
   };
   check_prints(grad(f), "i = 0\ni = 1\ni = 2\ni = 3\ni = 4\ni = 5\n", 1.5, 6);
 }
@@ -201,9 +207,7 @@ TEST_CASE("a tree prints node by node") {
   check_prints(grad(f), "node = 3\nproduct = 12\nnode = 2\nproduct = 48\n", 2.0, t);
 }
 
-TEST_CASE("forward mode prints values") {
-  check_prints(jvp(&straight), "y = 4\n", 2.0, 1.0);
-}
+TEST_CASE("forward mode prints values") { check_prints(jvp(&straight), "y = 4\n", 2.0, 1.0); }
 
 TEST_CASE("in nested derivatives the value is printed once, and each reverse mode prints its adjoint") {
   const std::string text = written([] { eager(grad(grad(&straight)))(2.0); });

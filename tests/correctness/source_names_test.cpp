@@ -1,4 +1,5 @@
-// Names of values, read from the source: of parameters, variables and the state of loops; and readable output.
+// Names of values, read from the source: of parameters, variables and the state of loops; and readable
+// output.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -14,22 +15,29 @@ namespace {
 
 Rep<double> curve(Rep<double> time, Rep<double> speed) {
   Rep<double> way = time * speed;
-  auto half = 0.5 *
-              (way + 1.0);
+  auto half = 0.5 * (way + 1.0);
   half += way;
   return half * half;
 }
 
 Rep<double> loops(Rep<double> start, Rep<std::int64_t> trips) {
-  auto low = WHILE(start, [](Rep<double> level) { return level > 1.0; }, [](Rep<double> level) { return level * 0.5; });
-  return FOR(0, trips, low, [&](Rep<std::int64_t> trip, Rep<double> sum) { return sum + cast<double>(trip) * sum; });
+  auto low = WHILE(
+      start, [](Rep<double> level) { return level > 1.0; }, [](Rep<double> level) { return level * 0.5; });
+  return FOR(0, trips, low,
+             [&](Rep<std::int64_t> trip, Rep<double> sum) { return sum + cast<double>(trip) * sum; });
 }
 
-Rep<double> one_line(Rep<double> x) { Rep<double> y = x * x; Rep<double> z = y + x; return z * y; }
+Rep<double> one_line(Rep<double> x) {
+  Rep<double> y = x * x;
+  Rep<double> z = y + x;
+  return z * y;
+}
 
-const auto power = FUN<double(double, int64_t)>("power", [](auto self, Rep<double> base, Rep<int64_t> exponent) {
-  return IF(exponent == 0, [&] { return Rep<double>(1.0); }, [&] { return base * self(base, exponent - 1); });
-});
+const auto power =
+    FUN<double(double, int64_t)>("power", [](auto self, Rep<double> base, Rep<int64_t> exponent) {
+      return IF(
+          exponent == 0, [&] { return Rep<double>(1.0); }, [&] { return base * self(base, exponent - 1); });
+    });
 
 template <class F>
 std::string graph(F f) {
@@ -96,7 +104,8 @@ TEST_CASE("generated code has sections, the user's names and his lines, each onc
 }
 
 TEST_CASE("loops of a derivative are named in both parts") {
-  const std::string text = compile(grad<0>(&loops), {.target = Target::c, .opt = 1, .name = "slope"}).source("c");
+  const std::string text =
+      compile(grad<0>(&loops), {.target = Target::c, .opt = 1, .name = "slope"}).source("c");
   CHECK_THAT(text, Contains("// forward\n") && Contains("// backward\n"));
   CHECK_THAT(text, Contains("double level = start;") && Contains("int64_t trip = n2 - 1;"));
   CHECK_THAT(text, Contains("double d_level") && Contains("double d_sum"));
@@ -105,12 +114,14 @@ TEST_CASE("loops of a derivative are named in both parts") {
 
 TEST_CASE("a function without derivative has no sections") {
   const std::string text = compile(&curve, {.target = Target::c}).source("cpp");
-  CHECK_THAT(text, !Contains("// forward") && !Contains("// backward") && Contains("double way = time * speed;"));
+  CHECK_THAT(text,
+             !Contains("// forward") && !Contains("// backward") && Contains("double way = time * speed;"));
 }
 
 TEST_CASE("code that is compiled in process is not held up by names") {
   // What is compiled may put `way` into the expression that uses it; what is shown does not.
-  CHECK(compile(&curve, {.target = Target::c})(2.0, 3.0) == compile(&curve, {.target = Target::cpp})(2.0, 3.0));
+  CHECK(compile(&curve, {.target = Target::c})(2.0, 3.0) ==
+        compile(&curve, {.target = Target::cpp})(2.0, 3.0));
 }
 
 TEST_CASE("a reader of source text finds bodies and variables") {
@@ -140,7 +151,8 @@ TEST_CASE("a reader of source text finds bodies and variables") {
 
 TEST_CASE("text that ends anywhere is read to its end") {
   const std::string whole =
-      "Rep<double> f(Rep<double> x) { /* c */ auto y = R\"(a)\" + \"b\\\"\" + 'c'; auto [a, b] = g([&](int i) { return "
+      "Rep<double> f(Rep<double> x) { /* c */ auto y = R\"(a)\" + \"b\\\"\" + 'c'; auto [a, b] = g([&](int "
+      "i) { return "
       "i; }); }";
   for (std::size_t n = 0; n <= whole.size(); ++n) {
     const SourceText text(whole.substr(0, n));

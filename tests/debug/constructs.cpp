@@ -8,11 +8,12 @@ using namespace lantern;
 Rep<double> wave(Rep<double> start) {
   Rep<double> angle = 2.0 * start;
   Rep<double> height = sin(angle) * angle;
-  Rep<double> low = WHILE(height, [](Rep<double> level) { return level > 1.0; },
-                          [](Rep<double> level) {
-                            Rep<double> half = 0.5 * level;
-                            return half;
-                          });
+  Rep<double> low = WHILE(
+      height, [](Rep<double> level) { return level > 1.0; },
+      [](Rep<double> level) {
+        Rep<double> half = 0.5 * level;
+        return half;
+      });
   return low * low;
 }
 

