@@ -7,29 +7,24 @@ extern "C" double snippet(double x) {
   // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
   double d1 = 0.0;
   // forward
-  // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
   auto k = [&](double, double& d2) {
     d2 += 1.0;
   };
   if (0.0 < x) {
     // forward
-    // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
     double v1 = -1.0 * x;
     double d3 = 0.0;
     double d4 = 0.0;
     k(v1 * x, d4);
     // backward
-    // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
     d3 += x * d4;
     d1 += v1 * d4;
     d1 += -1.0 * d3;
   } else {
     // forward
-    // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
     double d5 = 0.0;
     k(x * x, d5);
     // backward
-    // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
     d1 += x * d5;
     d1 += x * d5;
   }

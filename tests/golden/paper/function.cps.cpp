@@ -33,17 +33,14 @@ static void power_rev(double x, double& d1, int64_t n, lt_cont<double, double&> 
   };
   if (n == 0) {
     // forward
-    // return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
     double d3 = 0.0;
     k_2(1.0, d3);
   } else {
     auto k_3 = [&](double x1, double& d4) {
       // forward
-      // return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
       double d5 = 0.0;
       k_2(x * x1, d5);
       // backward
-      // return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
       d1 += x1 * d5;
       d4 += x * d5;
     };
@@ -57,7 +54,6 @@ extern "C" double snippet(double x) {
   double d1 = 0.0;
   // forward
   auto k = [&](double, double& d2) {
-    // return grad([](Rep<double> x) { return power(x, 3); })(in);
     d2 += 1.0;
   };
   power_rev(x, d1, 3, k);

@@ -142,7 +142,7 @@ static double power_fwd(lt_workspace* ws, double x, int64_t n) {
   return v2;
 }
 
-static double power_bwd(lt_workspace* ws, double x, double x_2, double d_x) {
+static double power_bwd(lt_workspace* ws, double x, double d_result, double d_x) {
   // backward
   double v1 = lt_pop_f64(ws, 1);
   bool v2 = lt_pop_bool(ws, 0);
@@ -150,7 +150,7 @@ static double power_bwd(lt_workspace* ws, double x, double x_2, double d_x) {
   if (v2) {
     return d_x;
   } else {
-    double v3 = power_bwd(ws, x, x * x_2, d_x + v1 * x_2);
+    double v3 = power_bwd(ws, x, x * d_result, d_x + v1 * d_result);
     return v3;
   }
 }
@@ -159,7 +159,6 @@ static double snippet_inner(lt_workspace* ws, double x) {
   // forward
   (void)power_fwd(ws, x, 3);
   // backward
-  // return grad([](Rep<double> x) { return power(x, 3); })(in);
   return power_bwd(ws, x, 1.0, 0.0);
 }
 

@@ -23,15 +23,11 @@ extern "C" double snippet(double x) {
   // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
   lt_cont<double, double&> loop;
   auto loop_body = [&](double t, double& d2) {
-    // forward
-    // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
     if (1.0 < t) {
       // forward
-      // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
       double d3 = 0.0;
       loop(t * 0.5, d3);
       // backward
-      // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
       d2 += 0.5 * d3;
     } else {
       // return grad([](Rep<double> x) {
@@ -41,7 +37,6 @@ extern "C" double snippet(double x) {
   // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
   loop = loop_body;
   // forward
-  // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
   loop(x, d1);
   // return grad([](Rep<double> x) {
   return d1;

@@ -21,14 +21,12 @@ extern "C" double snippet(double x) {
     n1 = n1 + 1;
   }
   // backward
-  // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
   int64_t n2 = n1;
   double d_t = 1.0;
   while (0 < n2) {
     n2 = n2 - 1;
     d_t = 0.5 * d_t;
   }
-  // return grad([](Rep<double> x) {
   return d_t;
 }
 

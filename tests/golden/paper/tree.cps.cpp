@@ -32,44 +32,38 @@ struct lt_cont {
 
 typedef struct lt_workspace lt_workspace;
 
-static void tree_rev(lt_tree_f64 t1, double x1, double& d1, lt_cont<double, double&> k) {
+static void tree_rev(lt_tree_f64 t1, double x, double& d1, lt_cont<double, double&> k) {
   // forward
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
-  auto k_2 = [&](double x2, double& d2) {
-    k(x2, d2);
+  auto k_2 = [&](double x1, double& d2) {
+    k(x1, d2);
   };
   if (t1.node < 0) {
     // forward
-    // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
-    k_2(x1, d1);
+    k_2(x, d1);
   } else {
     lt_tree_f64 t2 = t1;
     t2.node = t1.left[t1.node];
-    auto k_3 = [&](double x3, double& d3) {
+    auto k_3 = [&](double x2, double& d3) {
       // forward
-      // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
       lt_tree_f64 t3 = t1;
       t3.node = t1.right[t1.node];
-      auto k_4 = [&](double x4, double& d4) {
+      auto k_4 = [&](double x3, double& d4) {
         // forward
-        // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
         double v1 = t1.value0[t1.node];
         double d5 = 0.0;
         double d6 = 0.0;
-        k_2(x3 * x4 * v1, d6);
+        k_2(x2 * x3 * v1, d6);
         // backward
-        // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
         d5 += v1 * d6;
-        d3 += x4 * d5;
-        d4 += x3 * d5;
+        d3 += x3 * d5;
+        d4 += x2 * d5;
       };
       // forward
-      // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
-      tree_rev(t3, x1, d1, k_4);
+      tree_rev(t3, x, d1, k_4);
     };
     // forward
-    // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
-    tree_rev(t2, x1, d1, k_3);
+    tree_rev(t2, x, d1, k_3);
   }
 }
 
