@@ -187,3 +187,17 @@ TEST_CASE("a program that is run eagerly is stepped through, and values of Rep a
   CHECK_THAT(answer(said, "print half"), Contains("= 0.909297"));
   CHECK_THAT(answer(said, "continue", 2), Contains("exited normally"));
 }
+
+TEST_CASE("a file that was named from the folder it lies in is found from another") {
+  if (!can_debug()) return;
+  const TemporaryDirectory directory;
+  const std::string program = directory.path() / "program",
+                    height = place("constructs.cpp", "Rep<double> height");
+  const ProcessResult built = run_process(
+      {"sh", "-c", "cd '" + models + "' && exec '" LANTERNC "' -g constructs.cpp -o '" + program + "'"});
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  const std::string said = gdb({program}, {"break " + height, "run"});
+  INFO(said);
+  CHECK_THAT(answer(said, "run"), Contains("Rep<double> height = sin(angle) * angle;"));
+}
