@@ -43,6 +43,7 @@ bool may_write_memory(const Op& op) {
     case Opcode::push_:
     case Opcode::pop_:
     case Opcode::check_:
+    case Opcode::print_:
       return true;
     case Opcode::cast_:
     case Opcode::dim_:

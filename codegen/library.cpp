@@ -119,8 +119,8 @@ std::string print_library(Modules modules, const PrintOptions& options, const Ta
     forward += library.parts[i].declarations;
     text += (text.empty() ? "" : "\n") + library.parts[i].definitions;
   }
-  return title(listed(library), options.standalone) + prelude.text() +
-         (forward.empty() ? "" : forward + "\n") + text;
+  return with_own_lines(title(listed(library), options.standalone) + prelude.text() +
+                        (forward.empty() ? "" : forward + "\n") + text);
 }
 
 std::string print_header(Modules modules, const std::string& guard) {

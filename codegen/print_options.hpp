@@ -6,11 +6,13 @@
 namespace lantern::codegen {
 
 struct PrintOptions {
-  bool line_directives = false;  ///< `#line` towards the user's source, for debuggers
+  bool line_directives = false;  ///< for debuggers: `#line` towards the user's source, and a statement a line
   bool comments = true;          ///< the user's source line above what it became, where the file can be read
   bool bounds_checks = true;     ///< an index out of range fails; without it, it is undefined behaviour
   bool strict_math = false;      ///< vectors too get what libm gives, bit for bit
   bool standalone = false;       ///< a source that compiles and runs without any part of Lantern
+  bool named_values = false;     ///< a value with a name of the user's is a variable, though it be used once
+  bool check_nan = false;        ///< a NaN, or an infinity that arises, fails
   std::string name;              ///< of the entry; empty: the function's own name, made an identifier
 };
 

@@ -31,7 +31,9 @@ StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
 
 void StatementPrinter::line(const std::string& text) {
   annotate();
-  out_ += wrapped(indentation() + text) + "\n";
+  // After a `#line` the lines of the text count.
+  const std::string whole = indentation() + text;
+  out_ += (unit_.options().line_directives ? whole : wrapped(whole)) + "\n";
 }
 
 void StatementPrinter::open(const std::string& text) {
@@ -41,25 +43,7 @@ void StatementPrinter::open(const std::string& text) {
 
 void StatementPrinter::close(const std::string& text) {
   --indent_;
-  out_ += indentation() + text + "\n";
-}
-
-void StatementPrinter::annotate() {
-  if (!current_) return;
-  ir::Location loc = current_->loc;
-  if (!loc.known() && current_->is(Opcode::yield_) && !current_->operands.empty() &&
-      current_->operands[0]->def)
-    loc = current_->operands[0]->def->loc;
-  if (!loc.known() || (loc.file == last_file_ && loc.line == last_line_)) return;
-  last_file_ = loc.file;
-  last_line_ = loc.line;
-  if (unit_.options().comments) {
-    const std::string& source = unit_.source_line(loc.file, loc.line);
-    if (!source.empty()) out_ += indentation() + "// " + source + "\n";
-  }
-  // The directive speaks of the line right after it.
-  if (unit_.options().line_directives)
-    out_ += "#line " + std::to_string(loc.line) + " " + c_string(loc.file) + "\n";
+  out_ += line_directive({}) + indentation() + text + "\n";
 }
 
 std::string StatementPrinter::ws() {
@@ -162,9 +146,13 @@ bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
 /// `epoch`: the state of memory that the expression reads.
 bool StatementPrinter::foldable(const Op& op, const Expression& e, int epoch) const {
   const Value* v = op.result();
-  if (!v->type.is_scalar() || uses_.count(v) != 1) return false;
+  if (!v->type.is_scalar() || uses_.count(v) != 1 || is_named(v) || is_checked(op)) return false;
   if (e.text.size() > longest_expression) return false;
   const Op* user = uses_.user(v);
+  // Each line of the user's is to be seen in a debugger, in both parts of a derivative.
+  if (unit_.options().line_directives && op.loc.known() &&
+      (user->loc.file != op.loc.file || user->loc.line != op.loc.line || user->loc.part != op.loc.part))
+    return false;
   // Into branches an expression may sink; a loop would repeat it, a continuation would capture its operands.
   for (const ir::Block* b = user->parent; b != op.parent; b = b->parent->parent)
     if (e.reads_memory || !b->parent || !b->parent->is(Opcode::branch_)) return false;
@@ -215,6 +203,7 @@ std::string StatementPrinter::zero(const ir::Type& type) {
 void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
   const std::vector<Op*>& ops = b->ops;
   const std::size_t names = names_.mark();
+  bool apart = false;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Op& op = *ops[i];
     if (op.is(Opcode::yield_)) {
@@ -223,6 +212,14 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
     }
     if (!uses_.live(&op)) continue;
     current_ = &op;
+    // gdb stops once for each line and block: the backward part is one of its own.
+    if (unit_.options().line_directives && !apart && section_ == ir::Part::forward &&
+        part_of(op) == ir::Part::backward) {
+      out_ += indentation() + "{\n";
+      ++indent_;
+      apart = true;
+    }
+    enter_section(op);
     // A branch whose results are all that the block yields hands them over directly.
     if (op.is(Opcode::branch_) && i + 2 == ops.size() && !op.results.empty() &&
         ops[i + 1]->operands == op.results && (!sink.returns || mark_.empty())) {
@@ -230,7 +227,9 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
       break;
     }
     operation(op);
+    if (!op.blocks.empty() && part_of(op) == ir::Part::plain) section_ = shown_section_ = ir::Part::plain;
   }
+  if (apart) close();
   names_.release(names);
 }
 
@@ -307,6 +306,11 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
 }
 
 void StatementPrinter::operation(const Op& op) {
+  statement(op);
+  if (is_checked(op)) check_value(op);
+}
+
+void StatementPrinter::statement(const Op& op) {
   const ir::OpInfo& row = ir::info(op.code);
   shorten(op);
   if (!op.results.empty() && op.result()->type.is_vector() &&
@@ -341,6 +345,8 @@ void StatementPrinter::operation(const Op& op) {
       return line("if (!" + (bare ? c.text : "(" + c.text + ")") + ") " + ws() + "->fail(ws, " +
                   c_string(op.text ? op.text : "check failed") + ");");
     }
+    case Opcode::print_:
+      return print(op);
     case Opcode::slot_:
     case Opcode::ref_new_:
     case Opcode::ref_get_:
@@ -526,6 +532,7 @@ void StatementPrinter::loop(const Op& op) {
   const int allocations = allocations_;
 
   // The condition first, as if it needed statements; if it turns out not to, it moves into the header.
+  const ir::Part section = shown_section_;
   annotate();
   out_ += indentation() + "for (;;) {\n";
   ++indent_;
@@ -540,6 +547,7 @@ void StatementPrinter::loop(const Op& op) {
   current_ = self;
   if (out_.size() == condition_start) {
     out_.resize(header);
+    shown_section_ = section;
     --indent_;
     if (count != none) {
       out_.resize(start);
@@ -730,7 +738,9 @@ std::string StatementPrinter::signature() {
 }
 
 std::string StatementPrinter::definition() {
-  const std::string head = wrapped(signature() + " {") + "\n";
+  const std::string head = line_directive(head_place()) +
+                           (unit_.options().line_directives ? signature() + " {" : wrapped(signature() + " {")) +
+                           "\n";
   ++indent_;
   std::string prologue;
   const bool owns = std::any_of(function_.result_types.begin(), function_.result_types.end(), owns_memory);
@@ -739,6 +749,7 @@ std::string StatementPrinter::definition() {
     mark_ = names_.unique("mark");
     ws();
   }
+  if (unit_.options().check_nan && function_.module->entry == &function_) check_arguments();
   Sink sink;
   sink.returns = true;
   sink.types = function_.result_types;

@@ -41,10 +41,24 @@ class StatementPrinter {
   void line(const std::string& text);
   void open(const std::string& text);
   void close(const std::string& text = "}");
-  void annotate();
   std::string indentation() const { return std::string(2 * static_cast<std::size_t>(indent_), ' '); }
   std::string ws();
   std::string where(const ir::Op& op) const;
+
+  // ---- sections, places, prints and checks (remark_statements.cpp)
+  void annotate();
+  ir::Part part_of(const ir::Op& op);
+  void enter_section(const ir::Op& op);
+  std::string line_directive(const ir::Location& loc);
+  ir::Location head_place() const;
+  bool is_named(const ir::Value* v) const;
+  void print(const ir::Op& op);
+  bool is_checked(const ir::Op& op) const;
+  std::string finite(const ir::Value* v);
+  void check_value(const ir::Op& op);
+  void check_place(ir::Opcode code, ir::Kind kind, const std::string& good, const std::string& value,
+                   const std::string& operands_finite);
+  void check_arguments();
 
   // ---- values
   struct Binding {
@@ -71,6 +85,7 @@ class StatementPrinter {
   void finish(const ir::Op& yield, const Sink& sink);
   void copies(const std::vector<const ir::Value*>& values, const Sink& sink);
   void operation(const ir::Op& op);
+  void statement(const ir::Op& op);
   void branch(const ir::Op& op, const Sink* forwarded);
   void loop(const ir::Op& op);
   void keep_state(const ir::Op& loop, const Sink& sink, const std::string& mark, std::size_t start);
@@ -154,6 +169,9 @@ class StatementPrinter {
   const ir::Op* current_ = nullptr;
   const char* last_file_ = nullptr;
   std::uint32_t last_line_ = 0;
+  ir::Location debug_place_;
+  ir::Part section_ = ir::Part::plain, shown_section_ = ir::Part::plain;
+  std::unordered_map<const ir::Op*, ir::Part> parts_;  ///< of constructs
   std::unordered_map<const ir::Value*, Binding> bindings_;
   std::unordered_map<const ir::Value*, Dims> dims_;
   std::unordered_map<const ir::Value*, std::int64_t> sizes_;

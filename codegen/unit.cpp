@@ -39,6 +39,24 @@ std::string wrapped(std::string line) {
   return line;
 }
 
+namespace {
+/// Stands where the lines of the generated text itself begin to count again.
+constexpr std::string_view own_lines = "#line 1 \"generated.c\"\n";
+}  // namespace
+
+std::string with_own_lines(std::string text) {
+  std::size_t line = 1, counted = 0;
+  for (std::size_t at = 0; (at = text.find(own_lines, at)) != std::string::npos;) {
+    line += static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
+                                                text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    counted = at;
+    const std::string number = std::to_string(line + 1);
+    text.replace(at + 6, 1, number);
+    at += own_lines.size();
+  }
+  return text;
+}
+
 Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& target,
            const std::vector<std::string>& taken)
     : module_(module),
@@ -113,7 +131,7 @@ Unit::Functions Unit::functions() {
       if (!defined.contains(callee) && declared.insert(callee).second)
         forward += wrapped(StatementPrinter(*this, *callee).signature() + ";") + "\n";
     if (options_.comments && !options_.standalone && f->loc.known()) text += "// " + f->loc.str() + "\n";
-    text += definition + "\n";
+    text += definition + (options_.line_directives ? std::string(own_lines) : "") + "\n";
   }
   return {forward, text};
 }
@@ -151,8 +169,8 @@ std::vector<std::string> Unit::global_names() const {
 
 std::string Unit::print() {
   const auto [forward, text] = complete();
-  return title(public_name_, options_.standalone) + prelude_.text() +
-         (forward.empty() ? "" : forward + "\n") + text;
+  return with_own_lines(title(public_name_, options_.standalone) + prelude_.text() +
+                        (forward.empty() ? "" : forward + "\n") + text);
 }
 
 /// The uniform way in: arguments and results by address.

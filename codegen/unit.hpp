@@ -92,6 +92,9 @@ class Unit {
   std::string public_name_;
 };
 
+/// Gives the `#line` after each function, which says that what follows is generated text, its number.
+std::string with_own_lines(std::string text);
+
 /// The comment at the head of a source.
 std::string title(const std::string& names, bool standalone);
 

@@ -7,4 +7,5 @@
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/driver/function.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/compiler/staging/print.hpp"
 #include "lantern/compiler/staging/rep.hpp"

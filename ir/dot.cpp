@@ -80,7 +80,7 @@ class Drawer {
     if (op.is(Opcode::dim_) || op.is(Opcode::tree_value_) || op.is(Opcode::push_) || op.is(Opcode::pop_))
       label += "[" + std::to_string(op.integer) + "]";
     if (op.is(Opcode::ref_acc_)) label += " " + std::string(info(static_cast<Opcode>(op.integer)).name);
-    if (op.is(Opcode::check_) && op.text) label += " " + quoted(op.text);
+    if (has_text(op.code) && op.text) label += " " + quoted(op.text);
     if (op.callee) label += " " + function_text(op.callee->name);
     if (!merges) label += results_text(op);
     const bool effect = info(op.code).effect != Effect::none;

@@ -105,6 +105,7 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
       t.need(in[0].is_scalar() || in[0].is_tensor(), "a number");
       return in[0].with_element(static_cast<Kind>(attribute));
     case Opcode::stop_gradient_:
+    case Opcode::print_adjoint_:
       return in[0];
     case Opcode::cast_like_:
       return in[0].with_element(in[1].element());

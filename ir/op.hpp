@@ -29,7 +29,7 @@ enum class Effect : std::uint8_t {
   nested,  ///< whatever the blocks or the callee do
   cell,    ///< reads or writes an adjoint cell
   tape,    ///< pushes to or pops from a tape
-  effect,  ///< may raise
+  effect,  ///< may raise, or writes to standard output
 };
 
 /// How the tangent of a tensor operation follows from its operands' tangents.
@@ -45,6 +45,11 @@ struct OpInfo {
   bool elementwise = false;      ///< a SCALAR_OP
   Linearity linearity = Linearity::none;
 };
+
+/// True where an operation carries a text that it cannot do without: a message or a label.
+constexpr bool has_text(Opcode op) {
+  return op == Opcode::check_ || op == Opcode::print_ || op == Opcode::print_adjoint_;
+}
 
 /// The row of an operation.
 const OpInfo& info(Opcode op);

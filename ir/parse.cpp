@@ -488,7 +488,7 @@ class Parser {
       expect('(');
       op.operands = uses();
       expect(')');
-    } else if (op.is(Opcode::check_)) {
+    } else if (has_text(op.code)) {
       op.operands = {use()};
       expect(',');
       op.text = intern(take(TokenKind::string, "a string").content);
@@ -599,6 +599,10 @@ class Parser {
     expect(':');
     loc.line = static_cast<std::uint32_t>(integer("a line number", 1, most));
     if (eat(':')) loc.column = static_cast<std::uint32_t>(integer("a column number", 1, most));
+    if (token_.kind == TokenKind::word && (token_.text == "forward" || token_.text == "backward")) {
+      loc.part = token_.text == "forward" ? Part::forward : Part::backward;
+      advance();
+    }
     return loc;
   }
 

@@ -88,7 +88,9 @@ std::string float_text(double v, bool single) {
 std::string location_text(const Location& loc) {
   if (!loc.known()) return "";
   std::string s = " @ " + quoted(loc.file) + ":" + std::to_string(loc.line);
-  return loc.column ? s + ":" + std::to_string(loc.column) : s;
+  if (loc.column) s += ":" + std::to_string(loc.column);
+  if (loc.part == Part::plain) return s;
+  return s + (loc.part == Part::forward ? " forward" : " backward");
 }
 
 class Printer {
@@ -269,7 +271,7 @@ std::string print(const Op& op, const Names& names) {
     out += ' ';
     append_list(out, op.operands, name);
   }
-  if (op.is(Opcode::check_)) out += ", " + quoted(op.text ? op.text : "");
+  if (has_text(op.code)) out += ", " + quoted(op.text ? op.text : "");
   if (!op.results.empty() && !op.is(Opcode::fun_)) {
     out += " : ";
     append_list(out, op.results, [](const Value* v) { return v ? v->type.str() : "?"; });

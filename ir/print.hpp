@@ -7,11 +7,11 @@
 //   payload  := values                         most operations
 //             | NUMBER | "true" | "false"      constant
 //             | "@"NAME "(" values ")"         call, closure
-//             | value "," STRING               check
+//             | value "," STRING               check, print, print_adjoint
 //   nested   := "(" params ")" block                                        fun
 //             | block "else" block                                          branch
 //             | "while" "(" params ")" block "do" "(" params ")" block      loop
-//   location := "@" STRING ":" LINE [":" COLUMN]
+//   location := "@" STRING ":" LINE [":" COLUMN] ["forward" | "backward"]
 //   params, types, values: separated by commas; a parameter is "%"NAME ":" type
 //
 // A comment runs from ";" to the end of its line. Function names that are not words are quoted: @"a b".

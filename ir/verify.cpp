@@ -245,6 +245,11 @@ class Verifier {
         check_shape(op, 1, 0, 0);
         need(op.operands[0]->type == Bool, "a bool", op.operands[0]->type);
         return need(op.text != nullptr, "a message", "none");
+      case Opcode::print_:
+        check_shape(op, 1, 0, 0);
+        need(op.operands[0]->type.is_scalar() || op.operands[0]->type.is_tensor(), "a number",
+             op.operands[0]->type);
+        return need(op.text != nullptr, "a label", "none");
       case Opcode::halt_:
         return check_shape(op, 0, 0, 0);
       case Opcode::slot_:

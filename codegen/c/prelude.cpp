@@ -8,16 +8,40 @@ namespace lantern::codegen {
 
 using ir::Kind;
 
-std::string Prelude::instantiate(std::string_view text, Kind kind) const {
+namespace {
+
+/// How a number called x is written to standard output.
+std::string shown(Kind kind) {
+  switch (kind) {
+    case Kind::boolean:
+      return "  printf(x ? \"true\" : \"false\");";
+    case Kind::i32:
+    case Kind::i64:
+      return "  printf(\"%lld\", (long long)x);";
+    default: {
+      const std::string digits = kind == Kind::f32 ? "7" : "15";
+      return "  if (x != x) printf(\"nan\");\n  else printf(\"%." + digits + "g\", (double)x);";
+    }
+  }
+}
+
+}  // namespace
+
+std::string instantiated(std::string_view text, Kind kind, const Target& target) {
   std::string s;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '$' && i + 1 < text.size()) {
-      s += text[++i] == 'K' ? std::string(ir::kind_name(kind)) : target_->element(kind);
+      const char what = text[++i];
+      s += what == 'K' ? ir::kind_name(kind) : what == 'P' ? shown(kind) : target.element(kind);
     } else {
       s += text[i];
     }
   }
   return s;
+}
+
+std::string Prelude::instantiate(std::string_view text, Kind kind) const {
+  return instantiated(text, kind, *target_);
 }
 
 void Prelude::need(const std::string& part) {

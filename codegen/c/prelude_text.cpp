@@ -6,6 +6,7 @@
 namespace lantern::codegen {
 
 const std::vector<PreludePart>& kernel_parts();
+const std::vector<PreludePart>& report_parts();
 
 namespace {
 
@@ -349,7 +350,7 @@ struct lt_cont {
 const PreludePart* prelude_part(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const PreludePart*> map;
-    for (const auto* table : {&memory_parts(), &kernel_parts()})
+    for (const auto* table : {&memory_parts(), &kernel_parts(), &report_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;
   }();

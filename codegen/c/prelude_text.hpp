@@ -1,8 +1,12 @@
-// The parts of the prelude as text, by name. $K stands for the kind of the elements (f64), $T for their type.
+// The parts of the prelude as text, by name. $K stands for the kind of the elements (f64), $T for their type, $P for
+// what prints a number x.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "lantern/codegen/target.hpp"
 
 namespace lantern::codegen {
 
@@ -15,6 +19,9 @@ struct PreludePart {
       needs;  ///< "fail_at", or "K:1d" for a tensor structure, "K:new1d", "K:dot" ...
   std::string_view text;
 };
+
+/// A part's text for elements of one kind.
+std::string instantiated(std::string_view text, ir::Kind kind, const Target& target);
 
 /// The part of this name, or null. Kernels have names with a leading "K:".
 const PreludePart* prelude_part(std::string_view name);

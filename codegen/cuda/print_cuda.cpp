@@ -120,8 +120,7 @@ Kind kind_of(const std::string& helper) {
 std::string device_part(const std::string& name, Kind kind, const Target& target) {
   const PreludePart* part = prelude_part(name);
   if (!part) throw InternalError("no part of the prelude is called " + name);
-  std::string text = replaced(std::string(part->text), "$K", ir::kind_name(kind));
-  text = replaced(text, "$T", target.element(kind));
+  std::string text = instantiated(part->text, kind, target);
   text = replaced("\n" + text, "\nstatic ", "\nstatic __device__ ");
   return text.substr(1);
 }
@@ -134,6 +133,9 @@ std::string helper_text(const std::string& helper, const Target& target) {
   }
   if (helper.starts_with("lt_div_") || helper.starts_with("lt_rem_"))
     return device_part("K:" + helper.substr(3, 3), kind_of(helper), target);
+  // The compilers for devices know printf.
+  if (helper.starts_with("lt_print_"))
+    return device_part("K:show", kind_of(helper), target) + device_part("K:print", kind_of(helper), target);
   return device_part(helper.substr(3), Kind::f64, target);
 }
 
@@ -147,6 +149,8 @@ class Printer {
   Printer(const ir::Module& module, const PrintOptions& options)
       : module_(module), functions_(reachable(module)), unit_(module, options, target_) {
     require_printable(module, functions_);
+    if (options.check_nan)
+      throw Error("cuda: expected no check for NaN, got one; check the same function on the CPU");
   }
 
   std::string print() {

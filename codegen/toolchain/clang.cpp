@@ -31,6 +31,7 @@
 #include <llvm/TargetParser/Host.h>
 
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -129,6 +130,9 @@ std::vector<std::string> front_end_arguments(Language language, const ClangOptio
   if (options.opt_level >= 2) add({"-vectorize-loops", "-vectorize-slp"});
   if (options.debug_info) {
     add({"-debug-info-kind=standalone", "-dwarf-version=4", "-debugger-tuning=gdb", "-mframe-pointer=all"});
+    // The user's files may be named from here.
+    std::error_code ignored;
+    arguments.push_back("-fdebug-compilation-dir=" + std::filesystem::current_path(ignored).string());
   }
   for (const std::string& feature : processor.features) {
     arguments.push_back("-target-feature");

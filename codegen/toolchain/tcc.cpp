@@ -3,6 +3,7 @@
 
 #include <libtcc.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -101,6 +102,7 @@ DefaultSymbols make_default_symbols() {
   table.add("memcpy", ::memcpy);
   table.add("memmove", ::memmove);
   table.add("memset", ::memset);
+  table.add("printf", ::printf);
   table.add("__fixunsdfdi", double_to_unsigned);
   table.add("__fixunssfdi", float_to_unsigned);
   table.add("__fixunsxfdi", extended_to_unsigned);

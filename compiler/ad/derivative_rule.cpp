@@ -118,6 +118,7 @@ bool carries_derivative(const Operation& op, std::size_t i, std::size_t n) {
 void propagate(std::size_t i, const RuleContext& c, Cell& cell) {
   const ir::Formula* f = ir::derivative(c.op.code, i, c.operands.size());
   if (!f || f->is_number(0)) return;
+  if (c.op.code == Opcode::print_adjoint_ && c.op.text) print(c.cotangent, c.op.text, c.op.loc);
   if (ir::info(c.op.code).elementwise) {
     // A partial derivative, times the cotangent.
     if (f->is_number(1)) return cell.add(c.cotangent, c.op.loc);

@@ -26,8 +26,18 @@ Data Replay::values(const std::vector<ir::Value*>& list) const {
   return out;
 }
 
+/// What is computed again keeps the user's name for it.
+void Replay::keep_name(const ir::Value* from, const Datum& to) {
+  const Datum& primal = strip(to);
+  if (from->name && primal.is_node() && !primal.node()->name)
+    primal.node()->name = staging_.module().intern(from->name);
+}
+
 Data Replay::run_block(ir::Block* block, const Data& arguments) {
-  for (std::size_t i = 0; i < block->params.size(); ++i) env_[block->params[i]] = arguments[i];
+  for (std::size_t i = 0; i < block->params.size(); ++i) {
+    env_[block->params[i]] = arguments[i];
+    keep_name(block->params[i], arguments[i]);
+  }
   for (ir::Op* op : block->ops) {
     if (op->code == Opcode::yield_) return values(op->operands);
     run_op(op);
@@ -58,6 +68,12 @@ bool use_tape(std::vector<const ir::Function*> todo) {
 
 }  // namespace
 
+Location Replay::place(const ir::Op* op) const {
+  Location loc = op->loc;
+  if (mode_ && mode_->part() != ir::Part::plain) loc.part = mode_->part();
+  return loc;
+}
+
 bool Replay::active(ir::Op* op) const {
   if (!mode_ || primal_only_) return false;
   bool enters = false, tape = false;
@@ -81,7 +97,10 @@ bool Replay::active(ir::Op* op) const {
 
 void Replay::run_op(ir::Op* op) {
   const auto give = [&](const Data& results) {
-    for (std::size_t i = 0; i < op->results.size(); ++i) env_[op->results[i]] = results[i];
+    for (std::size_t i = 0; i < op->results.size(); ++i) {
+      env_[op->results[i]] = results[i];
+      keep_name(op->results[i], results[i]);
+    }
   };
   switch (op->code) {
     case Opcode::constant_: {
@@ -89,23 +108,24 @@ void Replay::run_op(ir::Op* op) {
       return give({type.is_float_element() ? Datum::number(op->number, type) : Datum::integer(op->integer, type)});
     }
     case Opcode::undef_:
-      return give({Datum::node(staging_.builder(op->loc).op(Opcode::undef_, {}, {op->result()->type})->result())});
+      return give({Datum::node(staging_.builder(place(op)).op(Opcode::undef_, {}, {op->result()->type})->result())});
     case Opcode::branch_: return give(run_branch(op));
     case Opcode::loop_: return give(run_loop(op));
     case Opcode::call_: return give(run_call(op));
     case Opcode::check_: {
-      const auto v = staging_.use(strip(value(op->operands[0])), op->loc);
-      staging_.builder(op->loc).op(Opcode::check_, {v})->text = op->text;
+      const auto v = staging_.use(strip(value(op->operands[0])), place(op));
+      staging_.builder(place(op)).op(Opcode::check_, {v})->text = op->text;
       return;
     }
+    case Opcode::print_: return print(value(op->operands[0]), op->text, place(op));
     case Opcode::push_:
-      if (mode_) return mode_->push(op->integer, value(op->operands[0]), op->loc);
-      staging_.builder(op->loc).op(Opcode::push_, {staging_.use(value(op->operands[0]), op->loc)})->integer =
+      if (mode_) return mode_->push(op->integer, value(op->operands[0]), place(op));
+      staging_.builder(place(op)).op(Opcode::push_, {staging_.use(value(op->operands[0]), place(op))})->integer =
           op->integer;
       return;
     case Opcode::pop_: {
-      if (mode_) return give({mode_->pop(op->integer, op->result()->type, op->loc)});
-      ir::Op* pop = staging_.builder(op->loc).op(Opcode::pop_, {}, {op->result()->type});
+      if (mode_) return give({mode_->pop(op->integer, op->result()->type, place(op))});
+      ir::Op* pop = staging_.builder(place(op)).op(Opcode::pop_, {}, {op->result()->type});
       pop->integer = op->integer;
       return give({Datum::node(pop->result())});
     }
@@ -113,7 +133,7 @@ void Replay::run_op(ir::Op* op) {
       const Data operands = values(op->operands);
       const std::int64_t attribute =
           op->code == Opcode::dim_ || op->code == Opcode::tree_value_ || op->code == Opcode::cast_ ? op->integer : 0;
-      return give({perform({op->code, attribute, op->loc, op->result()->type.dims()}, operands)});
+      return give({perform({op->code, attribute, place(op), op->result()->type.dims(), op->text}, operands)});
     }
   }
 }
@@ -127,10 +147,10 @@ Data Replay::run_branch(ir::Op* op) {
   if (active(op)) {
     std::vector<ir::Type> types;
     for (const ir::Value* r : op->results) types.push_back(r->type);
-    return mode_->branch(c, then, otherwise, types, op->loc);
+    return mode_->branch(c, then, otherwise, types, place(op));
   }
   const bool saved = std::exchange(primal_only_, true);
-  Data results = detail::branch(c, then, otherwise, op->loc);
+  Data results = detail::branch(c, then, otherwise, place(op));
   primal_only_ = saved;
   return results;
 }
@@ -148,12 +168,12 @@ Data Replay::run_loop(ir::Op* op) {
   if (active(op)) {
     std::vector<ir::Type> types;
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
-    return mode_->loop(initial, types, condition, body, op->integer, op->loc);
+    return mode_->loop(initial, types, condition, body, op->integer, place(op));
   }
   const bool saved = std::exchange(primal_only_, true);
   Data primals;
   for (const Datum& d : initial) primals.push_back(strip(d));
-  Data results = detail::loop(std::move(primals), condition, body, op->loc, op->integer);
+  Data results = detail::loop(std::move(primals), condition, body, place(op), op->integer);
   primal_only_ = saved;
   return results;
 }
@@ -190,10 +210,10 @@ Data Replay::run_call(ir::Op* op) {
     passes::tail_calls(*op->callee);
     if (!ir::is_checkpointed(*op) && inlinable(op->callee)) return run(*op->callee, arguments);
   }
-  if (active(op)) return mode_->call(op->callee, arguments, op->integer, op->loc);
+  if (active(op)) return mode_->call(op->callee, arguments, op->integer, place(op));
   Data primals;
   for (const Datum& d : arguments) primals.push_back(strip(d));
-  Data results = staging_.call(op->callee, primals, op->loc);
+  Data results = staging_.call(op->callee, primals, place(op));
   staging_.block()->ops.back()->integer = op->integer;
   return results;
 }

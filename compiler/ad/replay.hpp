@@ -21,6 +21,8 @@ class StagedMode {
 
   virtual ~StagedMode() = default;
   virtual Mode& mode() = 0;
+  /// What the program's own operations become part of; plain: what they were before.
+  virtual ir::Part part() const { return ir::Part::plain; }
   /// The datum without its tag.
   virtual Datum primal_of(const Datum& d) const = 0;
   virtual bool is_active(const Datum& d) const = 0;
@@ -50,6 +52,8 @@ class Replay {
   Data run_loop(ir::Op* op);
   Data run_call(ir::Op* op);
 
+  Location place(const ir::Op* op) const;
+  void keep_name(const ir::Value* from, const Datum& to);
   Datum value(const ir::Value* v) const;
   Data values(const std::vector<ir::Value*>& list) const;
   /// Whether derivatives flow through a construct: an active value enters it and a floating value leaves it, or

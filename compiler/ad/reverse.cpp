@@ -29,7 +29,9 @@ void Reverse::run(const std::function<void()>& program) {
 }
 
 // Lantern paper, Fig. 8:  shift { k => val y = x op x'; k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
-Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
+Datum Reverse::apply(const Operation& operation, std::span<const Datum> operands) {
+  Operation op = operation;
+  op.loc.part = ir::Part::forward;
   Data primals;
   bool differentiable = false;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -41,9 +43,10 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
   if (!differentiable || !y.type().is_differentiable()) return y;
 
   return shift<Datum>(prompt_, [this, op, y, operands = Data(operands.begin(), operands.end()),
-                                primals = std::move(primals)](auto k) {
+                                primals = std::move(primals)](auto k) mutable {
     const CellPtr adjoint = make_cell(y, op.loc);
     k(variable(y, adjoint));
+    op.loc.part = ir::Part::backward;
     if (!adjoint->touched()) return;
     const Datum g = adjoint->get(op.loc);
     const RuleContext rule{op, primals, y, g};

@@ -13,6 +13,7 @@ class StagedReverse : public Reverse, public StagedMode {
   StagedReverse(Staging& staging, std::uint64_t tag) : Reverse(tag), staging_(staging) {}
 
   Mode& mode() override { return *this; }
+  ir::Part part() const override { return ir::Part::forward; }
   Datum primal_of(const Datum& d) const override { return primal(d); }
   bool is_active(const Datum& d) const override { return variable_of(d) != nullptr; }
 

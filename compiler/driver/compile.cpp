@@ -33,6 +33,8 @@ class CompiledCode : public Code {
     print_.name = codegen::identifier(module_->entry->name);  // a function may be called log
     print_.bounds_checks = options.bounds_checks;
     print_.strict_math = options.strict_math;
+    print_.check_nan = options.check == Check::nan;
+    print_.line_directives = print_.named_values = options.debug;
     run_on_large_stack([&] { prepare(); });
   }
   ~CompiledCode() override {
@@ -65,7 +67,8 @@ class CompiledCode : public Code {
     passes::PipelineOptions pipeline;
     pipeline.opt_level = options_.opt;
     pipeline.disabled = options_.disabled_passes;
-    const bool vectors = options_.opt >= 2;
+    // A lane has no line, and a check would have to look into it.
+    const bool vectors = options_.opt >= 2 && !options_.debug && options_.check == Check::none;
     if (vectors && options_.target == Target::cpp) pipeline.vector_lanes = codegen::host_vector_lanes();
     // The second tier has vectors, the first has not.
     std::string staged;
@@ -82,9 +85,9 @@ class CompiledCode : public Code {
     passes::close(*module_);
     recursive_ = has_recursion(*module_);
     const std::string text = codegen::print_c(*module_, print_);
-    if (options_.target != Target::cpp) load(codegen::compile_with_tcc(text));
-    if (options_.target == Target::cpp) load(optimised(text));
-    if (options_.target == Target::automatic) {
+    const bool clang = options_.target == Target::cpp || options_.debug;
+    load(clang ? optimised(text) : codegen::compile_with_tcc(text));
+    if (options_.target == Target::automatic && !clang) {
       // A failure here must not end the program: the first tier goes on answering.
       background_ = in_background([this, text, staged, pipeline]() mutable {
         try {
@@ -112,14 +115,19 @@ class CompiledCode : public Code {
     for (const ir::Function* f : module_->functions())
       depth = std::max(depth, codegen::continuation_depth(*f));
     if (depth == 0 || depth >= codegen::deepest_nest) return {};
-    codegen::PrintOptions standalone = print_;
-    standalone.standalone = true;
-    return codegen::print_cpp(*module_, standalone);
+    return codegen::print_cpp(*module_, readable());
+  }
+
+  codegen::PrintOptions readable() const {
+    codegen::PrintOptions print = print_;
+    print.standalone = print.named_values = true;
+    return print;
   }
 
   std::unique_ptr<codegen::LoadedCode> optimised(const std::string& text) const {
     codegen::ClangOptions clang;
-    clang.opt_level = options_.opt;
+    clang.opt_level = options_.debug ? 0 : options_.opt;
+    clang.debug_info = options_.debug;
     return codegen::compile_with_clang(text, codegen::Language::c, clang);
   }
 
@@ -132,12 +140,10 @@ class CompiledCode : public Code {
 
   std::string print(const std::string& what) const {
     if (what == "ir") return ir::print(*module_);
-    codegen::PrintOptions standalone = print_;
-    standalone.standalone = true;
-    if (what == "c") return codegen::print_c(*module_, standalone);
+    if (what == "c") return codegen::print_c(*module_, readable());
     if (what == "cpp")
-      return lambdas_.empty() ? codegen::print_cpp(second_ ? *second_ : *module_, standalone) : lambdas_;
-    if (what == "cuda") return codegen::print_cuda(*module_, standalone);
+      return lambdas_.empty() ? codegen::print_cpp(second_ ? *second_ : *module_, readable()) : lambdas_;
+    if (what == "cuda") return codegen::print_cuda(*module_, readable());
     throw Error("source: expected \"ir\", \"c\", \"cpp\" or \"cuda\", got \"" + what + "\"");
   }
 
@@ -162,6 +168,9 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
                                     const CompileOptions& options) {
   if (options.opt < 0 || options.opt > 3)
     throw Error("compile: expected an optimisation level from 0 to 3, got " + std::to_string(options.opt));
+  if (options.debug && options.target == Target::c)
+    throw Error("compile: expected Target::automatic or Target::cpp with debug, got Target::c: what tcc compiles "
+                "cannot be debugged");
   return std::make_shared<CompiledCode>(stage(name, params, program), options);
 }
 

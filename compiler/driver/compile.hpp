@@ -10,6 +10,7 @@
 #include <string>
 
 #include "lantern/compiler/driver/marshal.hpp"
+#include "lantern/compiler/staging/check.hpp"
 #include "lantern/runtime/workspace.hpp"
 
 namespace lantern {
@@ -33,6 +34,12 @@ struct CompileOptions {
   /// Functions of the mathematical library give what libm gives, bit for bit, in vectorised loops too.
   /// Otherwise those lie within 4 units in the last place.
   bool strict_math = false;
+  /// Code for a debugger: breakpoints by the user's lines, variables with the user's names. Without vectors and
+  /// the compiler's optimisation. Compiled by Clang at once; not for Target::c, whose compiler has none of it.
+  bool debug = false;
+  /// Check::nan: the first NaN or infinity is an Error that names its line, its operation and its part of a
+  /// derivative. Nothing is generated for it otherwise.
+  Check check = check_from_environment();
   /// Passes left out, by name (see passes/pipeline.hpp).
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.
@@ -309,12 +316,15 @@ class EagerCall;
 template <class F, class R, class... P>
 class EagerCall<F, R, std::tuple<P...>> {
  public:
-  explicit EagerCall(F f) : f_(std::move(f)) {}
+  EagerCall(F f, Check check) : f_(std::move(f)), check_(check) {}
   detail::host_out<R> operator()(const detail::host_in<P>&... args) const {
     Data data;
     (detail::for_each_leaf<P>(args,
                               [&](auto type, const auto& h) { data.push_back(detail::to_datum(type, h)); }),
      ...);
+    const detail::CheckScope scope(check_);
+    if (check_ != Check::none)
+      for (std::size_t i = 0; i < data.size(); ++i) detail::check_argument(i, data[i]);
     const Data results = ad::run_eagerly(detail::program_of(f_), data);
     detail::host_out<R> out{};
     std::size_t at = 0;
@@ -324,11 +334,12 @@ class EagerCall<F, R, std::tuple<P...>> {
 
  private:
   F f_;
+  Check check_;
 };
 template <class F>
-auto eager(F f) {
+auto eager(F f, Check check = check_from_environment()) {
   detail::require_known<F>();
-  return EagerCall<F>(std::move(f));
+  return EagerCall<F>(std::move(f), check);
 }
 
 }  // namespace lantern

@@ -42,19 +42,23 @@ void forward_entry(ir::Module& module) {
   module.entry = callee;
 }
 
-/// All derivatives are built: what kept them out of a value has done its work.
-void drop_stop_gradients(ir::Module& module) {
+bool is_for_derivatives(const ir::Op* op) {
+  return op->is(ir::Opcode::stop_gradient_) || op->is(ir::Opcode::print_adjoint_);
+}
+
+/// All derivatives are built: what kept them out of a value, or asked for their adjoints, has done its work.
+void drop_identities(ir::Module& module) {
   std::unordered_map<ir::Value*, ir::Value*> same;
   for (ir::Function* f : module.functions()) {
     std::vector<ir::Block*> blocks{f->body};
     ir::walk(f->body, [&](ir::Op* op) {
       for (ir::Value*& v : op->operands)
         if (const auto it = same.find(v); it != same.end()) v = it->second;
-      if (op->is(ir::Opcode::stop_gradient_)) same[op->result()] = op->operands[0];
+      if (is_for_derivatives(op)) same[op->result()] = op->operands[0];
       blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end());
     });
     if (same.empty()) continue;
-    for (ir::Block* b : blocks) std::erase_if(b->ops, [](const ir::Op* op) { return op->is(ir::Opcode::stop_gradient_); });
+    for (ir::Block* b : blocks) std::erase_if(b->ops, is_for_derivatives);
     same.clear();
   }
 }
@@ -68,7 +72,7 @@ std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir:
     Staging staging(*module);
     const StagingScope scope(&staging);
     module->entry = staging.stage(name, params, nullptr, program, {}).function;
-    drop_stop_gradients(*module);
+    drop_identities(*module);
     forward_entry(*module);
   });
   return module;

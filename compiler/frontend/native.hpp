@@ -14,22 +14,27 @@
 
 namespace lantern {
 
-/// `++i` and its relatives, which programs with native loops write. Results as for built-in types.
+/// `++i` and its relatives, which programs with native loops write. Results as for built-in types. They have no
+/// place: an operator cannot be told where it stands.
 template <Number T>
 Rep<T>& operator++(Rep<T>& x) {
-  return x += 1;
+  return x += At<T>(1, std::source_location());
 }
 template <Number T>
 Rep<T>& operator--(Rep<T>& x) {
-  return x -= 1;
+  return x -= At<T>(1, std::source_location());
 }
 template <Number T>
 Rep<T> operator++(Rep<T>& x, int) {
-  return std::exchange(x, x + 1);
+  const Rep<T> before = x;
+  ++x;
+  return before;
 }
 template <Number T>
 Rep<T> operator--(Rep<T>& x, int) {
-  return std::exchange(x, x - 1);
+  const Rep<T> before = x;
+  --x;
+  return before;
 }
 template <std::integral T>
 Rep<T>& operator%=(Rep<T>& x, const std::type_identity_t<At<T>>& y) {

@@ -35,6 +35,8 @@ struct Equal {
 
 /// A function of its operands and attributes alone.
 bool is_expression(const Op& op) {
+  // Of two that are told apart by their labels each is wanted.
+  if (ir::has_text(op.code)) return false;
   if (op.is(Opcode::undef_) || op.is(Opcode::closure_) || op.is(Opcode::yield_)) return false;
   return ir::info(op.code).effect == ir::Effect::none && op.blocks.empty() && op.results.size() == 1;
 }

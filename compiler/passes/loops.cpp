@@ -104,8 +104,30 @@ bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t
   }
 }
 
+namespace {
+
+/// Whether running the block may print, in functions that it calls too.
+bool prints(Block* block) {
+  std::vector<Block*> todo{block};
+  std::unordered_set<const ir::Function*> seen;
+  bool found = false;
+  while (!todo.empty() && !found) {
+    Block* const b = todo.back();
+    todo.pop_back();
+    ir::walk(b, [&](const Op* op) {
+      found |= op->is(Opcode::print_);
+      if (op->callee && seen.insert(op->callee).second) todo.push_back(op->callee->body);
+    });
+  }
+  return found;
+}
+
+}  // namespace
+
 bool separable(const Op* loop, const CountedLoop& count) {
-  const Block* body = loop->blocks[1];
+  Block* const body = loop->blocks[1];
+  // What trips print keeps its order.
+  if (prints(body)) return false;
   const BodyUses uses(loop);
   // The condition asks nothing else.
   if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >

@@ -77,7 +77,11 @@ void Unwinder::run() {
   forward(r, original);
   note_updates(body);
   r.bwd = body;
+  Op* const end = module_.new_op(Opcode::halt_, body);  // of the forward part, which may still grow
+  body->ops.push_back(end);
   backward(r, {});
+  const auto at_end = body->ops.erase(std::find(body->ops.begin(), body->ops.end(), end));
+  mark_backward(body, static_cast<std::size_t>(at_end - body->ops.begin()));
   unit_.body = body;
   fill_values();
   for (const auto& [f, h] : halves_) module_.remove_function(const_cast<ir::Function*>(f));
@@ -425,14 +429,21 @@ Halves& Unwinder::halves(ir::Function* f) {
     r.saved[fwd_[params[i]]] = h.bwd->body->params[at++];
   }
   std::vector<Value*> incoming;
-  for (std::size_t i = 0; i < adjoints.size(); ++i) incoming.push_back(h.bwd->body->params[at++]);
+  for (std::size_t i = 0; i < adjoints.size(); ++i) {
+    h.bwd->body->params[at]->name = "d_result";
+    incoming.push_back(h.bwd->body->params[at++]);
+  }
   for (Value* p : params)
-    if (p->type.is_ref()) r.cells[p] = h.bwd->body->params[at++];
+    if (p->type.is_ref()) {
+      h.bwd->body->params[at]->name = adjoint_name(p);
+      r.cells[p] = h.bwd->body->params[at++];
+    }
   backward(r, incoming);
   std::vector<Value*> out;
   for (Value* p : params)
     if (p->type.is_ref()) out.push_back(cell_or_zero(r, p));
   into(r.bwd, f->loc).yield(std::move(out));
+  mark_backward(r.bwd, 0);
   return h;
 }
 

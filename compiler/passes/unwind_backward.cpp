@@ -19,6 +19,39 @@ bool outermost(const Region& r) {
 
 }  // namespace
 
+/// The adjoint of x is called d_x.
+const char* Unwinder::adjoint_name(Value* cell) const {
+  const auto like = likes_.find(cell);
+  const Value* primal = like != likes_.end() ? like->second : nullptr;
+  if (cell->def && cell->def->is(Opcode::ref_new_)) primal = cell->def->operands[0];
+  if (!primal) return nullptr;
+  if (!primal->name)
+    if (const auto now = fwd_.find(const_cast<Value*>(primal)); now != fwd_.end()) primal = now->second;
+  return primal->name ? module_.intern(std::string("d_") + primal->name) : nullptr;
+}
+
+/// What a backward part consists of belongs to it, also where it brings a forward part up again: that prints
+/// nothing a second time. A fused trip keeps its two parts apart.
+void Unwinder::mark_backward(Block* first, std::size_t from) {
+  std::vector<std::pair<Block*, std::size_t>> todo{{first, from}};
+  while (!todo.empty()) {
+    const auto [block, start] = todo.back();
+    todo.pop_back();
+    const auto begin = block->ops.begin() + static_cast<std::ptrdiff_t>(start);
+    block->ops.erase(std::remove_if(begin, block->ops.end(),
+                                    [](const Op* op) {
+                                      return op->is(Opcode::print_) && op->loc.part == ir::Part::forward;
+                                    }),
+                     block->ops.end());
+    for (std::size_t i = start; i < block->ops.size(); ++i) {
+      Op* const op = block->ops[i];
+      if (fused_.contains(op)) continue;
+      op->loc.part = ir::Part::backward;
+      for (Block* nested : op->blocks) todo.emplace_back(nested, 0);
+    }
+  }
+}
+
 // W of a chain: its segments from last to first; each is W(T), then P.
 void Unwinder::backward(Region& r, const std::vector<Value*>& incoming) {
   for (std::size_t i = r.chain.size(); i-- > 0;) {
@@ -69,7 +102,9 @@ void Unwinder::backward_op(Region& r, Op* op) {
   switch (op->code) {
     case Opcode::ref_get_: {
       const auto value = value_cells_.find(op->operands[0]);
-      bwd_[op->result()] = value != value_cells_.end() ? at(r, value->second) : cell_or_zero(r, op->operands[0]);
+      Value* const v = value != value_cells_.end() ? at(r, value->second) : cell_or_zero(r, op->operands[0]);
+      if (value == value_cells_.end() && !v->name && !constant(v)) v->name = adjoint_name(op->operands[0]);
+      bwd_[op->result()] = v;
       return;
     }
     case Opcode::ref_add_: return add_cell(r, op->operands[0], bwd(r, op->operands[1]), op->loc);
@@ -115,7 +150,7 @@ void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>&
     into(side->bwd, t->loc).yield(std::move(values));
   }
   r.bwd->ops.push_back(op);
-  for (Value* c : touched) set_cell(r, c, module_.add_result(op, c->type.content()));
+  for (Value* c : touched) set_cell(r, c, module_.add_result(op, c->type.content(), adjoint_name(c)));
 }
 
 void Unwinder::backward_loop(Region& r, Segment& s) {
@@ -138,7 +173,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   op->blocks = {condition, body.bwd};
   Value* trips = body.trips = module_.add_param(body.bwd, ir::I64);
   std::vector<Value*> incoming;
-  for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content()));
+  for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content(), adjoint_name(c)));
   backward(body, incoming);
 
   // What one trip passes on: the count, the adjoint of the state, and the outer cells it touched.
@@ -223,7 +258,7 @@ Value* Unwinder::cell(Region& r, Value* c) {
   if (!r.parent) throw InternalError("unwind: a cell out of reach");
   r.imported.push_back(c);
   if (r.kind == Region::Kind::body || r.kind == Region::Kind::fused) {
-    Value* param = module_.add_param(r.bwd, c->type.content());
+    Value* param = module_.add_param(r.bwd, c->type.content(), adjoint_name(c));
     return r.cells[c] = param;
   }
   return r.cells[c] = cell(*r.parent, c);

@@ -73,7 +73,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   op->blocks = {condition, block};
   Value* const index = module_.add_param(block, ir::I64, params[count.index]->name);
   std::vector<Value*> incoming;
-  for (Value* c : state) incoming.push_back(module_.add_param(block, c->type.content()));
+  for (Value* c : state) incoming.push_back(module_.add_param(block, c->type.content(), adjoint_name(c)));
 
   // The trip's forward part. Names of the header mean this trip's values inside, the final state afterwards.
   Region body(Region::Kind::fused, &r, block);
@@ -135,6 +135,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   check.yield({check.emit(Opcode::lt_, {condition->params[0], bound})});
 
   op->operands = initial;
+  fused_.insert(op);
   r.bwd->ops.push_back(op);
   for (Value* p : block->params) module_.add_result(op, p->type);
   std::size_t k = 1;

@@ -98,6 +98,8 @@ class Unwinder {
   void backward_loop(Region& r, Segment& s);
   void backward_fused(Region& r, Segment& s, const CountedLoop& count);
   void reach(Region& body);
+  void mark_backward(Block* block, std::size_t from);
+  const char* adjoint_name(Value* cell) const;
   Value* trips_of(Region& r, const Op* loop);
   void backward_call(Region& r, Segment& s, const std::vector<Value*>& incoming);
   std::vector<Value*> adjoints_of(Region& r, const std::vector<Value*>& params);
@@ -189,6 +191,7 @@ class Unwinder {
   std::unordered_map<ir::Function*, ir::Function*> values_;  ///< forward half -> the same without frames
   std::vector<ir::Function*> unfilled_;                      ///< forward halves whose copies are empty so far
   std::unordered_set<std::int64_t> frames_;                  ///< tapes that hold frames
+  std::unordered_set<const Op*> fused_;                      ///< backward loops whose trips hold forward parts
 };
 
 }  // namespace lantern::passes

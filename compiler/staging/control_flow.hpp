@@ -196,13 +196,13 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
   using Index = Rep<std::int64_t>;
   const auto rest = [](const Data& s) { return Data(s.begin() + 1, s.end()); };
   const Data result = detail::loop(
-      std::move(start), [&](const Data& s) { return (Index(s[0]) < Index(hi.datum)).datum(); },
+      std::move(start), [&](const Data& s) { return perform({Opcode::lt_, 0, here(l)}, {s[0], hi.datum}); },
       [&](const Data& s) {
         const Index i(s[0]);
         const P now = detail::rebuild(prototype, rest(s));
         Data next{Datum()};
         detail::flatten(detail::convert<P>(detail::apply_state(body, now, i)), next);
-        next[0] = (i + 1).datum();
+        next[0] = perform({Opcode::add_, 0, here(l)}, {s[0], detail::literal(std::int64_t{1})});
         return next;
       },
       here(l), detail::attribute_of(options, here(l)));
@@ -335,12 +335,16 @@ class Var {
   Var& operator=(const V& v) {
     return *this = At<T>(v.get());
   }
-  Var& operator+=(const At<T>& v) { return *this = get() + Rep<T>(v.datum); }
-  Var& operator-=(const At<T>& v) { return *this = get() - Rep<T>(v.datum); }
-  Var& operator*=(const At<T>& v) { return *this = get() * Rep<T>(v.datum); }
-  Var& operator/=(const At<T>& v) { return *this = get() / Rep<T>(v.datum); }
+  Var& operator+=(const At<T>& v) { return compound(Opcode::add_, v); }
+  Var& operator-=(const At<T>& v) { return compound(Opcode::sub_, v); }
+  Var& operator*=(const At<T>& v) { return compound(Opcode::mul_, v); }
+  Var& operator/=(const At<T>& v) { return compound(Opcode::div_, v); }
 
  private:
+  Var& compound(Opcode code, const At<T>& v) {
+    detail::write_var(cell_, perform_broadcast({code, 0, v.loc}, detail::read_var(cell_, v.loc), v.datum), v.loc);
+    return *this;
+  }
   VarCell cell_;
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/compiler/staging/special_functions.hpp"
 #include "lantern/ir/error.hpp"
@@ -400,11 +401,14 @@ Datum evaluate_tree(const Operation& op, const Datum& tree) {
 
 }  // namespace
 
-Datum evaluate(const Operation& op, std::span<Datum> in) {
+namespace {
+
+Datum evaluate_unchecked(const Operation& op, std::span<Datum> in) {
   if (ir::info(op.code).elementwise)
     return in.back().type().is_scalar() ? evaluate_scalar(op, in) : evaluate_elementwise(op, in);
   switch (op.code) {
-    case Opcode::stop_gradient_: return in[0];
+    case Opcode::stop_gradient_:
+    case Opcode::print_adjoint_: return in[0];
     case Opcode::cast_:
     case Opcode::cast_like_: return evaluate_cast(op, in);
     case Opcode::dim_: return Datum::integer(box(in[0]).shape[static_cast<std::size_t>(op.attribute)], ir::I64);
@@ -415,6 +419,17 @@ Datum evaluate(const Operation& op, std::span<Datum> in) {
     default:
       return with_kind(in[0].type().element(), [&]<class T>(T) { return Kernels<T>{op, in}.run(); });
   }
+}
+
+}  // namespace
+
+Datum evaluate(const Operation& op, std::span<Datum> in) {
+  if (!detail::checking()) return evaluate_unchecked(op, in);
+  bool finite = true;
+  for (const Datum& d : in) finite = finite && detail::all_finite(d);
+  Datum result = evaluate_unchecked(op, in);
+  detail::check_result(op, result, finite);
+  return result;
 }
 
 }  // namespace lantern

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <source_location>
+#include <string_view>
 
 #include "lantern/compiler/staging/datum.hpp"
 
@@ -21,6 +22,7 @@ struct Operation {
   std::int64_t attribute = 0;
   Location loc;
   std::span<const std::int64_t> dims{};  ///< static sizes for fill
+  const char* text = nullptr;            ///< label of print_adjoint; lives as long as the program
 };
 
 /// A derivative handler (thesis 4; Lantern paper 2-3). Each application of grad, jvp, ... makes a fresh one:
@@ -57,6 +59,13 @@ Datum perform_broadcast(const Operation& op, Datum a, Datum b);
 
 /// The eager bottom handler: computes at once. Operands may be consumed (moved from) to work in place.
 Datum evaluate(const Operation& op, std::span<Datum> operands);
+
+/// Prints "label = value": at once, or whenever the graph under construction runs. Of a value under derivative
+/// handlers the innermost primal. The label outlives the program. Error: an empty value, a tree.
+void print(const Datum& d, const char* label, const Location& loc);
+
+/// A copy of the text that lives as long as the program.
+const char* label_of(std::string_view text);
 
 /// A zero of the shape of `like`, one level below every tag.
 Datum zeros_like(const Datum& like, const Location& loc);

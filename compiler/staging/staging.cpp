@@ -1,8 +1,10 @@
 // Building functions: insertion points, captures, calls.
 #include "lantern/compiler/staging/staging.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "lantern/compiler/staging/source_names.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern {
@@ -95,12 +97,25 @@ StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Ty
                               : yields[i]->type);
     f.function->result_types = std::move(types);
     builder(loc).yield(std::move(yields));
+    name_values(*f.function, params.size());
+    name_captures(f);
   } catch (...) {
     restore();
     throw;
   }
   restore();
   return f;
+}
+
+/// What inner functions captured before it had a name.
+void Staging::name_captures(const StagedFunction& outer) {
+  for (const auto& f : functions_) {
+    const auto& params = f->function->body->params;
+    const std::size_t own = params.size() - std::min(params.size(), f->captured.size());
+    for (std::size_t i = 0; i < f->captured.size() && own + i < params.size(); ++i)
+      if (f->captured[i]->block->function == outer.function && !params[own + i]->name)
+        params[own + i]->name = f->captured[i]->name;
+  }
 }
 
 ir::Value* Staging::capture(StagedFunction& f, ir::Value* outer) {
@@ -172,7 +187,9 @@ std::vector<ir::Value*> Staging::use(std::span<const Datum> data, const Location
 Datum Staging::emit(const Operation& op, std::span<const Datum> operands) {
   std::vector<ir::Value*> values = use(operands, op.loc);
   try {
-    return Datum::node(builder(op.loc).emit(op.code, values, op.attribute, op.dims));
+    ir::Value* const result = builder(op.loc).emit(op.code, values, op.attribute, op.dims);
+    if (op.text) result->def->text = module_.intern(op.text);
+    return Datum::node(result);
   } catch (const Error& e) {
     raise_at(op.loc, e.what());
   }

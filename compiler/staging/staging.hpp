@@ -19,6 +19,7 @@ struct Context {
   Staging* staging = nullptr;
   std::uint64_t tags = 0;
   std::vector<VarCell*> vars;  ///< live variables, oldest first
+  bool check = false;          ///< eager evaluation raises where a value is not finite
 };
 Context& context();
 
@@ -99,6 +100,7 @@ class Staging {
  private:
   ir::Value* view(StagedFunction& function, ir::Value* outer, const Location& loc);
   ir::Value* capture(StagedFunction& function, ir::Value* outer);
+  void name_captures(const StagedFunction& outer);
   void pass_captures(StagedFunction& callee, const StagedFunction::CallSite& site, std::size_t from);
 
   ir::Module& module_;

@@ -409,7 +409,7 @@ TEST_CASE("comments and #line lead back to the user's source") {
             file +
             "\"\n"
             "  return y * y;\n"
-            "}\n");
+            "}\n#line 16 \"generated.c\"\n");
 }
 
 TEST_CASE("polygamma") {

@@ -178,8 +178,8 @@ TEST_CASE("sources stand alone, objects and libraries hold the generated code al
   silent({model, "--emit=shared", "-o", path("libmodel.so")});
 
   const std::string header = read_file(path("model.h"));
-  CHECK(header.find("/* dcubic(f64) -> f64 */\ndouble dcubic(double x);\n") != std::string::npos);
-  CHECK(header.find("/* denergy(f64[?]) -> f64[?]") != std::string::npos);
+  CHECK(header.find("/* dcubic(f64 x) -> f64 */\ndouble dcubic(double x);\n") != std::string::npos);
+  CHECK(header.find("/* denergy(f64[?] v) -> f64[?]") != std::string::npos);
 
   // A C program that uses them, through the header.
   write_file(path("use.c"),

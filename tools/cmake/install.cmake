@@ -14,6 +14,7 @@ foreach(layer ir compiler codegen runtime)
   endforeach()
 endforeach()
 install(FILES compiler/lantern.hpp DESTINATION include/lantern)
+install(FILES tools/gdb/lantern.py DESTINATION share/lantern/gdb)
 
 # lanternc looks for ../include and ../lib.
 install(TARGETS lantern_core lantern_calculus EXPORT lantern_core_targets ARCHIVE DESTINATION lib)

@@ -17,14 +17,15 @@ namespace {
 std::vector<std::string> cpu_objects(const std::vector<StagedFunction>& functions, const Options& options) {
   close_functions(functions);
   codegen::PrintOptions print;
-  print.line_directives = options.debug;
+  print.line_directives = print.named_values = options.debug;
+  print.check_nan = options.check == Check::nan;
   std::string text;
   run_on_large_stack(
       [&] { text = codegen::print_library(modules(functions), print, codegen::CTarget(), linked_suffix); });
   for (const StagedFunction& f : functions) text += facts(f) + "\n";
 
   codegen::ClangOptions clang;
-  clang.opt_level = options.opt;
+  clang.opt_level = options.code_level();
   clang.debug_info = options.debug;
   clang.pic = true;  // programs are position-independent by default
   clang.target_cpu = options.cpu;

@@ -15,14 +15,15 @@ namespace {
 
 std::string source(const StagedFunction& function, const Options& options, const std::string& name) {
   codegen::PrintOptions print;
-  print.line_directives = options.debug;
+  print.line_directives = print.named_values = options.debug;
+  print.check_nan = options.check == Check::nan;
   print.name = name;
   return codegen::print_cuda(*function.module, print);
 }
 
 std::string compiled(const std::string& text, const Options& options, std::vector<std::string> more) {
   codegen::NvccOptions nvcc;
-  nvcc.opt_level = options.opt;
+  nvcc.opt_level = options.code_level();
   nvcc.pic = true;
   nvcc.more_arguments = std::move(more);
   if (options.debug) nvcc.more_arguments.push_back("-g");

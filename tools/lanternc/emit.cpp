@@ -26,6 +26,8 @@ codegen::PrintOptions standalone(const Options& options) {
   codegen::PrintOptions print;
   print.standalone = true;
   print.line_directives = options.debug;
+  print.named_values = options.debug || options.is_text();
+  print.check_nan = options.check == Check::nan;
   return print;
 }
 
@@ -74,7 +76,7 @@ std::vector<std::string> objects(const Functions& functions, const Options& opti
     return all;
   }
   codegen::ClangOptions clang;
-  clang.opt_level = options.opt;
+  clang.opt_level = options.code_level();
   clang.debug_info = options.debug;
   clang.pic = true;
   clang.target_cpu = options.cpu;

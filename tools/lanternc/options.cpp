@@ -43,7 +43,7 @@ constexpr const char* footer =
 /// What the command line says, before it is checked.
 struct Given {
   Options options;
-  std::string emit, target = "cpu", level = "3", standard;
+  std::string emit, target = "cpu", level, standard, check;
   Words include, define, undefine, library_path, library;
 };
 
@@ -65,10 +65,15 @@ void describe(CLI::App& app, Given& given) {
        "rewritten (the C++ file without native control flow over Rep)",
        "KIND");
   word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
-  word("-O", given.level, "optimise: 0 (as staged, no passes) to 3 (default)", "LEVEL");
+  word("-O", given.level,
+       "optimise: 0 (as staged, no passes) to 3 (default; with -g the passes, but not the compiler)", "LEVEL");
   word("--target", given.target, "cpu (default) or cuda", "TARGET");
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
-  app.add_flag("-g", o.debug, "debug information, by the user's lines");
+  app.add_flag("-g", o.debug, "debug information, by the user's lines and names");
+  word("--check", given.check,
+       "nan: the program fails at the first NaN or infinity and says where it arose; default none,\n"
+       "or what LANTERN_CHECK says",
+       "WHAT");
   app.add_flag("--with-jit", o.with_jit, "keep compile() in the program: it then needs LLVM at run time");
   app.add_flag("!--no-rewrite", o.rewrite,
                "leave native if, while, ... over Rep as they are: they do not compile");
@@ -176,9 +181,12 @@ Options checked(Given given, const Words& after_dashes) {
                   given.emit + "'");
     o.emit = found->second;
   }
+  o.level_given = !given.level.empty();
+  if (!o.level_given) given.level = "3";
   if (given.level.size() != 1 || given.level[0] < '0' || given.level[0] > '3')
     throw Error("-O: expected a level from 0 to 3, got '" + given.level + "'");
   o.opt = given.level[0] - '0';
+  o.check = given.check.empty() ? check_from_environment() : check_named(given.check, "--check");
   if (given.target != "cpu" && given.target != "cuda")
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;

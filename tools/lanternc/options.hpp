@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "lantern/compiler/staging/check.hpp"
+
 namespace lantern::tool {
 
 enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten };
@@ -15,6 +17,8 @@ struct Options {
   Emit emit = Emit::program;
   std::string function;  ///< empty: all
   int opt = 3;
+  bool level_given = false;
+  Check check = Check::none;
   bool cuda = false;
   bool debug = false;
   bool time_passes = false;
@@ -26,6 +30,11 @@ struct Options {
   std::string cpu;  ///< LLVM's name; empty: this machine's
   /// For the user's compiler, when it compiles and when it links.
   std::vector<std::string> compile_flags, link_flags;
+
+  /// The level of the compilers of what is generated and of the user's files: with -g alone they do not optimise,
+  /// while the passes run all the same.
+  int code_level() const { return debug && !level_given ? 0 : opt; }
+  bool is_text() const { return emit == Emit::c || emit == Emit::cpp || emit == Emit::cuda; }
 };
 
 /// Nothing where only help or the version was asked for, and has been printed. Error: whatever cannot be

@@ -47,7 +47,7 @@ UserCode::UserCode(const Options& options, Installation installation)
   // The optimiser would be the slower part of the image, and its code runs once.
   staging_ = start("staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
   if (options.emit == Emit::program)
-    program_ = start("program", {"-O" + std::to_string(options.opt), "-DLANTERN_AHEAD_OF_TIME"});
+    program_ = start("program", {"-O" + std::to_string(options.code_level()), "-DLANTERN_AHEAD_OF_TIME"});
 }
 
 std::vector<UserCode::Object> UserCode::start(const std::string& kind, const Words& flags) {

@@ -6,20 +6,25 @@ typedef struct lt_workspace lt_workspace;
 extern "C" double snippet(double x) {
   // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
   double d1 = 0.0;
+  // forward
   auto k = [&](double, double& d2) {
     d2 += 1.0;
   };
   if (0.0 < x) {
+    // forward
     double v1 = -1.0 * x;
     double d3 = 0.0;
     double d4 = 0.0;
     k(v1 * x, d4);
+    // backward
     d3 += x * d4;
     d1 += v1 * d4;
     d1 += -1.0 * d3;
   } else {
+    // forward
     double d5 = 0.0;
     k(x * x, d5);
+    // backward
     d1 += x * d5;
     d1 += x * d5;
   }

@@ -4,6 +4,7 @@
 typedef struct lt_workspace lt_workspace;
 
 extern "C" double snippet(double x) {
+  // backward
   // return grad([](Rep<double> x) { return IF(x > 0.0, [&] { return -1.0 * x * x; }, [&] { return x * x;
   if (0.0 < x) {
     return -x - x;

@@ -25,28 +25,34 @@ struct lt_cont {
 
 typedef struct lt_workspace lt_workspace;
 
-static void power_rev(double x1, double& d1, int64_t x2, lt_cont<double, double&> k) {
+static void power_rev(double x, double& d1, int64_t n, lt_cont<double, double&> k) {
+  // forward
   // return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
-  auto k_2 = [&](double x3, double& d2) {
-    k(x3, d2);
+  auto k_2 = [&](double power, double& d2) {
+    k(power, d2);
   };
-  if (x2 == 0) {
+  if (n == 0) {
+    // forward
     double d3 = 0.0;
     k_2(1.0, d3);
   } else {
-    auto k_3 = [&](double x4, double& d4) {
+    auto k_3 = [&](double x1, double& d4) {
+      // forward
       double d5 = 0.0;
-      k_2(x1 * x4, d5);
-      d1 += x4 * d5;
-      d4 += x1 * d5;
+      k_2(x * x1, d5);
+      // backward
+      d1 += x1 * d5;
+      d4 += x * d5;
     };
-    power_rev(x1, d1, x2 - 1, k_3);
+    // forward
+    power_rev(x, d1, n - 1, k_3);
   }
 }
 
 extern "C" double snippet(double x) {
   // return grad([](Rep<double> x) { return power(x, 3); })(in);
   double d1 = 0.0;
+  // forward
   auto k = [&](double, double& d2) {
     d2 += 1.0;
   };

@@ -123,17 +123,18 @@ static lt_workspace* lt_own_workspace(void) {
   return &ws;
 }
 
-static double power_fwd(lt_workspace* ws, double x1, int64_t x2) {
+static double power_fwd(lt_workspace* ws, double x, int64_t n) {
+  // forward
   // return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
-  bool v1 = x2 == 0;
+  bool v1 = n == 0;
   double v2;
   double v3;
   if (v1) {
     v2 = 1.0;
     v3 = 0.0;
   } else {
-    double v4 = power_fwd(ws, x1, x2 - 1);
-    v2 = x1 * v4;
+    double v4 = power_fwd(ws, x, n - 1);
+    v2 = x * v4;
     v3 = v4;
   }
   lt_push_bool(ws, 0, v1);
@@ -141,21 +142,23 @@ static double power_fwd(lt_workspace* ws, double x1, int64_t x2) {
   return v2;
 }
 
-static double power_bwd(lt_workspace* ws, double x1, double x2, double x3) {
+static double power_bwd(lt_workspace* ws, double x, double d_result, double d_x) {
+  // backward
   double v1 = lt_pop_f64(ws, 1);
   bool v2 = lt_pop_bool(ws, 0);
   // return IF(n == 0, [&] { return Rep<double>(1.0); }, [&] { return x * self(x, n - 1); });
   if (v2) {
-    return x3;
+    return d_x;
   } else {
-    double v3 = power_bwd(ws, x1, x1 * x2, x3 + v1 * x2);
+    double v3 = power_bwd(ws, x, x * d_result, d_x + v1 * d_result);
     return v3;
   }
 }
 
 static double snippet_inner(lt_workspace* ws, double x) {
+  // forward
   (void)power_fwd(ws, x, 3);
-  // return grad([](Rep<double> x) { return power(x, 3); })(in);
+  // backward
   return power_bwd(ws, x, 1.0, 0.0);
 }
 

@@ -22,10 +22,12 @@ extern "C" double snippet(double x) {
   double d1 = 0.0;
   // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
   lt_cont<double, double&> loop;
-  auto loop_body = [&](double x1, double& d2) {
-    if (1.0 < x1) {
+  auto loop_body = [&](double t, double& d2) {
+    if (1.0 < t) {
+      // forward
       double d3 = 0.0;
-      loop(x1 * 0.5, d3);
+      loop(t * 0.5, d3);
+      // backward
       d2 += 0.5 * d3;
     } else {
       // return grad([](Rep<double> x) {
@@ -34,6 +36,7 @@ extern "C" double snippet(double x) {
   };
   // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
   loop = loop_body;
+  // forward
   loop(x, d1);
   // return grad([](Rep<double> x) {
   return d1;

@@ -12,21 +12,22 @@ typedef int int32_t;
 typedef struct lt_workspace lt_workspace;
 
 extern "C" double snippet(double x) {
+  // forward
   // return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [](Rep<double> t) { return t * 0.5; });
-  double s1 = x;
+  double t = x;
   int64_t n1 = 0;
-  while (1.0 < s1) {
-    s1 = s1 * 0.5;
+  while (1.0 < t) {
+    t = t * 0.5;
     n1 = n1 + 1;
   }
+  // backward
   int64_t n2 = n1;
-  double s2 = 1.0;
+  double d_t = 1.0;
   while (0 < n2) {
     n2 = n2 - 1;
-    s2 = 0.5 * s2;
+    d_t = 0.5 * d_t;
   }
-  // return grad([](Rep<double> x) {
-  return s2;
+  return d_t;
 }
 
 extern "C" void snippet_entry(lt_workspace* ws, const void* const* in, void* const* out) {

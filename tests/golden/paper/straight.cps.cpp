@@ -6,8 +6,10 @@ typedef struct lt_workspace lt_workspace;
 extern "C" double snippet(double x) {
   // return grad(sig<double(double)>([](Rep<double> x) { return x * x; }))(in);
   double d1 = 0.0;
+  // forward
   double d2 = 0.0;
   d2 += 1.0;
+  // backward
   d1 += x * d2;
   d1 += x * d2;
   return d1;

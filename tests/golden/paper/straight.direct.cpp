@@ -4,8 +4,10 @@
 typedef struct lt_workspace lt_workspace;
 
 extern "C" double snippet(double x) {
+  // backward
   // return grad(sig<double(double)>([](Rep<double> x) { return x * x; }))(in);
-  return x + x;
+  double d_x = x + x;
+  return d_x;
 }
 
 extern "C" void snippet_entry(lt_workspace* ws, const void* const* in, void* const* out) {

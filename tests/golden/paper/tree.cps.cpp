@@ -32,51 +32,59 @@ struct lt_cont {
 
 typedef struct lt_workspace lt_workspace;
 
-static void tree_rev(lt_tree_f64 t1, double x1, double& d1, lt_cont<double, double&> k) {
+static void tree_rev(lt_tree_f64 t1, double x, double& d1, lt_cont<double, double&> k) {
+  // forward
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
-  auto k_2 = [&](double x2, double& d2) {
-    k(x2, d2);
+  auto k_2 = [&](double x1, double& d2) {
+    k(x1, d2);
   };
   if (t1.node < 0) {
-    k_2(x1, d1);
+    // forward
+    k_2(x, d1);
   } else {
     lt_tree_f64 t2 = t1;
     t2.node = t1.left[t1.node];
-    auto k_3 = [&](double x3, double& d3) {
+    auto k_3 = [&](double x2, double& d3) {
+      // forward
       lt_tree_f64 t3 = t1;
       t3.node = t1.right[t1.node];
-      auto k_4 = [&](double x4, double& d4) {
+      auto k_4 = [&](double x3, double& d4) {
+        // forward
         double v1 = t1.value0[t1.node];
         double d5 = 0.0;
         double d6 = 0.0;
-        k_2(x3 * x4 * v1, d6);
+        k_2(x2 * x3 * v1, d6);
+        // backward
         d5 += v1 * d6;
-        d3 += x4 * d5;
-        d4 += x3 * d5;
+        d3 += x3 * d5;
+        d4 += x2 * d5;
       };
-      tree_rev(t3, x1, d1, k_4);
+      // forward
+      tree_rev(t3, x, d1, k_4);
     };
-    tree_rev(t2, x1, d1, k_3);
+    // forward
+    tree_rev(t2, x, d1, k_3);
   }
 }
 
-static double grad_f(double x1, lt_tree_f64 t1) {
+static double grad_f(double x, lt_tree_f64 t1) {
   // return grad([=](Rep<double> x) {
   double d1 = 0.0;
+  // forward
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
   auto k = [&](double, double& d2) {
     // return grad([=](Rep<double> x) {
     d2 += 1.0;
   };
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
-  tree_rev(t1, x1, d1, k);
+  tree_rev(t1, x, d1, k);
   // return grad([=](Rep<double> x) {
   return d1;
 }
 
-extern "C" double snippet(lt_tree_f64 t1, double x1) {
+extern "C" double snippet(lt_tree_f64 tree, double in) {
   // return grad([=](Rep<double> x) {
-  return grad_f(x1, t1);
+  return grad_f(in, tree);
 }
 
 extern "C" void snippet_entry(lt_workspace* ws, const void* const* in, void* const* out) {

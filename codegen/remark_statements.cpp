@@ -1,0 +1,194 @@
+// What a reader and a debugger see besides the code: sections, the user's lines, `#line`; and statements that
+// report values: prints and checks.
+#include <algorithm>
+
+#include "lantern/codegen/statement_printer.hpp"
+#include "lantern/compiler/staging/check.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Op;
+using ir::Opcode;
+using ir::Part;
+using ir::Value;
+
+/// The part that a statement belongs to; plain for a construct that holds more than one, and where none is
+/// known.
+Part StatementPrinter::part_of(const Op& op) {
+  if (op.blocks.empty()) return op.is(Opcode::yield_) ? Part::plain : op.loc.part;
+  const auto [it, added] = parts_.try_emplace(&op, Part::plain);
+  if (!added) return it->second;
+  bool forward = false, backward = false;
+  for (ir::Block* b : op.blocks)
+    ir::walk(b, [&](const Op* o) {
+      if (o->is(Opcode::yield_) || !o->blocks.empty() || !uses_.live(o)) return;
+      forward |= o->loc.part == Part::forward;
+      backward |= o->loc.part == Part::backward;
+    });
+  if (forward != backward) it->second = forward ? Part::forward : Part::backward;
+  // Without operations of its own a construct is where it was written.
+  if (!forward && !backward) it->second = op.loc.part;
+  return it->second;
+}
+
+/// Says once where the forward and the backward part begin, when there is something to print of it. A
+/// construct that holds both says so inside.
+void StatementPrinter::enter_section(const Op& op) {
+  const Part part = part_of(op);
+  if (part != Part::plain) {
+    section_ = part;
+  } else if (!op.blocks.empty()) {
+    section_ = shown_section_ = Part::plain;
+  }
+}
+
+/// The user's line, above what it became. For a debugger every statement says where it comes from.
+void StatementPrinter::annotate() {
+  if (!current_) return;
+  ir::Location loc = current_->loc;
+  if (!loc.known() && current_->is(Opcode::yield_) && !current_->operands.empty() &&
+      current_->operands[0]->def)
+    loc = current_->operands[0]->def->loc;
+  if (std::exchange(shown_section_, section_) != section_ && section_ != Part::plain &&
+      unit_.options().comments)
+    out_ += indentation() + (section_ == Part::forward ? "// forward\n" : "// backward\n");
+  // Where a derivative was asked for is not what its adjoints are about.
+  const bool ends_derivative = current_->is(Opcode::yield_) && loc.part == Part::backward;
+  const bool elsewhere =
+      !ends_derivative && loc.known() && (loc.file != last_file_ || loc.line != last_line_);
+  if (elsewhere && unit_.options().comments) {
+    const std::string& source = unit_.source_line(loc.file, loc.line);
+    if (!source.empty()) out_ += indentation() + "// " + source + "\n";
+  }
+  if (elsewhere) {
+    last_file_ = loc.file;
+    last_line_ = loc.line;
+  }
+  out_ += line_directive(loc);
+}
+
+/// The directive speaks of the line right after it. What has no place of its own belongs to what came before.
+std::string StatementPrinter::line_directive(const ir::Location& loc) {
+  if (!unit_.options().line_directives) return "";
+  if (loc.known()) debug_place_ = loc;
+  if (!debug_place_.known()) return "";
+  return "#line " + std::to_string(debug_place_.line) + " " + c_string(debug_place_.file) + "\n";
+}
+
+/// Where a function begins, for a debugger.
+ir::Location StatementPrinter::head_place() const {
+  if (function_.loc.known()) return function_.loc;
+  for (const Op* op : function_.body->ops)
+    if (op->loc.known()) return op->loc;
+  return {};
+}
+
+/// A value that somebody looks for by its name. What only leaves a branch or a trip has a name there.
+bool StatementPrinter::is_named(const Value* v) const {
+  if (!unit_.options().named_values || !v->name) return false;
+  if (unit_.options().line_directives || uses_.count(v) != 1) return true;
+  const Op* user = uses_.user(v);
+  return !user->is(Opcode::yield_) || user->parent->parent == nullptr;
+}
+
+// ---- prints
+
+void StatementPrinter::print(const Op& op) {
+  const Value* v = op.operands[0];
+  const ir::Type& type = v->type;
+  const std::string label = c_string(op.text ? op.text : "");
+  if (type.is_scalar()) {
+    std::string x = text(v);
+    return line(unit_.prelude().kernel("print", type.kind()) + "(" + label + ", " + x + ");");
+  }
+  if (!type.is_tensor()) throw Error("print: expected a number, an array or a tensor, got " + type.str());
+  const std::string f = unit_.prelude().kernel("print_all", type.element());
+  std::string t = atom(v);
+  line(f + "(" + label + ", " + t + ".data, " + t + ".dim, " + std::to_string(type.rank()) + ");");
+}
+
+// ---- checks
+
+bool StatementPrinter::is_checked(const Op& op) const {
+  if (!unit_.options().check_nan || op.results.size() != 1 || !op.blocks.empty()) return false;
+  const ir::Type& type = op.result()->type;
+  if (!type.is_differentiable() || type.is_vector()) return false;
+  switch (op.code) {
+    case Opcode::constant_:
+    case Opcode::undef_:
+    case Opcode::call_:
+    case Opcode::closure_:
+    case Opcode::ref_new_:
+    case Opcode::ref_get_:
+    case Opcode::slot_:
+    case Opcode::pop_:
+    case Opcode::get_:
+    case Opcode::set_:
+    case Opcode::take_:
+    case Opcode::slice_:
+    case Opcode::zeros_like_:
+    case Opcode::copy_:
+    case Opcode::tree_value_:
+      return false;  // nothing arises where values are only moved
+    default:
+      return true;
+  }
+}
+
+/// "lt_finite_f64(x)" for a number; of a tensor all elements.
+std::string StatementPrinter::finite(const Value* v) {
+  const ir::Kind kind = v->type.element();
+  if (v->type.is_scalar()) return unit_.prelude().kernel("finite", kind) + "(" + text(v) + ")";
+  return unit_.prelude().kernel("finite_all", kind) + "(" + atom(v) + ".data, " + elements(v) + ")";
+}
+
+/// After the statements of an operation: fails where it has made a NaN, or an infinity of finite operands.
+void StatementPrinter::check_value(const Op& op) {
+  const Value* result = op.result();
+  const ir::Kind kind = result->type.element();
+  const bool same_memory = updates_in_place(op);
+  std::string condition;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const Value* v = op.operands[i];
+    const bool constant = v->def && v->def->is(Opcode::constant_) && ir::info(op.code).elementwise;
+    if (!v->type.is_differentiable() || v->type.is_vector() || (i == 0 && same_memory)) continue;
+    if (constant && v->def->number - v->def->number == 0) continue;
+    condition += (condition.empty() ? "" : " && ") + finite(v);
+  }
+  check_place(op.code, kind, finite(result),
+              result->type.is_scalar() ? text(result)
+                                       : unit_.prelude().kernel("not_finite_in", kind) + "(" + atom(result) +
+                                             ".data, " + elements(result) + ")",
+              condition);
+}
+
+void StatementPrinter::check_place(Opcode code, ir::Kind kind, const std::string& good,
+                                   const std::string& value, const std::string& operands_finite) {
+  const NotFinite message = not_finite(current_->loc, code);
+  const std::string f = unit_.prelude().kernel("fail_value", kind);
+  line("if (!" + good + ") " + f + "(" + ws() + ", " + value + ", " +
+       (operands_finite.empty() ? "1" : operands_finite) + ", " + c_string(message.before) + ", " +
+       c_string(message.after) + ");");
+}
+
+/// Arguments of the entry are the only values that do not arise here.
+void StatementPrinter::check_arguments() {
+  for (std::size_t i = 0; i < parameter_names_.size(); ++i) {
+    const Value* p = function_.body->params[i];
+    if (!p->type.is_differentiable()) continue;
+    const std::string before = "argument " + std::to_string(i + 1), name = parameter_names_[i];
+    const std::string named = p->name ? before + " (" + p->name + ")" : before;
+    const ir::Kind kind = p->type.element();
+    if (p->type.is_scalar()) {
+      line("if (!" + finite(p) + ") " + unit_.prelude().kernel("fail_value", kind) + "(" + ws() + ", " +
+           name + ", 1, " + c_string(named + ": expected finite values, got ") + ", \"\");");
+    } else {
+      line(unit_.prelude().kernel("check_argument", kind) + "(" + ws() + ", " + name + ".data, " +
+           elements(p) + ", " + c_string(before) + ", " +
+           c_string(p->name ? std::string(" (") + p->name + ")" : "") + ");");
+    }
+  }
+}
+
+}  // namespace lantern::codegen
