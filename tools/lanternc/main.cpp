@@ -10,6 +10,7 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "report.hpp"
+#include "result_cache.hpp"
 #include "rewrite.hpp"
 #include "stage.hpp"
 #include "staging_image.hpp"
@@ -25,13 +26,18 @@ void run(const Options& options) {
     const auto text = rewritten(source, options, find_installation());
     return output.write(text ? *text : codegen::read_file(source));
   }
-  UserCode code(options, find_installation());
+  const Installation installation = find_installation();
+  const Compiler compiler = find_compiler();
+  ResultCache cache(options, installation, compiler);
+  if (cache.replay(output)) return;
+  UserCode code(options, installation, compiler);
   const StagingImage image = load_staging_image(code, options);
   const std::vector<StagedFunction> functions = stage_functions(image, options);
   if (options.emit == Emit::program)
     build_program(functions, code, options, output);
   else
     emit(functions, options, output);
+  cache.keep(output, code.files_read());
 }
 
 }  // namespace

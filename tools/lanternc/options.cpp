@@ -72,6 +72,10 @@ void describe(CLI::App& app, Given& given) {
   app.add_flag("--with-jit", o.with_jit, "keep compile() in the program: it then needs LLVM at run time");
   app.add_flag("!--no-rewrite", o.rewrite,
                "leave native if, while, ... over Rep as they are: they do not compile");
+  app.add_flag("!--no-cache", o.cache,
+               "compile anew, whatever is kept of earlier runs; for models that\n"
+               "read files while they are staged");
+  app.add_flag("--explain-cache", o.explain_cache, "say why an earlier result is not used");
   app.add_flag("--time-passes", o.time_passes, "say how long each pass took");
   words("--dump-after", o.dump_after, "print the graph after a pass", "PASS");
   words("--disable-pass", o.disabled_passes, "leave out a pass", "PASS");
@@ -212,6 +216,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
 
   CLI::App app("Builds C++ programs that use Lantern, ahead of time.", "lanternc");
   Given given;
+  given.options.words.assign(argv + 1, argv + argc);
+  std::erase(given.options.words, "--explain-cache");  // it changes no result
   describe(app, given);
   std::ranges::reverse(words);  // as CLI11 wants them
   try {

@@ -21,11 +21,13 @@ struct Options {
   bool verify = false;
   bool with_jit = false;
   bool rewrite = true;  ///< native control flow over Rep
+  bool cache = true, explain_cache = false;
   std::vector<std::string> dump_after;
   std::vector<std::string> disabled_passes;
   std::string cpu;  ///< LLVM's name; empty: this machine's
   /// For the user's compiler, when it compiles and when it links.
   std::vector<std::string> compile_flags, link_flags;
+  std::vector<std::string> words;  ///< the command line as it was given
 };
 
 /// Nothing where only help or the version was asked for, and has been printed. Error: whatever cannot be

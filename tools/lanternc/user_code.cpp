@@ -1,16 +1,15 @@
 // Commands for the system's compiler. No shell: arguments are passed as they are.
 #include "user_code.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <semaphore>
 #include <thread>
 #include <utility>
 
-#include "lantern/codegen/toolchain/system_compiler.hpp"
+#include "dependencies.hpp"
 #include "lantern/ir/error.hpp"
+#include "precompiled_headers.hpp"
 #include "report.hpp"
 #include "rewrite.hpp"
 
@@ -23,20 +22,23 @@ using Words = std::vector<std::string>;
 void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 /// As many compilers at a time as there are processors.
-codegen::ProcessResult run_in_turn(const Words& command) {
+codegen::ProcessResult run_in_turn(const Compiler& compiler, const Words& flags, const Words& more,
+                                   const std::string& source) {
   static std::counting_semaphore<> places(std::max(2U, std::thread::hardware_concurrency()));
   places.acquire();
   const std::unique_ptr<std::counting_semaphore<>, void (*)(std::counting_semaphore<>*)> place(
       &places, [](std::counting_semaphore<>* p) { p->release(); });
+  Words command = compiler.command;
+  append(command, precompiled_headers(compiler, flags, source));
+  append(command, flags);
+  append(command, more);
   return codegen::run_process(command);
 }
 
 }  // namespace
 
-UserCode::UserCode(const Options& options, Installation installation)
-    : options_(options),
-      installation_(std::move(installation)),
-      compiler_(codegen::system_compiler_command()) {
+UserCode::UserCode(const Options& options, Installation installation, Compiler compiler)
+    : options_(options), installation_(std::move(installation)), compiler_(std::move(compiler)) {
   for (const std::string& source : options.sources) {
     const std::string file =
         (directory() / ("rewritten" + std::to_string(rewritten_.size()) + ".cpp")).string();
@@ -56,18 +58,20 @@ std::vector<UserCode::Object> UserCode::start(const std::string& kind, const Wor
     Object object;
     object.source = source;
     object.path = directory() / (kind + std::to_string(objects.size()) + ".o");
-    Words command = compiler_;
-    append(command, {"-std=c++20", "-I" + installation_.include.string()});
-    append(command, installation_.flags);
-    append(command, options_.compile_flags);
-    append(command, flags);
-    if (options_.debug) command.push_back("-g");
-    if (::isatty(STDERR_FILENO) != 0) command.push_back("-fdiagnostics-color=always");
+    Words common{"-std=c++20", "-I" + installation_.include.string()};
+    append(common, installation_.flags);
+    append(common, options_.compile_flags);
+    append(common, flags);
+    if (options_.debug) common.push_back("-g");
+    Words command;
+    if (messages_in_colour()) command.push_back("-fdiagnostics-color=always");
     const std::string& compiled = rewritten_[objects.size()];
     if (compiled != source)
       append(command, {"-iquote", std::filesystem::absolute(source).parent_path().string()});
-    append(command, {"-c", "-o", object.path.string(), "-x", "c++", compiled});
-    object.result = std::async(std::launch::async, run_in_turn, std::move(command));
+    append(command, {"-MD", "-MF", object.path.string() + ".d", "-c", "-o", object.path.string(), "-x", "c++",
+                     compiled});
+    object.result =
+        std::async(std::launch::async, run_in_turn, compiler_, std::move(common), std::move(command), source);
     objects.push_back(std::move(object));
   }
   return objects;
@@ -87,7 +91,7 @@ Words UserCode::finished(std::vector<Object>& objects, bool show_warnings) {
 }
 
 void UserCode::link(Words arguments, const std::filesystem::path& to, const std::string& what) {
-  Words command = compiler_;
+  Words command = compiler_.command;
   append(command, installation_.flags);
   append(command, arguments);
   append(command, options_.link_flags);
@@ -117,6 +121,15 @@ std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::
   const std::filesystem::path program = directory() / "program";
   link(arguments, program, "the program");
   return program;
+}
+
+std::vector<std::string> UserCode::files_read() const {
+  std::vector<std::string> all;
+  for (const auto* objects : {&staging_, &program_})
+    for (const Object& object : *objects)
+      for (std::string& file : read_dependencies(object.path.string() + ".d"))
+        if (!file.starts_with(directory().string())) all.push_back(std::move(file));
+  return all;
 }
 
 }  // namespace lantern::tool

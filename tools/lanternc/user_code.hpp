@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler.hpp"
 #include "installation.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "options.hpp"
@@ -16,7 +17,7 @@ namespace lantern::tool {
 class UserCode {
  public:
   /// Starts compiling: for the staging image, and for the program where one is wanted. Error: no compiler.
-  UserCode(const Options& options, Installation installation);
+  UserCode(const Options& options, Installation installation, Compiler compiler);
 
   /// The shared library whose static initialisers register the functions. Waits for it.
   std::filesystem::path staging_image();
@@ -24,6 +25,9 @@ class UserCode {
   /// Links the user's files with what was generated. Waits for them. The program's path.
   std::filesystem::path link_program(const std::vector<std::filesystem::path>& generated,
                                      const std::vector<std::string>& more_arguments);
+
+  /// All files that the compiler has read so far, without its own.
+  std::vector<std::string> files_read() const;
 
   /// Private, and gone in the end.
   const std::filesystem::path& directory() const { return directory_.path(); }
@@ -42,7 +46,7 @@ class UserCode {
 
   const Options& options_;
   Installation installation_;
-  std::vector<std::string> compiler_;
+  Compiler compiler_;
   codegen::TemporaryDirectory directory_;
   std::vector<std::string> rewritten_;  ///< what is compiled for each source
   std::vector<Object> staging_, program_;
