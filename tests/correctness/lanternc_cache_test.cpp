@@ -121,7 +121,7 @@ TEST_CASE("a result is used where all that it depends on is the same, and what c
   const std::vector<std::string> command{model, "--emit=ir", "-o", output};
   const auto first = place.run(command);
   CHECK(first.compilations == 3);
-  CHECK(read_file(output).find("const 2") != std::string::npos);
+  CHECK(read_file(output).find("constant 2 ") != std::string::npos);
   CHECK(first.result.err.find("said each time") != std::string::npos);
 
   const auto second = place.run(command);
@@ -134,7 +134,7 @@ TEST_CASE("a result is used where all that it depends on is the same, and what c
   replace(header, "2.0", "3.0");
   fs::last_write_time(header, time);
   CHECK(place.run(command).cache == "miss: '" + header + "' has changed");
-  CHECK(read_file(output).find("const 3") != std::string::npos);
+  CHECK(read_file(output).find("constant 3 ") != std::string::npos);
   CHECK(place.run(command).cache == "hit");
 
   replace(model, "FACTOR * x", "x + FACTOR");

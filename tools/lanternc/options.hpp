@@ -7,7 +7,7 @@
 
 namespace lantern::tool {
 
-enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten };
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten, html };
 
 struct Options {
   std::vector<std::string> sources;
@@ -18,6 +18,7 @@ struct Options {
   bool cuda = false;
   bool debug = false;
   bool time_passes = false;
+  bool explain = false;  ///< instead of any other output
   bool verify = false;
   bool with_jit = false;
   bool rewrite = true;  ///< native control flow over Rep

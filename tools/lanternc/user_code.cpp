@@ -42,13 +42,14 @@ UserCode::UserCode(const Options& options, Installation installation, Compiler c
   for (const std::string& source : options.sources) {
     const std::string file =
         (directory() / ("rewritten" + std::to_string(rewritten_.size()) + ".cpp")).string();
-    const auto text = options.rewrite ? rewritten(source, options, installation_) : std::nullopt;
-    if (text) codegen::write_file(file, *text);
-    rewritten_.push_back(text ? file : source);
+    auto result = options.rewrite ? rewritten(source, options, installation_) : std::nullopt;
+    if (result) codegen::write_file(file, result->text);
+    rewritten_.push_back(result ? file : source);
+    copies_.push_back(result ? std::move(result->copies) : std::vector<frontend::Copied>());
   }
   // The optimiser would be the slower part of the image, and its code runs once.
   staging_ = start("staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
-  if (options.emit == Emit::program)
+  if (options.emit == Emit::program && !options.explain)
     program_ = start("program", {"-O" + std::to_string(options.opt), "-DLANTERN_AHEAD_OF_TIME"});
 }
 
@@ -103,7 +104,7 @@ void UserCode::link(Words arguments, const std::filesystem::path& to, const std:
 
 std::filesystem::path UserCode::staging_image() {
   // What the program's compilation will say again is said once.
-  Words arguments = finished(staging_, options_.emit != Emit::program);
+  Words arguments = finished(staging_, options_.emit != Emit::program || options_.explain);
   // Functions that only main calls may be missing here: -z lazy.
   append(arguments, {"-shared", "-Wl,-z,lazy"});
   append(arguments, installation_.optional_arguments());
@@ -121,6 +122,17 @@ std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::
   const std::filesystem::path program = directory() / "program";
   link(arguments, program, "the program");
   return program;
+}
+
+const std::vector<frontend::Copied>* UserCode::copies(const std::string& source) const {
+  const auto at = std::ranges::find(options_.sources, source);
+  if (at == options_.sources.end()) return nullptr;
+  const auto& found = copies_[static_cast<std::size_t>(at - options_.sources.begin())];
+  return found.empty() ? nullptr : &found;
+}
+
+std::vector<std::string> UserCode::frontend_arguments() const {
+  return tool::frontend_arguments(options_, installation_);
 }
 
 std::vector<std::string> UserCode::files_read() const {

@@ -10,6 +10,7 @@
 #include "compiler.hpp"
 #include "installation.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/compiler/frontend/clang/lines.hpp"
 #include "options.hpp"
 
 namespace lantern::tool {
@@ -25,6 +26,10 @@ class UserCode {
   /// Links the user's files with what was generated. Waits for them. The program's path.
   std::filesystem::path link_program(const std::vector<std::filesystem::path>& generated,
                                      const std::vector<std::string>& more_arguments);
+
+  /// Of a source that was rewritten: where its text came from; null for other files.
+  const std::vector<frontend::Copied>* copies(const std::string& source) const;
+  std::vector<std::string> frontend_arguments() const;
 
   /// All files that the compiler has read so far, without its own.
   std::vector<std::string> files_read() const;
@@ -49,6 +54,7 @@ class UserCode {
   Compiler compiler_;
   codegen::TemporaryDirectory directory_;
   std::vector<std::string> rewritten_;  ///< what is compiled for each source
+  std::vector<std::vector<frontend::Copied>> copies_;
   std::vector<Object> staging_, program_;
 };
 

@@ -11,8 +11,12 @@
 #include <clang/Frontend/Utils.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <functional>
+#include <optional>
+
 #include "lantern/compiler/frontend/clang/precompiled.hpp"
 #include "lantern/compiler/frontend/clang/read.hpp"
+#include "lantern/compiler/frontend/clang/syntax.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::frontend {
@@ -51,25 +55,22 @@ class Messages : public clang::DiagnosticConsumer {
 
 class Action : public clang::ASTFrontendAction {
  public:
-  explicit Action(Unit& unit) : unit_(unit) {}
+  using Look = std::function<void(clang::ASTContext&)>;
+  explicit Action(const Look& look) : look_(look) {}
   std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance&, llvm::StringRef) override {
     class Consumer : public clang::ASTConsumer {
      public:
-      explicit Consumer(Unit& unit) : unit_(unit) {}
-      void HandleTranslationUnit(clang::ASTContext& ast) override {
-        const clang::SourceManager& sources = ast.getSourceManager();
-        unit_.text = sources.getBufferData(sources.getMainFileID()).str();
-        read_functions(ast, collect_facts(ast), unit_);
-      }
+      explicit Consumer(const Look& look) : look_(look) {}
+      void HandleTranslationUnit(clang::ASTContext& ast) override { look_(ast); }
 
      private:
-      Unit& unit_;
+      const Look& look_;
     };
-    return std::make_unique<Consumer>(unit_);
+    return std::make_unique<Consumer>(look_);
   }
 
  private:
-  Unit& unit_;
+  const Look& look_;
 };
 
 /// Runs an action on a file as clang++ would see it. Error: arguments that are not understood.
@@ -99,18 +100,17 @@ bool run(clang::FrontendAction& action, Messages& messages, std::string& text,
   return compiler.ExecuteAction(action) && messages.errors == 0;
 }
 
-Parsed parse_once(const std::string& path, std::vector<std::string> arguments, Unit& unit,
+Parsed parse_once(const std::string& path, std::vector<std::string> arguments, const Action::Look& look,
                   const std::optional<std::string>& headers) {
   Parsed parsed;
   llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> options(new clang::DiagnosticOptions);
   Messages messages(parsed.messages, options.get());
-  unit.path = path;
   if (headers)
     arguments.insert(arguments.end(), {"-include-pch", *headers});
   else
     arguments.insert(arguments.end(), {"-include", native_header});
   arguments.insert(arguments.end(), {"-x", "c++", path});
-  Action action(unit);
+  Action action(look);
   parsed.good = run(action, messages, parsed.messages, options.get(), arguments);
   return parsed;
 }
@@ -129,18 +129,25 @@ bool precompile(const std::string& header, const std::vector<std::string>& argum
   return run(action, messages, text, options.get(), words, to);
 }
 
-Parsed parse(const std::string& path, const std::vector<std::string>& arguments, Unit& unit) {
+Parsed parse_tree(const std::string& path, const std::vector<std::string>& arguments,
+                  const std::function<void(clang::ASTContext&)>& look) {
   const std::optional<std::string> headers = precompiled_headers(arguments);
   if (headers) {
-    Unit attempt;
-    Parsed parsed = parse_once(path, arguments, attempt, headers);
-    if (parsed.good) {
-      unit = std::move(attempt);
-      return parsed;
-    }
+    Parsed parsed = parse_once(path, arguments, look, headers);
+    if (parsed.good) return parsed;
     // The file may be stale (a system header changed); and messages are those without it.
   }
-  return parse_once(path, arguments, unit, std::nullopt);
+  return parse_once(path, arguments, look, std::nullopt);
+}
+
+Parsed parse(const std::string& path, const std::vector<std::string>& arguments, Unit& unit) {
+  return parse_tree(path, arguments, [&](clang::ASTContext& ast) {
+    unit = Unit();
+    unit.path = path;
+    const clang::SourceManager& sources = ast.getSourceManager();
+    unit.text = sources.getBufferData(sources.getMainFileID()).str();
+    read_functions(ast, collect_facts(ast), unit);
+  });
 }
 
 }  // namespace lantern::frontend

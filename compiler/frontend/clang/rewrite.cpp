@@ -33,7 +33,7 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
   const bool shadows = marked.find("::lantern::native::recursive<") != std::string::npos;
   result.text = "#include \"lantern/compiler/frontend/native.hpp\"\n" +
                 std::string(shadows ? "#pragma GCC diagnostic ignored \"-Wshadow\"\n" : "") + "#line 1 " +
-                quoted_path(path) + "\n" + resolve_lines(marked, unit.text, path);
+                quoted_path(path) + "\n" + resolve_lines(marked, unit.text, path, result.copies);
   return result;
 }
 

@@ -13,13 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "lantern/compiler/frontend/clang/lines.hpp"
+
 namespace lantern::frontend {
 
 struct Rewritten {
   bool changed = false;  ///< something was staged: `text` takes the place of the file
   bool failed = false;   ///< it cannot be rewritten or does not parse: see `messages`
   std::string text;
-  std::string messages;  ///< "file:line:col: error: ...", each with the line and a caret
+  std::vector<Copied> copies;  ///< of the file's text in `text`, whose lines have the file's numbers
+  std::string messages;        ///< "file:line:col: error: ...", each with the line and a caret
 };
 
 /// Rewrites a file. `arguments`: for the compiler, include directories among them.
