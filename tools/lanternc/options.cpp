@@ -22,7 +22,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 10> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 11> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -33,6 +33,7 @@ constexpr std::array<std::pair<std::string_view, Emit>, 10> emit_names{{
     {"shared", Emit::shared},
     {"svg", Emit::svg},
     {"rewritten", Emit::rewritten},
+    {"html", Emit::html},
 }};
 
 constexpr const char* footer =
@@ -62,7 +63,8 @@ void describe(CLI::App& app, Given& given) {
        "ir (after the passes), cps (as staged), svg (ir as a picture),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
-       "rewritten (the C++ file without native control flow over Rep)",
+       "rewritten (the C++ file without native control flow over Rep),\n"
+       "html (a page: source, graph and generated code side by side)",
        "KIND");
   word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
   word("-O", given.level, "optimise: 0 (as staged, no passes) to 3 (default)", "LEVEL");
@@ -76,6 +78,10 @@ void describe(CLI::App& app, Given& given) {
                "compile anew, whatever is kept of earlier runs; for models that\n"
                "read files while they are staged");
   app.add_flag("--explain-cache", o.explain_cache, "say why an earlier result is not used");
+  app.add_flag("--explain", o.explain,
+               "tell what becomes of each function instead of making something:\n"
+               "loops, what is kept for derivatives and why, memory, passes,\n"
+               "vectors");
   app.add_flag("--time-passes", o.time_passes, "say how long each pass took");
   words("--dump-after", o.dump_after, "print the graph after a pass", "PASS");
   words("--disable-pass", o.disabled_passes, "leave out a pass", "PASS");
@@ -147,12 +153,15 @@ void check_passes(const Options& o) {
 }
 
 void check_combination(const Options& o) {
-  if (o.emit == Emit::program && !o.function.empty()) throw Error("--function is for use with --emit");
+  if (o.explain && o.emit != Emit::program) throw Error("--explain does not go with --emit");
+  if (o.explain && o.opt == 0) throw Error("--explain: no pass runs at -O0");
+  if (o.emit == Emit::program && !o.explain && !o.function.empty())
+    throw Error("--function is for use with --emit");
   if (o.emit == Emit::rewritten && o.sources.size() > 1) throw Error("--emit=rewritten takes one file");
   if (o.emit == Emit::rewritten && !o.rewrite) throw Error("--emit=rewritten does not go with --no-rewrite");
   if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
-  if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp))
-    throw Error("--target=cuda does not go with --emit=c or cpp; use --emit=cuda");
+  if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
+    throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
 }
 
 /// Objects and libraries are named after the first source where no output is given.
@@ -160,7 +169,7 @@ std::string default_output(const Options& o) {
   const std::string stem = std::filesystem::path(o.sources.front()).stem().string();
   switch (o.emit) {
     case Emit::program:
-      return "a.out";
+      return o.explain ? "" : "a.out";
     case Emit::object:
       return stem + ".o";
     case Emit::shared:
@@ -176,8 +185,9 @@ Options checked(Given given, const Words& after_dashes) {
     const auto found = std::ranges::find(emit_names, std::string_view(given.emit),
                                          &std::pair<std::string_view, Emit>::first);
     if (found == emit_names.end())
-      throw Error("--emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg or rewritten, got '" +
-                  given.emit + "'");
+      throw Error(
+          "--emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten or html, got '" +
+          given.emit + "'");
     o.emit = found->second;
   }
   if (given.level.size() != 1 || given.level[0] < '0' || given.level[0] > '3')
