@@ -129,6 +129,11 @@ TEST_CASE("a result is used where all that it depends on is the same, and what c
   CHECK(second.compilations == 0);
   CHECK(second.result.err == first.result.err);
 
+  // Flags of the user's own get precompiled headers when they come a second time.
+  std::vector<std::string> flagged = command;
+  flagged.insert(flagged.end(), {"-DUNUSUAL", "--no-cache"});
+  for (const int headers : {0, 1, 0}) CHECK(place.run(flagged).headers == headers);
+
   // As long as before, and with the same time: only the content tells.
   const auto time = fs::last_write_time(header);
   replace(header, "2.0", "3.0");

@@ -166,7 +166,7 @@ class Explanation {
     std::vector<std::string> found;
     for (const ir::Function* f : module_.functions()) {
       if (!reaches(f, f)) continue;
-      found.push_back("'" + f->name + "' (" + place(f->loc) + ") calls itself");
+      found.push_back("'" + f->name + "' calls itself" + (f->loc.known() ? ": " + place(f->loc) : ""));
     }
     heading(found.empty() ? "recursion: none" : "recursion");
     for (const std::string& f : found) item(f);
@@ -317,11 +317,22 @@ class Explanation {
   }
 
   void vectors() {
-    std::vector<std::string> all;
-    for (const passes::Remark& r : progress_.remarks)
-      if (r.pass == "vectorise") all.push_back(place(r.loc) + ": " + r.text);
-    heading(all.empty() ? "vectors: no loop to run in lanes" : "vectors");
-    for (const std::string& text : all) item(text);
+    // The loops that one of the user's has become were looked at one by one.
+    static const std::string no = "does not run in lanes: ";
+    std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> by_place;
+    for (const passes::Remark& r : progress_.remarks) {
+      if (r.pass != "vectorise") continue;
+      auto& [good, bad] = by_place[place(r.loc)];
+      if (r.text.starts_with(no))
+        bad.push_back(r.text.substr(no.size()));
+      else
+        good.push_back(r.text);
+    }
+    heading(by_place.empty() ? "vectors: no loop to run in lanes" : "vectors");
+    for (const auto& [where, why] : by_place) {
+      const auto& [good, bad] = why;
+      item(where + ": " + (good.empty() ? no + joined(bad, "; ") : joined(good, "; ")));
+    }
   }
 
   const std::string& name_;

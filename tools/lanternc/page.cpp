@@ -1,6 +1,7 @@
 // Lines are joined by classes: the printers say of each line where it comes from.
 #include "page.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -52,6 +53,7 @@ std::string class_of(const std::string& file, const std::string& line) {
 /// A line of a program, and the class of the user's line that it comes from.
 struct Line {
   std::string text, from;
+  std::size_t number = 0;
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -63,19 +65,21 @@ std::vector<std::string> split(const std::string& text) {
 
 /// The graph's lines end with their places.
 std::vector<Line> graph(const ir::Module& module) {
-  static const std::regex place(R"re( @"((?:[^"\\]|\\.)*)":(\d+)(?::\d+)?)re");
+  static const std::regex place(R"re( @ "((?:[^"\\]|\\.)*)":(\d+)(?::\d+)?)re");
   std::vector<Line> lines;
   for (const std::string& line : split(ir::print(module, {.locations = true}))) {
     std::smatch found;
     if (std::regex_search(line, found, place))
-      lines.push_back({found.prefix().str() + found.suffix().str(), class_of(found[1], found[2])});
+      lines.push_back(
+          {found.prefix().str() + found.suffix().str(), class_of(found[1], found[2]), lines.size() + 1});
     else
-      lines.push_back({line, ""});
+      lines.push_back({line, "", lines.size() + 1});
   }
   return lines;
 }
 
-/// Generated code says `#line` where what follows comes from.
+/// Generated code says `#line` where what follows comes from. What stands before the functions is the same
+/// for all programs, and left out.
 std::vector<Line> code(const ir::Module& module) {
   static const std::regex directive(R"re(#line (\d+) "((?:[^"\\]|\\.)*)")re");
   codegen::PrintOptions options;
@@ -92,17 +96,20 @@ std::vector<Line> code(const ir::Module& module) {
     const bool bracket = line.find_first_not_of(" {};") == std::string::npos;
     // A function's head belongs to no line.
     if (!line.empty() && line[0] != ' ') from.clear();
-    lines.push_back({line, bracket ? "" : from});
+    lines.push_back({line, bracket ? "" : from, lines.size() + 1});
   }
+  const auto first = std::ranges::find_if(lines, [](const Line& l) { return !l.from.empty(); });
+  auto head = first;
+  while (head != lines.begin() && !(head - 1)->text.empty()) --head;
+  if (first != lines.end()) lines.erase(lines.begin(), head);
   return lines;
 }
 
 std::string listing(const std::vector<Line>& lines, const std::set<std::string>& linked) {
   std::string out;
-  std::size_t n = 0;
   for (const Line& line : lines) {
     const bool link = linked.count(line.from) != 0;
-    out += "<div data-n=\"" + std::to_string(++n) + "\"" +
+    out += "<div data-n=\"" + std::to_string(line.number) + "\"" +
            (link ? " class=\"linked " + line.from + "\"" : "") + ">" + escaped(line.text) + "</div>\n";
   }
   return out;
@@ -143,7 +150,7 @@ std::string page(const std::vector<StagedFunction>& functions, const Options& op
   for (const std::string& source : options.sources) {
     std::vector<Line> lines;
     for (const std::string& text : split(codegen::read_file(source)))
-      lines.push_back({text, class_of(source, std::to_string(lines.size() + 1))});
+      lines.push_back({text, class_of(source, std::to_string(lines.size() + 1)), lines.size() + 1});
     const std::string name = std::filesystem::path(source).filename().string();
     files += (files.empty() ? "" : ", ") + name;
     if (options.sources.size() > 1) sources += "<h3>" + escaped(name) + "</h3>\n";

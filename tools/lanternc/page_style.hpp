@@ -56,9 +56,12 @@ function mark(name, from) {
     const pane = e.closest('.code');
     if (!pane || pane.contains(from) || panes.has(pane) || e.closest('[hidden]')) return;
     panes.add(pane);
-    const box = pane.getBoundingClientRect(), line = e.getBoundingClientRect();
-    if (line.top < box.top || line.bottom > box.bottom) pane.scrollTop += line.top - box.top - box.height / 3;
+    show(e, pane);
   });
+}
+function show(e, pane) {
+  const box = pane.getBoundingClientRect(), line = e.getBoundingClientRect();
+  if (line.top < box.top || line.bottom > box.bottom) pane.scrollTop += line.top - box.top - box.height / 3;
 }
 document.addEventListener('mouseover', e => {
   if (held) return;
@@ -74,6 +77,11 @@ const tabs = [...document.querySelectorAll('nav button')];
 function choose(name) {
   tabs.forEach(b => b.setAttribute('aria-pressed', b.dataset.show === name));
   document.querySelectorAll('[data-of]').forEach(e => { e.hidden = e.dataset.of !== name; });
+  held = false;
+  mark(null);
+  const first = key(document.querySelector('.code[data-of]:not([hidden]) .linked'));
+  const line = first && document.querySelector('.source .' + CSS.escape(first));
+  if (line) show(line, line.closest('.code'));
 }
 tabs.forEach(b => b.addEventListener('click', e => { choose(b.dataset.show); e.stopPropagation(); }));
 choose(tabs[0].dataset.show);

@@ -115,15 +115,19 @@ bool make(const Compiler& compiler, const Words& flags, const Place& place) {
 
 }  // namespace
 
-Words precompiled_headers(const Compiler& compiler, const Words& flags, const fs::path& source) {
+Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unusual,
+                          const fs::path& source) {
   if (!std::ranges::all_of(flags, harmless) || !begins_with_includes(source)) return {};
   const std::optional<fs::path> directory = codegen::private_cache_directory("headers");
   if (!directory) return {};
   codegen::ContentHash hash;
   hash.add(compiler.identity);
   std::error_code failed;
-  hash.add(fs::current_path(failed).string());
-  for (const std::string& f : flags) hash.add(f);
+  for (const std::string& f : flags) {
+    hash.add(f);
+    const bool relative = f.starts_with("-I") && !fs::path(f.substr(2)).is_absolute();
+    if (relative || f.starts_with("-g")) hash.add(fs::current_path(failed).string());
+  }
   const std::string name = hash.text();
   const Place place{*directory / (name + ".hpp"),
                     *directory / (name + (compiler.is_clang ? ".pch" : ".hpp.gch")),
@@ -135,6 +139,11 @@ Words precompiled_headers(const Compiler& compiler, const Words& flags, const fs
   std::mutex& mutex = of_flags[std::hash<std::string>{}(name) % 2];
   const std::lock_guard lock(mutex);
   if (!fs::exists(place.made, failed) || !fresh(place.stamps)) {
+    // For flags of the user's own that may never come again it would be work in vain.
+    if (unusual && !fs::exists(place.header, failed)) {
+      codegen::write_file(place.header, std::string(header_text));
+      return {};
+    }
     {
       const std::lock_guard header_lock(one_at_a_time);
       if (!fs::exists(place.header, failed)) codegen::write_file(place.header, std::string(header_text));

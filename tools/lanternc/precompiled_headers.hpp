@@ -16,6 +16,6 @@ namespace lantern::tool {
 /// has not been done for these flags, or a header has changed since. Kept as described in codegen/toolchain/
 /// disk_cache.hpp; the last used ones are kept, a gigabyte at most.
 std::vector<std::string> precompiled_headers(const Compiler& compiler, const std::vector<std::string>& flags,
-                                             const std::filesystem::path& source);
+                                             bool unusual, const std::filesystem::path& source);
 
 }  // namespace lantern::tool

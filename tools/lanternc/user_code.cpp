@@ -22,14 +22,14 @@ using Words = std::vector<std::string>;
 void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 /// As many compilers at a time as there are processors.
-codegen::ProcessResult run_in_turn(const Compiler& compiler, const Words& flags, const Words& more,
-                                   const std::string& source) {
+codegen::ProcessResult run_in_turn(const Compiler& compiler, const Words& flags, bool unusual,
+                                   const Words& more, const std::string& source) {
   static std::counting_semaphore<> places(std::max(2U, std::thread::hardware_concurrency()));
   places.acquire();
   const std::unique_ptr<std::counting_semaphore<>, void (*)(std::counting_semaphore<>*)> place(
       &places, [](std::counting_semaphore<>* p) { p->release(); });
   Words command = compiler.command;
-  append(command, precompiled_headers(compiler, flags, source));
+  append(command, precompiled_headers(compiler, flags, unusual, source));
   append(command, flags);
   append(command, more);
   return codegen::run_process(command);
@@ -45,7 +45,9 @@ UserCode::UserCode(const Options& options, Installation installation, Compiler c
     auto result = options.rewrite ? rewritten(source, options, installation_) : std::nullopt;
     if (result) codegen::write_file(file, result->text);
     rewritten_.push_back(result ? file : source);
-    copies_.push_back(result ? std::move(result->copies) : std::vector<frontend::Copied>());
+    if (!result) continue;
+    copies_[source] = std::move(result->copies);
+    copies_.merge(result->headers);
   }
   // The optimiser would be the slower part of the image, and its code runs once.
   staging_ = start("staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
@@ -71,8 +73,8 @@ std::vector<UserCode::Object> UserCode::start(const std::string& kind, const Wor
       append(command, {"-iquote", std::filesystem::absolute(source).parent_path().string()});
     append(command, {"-MD", "-MF", object.path.string() + ".d", "-c", "-o", object.path.string(), "-x", "c++",
                      compiled});
-    object.result =
-        std::async(std::launch::async, run_in_turn, compiler_, std::move(common), std::move(command), source);
+    object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(common),
+                               !options_.compile_flags.empty(), std::move(command), source);
     objects.push_back(std::move(object));
   }
   return objects;
@@ -125,10 +127,8 @@ std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::
 }
 
 const std::vector<frontend::Copied>* UserCode::copies(const std::string& source) const {
-  const auto at = std::ranges::find(options_.sources, source);
-  if (at == options_.sources.end()) return nullptr;
-  const auto& found = copies_[static_cast<std::size_t>(at - options_.sources.begin())];
-  return found.empty() ? nullptr : &found;
+  const auto found = copies_.find(source);
+  return found == copies_.end() || found->second.empty() ? nullptr : &found->second;
 }
 
 std::vector<std::string> UserCode::frontend_arguments() const {
@@ -137,6 +137,8 @@ std::vector<std::string> UserCode::frontend_arguments() const {
 
 std::vector<std::string> UserCode::files_read() const {
   std::vector<std::string> all;
+  // The compiler has seen these as part of what was rewritten.
+  for (const auto& [file, copies] : copies_) all.push_back(file);
   for (const auto* objects : {&staging_, &program_})
     for (const Object& object : *objects)
       for (std::string& file : read_dependencies(object.path.string() + ".d"))

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <future>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ class UserCode {
   std::filesystem::path link_program(const std::vector<std::filesystem::path>& generated,
                                      const std::vector<std::string>& more_arguments);
 
-  /// Of a source that was rewritten: where its text came from; null for other files.
+  /// Of a file that was rewritten: where its text came from; null for other files.
   const std::vector<frontend::Copied>* copies(const std::string& source) const;
   std::vector<std::string> frontend_arguments() const;
 
@@ -54,7 +55,8 @@ class UserCode {
   Compiler compiler_;
   codegen::TemporaryDirectory directory_;
   std::vector<std::string> rewritten_;  ///< what is compiled for each source
-  std::vector<std::vector<frontend::Copied>> copies_;
+  std::map<std::string, std::vector<frontend::Copied>>
+      copies_;  ///< of sources and headers that were rewritten
   std::vector<Object> staging_, program_;
 };
 
