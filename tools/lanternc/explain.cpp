@@ -88,6 +88,8 @@ std::optional<std::int64_t> trips(const Op* loop) {
   return std::nullopt;
 }
 
+constexpr std::string_view no_lanes = "does not run in lanes: ";
+
 struct Loop {
   const Op* op = nullptr;
   bool pushes = false, pops = false;
@@ -152,6 +154,8 @@ class Explanation {
         if (!count) count = trips(l->op);
         counts |= passes::counted(l->op).has_value();
       }
+      counts |= in_lanes(place(all.front()->op->loc));
+      if (counts) counting_.insert(place(all.front()->op->loc));
       std::string text = place(all.front()->op->loc) + ": ";
       text += count    ? std::to_string(*count) + " trips"
               : counts ? "counts to a bound"
@@ -160,6 +164,12 @@ class Explanation {
       if (!forward) text += "; backward for the derivative only";
       item(text);
     }
+  }
+
+  bool in_lanes(const std::string& where) const {
+    return std::ranges::any_of(progress_.remarks, [&](const passes::Remark& r) {
+      return r.pass == "vectorise" && place(r.loc) == where && !r.text.starts_with(no_lanes);
+    });
   }
 
   void recursion() {
@@ -196,7 +206,15 @@ class Explanation {
     auto operator<=>(const Owner&) const = default;
   };
   Owner owner(const Op* push) const {
-    if (const Op* l = loop_around(push)) return {"each trip of the loop at " + place(l->loc), l, false};
+    if (const Op* l = loop_around(push)) {
+      // The user's loop within: what is kept of it once in a while.
+      bool segments = false;
+      for (const ir::Block* b : l->blocks)
+        ir::walk(const_cast<ir::Block*>(b),
+                 [&](const Op* op) { segments |= op->is(Opcode::loop_) && place(op->loc) == place(l->loc); });
+      return {(segments ? "each segment of the loop at " : "each trip of the loop at ") + place(l->loc), l,
+              false};
+    }
     const ir::Function* f = push->parent->function;
     if (reaches(f, f)) return {"each call of '" + f->name + "'", nullptr, true};
     return {"once", nullptr, false};
@@ -220,7 +238,7 @@ class Explanation {
       Size size;
       for (const Op* push : pushes)
         for (const Value* v : push->operands) size.add(v->type);
-      item(o.text + ", " + size.str());
+      item((o.text == "once" ? "for the whole call" : o.text) + ", " + size.str());
       for (const Op* push : pushes) item("  " + what(push) + why(push));
       memory.push_back(total(o, size));
     }
@@ -257,9 +275,9 @@ class Explanation {
 
   /// What the backward pass does with it.
   std::string why(const Op* push) const {
-    std::vector<std::string> uses;
-    const auto add = [&](const std::string& use) {
-      if (std::ranges::find(uses, use) == uses.end()) uses.push_back(use);
+    std::vector<std::string> uses, operations;
+    const auto add = [](std::vector<std::string>& to, const std::string& use) {
+      if (std::ranges::find(to, use) == to.end()) to.push_back(use);
     };
     const auto found = pops_.find(push->integer);
     if (found == pops_.end()) return "";
@@ -267,10 +285,16 @@ class Explanation {
       for (const Value* v : pop->results) {
         const auto users = users_.find(v);
         if (users == users_.end()) continue;
-        for (const Op* user : users->second) add(purpose(user, v));
+        for (const Op* user : users->second) {
+          const std::string use = purpose(user, v);
+          use.empty() ? add(operations, name_of(user->code) + line(user->loc)) : add(uses, use);
+        }
       }
+    if (!operations.empty())
+      uses.insert(uses.begin(), "the backward pass needs it for " + joined(operations));
     return uses.empty() ? "" : ": " + joined(uses);
   }
+  /// Empty where it is an operand like others.
   static std::string purpose(const Op* user, const Value* v) {
     switch (user->code) {
       case Opcode::branch_:
@@ -278,7 +302,7 @@ class Explanation {
         break;
       case Opcode::loop_:
         if (v->type.kind() == ir::Kind::i64) return "says how often the loop" + line(user->loc) + " runs";
-        return "where the loop" + line(user->loc) + " starts";
+        return "the loop" + line(user->loc) + " starts from it";
       case Opcode::call_:
         return "handed to '" + user->callee->name + "'";
       case Opcode::yield_:
@@ -287,7 +311,7 @@ class Explanation {
       default:
         break;
     }
-    return "the backward pass needs it for " + name_of(user->code) + line(user->loc);
+    return "";
   }
 
   void passes() {
@@ -318,20 +342,27 @@ class Explanation {
 
   void vectors() {
     // The loops that one of the user's has become were looked at one by one.
-    static const std::string no = "does not run in lanes: ";
     std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> by_place;
     for (const passes::Remark& r : progress_.remarks) {
       if (r.pass != "vectorise") continue;
       auto& [good, bad] = by_place[place(r.loc)];
-      if (r.text.starts_with(no))
-        bad.push_back(r.text.substr(no.size()));
+      if (r.text.starts_with(no_lanes))
+        bad.push_back(r.text.substr(no_lanes.size()));
       else
         good.push_back(r.text);
     }
     heading(by_place.empty() ? "vectors: no loop to run in lanes" : "vectors");
     for (const auto& [where, why] : by_place) {
-      const auto& [good, bad] = why;
-      item(where + ": " + (good.empty() ? no + joined(bad, "; ") : joined(good, "; ")));
+      auto [good, bad] = why;
+      // Of a loop that counts, what is said of the loops around its segments tells nothing; of others only
+      // this does.
+      const bool counts = counting_.count(where) != 0;
+      const auto idle = [&](const std::string& reason) {
+        return (reason.starts_with("it does not count") == counts) ||
+               reason.starts_with("there is no arithmetic");
+      };
+      if (!std::ranges::all_of(bad, idle)) std::erase_if(bad, idle);
+      item(where + ": " + (good.empty() ? std::string(no_lanes) + joined(bad, "; ") : joined(good, "; ")));
     }
   }
 
@@ -340,6 +371,7 @@ class Explanation {
   const Progress& progress_;
   std::vector<const Op*> ops_;
   std::vector<Loop> loops_;
+  std::set<std::string> counting_;  ///< places of loops that count
   std::map<std::int64_t, std::vector<const Op*>> pops_;
   std::map<const Value*, std::vector<const Op*>> users_;
   std::string out_;

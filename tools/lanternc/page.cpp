@@ -93,7 +93,7 @@ std::vector<Line> code(const ir::Module& module) {
       from = class_of(found[2], found[1]);
       continue;
     }
-    const bool bracket = line.find_first_not_of(" {};") == std::string::npos;
+    const bool bracket = line.find_first_not_of(" {};") == std::string::npos || line.ends_with("} else {");
     // A function's head belongs to no line.
     if (!line.empty() && line[0] != ' ') from.clear();
     lines.push_back({line, bracket ? "" : from, lines.size() + 1});
@@ -119,8 +119,9 @@ std::string listing(const std::vector<Line>& lines, const std::set<std::string>&
 std::string picture(const std::string& svg) {
   const std::size_t begin = svg.find("<svg");
   if (begin == std::string::npos) return "";
-  static const std::regex node(R"re(class="node (at-[^"]*)")re");
-  std::string text = std::regex_replace(svg.substr(begin), node, "class=\"node linked $1\"");
+  static const std::regex hyphen("&#45;"), node(R"re(class="node (at-[^"]*)")re");
+  std::string text = std::regex_replace(svg.substr(begin), hyphen, "-");
+  text = std::regex_replace(text, node, "class=\"node linked $1\"");
   // Node numbers begin anew in each picture; an id may stand once in a page. So do titles, which browsers
   // show.
   text = std::regex_replace(text, std::regex(R"re( id="[^"]*")re"), "");
@@ -146,16 +147,21 @@ std::string page(const std::vector<StagedFunction>& functions, const Options& op
         if (!line.from.empty()) linked.insert(line.from);
   }
 
+  std::set<std::string> shown;
   std::string sources, files;
   for (const std::string& source : options.sources) {
     std::vector<Line> lines;
     for (const std::string& text : split(codegen::read_file(source)))
       lines.push_back({text, class_of(source, std::to_string(lines.size() + 1)), lines.size() + 1});
+    for (const Line& line : lines) shown.insert(line.from);
     const std::string name = std::filesystem::path(source).filename().string();
     files += (files.empty() ? "" : ", ") + name;
     if (options.sources.size() > 1) sources += "<h3>" + escaped(name) + "</h3>\n";
     sources += listing(lines, linked);
   }
+
+  // What comes from a header has nothing on the page to be joined with.
+  std::erase_if(linked, [&](const std::string& line) { return shown.count(line) == 0; });
 
   std::string tabs, ir, cpp, drawn;
   for (std::size_t i = 0; i < functions.size(); ++i) {
