@@ -15,6 +15,12 @@ std::string mark_line(std::uint32_t offset) { return open_mark + std::to_string(
 
 std::string mark_copy(std::uint32_t offset) { return open_copy + std::to_string(offset) + close_mark; }
 
+bool begins_with(std::string_view marked, char c) {
+  while (!marked.empty() && (marked.front() == open_mark || marked.front() == open_copy))
+    marked.remove_prefix(std::min(marked.find(close_mark), marked.size() - 1) + 1);
+  return !marked.empty() && marked.front() == c;
+}
+
 std::optional<std::uint32_t> original_offset(const std::vector<Copied>& copies, std::uint32_t line,
                                              std::uint32_t column) {
   // The last one wins: a line that was moved behind others has the same number again.

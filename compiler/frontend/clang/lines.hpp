@@ -15,6 +15,9 @@ std::string mark_line(std::uint32_t offset);
 /// A mark before text that is copied from this place of the original: columns can be told back.
 std::string mark_copy(std::uint32_t offset);
 
+/// Whether text begins so, marks before it aside.
+bool begins_with(std::string_view marked, char c);
+
 /// From a place in rewritten text on (its line as #line directives count, its column), the text is that of
 /// the original from `offset` on; or none of the original's.
 struct Copied {
