@@ -26,6 +26,8 @@ std::string title(const Op& owner, std::size_t which, const Names& names) {
 
 class Drawer {
  public:
+  explicit Drawer(const ClassOf& class_of) : class_of_(class_of) {}
+
   void draw(const Function& function) {
     const Names names(function);
     names_ = &names;
@@ -84,7 +86,9 @@ class Drawer {
     if (op.callee) label += " " + function_text(op.callee->name);
     if (!merges) label += results_text(op);
     const bool effect = info(op.code).effect != Effect::none;
-    const std::string node = add_node(label, fill(op, effect));
+    const std::string style = class_of_ ? class_of_(op.loc) : "";
+    const std::string node =
+        add_node(label, fill(op, effect), style.empty() ? "" : ", class=" + quoted(style));
     for (std::size_t i = 0; i < op.operands.size(); ++i)
       add_data_edge(op.operands[i], node, operand_label(op, i));
     if (!merges)
@@ -151,7 +155,7 @@ class Drawer {
     add_edge(it->second, to, text.empty() ? "" : "label=" + quoted(text) + ", fontcolor=gray40");
   }
 
-  std::string add_node(const std::string& label, const char* color, const char* more = "") {
+  std::string add_node(const std::string& label, const char* color, const std::string& more = "") {
     const std::string node = "n" + std::to_string(count_++);
     line(node + " [label=" + quoted(label) + ", fillcolor=\"" + color + "\"" + more + "];");
     return node;
@@ -179,6 +183,7 @@ class Drawer {
     out_ += text + "\n";
   }
 
+  const ClassOf& class_of_;
   const Names* names_ = nullptr;
   std::string out_, edges_;
   std::vector<Position> stack_;
@@ -191,8 +196,8 @@ class Drawer {
 
 }  // namespace
 
-std::string dot(const Module& module) {
-  Drawer drawer;
+std::string dot(const Module& module, const ClassOf& class_of) {
+  Drawer drawer(class_of);
   for (const Function* f : module.functions()) drawer.draw(*f);
   return drawer.finish();
 }

@@ -55,6 +55,13 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
     static const std::vector<ir::Type> results = result_types<R>(Tag::facts() + 1);
     return detail::call_entry<R, P...>(&Tag::entry, Tag::facts()[0] != 0, results, args...);
   }
+#elif defined(LANTERN_STAGING_IMAGE)
+  // For static initialisers that call it. Smaller than a Compiled<F>: every function of a model has one.
+  static Result call(detail::host_in<P>... args) {
+    static const std::shared_ptr<const Code> code =
+        compile(Tag::id, parameter_types(), detail::program_of(Tag::make()).run, {.name = Tag::id});
+    return detail::call_entry<R, P...>(code->entry(), code->recursive(), code->results(), args...);
+  }
 #else
   static Result call(detail::host_in<P>... args) {
     static const Compiled<F> compiled(Tag::make(), {.name = Tag::id});
@@ -68,17 +75,17 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
     Registered r;
     r.name = Tag::id;
     r.loc = {file, line, 0};
-    r.stage = [] {
-      const F f = Tag::make();
-      if (!detail::ranks_known<P...>())
-        throw Error(std::string(Tag::file) + ":" + std::to_string(Tag::line) + ": error: LANTERN_FUNCTION(" + Tag::id +
-                    "): a tensor parameter has no rank; declare it, for example Tensor<double, dyn, dyn>");
-      std::vector<ir::Type> types;
-      (detail::types_of<P>(types), ...);
-      return stage(Tag::id, types, detail::program_of(f).run);
-    };
+    r.stage = [] { return stage(Tag::id, parameter_types(), detail::program_of(Tag::make()).run); };
     register_function(std::move(r));
     return true;
+  }
+  static std::vector<ir::Type> parameter_types() {
+    if (!detail::ranks_known<P...>())
+      throw Error(std::string(Tag::file) + ":" + std::to_string(Tag::line) + ": error: LANTERN_FUNCTION(" + Tag::id +
+                  "): a tensor parameter has no rank; declare it, for example Tensor<double, dyn, dyn>");
+    std::vector<ir::Type> types;
+    (detail::types_of<P>(types), ...);
+    return types;
   }
 #endif
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/remarks.hpp"
+
 namespace lantern::passes {
 
 namespace {
@@ -21,12 +23,14 @@ class Analysis {
   }
 
   std::unique_ptr<LanePlan> run() {
-    if (!counts() || !state() || !tapes()) return nullptr;
+    if (!counts()) return refused("it does not count by ones, with nothing else to end it");
+    if (!state()) return refused("a trip needs " + obstacle_ + " of the trip before");
+    if (!tapes()) return refused("what it puts on the tape cannot be kept by lanes");
     while (spread()) {
     }
     for (const Op* op : ops_)
-      if (!legal(*op)) return nullptr;
-    if (!worthwhile()) return nullptr;
+      if (!legal(*op)) return refused(cannot_run(*op));
+    if (!worthwhile()) return refused("there is no arithmetic in it that differs from trip to trip");
     find_summed(*plan_, uses_, ops_);
     find_packed();
     plan_->lanes = width();
@@ -34,6 +38,18 @@ class Analysis {
   }
 
  private:
+  std::unique_ptr<LanePlan> refused(const std::string& why) const {
+    remark("vectorise", plan_->loop->loc, "does not run in lanes: " + why);
+    return nullptr;
+  }
+  static std::string cannot_run(const Op& op) {
+    const std::string line = op.loc.known() ? " at line " + std::to_string(op.loc.line) : "";
+    if (op.is(Opcode::loop_)) return "the trips of the inner loop" + line + " differ from lane to lane";
+    if (op.is(Opcode::branch_)) return "the branch" + line + " does more than choose between numbers";
+    if (op.is(Opcode::call_)) return "it calls '" + op.callee->name + "'" + line;
+    return "'" + std::string(ir::info(op.code).name) + "'" + line + " does not work in lanes";
+  }
+
   bool varies(const Value* v) const { return plan_->varying.contains(v); }
   bool any_varies(const Op& op) const {
     return std::ranges::any_of(op.operands, [&](Value* v) { return varies(v); });
@@ -70,6 +86,7 @@ class Analysis {
         continue;
       }
       Chain chain;
+      obstacle_ = p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value";
       if (!follow(p, body, p->index, chain) || !independent(chain)) return false;
       if (p->type.is_tensor()) {
         plan_->shared.insert(chain.values.begin(), chain.values.end());
@@ -356,6 +373,7 @@ class Analysis {
   std::unique_ptr<LanePlan> plan_;
   std::vector<Op*> ops_;
   std::unordered_set<std::int64_t> varying_tapes_;  ///< hold vectors
+  std::string obstacle_;                            ///< the piece of state that was looked at last
 };
 
 }  // namespace

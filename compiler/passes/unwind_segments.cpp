@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "lantern/compiler/passes/remarks.hpp"
 #include "lantern/compiler/passes/unwinder.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -219,6 +220,10 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
                                                   const std::vector<Value*>& carried, std::int64_t length) {
   const CountedLoop count = *counted(loop);
   Value* const trips = trips_of(r, loop);
+  remark("unwind", loop->loc,
+         "up to " + std::to_string(length * (long_bytes / segment_bytes)) +
+             " trips stay on the tape; of a longer loop the state at every " + std::to_string(length) +
+             "th trip is kept, and the trips are computed again from there");
   std::vector<Value*> first(loop->operands.size(), nullptr);
   for (std::size_t i = 0; i + 1 < first.size(); ++i)
     if (step_of(loop, i)) first[i] = at(r, loop->operands[i]);
@@ -417,6 +422,10 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
                                                 const std::vector<Value*>& carried,
                                                 const ir::LoopMemory& memory) {
   const auto count = counted(loop);
+  remark("unwind", loop->loc,
+         "keeps " + (memory.checkpoints > 0 ? std::to_string(memory.checkpoints) + " states"
+                                            : "at most " + std::to_string(memory.bytes) + " bytes") +
+             ", as it is told, and computes the trips between again");
   Value* const trips = at(r, loop->results.back());
   std::vector<Value*> first(loop->operands.size(), nullptr);
   for (std::size_t i = 0; i + 1 < first.size(); ++i)

@@ -11,6 +11,7 @@
 
 #include "lantern/compiler/passes/lanes.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/remarks.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::passes {
@@ -622,6 +623,7 @@ class Choice {
         for (const Op* use : tapes_.at(tape)) {
           if (planned(use)) continue;
           const Op* out = loop;
+          remark("vectorise", out->loc, "does not run in lanes: its tape is shared with code that does not");
           plans_.erase(out);
           for (const Block* b : out->blocks) consider(b);
           return true;
@@ -657,6 +659,7 @@ class Vectoriser : public Rewriter {
   Action enter(Op* op) override {
     const LanePlan* plan = op->is(Opcode::loop_) ? choice_.plan(op) : nullptr;
     if (!plan) return Action::keep;
+    remark("vectorise", op->loc, "runs in " + std::to_string(plan->lanes) + " lanes");
     const std::vector<Value*> results = Blocked(
                                             module(), *plan, [this](Value* v) { return now(v); }, here())
                                             .run();

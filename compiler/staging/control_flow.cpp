@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/staging/own_elements.hpp"
+#include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
@@ -76,8 +77,9 @@ Data stage_branch(Staging& s, const Datum& condition, const Thunk& then, const T
   const auto &ya = op->blocks[0]->yields(), &yb = op->blocks[1]->yields();
   Data results;
   for (std::size_t i = 0; i < ya.size(); ++i)
-    results.push_back(
-        Datum::node(s.module().add_result(op, join_types(ya[i]->type, yb[i]->type, "branches of IF", loc))));
+    results.push_back(Datum::node(s.module().add_result(
+        op, with_notes(s, {{"the first branch's value", ya[i]}, {"the second branch's value", yb[i]}}, loc,
+                       [&] { return join_types(ya[i]->type, yb[i]->type, "branches of IF", loc); }))));
   for (std::size_t i = 0; i < assigned.size(); ++i)
     context().vars[assigned[i]]->value = results[a.results.size() + i];
   results.resize(a.results.size());
@@ -149,7 +151,9 @@ Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const
       next.insert(next.end(), vars.begin(), vars.end());
       std::vector<ir::Value*> values = s.use(next, loc);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const ir::Type joined = join_types(types[i], values[i]->type, "loop state", loc);
+        const ir::Type joined = with_notes(
+            s, {{"the state before the loop", operands[i]}, {"the state after the body", values[i]}}, loc,
+            [&] { return join_types(types[i], values[i]->type, "loop state", loc); });
         again |= !(joined == types[i]);
         types[i] = joined;
       }

@@ -140,10 +140,10 @@ template <class R, class T>
 R binary(Opcode code, const At<T>& a, const At<T>& b) {
   return R(perform_broadcast({code, 0, a.loc}, a.datum, b.datum));
 }
-/// `a += b` stands where `b` does.
+/// What `+=` makes: at the place of the right operand, for the left one has none of its own.
 template <class R, class T>
-R compound(Opcode code, const Datum& a, const At<T>& b) {
-  return R(perform_broadcast({code, 0, b.loc}, a, b.datum));
+R updated(Opcode code, const R& a, const At<T>& b) {
+  return R(perform_broadcast({code, 0, b.loc}, a.datum(), b.datum));
 }
 template <class R>
 R unary(Opcode code, const Datum& a, const std::source_location& l) {
@@ -159,10 +159,10 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   friend Rep operator/(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::div_, a, b); }  \
   friend Rep operator-(const At<T>& a) { return Rep(perform({Opcode::neg_, 0, a.loc}, {a.datum})); }        \
   friend Rep operator+(const At<T>& a) { return Rep(a.datum); }                                             \
-  Rep& operator+=(const At<T>& b) { return *this = detail::compound<Rep>(Opcode::add_, datum_, b); }    \
-  Rep& operator-=(const At<T>& b) { return *this = detail::compound<Rep>(Opcode::sub_, datum_, b); }    \
-  Rep& operator*=(const At<T>& b) { return *this = detail::compound<Rep>(Opcode::mul_, datum_, b); }    \
-  Rep& operator/=(const At<T>& b) { return *this = detail::compound<Rep>(Opcode::div_, datum_, b); }
+  Rep& operator+=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::add_, *this, b); }          \
+  Rep& operator-=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::sub_, *this, b); }          \
+  Rep& operator*=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::mul_, *this, b); }          \
+  Rep& operator/=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::div_, *this, b); }
 
 /// Floating-point functions of two and three operands, literals allowed.
 #define LANTERN_REAL_FUNCTIONS(T)                                                                           \

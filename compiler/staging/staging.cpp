@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lantern/compiler/staging/source_names.hpp"
+#include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern {
@@ -93,7 +94,11 @@ StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Ty
     std::vector<ir::Value*> yields = use(values, loc);
     std::vector<ir::Type> types;
     for (std::size_t i = 0; i < yields.size(); ++i)
-      types.push_back(results ? join_types((*results)[i], yields[i]->type, "result of '" + name + "'", loc)
+      types.push_back(results ? with_notes(*this, {{"the value returned", yields[i]}}, loc,
+                                           [&] {
+                                             return join_types((*results)[i], yields[i]->type,
+                                                               "result of '" + name + "'", loc);
+                                           })
                               : yields[i]->type);
     f.function->result_types = std::move(types);
     builder(loc).yield(std::move(yields));
@@ -191,7 +196,7 @@ Datum Staging::emit(const Operation& op, std::span<const Datum> operands) {
     if (op.text) result->def->text = module_.intern(op.text);
     return Datum::node(result);
   } catch (const Error& e) {
-    raise_at(op.loc, e.what());
+    raise_at(op.loc, e.what() + operand_notes(*this, op, operands));
   }
 }
 

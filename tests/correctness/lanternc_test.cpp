@@ -235,16 +235,16 @@ TEST_CASE("the command line is checked before anything is compiled") {
   CHECK(refused({scalar, "-Wall"}) ==
         "lanternc: error: unknown option '-Wall'; options for the C++ compiler go after --" + help);
   CHECK(refused({scalar, "-o"}) == "lanternc: error: expected a value after '-o'" + help);
-  CHECK(
-      refused({scalar, "--emit=pdf"}) ==
-      "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg or rewritten, got 'pdf'\n");
+  CHECK(refused({scalar, "--emit=pdf"}) ==
+        "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg or rewritten, "
+        "got 'pdf'\n");
   CHECK(refused({scalar, "-O4"}) == "lanternc: error: -O: expected a level from 0 to 3, got '4'\n");
   CHECK(refused({scalar, "--target=tpu"}) == "lanternc: error: --target: expected cpu or cuda, got 'tpu'\n");
   CHECK(refused({scalar, "--function=dcubic"}) == "lanternc: error: --function is for use with --emit\n");
   CHECK(refused({scalar, "--emit=c", "--with-jit"}) ==
         "lanternc: error: --with-jit is for programs: leave out --emit\n");
   CHECK(refused({scalar, "--emit=c", "--target=cuda"}) ==
-        "lanternc: error: --target=cuda does not go with --emit=c or cpp; use --emit=cuda\n");
+        "lanternc: error: --target=cuda does not go with --emit=c, cpp or html; use --emit=cuda\n");
   CHECK(refused({scalar, scalar}) == "lanternc: error: the input '" + scalar + "' is given twice\n");
   CHECK(refused({"missing.cpp"}) ==
         "lanternc: error: cannot read 'missing.cpp': No such file or directory\n");
@@ -304,11 +304,16 @@ TEST_CASE("mistakes in the user's file, and nothing is left behind") {
         "lanternc: error: --function: expected one of g, got 'k'\n");
 
   // A mistake that staging finds, at the user's line.
+  const std::string parameter = "lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double, 2, 3>> a) {\n" +
+                                std::string(23, ' ') + std::string(45, '~') + "^\n";
   CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double, 2, 3>> a) {\n"
               "  return sum(matmul(a, a));\n}\n"
               "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
-        source + ":3:20: error: matmul: expected matrices [m,k] and [k,n], got f64[2,3], f64[2,3]\n" +
-            source + ":5: note: while staging LANTERN_FUNCTION(g, ...)\n");
+        source + ":3:14: error: matmul: expected matrices [m,k] and [k,n], got f64[2,3], f64[2,3]\n" +
+            "  return sum(matmul(a, a));\n             ^~~~~~~~~~~~\n" + source +
+            ":2:69: note: the first operand 'a' is f64[2,3]\n" + parameter + source +
+            ":2:69: note: the second operand 'a' is f64[2,3]\n" + parameter + source +
+            ":5: note: while staging LANTERN_FUNCTION(g, ...)\n");
   CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double>> a) { return sum(a); }\n"
               "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
         source +

@@ -108,3 +108,50 @@ TEST_CASE("messages of staging and of the compiler name the user's lines") {
   CHECK(r.err.find(file + ":10:7: warning: unused variable") != std::string::npos);
   CHECK(r.err.find(file + ":14:18: warning: unused variable") != std::string::npos);
 }
+
+TEST_CASE("headers of the user's with staged functions are rewritten as well") {
+  const TemporaryDirectory directory;
+  const auto path = [&](const std::string& name) { return std::string(directory.path() / name); };
+  fs::create_directory(directory.path() / "parts");
+  // Found beside the header that includes it, wherever that header's text goes.
+  write_file(path("parts/constants.hpp"), "#pragma once\ninline double slope() { return 0.25; }\n");
+  write_file(path("parts/leaky.hpp"),
+             "#pragma once\n#include <lantern/lantern.hpp>\n#include \"constants.hpp\"\n"
+             "template <class T>\nT leaky(T x) {\n  if (x > 0.0) return x * x;\n  return slope() * x;\n}\n");
+  // Includes it as well, before and after the model does.
+  write_file(path("before.hpp"), "#ifndef BEFORE\n#define BEFORE\n#include \"parts/leaky.hpp\"\n#endif\n");
+  write_file(
+      path("after.hpp"),
+      "#pragma once\n#include \"parts/leaky.hpp\"\ninline double native(double x) { return leaky(x); }\n");
+  const std::string source = path("model.cpp"), program = path("model");
+  write_file(source,
+             "#include \"before.hpp\"\n#include \"parts/leaky.hpp\"  // again\n#include \"after.hpp\"\n"
+             "#include <cstdio>\n"
+             "LANTERN_FUNCTION(g, lantern::value_and_grad(leaky<lantern::Rep<double>>))\n"
+             "int main() {\n  for (double x : {3.0, -2.0}) {\n    const auto [y, dy] = g(x);\n"
+             "    std::printf(\"%g %g %g %d\\n\", y, dy, native(x), __LINE__);\n  }\n}\n");
+  const ProcessResult built = lanternc({source, "-o", program, "--", "-Wall", "-Werror"});
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  CHECK(run_process({program}).out == "9 6 9 9\n-0.5 0.25 -0.5 9\n");
+
+  // A result that is kept depends on the header, though the compiler never reads it.
+  write_file(
+      path("parts/leaky.hpp"),
+      "#pragma once\n#include <lantern/lantern.hpp>\n#include \"constants.hpp\"\n"
+      "template <class T>\nT leaky(T x) {\n  if (x > 0.0) return x * x + 1.0;\n  return slope() * x;\n}\n");
+  REQUIRE(lanternc({source, "-o", program, "--", "-Wall", "-Werror"}).status == 0);
+  CHECK(run_process({program}).out == "10 6 10 9\n-0.5 0.25 -0.5 9\n");
+
+  // What cannot be staged is told of the header's own lines.
+  write_file(path("parts/leaky.hpp"),
+             "#pragma once\n#include <lantern/lantern.hpp>\ntemplate <class T>\nT leaky(T x) {\n"
+             "  int n = 0;\n  if (x > 0.0) n = 1;\n  return n * x;\n}\n");
+  const ProcessResult refused = lanternc({source, "-o", program});
+  CHECK(refused.status == 1);
+  INFO(refused.err);
+  CHECK(
+      refused.err.find(path("parts/leaky.hpp") +
+                       ":6:16: error: the plain variable 'n' (int) is changed in a branch that is staged") !=
+      std::string::npos);
+}

@@ -14,6 +14,7 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/ir/dot.hpp"
 #include "lantern/ir/print.hpp"
+#include "page.hpp"
 #include "report.hpp"
 
 namespace lantern::tool {
@@ -66,6 +67,18 @@ std::string picture(const StagedFunction& function) {
   const codegen::ProcessResult result = codegen::run_process({"dot", "-Tsvg"}, ir::dot(*function.module));
   if (result.status != 0) throw InternalError("dot does not accept the graph:\n" + result.err);
   return result.out;
+}
+
+/// For a page, which can do without where Graphviz is missing.
+std::vector<std::string> pictures(const Functions& functions) {
+  std::vector<std::string> all;
+  const bool drawn = codegen::find_program("dot").has_value();
+  for (const StagedFunction& f : functions) {
+    const auto result = drawn ? codegen::run_process({"dot", "-Tsvg"}, ir::dot(*f.module, line_class))
+                              : codegen::ProcessResult{1, {}, {}};
+    all.push_back(result.status == 0 ? result.out : "");
+  }
+  return all;
 }
 
 /// Objects of the sources that stand alone.
@@ -132,6 +145,8 @@ void emit(const Functions& functions, const Options& options, Output& output) {
         return output.write(header(functions, options));
       case Emit::svg:
         return output.write(picture(functions.front()));
+      case Emit::html:
+        return output.write(page(functions, options, pictures(functions)));
       case Emit::object:
       case Emit::shared:
         return linked(functions, options, output);

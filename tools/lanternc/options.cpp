@@ -22,7 +22,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 10> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 11> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -33,6 +33,7 @@ constexpr std::array<std::pair<std::string_view, Emit>, 10> emit_names{{
     {"shared", Emit::shared},
     {"svg", Emit::svg},
     {"rewritten", Emit::rewritten},
+    {"html", Emit::html},
 }};
 
 constexpr const char* footer =
@@ -62,7 +63,8 @@ void describe(CLI::App& app, Given& given) {
        "ir (after the passes), cps (as staged), svg (ir as a picture),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
-       "rewritten (the C++ file without native control flow over Rep)",
+       "rewritten (the C++ file without native control flow over Rep),\n"
+       "html (a page: source, graph and generated code side by side)",
        "KIND");
   word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
   word("-O", given.level,
@@ -77,6 +79,14 @@ void describe(CLI::App& app, Given& given) {
   app.add_flag("--with-jit", o.with_jit, "keep compile() in the program: it then needs LLVM at run time");
   app.add_flag("!--no-rewrite", o.rewrite,
                "leave native if, while, ... over Rep as they are: they do not compile");
+  app.add_flag("!--no-cache", o.cache,
+               "compile anew, whatever is kept of earlier runs; for models that\n"
+               "read files while they are staged");
+  app.add_flag("--explain-cache", o.explain_cache, "say why an earlier result is not used");
+  app.add_flag("--explain", o.explain,
+               "tell what becomes of each function instead of making something:\n"
+               "loops, what is kept for derivatives and why, memory, passes,\n"
+               "vectors");
   app.add_flag("--time-passes", o.time_passes, "say how long each pass took");
   words("--dump-after", o.dump_after, "print the graph after a pass", "PASS");
   words("--disable-pass", o.disabled_passes, "leave out a pass", "PASS");
@@ -148,12 +158,15 @@ void check_passes(const Options& o) {
 }
 
 void check_combination(const Options& o) {
-  if (o.emit == Emit::program && !o.function.empty()) throw Error("--function is for use with --emit");
+  if (o.explain && o.emit != Emit::program) throw Error("--explain does not go with --emit");
+  if (o.explain && o.opt == 0) throw Error("--explain: no pass runs at -O0");
+  if (o.emit == Emit::program && !o.explain && !o.function.empty())
+    throw Error("--function is for use with --emit");
   if (o.emit == Emit::rewritten && o.sources.size() > 1) throw Error("--emit=rewritten takes one file");
   if (o.emit == Emit::rewritten && !o.rewrite) throw Error("--emit=rewritten does not go with --no-rewrite");
   if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
-  if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp))
-    throw Error("--target=cuda does not go with --emit=c or cpp; use --emit=cuda");
+  if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
+    throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
 }
 
 /// Objects and libraries are named after the first source where no output is given.
@@ -161,7 +174,7 @@ std::string default_output(const Options& o) {
   const std::string stem = std::filesystem::path(o.sources.front()).stem().string();
   switch (o.emit) {
     case Emit::program:
-      return "a.out";
+      return o.explain ? "" : "a.out";
     case Emit::object:
       return stem + ".o";
     case Emit::shared:
@@ -177,8 +190,9 @@ Options checked(Given given, const Words& after_dashes) {
     const auto found = std::ranges::find(emit_names, std::string_view(given.emit),
                                          &std::pair<std::string_view, Emit>::first);
     if (found == emit_names.end())
-      throw Error("--emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg or rewritten, got '" +
-                  given.emit + "'");
+      throw Error(
+          "--emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten or html, got '" +
+          given.emit + "'");
     o.emit = found->second;
   }
   o.level_given = !given.level.empty();
@@ -220,6 +234,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
 
   CLI::App app("Builds C++ programs that use Lantern, ahead of time.", "lanternc");
   Given given;
+  given.options.words.assign(argv + 1, argv + argc);
+  std::erase(given.options.words, "--explain-cache");  // it changes no result
   describe(app, given);
   std::ranges::reverse(words);  // as CLI11 wants them
   try {

@@ -9,7 +9,7 @@
 
 namespace lantern::tool {
 
-enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten };
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten, html };
 
 struct Options {
   std::vector<std::string> sources;
@@ -22,9 +22,11 @@ struct Options {
   bool cuda = false;
   bool debug = false;
   bool time_passes = false;
+  bool explain = false;  ///< instead of any other output
   bool verify = false;
   bool with_jit = false;
   bool rewrite = true;  ///< native control flow over Rep
+  bool cache = true, explain_cache = false;
   std::vector<std::string> dump_after;
   std::vector<std::string> disabled_passes;
   std::string cpu;  ///< LLVM's name; empty: this machine's
@@ -35,6 +37,7 @@ struct Options {
   /// while the passes run all the same.
   int code_level() const { return debug && !level_given ? 0 : opt; }
   bool is_text() const { return emit == Emit::c || emit == Emit::cpp || emit == Emit::cuda; }
+  std::vector<std::string> words;  ///< the command line as it was given
 };
 
 /// Nothing where only help or the version was asked for, and has been printed. Error: whatever cannot be

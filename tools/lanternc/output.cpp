@@ -62,7 +62,9 @@ void Output::require_writable() const {
   if (!special(path_) && !fs::is_directory(folder, ignored)) cannot_write(path_, std::strerror(ENOTDIR));
 }
 
-void Output::write(const std::string& contents) {
+void Output::write(const std::string& contents, bool executable) {
+  contents_ = contents;
+  executable_ = executable;
   if (path_.empty()) {
     if (std::fwrite(contents.data(), 1, contents.size(), stdout) != contents.size() ||
         std::fflush(stdout) != 0)
@@ -76,6 +78,11 @@ void Output::write(const std::string& contents) {
   const fs::path beside = neighbour(path_);
   try {
     codegen::write_file(beside, contents);
+    // What the user's umask allows to read may be run as well.
+    if (executable) {
+      const fs::perms now = fs::status(beside).permissions();
+      fs::permissions(beside, now | static_cast<fs::perms>((static_cast<unsigned>(now) & 0444U) >> 2U));
+    }
     fs::rename(beside, path_);
   } catch (const std::exception&) {
     const int reason = errno;
@@ -87,8 +94,8 @@ void Output::write(const std::string& contents) {
 }
 
 void Output::take(const fs::path& file) {
-  write(codegen::read_file(file));
-  if (written_) fs::permissions(path_, fs::status(file).permissions());
+  const bool executable = (fs::status(file).permissions() & fs::perms::owner_exec) != fs::perms::none;
+  write(codegen::read_file(file), executable);
 }
 
 }  // namespace lantern::tool

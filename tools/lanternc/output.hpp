@@ -18,14 +18,20 @@ class Output {
   Output& operator=(const Output&) = delete;
   ~Output();
 
-  void write(const std::string& contents);
+  void write(const std::string& contents, bool executable = false);
   /// A finished file, which may be executable.
   void take(const std::filesystem::path& file);
+
+  /// What was written last.
+  const std::string& contents() const { return contents_; }
+  bool executable() const { return executable_; }
 
  private:
   void require_writable() const;
 
   std::filesystem::path path_;  // empty: standard output
+  std::string contents_;
+  bool executable_ = false;
   bool written_ = false;
 };
 

@@ -1,11 +1,29 @@
 // Messages on the standard error stream.
 #include "report.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 namespace lantern::tool {
 
-void tell(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+namespace {
+std::string& all_told() {
+  static std::string text;
+  return text;
+}
+}  // namespace
+
+void report(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+void tell(const std::string& text) {
+  all_told() += text;
+  report(text);
+}
+
+const std::string& told() { return all_told(); }
+
+bool messages_in_colour() { return ::isatty(STDERR_FILENO) != 0; }
 
 int reporting(const std::function<void()>& body) {
   try {

@@ -18,6 +18,12 @@ class PlacedError : public Error {
 int reporting(const std::function<void()>& body);
 
 /// Text as it stands, to the standard error stream.
+void report(const std::string& text);
+/// The same for what is said about the user's files: told() gives all of it.
 void tell(const std::string& text);
+const std::string& told();
+
+/// Whether messages may hold colours.
+bool messages_in_colour();
 
 }  // namespace lantern::tool

@@ -3,15 +3,20 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "installation.hpp"
+#include "lantern/compiler/frontend/clang/rewrite.hpp"
 #include "options.hpp"
 
 namespace lantern::tool {
 
+/// For the frontend, in the form of clang++.
+std::vector<std::string> frontend_arguments(const Options& options, const Installation& installation);
+
 /// A file's text with its native control flow over Rep rewritten; nothing where there is none. PlacedError:
 /// it cannot be staged.
-std::optional<std::string> rewritten(const std::string& source, const Options& options,
-                                     const Installation& installation);
+std::optional<frontend::Rewritten> rewritten(const std::string& source, const Options& options,
+                                             const Installation& installation);
 
 }  // namespace lantern::tool

@@ -62,7 +62,11 @@ int vector_lanes(const Options& options) {
   return options.cpu.empty() ? codegen::host_vector_lanes() : 4;
 }
 
-void optimise(const std::string& name, ir::Module& module, const Options& options) {
+void optimise(StagedFunction& function, const Options& options) {
+  const std::string& name = function.name;
+  ir::Module& module = *function.module;
+  function.progress.staged = ir::size(module);
+  const passes::Remarks remarks;
   std::vector<passes::PassTiming> timings;
   passes::PipelineOptions pipeline;
   pipeline.opt_level = options.opt;
@@ -71,12 +75,14 @@ void optimise(const std::string& name, ir::Module& module, const Options& option
   pipeline.verify_each |= options.verify;
   pipeline.timings = &timings;
   pipeline.after = [&](std::string_view pass, const ir::Module& m) {
+    if (options.explain) function.progress.passes.emplace_back(pass, ir::size(m));
     if (std::ranges::find(options.dump_after, pass) != options.dump_after.end())
       tell("; " + name + " after " + std::string(pass) + "\n" + ir::print(m) + "\n");
   };
   passes::run_pipeline(module, pipeline);
   // A GPU has no room for continuations: at -O0 too.
   if (options.cuda) passes::unwind(module);
+  function.progress.remarks = remarks.all();
   if (options.time_passes) print_timings(name, timings);
 }
 
@@ -85,10 +91,10 @@ void optimise(const std::string& name, ir::Module& module, const Options& option
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
   std::vector<StagedFunction> functions;
   for (const driver::Registered& registered : image.functions) {
-    StagedFunction f{registered.name, staged(registered)};
+    StagedFunction f{registered.name, staged(registered), {}};
     run_on_large_stack([&] {
       if (options.verify) ir::verify(*f.module);
-      if (options.emit != Emit::cps) optimise(f.name, *f.module, options);
+      if (options.emit != Emit::cps) optimise(f, options);
       if (options.verify) ir::verify(*f.module);
     });
     functions.push_back(std::move(f));

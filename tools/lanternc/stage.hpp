@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "explain.hpp"
 #include "lantern/ir/graph.hpp"
 #include "options.hpp"
 #include "staging_image.hpp"
@@ -14,6 +15,7 @@ namespace lantern::tool {
 struct StagedFunction {
   std::string name;
   std::unique_ptr<ir::Module> module;  ///< after the passes, unless the graph is wanted as staged
+  Progress progress;
 };
 
 /// Errors in the user's program carry its place and say which function was being staged.

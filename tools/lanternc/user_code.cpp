@@ -1,16 +1,15 @@
 // Commands for the system's compiler. No shell: arguments are passed as they are.
 #include "user_code.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <semaphore>
 #include <thread>
 #include <utility>
 
-#include "lantern/codegen/toolchain/system_compiler.hpp"
+#include "dependencies.hpp"
 #include "lantern/ir/error.hpp"
+#include "precompiled_headers.hpp"
 #include "report.hpp"
 #include "rewrite.hpp"
 
@@ -23,30 +22,36 @@ using Words = std::vector<std::string>;
 void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 /// As many compilers at a time as there are processors.
-codegen::ProcessResult run_in_turn(const Words& command) {
+codegen::ProcessResult run_in_turn(const Compiler& compiler, const Words& flags, bool unusual,
+                                   const Words& more, const std::string& source) {
   static std::counting_semaphore<> places(std::max(2U, std::thread::hardware_concurrency()));
   places.acquire();
   const std::unique_ptr<std::counting_semaphore<>, void (*)(std::counting_semaphore<>*)> place(
       &places, [](std::counting_semaphore<>* p) { p->release(); });
+  Words command = compiler.command;
+  append(command, precompiled_headers(compiler, flags, unusual, source));
+  append(command, flags);
+  append(command, more);
   return codegen::run_process(command);
 }
 
 }  // namespace
 
-UserCode::UserCode(const Options& options, Installation installation)
-    : options_(options),
-      installation_(std::move(installation)),
-      compiler_(codegen::system_compiler_command()) {
+UserCode::UserCode(const Options& options, Installation installation, Compiler compiler)
+    : options_(options), installation_(std::move(installation)), compiler_(std::move(compiler)) {
   for (const std::string& source : options.sources) {
     const std::string file =
         (directory() / ("rewritten" + std::to_string(rewritten_.size()) + ".cpp")).string();
-    const auto text = options.rewrite ? rewritten(source, options, installation_) : std::nullopt;
-    if (text) codegen::write_file(file, *text);
-    rewritten_.push_back(text ? file : source);
+    auto result = options.rewrite ? rewritten(source, options, installation_) : std::nullopt;
+    if (result) codegen::write_file(file, result->text);
+    rewritten_.push_back(result ? file : source);
+    if (!result) continue;
+    copies_[source] = std::move(result->copies);
+    copies_.merge(result->headers);
   }
   // The optimiser would be the slower part of the image, and its code runs once.
   staging_ = start("staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
-  if (options.emit == Emit::program)
+  if (options.emit == Emit::program && !options.explain)
     program_ = start("program", {"-O" + std::to_string(options.code_level()), "-DLANTERN_AHEAD_OF_TIME"});
 }
 
@@ -56,18 +61,20 @@ std::vector<UserCode::Object> UserCode::start(const std::string& kind, const Wor
     Object object;
     object.source = source;
     object.path = directory() / (kind + std::to_string(objects.size()) + ".o");
-    Words command = compiler_;
-    append(command, {"-std=c++20", "-I" + installation_.include.string()});
-    append(command, installation_.flags);
-    append(command, options_.compile_flags);
-    append(command, flags);
-    if (options_.debug) command.push_back("-g");
-    if (::isatty(STDERR_FILENO) != 0) command.push_back("-fdiagnostics-color=always");
+    Words common{"-std=c++20", "-I" + installation_.include.string()};
+    append(common, installation_.flags);
+    append(common, options_.compile_flags);
+    append(common, flags);
+    if (options_.debug) common.push_back("-g");
+    Words command;
+    if (messages_in_colour()) command.push_back("-fdiagnostics-color=always");
     const std::string& compiled = rewritten_[objects.size()];
     if (compiled != source)
       append(command, {"-iquote", std::filesystem::absolute(source).parent_path().string()});
-    append(command, {"-c", "-o", object.path.string(), "-x", "c++", compiled});
-    object.result = std::async(std::launch::async, run_in_turn, std::move(command));
+    append(command, {"-MD", "-MF", object.path.string() + ".d", "-c", "-o", object.path.string(), "-x", "c++",
+                     compiled});
+    object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(common),
+                               !options_.compile_flags.empty(), std::move(command), source);
     objects.push_back(std::move(object));
   }
   return objects;
@@ -87,7 +94,7 @@ Words UserCode::finished(std::vector<Object>& objects, bool show_warnings) {
 }
 
 void UserCode::link(Words arguments, const std::filesystem::path& to, const std::string& what) {
-  Words command = compiler_;
+  Words command = compiler_.command;
   append(command, installation_.flags);
   append(command, arguments);
   append(command, options_.link_flags);
@@ -99,7 +106,7 @@ void UserCode::link(Words arguments, const std::filesystem::path& to, const std:
 
 std::filesystem::path UserCode::staging_image() {
   // What the program's compilation will say again is said once.
-  Words arguments = finished(staging_, options_.emit != Emit::program);
+  Words arguments = finished(staging_, options_.emit != Emit::program || options_.explain);
   // Functions that only main calls may be missing here: -z lazy.
   append(arguments, {"-shared", "-Wl,-z,lazy"});
   append(arguments, installation_.optional_arguments());
@@ -117,6 +124,26 @@ std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::
   const std::filesystem::path program = directory() / "program";
   link(arguments, program, "the program");
   return program;
+}
+
+const std::vector<frontend::Copied>* UserCode::copies(const std::string& source) const {
+  const auto found = copies_.find(source);
+  return found == copies_.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+std::vector<std::string> UserCode::frontend_arguments() const {
+  return tool::frontend_arguments(options_, installation_);
+}
+
+std::vector<std::string> UserCode::files_read() const {
+  std::vector<std::string> all;
+  // The compiler has seen these as part of what was rewritten.
+  for (const auto& [file, copies] : copies_) all.push_back(file);
+  for (const auto* objects : {&staging_, &program_})
+    for (const Object& object : *objects)
+      for (std::string& file : read_dependencies(object.path.string() + ".d"))
+        if (!file.starts_with(directory().string())) all.push_back(std::move(file));
+  return all;
 }
 
 }  // namespace lantern::tool

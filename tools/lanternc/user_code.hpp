@@ -4,11 +4,14 @@
 
 #include <filesystem>
 #include <future>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "compiler.hpp"
 #include "installation.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/compiler/frontend/clang/lines.hpp"
 #include "options.hpp"
 
 namespace lantern::tool {
@@ -16,7 +19,7 @@ namespace lantern::tool {
 class UserCode {
  public:
   /// Starts compiling: for the staging image, and for the program where one is wanted. Error: no compiler.
-  UserCode(const Options& options, Installation installation);
+  UserCode(const Options& options, Installation installation, Compiler compiler);
 
   /// The shared library whose static initialisers register the functions. Waits for it.
   std::filesystem::path staging_image();
@@ -24,6 +27,13 @@ class UserCode {
   /// Links the user's files with what was generated. Waits for them. The program's path.
   std::filesystem::path link_program(const std::vector<std::filesystem::path>& generated,
                                      const std::vector<std::string>& more_arguments);
+
+  /// Of a file that was rewritten: where its text came from; null for other files.
+  const std::vector<frontend::Copied>* copies(const std::string& source) const;
+  std::vector<std::string> frontend_arguments() const;
+
+  /// All files that the compiler has read so far, without its own.
+  std::vector<std::string> files_read() const;
 
   /// Private, and gone in the end.
   const std::filesystem::path& directory() const { return directory_.path(); }
@@ -42,9 +52,11 @@ class UserCode {
 
   const Options& options_;
   Installation installation_;
-  std::vector<std::string> compiler_;
+  Compiler compiler_;
   codegen::TemporaryDirectory directory_;
   std::vector<std::string> rewritten_;  ///< what is compiled for each source
+  std::map<std::string, std::vector<frontend::Copied>>
+      copies_;  ///< of sources and headers that were rewritten
   std::vector<Object> staging_, program_;
 };
 

@@ -13,7 +13,7 @@ namespace lantern::frontend {
 using namespace clang;
 
 bool Places::own(SourceLocation at) const {
-  return at.isValid() && sources_.getFileID(sources_.getFileLoc(at)) == sources_.getMainFileID();
+  return at.isValid() && sources_.getFileID(sources_.getFileLoc(at)) == file_;
 }
 
 std::uint32_t Places::offset(SourceLocation at) const {
@@ -137,7 +137,7 @@ struct Root {
 
 class Collector : public RecursiveASTVisitor<Collector> {
  public:
-  Collector(ASTContext& ast, Facts& facts) : ast_(ast), places_(ast), facts_(facts) {}
+  Collector(ASTContext& ast, FileID file, Facts& facts) : ast_(ast), places_(ast, file), facts_(facts) {}
 
   bool shouldVisitTemplateInstantiations() const { return false; }
 
@@ -571,11 +571,11 @@ class Bodies : public RecursiveASTVisitor<Bodies> {
 
 }  // namespace
 
-Facts collect_facts(ASTContext& ast) {
+Facts collect_facts(ASTContext& ast, FileID file) {
   Facts facts;
-  Collector collector(ast, facts);
+  Collector collector(ast, file, facts);
   Bodies bodies(collector);
-  const Places places(ast);
+  const Places places(ast, file);
   for (Decl* d : ast.getTranslationUnitDecl()->decls())
     if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) bodies.TraverseDecl(d);
   // A member function assigns what the members it calls assign; a fixed point over calls.

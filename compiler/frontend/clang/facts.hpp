@@ -4,6 +4,7 @@
 #pragma once
 
 #include <clang/AST/ASTContext.h>
+#include <clang/Basic/SourceManager.h>
 
 #include <map>
 #include <set>
@@ -14,10 +15,13 @@
 
 namespace lantern::frontend {
 
-/// Places of the user's file as offsets in it.
+/// Places of one file of the user's as offsets in it.
 class Places {
  public:
-  explicit Places(const clang::ASTContext& ast) : ast_(ast), sources_(ast.getSourceManager()) {}
+  Places(const clang::ASTContext& ast, clang::FileID file)
+      : ast_(ast), sources_(ast.getSourceManager()), file_(file) {}
+  /// Of the file that is parsed.
+  explicit Places(const clang::ASTContext& ast) : Places(ast, ast.getSourceManager().getMainFileID()) {}
 
   /// Whether the place, or the macro call that it comes from, is in the user's file.
   bool own(clang::SourceLocation at) const;
@@ -32,6 +36,7 @@ class Places {
  private:
   const clang::ASTContext& ast_;
   const clang::SourceManager& sources_;
+  clang::FileID file_;
 };
 
 struct Facts {
@@ -56,6 +61,6 @@ bool is_staged(const clang::Expr* condition);
 /// The definition that the user wrote, of an instantiation too; null where it is not in the user's file.
 const clang::FunctionDecl* written(const clang::FunctionDecl* function, const Places& places);
 
-Facts collect_facts(clang::ASTContext& ast);
+Facts collect_facts(clang::ASTContext& ast, clang::FileID file);
 
 }  // namespace lantern::frontend

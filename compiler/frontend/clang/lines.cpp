@@ -7,11 +7,29 @@
 namespace lantern::frontend {
 
 namespace {
-constexpr char open_mark = '\x01', close_mark = '\x02';
+constexpr char open_mark = '\x01', close_mark = '\x02', open_copy = '\x03';
 constexpr std::uint32_t few_lines = 3;  // newlines read better than a directive
 }  // namespace
 
 std::string mark_line(std::uint32_t offset) { return open_mark + std::to_string(offset) + close_mark; }
+
+std::string mark_copy(std::uint32_t offset) { return open_copy + std::to_string(offset) + close_mark; }
+
+bool begins_with(std::string_view marked, char c) {
+  while (!marked.empty() && (marked.front() == open_mark || marked.front() == open_copy))
+    marked.remove_prefix(std::min(marked.find(close_mark), marked.size() - 1) + 1);
+  return !marked.empty() && marked.front() == c;
+}
+
+std::optional<std::uint32_t> original_offset(const std::vector<Copied>& copies, std::uint32_t line,
+                                             std::uint32_t column) {
+  // The last one wins: a line that was moved behind others has the same number again.
+  const Copied* best = nullptr;
+  for (const Copied& c : copies)
+    if (c.line == line && c.column <= column && (best == nullptr || best->column <= c.column)) best = &c;
+  if (best == nullptr || !best->offset) return std::nullopt;
+  return *best->offset + (column - best->column);
+}
 
 std::string quoted_path(const std::string& path) {
   std::string out = "\"";
@@ -22,7 +40,8 @@ std::string quoted_path(const std::string& path) {
   return out + "\"";
 }
 
-std::string resolve_lines(std::string_view marked, std::string_view original, const std::string& path) {
+std::string resolve_lines(std::string_view marked, std::string_view original, const std::string& path,
+                          std::vector<Copied>& copies) {
   std::vector<std::uint32_t> starts{0};
   for (std::uint32_t i = 0; i < original.size(); ++i)
     if (original[i] == '\n') starts.push_back(i + 1);
@@ -32,17 +51,37 @@ std::string resolve_lines(std::string_view marked, std::string_view original, co
   };
   std::string out;
   std::uint32_t line = 1;
+  std::size_t line_start = 0;            // in `out`
+  std::optional<std::uint32_t> copying;  // from where in the original
+  const auto note = [&] {
+    copies.push_back({line, static_cast<std::uint32_t>(out.size() - line_start + 1), copying});
+  };
   for (std::size_t i = 0; i < marked.size(); ++i) {
-    if (marked[i] != open_mark) {
-      line += marked[i] == '\n' ? 1 : 0;
+    if (marked[i] != open_mark && marked[i] != open_copy) {
+      if (copying && (*copying >= original.size() || original[*copying] != marked[i])) {
+        copying.reset();
+        note();
+      }
       out += marked[i];
+      if (copying) ++*copying;
+      if (marked[i] != '\n') continue;
+      ++line;
+      line_start = out.size();
+      note();
       continue;
     }
     const std::size_t end = marked.find(close_mark, i);
     const auto offset =
         static_cast<std::uint32_t>(std::stoul(std::string(marked.substr(i + 1, end - i - 1))));
-    const std::uint32_t wanted = line_of(offset);
+    const bool copy = marked[i] == open_copy;
     i = end;
+    if (copy) {
+      copying = offset;
+      note();
+      continue;
+    }
+    const std::uint32_t wanted = line_of(offset);
+    copying.reset();
     if (wanted == line) continue;
     while (out.ends_with(' ')) out.pop_back();
     if (wanted > line && wanted - line <= few_lines)
@@ -51,6 +90,7 @@ std::string resolve_lines(std::string_view marked, std::string_view original, co
       out += "\n#line " + std::to_string(wanted) + " " + quoted_path(path) + "\n";
     line = wanted;
     const std::string_view before = original.substr(starts[wanted - 1], offset - starts[wanted - 1]);
+    line_start = out.rfind('\n') + 1;
     if (before.find_first_not_of(" \t") == std::string_view::npos) out += before;
   }
   return out;

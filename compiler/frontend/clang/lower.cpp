@@ -49,14 +49,14 @@ class Lowering : Complaints {
     std::uint32_t at = 0;
     for (const Function* f : outer) {
       if (f->body->range.begin < at) continue;  // inside another: a member of a local class
-      out += text_.substr(at, f->body->range.begin - at);
+      out += gap(at, f->body->range.begin);
       const Flow flow(unit_, *f);
       flow_ = &flow;
       out += function(*f);
       at = f->body->range.end;
       out += mark_line(at);
     }
-    return out + text_.substr(at);
+    return out + gap(at, static_cast<std::uint32_t>(text_.size()));
   }
 
  private:
@@ -109,7 +109,7 @@ class Lowering : Complaints {
   // Statements
 
   std::string gap(std::uint32_t from, std::uint32_t to) const {
-    return from < to ? text_.substr(from, to - from) : "";
+    return from < to ? mark_copy(from) + text_.substr(from, to - from) : "";
   }
   /// Whether two statements stand beside each other: nothing but space, comments and directives (with what
   /// those leave out) between them.
@@ -683,7 +683,7 @@ class Lowering : Complaints {
 
   // Expressions
 
-  std::string raw(const Node* n) const { return text_.substr(n->range.begin, n->range.size()); }
+  std::string raw(const Node* n) const { return gap(n->range.begin, n->range.end); }
 
   /// The text of a node with its parts rewritten.
   std::string pieces(const Node* n, const Place& place) {

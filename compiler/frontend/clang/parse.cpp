@@ -9,10 +9,19 @@
 #include <clang/Frontend/FrontendActions.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
 #include <clang/Frontend/Utils.h>
+#include <clang/Lex/PPCallbacks.h>
+#include <clang/Lex/Preprocessor.h>
 #include <llvm/Support/raw_ostream.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "lantern/compiler/frontend/clang/precompiled.hpp"
 #include "lantern/compiler/frontend/clang/read.hpp"
+#include "lantern/compiler/frontend/clang/syntax.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::frontend {
@@ -49,27 +58,52 @@ class Messages : public clang::DiagnosticConsumer {
   bool shown_ = false;
 };
 
-class Action : public clang::ASTFrontendAction {
- public:
-  explicit Action(Unit& unit) : unit_(unit) {}
-  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance&, llvm::StringRef) override {
-    class Consumer : public clang::ASTConsumer {
-     public:
-      explicit Consumer(Unit& unit) : unit_(unit) {}
-      void HandleTranslationUnit(clang::ASTContext& ast) override {
-        const clang::SourceManager& sources = ast.getSourceManager();
-        unit_.text = sources.getBufferData(sources.getMainFileID()).str();
-        read_functions(ast, collect_facts(ast), unit_);
-      }
+/// Which files were read, and which would have been had they not been read before.
+struct FilesSeen {
+  std::vector<clang::FileID> entered;
+  std::vector<std::pair<clang::SourceLocation, std::string>> skipped;  ///< where the name stands; path
+};
 
-     private:
-      Unit& unit_;
-    };
-    return std::make_unique<Consumer>(unit_);
+class FileWatch : public clang::PPCallbacks {
+ public:
+  FileWatch(const clang::SourceManager& sources, FilesSeen& seen) : sources_(sources), seen_(seen) {}
+  void FileChanged(clang::SourceLocation at, FileChangeReason reason, clang::SrcMgr::CharacteristicKind,
+                   clang::FileID) override {
+    if (reason == EnterFile) seen_.entered.push_back(sources_.getFileID(at));
+  }
+  void FileSkipped(const clang::FileEntryRef& file, const clang::Token& name,
+                   clang::SrcMgr::CharacteristicKind) override {
+    seen_.skipped.emplace_back(name.getLocation(), file.getName().str());
   }
 
  private:
-  Unit& unit_;
+  const clang::SourceManager& sources_;
+  FilesSeen& seen_;
+};
+
+class Action : public clang::ASTFrontendAction {
+ public:
+  using Look = std::function<void(clang::ASTContext&, const FilesSeen&)>;
+  explicit Action(const Look& look) : look_(look) {}
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
+                                                        llvm::StringRef) override {
+    compiler.getPreprocessor().addPPCallbacks(
+        std::make_unique<FileWatch>(compiler.getSourceManager(), seen_));
+    class Consumer : public clang::ASTConsumer {
+     public:
+      Consumer(const Look& look, const FilesSeen& seen) : look_(look), seen_(seen) {}
+      void HandleTranslationUnit(clang::ASTContext& ast) override { look_(ast, seen_); }
+
+     private:
+      const Look& look_;
+      const FilesSeen& seen_;
+    };
+    return std::make_unique<Consumer>(look_, seen_);
+  }
+
+ private:
+  const Look& look_;
+  FilesSeen seen_;
 };
 
 /// Runs an action on a file as clang++ would see it. Error: arguments that are not understood.
@@ -99,18 +133,17 @@ bool run(clang::FrontendAction& action, Messages& messages, std::string& text,
   return compiler.ExecuteAction(action) && messages.errors == 0;
 }
 
-Parsed parse_once(const std::string& path, std::vector<std::string> arguments, Unit& unit,
+Parsed parse_once(const std::string& path, std::vector<std::string> arguments, const Action::Look& look,
                   const std::optional<std::string>& headers) {
   Parsed parsed;
   llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> options(new clang::DiagnosticOptions);
   Messages messages(parsed.messages, options.get());
-  unit.path = path;
   if (headers)
     arguments.insert(arguments.end(), {"-include-pch", *headers});
   else
     arguments.insert(arguments.end(), {"-include", native_header});
   arguments.insert(arguments.end(), {"-x", "c++", path});
-  Action action(unit);
+  Action action(look);
   parsed.good = run(action, messages, parsed.messages, options.get(), arguments);
   return parsed;
 }
@@ -129,18 +162,71 @@ bool precompile(const std::string& header, const std::vector<std::string>& argum
   return run(action, messages, text, options.get(), words, to);
 }
 
-Parsed parse(const std::string& path, const std::vector<std::string>& arguments, Unit& unit) {
+namespace {
+
+Parsed parse_files(const std::string& path, const std::vector<std::string>& arguments,
+                   const Action::Look& look) {
   const std::optional<std::string> headers = precompiled_headers(arguments);
   if (headers) {
-    Unit attempt;
-    Parsed parsed = parse_once(path, arguments, attempt, headers);
-    if (parsed.good) {
-      unit = std::move(attempt);
-      return parsed;
-    }
+    Parsed parsed = parse_once(path, arguments, look, headers);
+    if (parsed.good) return parsed;
     // The file may be stale (a system header changed); and messages are those without it.
   }
-  return parse_once(path, arguments, unit, std::nullopt);
+  return parse_once(path, arguments, look, std::nullopt);
+}
+
+void fill(clang::ASTContext& ast, clang::FileID file, const std::string& path, Unit& unit) {
+  unit.path = path;
+  unit.text = ast.getSourceManager().getBufferData(file).str();
+  read_functions(ast, file, collect_facts(ast, file), unit);
+}
+
+/// Headers that could hold staged functions.
+bool of_user(const clang::SourceManager& sources, clang::FileID file) {
+  const auto entry = sources.getFileEntryRefForID(file);
+  if (!entry || file == sources.getMainFileID()) return false;
+  if (sources.getFileCharacteristic(sources.getLocForStartOfFile(file)) != clang::SrcMgr::C_User)
+    return false;
+  const std::string path = entry->getName().str();
+  for (const char* own :
+       {"lantern/lantern.hpp", "lantern/compiler/", "lantern/ir/", "lantern/codegen/", "lantern/runtime/"})
+    if (path.find(own) != std::string::npos) return false;
+  return true;
+}
+
+Inclusions inclusions_of(clang::ASTContext& ast, const FilesSeen& seen) {
+  const clang::SourceManager& sources = ast.getSourceManager();
+  Inclusions found;
+  std::map<clang::FileID, std::size_t> known{{sources.getMainFileID(), 0}};
+  const auto add = [&](clang::SourceLocation name, const std::string& path, std::optional<std::size_t> file) {
+    const auto in = known.find(sources.getFileID(name));
+    if (in != known.end()) found.all.push_back({in->second, sources.getFileOffset(name), path, file});
+  };
+  for (const clang::FileID file : seen.entered) {
+    if (!of_user(sources, file) || known.count(file) != 0) continue;
+    const std::string path = sources.getFileEntryRefForID(file)->getName().str();
+    add(sources.getIncludeLoc(file), path, found.files.size());
+    known.emplace(file, found.files.size() + 1);
+    fill(ast, file, path, found.files.emplace_back());
+  }
+  for (const auto& [name, path] : seen.skipped) add(name, path, std::nullopt);
+  return found;
+}
+
+}  // namespace
+
+Parsed parse_tree(const std::string& path, const std::vector<std::string>& arguments,
+                  const std::function<void(clang::ASTContext&)>& look) {
+  return parse_files(path, arguments, [&](clang::ASTContext& ast, const FilesSeen&) { look(ast); });
+}
+
+Parsed parse(const std::string& path, const std::vector<std::string>& arguments, Unit& unit,
+             Inclusions& inclusions) {
+  return parse_files(path, arguments, [&](clang::ASTContext& ast, const FilesSeen& seen) {
+    unit = Unit();
+    fill(ast, ast.getSourceManager().getMainFileID(), path, unit);
+    inclusions = inclusions_of(ast, seen);
+  });
 }
 
 }  // namespace lantern::frontend

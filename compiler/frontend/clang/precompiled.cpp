@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
 
+#include "lantern/codegen/toolchain/content_hash.hpp"
+#include "lantern/codegen/toolchain/disk_cache.hpp"
 #include "lantern/compiler/frontend/clang/parse.hpp"
 
 namespace lantern::frontend {
@@ -32,44 +32,8 @@ bool harmless(const std::string& argument) {
          });
 }
 
-/// A directory that only this user can write to.
-std::optional<fs::path> cache_directory() {
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  fs::path directory;
-  if (base != nullptr && *base == '/')
-    directory = fs::path(base) / "lantern";
-  else if (home != nullptr && *home == '/')
-    directory = fs::path(home) / ".cache" / "lantern";
-  else
-    return std::nullopt;
-  std::error_code failed;
-  fs::create_directories(directory, failed);
-  struct stat status {};
-  if (::stat(directory.c_str(), &status) != 0 || status.st_uid != ::getuid()) return std::nullopt;
-  if ((status.st_mode & 077U) != 0 && ::chmod(directory.c_str(), S_IRWXU) != 0) return std::nullopt;
-  return directory;
-}
-
-/// FNV-1a.
-class Hash {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 1099511628211U;
-    value_ = (value_ ^ 0xffU) * 1099511628211U;
-  }
-  std::string text() const {
-    std::array<char, 17> out{};
-    std::snprintf(out.data(), out.size(), "%016llx", static_cast<unsigned long long>(value_));
-    return out.data();
-  }
-
- private:
-  std::uint64_t value_ = 14695981039346656037U;
-};
-
 /// The sizes and times of Lantern's headers; false where they are not found in the arguments' directories.
-bool add_headers(const std::vector<std::string>& arguments, Hash& hash) {
+bool add_headers(const std::vector<std::string>& arguments, codegen::ContentHash& hash) {
   for (const std::string& a : arguments) {
     std::error_code failed;
     const fs::path root = fs::path(a.starts_with("-I") ? a.substr(2) : "") / "lantern";
@@ -102,13 +66,13 @@ void remove_oldest(const fs::path& directory) {
 
 std::optional<std::string> precompiled_headers(const std::vector<std::string>& arguments) {
   if (!std::all_of(arguments.begin(), arguments.end(), harmless)) return std::nullopt;
-  Hash hash;
+  codegen::ContentHash hash;
   hash.add(clang_version());
   std::error_code failed;
   hash.add(fs::current_path(failed).string());
   for (const std::string& a : arguments) hash.add(a);
   if (!add_headers(arguments, hash)) return std::nullopt;
-  const std::optional<fs::path> directory = cache_directory();
+  const std::optional<fs::path> directory = codegen::private_cache_directory("");
   if (!directory) return std::nullopt;
   const fs::path file = *directory / ("headers-" + hash.text() + ".pch");
   if (fs::exists(file, failed)) return file.string();

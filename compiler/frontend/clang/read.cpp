@@ -15,8 +15,8 @@ namespace {
 
 class Reader {
  public:
-  Reader(ASTContext& ast, const Facts& facts, Unit& unit)
-      : ast_(ast), places_(ast), facts_(facts), unit_(unit) {}
+  Reader(ASTContext& ast, FileID file, const Facts& facts, Unit& unit)
+      : ast_(ast), places_(ast, file), facts_(facts), unit_(unit) {}
 
   void function(const FunctionDecl* f) {
     Span range;
@@ -626,9 +626,9 @@ class Written : public RecursiveASTVisitor<Written> {
 
 }  // namespace
 
-void read_functions(ASTContext& ast, const Facts& facts, Unit& unit) {
-  const Places places(ast);
-  Reader reader(ast, facts, unit);
+void read_functions(ASTContext& ast, FileID file, const Facts& facts, Unit& unit) {
+  const Places places(ast, file);
+  Reader reader(ast, file, facts, unit);
   Written written(reader, places);
   for (Decl* d : ast.getTranslationUnitDecl()->decls())
     if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) written.TraverseDecl(d);

@@ -6,7 +6,7 @@
 
 namespace lantern::frontend {
 
-/// The functions of the user's file in which the facts found staged conditions or assigned elements.
-void read_functions(clang::ASTContext& ast, const Facts& facts, Unit& unit);
+/// The functions of a file of the user's in which the facts found staged conditions or assigned elements.
+void read_functions(clang::ASTContext& ast, clang::FileID file, const Facts& facts, Unit& unit);
 
 }  // namespace lantern::frontend

@@ -1,6 +1,8 @@
 // Ways out, composed from the inside.
 #include "lantern/compiler/frontend/clang/region.hpp"
 
+#include "lantern/compiler/frontend/clang/lines.hpp"
+
 namespace lantern::frontend {
 
 std::string statement_of(const Exit& exit) {
@@ -10,7 +12,7 @@ std::string statement_of(const Exit& exit) {
 
 Exit Region::early(const Exit& outer_exit) const {
   if (outer->is_void()) return {outer_exit.first, type + "(true)"};
-  const bool list = outer_exit.value.starts_with("{");
+  const bool list = begins_with(outer_exit.value, '{');
   return {outer_exit.first, type + "(" + (list ? outer->type : "") + outer_exit.value + ")"};
 }
 
@@ -27,7 +29,7 @@ Exit Region::on_return(const std::string& value) const {
         first = result + " = " + value + ";";
       else
         first = result + " = ::lantern::native::Outcome<" + type_of_function + ">(" +
-                (value.starts_with("{") ? type_of_function : "") + value + ");";
+                (begins_with(value, '{') ? type_of_function : "") + value + ");";
       return {first, "false"};
     }
     case Kind::outcome:

@@ -1,8 +1,10 @@
 // Parse, lower, report.
 #include "lantern/compiler/frontend/clang/rewrite.hpp"
 
+#include <algorithm>
+
+#include "lantern/compiler/frontend/clang/headers.hpp"
 #include "lantern/compiler/frontend/clang/lines.hpp"
-#include "lantern/compiler/frontend/clang/lower.hpp"
 #include "lantern/compiler/frontend/clang/messages.hpp"
 #include "lantern/compiler/frontend/clang/parse.hpp"
 
@@ -11,8 +13,13 @@ namespace lantern::frontend {
 Rewritten rewrite_native(const std::string& path, const std::vector<std::string>& arguments) {
   Rewritten result;
   Unit unit;
-  const Parsed parsed = parse(path, arguments, unit);
-  if (unit.functions.empty() && unit.complaints.empty()) {
+  Inclusions inclusions;
+  const Parsed parsed = parse(path, arguments, unit, inclusions);
+  const auto any = [&](const auto& what) {
+    return what(unit) || std::ranges::any_of(inclusions.files, what);
+  };
+  const auto complains = [](const Unit& u) { return !u.complaints.empty(); };
+  if (!any([](const Unit& u) { return !u.functions.empty() || !u.complaints.empty(); })) {
     // Nothing for us: what is wrong with the file, its compiler will say.
     result.text = unit.text;
     return result;
@@ -22,18 +29,22 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
     result.messages = parsed.messages;
     return result;
   }
-  const std::string marked = lower(unit);
-  if (!unit.complaints.empty()) {
+  HeaderTexts texts(unit, inclusions);
+  const std::string text = texts.text();
+  if (any(complains)) {
     result.failed = true;
-    result.messages = messages(unit);
+    for (const Unit& header : inclusions.files) result.messages += messages(header);
+    result.messages += messages(unit);
     return result;
   }
   result.changed = true;
+  result.copies = texts.copies();
+  result.headers = texts.header_copies();
   // The lambda of a recursive function has parameters of the same names.
-  const bool shadows = marked.find("::lantern::native::recursive<") != std::string::npos;
+  const bool shadows = text.find("::lantern::native::recursive<") != std::string::npos;
   result.text = "#include \"lantern/compiler/frontend/native.hpp\"\n" +
                 std::string(shadows ? "#pragma GCC diagnostic ignored \"-Wshadow\"\n" : "") + "#line 1 " +
-                quoted_path(path) + "\n" + resolve_lines(marked, unit.text, path);
+                quoted_path(path) + "\n" + text;
   return result;
 }
 

@@ -5,13 +5,16 @@
 // the function's text is replaced by calls of compiler/frontend/native.hpp (virtualisation: Lantern paper,
 // section 4). All other text stays as it is. The result is plain C++20.
 //
-// The steps: facts.cpp finds what is staged, from types; read.cpp turns the functions concerned into a tree
-// without Clang (tree.hpp); flow.cpp finds live variables; lower.cpp writes the new text; lines.cpp keeps
-// line numbers.
+// The steps: parse.cpp reads the file and its headers; facts.cpp finds what is staged, from types; read.cpp
+// turns the functions concerned into a tree without Clang (tree.hpp); flow.cpp finds live variables; lower.cpp
+// writes the new text; headers.cpp puts headers where they were included; lines.cpp keeps line numbers.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
+
+#include "lantern/compiler/frontend/clang/lines.hpp"
 
 namespace lantern::frontend {
 
@@ -19,10 +22,14 @@ struct Rewritten {
   bool changed = false;  ///< something was staged: `text` takes the place of the file
   bool failed = false;   ///< it cannot be rewritten or does not parse: see `messages`
   std::string text;
+  std::vector<Copied> copies;  ///< of the file's text in `text`, whose lines have the file's numbers
+  /// The same for headers whose text took the place of their directives.
+  std::map<std::string, std::vector<Copied>> headers;
   std::string messages;  ///< "file:line:col: error: ...", each with the line and a caret
 };
 
-/// Rewrites a file. `arguments`: for the compiler, include directories among them.
+/// Rewrites a file, and the headers of the user's that it includes: where one holds something staged, its new
+/// text takes the place of the directive. `arguments`: for the compiler, include directories among them.
 /// Never changes a function in which nothing is staged.
 Rewritten rewrite_native(const std::string& path, const std::vector<std::string>& arguments);
 

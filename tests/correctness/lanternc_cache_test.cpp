@@ -1,0 +1,208 @@
+// lanternc starts fast: precompiled headers, and results that are kept.
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lantern/codegen/toolchain/disk_cache.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
+
+namespace fs = std::filesystem;
+using lantern::codegen::DiskCache;
+using lantern::codegen::find_program;
+using lantern::codegen::ProcessResult;
+using lantern::codegen::read_file;
+using lantern::codegen::remove_least_used;
+using lantern::codegen::run_process;
+using lantern::codegen::TemporaryDirectory;
+using lantern::codegen::write_file;
+
+namespace {
+
+const std::string hundred = LANTERN_TEST_DIR "/lanternc/hundred.cpp";
+
+/// A cache of its own and a compiler that writes down each time it is run, for as long as this lives.
+class Workplace {
+ public:
+  Workplace() {
+    ::setenv("XDG_CACHE_HOME", (path() / "cache").c_str(), 1);
+    write_file(path() / "compiler", "#!/bin/sh\necho \"$@\" >> '" + log().string() + "'\nexec " +
+                                        std::string(*find_program("c++")) + " \"$@\"\n");
+    fs::permissions(path() / "compiler", fs::perms::owner_all);
+    ::setenv("CXX", (path() / "compiler").c_str(), 1);
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+  ~Workplace() {
+    ::unsetenv("XDG_CACHE_HOME");
+    ::unsetenv("CXX");
+  }
+  const fs::path& path() const { return directory_.path(); }
+  fs::path log() const { return path() / "log"; }
+  fs::path results() const { return path() / "cache" / "lantern" / "results"; }
+
+  struct Run {
+    ProcessResult result;
+    std::string cache;  ///< what --explain-cache says
+    int compilations = 0, headers = 0;
+    double seconds = 0;
+  };
+  Run run(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {LANTERNC, "--explain-cache"});
+    fs::remove(log());
+    const auto start = std::chrono::steady_clock::now();
+    Run r{run_process(arguments), {}};
+    r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const std::string prefix = "lanternc: cache: ";
+    if (r.result.err.starts_with(prefix)) {
+      const std::size_t end = r.result.err.find('\n');
+      r.cache = r.result.err.substr(prefix.size(), end - prefix.size());
+      r.result.err.erase(0, end + 1);
+    }
+    INFO(r.result.err);
+    CHECK(r.result.status == 0);
+    if (!fs::exists(log())) return r;
+    std::string line, all = read_file(log());
+    for (std::size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1) {
+      line = all.substr(at, end - at);
+      r.headers += line.find(" c++-header ") != std::string::npos ? 1 : 0;
+      r.compilations += line == "--version" ? 0 : 1;
+    }
+    return r;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+void replace(const fs::path& file, const std::string& what, const std::string& with) {
+  std::string text = read_file(file);
+  const std::size_t at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  write_file(file, text.replace(at, what.size(), with));
+}
+
+}  // namespace
+
+TEST_CASE("a model of a hundred lines is built in seconds, and at once when nothing has changed") {
+  const Workplace place;
+  const std::string program = place.path() / "hundred";
+  const auto made = place.run({hundred, "-o", program});
+  CHECK(made.headers == 2);  // for the staging image and for the program
+  CHECK(made.cache == "miss: no result of this file is kept");
+  const std::string numbers = run_process({program}).out;
+  CHECK(numbers == "0.831551 1.000000 -6.447328\n3.000000 0.166667\n-8.120421\n-5.600000\n1.750000\n");
+
+  const auto warm = place.run({hundred, "-o", program, "--no-cache"});
+  CHECK(warm.cache == "miss: it is turned off");
+  CHECK(warm.headers == 0);
+  CHECK(warm.compilations == 4);  // two compilations, two times linking
+  CHECK(warm.seconds < 6 * 10);   // alone on two processors it takes less than 6 s
+
+  fs::remove(program);
+  const auto again = place.run({hundred, "-o", program});
+  CHECK(again.cache == "hit");
+  CHECK(again.compilations == 0);
+  CHECK(again.seconds < 0.5 * 10);
+  CHECK(run_process({program}).out == numbers);
+}
+
+TEST_CASE("a result is used where all that it depends on is the same, and what changed is named") {
+  const Workplace place;
+  const std::string model = place.path() / "model.cpp", header = place.path() / "factor.hpp",
+                    output = place.path() / "model.ir";
+  write_file(header, "#define FACTOR 2.0\n");
+  write_file(model,
+             "#include <lantern/lantern.hpp>\n#include \"factor.hpp\"\n"
+             "lantern::Rep<double> f(lantern::Rep<double> x) { return FACTOR * x; }\nLANTERN_FUNCTION(g, f)\n"
+             "#warning said each time\n");
+  const std::vector<std::string> command{model, "--emit=ir", "-o", output};
+  const auto first = place.run(command);
+  CHECK(first.compilations == 3);
+  CHECK(read_file(output).find("constant 2 ") != std::string::npos);
+  CHECK(first.result.err.find("said each time") != std::string::npos);
+
+  const auto second = place.run(command);
+  CHECK(second.cache == "hit");
+  CHECK(second.compilations == 0);
+  CHECK(second.result.err == first.result.err);
+
+  // Flags of the user's own get precompiled headers when they come a second time.
+  std::vector<std::string> flagged = command;
+  flagged.insert(flagged.end(), {"-DUNUSUAL", "--no-cache"});
+  for (const int headers : {0, 1, 0}) CHECK(place.run(flagged).headers == headers);
+
+  // As long as before, and with the same time: only the content tells.
+  const auto time = fs::last_write_time(header);
+  replace(header, "2.0", "3.0");
+  fs::last_write_time(header, time);
+  CHECK(place.run(command).cache == "miss: '" + header + "' has changed");
+  CHECK(read_file(output).find("constant 3 ") != std::string::npos);
+  CHECK(place.run(command).cache == "hit");
+
+  replace(model, "FACTOR * x", "x + FACTOR");
+  CHECK(place.run(command).cache == "miss: '" + model + "' has changed");
+  replace(model, "x + FACTOR", "FACTOR * x");
+  CHECK(place.run(command).cache == "hit");
+
+  std::vector<std::string> other = command;
+  other.insert(other.end(), {"-O1"});
+  CHECK(place.run(other).cache ==
+        "miss: the command line is another one (it was '" + model + " --emit=ir -o " + output + "')");
+  ::setenv("SOURCE_DATE_EPOCH", "1", 1);
+  CHECK(place.run(command).cache == "miss: the command line is another one (it was '" + model +
+                                        " --emit=ir -o " + output + " -O1'); the environment is another one");
+  ::unsetenv("SOURCE_DATE_EPOCH");
+  replace(place.path() / "compiler", "exec", "\nexec");
+  CHECK(place.run(command).cache.find("the C++ compiler is another one") != std::string::npos);
+  CHECK(place.run(command).cache == "hit");
+
+  // Damaged, cut off: made anew.
+  for (const bool cut : {false, true}) {
+    for (const auto& entry : fs::directory_iterator(place.results())) {
+      std::string text = read_file(entry.path());
+      if (cut)
+        text.resize(text.size() / 2);
+      else
+        text[text.size() - 3] ^= 1;
+      write_file(entry.path(), text);
+    }
+    CHECK(place.run(command).cache == "miss: the entry was damaged");
+    CHECK(place.run(command).cache == "hit");
+  }
+
+  // Nobody else may read it.
+  CHECK((fs::status(place.results().parent_path()).permissions() & fs::perms(077)) == fs::perms::none);
+  // What a file tells of the time is never kept.
+  replace(model, "#warning said each time", "const char* built = __TIME__;");
+  CHECK(place.run(command).cache == "miss: '" + model + "' has changed");
+  CHECK(place.run(command).cache == "miss: '" + model + "' has changed");
+}
+
+TEST_CASE("what was not used for longest goes first") {
+  const TemporaryDirectory directory;
+  DiskCache cache(directory.path(), 1100);
+  const std::string text(300, 'x');
+  const auto age = [&](const std::string& name, int hours) {
+    fs::last_write_time(directory.path() / (name + ".entry"),
+                        fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  for (const char* name : {"a", "b"}) CHECK(cache.store(name, text + name));
+  age("a", 2);
+  age("b", 1);
+  CHECK(cache.load("a") == text + "a");  // now b is the older one
+  CHECK(cache.store("c", text + "c"));
+  age("a", 0);
+  age("c", -1);
+  CHECK(cache.store("d", text + "d"));
+  CHECK_FALSE(cache.load("b").has_value());
+  age("d", 1);
+  CHECK(cache.names("") == std::vector<std::string>{"c", "a", "d"});
+  CHECK_FALSE(cache.found_corrupt());
+  write_file(directory.path() / "c.entry", "short");
+  CHECK_FALSE(cache.load("c").has_value());
+  CHECK(cache.found_corrupt());
+  CHECK_FALSE(DiskCache("/nowhere/at/all", 10).store("a", "b"));
+}

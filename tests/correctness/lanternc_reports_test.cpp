@@ -1,0 +1,156 @@
+// What lanternc tells of a model: --explain, and the page of --emit=html.
+#include <catch2/catch.hpp>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lantern/codegen/toolchain/process.hpp"
+
+namespace fs = std::filesystem;
+using lantern::codegen::find_program;
+using lantern::codegen::read_file;
+using lantern::codegen::run_process;
+using lantern::codegen::write_file;
+
+namespace {
+
+const fs::path directory = LANTERN_TEST_DIR "/explain";
+const std::string model = directory / "model.cpp";
+
+std::string lanternc(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), LANTERNC);
+  const auto r = run_process(arguments);
+  INFO(r.err);
+  REQUIRE(r.status == 0);
+  CHECK(r.err.empty());
+  return r.out;
+}
+
+std::string without(std::string text, const std::string& what) {
+  for (std::size_t at; (at = text.find(what)) != std::string::npos;) text.erase(at, what.size());
+  return text;
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+/// What is wrong with the elements of a page; empty where each is closed in turn and attributes are quoted.
+std::string malformed(const std::string& page) {
+  std::vector<std::string> open;
+  std::set<std::string> ids;
+  for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at)) {
+    const auto skip = [&](const char* begin, const char* end) {
+      if (page.compare(at, std::string(begin).size(), begin) != 0) return false;
+      at = page.find(end, at);
+      if (at == std::string::npos) at = page.size();
+      return true;
+    };
+    if (skip("<!--", "-->") || skip("<![CDATA[", "]]>") || skip("<!DOCTYPE", ">")) continue;
+    std::size_t end = at + 1;
+    for (bool quoted = false; end < page.size() && (quoted || page[end] != '>'); ++end) {
+      if (page[end] == '"') quoted = !quoted;
+      if (!quoted && page[end] == '<') return "'<' inside an element at " + std::to_string(at);
+    }
+    if (end >= page.size()) return "an element without end at " + std::to_string(at);
+    const std::string inside = page.substr(at + 1, end - at - 1);
+    const std::string name = inside.substr(0, inside.find_first_of(" \n/", inside[0] == '/' ? 1 : 0));
+    if (inside[0] == '/') {
+      if (open.empty() || "/" + open.back() != name) return "unexpected <" + name + ">";
+      open.pop_back();
+    } else if (inside.back() != '/') {
+      open.push_back(name);
+    }
+    if (const std::size_t id = inside.find(" id=\""); id != std::string::npos)
+      if (!ids.insert(inside.substr(id, inside.find('"', id + 5) - id)).second)
+        return "an id stands twice: " + inside;
+    at = end;
+    // Text up to the next element.
+    const std::size_t next = page.find('<', at);
+    if (open.empty() || open.back() == "style" || open.back() == "script") continue;
+    for (std::size_t amp = page.find('&', at); amp < next; amp = page.find('&', amp + 1))
+      if (page.find(';', amp) > amp + 8) return "a bare '&' at " + std::to_string(amp);
+  }
+  return open.empty() ? "" : "<" + open.back() + "> is not closed";
+}
+
+/// Classes of the user's lines in a piece of the page.
+std::set<std::string> links(const std::string& text) {
+  std::set<std::string> all;
+  for (std::size_t at = text.find("linked at-"); at != std::string::npos;
+       at = text.find("linked at-", at + 1))
+    all.insert(text.substr(at + 7, text.find('"', at) - at - 7));
+  return all;
+}
+
+}  // namespace
+
+// LANTERN_BLESS=1 writes the golden text anew.
+TEST_CASE("--explain tells of loops, recursion, the tape, memory, passes and vectors") {
+  const fs::path golden = directory / "model.txt";
+  // The number of lanes is a processor's.
+  const std::string text =
+      without(lanternc({model, "--explain", "--cpu=x86-64-v3"}), directory.string() + "/");
+  if (std::getenv("LANTERN_BLESS") != nullptr) write_file(golden, text);
+  CHECK(text == read_file(golden));
+  CHECK(without(lanternc({model, "--explain", "--cpu=x86-64-v3", "--function=dstraight"}),
+                directory.string() + "/") == text.substr(0, text.find("\n\n") + 1));
+  const auto r = run_process({LANTERNC, model, "--explain", "--emit=ir"});
+  CHECK(r.err == "lanternc: error: --explain does not go with --emit\n");
+}
+
+TEST_CASE("--emit=html makes one well-formed page that needs nothing else, with linked lines") {
+  const std::string page = lanternc({model, "--emit=html"});
+  CHECK(malformed(page) == "");
+  CHECK(malformed("<p><b></p>") != "");
+  CHECK(malformed("<p a=\"<\">a & b</p>") != "");
+
+  // Nothing is fetched.
+  for (const char* word : {"src=", "href=", "@import", "url(", "<link", "fetch(", "https:"}) {
+    CAPTURE(word);
+    CHECK(page.find(word) == std::string::npos);
+  }
+  CHECK(count(page, "http://") == count(page, "xmlns=\"http://www.w3.org/2000/svg\"") +
+                                      count(page, "xmlns:xlink=\"http://www.w3.org/1999/xlink\""));
+
+  const std::size_t graph = page.find("<h2>Graph after the passes</h2>"),
+                    code = page.find("<h2>Generated C++</h2>"),
+                    drawn = page.find("<h2>The graph, drawn</h2>");
+  REQUIRE(graph != std::string::npos);
+  REQUIRE(code != std::string::npos);
+  REQUIRE(drawn != std::string::npos);
+  const auto source_links = links(page.substr(0, graph)),
+             graph_links = links(page.substr(graph, code - graph)),
+             code_links = links(page.substr(code, drawn - code)), drawn_links = links(page.substr(drawn));
+  const auto belongs = [&](const std::set<std::string>& part) {
+    for (const std::string& link : part) CHECK(source_links.count(link) == 1);
+    return part.size();
+  };
+  CHECK(belongs(graph_links) > 8);
+  CHECK(belongs(code_links) > 8);
+  // The line of the model that multiplies, wherever it is shown.
+  std::size_t line = 1;
+  const std::string source = read_file(model);
+  for (std::size_t at = 0; at < source.find("x = x * rate;"); ++at) line += source[at] == '\n' ? 1 : 0;
+  const auto has = [&](const std::set<std::string>& part) {
+    for (const std::string& link : part)
+      if (link.ends_with("model.cpp-" + std::to_string(line))) return true;
+    return false;
+  };
+  CHECK(has(source_links));
+  CHECK(has(graph_links));
+  CHECK(has(code_links));
+  if (find_program("dot")) {
+    CHECK(has(drawn_links));
+    CHECK(count(page, "<svg") == 5);
+  }
+  // Each function has a button, and what a graph prints is no element.
+  CHECK(count(page, "<button ") == 5);
+  CHECK(page.find("-&gt; f64") != std::string::npos);
+  CHECK(page.find(" @ &quot;") == std::string::npos);
+}

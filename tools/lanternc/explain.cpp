@@ -1,0 +1,386 @@
+// One paragraph after the other, each from one look at the graph.
+#include "explain.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/ir/op.hpp"
+
+namespace lantern::tool {
+
+namespace {
+
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+/// "model.cpp:12": columns of rewritten text would mislead.
+std::string place(const ir::Location& loc) {
+  return loc.known() ? std::string(loc.file) + ":" + std::to_string(loc.line) : "(no place)";
+}
+std::string line(const ir::Location& loc) {
+  return loc.known() ? " at line " + std::to_string(loc.line) : "";
+}
+
+std::string name_of(Opcode code) { return "'" + std::string(ir::info(code).name) + "'"; }
+
+std::string joined(const std::vector<std::string>& parts, const std::string& between = ", ") {
+  std::string all;
+  for (const std::string& p : parts) all += (all.empty() ? "" : between) + p;
+  return all;
+}
+
+/// Bytes, or nothing where a size is known only at run time.
+std::optional<std::int64_t> bytes_of(const ir::Type& t) {
+  const auto element = [](ir::Kind k) -> std::int64_t {
+    return k == ir::Kind::boolean ? 1 : k == ir::Kind::i32 || k == ir::Kind::f32 ? 4 : 8;
+  };
+  if (t.is_scalar() || t.is_vector()) return element(t.element()) * t.lanes();
+  if (!t.is_tensor()) return std::nullopt;
+  std::int64_t n = element(t.element());
+  for (const std::int64_t d : t.dims()) {
+    if (d == ir::dynamic) return std::nullopt;
+    n *= d;
+  }
+  return n;
+}
+
+/// So many bytes, and the sizes of tensors that are not known.
+struct Size {
+  std::int64_t bytes = 0;
+  std::vector<std::string> unknown;
+  void add(const ir::Type& t) {
+    if (const auto b = bytes_of(t))
+      bytes += *b;
+    else
+      unknown.push_back(t.str());
+  }
+  std::string str() const {
+    std::vector<std::string> parts;
+    if (bytes > 0 || unknown.empty())
+      parts.push_back(std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"));
+    for (const std::string& t : unknown) parts.push_back("a " + t);
+    return joined(parts, " and ");
+  }
+};
+
+const Op* loop_around(const Op* op) {
+  for (const ir::Block* b = op->parent; b != nullptr && b->parent != nullptr; b = b->parent->parent)
+    if (b->parent->is(Opcode::loop_)) return b->parent;
+  return nullptr;
+}
+
+/// How often a loop's body runs, where that shows.
+std::optional<std::int64_t> trips(const Op* loop) {
+  const auto constant = [](const Value* v) -> std::optional<std::int64_t> {
+    if (v->def == nullptr || !v->def->is(Opcode::constant_)) return std::nullopt;
+    return v->def->integer;
+  };
+  if (const auto count = passes::counted(loop)) {
+    const auto from = constant(loop->operands[count->index]), to = constant(count->bound);
+    if (from && to) return std::max<std::int64_t>(*to - *from, 0);
+  }
+  if (const auto down = passes::counts_down(loop)) return constant(loop->operands[down->index]);
+  return std::nullopt;
+}
+
+constexpr std::string_view no_lanes = "does not run in lanes: ";
+
+struct Loop {
+  const Op* op = nullptr;
+  bool pushes = false, pops = false;
+};
+
+class Explanation {
+ public:
+  Explanation(const std::string& name, const ir::Module& module, const Progress& progress)
+      : name_(name), module_(module), progress_(progress) {
+    for (const ir::Function* f : module.functions())
+      ir::walk(f->body, [&](const Op* op) { ops_.push_back(op); });
+    for (const Op* op : ops_) {
+      if (op->is(Opcode::loop_)) loops_.push_back({op});
+      if (op->is(Opcode::pop_)) pops_[op->integer].push_back(op);
+      for (const Value* v : op->operands) users_[v].push_back(op);
+    }
+    for (Loop& l : loops_)
+      for (const ir::Block* b : l.op->blocks)
+        ir::walk(const_cast<ir::Block*>(b), [&](const Op* op) {
+          l.pushes |= op->is(Opcode::push_);
+          l.pops |= op->is(Opcode::pop_);
+        });
+  }
+
+  std::string text() {
+    out_ = name_ + "\n";
+    interface();
+    loops();
+    recursion();
+    tape();
+    passes();
+    vectors();
+    return out_;
+  }
+
+ private:
+  void heading(const std::string& title) { out_ += "  " + title + "\n"; }
+  void item(const std::string& text) { out_ += "    " + text + "\n"; }
+
+  void interface() {
+    const ir::Function& f = *module_.entry;
+    std::vector<std::string> parameters, results;
+    for (const Value* p : f.body->params)
+      parameters.push_back((p->name != nullptr ? std::string(p->name) + ": " : "") + p->type.str());
+    for (const ir::Type& t : f.result_types) results.push_back(t.str());
+    heading("takes " + (parameters.empty() ? "nothing" : joined(parameters)) + "; gives " + joined(results));
+  }
+
+  /// Loops by the user's place: one may have become several.
+  void loops() {
+    std::map<std::pair<std::string, std::uint32_t>, std::vector<const Loop*>> by_place;
+    for (const Loop& l : loops_)
+      by_place[{l.op->loc.known() ? l.op->loc.file : "", l.op->loc.line}].push_back(&l);
+    heading(by_place.empty() ? "loops: none" : "loops");
+    for (const auto& [where, all] : by_place) {
+      bool forward = false, backward = false;
+      std::optional<std::int64_t> count;
+      bool counts = false;
+      for (const Loop* l : all) {
+        forward |= l->pushes || !l->pops;
+        backward |= l->pops;
+        if (!count) count = trips(l->op);
+        counts |= passes::counted(l->op).has_value();
+      }
+      counts |= in_lanes(place(all.front()->op->loc));
+      if (counts) counting_.insert(place(all.front()->op->loc));
+      std::string text = place(all.front()->op->loc) + ": ";
+      text += count    ? std::to_string(*count) + " trips"
+              : counts ? "counts to a bound"
+                       : "runs until its condition fails";
+      if (forward && backward) text += "; once forward, and backward for the derivative";
+      if (!forward) text += "; backward for the derivative only";
+      item(text);
+    }
+  }
+
+  bool in_lanes(const std::string& where) const {
+    return std::ranges::any_of(progress_.remarks, [&](const passes::Remark& r) {
+      return r.pass == "vectorise" && place(r.loc) == where && !r.text.starts_with(no_lanes);
+    });
+  }
+
+  void recursion() {
+    std::vector<std::string> found;
+    for (const ir::Function* f : module_.functions()) {
+      if (!reaches(f, f)) continue;
+      found.push_back("'" + f->name + "' calls itself" + (f->loc.known() ? ": " + place(f->loc) : ""));
+    }
+    heading(found.empty() ? "recursion: none" : "recursion");
+    for (const std::string& f : found) item(f);
+  }
+  bool reaches(const ir::Function* from, const ir::Function* to) const {
+    std::set<const ir::Function*> seen;
+    std::vector<const ir::Function*> open{from};
+    while (!open.empty()) {
+      const ir::Function* f = open.back();
+      open.pop_back();
+      bool found = false;
+      ir::walk(f->body, [&](const Op* op) {
+        if (!op->is(Opcode::call_)) return;
+        found |= op->callee == to;
+        if (seen.insert(op->callee).second) open.push_back(op->callee);
+      });
+      if (found) return true;
+    }
+    return false;
+  }
+
+  /// Where a push belongs: a trip of a loop, a call of a function that recurses, or the call of the whole.
+  struct Owner {
+    std::string text;
+    const Op* loop = nullptr;
+    bool recursive = false;
+    auto operator<=>(const Owner&) const = default;
+  };
+  Owner owner(const Op* push) const {
+    if (const Op* l = loop_around(push)) {
+      // The user's loop within: what is kept of it once in a while.
+      bool segments = false;
+      for (const ir::Block* b : l->blocks)
+        ir::walk(const_cast<ir::Block*>(b),
+                 [&](const Op* op) { segments |= op->is(Opcode::loop_) && place(op->loc) == place(l->loc); });
+      return {(segments ? "each segment of the loop at " : "each trip of the loop at ") + place(l->loc), l,
+              false};
+    }
+    const ir::Function* f = push->parent->function;
+    if (reaches(f, f)) return {"each call of '" + f->name + "'", nullptr, true};
+    return {"once", nullptr, false};
+  }
+
+  void tape() {
+    std::vector<std::pair<Owner, std::vector<const Op*>>> by_owner;
+    for (const Op* op : ops_) {
+      if (!op->is(Opcode::push_)) continue;
+      const Owner o = owner(op);
+      auto at = std::ranges::find_if(by_owner, [&](const auto& e) { return e.first.text == o.text; });
+      if (at == by_owner.end()) at = by_owner.insert(by_owner.end(), {o, {}});
+      // A loop that was written twice (segments) puts the same things on the same tapes.
+      if (std::ranges::none_of(at->second, [&](const Op* p) { return p->integer == op->integer; }))
+        at->second.push_back(op);
+    }
+    heading(by_owner.empty() ? "tape: nothing is kept for a backward pass"
+                             : "tape: kept for the backward pass");
+    std::vector<std::string> memory;
+    for (const auto& [o, pushes] : by_owner) {
+      Size size;
+      for (const Op* push : pushes)
+        for (const Value* v : push->operands) size.add(v->type);
+      item((o.text == "once" ? "for the whole call" : o.text) + ", " + size.str());
+      for (const Op* push : pushes) item("  " + what(push) + why(push));
+      memory.push_back(total(o, size));
+    }
+    for (const passes::Remark& r : progress_.remarks)
+      if (r.pass == "unwind") item(place(r.loc) + ": " + r.text);
+    heading("memory for one call: " + (memory.empty() ? "none" : joined(memory, ", ")));
+  }
+
+  std::string total(const Owner& o, const Size& size) const {
+    if (o.recursive) return size.str() + " for " + o.text;
+    if (o.loop == nullptr) return size.str();
+    const auto n = trips(o.loop);
+    const bool nested = loop_around(o.loop) != nullptr;
+    if (n && !nested && size.unknown.empty())
+      return std::to_string(*n * size.bytes) + " bytes (" + std::to_string(*n) + " trips)";
+    return size.str() + " for " + o.text;
+  }
+
+  static std::string what(const Op* push) {
+    std::vector<std::string> parts;
+    for (const Value* v : push->operands) {
+      std::string text = v->type.str();
+      if (v->name != nullptr) text += " '" + std::string(v->name) + "'";
+      if (v->def != nullptr)
+        text += ", the result of " + name_of(v->def->code) + line(v->def->loc);
+      else if (v->block->parent == nullptr)
+        text += ", an argument";
+      else
+        text += ", the loop's state at the start of the trip";
+      parts.push_back(text);
+    }
+    return joined(parts);
+  }
+
+  /// What the backward pass does with it.
+  std::string why(const Op* push) const {
+    std::vector<std::string> uses, operations;
+    const auto add = [](std::vector<std::string>& to, const std::string& use) {
+      if (std::ranges::find(to, use) == to.end()) to.push_back(use);
+    };
+    const auto found = pops_.find(push->integer);
+    if (found == pops_.end()) return "";
+    for (const Op* pop : found->second)
+      for (const Value* v : pop->results) {
+        const auto users = users_.find(v);
+        if (users == users_.end()) continue;
+        for (const Op* user : users->second) {
+          const std::string use = purpose(user, v);
+          use.empty() ? add(operations, name_of(user->code) + line(user->loc)) : add(uses, use);
+        }
+      }
+    if (!operations.empty())
+      uses.insert(uses.begin(), "the backward pass needs it for " + joined(operations));
+    return uses.empty() ? "" : ": " + joined(uses);
+  }
+  /// Empty where it is an operand like others.
+  static std::string purpose(const Op* user, const Value* v) {
+    switch (user->code) {
+      case Opcode::branch_:
+        if (user->operands[0] == v) return "says which way the branch" + line(user->loc) + " went";
+        break;
+      case Opcode::loop_:
+        if (v->type.kind() == ir::Kind::i64) return "says how often the loop" + line(user->loc) + " runs";
+        return "the loop" + line(user->loc) + " starts from it";
+      case Opcode::call_:
+        return "handed to '" + user->callee->name + "'";
+      case Opcode::yield_:
+      case Opcode::push_:
+        return "handed on";
+      default:
+        break;
+    }
+    return "";
+  }
+
+  void passes() {
+    heading("passes: " + std::to_string(progress_.staged) + " operations as staged");
+    std::size_t before = progress_.staged;
+    for (const auto& [name, after] : progress_.passes) {
+      if (after != before || ran(name)) {
+        std::string about;
+        for (const passes::Pass& p : passes::passes())
+          if (p.name == name) about = p.what;
+        item(name + ": " + std::to_string(after) + " (" + about + ")");
+      }
+      before = after;
+    }
+    std::vector<std::string> idle;
+    before = progress_.staged;
+    for (const auto& [name, after] : progress_.passes) {
+      if (after == before && !ran(name)) idle.push_back(name);
+      before = after;
+    }
+    if (!idle.empty()) item("without effect on their number: " + joined(idle));
+  }
+  bool ran(const std::string& name) const {
+    return std::ranges::any_of(progress_.remarks, [&](const passes::Remark& r) {
+      return r.pass == name && r.text.find("not") == std::string::npos;
+    });
+  }
+
+  void vectors() {
+    // The loops that one of the user's has become were looked at one by one.
+    std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> by_place;
+    for (const passes::Remark& r : progress_.remarks) {
+      if (r.pass != "vectorise") continue;
+      auto& [good, bad] = by_place[place(r.loc)];
+      if (r.text.starts_with(no_lanes))
+        bad.push_back(r.text.substr(no_lanes.size()));
+      else
+        good.push_back(r.text);
+    }
+    heading(by_place.empty() ? "vectors: no loop to run in lanes" : "vectors");
+    for (const auto& [where, why] : by_place) {
+      auto [good, bad] = why;
+      // Of a loop that counts, what is said of the loops around its segments tells nothing; of others only
+      // this does.
+      const bool counts = counting_.count(where) != 0;
+      const auto idle = [&](const std::string& reason) {
+        return (reason.starts_with("it does not count") == counts) ||
+               reason.starts_with("there is no arithmetic");
+      };
+      if (!std::ranges::all_of(bad, idle)) std::erase_if(bad, idle);
+      item(where + ": " + (good.empty() ? std::string(no_lanes) + joined(bad, "; ") : joined(good, "; ")));
+    }
+  }
+
+  const std::string& name_;
+  const ir::Module& module_;
+  const Progress& progress_;
+  std::vector<const Op*> ops_;
+  std::vector<Loop> loops_;
+  std::set<std::string> counting_;  ///< places of loops that count
+  std::map<std::int64_t, std::vector<const Op*>> pops_;
+  std::map<const Value*, std::vector<const Op*>> users_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string explained(const std::string& name, const ir::Module& module, const Progress& progress) {
+  return Explanation(name, module, progress).text();
+}
+
+}  // namespace lantern::tool

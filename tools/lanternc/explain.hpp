@@ -1,0 +1,25 @@
+// --explain: what became of each function, for its author.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lantern/compiler/passes/remarks.hpp"
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::tool {
+
+/// What is written down while a function is compiled.
+struct Progress {
+  std::size_t staged = 0;                                   ///< operations before the first pass
+  std::vector<std::pair<std::string, std::size_t>> passes;  ///< each that ran, and the operations after it
+  std::vector<passes::Remark> remarks;
+};
+
+/// Parameters and results, loops and recursion, what is on the tape and for what, memory, passes, vectors.
+/// All of it is read off the graph that the passes leave, and off their remarks.
+std::string explained(const std::string& name, const ir::Module& module, const Progress& progress);
+
+}  // namespace lantern::tool

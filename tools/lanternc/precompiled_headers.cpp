@@ -1,0 +1,159 @@
+// A folder of the user's cache for each combination of flags: the header, what the compiler made of it, and
+// the files that it read with their sizes and times.
+#include "precompiled_headers.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "dependencies.hpp"
+#include "lantern/codegen/toolchain/content_hash.hpp"
+#include "lantern/codegen/toolchain/disk_cache.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
+
+namespace lantern::tool {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr std::uintmax_t bytes_kept = 1U << 30U;
+constexpr std::string_view header_text =
+    "#include \"lantern/compiler/frontend/native.hpp\"\n#include \"lantern/lantern.hpp\"\n";
+
+bool harmless(const std::string& flag) {
+  static constexpr std::array<std::string_view, 9> known{"-I", "-D", "-U", "-std=", "-W",
+                                                         "-f", "-m", "-O", "-g"};
+  return (flag.size() > 2 || flag == "-g") &&
+         std::ranges::any_of(known, [&](std::string_view prefix) { return flag.starts_with(prefix); });
+}
+
+/// Whether nothing but comments and includes stands before the first include of Lantern.
+bool begins_with_includes(const fs::path& source) {
+  std::ifstream in(source);
+  bool comment = false;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (comment) {
+      comment = line.find("*/") == std::string::npos;
+      continue;
+    }
+    if (first == std::string::npos || line.compare(first, 2, "//") == 0) continue;
+    if (line.compare(first, 2, "/*") == 0) {
+      comment = line.find("*/", first) == std::string::npos;
+      continue;
+    }
+    if (line[first] != '#') return false;
+    const std::size_t word = line.find_first_not_of(" \t", first + 1);
+    const std::string_view directive = std::string_view(line).substr(std::min(word, line.size()));
+    if (directive.starts_with("line") || directive.starts_with("pragma once")) continue;
+    if (!directive.starts_with("include")) return false;
+    if (directive.find("lantern/lantern.hpp") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+/// A file as it is now.
+std::string stamp(const std::string& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return {};
+  return std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
+         std::to_string(status.st_mtim.tv_nsec);
+}
+
+/// Whether no file that the header was made from has changed.
+bool fresh(const fs::path& stamps) {
+  std::ifstream in(stamps);
+  std::string line;
+  bool any = false;
+  while (std::getline(in, line)) {
+    const std::size_t tab = line.find('\t');
+    if (tab == std::string::npos || stamp(line.substr(tab + 1)) != line.substr(0, tab)) return false;
+    any = true;
+  }
+  return any;
+}
+
+struct Place {
+  fs::path header, made, stamps;
+};
+
+bool make(const Compiler& compiler, const Words& flags, const Place& place) {
+  const std::string mark = "." + std::to_string(::getpid()) + ".unfinished";
+  const fs::path unfinished = place.made.string() + mark, rule = place.stamps.string() + ".d" + mark;
+  Words command = compiler.command;
+  command.insert(command.end(), flags.begin(), flags.end());
+  command.insert(command.end(), {"-w", "-MD", "-MF", rule.string(), "-MT", "header", "-x", "c++-header", "-o",
+                                 unfinished.string(), place.header.string()});
+  const bool good = codegen::run_process(command).status == 0;
+  std::string stamps;
+  if (good)
+    for (const std::string& file : read_dependencies(rule)) stamps += stamp(file) + "\t" + file + "\n";
+  std::error_code failed;
+  fs::remove(rule, failed);
+  failed.clear();
+  if (good && !stamps.empty()) {
+    fs::rename(unfinished, place.made, failed);
+    if (!failed) {
+      codegen::write_file(place.stamps.string() + mark, stamps);
+      fs::rename(place.stamps.string() + mark, place.stamps, failed);
+      return !failed;
+    }
+  }
+  fs::remove(unfinished, failed);
+  return false;
+}
+
+}  // namespace
+
+Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unusual,
+                          const fs::path& source) {
+  if (!std::ranges::all_of(flags, harmless) || !begins_with_includes(source)) return {};
+  const std::optional<fs::path> directory = codegen::private_cache_directory("headers");
+  if (!directory) return {};
+  codegen::ContentHash hash;
+  hash.add(compiler.identity);
+  std::error_code failed;
+  for (const std::string& f : flags) {
+    hash.add(f);
+    const bool relative = f.starts_with("-I") && !fs::path(f.substr(2)).is_absolute();
+    if (relative || f.starts_with("-g")) hash.add(fs::current_path(failed).string());
+  }
+  const std::string name = hash.text();
+  const Place place{*directory / (name + ".hpp"),
+                    *directory / (name + (compiler.is_clang ? ".pch" : ".hpp.gch")),
+                    *directory / (name + ".files")};
+
+  // Two compilations of one run may want the same.
+  static std::mutex one_at_a_time;
+  static std::mutex of_flags[2];
+  std::mutex& mutex = of_flags[std::hash<std::string>{}(name) % 2];
+  const std::lock_guard lock(mutex);
+  if (!fs::exists(place.made, failed) || !fresh(place.stamps)) {
+    // For flags of the user's own that may never come again it would be work in vain.
+    if (unusual && !fs::exists(place.header, failed)) {
+      codegen::write_file(place.header, std::string(header_text));
+      return {};
+    }
+    {
+      const std::lock_guard header_lock(one_at_a_time);
+      if (!fs::exists(place.header, failed)) codegen::write_file(place.header, std::string(header_text));
+    }
+    if (!make(compiler, flags, place)) return {};
+    codegen::remove_least_used(*directory, compiler.is_clang ? ".pch" : ".gch", bytes_kept);
+  }
+  fs::last_write_time(place.made, fs::file_time_type::clock::now(), failed);
+  if (compiler.is_clang) return {"-include-pch", place.made.string()};
+  return {"-include", place.header.string()};
+}
+
+}  // namespace lantern::tool

@@ -1,0 +1,21 @@
+// Lantern's headers for the system's compiler, parsed once: they are most of what a model's compilation
+// costs.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "compiler.hpp"
+
+namespace lantern::tool {
+
+/// Arguments that make the compiler begin with Lantern's precompiled headers; none where that could change
+/// what the file means: it does not include lantern/lantern.hpp itself, or defines something before it does,
+/// or `flags` hold others than -I, -D, -U, -std=, -W, -f, -m, -O and -g. The headers are compiled where that
+/// has not been done for these flags, or a header has changed since. Kept as described in codegen/toolchain/
+/// disk_cache.hpp; the last used ones are kept, a gigabyte at most.
+std::vector<std::string> precompiled_headers(const Compiler& compiler, const std::vector<std::string>& flags,
+                                             bool unusual, const std::filesystem::path& source);
+
+}  // namespace lantern::tool
