@@ -1,7 +1,8 @@
 // Which handler a mode is, and how a gradient is taken by it.
 #include "lantern/compiler/ad/modes/modes.hpp"
 
-#include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/ad/modes/two_pass.hpp"
+#include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::ad {
@@ -10,23 +11,24 @@ namespace {
 
 struct Entry {
   const char* name;
-  std::shared_ptr<EagerReverse> (*make)(std::uint64_t tag);
+  std::shared_ptr<EagerReverse> (*eager)(std::uint64_t tag);
+  std::shared_ptr<TwoPass> (*staged)(Staging& staging, std::uint64_t tag);
 };
 
-Entry eager_mode(mode m) {
+Entry entry_of(mode m) {
   switch (m) {
     case mode::cps:
-      return {"cps", make_cps};
+      return {"cps", make_cps, nullptr};
     case mode::global_tape:
-      return {"global_tape", make_global_tape};
+      return {"global_tape", make_global_tape, make_staged_global_tape};
     case mode::functional:
-      return {"functional", make_functional};
+      return {"functional", make_functional, make_staged_functional};
     case mode::continuation:
-      return {"continuation", make_continuation};
+      return {"continuation", make_continuation, make_staged_continuation};
     case mode::taped:
-      return {"taped", make_taped};
+      return {"taped", make_taped, make_staged_taped};
     default:
-      return {"checkpointed", make_checkpointed};
+      return {"checkpointed", make_checkpointed, make_staged_checkpointed};
   }
 }
 
@@ -52,6 +54,36 @@ Data gradient_by(EagerReverse& handler, const Program& program, const Data& argu
   return out;
 }
 
+/// The gradient as a function (arguments...) -> (value, adjoints...), called.
+Data staged_gradient(const Entry& entry, Staging& s, const Program& program, const Data& arguments,
+                     const Active& active, bool value, const Location& loc) {
+  const Unit unit = stage_unit(s, program, arguments, active, loc);
+  ir::Function& primal = *unit.primal->function;
+  require_scalar(primal.result_types, loc);
+  ir::Function*& f = s.units[unit_key(entry.name, primal, unit.active) + (value ? "+" : "")];
+  if (!f) {
+    const std::vector<ir::Type> params = primal.parameter_types();
+    std::vector<ir::Type> results;
+    if (value) results = primal.result_types;
+    for (std::size_t i = 0; i < params.size(); ++i)
+      if (unit.active[i]) results.push_back(params[i]);
+    ir::Function* made =
+        s.module().add_function(std::string(entry.name) + "_grad_" + primal.name, params, results);
+    made->loc = primal.loc;
+    const Staging::Scope scope(s, made);
+    Data in;
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      made->body->params[i]->name = primal.body->params[i]->name;
+      in.push_back(Datum::node(made->body->params[i]));
+    }
+    const auto handler = entry.staged(s, ++context().tags);
+    const Ending ending{*handler};
+    s.builder(loc).yield(s.use(handler->gradient(primal, in, unit.active, value, loc), loc));
+    f = made;
+  }
+  return s.call(f, unit.arguments, loc);
+}
+
 }  // namespace
 
 Data gradient(mode m, const Program& program, const Data& arguments, const Active& active, bool value,
@@ -62,13 +94,12 @@ Data gradient(mode m, const Program& program, const Data& arguments, const Activ
     if (!value) out.erase(out.begin());
     return out;
   }
-  const Entry entry = eager_mode(m);
-  if (context().staging) {
-    const std::string name = std::string("grad<mode::") + entry.name + ">";
-    raise_at(loc, name + ": expected to be run eagerly, got a program that is being staged; write eager(" +
-                      name + "(f)), or grad(f), which has the same value");
+  const Entry entry = entry_of(m);
+  if (Staging* s = context().staging) {
+    if (m == mode::cps) return staged_cps_gradient(*s, program, arguments, active, value, loc);
+    return staged_gradient(entry, *s, program, arguments, active, value, loc);
   }
-  return gradient_by(*entry.make(++context().tags), program, arguments, active, value, loc);
+  return gradient_by(*entry.eager(++context().tags), program, arguments, active, value, loc);
 }
 
 }  // namespace lantern::ad
