@@ -63,7 +63,34 @@ Data arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from) 
 
 bool is_condition(Opcode op) { return op == Opcode::le_ || op == Opcode::eq_; }
 
+/// Whether a rule's operands and result are numbers at hand, in the precision that formulas are computed in.
+bool at_hand(const RuleContext& c) {
+  const auto number = [](const Datum& d) { return d.is_literal() && d.type().kind() == ir::Kind::f64; };
+  if (!number(c.result)) return false;
+  for (const Datum& d : c.operands)
+    if (!number(d)) return false;
+  return true;
+}
+
+/// A partial derivative as a number.
+double number_of(const ir::Formula& f, const RuleContext& c) {
+  switch (f.kind) {
+    case ir::Formula::Kind::number: return f.number;
+    case ir::Formula::Kind::variable:
+      return f.variable == 'r' ? c.result.f() : c.operands[static_cast<std::size_t>(f.variable - 'x')].f();
+    default: {
+      double v[3] = {};
+      for (std::size_t i = 0; i < f.arguments.size(); ++i) v[i] = number_of(f.arguments[i], c);
+      return evaluate_number(f.op, v[0], v[1], v[2]);
+    }
+  }
+}
+
 }  // namespace
+
+Datum partial_derivative(const ir::Formula& f, const RuleContext& c) {
+  return at_hand(c) ? Datum::number(number_of(f, c), ir::F64) : evaluate_formula(f, c);
+}
 
 Datum evaluate_formula(const ir::Formula& f, const RuleContext& c) {
   switch (f.kind) {
@@ -89,6 +116,15 @@ Datum evaluate_formula(const ir::Formula& f, const RuleContext& c) {
   }
 }
 
+namespace {
+
+Datum product(const Datum& a, const Datum& b, const Location& loc) {
+  if (a.type().is_scalar() && b.type().is_scalar()) return perform({Opcode::mul_, 0, loc}, {a, b});
+  return apply(Opcode::mul_, {a, b}, loc);
+}
+
+}  // namespace
+
 bool carries_derivative(const Operation& op, std::size_t i, std::size_t n) {
   const ir::Formula* f = ir::derivative(op.code, i, n);
   return f && !f->is_number(0);
@@ -100,8 +136,8 @@ void propagate(std::size_t i, const RuleContext& c, Cell& cell) {
   if (ir::info(c.op.code).elementwise) {
     // A partial derivative, times the cotangent.
     if (f->is_number(1)) return cell.add(c.cotangent, c.op.loc);
-    if (f->is_number(-1)) return cell.add(apply(Opcode::neg_, {c.cotangent}, c.op.loc), c.op.loc);
-    return cell.add(apply(Opcode::mul_, {evaluate_formula(*f, c), c.cotangent}, c.op.loc), c.op.loc);
+    if (f->is_number(-1)) return cell.add(perform({Opcode::neg_, 0, c.op.loc}, {c.cotangent}), c.op.loc);
+    return cell.add(product(partial_derivative(*f, c), c.cotangent, c.op.loc), c.op.loc);
   }
   if (f->accumulates()) return cell.accumulate(f->op, arguments_of(*f, c, 1), c.op.loc);
   cell.add(evaluate_formula(*f, c), c.op.loc);
@@ -134,8 +170,8 @@ Datum tangent(const RuleContext& c, std::span<const Datum> tangents) {
       const ir::Formula* f = ir::derivative(c.op.code, i, n);
       if (tangents[i].empty() || !f || f->is_number(0)) continue;
       Datum term = tangents[i];
-      if (f->is_number(-1)) term = apply(Opcode::neg_, {term}, c.op.loc);
-      else if (!f->is_number(1)) term = apply(Opcode::mul_, {evaluate_formula(*f, c), term}, c.op.loc);
+      if (f->is_number(-1)) term = perform({Opcode::neg_, 0, c.op.loc}, {term});
+      else if (!f->is_number(1)) term = product(partial_derivative(*f, c), term, c.op.loc);
       sum = add(sum, term, c.op.loc);
     }
     return sum;

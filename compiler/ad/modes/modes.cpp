@@ -1,6 +1,7 @@
 // Which handler a mode is, and how a gradient is taken by it.
 #include "lantern/compiler/ad/modes/modes.hpp"
 
+#include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"

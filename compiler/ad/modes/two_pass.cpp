@@ -85,7 +85,7 @@ Datum TwoPass::variable(const Datum& primal) {
 
 // ---- forward
 
-Step TwoPass::step(const Operation& op, std::span<const Datum> operands) const {
+TwoPass::Step TwoPass::step(const Operation& op, std::span<const Datum> operands) const {
   Step s{op, Data(operands.begin(), operands.end()), {}, {}};
   for (const Datum& d : operands) s.primals.push_back(primal(d));
   s.y = perform(op, s.primals);
@@ -136,7 +136,7 @@ Data TwoPass::adjoints(const std::vector<Name>& names, const Location& loc) {
   return out;
 }
 
-Step TwoPass::rule_at(const Step& s, std::size_t i) {
+TwoPass::Step TwoPass::rule_at(const Step& s, std::size_t i) {
   const ir::Formula& f = *ir::derivative(s.op.code, i, s.operands.size());
   Step here = s;
   const bool indices = mentions_index(f);

@@ -13,7 +13,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/replay.hpp"
 
@@ -57,6 +57,21 @@ class TwoPass : public Mode, public StagedMode {
   Datum variable(const Datum& primal);
 
   // ---- an operation: forward
+
+  /// An operation performed one level down. In the backward part: with what its rule looks at at hand.
+  struct Step {
+    Operation op;
+    Data operands;  ///< as they came
+    Data primals;   ///< one level down
+    Datum y;        ///< the value
+    RuleContext rule(const Datum& g) const { return {op, primals, y, g}; }
+    /// As ad::Step::backward.
+    template <class Each>
+    void backward(const Each& each) const {
+      const bool last_first = !ir::info(op.code).elementwise;
+      for (std::size_t n = operands.size(), j = 0; j < n; ++j) each(last_first ? n - 1 - j : j);
+    }
+  };
 
   /// Performs the operation on the primals.
   Step step(const Operation& op, std::span<const Datum> operands) const;
