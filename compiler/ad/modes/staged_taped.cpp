@@ -45,9 +45,7 @@ class StagedTaped : public TwoPass {
   /// The partial derivative of an operation on scalars, where the program stands.
   static Datum partial(const Step& s, std::size_t i) {
     if (!ir::info(s.op.code).elementwise || !s.y.type().is_scalar()) return {};
-    const CellPtr alone = eager_cell(s.primals[i]);
-    propagate(i, s.rule(Datum::number(1.0, s.y.type())), *alone);
-    return alone->get(s.op.loc);
+    return partial_derivative(*ir::derivative(s.op.code, i, s.operands.size()), s.rule({}));
   }
 
   /// du += v_u * dk
