@@ -168,3 +168,121 @@ TEST_CASE("every ordered pair of modes, staged", "[modes]") {
       }
   }
 }
+
+TEST_CASE("triples of modes, staged", "[modes]") {
+  for (const std::size_t p : {std::size_t{0}, std::size_t{6}, std::size_t{8}}) {
+    const Function f = programs()[p].f;
+    const double expected = eager(grad(grad(grad(f))))(0.7);
+    for (const Way& a : ways())
+      for (const Way& b : ways())
+        for (const Way& c : ways()) {
+          if (p != 0 && (&a != &b || &a == &c)) continue;
+          INFO(a.name << " of " << b.name << " of " << c.name << " of " << programs()[p].name);
+          CHECK(staged_at(a.grad(b.grad(c.grad(f))), 0.7, 1) == Approx(expected).epsilon(1e-10).margin(1e-12));
+        }
+  }
+}
+
+TEST_CASE("perturbations are not confused in any pair of modes, staged", "[modes]") {
+  for (const Way& outer : ways())
+    for (const Way& inner : ways()) {
+      INFO(outer.name << " over " << inner.name);
+      const auto nested = [&](auto body, double y) {
+        return outer.grad(
+            [&inner, body, y](D x) { return x * inner.grad([x, body](D t) { return D(body(x, t)); })(y); });
+      };
+      // Lantern paper, 2.4: 1, not 2.
+      CHECK(staged_at(nested([](D x, D y) { return x + y; }, 1.0), 1.0, 1) == Approx(1.0));
+      CHECK(staged_at(nested([](D x, D y) { return x * y; }, 2.0), 3.0, 1) == Approx(6.0));
+      const auto at_x = outer.grad([&inner](D x) { return inner.grad([x](D y) { return x * y * y; })(x); });
+      CHECK(staged_at(at_x, 3.0, 1) == Approx(12.0));
+      // Thesis, 4.5: the second derivative of x x x at 1; three levels.
+      const auto second = outer.grad([&](D y) { return inner.grad([](D x) { return x * (x * x); })(y); });
+      CHECK(staged_at(second, 1.0, 1) == Approx(6.0));
+      const auto three = outer.grad([&](D x) {
+        return x * inner.grad([&, x](D y) {
+          return y * outer.grad([x, y](D z) { return z * (y * x); })(1.0);
+        })(1.0);
+      });
+      CHECK(staged_at(three, 1.0, 1) == Approx(4.0));
+      CHECK(eager(three)(1.0) == Approx(4.0));
+      // Thesis, 4.5, after Manzyuk et al.: s u f x = f(x + u), and ds f x its derivative by u at 0, which is f'(x). The
+      // operator takes functions: ds twice is f'', 30 for x x x at 5, not 0.
+      const auto ds = [](const Way& w, const Function& f) {
+        return Function([w, f](D x) { return w.grad([f, x](D u) { return f(x + u); })(0.0); });
+      };
+      const Function both = ds(outer, [&](D x) { return ds(inner, [](D y) { return y * (y * y); })(x); });
+      CHECK(eager(both)(5.0) == Approx(30.0));
+      CHECK(staged_at(both, 5.0, 1) == Approx(30.0));
+    }
+}
+
+TEST_CASE("several arguments, structs and arrays, staged", "[modes]") {
+  const std::function<D(D, I, A)> f = [](D x, I n, A a) {
+    return FOR(0, n, x, [&](I i, D s) { return s * a[i] + x; }) + sum(a * a * x);
+  };
+  const std::vector<double> at{0.5, -1.5, 2.0};
+  const auto expected = eager(grad(f))(1.2, 3, at);
+  const auto test = [&](const char* name, const auto& g) {
+    INFO(name);
+    for (const int opt : {0, 3}) {
+      const auto [dx, da] = compile(g, {.target = Target::c, .opt = opt})(1.2, 3, at);
+      CHECK(dx == Approx(std::get<0>(expected)));
+      REQUIRE(da.size() == 3);
+      for (std::size_t i = 0; i < 3; ++i) CHECK(da[i] == Approx(std::get<1>(expected)[i]));
+    }
+  };
+  test("cps", grad<mode::cps>(f));
+  test("global tape", grad<mode::global_tape>(f));
+  test("functional", grad<mode::functional>(f));
+  test("continuation", grad<mode::continuation>(f));
+  test("taped", grad<mode::taped>(f));
+  test("checkpointed", grad<mode::checkpointed>(f));
+  CHECK(compile(grad<0, mode::taped>(f))(1.2, 3, at) == Approx(std::get<0>(expected)));
+  const auto [y, dx] = compile(value_and_grad<0, mode::functional>(f))(1.2, 3, at);
+  CHECK(y == Approx(eager(f)(1.2, 3, at)));
+  CHECK(dx == Approx(std::get<0>(expected)));
+}
+
+TEST_CASE("trees and tensors in every mode, staged", "[modes]") {
+  const auto product = [](D x, Rep<Tree<double>> tree) {
+    return TREE(x, tree, [&](D l, D r, Rep<Tree<double>> node) { return l * r * node.value(); });
+  };
+  const Tree<double> t(2.0, Tree<double>(3.0), Tree<double>(5.0));
+  const auto test = [&](const char* name, const auto& g) {
+    INFO(name);
+    for (const int opt : {0, 3})
+      CHECK(compile(g, {.target = Target::c, .opt = opt})(2.0, t) == Approx(30.0 * 4 * 8));  // 30 x^4
+  };
+  test("cps", grad<mode::cps>(product));
+  test("global tape", grad<mode::global_tape>(product));
+  test("functional", grad<mode::functional>(product));
+  test("continuation", grad<mode::continuation>(product));
+  test("taped", grad<mode::taped>(product));
+  test("checkpointed", grad<mode::checkpointed>(product));
+}
+
+TEST_CASE("staged modes refuse what they do not keep", "[modes]") {
+  const auto bounded = [](D x) {
+    return FOR(0, 100, x, [&](I, D t) { return sin(t) * x; }, {.checkpoints = 5});
+  };
+  CHECK_THROWS_WITH(compile(grad<mode::taped>(bounded)),
+                    Catch::Contains("taped reverse mode: expected a loop without a bound on memory or checkpoints, "
+                                    "got one; use grad(f)"));
+  const auto pair = [](D x) { return std::tuple(x, x); };
+  CHECK_THROWS_WITH(compile(grad<mode::functional>(pair)),
+                    Catch::Contains("grad: expected a function with one floating-point scalar as its result"));
+}
+
+TEST_CASE("a million operations, staged, in every mode", "[modes]") {
+  const std::function<D(D, I)> f = [](D x, I n) {
+    return FOR(0, n, x, [&](I, D t) { return t * 0.999999 + 0.5 * x; });
+  };
+  const double expected = compile(grad<mode::forward>(f))(1.0, 1'000'000);
+  CHECK(compile(grad<mode::cps>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::global_tape>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::functional>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::continuation>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::taped>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::checkpointed>(f))(1.0, 1'000'000) == Approx(expected));
+}

@@ -221,16 +221,6 @@ TEST_CASE("hundreds of thousands of operations", "[modes]") {
       Catch::Contains("expected a program of at most 5000 operations one after another, got a longer one"));
 }
 
-TEST_CASE("eager modes say so while staging", "[modes]") {
-  const Function f = programs()[0].f;
-  CHECK_THROWS_WITH(
-      compile(grad<mode::taped>(f)),
-      Catch::Contains("grad<mode::taped>: expected to be run eagerly, got a program that is being staged; "
-                      "write eager(grad<mode::taped>(f)), or grad(f), which has the same value"));
-  CHECK_THROWS_WITH(compile(grad(Function(grad<mode::checkpointed>(f)))),
-                    Catch::Contains("expected to be run eagerly"));
-}
-
 TEST_CASE("derivatives of functions whose names differ by a digit are told apart", "[modes]") {
   // g with the arguments t and x, both active, and g1 with one argument, active: "g" + "11" and "g1" + "1".
   const Function f = [](D x) {
