@@ -6,6 +6,7 @@
 
 #include "lantern/compiler/ad/forward.hpp"
 #include "lantern/compiler/ad/modes/staged_cps.hpp"
+#include "lantern/compiler/ad/modes/staged_divide_and_conquer.hpp"
 #include "lantern/compiler/ad/reverse.hpp"
 #include "lantern/compiler/ad/staged_forward.hpp"
 #include "lantern/compiler/ad/staged_reverse.hpp"
@@ -200,11 +201,26 @@ Data vjp(const Program& program, const Data& arguments, const Active& active, co
   return s->call(f, unit.arguments, loc);
 }
 
-Data staged_cps_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active,
-                         bool value, const Location& loc) {
+namespace {
+
+template <class Handler>
+Data staged_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active, bool value,
+                     const Location& loc) {
   const Unit unit = stage_unit(s, program, arguments, active, loc);
   require_scalar(unit.primal->function->result_types, loc);
-  return s.call(vjp_unit<StagedCps>(s, *unit.primal->function, unit.active, false, value, loc), unit.arguments, loc);
+  return s.call(vjp_unit<Handler>(s, *unit.primal->function, unit.active, false, value, loc), unit.arguments, loc);
+}
+
+}  // namespace
+
+Data staged_cps_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active,
+                         bool value, const Location& loc) {
+  return staged_gradient<StagedCps>(s, program, arguments, active, value, loc);
+}
+
+Data staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Data& arguments,
+                                        const Active& active, bool value, const Location& loc) {
+  return staged_gradient<StagedDivideAndConquer>(s, program, arguments, active, value, loc);
 }
 
 Data jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,

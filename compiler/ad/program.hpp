@@ -34,6 +34,10 @@ Data vjp(const Program& program, const Data& arguments, const Active& active, co
 Data staged_cps_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active,
                          bool value, const Location& loc);
 
+/// The same with states of loops instead of a tape (modes/staged_divide_and_conquer.hpp).
+Data staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Data& arguments,
+                                        const Active& active, bool value, const Location& loc);
+
 /// Forward mode: the values, then one tangent per floating result. `tangents` has one entry per active argument.
 Data jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,
          const Location& loc);

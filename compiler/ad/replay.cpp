@@ -58,6 +58,8 @@ bool use_tape(std::vector<const ir::Function*> todo) {
 
 }  // namespace
 
+bool works_on_tape(const ir::Function& f) { return use_tape({&f}); }
+
 bool Replay::active(ir::Op* op) const {
   if (!mode_ || primal_only_) return false;
   bool enters = false, tape = false;

@@ -41,11 +41,12 @@ class StagedReverse : public Reverse, public StagedMode {
   void inside(ir::Block* block, const std::function<void()>& f);
   void close(const Location& loc);
 
+  Staging& staging_;
+
  private:
   ir::Function* instance(ir::Function* callee, const std::vector<bool>& active);
   std::int64_t adjoint_tape(std::int64_t tape);
 
-  Staging& staging_;
   std::unordered_map<std::string, ir::Function*> instances_;
   std::unordered_map<std::int64_t, std::int64_t> tapes_;
 };

@@ -34,6 +34,7 @@ const std::vector<Way>& ways() {
       way<mode::continuation>("continuation"),
       way<mode::taped>("taped"),
       way<mode::checkpointed>("checkpointed"),
+      way<mode::divide_and_conquer>("divide and conquer"),
       {"taylor",
        [](const Function& f) { return Function([t = taylor<1>(f)](D x) { return t(x, 1.0)[1]; }); }},
   };
@@ -269,6 +270,9 @@ TEST_CASE("staged modes refuse what they do not keep", "[modes]") {
   CHECK_THROWS_WITH(compile(grad<mode::taped>(bounded)),
                     Catch::Contains("taped reverse mode: expected a loop without a bound on memory or checkpoints, "
                                     "got one; use grad(f)"));
+  CHECK_THROWS_WITH(compile(grad<mode::closures>(programs()[0].f)),
+                    Catch::Contains("grad<mode::closures>: expected to be run eagerly, got a program that is being "
+                                    "staged; write eager(grad<mode::closures>(f)), or grad<mode::global_tape>(f)"));
   const auto pair = [](D x) { return std::tuple(x, x); };
   CHECK_THROWS_WITH(compile(grad<mode::functional>(pair)),
                     Catch::Contains("grad: expected a function with one floating-point scalar as its result"));

@@ -20,7 +20,7 @@ namespace {
 
 using Part = std::function<Data(const Data&)>;
 
-class Checkpointed : public EagerReverse, public Checkpointing {
+class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
  public:
   using EagerReverse::EagerReverse;
   const char* name() const override { return "checkpointed reverse mode"; }

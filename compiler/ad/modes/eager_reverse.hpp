@@ -102,5 +102,7 @@ std::shared_ptr<EagerReverse> make_functional(std::uint64_t tag);
 std::shared_ptr<EagerReverse> make_continuation(std::uint64_t tag);
 std::shared_ptr<EagerReverse> make_taped(std::uint64_t tag);
 std::shared_ptr<EagerReverse> make_checkpointed(std::uint64_t tag);
+std::shared_ptr<EagerReverse> make_divide_and_conquer(std::uint64_t tag);
+std::shared_ptr<EagerReverse> make_closures(std::uint64_t tag);
 
 }  // namespace lantern::ad

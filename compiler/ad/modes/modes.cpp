@@ -28,6 +28,10 @@ Entry entry_of(mode m) {
       return {"continuation", make_continuation, make_staged_continuation};
     case mode::taped:
       return {"taped", make_taped, make_staged_taped};
+    case mode::closures:
+      return {"closures", make_closures, nullptr};
+    case mode::divide_and_conquer:
+      return {"divide_and_conquer", make_divide_and_conquer, nullptr};
     default:
       return {"checkpointed", make_checkpointed, make_staged_checkpointed};
   }
@@ -48,7 +52,7 @@ Data gradient_by(EagerReverse& handler, const Program& program, const Data& argu
   handler.run([&] {
     const Data results = program.run(tagged);
     require_scalar(types_of(results), loc);
-    if (value) out.push_back(handler.primal(results[0]));
+    if (value && out.empty()) out.push_back(handler.primal(results[0]));
     handler.seed(results[0], Datum::number(1.0, results[0].type()), loc);
   });
   for (const Datum& x : inputs) out.push_back(handler.adjoint(x, loc));
@@ -98,6 +102,13 @@ Data gradient(mode m, const Program& program, const Data& arguments, const Activ
   const Entry entry = entry_of(m);
   if (Staging* s = context().staging) {
     if (m == mode::cps) return staged_cps_gradient(*s, program, arguments, active, value, loc);
+    if (m == mode::divide_and_conquer)
+      return staged_divide_and_conquer_gradient(*s, program, arguments, active, value, loc);
+    if (m == mode::closures)
+      raise_at(loc,
+               "grad<mode::closures>: expected to be run eagerly, got a program that is being staged; write "
+               "eager(grad<mode::closures>(f)), or grad<mode::global_tape>(f), which treats a call of a staged "
+               "function in the same way");
     return staged_gradient(entry, *s, program, arguments, active, value, loc);
   }
   return gradient_by(*entry.eager(++context().tags), program, arguments, active, value, loc);
