@@ -28,8 +28,8 @@ Datum Forward::tangent_of(const Datum& d, const Location& loc) const {
 
 // Lantern paper, Fig. 5:  NumF(x op y, tangent by the rule), the arithmetic one level down (2.5).
 Datum Forward::apply(const Operation& op, std::span<const Datum> operands) {
-  const Operands primals(operands, [this](const Datum& d) -> const Datum& { return primal(d); });
-  const Operands tangents(operands, [this](const Datum& d) {
+  const Transient primals(operands, [this](const Datum& d) -> const Datum& { return primal(d); });
+  const Transient tangents(operands, [this](const Datum& d) {
     const Dual* v = dual_of(d);
     return v ? v->tangent : Datum();
   });

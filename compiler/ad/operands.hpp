@@ -1,6 +1,7 @@
 // The operands of one operation, kept.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 
@@ -42,6 +43,27 @@ class Operands {
  private:
   Datum* data_ = nullptr;
   std::size_t size_ = 0;
+};
+
+/// The same for the time of one call: up to three lie in the object itself.
+class Transient {
+ public:
+  template <class F>
+  Transient(std::span<const Datum> data, const F& f) : size_(data.size()) {
+    if (size_ <= few_.size())
+      for (std::size_t i = 0; i < size_; ++i) few_[i] = f(data[i]);
+    else
+      for (const Datum& d : data) many_.push_back(f(d));
+  }
+  const Datum* data() const { return size_ <= few_.size() ? few_.data() : many_.data(); }
+  std::size_t size() const { return size_; }
+  const Datum* begin() const { return data(); }
+  const Datum* end() const { return data() + size_; }
+
+ private:
+  std::array<Datum, 3> few_;
+  std::size_t size_;
+  Data many_;
 };
 
 }  // namespace lantern::ad

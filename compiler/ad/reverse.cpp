@@ -35,7 +35,7 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
   for (std::size_t i = 0; i < operands.size(); ++i)
     differentiable |= variable_of(operands[i]) && carries_derivative(op, i, operands.size());
   const auto primals_of = [this](std::span<const Datum> data) {
-    return Operands(data, [this](const Datum& d) -> const Datum& { return primal(d); });
+    return Transient(data, [this](const Datum& d) -> const Datum& { return primal(d); });
   };
   const Datum y = perform(op, primals_of(operands));
   if (!recording_) return y;
@@ -46,7 +46,7 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
     k(variable(y, adjoint));
     if (!adjoint->touched()) return;
     const Datum g = adjoint->get(op.loc);
-    const Operands primals = primals_of(operands);
+    const Transient primals = primals_of(operands);
     const RuleContext rule{op, primals, y, g};
     // For tensors the last operand first: an update's base comes first among the operands, and its adjoint can then
     // take over the memory of g, which nobody reads any more.

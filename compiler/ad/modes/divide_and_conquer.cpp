@@ -110,7 +110,7 @@ class DivideAndConquer : public EagerReverse {
     e.step.backward([&](std::size_t i) {
       if (const auto* x = variable_of<Variable>(e.step.operands[i]))
         if (carries_derivative(e.step.op, i, e.step.operands.size()))
-          propagate(i, rule, cell(x->name, rule.primals[i]));
+          propagate(i, rule, cell(x->name, rule.primals.data()[i]));
     });
   }
 

@@ -12,7 +12,7 @@ namespace lantern::ad {
 /// What the rule of an operation looks at, where the result's cotangent is g.
 struct Rule {
   const Operation& op;
-  Operands primals;  ///< one level down
+  Transient primals;  ///< one level down
   const Datum& y;
   const Datum& g;
   operator RuleContext() const { return {op, primals, y, g}; }
@@ -25,11 +25,11 @@ struct Step {
   Datum y;            ///< the value
   const Mode* mode;
 
-  Operands primals() const {
-    return Operands(operands, [this](const Datum& d) -> const Datum& {
-      const auto* box = d.is_tagged() ? static_cast<const TaggedBox*>(d.box()) : nullptr;
-      return box && box->mode.get() == mode ? box->primal : d;
-    });
+  Transient primals() const {
+    return {operands, [this](const Datum& d) -> const Datum& {
+              const auto* box = d.is_tagged() ? static_cast<const TaggedBox*>(d.box()) : nullptr;
+              return box && box->mode.get() == mode ? box->primal : d;
+            }};
   }
   Rule rule(const Datum& g) const { return {op, primals(), y, g}; }
   /// Calls each(i) for the operands in the order of the backward pass. For tensors the last operand first: an
@@ -85,6 +85,9 @@ class EagerReverse : public Mode {
     Step s{op, Operands(operands), {}, this};
     s.y = perform(op, s.primals());
     return s;
+  }
+  Step step_of(const Operation& op, std::span<const Datum> operands, const Datum& y) const {
+    return {op, Operands(operands), y, this};
   }
   /// Whether a derivative passes from a variable of this handler to the result.
   bool differentiable(const Step& s) const {

@@ -18,23 +18,21 @@ class Taped : public EagerReverse {
   const char* name() const override { return "taped reverse mode"; }
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    const Datum y = s.y;
-    Entry entry{fresh(), pointers_.size(), 0, nullptr};
+    const Transient primals(operands, [this](const Datum& d) -> const Datum& { return primal(d); });
+    const Datum y = perform(op, primals);
+    if (!y.type().is_differentiable()) return y;
     const bool factors = ir::info(op.code).elementwise && y.type().is_scalar();
-    {
-      const Datum one = Datum::number(1.0, y.type());
-      const Rule rule = s.rule(one);
-      for (std::size_t i = 0; i < operands.size(); ++i) {
-        const auto* x = variable_of<Variable>(operands[i]);
-        if (!x || !carries_derivative(op, i, operands.size())) continue;
-        pointers_.push_back({x->name, i, factors ? partial_derivative(*ir::derivative(op.code, i, operands.size()), rule) : Datum()});
-        ++entry.count;
-      }
+    const std::size_t first = pointers_.size(), n = operands.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto* x = variable_of<Variable>(operands[i]);
+      if (!x || !carries_derivative(op, i, n)) continue;
+      Datum factor;
+      if (factors) factor = partial_derivative(*ir::derivative(op.code, i, n), {op, primals, y, y});
+      pointers_.push_back({x->name, i, std::move(factor)});
     }
-    if (!factors) entry.rule = std::make_unique<Step>(std::move(s));
-    tape_.push_back(std::move(entry));
+    const std::size_t count = pointers_.size() - first;
+    if (count == 0) return y;
+    tape_.push_back({fresh(), first, count, factors ? nullptr : std::make_unique<Step>(step_of(op, operands, y))});
     return make_variable<Variable>(y, tape_.back().result);
   }
 
@@ -95,7 +93,7 @@ class Taped : public EagerReverse {
     const Rule rule = e.rule->rule(g);
     for (std::size_t i = e.first + e.count; i-- > e.first;) {  // see Step::backward
       const Pointer& p = pointers_[i];
-      const CellPtr x = eager_cell(rule.primals[p.operand]);
+      const CellPtr x = eager_cell(rule.primals.data()[p.operand]);
       Datum& d = adjoints_[p.name];
       if (!d.empty()) x->add(std::exchange(d, {}), {});
       propagate(p.operand, rule, *x);
