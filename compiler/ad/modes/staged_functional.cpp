@@ -4,6 +4,8 @@
 // added and its own entry left out. What an operator does to the map is a function from store to store. Branches
 // and trips of loops pass the whole map: its entries are the values that enter and leave their backward blocks, and
 // the code has no cells, before any pass has run.
+#include <algorithm>
+
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
 namespace lantern::ad {
@@ -39,11 +41,10 @@ class StagedFunctional : public TwoPass {
     return store;
   }
 
-  std::vector<Name> passed(const std::vector<Name>& touched) const override {
-    std::vector<Name> whole;
-    for (const auto& [x, adjoint] : store_) whole.push_back(x);
-    for (const Name x : touched)
-      if (!store_.contains(x)) whole.push_back(x);
+  std::vector<Name> passed(const std::vector<Name>& outs, const std::vector<Name>& touched) override {
+    std::vector<Name> whole = TwoPass::passed(outs, touched);
+    for (const auto& [x, adjoint] : store_)
+      if (std::ranges::find(whole, x) == whole.end()) whole.push_back(x);
     return whole;
   }
 };

@@ -43,20 +43,28 @@ class StoreCell : public Cell {
 
 Data TwoPass::gradient(ir::Function& program, const Data& arguments, const Active& active, bool value,
                        const Location& loc) {
-  Region* const root = open(nullptr);
-  root->backward = root->forward;  // both parts in one block: they see the same values
-  region_ = root;
+  begin();
   Data tagged = arguments, inputs;
   for (std::size_t i = 0; i < tagged.size(); ++i)
     if (active[i]) inputs.push_back(tagged[i] = variable(arguments[i]));
-  const Data results = Replay(staging_, this).run(program, tagged);
-  require_scalar(types_of(results), loc);
-  if (const Variable* z = variable_of(results[0])) add(z->name, Datum::number(1.0, results[0].type()), loc);
-  for (std::size_t i = root->tape.size(); i-- > 0;) root->tape[i]();
+  const Datum y = both_parts(program, tagged, loc);
   Data out;
-  if (value) out.push_back(primal(results[0]));
+  if (value) out.push_back(y);
   for (const Datum& x : inputs) out.push_back(adjoint_or_zero(variable_of(x)->name, loc));
   return out;
+}
+
+void TwoPass::begin() {
+  region_ = open(nullptr);
+  region_->backward = region_->forward;  // both parts in one block: they see the same values
+}
+
+Datum TwoPass::both_parts(ir::Function& program, const Data& arguments, const Location& loc) {
+  const Data results = Replay(staging_, this).run(program, arguments);
+  require_scalar(types_of(results), loc);
+  if (const Variable* z = variable_of(results[0])) add(z->name, Datum::number(1.0, results[0].type()), loc);
+  for (std::size_t i = region_->tape.size(); i-- > 0;) region_->tape[i]();
+  return primal(results[0]);
 }
 
 // ---- variables
@@ -126,8 +134,24 @@ Datum TwoPass::take(Name x) {
 Datum TwoPass::adjoint_or_zero(Name x, const Location& loc) {
   const auto entry = store_.find(x);
   if (entry != store_.end()) return entry->second;
+  return zero_of(x, loc);
+}
+
+Datum TwoPass::zero_of(Name x, const Location& loc) {
   const Datum& like = known_[x].primal;
   return like.type().is_scalar() ? Datum::zero(like.type()) : zeros_like(at(like), loc);
+}
+
+void TwoPass::move(Name from, const Datum& to, const Location& loc) {
+  const Datum g = take(from);
+  const Variable* v = variable_of(to);
+  if (v && !g.empty()) add(v->name, g, loc);
+}
+
+std::vector<TwoPass::Name> TwoPass::passed(const std::vector<Name>& outs, const std::vector<Name>& touched) {
+  std::vector<Name> names = outs;
+  names.insert(names.end(), touched.begin(), touched.end());
+  return names;
 }
 
 Data TwoPass::adjoints(const std::vector<Name>& names, const Location& loc) {

@@ -90,13 +90,22 @@ class TwoPass : public Mode, public StagedMode {
   /// Adds that to the operand's adjoint, if the operand is a variable.
   void propagate_to(const Step& s, std::size_t i, const Datum& g);
   void add(Name x, const Datum& g, const Location& loc);
+  Datum adjoint_or_zero(Name x, const Location& loc);
   /// The adjoint of a variable, which nobody asks for again; empty where nothing was added.
   Datum take(Name x);
 
   // ---- what modes do differently with constructs
 
-  /// The adjoints that enter and leave the backward block of a construct which adds to those of `touched`.
-  virtual std::vector<Name> passed(const std::vector<Name>& touched) const { return touched; }
+  /// The adjoints that enter the backward block of a construct with results `outs` which adds to those of `touched`.
+  virtual std::vector<Name> passed(const std::vector<Name>& outs, const std::vector<Name>& touched);
+  /// Whether one of those belongs to a result.
+  virtual bool belongs(Name entry, Name out) const { return entry == out; }
+  /// Whether anything was added to the adjoint of a variable.
+  virtual bool wanted(Name x) const { return store_.contains(x); }
+  /// What was added to `from` is added to `to`, if that is a variable.
+  virtual void move(Name from, const Datum& to, const Location& loc);
+  /// A zero in the backward part.
+  virtual Datum zero_of(Name x, const Location& loc);
   /// Stages the backward block of one side, trip or function: from the adjoints `in` to those it gives.
   virtual Data linear(const Data& in, const std::function<Data(const Data&)>& body, const Location& loc);
   /// A call of a function marked by checkpoint(f); others are differentiated like any call.
@@ -121,6 +130,19 @@ class TwoPass : public Mode, public StagedMode {
     Region* home;
     Datum primal;
   };
+
+ protected:
+  /// A name for something that is not a variable.
+  Name fresh_name() {
+    known_.push_back({});
+    return known_.size() - 1;
+  }
+  /// Runs the program forward and backward: its value. `arguments` are tagged already.
+  Datum both_parts(ir::Function& program, const Data& arguments, const Location& loc);
+  /// Opens the region of the current function; variables belong to it.
+  void begin();
+
+ private:
   struct Halves {
     ir::Function* forward = nullptr;
     ir::Function* backward = nullptr;
@@ -132,23 +154,21 @@ class TwoPass : public Mode, public StagedMode {
   Data inside(Region*& region, const std::function<Data()>& body);
   void touch(const Datum& d);
   void mark_tape();
-  /// The backward block of a region: `seeds` go to the adjoints of `results`, and the adjoints of `names` through.
-  /// `then` gives further results.
-  Data mirrored(Region& r, const Data& results, const Data& seeds, const std::vector<Name>& names,
-                const Data& through, const std::function<Data()>& then, const Location& loc);
+  /// The backward block of a region, from the adjoints `in` of `names` to those of `left`: what the construct's
+  /// results `outs` have moves to what the region gave for them, and in the end what `entries` have moves to `outs`.
+  Data mirrored(Region& r, const std::vector<Name>& names, const Data& in, const std::vector<Name>& left,
+                const Data& outs, const Data& exits, const Data& entries, const Location& loc);
 
   Region* home_of(const ir::Value* v) const;
   Datum at(ir::Value* v);
   bool invariant(const ir::Value* v, const Region* home, int budget) const;
   Datum again(ir::Value* v, const Region* home);
-  Datum adjoint_or_zero(Name x, const Location& loc);
   Data adjoints(const std::vector<Name>& names, const Location& loc);
   Data primals(const Data& data) const;
   Data results_of(const Data& values, const std::function<bool(std::size_t)>& active);
-  /// Whether anything was added to the adjoint of a result.
-  bool wanted(const Data& results) const;
-  /// The cotangents of differentiable results: taken, zero where there are none.
-  Data cotangents(const Data& results, const Location& loc);
+  bool any_wanted(const Data& results) const;
+  /// The names of the variables among data, and `touched`.
+  std::vector<Name> names_of(const Data& data, std::vector<Name> touched = {}) const;
 
   Halves& halves(ir::Function* callee, const Active& active);
   std::int64_t adjoint_tape(std::int64_t tape);

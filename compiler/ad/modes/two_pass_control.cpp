@@ -46,37 +46,30 @@ Data TwoPass::results_of(const Data& values, const std::function<bool(std::size_
   return out;
 }
 
-bool TwoPass::wanted(const Data& results) const {
-  return std::ranges::any_of(results, [this](const Datum& r) {
-    const Variable* v = variable_of(r);
-    return v && store_.contains(v->name);
-  });
+bool TwoPass::any_wanted(const Data& results) const {
+  return std::ranges::any_of(names_of(results), [this](Name x) { return wanted(x); });
 }
 
-Data TwoPass::cotangents(const Data& results, const Location& loc) {
-  Data out;
-  for (const Datum& r : results)
-    if (const Variable* v = variable_of(r)) {
-      out.push_back(adjoint_or_zero(v->name, loc));
-      take(v->name);
-    }
-  return out;
+std::vector<TwoPass::Name> TwoPass::names_of(const Data& data, std::vector<Name> touched) const {
+  for (const Datum& d : data)
+    if (const Variable* v = variable_of(d); v && std::ranges::find(touched, v->name) == touched.end())
+      touched.push_back(v->name);
+  return touched;
 }
 
-Data TwoPass::mirrored(Region& r, const Data& results, const Data& seeds, const std::vector<Name>& names,
-                       const Data& through, const std::function<Data()>& then, const Location& loc) {
-  const std::size_t n = seeds.size();
+Data TwoPass::mirrored(Region& r, const std::vector<Name>& names, const Data& in, const std::vector<Name>& left,
+                       const Data& outs, const Data& exits, const Data& entries, const Location& loc) {
   return linear(
-      joined(seeds, through),
-      [&](const Data& in) {
+      in,
+      [&](const Data& adjoints_in) {
         const Store saved = std::exchange(store_, {});
         r.backward = staging_.block();
         r.popped.clear();
-        for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = in[n + i];
-        for (std::size_t i = 0; i < n; ++i)
-          if (const Variable* v = variable_of(results[i])) add(v->name, in[i], loc);
+        for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = adjoints_in[i];
+        for (std::size_t i = 0; i < outs.size(); ++i) move(variable_of(outs[i])->name, exits[i], loc);
         for (std::size_t i = r.tape.size(); i-- > 0;) r.tape[i]();
-        const Data out = joined(then(), adjoints(names, loc));
+        for (std::size_t i = 0; i < entries.size(); ++i) move(variable_of(entries[i])->name, outs[i], loc);
+        const Data out = adjoints(left, loc);
         store_ = saved;
         return out;
       },
@@ -93,24 +86,29 @@ Data TwoPass::branch(const Datum& condition, const Thunk& then, const Thunk& oth
   const Data values = detail::branch(condition, run(0, then), run(1, otherwise), loc);
   const auto active = [&](std::size_t i) { return is_active(outs[0][i]) || is_active(outs[1][i]); };
   const Data out = results_of(values, active);
-  Data exits[2];
-  for (std::size_t i = 0; i < results.size(); ++i)
-    if (variable_of(out[i]))
-      for (std::size_t s = 0; s < 2; ++s) exits[s].push_back(outs[s][i]);
+  Data variables, exits[2];
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!variable_of(out[i])) continue;
+    variables.push_back(out[i]);
+    for (std::size_t s = 0; s < 2; ++s) exits[s].push_back(outs[s][i]);
+  }
 
-  record({}, [this, condition, loc, out, first = sides[0], second = sides[1], a = exits[0], b = exits[1]] {
-    if (!first->on_tape && !second->on_tape && !wanted(out)) return;
-    const Data seeds = cotangents(out, loc);
+  record({}, [this, condition, loc, variables, first = sides[0], second = sides[1], a = exits[0], b = exits[1]] {
+    if (!first->on_tape && !second->on_tape && !any_wanted(variables)) return;
     std::vector<Name> touched = first->touched;
     for (const Name x : second->touched)
       if (std::ranges::find(touched, x) == touched.end()) touched.push_back(x);
-    const std::vector<Name> names = passed(touched);
+    const std::vector<Name> results_names = names_of(variables);
+    const std::vector<Name> names = passed(results_names, touched);
+    std::vector<Name> left;
+    for (const Name x : names)
+      if (std::ranges::none_of(results_names, [&](Name r) { return belongs(x, r); })) left.push_back(x);
     const Data before = adjoints(names, loc);
-    const auto none = [] { return Data(); };
     const Data after = detail::branch(
-        at(condition), [&] { return mirrored(*first, a, seeds, names, before, none, loc); },
-        [&] { return mirrored(*second, b, seeds, names, before, none, loc); }, loc);
-    for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = after[i];
+        at(condition), [&] { return mirrored(*first, names, before, left, variables, a, {}, loc); },
+        [&] { return mirrored(*second, names, before, left, variables, b, {}, loc); }, loc);
+    for (const Name x : names) take(x);
+    for (std::size_t i = 0; i < left.size(); ++i) store_[left[i]] = after[i];
   });
   return out;
 }
@@ -138,43 +136,30 @@ Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, cons
       },
       loc);
   const Data out = results_of(part(counted, 1, counted.size()), [](std::size_t) { return true; });
-  Data exits, entries;
-  for (std::size_t i = 0; i < state.size(); ++i)
-    if (state[i].is_differentiable()) {
-      exits.push_back(outs[i]);
-      entries.push_back(params[i]);
-    }
+  Data variables, exits, entries, starts;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    if (!state[i].is_differentiable()) continue;
+    variables.push_back(out[i]);
+    exits.push_back(outs[i]);
+    entries.push_back(params[i]);
+    starts.push_back(initial[i]);
+  }
 
-  record(initial, [this, out, trip, exits, entries, initial, loc, plus_one, trips = counted[0]] {
-    if (!trip->on_tape && !wanted(out)) return;
-    const Data seeds = cotangents(out, loc);
-    const std::vector<Name> names = passed(trip->touched);
-    const std::size_t n = seeds.size();
+  record(initial, [this, trip, variables, exits, entries, starts, loc, plus_one, trips = counted[0]] {
+    if (!trip->on_tape && !any_wanted(variables)) return;
+    const std::vector<Name> names = passed(names_of(variables), trip->touched);
     const Data after = detail::loop(
-        joined(joined({at(trips)}, seeds), adjoints(names, loc)),
+        joined({at(trips)}, adjoints(names, loc)),
         [&](const Data& s) {
           return perform({Opcode::lt_, 0, loc}, {Datum::integer(0, ir::I64), s[0]});
         },
         [&](const Data& s) {
-          const auto at_start = [&] {
-            Data d;
-            for (const Datum& p : entries) {
-              d.push_back(adjoint_or_zero(variable_of(p)->name, loc));
-              take(variable_of(p)->name);
-            }
-            return d;
-          };
-          return joined({plus_one(s[0], -1)}, mirrored(*trip, exits, part(s, 1, n + 1), names,
-                                                       part(s, n + 1, s.size()), at_start, loc));
+          return joined({plus_one(s[0], -1)}, mirrored(*trip, names, part(s, 1, s.size()), names, variables, exits,
+                                                       entries, loc));
         },
         loc);
-    for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = after[n + 1 + i];
-    std::size_t k = 1;
-    for (std::size_t i = 0; i < initial.size(); ++i) {
-      if (!out[i].type().is_differentiable()) continue;
-      if (const Variable* v = variable_of(initial[i])) add(v->name, after[k], loc);
-      ++k;
-    }
+    for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = after[1 + i];
+    for (std::size_t i = 0; i < variables.size(); ++i) move(variable_of(variables[i])->name, starts[i], loc);
   });
   return out;
 }
@@ -191,8 +176,9 @@ Data TwoPass::call(ir::Function* callee, const Data& arguments, std::int64_t att
   const Data values = staging_.call(twice ? callee : both.forward, in, loc);
   const Data out = results_of(values, [](std::size_t) { return true; });
   record(arguments, [this, out, arguments, in, both, twice, loc] {
-    if (!both.on_tape && !wanted(out)) return;
-    Data operands = cotangents(out, loc);
+    if (!both.on_tape && !any_wanted(out)) return;
+    Data operands = adjoints(names_of(out), loc);
+    for (const Name x : names_of(out)) take(x);
     if (twice) {
       Data here;
       for (const Datum& d : in) here.push_back(at(d));
@@ -261,12 +247,17 @@ TwoPass::Halves& TwoPass::halves(ir::Function* callee, const Active& active) {
   }
   {
     const Staging::Scope scope(staging_, result.backward);
-    Data exits, seeds, through;
-    for (const Datum& r : results)
-      if (r.type().is_differentiable()) exits.push_back(r);
-    for (ir::Value* p : result.backward->body->params)
-      (seeds.size() < exits.size() ? seeds : through).push_back(Datum::node(p));
-    const Data after = mirrored(*body, exits, seeds, names, through, [] { return Data(); }, loc);
+    body->backward = staging_.block();
+    const std::vector<ir::Value*>& given = result.backward->body->params;
+    for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = Datum::node(given[in.size() + i]);
+    std::size_t next = 0;
+    for (const Datum& r : results) {
+      if (!r.type().is_differentiable()) continue;
+      const Datum g = Datum::node(given[next++]);
+      if (const Variable* v = variable_of(r)) add(v->name, g, loc);
+    }
+    for (std::size_t i = body->tape.size(); i-- > 0;) body->tape[i]();
+    const Data after = adjoints(names, loc);
     staging_.builder(loc).yield(staging_.use(after, loc));
   }
   region_ = outer;
