@@ -2,7 +2,7 @@
 #include "lantern/ir/formula.hpp"
 
 #include <cctype>
-#include <map>
+#include <memory>
 #include <string>
 
 #include "lantern/ir/error.hpp"
@@ -148,15 +148,19 @@ class Parser {
 Formula parse_formula(std::string_view text) { return Parser(text).parse(); }
 
 const Formula* derivative(Opcode op, std::size_t i, std::size_t n) {
+  // Eager derivatives ask for every operation performed: found by place in the row, not by text.
   static const auto parsed = [] {
-    std::map<std::string_view, Formula> map;
-    for (int c = 0; c < static_cast<int>(Opcode::count_); ++c)
+    std::vector<std::vector<std::unique_ptr<const Formula>>> rows(static_cast<std::size_t>(Opcode::count_));
+    for (std::size_t c = 0; c < rows.size(); ++c)
       for (std::string_view text : info(static_cast<Opcode>(c)).formulas)
-        if (text != "-") map.try_emplace(text, parse_formula(text));
-    return map;
+        rows[c].push_back(text == "-" ? nullptr : std::make_unique<const Formula>(parse_formula(text)));
+    return rows;
   }();
   const std::string_view text = derivative_formula(op, i, n);
-  return text == "-" ? nullptr : &parsed.at(text);
+  const std::vector<std::string_view>& row = info(op).formulas;
+  for (std::size_t k = 0; k < row.size(); ++k)
+    if (row[k].data() == text.data()) return parsed[static_cast<std::size_t>(op)][k].get();
+  return nullptr;
 }
 
 }  // namespace lantern::ir

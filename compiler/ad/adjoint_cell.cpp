@@ -12,7 +12,12 @@ class EagerCell : public Cell {
   explicit EagerCell(const Datum& like) : like_(like) {}
 
   void add(const Datum& v, const Location& loc) override {
-    value_ = value_.empty() ? v : combine(Opcode::add_, {v}, loc);
+    if (value_.empty())
+      value_ = v;
+    else if (v.type().is_scalar())
+      value_ = perform({Opcode::add_, 0, loc}, {value_, v});
+    else
+      value_ = combine(Opcode::add_, {v}, loc);
   }
   void accumulate(Opcode op, const Data& arguments, const Location& loc) override {
     if (value_.empty()) value_ = zeros_like(like_, loc);
@@ -46,7 +51,7 @@ ir::Op* emit(Opcode code, std::vector<ir::Value*> operands, const Location& loc,
 
 }  // namespace
 
-CellPtr eager_cell(const Datum& like) { return std::make_shared<EagerCell>(like); }
+CellPtr eager_cell(const Datum& like) { return std::allocate_shared<EagerCell>(PoolAllocator<EagerCell>(), like); }
 
 std::shared_ptr<StagedCell> staged_cell(ir::Value* primal, const Location& loc) {
   return std::make_shared<StagedCell>(

@@ -18,4 +18,10 @@ class Checkpointing {
   ~Checkpointing() = default;
 };
 
+/// One that treats every function it knows of (closure.hpp) so.
+class RunsFunctionsAgain : public Checkpointing {
+ protected:
+  ~RunsFunctionsAgain() = default;
+};
+
 }  // namespace lantern::ad

@@ -1,6 +1,7 @@
 // Evaluation of derivative formulas; reverse (propagate) and forward (tangent) use of the table.
 #include "lantern/compiler/ad/derivative_rule.hpp"
 
+#include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::ad {
@@ -63,7 +64,39 @@ Data arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from) 
 
 bool is_condition(Opcode op) { return op == Opcode::le_ || op == Opcode::eq_; }
 
+/// Whether a rule's operands and result are numbers at hand, in the precision that formulas are computed in.
+bool at_hand(const RuleContext& c) {
+  const auto number = [](const Datum& d) { return d.is_literal() && d.type().kind() == ir::Kind::f64; };
+  if (!number(c.result) || detail::checking()) return false;
+  for (const Datum& d : c.operands)
+    if (!number(d)) return false;
+  return true;
+}
+
+/// A partial derivative as a number.
+double number_of(const ir::Formula& f, const RuleContext& c) {
+  switch (f.kind) {
+    case ir::Formula::Kind::number: return f.number;
+    case ir::Formula::Kind::variable:
+      return f.variable == 'r' ? c.result.f() : c.operands[static_cast<std::size_t>(f.variable - 'x')].f();
+    default: {
+      double v[3] = {};
+      for (std::size_t i = 0; i < f.arguments.size(); ++i) v[i] = number_of(f.arguments[i], c);
+      return evaluate_number(f.op, v[0], v[1], v[2]);
+    }
+  }
+}
+
 }  // namespace
+
+Datum partial_derivative(const ir::Formula& f, const RuleContext& c) {
+  // That of 1 / y needs nothing but 1 / y.
+  const Datum& x = c.operands[0];
+  if (c.op.code == Opcode::div_ && x.is_literal() && x.type().is_float_element() && x.f() == 1.0 &&
+      &f == ir::derivative(Opcode::div_, 1, 2))
+    return apply(Opcode::mul_, {apply(Opcode::neg_, {c.result}, c.op.loc), c.result}, c.op.loc);
+  return at_hand(c) ? Datum::number(number_of(f, c), ir::F64) : evaluate_formula(f, c);
+}
 
 Datum evaluate_formula(const ir::Formula& f, const RuleContext& c) {
   switch (f.kind) {
@@ -100,12 +133,9 @@ Datum evaluate_formula(const ir::Formula& f, const RuleContext& c) {
 
 namespace {
 
-/// The derivative of an element-wise operation by operand i. That of 1 / y needs nothing but 1 / y.
-Datum partial(const ir::Formula& f, std::size_t i, const RuleContext& c) {
-  const Datum& x = c.operands[0];
-  if (c.op.code == Opcode::div_ && i == 1 && x.is_literal() && x.type().is_float_element() && x.f() == 1.0)
-    return apply(Opcode::mul_, {apply(Opcode::neg_, {c.result}, c.op.loc), c.result}, c.op.loc);
-  return evaluate_formula(f, c);
+Datum product(const Datum& a, const Datum& b, const Location& loc) {
+  if (a.type().is_scalar() && b.type().is_scalar()) return perform({Opcode::mul_, 0, loc}, {a, b});
+  return apply(Opcode::mul_, {a, b}, loc);
 }
 
 }  // namespace
@@ -122,8 +152,8 @@ void propagate(std::size_t i, const RuleContext& c, Cell& cell) {
   if (ir::info(c.op.code).elementwise) {
     // A partial derivative, times the cotangent.
     if (f->is_number(1)) return cell.add(c.cotangent, c.op.loc);
-    if (f->is_number(-1)) return cell.add(apply(Opcode::neg_, {c.cotangent}, c.op.loc), c.op.loc);
-    return cell.add(apply(Opcode::mul_, {partial(*f, i, c), c.cotangent}, c.op.loc), c.op.loc);
+    if (f->is_number(-1)) return cell.add(perform({Opcode::neg_, 0, c.op.loc}, {c.cotangent}), c.op.loc);
+    return cell.add(product(partial_derivative(*f, c), c.cotangent, c.op.loc), c.op.loc);
   }
   if (f->accumulates()) return cell.accumulate(f->op, arguments_of(*f, c, 1), c.op.loc);
   cell.add(evaluate_formula(*f, c), c.op.loc);
@@ -156,10 +186,8 @@ Datum tangent(const RuleContext& c, std::span<const Datum> tangents) {
       const ir::Formula* f = ir::derivative(c.op.code, i, n);
       if (tangents[i].empty() || !f || f->is_number(0)) continue;
       Datum term = tangents[i];
-      if (f->is_number(-1))
-        term = apply(Opcode::neg_, {term}, c.op.loc);
-      else if (!f->is_number(1))
-        term = apply(Opcode::mul_, {partial(*f, i, c), term}, c.op.loc);
+      if (f->is_number(-1)) term = perform({Opcode::neg_, 0, c.op.loc}, {term});
+      else if (!f->is_number(1)) term = product(partial_derivative(*f, c), term, c.op.loc);
       sum = add(sum, term, c.op.loc);
     }
     return sum;

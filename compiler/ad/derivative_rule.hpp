@@ -17,6 +17,9 @@ struct RuleContext {
 /// Computes a formula.
 Datum evaluate_formula(const ir::Formula& f, const RuleContext& c);
 
+/// A partial derivative of an element-wise operation. Numbers are computed without a detour over handlers.
+Datum partial_derivative(const ir::Formula& f, const RuleContext& c);
+
 /// Adds what operand `i` receives from the cotangent to its adjoint cell.
 void propagate(std::size_t i, const RuleContext& c, Cell& cell);
 

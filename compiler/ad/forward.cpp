@@ -2,6 +2,7 @@
 #include "lantern/compiler/ad/forward.hpp"
 
 #include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/operands.hpp"
 
 namespace lantern::ad {
 
@@ -27,12 +28,11 @@ Datum Forward::tangent_of(const Datum& d, const Location& loc) const {
 
 // Lantern paper, Fig. 5:  NumF(x op y, tangent by the rule), the arithmetic one level down (2.5).
 Datum Forward::apply(const Operation& op, std::span<const Datum> operands) {
-  Data primals, tangents;
-  for (const Datum& d : operands) {
+  const Transient primals(operands, [this](const Datum& d) -> const Datum& { return primal(d); });
+  const Transient tangents(operands, [this](const Datum& d) {
     const Dual* v = dual_of(d);
-    primals.push_back(v ? v->primal : d);
-    tangents.push_back(v ? v->tangent : Datum());
-  }
+    return v ? v->tangent : Datum();
+  });
   const Datum y = perform(op, primals);
   if (!y.type().is_differentiable()) return y;
   const Datum dy = tangent({op, primals, y, Datum()}, tangents);

@@ -2,11 +2,15 @@
 #include "lantern/compiler/ad/program.hpp"
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "lantern/compiler/ad/forward.hpp"
+#include "lantern/compiler/ad/modes/staged_cps.hpp"
+#include "lantern/compiler/ad/modes/staged_divide_and_conquer.hpp"
 #include "lantern/compiler/ad/reverse.hpp"
 #include "lantern/compiler/ad/staged_forward.hpp"
 #include "lantern/compiler/ad/staged_reverse.hpp"
+#include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/staging.hpp"
@@ -80,46 +84,12 @@ Data eager_jvp(const Program& program, const Data& arguments, const Active& acti
   return out;
 }
 
-/// The program staged as a function, with its arguments as the caller sees them: own first, captured after.
-struct Unit {
-  StagedFunction* primal;
-  Data arguments;
-  Active active;
-};
-
-Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active,
-                const Location& loc) {
-  Data nodes;
-  std::vector<ir::Type> types;
-  for (ir::Value* v : s.use(arguments, loc)) {
-    nodes.push_back(Datum::node(v));
-    types.push_back(v->type);
-  }
-  StagedFunction& f = s.stage(program.name, types, nullptr, program.run, loc);
-  ir::walk(f.function->body, [&](ir::Op* op) {
-    const StagedFunction* callee = op->callee ? s.find(op->callee) : nullptr;
-    if (callee && callee->open)
-      raise_at(loc, "the derivative of '" + program.name + "' needs '" + op->callee->name +
-                        "', which is still being defined: the order of the derivative would depend on run time");
-  });
-  Unit unit{&f, std::move(nodes), active};
-  for (ir::Value* v : f.captured) {
-    unit.arguments.push_back(Datum::node(s.use(Datum::node(v), loc)));
-    unit.active.push_back(false);
-  }
-  return unit;
-}
-
-std::string unit_key(const char* what, const ir::Function& f, const Active& active) {
-  std::string key = what + std::string(":") + f.name + ":";
-  for (bool a : active) key += a ? '1' : '0';
-  return key;
-}
-
 /// The program's graph run under reverse mode, as a function (arguments..., seeds...) -> (values..., adjoints...).
+template <class Handler>
 ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, bool seeded, bool with_values,
                        const Location& loc) {
-  const std::string key = unit_key(seeded ? "vjp" : "grad", primal, active) + (with_values ? "+" : "");
+  const std::string key =
+      unit_key(seeded ? "vjp" : "grad", primal, active) + (with_values ? "+" : "") + typeid(Handler).name();
   if (ir::Function* found = s.units[key]) return found;
   std::vector<ir::Type> params = primal.parameter_types(), results;
   if (with_values) results = primal.result_types;
@@ -133,7 +103,7 @@ ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, b
   f->loc = primal.loc;
 
   const Staging::Scope scope(s, f);
-  const auto mode = std::make_shared<StagedReverse>(s, fresh_tag());
+  const auto mode = std::make_shared<Handler>(s, fresh_tag());
   const Ending ending{*mode};
   Data tagged;
   std::vector<std::shared_ptr<StagedCell>> cells, values;
@@ -226,9 +196,31 @@ Data vjp(const Program& program, const Data& arguments, const Active& active, co
   Unit unit = stage_unit(*s, program, arguments, active, loc);
   if (seeds) require_seeds(unit.primal->function->result_types, *seeds, loc);
   else require_scalar(unit.primal->function->result_types, loc);
-  ir::Function* f = vjp_unit(*s, *unit.primal->function, unit.active, seeds != nullptr, values, loc);
+  ir::Function* f = vjp_unit<StagedReverse>(*s, *unit.primal->function, unit.active, seeds != nullptr, values, loc);
   if (seeds) unit.arguments.insert(unit.arguments.end(), seeds->begin(), seeds->end());
   return s->call(f, unit.arguments, loc);
+}
+
+namespace {
+
+template <class Handler>
+Data staged_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active, bool value,
+                     const Location& loc) {
+  const Unit unit = stage_unit(s, program, arguments, active, loc);
+  require_scalar(unit.primal->function->result_types, loc);
+  return s.call(vjp_unit<Handler>(s, *unit.primal->function, unit.active, false, value, loc), unit.arguments, loc);
+}
+
+}  // namespace
+
+Data staged_cps_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active,
+                         bool value, const Location& loc) {
+  return staged_gradient<StagedCps>(s, program, arguments, active, value, loc);
+}
+
+Data staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Data& arguments,
+                                        const Active& active, bool value, const Location& loc) {
+  return staged_gradient<StagedDivideAndConquer>(s, program, arguments, active, value, loc);
 }
 
 Data jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,

@@ -7,6 +7,10 @@
 
 #include "lantern/compiler/staging/operation.hpp"
 
+namespace lantern {
+class Staging;
+}
+
 namespace lantern::ad {
 
 /// A program over flattened products.
@@ -24,6 +28,15 @@ using Active = std::vector<bool>;
 /// Eager outside staging; while staging, a derivative unit is built and called.
 Data vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds, bool values,
          const Location& loc);
+
+/// Reverse mode of a scalar program while staging, its operators in continuation-passing style (modes/staged_cps.hpp):
+/// the value if `value`, then one adjoint per active argument.
+Data staged_cps_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active,
+                         bool value, const Location& loc);
+
+/// The same with states of loops instead of a tape (modes/staged_divide_and_conquer.hpp).
+Data staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Data& arguments,
+                                        const Active& active, bool value, const Location& loc);
 
 /// Forward mode: the values, then one tangent per floating result. `tangents` has one entry per active argument.
 Data jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,

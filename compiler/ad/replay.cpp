@@ -73,6 +73,7 @@ Location Replay::place(const ir::Op* op) const {
   if (mode_ && mode_->part() != ir::Part::plain) loc.part = mode_->part();
   return loc;
 }
+bool works_on_tape(const ir::Function& f) { return use_tape({&f}); }
 
 bool Replay::active(ir::Op* op) const {
   if (!mode_ || primal_only_) return false;

@@ -38,6 +38,9 @@ class StagedMode {
   virtual Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) = 0;
 };
 
+/// Whether a function, or one that it calls, works on a tape.
+bool works_on_tape(const ir::Function& f);
+
 /// Runs a function's graph: every operation is performed again, on the given arguments. With `mode`, constructs
 /// that an active value reaches are handled by it; the others are emitted as they are.
 class Replay {

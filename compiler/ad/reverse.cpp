@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/operands.hpp"
 
 namespace lantern::ad {
 
@@ -32,23 +33,23 @@ void Reverse::run(const std::function<void()>& program) {
 Datum Reverse::apply(const Operation& operation, std::span<const Datum> operands) {
   Operation op = operation;
   op.loc.part = ir::Part::forward;
-  Data primals;
   bool differentiable = false;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    primals.push_back(primal(operands[i]));
+  for (std::size_t i = 0; i < operands.size(); ++i)
     differentiable |= variable_of(operands[i]) && carries_derivative(op, i, operands.size());
-  }
-  const Datum y = perform(op, primals);
+  const auto primals_of = [this](std::span<const Datum> data) {
+    return Transient(data, [this](const Datum& d) -> const Datum& { return primal(d); });
+  };
+  const Datum y = perform(op, primals_of(operands));
   if (!recording_) return y;
   if (!differentiable || !y.type().is_differentiable()) return y;
 
-  return shift<Datum>(prompt_, [this, op, y, operands = Data(operands.begin(), operands.end()),
-                                primals = std::move(primals)](auto k) mutable {
+  return shift<Datum>(prompt_, [this, op, y, operands = Operands(operands), primals_of](auto k) mutable {
     const CellPtr adjoint = make_cell(y, op.loc);
     k(variable(y, adjoint));
     op.loc.part = ir::Part::backward;
     if (!adjoint->touched()) return;
     const Datum g = adjoint->get(op.loc);
+    const Transient primals = primals_of(operands);
     const RuleContext rule{op, primals, y, g};
     // For tensors the last operand first: an update's base comes first among the operands, and its adjoint can then
     // take over the memory of g, which nobody reads any more.

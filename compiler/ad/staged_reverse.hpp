@@ -28,7 +28,6 @@ class StagedReverse : public Reverse, public StagedMode {
  protected:
   CellPtr make_cell(const Datum& primal, const Location& loc) override;
 
- private:
   /// A floating value becomes a primal and a cell, another value stays one.
   static std::vector<ir::Type> lifted_types(const std::vector<ir::Type>& types);
   /// Graph values of a datum of the given type: primal, and cell if floating. A value that no derivative reaches
@@ -42,10 +41,13 @@ class StagedReverse : public Reverse, public StagedMode {
   ir::Op* continuation(const char* name, const std::vector<ir::Type>& types, const Location& loc);
   void inside(ir::Block* block, const std::function<void()>& f);
   void close(const Location& loc);
+
+  Staging& staging_;
+
+ private:
   ir::Function* instance(ir::Function* callee, const std::vector<bool>& active);
   std::int64_t adjoint_tape(std::int64_t tape);
 
-  Staging& staging_;
   std::unordered_map<std::string, ir::Function*> instances_;
   std::unordered_map<std::int64_t, std::int64_t> tapes_;
 };

@@ -194,19 +194,24 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
   Data start{lo.datum};
   detail::flatten(prototype, start);
   using Index = Rep<std::int64_t>;
-  const auto rest = [](const Data& s) { return Data(s.begin() + 1, s.end()); };
+  const auto rebuilt = [&prototype](const Data& s) {
+    std::span<const Datum> rest = std::span(s).subspan(1);
+    return detail::rebuild(prototype, rest);
+  };
   const Data result = detail::loop(
       std::move(start), [&](const Data& s) { return perform({Opcode::lt_, 0, here(l)}, {s[0], hi.datum}); },
       [&](const Data& s) {
         const Index i(s[0]);
-        const P now = detail::rebuild(prototype, rest(s));
-        Data next{Datum()};
+        const P now = rebuilt(s);
+        Data next;
+        next.reserve(s.size());
+        next.emplace_back();
         detail::flatten(detail::convert<P>(detail::apply_state(body, now, i)), next);
         next[0] = perform({Opcode::add_, 0, here(l)}, {s[0], detail::literal(std::int64_t{1})});
         return next;
       },
       here(l), detail::attribute_of(options, here(l)));
-  return detail::rebuild(prototype, rest(result));
+  return rebuilt(result);
 }
 template <class S, class B>
 auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state, B&& body,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lantern/compiler/staging/pool.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern {
@@ -23,6 +24,8 @@ struct Box {
   Box(const Box&) = delete;
   Box& operator=(const Box&) = delete;
   virtual ~Box() = default;
+  static void* operator new(std::size_t bytes) { return pool_take(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { pool_give(memory, bytes); }
   Kind kind;
   std::uint32_t references = 0;
 };

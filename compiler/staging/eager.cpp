@@ -97,7 +97,7 @@ T guarded_value(const Operation& op, T x, T y, T z) {
   return scalar_value<T>(op.code, x, y, z);
 }
 
-Datum evaluate_scalar(const Operation& op, std::span<Datum> in) {
+Datum evaluate_scalar(const Operation& op, std::span<const Datum> in) {
   const Rule rule = ir::info(op.code).rule;
   if (rule == Rule::choice) return in[0].b() ? in[1] : in[2];
   return with_kind(in[0].type().kind(), [&]<class T>(T) -> Datum {
@@ -400,6 +400,30 @@ Datum evaluate_tree(const Operation& op, const Datum& tree) {
 }
 
 }  // namespace
+
+Datum evaluate_literals(const Operation& op, std::span<const Datum> in) {
+  if (in.size() == 2 && in[0].type().kind() == Kind::f64) {
+    const double x = in[0].f(), y = in[1].f();
+    switch (op.code) {
+      case Opcode::add_: return Datum::number(x + y, ir::F64);
+      case Opcode::sub_: return Datum::number(x - y, ir::F64);
+      case Opcode::mul_: return Datum::number(x * y, ir::F64);
+      default: break;
+    }
+  }
+  return evaluate_scalar(op, in);
+}
+
+double evaluate_number(Opcode code, double x, double y, double z) {
+  switch (code) {
+    case Opcode::select_: return x != 0 ? y : z;
+    case Opcode::lt_:
+    case Opcode::le_:
+    case Opcode::eq_:
+    case Opcode::ne_: return scalar_compare(code, x, y) ? 1 : 0;
+    default: return scalar_value<double>(code, x, y, z);
+  }
+}
 
 namespace {
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -32,9 +33,26 @@ bool same_scalars(std::span<const Datum> operands) {
   return true;
 }
 
+/// An operation on numbers at hand, to which no handler, graph or type rule has anything to add.
+bool plain(const Operation& op, std::span<const Datum> operands) {
+  for (const Datum& d : operands)
+    if (!d.is_literal()) return false;
+  if (operands.empty() || !same_scalars(operands)) return false;
+  const ir::OpInfo& row = ir::info(op.code);
+  if (!row.elementwise) return false;
+  const ir::Kind kind = operands[0].type().kind();
+  switch (row.rule) {
+    case ir::Rule::arith:
+    case ir::Rule::compare: return kind != ir::Kind::boolean;
+    case ir::Rule::real: return kind == ir::Kind::f64 || kind == ir::Kind::f32;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 Datum perform(const Operation& op, std::span<const Datum> operands) {
+  if (plain(op, operands) && !detail::checking()) return evaluate_literals(op, operands);
   if (Mode* mode = handler_of(operands, op.loc)) return mode->apply(op, operands);
   bool staged = false;
   for (const Datum& d : operands) {
@@ -67,7 +85,9 @@ Datum perform(const Operation& op, std::span<const Datum> operands) {
   return evaluate(op, copy);
 }
 
-Datum perform_broadcast(const Operation& op, Datum a, Datum b) {
+Datum perform_broadcast(const Operation& op, const Datum& first, const Datum& second) {
+  if (first.type().is_scalar() && second.type().is_scalar()) return perform(op, {first, second});
+  Datum a = first, b = second;
   const int ra = a.type().rank(), rb = b.type().rank();
   Operation spread = op;
   spread.code = Opcode::broadcast_;

@@ -55,7 +55,7 @@ inline Datum perform(const Operation& op, std::initializer_list<Datum> operands)
 
 /// A binary element-wise operation with broadcasting: a scalar or lower-rank operand is repeated along the
 /// leading dimensions of the other.
-Datum perform_broadcast(const Operation& op, Datum a, Datum b);
+Datum perform_broadcast(const Operation& op, const Datum& a, const Datum& b);
 
 /// The eager bottom handler: computes at once. Operands may be consumed (moved from) to work in place.
 Datum evaluate(const Operation& op, std::span<Datum> operands);
@@ -66,6 +66,10 @@ void print(const Datum& d, const char* label, const Location& loc);
 
 /// A copy of the text that lives as long as the program.
 const char* label_of(std::string_view text);
+/// The same for literals of one scalar kind, for which the operation is known to be defined.
+Datum evaluate_literals(const Operation& op, std::span<const Datum> operands);
+/// The value of a scalar operation whose operands and result are numbers.
+double evaluate_number(Opcode code, double x, double y, double z);
 
 /// A zero of the shape of `like`, one level below every tag.
 Datum zeros_like(const Datum& like, const Location& loc);

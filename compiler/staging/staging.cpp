@@ -226,6 +226,7 @@ Staging::Scope::Scope(Staging& s, ir::Function* f)
   own_->function = f;
   own_->block = f->body;
   own_->depth = saved_ ? saved_->depth + 1 : 0;
+  s.by_function_.emplace(f, own_);
   s.current_ = own_;
 }
 

@@ -15,4 +15,12 @@ struct PowerLaw {
 /// two different x are given, or a number is not positive.
 PowerLaw power_law(const std::vector<std::pair<double, double>>& points);
 
+/// y = intercept + slope x, and how much of the variance that explains.
+struct Line {
+  double slope = 0, intercept = 0, r2 = 0;
+};
+
+/// Least squares over points (x, y). Error where fewer than two different x are given.
+Line straight_line(const std::vector<std::pair<double, double>>& points);
+
 }  // namespace lantern::bench

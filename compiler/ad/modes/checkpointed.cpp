@@ -20,7 +20,7 @@ namespace {
 
 using Part = std::function<Data(const Data&)>;
 
-class Checkpointed : public EagerReverse, public Checkpointing {
+class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
  public:
   using EagerReverse::EagerReverse;
   const char* name() const override { return "checkpointed reverse mode"; }
@@ -34,8 +34,9 @@ class Checkpointed : public EagerReverse, public Checkpointing {
       k(make_variable<Variable>(s.y, d));
       if (!d->touched()) return;
       const Datum g = d->get(s.op.loc);
+      const Rule rule = s.rule(g);
       s.backward([&](std::size_t i) {
-        if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, s.rule(g), cell(*x, s.op.loc));
+        if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, rule, cell(*x, s.op.loc));
       });
     });
   }

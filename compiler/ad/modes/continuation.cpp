@@ -92,8 +92,9 @@ class Continuations : public EagerReverse {
   }
 
   static Datum share(std::size_t i, const Step& s, const Datum& g) {
-    const CellPtr alone = eager_cell(s.primals[i]);
-    propagate(i, s.rule(g), *alone);
+    const Rule rule = s.rule(g);
+    const CellPtr alone = eager_cell(rule.primals.data()[i]);
+    propagate(i, rule, *alone);
     return alone->get(s.op.loc);
   }
 

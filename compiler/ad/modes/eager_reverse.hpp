@@ -5,18 +5,33 @@
 #include <memory>
 
 #include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/operands.hpp"
 
 namespace lantern::ad {
 
-/// An operation performed one level down, kept for the backward pass.
+/// What the rule of an operation looks at, where the result's cotangent is g.
+struct Rule {
+  const Operation& op;
+  Transient primals;  ///< one level down
+  const Datum& y;
+  const Datum& g;
+  operator RuleContext() const { return {op, primals, y, g}; }
+};
+
+/// An operation performed one level down, kept for the backward pass. The primals are found in the operands.
 struct Step {
   Operation op;
-  Data operands;  ///< as they came
-  Data primals;   ///< one level down
-  Datum y;        ///< the value
+  Operands operands;  ///< as they came
+  Datum y;            ///< the value
+  const Mode* mode;
 
-  /// The rule of the operation where the result's cotangent is g.
-  RuleContext rule(const Datum& g) const { return {op, primals, y, g}; }
+  Transient primals() const {
+    return {operands, [this](const Datum& d) -> const Datum& {
+              const auto* box = d.is_tagged() ? static_cast<const TaggedBox*>(d.box()) : nullptr;
+              return box && box->mode.get() == mode ? box->primal : d;
+            }};
+  }
+  Rule rule(const Datum& g) const { return {op, primals(), y, g}; }
   /// Calls each(i) for the operands in the order of the backward pass. For tensors the last operand first: an
   /// update's base comes first among the operands, and its adjoint can then take over the memory of g, which
   /// nobody reads any more.
@@ -67,10 +82,12 @@ class EagerReverse : public Mode {
 
   /// Performs the operation on the primals.
   Step step(const Operation& op, std::span<const Datum> operands) const {
-    Step s{op, Data(operands.begin(), operands.end()), {}, {}};
-    for (const Datum& d : operands) s.primals.push_back(primal(d));
-    s.y = perform(op, s.primals);
+    Step s{op, Operands(operands), {}, this};
+    s.y = perform(op, s.primals());
     return s;
+  }
+  Step step_of(const Operation& op, std::span<const Datum> operands, const Datum& y) const {
+    return {op, Operands(operands), y, this};
   }
   /// Whether a derivative passes from a variable of this handler to the result.
   bool differentiable(const Step& s) const {
@@ -88,5 +105,7 @@ std::shared_ptr<EagerReverse> make_functional(std::uint64_t tag);
 std::shared_ptr<EagerReverse> make_continuation(std::uint64_t tag);
 std::shared_ptr<EagerReverse> make_taped(std::uint64_t tag);
 std::shared_ptr<EagerReverse> make_checkpointed(std::uint64_t tag);
+std::shared_ptr<EagerReverse> make_divide_and_conquer(std::uint64_t tag);
+std::shared_ptr<EagerReverse> make_closures(std::uint64_t tag);
 
 }  // namespace lantern::ad

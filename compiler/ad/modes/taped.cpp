@@ -3,9 +3,8 @@
 // A number is a value with the name of its derivative, or without one if it depends on no input: constants
 // leave nothing on the tape. An entry of the tape says what the result of one operation passes on to its
 // operands.
-#include <algorithm>
-#include <optional>
-#include <vector>
+#include <deque>
+#include <memory>
 
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 
@@ -19,30 +18,39 @@ class Taped : public EagerReverse {
   const char* name() const override { return "taped reverse mode"; }
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    const Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    Entry entry{fresh(s.y), {}, {}};
-    for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Transient primals(operands, [this](const Datum& d) -> const Datum& { return primal(d); });
+    const Datum y = perform(op, primals);
+    if (!y.type().is_differentiable()) return y;
+    const bool factors = ir::info(op.code).elementwise && y.type().is_scalar();
+    const std::size_t first = pointers_.size(), n = operands.size();
+    for (std::size_t i = 0; i < n; ++i) {
       const auto* x = variable_of<Variable>(operands[i]);
-      if (!x || !carries_derivative(op, i, operands.size())) continue;
-      entry.pointers.push_back({x->name, i, partial(i, s)});
-      if (entry.pointers.back().factor.empty() && !entry.rule) entry.rule = s;
+      if (!x || !carries_derivative(op, i, n)) continue;
+      Datum factor;
+      if (factors) factor = partial_derivative(*ir::derivative(op.code, i, n), {op, primals, y, y});
+      pointers_.push_back({x->name, i, std::move(factor)});
     }
-    if (entry.rule) entry.rule->operands.clear();  // names stand for them
-    tape_.push_back(std::move(entry));
-    return make_variable<Variable>(s.y, tape_.back().result);
+    const std::size_t count = pointers_.size() - first;
+    if (count == 0) return y;
+    tape_.push_back({fresh(), first, count, factors ? nullptr : std::make_unique<Step>(step_of(op, operands, y))});
+    return make_variable<Variable>(y, tape_.back().result);
   }
 
-  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, fresh(primal)); }
+  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, fresh()); }
   void run(const std::function<void()>& program) override {
     program();
-    for (; !tape_.empty(); tape_.pop_back()) reverse(tape_.back());
+    for (; !tape_.empty(); tape_.pop_back()) {
+      reverse(tape_.back());
+      pointers_.resize(tape_.back().first);
+    }
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (const auto* z = variable_of<Variable>(result)) adjoints_[z->name]->add(g, loc);
+    if (const auto* z = variable_of<Variable>(result)) add(z->name, g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
-    return adjoints_[variable_of<Variable>(input)->name]->get(loc);
+    const auto* x = variable_of<Variable>(input);
+    const Datum& d = adjoints_[x->name];
+    return d.empty() ? zeros_like(x->primal, loc) : d;
   }
 
  private:
@@ -60,42 +68,42 @@ class Taped : public EagerReverse {
   };
   struct Entry {
     Name result;
-    std::vector<Pointer> pointers;
-    std::optional<Step> rule;  // where a derivative is not a factor: tensors
+    std::size_t first, count;    // of its pointers
+    std::unique_ptr<Step> rule;  // where a derivative is not a factor: tensors
   };
 
-  Name fresh(const Datum& primal) {
-    adjoints_.push_back(eager_cell(primal));
+  Name fresh() {
+    adjoints_.emplace_back();
     return adjoints_.size() - 1;
   }
 
-  /// The partial derivative of an operation on scalars.
-  static Datum partial(std::size_t i, const Step& s) {
-    if (!ir::info(s.op.code).elementwise || !s.y.type().is_scalar()) return {};
-    const CellPtr alone = eager_cell(s.primals[i]);
-    propagate(i, s.rule(Datum::number(1.0, s.y.type())), *alone);
-    return alone->get(s.op.loc);
+  void add(Name x, const Datum& g, const Location& loc) {
+    Datum& d = adjoints_[x];
+    d = d.empty() ? g : perform({Opcode::add_, 0, loc}, {d, g});
   }
 
   void reverse(const Entry& e) {
-    const CellPtr d = std::move(adjoints_[e.result]);  // nobody asks for it again
-    if (!d->touched()) return;
-    const Datum g = d->get({});
-    const auto pass_on = [&](const Pointer& p) {
-      Cell& x = *adjoints_[p.name];
-      if (p.factor.empty())
-        propagate(p.operand, e.rule->rule(g), x);
-      else
-        x.add(perform({Opcode::mul_, 0, {}}, {p.factor, g}), {});
-    };
-    if (e.rule)
-      std::for_each(e.pointers.rbegin(), e.pointers.rend(), pass_on);  // see Step::backward
-    else
-      std::for_each(e.pointers.begin(), e.pointers.end(), pass_on);
+    const Datum g = std::exchange(adjoints_[e.result], {});  // nobody asks for it again
+    if (g.empty()) return;
+    if (!e.rule) {
+      for (std::size_t i = e.first; i < e.first + e.count; ++i)
+        add(pointers_[i].name, perform({Opcode::mul_, 0, {}}, {pointers_[i].factor, g}), {});
+      return;
+    }
+    const Rule rule = e.rule->rule(g);
+    for (std::size_t i = e.first + e.count; i-- > e.first;) {  // see Step::backward
+      const Pointer& p = pointers_[i];
+      const CellPtr x = eager_cell(rule.primals.data()[p.operand]);
+      Datum& d = adjoints_[p.name];
+      if (!d.empty()) x->add(std::exchange(d, {}), {});
+      propagate(p.operand, rule, *x);
+      d = x->get({});
+    }
   }
 
-  std::vector<Entry> tape_;
-  std::vector<CellPtr> adjoints_;  // by name
+  std::deque<Entry> tape_;
+  std::deque<Pointer> pointers_;
+  std::deque<Datum> adjoints_;  // by name; empty: zero
 };
 
 }  // namespace

@@ -10,146 +10,151 @@
 // second and higher derivatives.
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
+#include "lantern/compiler/ad/modes/taylor.hpp"
+#include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::ad {
 
 namespace {
 
-/// Coefficients of a power series; the one of order 0 first. An empty datum is zero, except the first.
-using Coefficients = Data;
+Datum add(const Datum& a, const Datum& b, const Location& loc) {
+  return a.empty() ? b : perform({Opcode::add_, 0, loc}, {a, b});
+}
+Datum multiply(const Datum& a, const Datum& b, const Location& loc) {
+  return perform_broadcast({Opcode::mul_, 0, loc}, a, b);
+}
+Datum scale(double c, const Datum& x, const Location& loc) {
+  return multiply(Datum::number(c, ir::Type(x.type().element())), x, loc);
+}
+}  // namespace
 
-class Taylor : public Mode {
- public:
-  using Mode::Mode;
-  const char* name() const override { return "Taylor mode"; }
+Datum Taylor::series(Coefficients c) {
+  Datum first = c[0];
+  const ir::Type type = first.type();
+  return Datum::boxed(new Series(shared_from_this(), std::move(first), std::move(c)), type);
+}
+Datum Taylor::coefficient(const Datum& d, std::size_t k) const {
+  const Series* s = series_of(d);
+  if (s) return k < s->c.size() ? s->c[k] : Datum();
+  return k == 0 ? d : Datum();
+}
 
-  Datum series(Coefficients c) {
-    Datum first = c[0];
-    const ir::Type type = first.type();
-    return Datum::boxed(new Series(shared_from_this(), std::move(first), std::move(c)), type);
-  }
-  /// The coefficient of t^k; empty if it is zero.
-  Datum coefficient(const Datum& d, std::size_t k) const {
+const Taylor::Series* Taylor::series_of(const Datum& d) const {
+  if (!d.is_tagged()) return nullptr;
+  const auto* box = static_cast<const TaggedBox*>(d.box());
+  return box->mode.get() == this ? static_cast<const Series*>(box) : nullptr;
+}
+
+Datum Taylor::apply(const Operation& op, std::span<const Datum> operands) {
+  std::size_t size = 0;  // the number of coefficients known of every operand
+  Data primals;
+  for (const Datum& d : operands) {
     const Series* s = series_of(d);
-    if (s) return k < s->c.size() ? s->c[k] : Datum();
-    return k == 0 ? d : Datum();
+    if (s) size = size == 0 ? s->c.size() : std::min(size, s->c.size());
+    primals.push_back(coefficient(d, 0));
   }
+  Coefficients r{perform(op, primals)};
+  if (!r[0].type().is_differentiable()) return r[0];
+  const ir::OpInfo& row = ir::info(op.code);
+  if (!row.elementwise && row.linearity == ir::Linearity::none) return r[0];
+  for (std::size_t k = 1; k < size; ++k)
+    r.push_back(row.elementwise ? elementwise(op, operands, r, k) : linear(op, operands, row.linearity, k));
+  return series(std::move(r));
+}
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    std::size_t size = 0;  // the number of coefficients known of every operand
-    Data primals;
-    for (const Datum& d : operands) {
-      const Series* s = series_of(d);
-      if (s) size = size == 0 ? s->c.size() : std::min(size, s->c.size());
-      primals.push_back(coefficient(d, 0));
+Datum Taylor::truncated(const Datum& d, std::size_t size) {
+  const Series* s = series_of(d);
+  if (!s) return d;
+  if (size == 1) return s->c[0];
+  return series(Coefficients(s->c.begin(), s->c.begin() + static_cast<long>(size)));
+}
+
+// ---- one coefficient of the result ----
+
+Datum Taylor::elementwise(const Operation& op, std::span<const Datum> operands, const Coefficients& r,
+                  std::size_t k) {
+  Data lower;
+  for (const Datum& d : operands) lower.push_back(truncated(d, k));
+  const Datum result = k == 1 ? r[0] : series(r);
+  Datum sum;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!series_of(operands[i]) || !carries_derivative(op, i, operands.size())) continue;
+    const Datum v =
+        evaluate_formula(*ir::derivative(op.code, i, operands.size()), {op, lower, result, Datum()});
+    for (std::size_t j = 1; j <= k; ++j) {
+      const Datum x = coefficient(operands[i], j), factor = coefficient(v, k - j);
+      if (x.empty() || factor.empty()) continue;
+      Datum term = multiply(x, factor, op.loc);
+      if (j != k) term = scale(static_cast<double>(j) / static_cast<double>(k), term, op.loc);
+      sum = add(sum, term, op.loc);
     }
-    Coefficients r{perform(op, primals)};
-    if (!r[0].type().is_differentiable()) return r[0];
-    const ir::OpInfo& row = ir::info(op.code);
-    if (!row.elementwise && row.linearity == ir::Linearity::none) return r[0];
-    for (std::size_t k = 1; k < size; ++k)
-      r.push_back(row.elementwise ? elementwise(op, operands, r, k) : linear(op, operands, row.linearity, k));
-    return series(std::move(r));
   }
+  return sum;
+}
 
- private:
-  struct Series : TaggedBox {
-    Series(std::shared_ptr<Mode> m, Datum p, Coefficients all)
-        : TaggedBox(std::move(m), std::move(p)), c(std::move(all)) {}
-    Coefficients c;
-  };
-  const Series* series_of(const Datum& d) const {
-    if (!d.is_tagged()) return nullptr;
-    const auto* box = static_cast<const TaggedBox*>(d.box());
-    return box->mode.get() == this ? static_cast<const Series*>(box) : nullptr;
-  }
-
-  /// The first `size` coefficients; a plain datum if that is one.
-  Datum truncated(const Datum& d, std::size_t size) {
-    const Series* s = series_of(d);
-    if (!s) return d;
-    if (size == 1) return s->c[0];
-    return series(Coefficients(s->c.begin(), s->c.begin() + static_cast<long>(size)));
-  }
-
-  // ---- one coefficient of the result ----
-
-  Datum elementwise(const Operation& op, std::span<const Datum> operands, const Coefficients& r,
-                    std::size_t k) {
-    Data lower;
-    for (const Datum& d : operands) lower.push_back(truncated(d, k));
-    const Datum result = k == 1 ? r[0] : series(r);
-    Datum sum;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (!series_of(operands[i]) || !carries_derivative(op, i, operands.size())) continue;
-      const Datum v =
-          evaluate_formula(*ir::derivative(op.code, i, operands.size()), {op, lower, result, Datum()});
-      for (std::size_t j = 1; j <= k; ++j) {
-        const Datum x = coefficient(operands[i], j), factor = coefficient(v, k - j);
-        if (x.empty() || factor.empty()) continue;
-        Datum term = multiply(x, factor, op.loc);
-        if (j != k) term = scale(static_cast<double>(j) / static_cast<double>(k), term, op.loc);
-        sum = add(sum, term, op.loc);
-      }
+Datum Taylor::linear(const Operation& op, std::span<const Datum> operands, ir::Linearity linearity, std::size_t k) {
+  const std::size_t n = operands.size();
+  Data at_zero;
+  for (const Datum& d : operands) at_zero.push_back(coefficient(d, 0));
+  std::vector<std::size_t> varying;
+  for (std::size_t i = 0; i < n; ++i)
+    if (series_of(operands[i]) && carries_derivative(op, i, n)) varying.push_back(i);
+  if (linearity == ir::Linearity::joint) {
+    Data in = at_zero;
+    bool any = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!carries_derivative(op, i, n)) continue;
+      const Datum x = coefficient(operands[i], k);
+      any |= !x.empty();
+      in[i] = x.empty() ? zeros_like(at_zero[i], op.loc) : x;
     }
-    return sum;
+    return any ? perform(op, in) : Datum();
   }
-
-  Datum linear(const Operation& op, std::span<const Datum> operands, ir::Linearity linearity, std::size_t k) {
-    const std::size_t n = operands.size();
-    Data at_zero;
-    for (const Datum& d : operands) at_zero.push_back(coefficient(d, 0));
-    std::vector<std::size_t> varying;
-    for (std::size_t i = 0; i < n; ++i)
-      if (series_of(operands[i]) && carries_derivative(op, i, n)) varying.push_back(i);
-    if (linearity == ir::Linearity::joint) {
-      Data in = at_zero;
-      bool any = false;
-      for (std::size_t i = 0; i < n; ++i) {
-        if (!carries_derivative(op, i, n)) continue;
-        const Datum x = coefficient(operands[i], k);
-        any |= !x.empty();
-        in[i] = x.empty() ? zeros_like(at_zero[i], op.loc) : x;
-      }
-      return any ? perform(op, in) : Datum();
-    }
-    // x plus a product, or a product of two: by Leibniz' rule.
-    const bool accumulating = linearity == ir::Linearity::accumulating;
-    Datum sum = accumulating ? coefficient(operands[0], k) : Datum();
-    if (accumulating) std::erase(varying, std::size_t{0});
-    if (varying.empty()) return sum;
-    const auto product = [&](std::size_t a, std::size_t b) {
-      Data in = at_zero;
-      const auto put = [&](std::size_t i, std::size_t order) {
-        return !(in[i] = coefficient(operands[i], order)).empty();
-      };
-      if (!put(varying[0], a)) return;
-      if (varying.size() > 1 && !put(varying[1], b)) return;
-      if (accumulating) {
-        in[0] = sum.empty() ? zeros_like(at_zero[0], op.loc) : sum;
-        sum = perform(op, in);
-      } else {
-        sum = add(sum, perform(op, in), op.loc);
-      }
+  // x plus a product, or a product of two: by Leibniz' rule.
+  const bool accumulating = linearity == ir::Linearity::accumulating;
+  Datum sum = accumulating ? coefficient(operands[0], k) : Datum();
+  if (accumulating) std::erase(varying, std::size_t{0});
+  if (varying.empty()) return sum;
+  const auto product = [&](std::size_t a, std::size_t b) {
+    Data in = at_zero;
+    const auto put = [&](std::size_t i, std::size_t order) {
+      return !(in[i] = coefficient(operands[i], order)).empty();
     };
-    if (varying.size() == 1)
-      product(k, 0);
-    else
-      for (std::size_t j = 0; j <= k; ++j) product(j, k - j);
-    return sum;
-  }
+    if (!put(varying[0], a)) return;
+    if (varying.size() > 1 && !put(varying[1], b)) return;
+    if (accumulating) {
+      in[0] = sum.empty() ? zeros_like(at_zero[0], op.loc) : sum;
+      sum = perform(op, in);
+    } else {
+      sum = add(sum, perform(op, in), op.loc);
+    }
+  };
+  if (varying.size() == 1)
+    product(k, 0);
+  else
+    for (std::size_t j = 0; j <= k; ++j) product(j, k - j);
+  return sum;
+}
 
-  static Datum add(const Datum& a, const Datum& b, const Location& loc) {
-    return a.empty() ? b : perform({Opcode::add_, 0, loc}, {a, b});
+// ---- staged ----
+
+Data StagedTaylor::companions_of(const Datum& d, const Location& loc) const {
+  Data out;
+  for (std::size_t k = 1; k <= order_; ++k) {
+    const Datum c = coefficient(d, k);
+    out.push_back(c.empty() ? zeros_like(d, loc) : c);
   }
-  static Datum multiply(const Datum& a, const Datum& b, const Location& loc) {
-    return perform_broadcast({Opcode::mul_, 0, loc}, a, b);
-  }
-  static Datum scale(double c, const Datum& x, const Location& loc) {
-    return multiply(Datum::number(c, ir::Type(x.type().element())), x, loc);
-  }
-};
+  return out;
+}
+
+Datum StagedTaylor::with(const Datum& primal, std::span<const Datum> companions) {
+  Coefficients c{primal};
+  c.insert(c.end(), companions.begin(), companions.end());
+  return series(std::move(c));
+}
+
+namespace {
 
 struct Ending {
   Mode& mode;
@@ -162,45 +167,83 @@ double factorial(std::size_t k) {
   return product;
 }
 
-std::vector<Data> eager_taylor(const Program& program, const Data& arguments, const Active& active,
-                               const Data& tangents, int order, const Location& loc) {
-  const auto mode = std::make_shared<Taylor>(++context().tags);
-  const Ending ending{*mode};
-  const auto size = static_cast<std::size_t>(order) + 1;
-  Data in = arguments;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    if (!active[i]) continue;
-    Coefficients c(size);
-    c[0] = in[i];
-    if (order > 0) c[1] = tangents[at];
-    ++at;
-    in[i] = mode->series(std::move(c));
-  }
-  const Data results = program.run(in);
+Coefficients along(const Datum& x, const Datum& direction, std::size_t size) {
+  Coefficients c(size);
+  c[0] = x;
+  if (size > 1) c[1] = direction;
+  return c;
+}
+
+/// The derivatives of order 0, then of order 1, and so on: k! times the coefficients of the results.
+std::vector<Data> derivatives(const Taylor& mode, const Data& results, std::size_t size, const Location& loc) {
   std::vector<Data> out(size);
   for (std::size_t k = 0; k < size; ++k)
     for (const Datum& r : results) {
-      Datum c = mode->coefficient(r, k);
       if (k > 0 && !r.type().is_differentiable()) continue;
+      Datum c = mode.coefficient(r, k);
       if (c.empty()) c = zeros_like(r, loc);
-      if (k > 1)
-        c = perform_broadcast({Opcode::mul_, 0, loc},
-                              Datum::number(factorial(k), ir::Type(c.type().element())), c);
+      if (k > 1) c = scale(factorial(k), c, loc);
       out[k].push_back(c);
     }
   return out;
 }
 
-/// The derivative of a program in a direction, by forward mode: a program that staging takes, too.
-Program directional(const Program& program, const Active& active, const Data& tangents, const Location& loc) {
-  return {"d_" + program.name, [program, active, tangents, loc](const Data& x) {
-            const Data both = jvp(program, x, active, tangents, loc);
-            std::size_t values = 0, floating = 0;
-            for (; values + floating < both.size(); ++values)
-              floating += both[values].type().is_differentiable();
-            return Data(both.begin() + static_cast<long>(values), both.end());
-          }};
+std::vector<Data> eager_taylor(const Program& program, const Data& arguments, const Active& active,
+                               const Data& tangents, std::size_t size, const Location& loc) {
+  const auto mode = std::make_shared<Taylor>(++context().tags);
+  const Ending ending{*mode};
+  Data in = arguments;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (active[i]) in[i] = mode->series(along(arguments[i], tangents[at++], size));
+  return derivatives(*mode, program.run(in), size, loc);
+}
+
+/// The program's graph run on series, as a function (arguments..., tangents...) -> (derivatives by order...).
+ir::Function* taylor_unit(Staging& s, ir::Function& primal, const Active& active, std::size_t size,
+                          const Location& loc) {
+  ir::Function*& found = s.units[unit_key("taylor", primal, active) + std::to_string(size)];
+  if (found) return found;
+  std::vector<ir::Type> params = primal.parameter_types(), results = primal.result_types;
+  const std::size_t arguments = params.size();
+  for (std::size_t i = 0; i < arguments; ++i)
+    if (active[i]) params.push_back(params[i]);
+  for (std::size_t k = 1; k < size; ++k)
+    for (const ir::Type& t : primal.result_types)
+      if (t.is_differentiable()) results.push_back(t);
+  ir::Function* f = s.module().add_function("taylor_" + primal.name, params, results);
+  f->loc = primal.loc;
+
+  const Staging::Scope scope(s, f);
+  const auto mode = std::make_shared<StagedTaylor>(s, ++context().tags, size - 1);
+  const Ending ending{*mode};
+  Data in;
+  std::size_t at = arguments;
+  for (std::size_t i = 0; i < arguments; ++i) {
+    ir::Value* p = f->body->params[i];
+    p->name = primal.body->params[i]->name;
+    in.push_back(Datum::node(p));
+    if (active[i]) in.back() = mode->series(along(in.back(), Datum::node(f->body->params[at++]), size));
+  }
+  Data out;
+  for (const Data& order : derivatives(*mode, Replay(s, mode.get()).run(primal, in), size, loc))
+    out.insert(out.end(), order.begin(), order.end());
+  s.builder(loc).yield(s.use(out, loc));
+  return found = f;
+}
+
+std::vector<Data> staged_taylor(Staging& s, const Program& program, const Data& arguments, const Active& active,
+                                const Data& tangents, std::size_t size, const Location& loc) {
+  Unit unit = stage_unit(s, program, arguments, active, loc);
+  ir::Function* f = taylor_unit(s, *unit.primal->function, unit.active, size, loc);
+  unit.arguments.insert(unit.arguments.end(), tangents.begin(), tangents.end());
+  const Data all = s.call(f, unit.arguments, loc);
+  std::vector<Data> out(size);
+  auto next = all.begin();
+  for (std::size_t k = 0; k < size; ++k)
+    for (const ir::Type& t : unit.primal->function->result_types)
+      if (k == 0 || t.is_differentiable()) out[k].push_back(*next++);
+  return out;
 }
 
 }  // namespace
@@ -211,15 +254,9 @@ std::vector<Data> taylor(const Program& program, const Data& arguments, const Ac
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (active[i])
       join_types(arguments[i].type(), tangents[at++].type(), "taylor: an argument and its tangent", loc);
-  if (!context().staging) return eager_taylor(program, arguments, active, tangents, order, loc);
-  // Control flow is given meaning unit by unit while staging: forward mode of forward mode.
-  std::vector<Data> out;
-  Program derivative = program;
-  for (int k = 0; k <= order; ++k) {
-    out.push_back(derivative.run(arguments));
-    if (k < order) derivative = directional(derivative, active, tangents, loc);
-  }
-  return out;
+  const auto size = static_cast<std::size_t>(order) + 1;
+  if (Staging* s = context().staging) return staged_taylor(*s, program, arguments, active, tangents, size, loc);
+  return eager_taylor(program, arguments, active, tangents, size, loc);
 }
 
 }  // namespace lantern::ad

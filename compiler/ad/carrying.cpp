@@ -1,0 +1,126 @@
+// Control flow, functions and tapes in forward modes, over the graph.
+#include "lantern/compiler/ad/carrying.hpp"
+
+#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/staging/control_flow.hpp"
+
+namespace lantern::ad {
+
+Data Carrying::split(const Data& data, const std::vector<ir::Type>& types, const Location& loc) const {
+  Data out;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    out.push_back(primal_of(data[i]));
+    if (!types[i].is_differentiable()) continue;
+    for (Datum& d : companions_of(data[i], loc)) out.push_back(std::move(d));
+  }
+  return out;
+}
+
+Data Carrying::join(const Data& data, const std::vector<ir::Type>& types) {
+  Data out;
+  std::size_t at = 0;
+  for (const ir::Type& t : types) {
+    const Datum& p = data[at++];
+    if (!t.is_differentiable()) {
+      out.push_back(p);
+      continue;
+    }
+    out.push_back(with(p, std::span(data).subspan(at, companions_)));
+    at += companions_;
+  }
+  return out;
+}
+
+Data Carrying::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+                      const std::vector<ir::Type>& results, const Location& loc) {
+  return join(detail::branch(
+                  condition, [&] { return split(then(), results, loc); },
+                  [&] { return split(otherwise(), results, loc); }, loc),
+              results);
+}
+
+Data Carrying::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+                    const Body& body, std::int64_t attribute, const Location& loc) {
+  return join(detail::loop(
+                  split(initial, state, loc), [&](const Data& s) { return condition(join(s, state)); },
+                  [&](const Data& s) { return split(body(join(s, state)), state, loc); }, loc, attribute),
+              state);
+}
+
+Data Carrying::call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) {
+  std::vector<bool> active;
+  Data operands;
+  for (const Datum& d : arguments) {
+    active.push_back(is_active(d));
+    operands.push_back(primal_of(d));
+    if (!active.back()) continue;
+    for (Datum& c : companions_of(d, loc)) operands.push_back(std::move(c));
+  }
+  const Data results = staging_.call(instance(callee, active), operands, loc);
+  staging_.block()->ops.back()->integer = attribute;
+  return join(results, callee->result_types);
+}
+
+ir::Function* Carrying::instance(ir::Function* callee, const std::vector<bool>& active) {
+  std::string key = callee->name + ":";  // f1 with an active argument is not f with two
+  for (bool a : active) key += a ? '1' : '0';
+  const auto found = instances_.find(key);
+  if (found != instances_.end()) return found->second;
+  passes::unwind(*callee);
+
+  const std::size_t all = 1 + companions_;
+  std::vector<ir::Type> params, results;
+  for (std::size_t i = 0; i < active.size(); ++i)
+    params.insert(params.end(), active[i] ? all : 1, callee->body->params[i]->type);
+  for (const ir::Type& t : callee->result_types) results.insert(results.end(), t.is_differentiable() ? all : 1, t);
+  ir::Function* f = staging_.module().add_function(callee->name + suffix_, params, results);
+  f->loc = callee->loc;
+  instances_.emplace(key, f);
+
+  const Staging::Scope scope(staging_, f);
+  Data arguments;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    ir::Value* p = f->body->params[at++];
+    p->name = callee->body->params[i]->name;
+    arguments.push_back(Datum::node(p));
+    if (!active[i]) continue;
+    Data companions;
+    for (std::size_t k = 0; k < companions_; ++k) companions.push_back(Datum::node(f->body->params[at++]));
+    arguments.back() = with(arguments.back(), companions);
+  }
+  const Data values = split(Replay(staging_, this).run(*callee, arguments), callee->result_types, callee->loc);
+  staging_.builder(callee->loc).yield(staging_.use(values, callee->loc));
+  return f;
+}
+
+std::int64_t Carrying::companion_tape(std::int64_t tape, std::size_t number) {
+  std::vector<std::int64_t>& all = tapes_[tape];
+  while (all.size() <= number) all.push_back(staging_.module().new_tape());
+  return all[number];
+}
+
+void Carrying::push(std::int64_t tape, const Datum& value, const Location& loc) {
+  const auto emit = [&](const Datum& v, std::int64_t to) {
+    staging_.builder(loc).op(Opcode::push_, {staging_.use(v, loc)})->integer = to;
+  };
+  emit(primal_of(value), tape);
+  if (!value.type().is_differentiable()) return;
+  const Data companions = companions_of(value, loc);
+  for (std::size_t k = 0; k < companions.size(); ++k) emit(companions[k], companion_tape(tape, k));
+}
+
+Datum Carrying::pop(std::int64_t tape, const ir::Type& type, const Location& loc) {
+  const auto emit = [&](std::int64_t from) {
+    ir::Op* op = staging_.builder(loc).op(Opcode::pop_, {}, {type});
+    op->integer = from;
+    return Datum::node(op->result());
+  };
+  const Datum v = emit(tape);
+  if (!type.is_differentiable()) return v;
+  Data companions;
+  for (std::size_t k = 0; k < companions_; ++k) companions.push_back(emit(companion_tape(tape, k)));
+  return with(v, companions);
+}
+
+}  // namespace lantern::ad

@@ -1,0 +1,154 @@
+// Checkpointing without annotations, by divide and conquer (Siskind and Pearlmutter, "Divide-and-Conquer Checkpointing
+// for Arbitrary Programs with No User Annotation"; thesis, chapter 9, as future work).
+//
+// A first run measures: it counts the operations, n. To reverse the operations from a to b, reverse the later half,
+// then the earlier half; a part that is short is run from the start of the program, remembering nothing up to a and
+// everything from a, and abandoned at b. Names of values are the numbers of their operations, so that adjoints pass
+// from one part to an earlier one. A run up to b stands for the continuation of the original, called a second time:
+// C++ stacks are resumed once.
+//
+// Kept at a time: the adjoints of values that are live where two parts meet, and what one part records, a number of
+// operations that grows as log n. Time grows as n^2 / log n evaluations.
+#include <bit>
+#include <map>
+#include <vector>
+
+#include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/control/control.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+class DivideAndConquer : public EagerReverse {
+ public:
+  using EagerReverse::EagerReverse;
+  const char* name() const override { return "divide-and-conquer reverse mode"; }
+
+  Datum apply(const Operation& op, std::span<const Datum> operands) override {
+    Step s = step(op, operands);
+    if (!differentiable(s)) return s.y;
+    if (count_ == part_.end) {
+      if (count_ == total_ || fingerprint_ != part_.fingerprint_at_end) refuse(op.loc);
+      shift<Datum>(prompt_, [](auto) {});  // the rest of the program is dropped
+    }
+    note(op, s.y);
+    const Name name = inputs_ + count_++;
+    Datum y = make_variable<Variable>(s.y, name);
+    if (count_ > part_.begin) tape_.push_back({name, std::move(s)});
+    if (count_ == part_.begin) fingerprint_at_begin_ = fingerprint_;
+    return y;
+  }
+
+  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, inputs_++); }
+  void run(const std::function<void()>& program) override {
+    measuring_ = true;
+    part_ = {kEndless, kEndless, 0};
+    once(program);
+    measuring_ = false;
+    total_ = count_;
+    longest_ = kLeaf * std::bit_width(total_);
+    reverse(program, 0, total_, fingerprint_);
+  }
+  void seed(const Datum& result, const Datum& g, const Location& loc) override {
+    if (measuring_) return;
+    if (fingerprint_ != part_.fingerprint_at_end || count_ != part_.end) refuse(loc);
+    if (const auto* z = variable_of<Variable>(result)) cell(z->name, primal(result)).add(g, loc);
+  }
+  Datum adjoint(const Datum& input, const Location& loc) override {
+    const auto* x = variable_of<Variable>(input);
+    const auto found = adjoints_.find(x->name);
+    return found == adjoints_.end() ? zeros_like(x->primal, loc) : found->second->get(loc);
+  }
+
+ private:
+  using Name = std::size_t;
+  struct Variable : TaggedBox {
+    Variable(std::shared_ptr<Mode> m, Datum p, Name n) : TaggedBox(std::move(m), std::move(p)), name(n) {}
+    Name name;
+  };
+  struct Entry {
+    Name result;
+    Step step;
+  };
+  /// The operations that a run records, and what the operations before its end amount to.
+  struct Part {
+    std::size_t begin, end;
+    std::uint64_t fingerprint_at_end;
+  };
+  static constexpr std::size_t kEndless = ~std::size_t{0};
+  static constexpr std::size_t kLeaf = 16;
+
+  /// Reverses the operations from begin to end; `fingerprint` is that of all before `end`. That of all before
+  /// `begin`.
+  std::uint64_t reverse(const std::function<void()>& program, std::size_t begin, std::size_t end,
+                        std::uint64_t fingerprint) {
+    if (end - begin > longest_) {
+      const std::size_t middle = begin + (end - begin) / 2;
+      const std::uint64_t at_middle = reverse(program, middle, end, fingerprint);
+      return reverse(program, begin, middle, at_middle);
+    }
+    part_ = {begin, end, fingerprint};
+    once(program);
+    if (count_ != end) refuse({});
+    for (; !tape_.empty(); tape_.pop_back()) undo(tape_.back());
+    return fingerprint_at_begin_;
+  }
+
+  /// Runs the program up to the end of the part.
+  void once(const std::function<void()>& program) {
+    count_ = 0;
+    fingerprint_ = fingerprint_at_begin_ = 0;
+    reset(prompt_, [&program] { program(); });
+  }
+
+  void undo(const Entry& e) {
+    const auto own = adjoints_.extract(e.result);
+    if (own.empty()) return;
+    const Datum g = own.mapped()->get(e.step.op.loc);
+    const Rule rule = e.step.rule(g);
+    e.step.backward([&](std::size_t i) {
+      if (const auto* x = variable_of<Variable>(e.step.operands[i]))
+        if (carries_derivative(e.step.op, i, e.step.operands.size()))
+          propagate(i, rule, cell(x->name, rule.primals.data()[i]));
+    });
+  }
+
+  Cell& cell(Name x, const Datum& like) {
+    CellPtr& c = adjoints_[x];
+    if (!c) c = eager_cell(like);
+    return *c;
+  }
+
+  /// Operations and the numbers they give, in order, as one number.
+  void note(const Operation& op, const Datum& y) {
+    const Datum& v = strip(y);
+    const std::uint64_t bits = v.is_literal() ? std::bit_cast<std::uint64_t>(v.f()) : 0;
+    fingerprint_ = (fingerprint_ ^ (bits + static_cast<std::uint64_t>(op.code))) * 0x9e3779b97f4a7c15u;
+    fingerprint_ ^= fingerprint_ >> 29;
+  }
+  [[noreturn]] void refuse(const Location& loc) const {
+    raise_at(loc,
+             "grad<mode::divide_and_conquer>: expected a program that does the same each time it is run, got other "
+             "operations or numbers the second time; use another mode where a program reads what it changes");
+  }
+
+  Prompt<void> prompt_;
+  Name inputs_ = 0;
+  bool measuring_ = false;
+  Part part_{};
+  std::size_t count_ = 0;
+  std::size_t total_ = kEndless;
+  std::size_t longest_ = 0;
+  std::uint64_t fingerprint_ = 0, fingerprint_at_begin_ = 0;
+  std::vector<Entry> tape_;
+  std::map<Name, CellPtr> adjoints_;
+};
+
+}  // namespace
+
+std::shared_ptr<EagerReverse> make_divide_and_conquer(std::uint64_t tag) {
+  return std::make_shared<DivideAndConquer>(tag);
+}
+
+}  // namespace lantern::ad

@@ -1,0 +1,38 @@
+// Reverse mode with a refunctionalised tape, staged (Lantern paper, Fig. 12).
+//
+//   tape = (() => x.d += ... y.d) andThen tape
+//
+// The functions are composed while the program is staged; calling the composition once the program has been staged
+// emits what they do. No continuation is captured, so the code has none, before any pass has run.
+#include "lantern/compiler/ad/modes/two_pass.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+class StagedGlobalTape : public TwoPass {
+ public:
+  using TwoPass::TwoPass;
+  const char* name() const override { return "reverse mode with a tape of functions"; }
+
+  Datum apply(const Operation& op, std::span<const Datum> operands) override {
+    Step s = step(op, operands);
+    if (!differentiable(s)) return s.y;
+    Datum y = variable(s.y);
+    const Name d = variable_of(y)->name;
+    record(operands, [this, s = std::move(s), d] {
+      const Datum g = take(d);
+      if (g.empty()) return;
+      s.backward([&](std::size_t i) { propagate_to(s, i, g); });
+    });
+    return y;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<TwoPass> make_staged_global_tape(Staging& staging, std::uint64_t tag) {
+  return std::make_shared<StagedGlobalTape>(staging, tag);
+}
+
+}  // namespace lantern::ad

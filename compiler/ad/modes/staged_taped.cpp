@@ -1,0 +1,72 @@
+// Taped reverse mode, staged (thesis, 4.4, listing 4.8).
+//
+// An entry of the tape says what the result of one operation passes on, and to whom: `single u v_u` and `double`.
+// The factors v_u, partial derivatives, are computed by the forward part; the backward part multiplies and adds.
+// Names and pointers are gone once the tape is played: what the code keeps is the factors. A number that depends on
+// no input has no name and leaves nothing on the tape.
+#include "lantern/compiler/ad/modes/two_pass.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+class StagedTaped : public TwoPass {
+ public:
+  using TwoPass::TwoPass;
+  const char* name() const override { return "taped reverse mode"; }
+
+  Datum apply(const Operation& op, std::span<const Datum> operands) override {
+    Step s = step(op, operands);
+    if (!differentiable(s)) return s.y;
+    Datum y = variable(s.y);
+    Entry entry{variable_of(y)->name, {}, {}};
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Variable* x = variable_of(operands[i]);
+      if (x && carries_derivative(op, i, operands.size())) entry.pointers.push_back({x->name, i, partial(s, i)});
+    }
+    entry.rule = std::move(s);
+    record(operands, [this, entry = std::move(entry)] { deferred(entry); });
+    return y;
+  }
+
+ private:
+  /// `name` receives the result's derivative times the factor; without a factor (tensors) what the rule says.
+  struct Pointer {
+    Name name;
+    std::size_t operand;
+    Datum factor;
+  };
+  struct Entry {
+    Name k;
+    std::vector<Pointer> pointers;
+    Step rule;
+  };
+
+  /// The partial derivative of an operation on scalars, where the program stands.
+  static Datum partial(const Step& s, std::size_t i) {
+    if (!ir::info(s.op.code).elementwise || !s.y.type().is_scalar()) return {};
+    return partial_derivative(*ir::derivative(s.op.code, i, s.operands.size()), s.rule({}));
+  }
+
+  /// du += v_u * dk
+  void deferred(const Entry& entry) {
+    const Datum dk = take(entry.k);
+    if (dk.empty()) return;
+    const bool last_first = !ir::info(entry.rule.op.code).elementwise;  // see Step::backward
+    for (std::size_t n = entry.pointers.size(), j = 0; j < n; ++j) {
+      const Pointer& u = entry.pointers[last_first ? n - 1 - j : j];
+      if (u.factor.empty())
+        propagate_to(entry.rule, u.operand, dk);
+      else
+        add(u.name, perform({Opcode::mul_, 0, entry.rule.op.loc}, {at(u.factor), dk}), entry.rule.op.loc);
+    }
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<TwoPass> make_staged_taped(Staging& staging, std::uint64_t tag) {
+  return std::make_shared<StagedTaped>(staging, tag);
+}
+
+}  // namespace lantern::ad

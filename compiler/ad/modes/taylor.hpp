@@ -1,0 +1,56 @@
+// Forward mode of any order: numbers that are truncated Taylor series.
+#pragma once
+
+#include "lantern/compiler/ad/carrying.hpp"
+#include "lantern/compiler/staging/operation.hpp"
+
+namespace lantern::ad {
+
+/// Coefficients of a power series; the one of order 0 first. An empty datum is zero, except the first.
+using Coefficients = Data;
+
+/// The arithmetic of power series in t, one level up: see taylor.cpp.
+class Taylor : public Mode {
+ public:
+  using Mode::Mode;
+  const char* name() const override { return "Taylor mode"; }
+
+  Datum series(Coefficients c);
+  bool is_series(const Datum& d) const { return series_of(d) != nullptr; }
+  /// The coefficient of t^k; empty if it is zero.
+  Datum coefficient(const Datum& d, std::size_t k) const;
+  Datum apply(const Operation& op, std::span<const Datum> operands) override;
+
+ private:
+  struct Series : TaggedBox {
+    Series(std::shared_ptr<Mode> m, Datum p, Coefficients all)
+        : TaggedBox(std::move(m), std::move(p)), c(std::move(all)) {}
+    Coefficients c;
+  };
+  const Series* series_of(const Datum& d) const;
+  /// The first `size` coefficients; a plain datum if that is one.
+  Datum truncated(const Datum& d, std::size_t size);
+  /// One coefficient of the result.
+  Datum elementwise(const Operation& op, std::span<const Datum> operands, const Coefficients& r, std::size_t k);
+  Datum linear(const Operation& op, std::span<const Datum> operands, ir::Linearity linearity, std::size_t k);
+};
+
+/// The same over the graph: constructs carry the coefficients of orders 1 to `order` beside every floating value.
+class StagedTaylor : public Taylor, public Carrying {
+ public:
+  StagedTaylor(Staging& staging, std::uint64_t tag, std::size_t order)
+      : Taylor(tag), Carrying(staging, order, "_taylor"), order_(order) {}
+
+  Mode& mode() override { return *this; }
+  Datum primal_of(const Datum& d) const override { return is_series(d) ? coefficient(d, 0) : d; }
+  bool is_active(const Datum& d) const override { return is_series(d); }
+
+ protected:
+  Data companions_of(const Datum& d, const Location& loc) const override;
+  Datum with(const Datum& primal, std::span<const Datum> companions) override;
+
+ private:
+  std::size_t order_;
+};
+
+}  // namespace lantern::ad

@@ -1,0 +1,191 @@
+// What the staged modes without continuations have in common: a forward part, and its mirror image.
+//
+// Where nothing is captured, the code of a gradient is the program followed by its backward part, both in direct
+// style. Every construct has a forward block and a mirrored backward block. What an operation does in the backward
+// pass is a function of the host language, put on the tape of its block while the forward part is staged; playing
+// the tape, last first, stages the backward block. So the tape of functions is gone from the code; what stays is
+// what they refer to, their environment: values that the backward block needs are pushed at the end of the forward
+// block and popped at the start of the backward block.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/ad/replay.hpp"
+
+namespace lantern::ad {
+
+class TwoPass : public Mode, public StagedMode {
+ public:
+  TwoPass(Staging& staging, std::uint64_t tag) : Mode(tag), staging_(staging) {}
+
+  /// Emits, at the end of the current function, a scalar program and its backward part: the program's value if
+  /// `value`, then one adjoint per active argument. Error, naming `loc`, for a result that is not one floating
+  /// scalar.
+  Data gradient(ir::Function& program, const Data& arguments, const Active& active, bool value,
+                const Location& loc);
+
+  Mode& mode() override { return *this; }
+  Datum primal_of(const Datum& d) const override { return primal(d); }
+  bool is_active(const Datum& d) const override { return variable_of(d) != nullptr; }
+
+  Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+              const std::vector<ir::Type>& results, const Location& loc) override;
+  /// Error for a loop with a memory bound: only mode::reverse keeps it.
+  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition, const Body& body,
+            std::int64_t attribute, const Location& loc) override;
+  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) override;
+  void push(std::int64_t tape, const Datum& value, const Location& loc) override;
+  Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
+
+ protected:
+  using Name = std::size_t;
+  /// Adjoints by name, as known at a point of the backward part. Staging erases the map: what is in it are values.
+  using Store = std::map<Name, Datum>;
+  using Update = std::function<void()>;
+
+  struct Variable : TaggedBox {
+    Variable(std::shared_ptr<Mode> m, Datum p, Name n) : TaggedBox(std::move(m), std::move(p)), name(n) {}
+    Name name;
+  };
+  Variable* variable_of(const Datum& d) const;
+  const Datum& primal(const Datum& d) const;
+  Datum variable(const Datum& primal);
+
+  // ---- an operation: forward
+
+  /// An operation performed one level down. In the backward part: with what its rule looks at at hand.
+  struct Step {
+    Operation op;
+    Data operands;  ///< as they came
+    Data primals;   ///< one level down
+    Datum y;        ///< the value
+    RuleContext rule(const Datum& g) const { return {op, primals, y, g}; }
+    /// As ad::Step::backward.
+    template <class Each>
+    void backward(const Each& each) const {
+      const bool last_first = !ir::info(op.code).elementwise;
+      for (std::size_t n = operands.size(), j = 0; j < n; ++j) each(last_first ? n - 1 - j : j);
+    }
+  };
+
+  /// Performs the operation on the primals.
+  Step step(const Operation& op, std::span<const Datum> operands) const;
+  bool differentiable(const Step& s) const;
+  /// Puts an update on the tape of the current block. `uses` are the operands it adds to.
+  void record(std::span<const Datum> uses, Update update);
+
+  // ---- an operation: backward
+
+  /// A value of the forward part, where the backward part is being staged.
+  Datum at(const Datum& forward);
+  /// The rule of operand i, ready for the backward part: what its formula looks at is at hand.
+  Step rule_at(const Step& s, std::size_t i);
+  /// An adjoint of operand i with what it receives from the result's cotangent g; `before` may be empty.
+  Datum received(const Datum& before, const Step& s, std::size_t i, const Datum& g);
+  /// Adds that to the operand's adjoint, if the operand is a variable.
+  void propagate_to(const Step& s, std::size_t i, const Datum& g);
+  void add(Name x, const Datum& g, const Location& loc);
+  Datum adjoint_or_zero(Name x, const Location& loc);
+  /// The adjoint of a variable, which nobody asks for again; empty where nothing was added.
+  Datum take(Name x);
+
+  // ---- what modes do differently with constructs
+
+  /// The adjoints that enter the backward block of a construct with results `outs` which adds to those of `touched`.
+  virtual std::vector<Name> passed(const std::vector<Name>& outs, const std::vector<Name>& touched);
+  /// Whether one of those belongs to a result.
+  virtual bool belongs(Name entry, Name out) const { return entry == out; }
+  /// Whether anything was added to the adjoint of a variable.
+  virtual bool wanted(Name x) const { return store_.contains(x); }
+  /// What was added to `from` is added to `to`, if that is a variable.
+  virtual void move(Name from, const Datum& to, const Location& loc);
+  /// A zero in the backward part.
+  virtual Datum zero_of(Name x, const Location& loc);
+  /// Stages the backward block of one side, trip or function: from the adjoints `in` to those it gives.
+  virtual Data linear(const Data& in, const std::function<Data(const Data&)>& body, const Location& loc);
+  /// A call of a function marked by checkpoint(f); others are differentiated like any call.
+  virtual bool runs_again(std::int64_t /*attribute*/) const { return false; }
+
+  Staging& staging_;
+  Store store_;
+
+ private:
+  /// A block of the forward part and its mirror image.
+  struct Region {
+    Region* parent = nullptr;
+    ir::Block* forward = nullptr;
+    ir::Block* backward = nullptr;
+    std::vector<Update> tape;
+    bool on_tape = false;       ///< what is pushed and popped inside has an adjoint elsewhere
+    std::vector<Name> touched;  ///< variables of enclosing regions that the backward block adds to
+    std::unordered_map<const ir::Value*, std::int64_t> pushed;  ///< value -> tape
+    std::unordered_map<const ir::Value*, Datum> popped;         ///< value -> the same in `backward`
+  };
+  struct Known {
+    Region* home;
+    Datum primal;
+  };
+
+ protected:
+  /// A name for something that is not a variable.
+  Name fresh_name() {
+    known_.push_back({});
+    return known_.size() - 1;
+  }
+  /// Runs the program forward and backward: its value. `arguments` are tagged already.
+  Datum both_parts(ir::Function& program, const Data& arguments, const Location& loc);
+  /// Opens the region of the current function; variables belong to it.
+  void begin();
+
+ private:
+  struct Halves {
+    ir::Function* forward = nullptr;
+    ir::Function* backward = nullptr;
+    bool on_tape = false;
+  };
+
+  Region* open(Region* parent);
+  /// Runs `body`, forward, in a region of its own. Its results.
+  Data inside(Region*& region, const std::function<Data()>& body);
+  void touch(const Datum& d);
+  void mark_tape();
+  /// The backward block of a region, from the adjoints `in` of `names` to those of `left`: what the construct's
+  /// results `outs` have moves to what the region gave for them, and in the end what `entries` have moves to `outs`.
+  Data mirrored(Region& r, const std::vector<Name>& names, const Data& in, const std::vector<Name>& left,
+                const Data& outs, const Data& exits, const Data& entries, const Location& loc);
+
+  Region* home_of(const ir::Value* v) const;
+  Datum at(ir::Value* v);
+  bool invariant(const ir::Value* v, const Region* home, int budget) const;
+  Datum again(ir::Value* v, const Region* home);
+  Data adjoints(const std::vector<Name>& names, const Location& loc);
+  Data primals(const Data& data) const;
+  Data results_of(const Data& values, const std::function<bool(std::size_t)>& active);
+  bool any_wanted(const Data& results) const;
+  /// The names of the variables among data, and `touched`.
+  std::vector<Name> names_of(const Data& data, std::vector<Name> touched = {}) const;
+
+  Halves& halves(ir::Function* callee, const Active& active);
+  std::int64_t adjoint_tape(std::int64_t tape);
+
+  std::deque<Region> regions_;
+  std::unordered_map<const ir::Block*, Region*> homes_;
+  std::vector<Known> known_;  // by name
+  Region* region_ = nullptr;
+  std::unordered_map<std::string, Halves> halves_;
+  std::unordered_map<std::int64_t, std::int64_t> tapes_;
+};
+
+// One file each; see `mode`.
+std::shared_ptr<TwoPass> make_staged_global_tape(Staging& staging, std::uint64_t tag);
+std::shared_ptr<TwoPass> make_staged_functional(Staging& staging, std::uint64_t tag);
+std::shared_ptr<TwoPass> make_staged_continuation(Staging& staging, std::uint64_t tag);
+std::shared_ptr<TwoPass> make_staged_taped(Staging& staging, std::uint64_t tag);
+std::shared_ptr<TwoPass> make_staged_checkpointed(Staging& staging, std::uint64_t tag);
+
+}  // namespace lantern::ad

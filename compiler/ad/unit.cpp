@@ -1,0 +1,35 @@
+// Staging of derivative units.
+#include "lantern/compiler/ad/unit.hpp"
+
+namespace lantern::ad {
+
+Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active,
+                const Location& loc) {
+  Data nodes;
+  std::vector<ir::Type> types;
+  for (ir::Value* v : s.use(arguments, loc)) {
+    nodes.push_back(Datum::node(v));
+    types.push_back(v->type);
+  }
+  StagedFunction& f = s.stage(program.name, types, nullptr, program.run, loc);
+  ir::walk(f.function->body, [&](ir::Op* op) {
+    const StagedFunction* callee = op->callee ? s.find(op->callee) : nullptr;
+    if (callee && callee->open)
+      raise_at(loc, "the derivative of '" + program.name + "' needs '" + op->callee->name +
+                        "', which is still being defined: the order of the derivative would depend on run time");
+  });
+  Unit unit{&f, std::move(nodes), active};
+  for (ir::Value* v : f.captured) {
+    unit.arguments.push_back(Datum::node(s.use(Datum::node(v), loc)));
+    unit.active.push_back(false);
+  }
+  return unit;
+}
+
+std::string unit_key(const char* what, const ir::Function& f, const Active& active) {
+  std::string key = what + std::string(":") + f.name + ":";
+  for (bool a : active) key += a ? '1' : '0';
+  return key;
+}
+
+}  // namespace lantern::ad

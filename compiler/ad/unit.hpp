@@ -1,0 +1,22 @@
+// Derivative units: a program staged by itself, and the functions made from it.
+#pragma once
+
+#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/staging/staging.hpp"
+
+namespace lantern::ad {
+
+/// The program staged as a function, with its arguments as the caller sees them: own first, captured after.
+struct Unit {
+  StagedFunction* primal;
+  Data arguments;
+  Active active;
+};
+
+/// Error, naming `loc`, where the program calls a function that is still being defined.
+Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active, const Location& loc);
+
+/// Names a unit: what is asked of a function, and by which arguments it is differentiated.
+std::string unit_key(const char* what, const ir::Function& f, const Active& active);
+
+}  // namespace lantern::ad

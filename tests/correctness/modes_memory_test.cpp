@@ -1,0 +1,166 @@
+// Modes that remember little: checkpoints without annotations, and functions that are run again.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <thread>
+
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using Function = std::function<D(D)>;
+
+/// The largest resident size, in kilobytes, of a child process that runs `work`.
+template <class Work>
+long peak_of(const Work& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    work();
+    _exit(0);
+  }
+  int status = 0;
+  rusage usage{};
+  REQUIRE(wait4(child, &status, 0, &usage) == child);
+  REQUIRE(WIFEXITED(status));
+  return usage.ru_maxrss;
+}
+
+/// 2 n operations, none of them linear.
+Function sines(int n) {
+  return [n](D x) {
+    D t = x;
+    for (int i = 0; i < n; ++i) t = sin(t) * x;
+    return t;
+  };
+}
+
+D loop(D x, I n) {
+  return FOR(0, n, x, [&](I, D t) { return sin(t) * x; });
+}
+
+}  // namespace
+
+TEST_CASE("divide and conquer computes again what it forgot", "[modes]") {
+  for (const int n : {1, 3, 50, 100, 1000, 3000}) {
+    INFO(n);
+    CHECK(eager(grad<mode::divide_and_conquer>(sines(n)))(1.3) == Approx(eager(grad(sines(n)))(1.3)).epsilon(1e-12));
+  }
+  int runs = 0;
+  const Function counted = [&runs](D x) {
+    ++runs;
+    return sines(2000)(x);
+  };
+  eager(grad<mode::divide_and_conquer>(counted))(1.3);
+  // 4000 operations, of which a part may have 16 log2(4000): 32 parts of 125, and the run that measures.
+  CHECK(runs == 33);
+  const auto [y, dy] = eager(value_and_grad<mode::divide_and_conquer>(sines(500)))(1.3);
+  CHECK(y == eager(sines(500))(1.3));
+  CHECK(dy == Approx(eager(grad(sines(500)))(1.3)));
+}
+
+TEST_CASE("divide and conquer remembers a part of the program", "[modes]") {
+  const auto kept = [](int n, bool all) {
+    return peak_of([&] {
+      if (all) eager(grad<mode::global_tape>(sines(n)))(1.3);
+      else eager(grad<mode::divide_and_conquer>(sines(n)))(1.3);
+    });
+  };
+  const long nothing = kept(1, false);
+  const long small = kept(2'000, false) - nothing, large = kept(20'000, false) - nothing;
+  const long all = kept(20'000, true) - nothing;
+  INFO("kB above a program of two operations: 4000 operations " << small << ", 40000 " << large << "; all remembered "
+                                                                << all);
+  CHECK(all > 4000);
+  CHECK(large < all / 8);
+  CHECK(large < small + 1000);  // ten times the operations, a megabyte at most
+}
+
+TEST_CASE("programs that differ from run to run are refused", "[modes]") {
+  int calls = 0;
+  const Function counting = [&calls](D x) { return sin(x) * static_cast<double>(++calls); };
+  CHECK_THROWS_WITH(eager(grad<mode::divide_and_conquer>(counting))(1.0),
+                    Catch::Contains("grad<mode::divide_and_conquer>: expected a program that does the same each time "
+                                    "it is run, got other operations or numbers the second time"));
+  int runs = 0;
+  const Function longer = [&runs](D x) { return sines(++runs)(x); };
+  CHECK_THROWS_WITH(eager(grad<mode::divide_and_conquer>(longer))(1.0), Catch::Contains("does the same each time"));
+  int shrinking = 2000;
+  const Function shorter = [&shrinking](D x) { return sines(shrinking /= 2)(x); };
+  CHECK_THROWS_WITH(eager(grad<mode::divide_and_conquer>(shorter))(1.0), Catch::Contains("does the same each time"));
+}
+
+TEST_CASE("divide and conquer, staged: loops keep states, not a tape", "[modes]") {
+  const auto divided = compile(grad<mode::divide_and_conquer>(&loop));
+  const auto taped = compile(grad<mode::taped>(&loop));
+  const auto held = [](const auto& f, std::int64_t n) {
+    std::pair<double, std::int64_t> result;
+    std::thread([&] { result = {f(1.3, n), driver::workspace_bytes()}; }).join();
+    return result;
+  };
+  const auto [a, small] = held(divided, 10'000);
+  const auto [b, large] = held(divided, 1'000'000);
+  const auto [c, all] = held(taped, 1'000'000);
+  CHECK(b == Approx(c).epsilon(1e-9));
+  INFO("bytes: 10^4 trips " << small << ", 10^6 " << large << ", taped " << all);
+  CHECK(all >= 8'000'000);
+  CHECK(large < 100'000);
+  CHECK(large <= 2 * small);
+}
+
+TEST_CASE("functions with a reverse pass of their own", "[modes]") {
+  // map f (map g xs) for two numbers, with functions as values.
+  const auto program = [](D x) {
+    const D factor = x * x;
+    const auto f = closure(sig<double(double)>([factor](D t) { return sin(t) * factor; }));
+    const auto g = closure(sig<double(double, double)>([f](D t, D u) { return f(f(t) * u) + u; }));
+    const std::function<D(D, std::function<D(D)>)> twice = [](D t, const std::function<D(D)>& h) { return h(h(t)); };
+    return twice(x, [g, x](D t) { return g(t, x); }) * f(x);
+  };
+  const double slope = eager(grad(program))(0.8);
+  CHECK(slope == Approx((eager(program)(0.8 + 1e-5) - eager(program)(0.8 - 1e-5)) / 2e-5).epsilon(1e-8));
+  CHECK(eager(grad<mode::closures>(program))(0.8) == Approx(slope));
+  CHECK(eager(grad<mode::checkpointed>(program))(0.8) == Approx(slope));
+  CHECK(compile(grad(program), {.target = Target::c})(0.8) == Approx(slope));
+  const double second = eager(grad(grad(program)))(0.8);
+  CHECK(eager(grad<mode::closures>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
+  CHECK(eager(grad<mode::checkpointed>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
+  CHECK(eager(grad<mode::closures>(Function(grad<mode::checkpointed>(program))))(0.8) == Approx(second));
+}
+
+TEST_CASE("a known function is run twice by checkpointed reverse mode, and remembered by mode::closures", "[modes]") {
+  int runs = 0;
+  const auto f = closure(sig<double(double)>([&runs](D t) {
+    ++runs;
+    return sin(t) * t;
+  }));
+  const Function program = [&](D x) { return f(f(x)); };
+  const double slope = eager(grad(program))(0.8);
+  runs = 0;
+  CHECK(eager(grad<mode::closures>(program))(0.8) == Approx(slope));
+  CHECK(runs == 2);
+  runs = 0;
+  CHECK(eager(grad<mode::checkpointed>(program))(0.8) == Approx(slope));
+  CHECK(runs == 4);
+}
+
+TEST_CASE("known functions are lifted through several levels", "[modes]") {
+  // Thesis, 4.5 and listing 4.10, each function known: d/dx (x d/dy (y d/dz (z (y x)))) at 1 is 4.
+  const auto d = [](const Function& f, double at) { return D(grad<mode::closures>(f)(at)); };
+  const Function three = [&](D x) {
+    const auto outer = closure(sig<double(double)>([&, x](D y) {
+      const auto inner = closure(sig<double(double)>([x, y](D z) { return z * (y * x); }));
+      return y * d([inner](D z) { return inner(z); }, 1.0);
+    }));
+    return x * d([outer](D y) { return outer(y); }, 1.0);
+  };
+  CHECK(eager(grad<mode::closures>(three))(1.0) == 4.0);
+  CHECK(eager(grad<mode::forward>(three))(1.0) == 4.0);
+  CHECK(eager(grad(three))(1.0) == 4.0);
+}

@@ -1,0 +1,292 @@
+// The AD modes of the papers, staged: what each one's code looks like, against each other and against eager
+// evaluation, over programs with branches, loops, recursion, trees and tensors; nested in every pair.
+#include <cmath>
+
+#include "agree.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+using D = Rep<double>;
+using A = Rep<Array<double>>;
+using I = Rep<std::int64_t>;
+using Function = std::function<D(D)>;
+
+struct Way {
+  const char* name;
+  std::function<Function(Function)> grad;
+};
+
+template <mode M>
+Way way(const char* name) {
+  return {name, [](const Function& f) { return Function(lantern::grad<M>(f)); }};
+}
+
+const std::vector<Way>& ways() {
+  static const std::vector<Way> all{
+      way<mode::reverse>("reverse"),
+      way<mode::forward>("forward"),
+      way<mode::cps>("cps"),
+      way<mode::global_tape>("global tape"),
+      way<mode::functional>("functional"),
+      way<mode::continuation>("continuation"),
+      way<mode::taped>("taped"),
+      way<mode::checkpointed>("checkpointed"),
+      way<mode::divide_and_conquer>("divide and conquer"),
+      {"taylor",
+       [](const Function& f) { return Function([t = taylor<1>(f)](D x) { return t(x, 1.0)[1]; }); }},
+  };
+  return all;
+}
+
+struct Program {
+  const char* name;
+  Function f;
+};
+
+const std::vector<Program>& programs() {
+  static const std::vector<Program> all{
+      {"2 x + x x x", [](D x) { return 2.0 * x + x * x * x; }},
+      {"functions of one argument",
+       [](D x) {
+         return sin(x) * exp(0.5 * x) + log(1.0 + x * x) + sqrt(x + 3.0) + tanh(x) / (2.0 + cos(x)) + atan(x) -
+                pow(x + 2.0, 1.5) + erf(x) + abs(x - 7.0);
+       }},
+      {"functions of two and three",
+       [](D x) {
+         return max(x, 0.3 * x) + min(x * x, x + 10.0) + atan2(x, x + 1.0) + pow(x + 1.0, x) + fma(x, x, x);
+       }},
+      {"a value used twice, one not at all, one that is constant",
+       [](D x) {
+         const D unused = x * x * x;
+         const D constant = sin(D(2.0)) * 3.0;
+         const D y = x * x;
+         return y * y + constant;
+       }},
+      {"independent of x", [](D) { return D(2.0) * 3.0; }},
+      {"x itself", [](D x) { return x; }},
+      {"branches",
+       [](D x) {
+         const D y = IF(
+             x > 1.0, [&] { return x * x; }, [&] { return 3.0 * x; });
+         return IF(
+             y > 100.0, [&] { return y; }, [&] { return y * x; });
+       }},
+      {"a branch that passes values on",
+       [](D x) {
+         const auto [a, b] = IF(
+             x > 1.0, [&] { return std::tuple(x, x); }, [&] { return std::tuple(x * x, D(2.0)); });
+         return a * b + a;
+       }},
+      {"a loop",
+       [](D x) {
+         return WHILE(
+             x, [](D t) { return t < 20.0; }, [&](D t) { return t * (1.0 + x * x) + 0.1; });
+       }},
+      {"a loop in a loop, with a branch",
+       [](D x) {
+         return FOR(0, 3, x, [&](I i, D s) {
+           const D inner = FOR(0, i + 1, s, [&](I j, D t) { return sin(t) * x + 0.1 * cast<double>(j); });
+           return IF(
+               inner > 0.3, [&] { return inner * s; }, [&] { return inner + s; });
+         });
+       }},
+      {"a loop over a pair and a variable",
+       [](D x) {
+         Var<double> v = x;
+         const auto [a, b] = FOR(0, 5, std::tuple(x, D(1.0)), [&](I i, D s, D t) {
+           IF(i % 2 == 0, [&] { v = v * 0.5 + s; });
+           return std::tuple(s + 0.1 * t, t * x);
+         });
+         return a * b + v;
+       }},
+      {"no trip",
+       [](D x) { return WHILE(x * x, [](D t) { return t > 1e9; }, [&](D t) { return t * x; }) * x; }},
+      {"recursion",
+       [](D x) {
+         const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, D b, I n) {
+           return IF(
+               n == 0, [&] { return D(1.0); }, [&] { return b * self(b, n - 1); });
+         });
+         return power(x, 5) + power(x * x, 3);
+       }},
+      {"recursion that calls itself twice, and captures",
+       [](D x) {
+         const auto walk = FUN<double(double, std::int64_t)>("walk", [x](auto self, D b, I n) {
+           return IF(
+               n == 0, [&] { return b * x; },
+               [&] { return sin(self(b, n - 1)) + self(b * 0.5, n - 1) * b; });
+         });
+         return walk(x, 3);
+       }},
+      {"an array in the middle",
+       [](D x) {
+         A a = fill(x, 3);
+         a = a.set(1, x * x);
+         const A b = a * a + a;
+         return FOR(0, b.size(), D(0.0), [&](I i, D s) { return s * 0.5 + b[i]; }) + sum(b) * dot(a, b);
+       }},
+      {"an array changed in a loop",
+       [](D x) {
+         A a = fill(x, 4);
+         a = FOR(0, 3, a, [&](I i, A t) { return t.set(i + 1, t[i] * t[i + 1] + x); });
+         return sum(a * a);
+       }},
+  };
+  return all;
+}
+
+double staged_at(const Function& f, double x, int opt) {
+  return compile(f, {.target = Target::c, .opt = opt})(x);
+}
+
+}  // namespace
+
+TEST_CASE("every mode differentiates every program, staged as eagerly", "[modes]") {
+  for (const Program& p : programs())
+    for (const Way& w : ways()) {
+      const Function df = w.grad(p.f);
+      const auto at0 = compile(df, {.target = Target::c, .opt = 0});
+      const auto at3 = compile(df, {.target = Target::c, .opt = 3});
+      for (const double x : {0.7, 1.6}) {
+        INFO(w.name << " of " << p.name << " at " << x);
+        const double expected = eager(grad(p.f))(x);
+        CHECK(at0(x) == Approx(expected).epsilon(1e-12));
+        CHECK(at3(x) == Approx(expected).epsilon(1e-12));
+      }
+    }
+}
+
+TEST_CASE("every ordered pair of modes, staged", "[modes]") {
+  for (const Program& p : programs()) {
+    const double expected = eager(grad(grad(p.f)))(0.7);
+    for (const Way& outer : ways())
+      for (const Way& inner : ways()) {
+        INFO(outer.name << " of " << inner.name << " of " << p.name);
+        CHECK(staged_at(outer.grad(inner.grad(p.f)), 0.7, 1) == Approx(expected).epsilon(1e-10).margin(1e-12));
+      }
+  }
+}
+
+TEST_CASE("triples of modes, staged", "[modes]") {
+  for (const std::size_t p : {std::size_t{0}, std::size_t{6}, std::size_t{8}}) {
+    const Function f = programs()[p].f;
+    const double expected = eager(grad(grad(grad(f))))(0.7);
+    for (const Way& a : ways())
+      for (const Way& b : ways())
+        for (const Way& c : ways()) {
+          if (p != 0 && (&a != &b || &a == &c)) continue;
+          INFO(a.name << " of " << b.name << " of " << c.name << " of " << programs()[p].name);
+          CHECK(staged_at(a.grad(b.grad(c.grad(f))), 0.7, 1) == Approx(expected).epsilon(1e-10).margin(1e-12));
+        }
+  }
+}
+
+TEST_CASE("perturbations are not confused in any pair of modes, staged", "[modes]") {
+  for (const Way& outer : ways())
+    for (const Way& inner : ways()) {
+      INFO(outer.name << " over " << inner.name);
+      const auto nested = [&](auto body, double y) {
+        return outer.grad(
+            [&inner, body, y](D x) { return x * inner.grad([x, body](D t) { return D(body(x, t)); })(y); });
+      };
+      // Lantern paper, 2.4: 1, not 2.
+      CHECK(staged_at(nested([](D x, D y) { return x + y; }, 1.0), 1.0, 1) == Approx(1.0));
+      CHECK(staged_at(nested([](D x, D y) { return x * y; }, 2.0), 3.0, 1) == Approx(6.0));
+      const auto at_x = outer.grad([&inner](D x) { return inner.grad([x](D y) { return x * y * y; })(x); });
+      CHECK(staged_at(at_x, 3.0, 1) == Approx(12.0));
+      // Thesis, 4.5: the second derivative of x x x at 1; three levels.
+      const auto second = outer.grad([&](D y) { return inner.grad([](D x) { return x * (x * x); })(y); });
+      CHECK(staged_at(second, 1.0, 1) == Approx(6.0));
+      const auto three = outer.grad([&](D x) {
+        return x * inner.grad([&, x](D y) {
+          return y * outer.grad([x, y](D z) { return z * (y * x); })(1.0);
+        })(1.0);
+      });
+      CHECK(staged_at(three, 1.0, 1) == Approx(4.0));
+      CHECK(eager(three)(1.0) == Approx(4.0));
+      // Thesis, 4.5, after Manzyuk et al.: s u f x = f(x + u), and ds f x its derivative by u at 0, which is f'(x). The
+      // operator takes functions: ds twice is f'', 30 for x x x at 5, not 0.
+      const auto ds = [](const Way& w, const Function& f) {
+        return Function([w, f](D x) { return w.grad([f, x](D u) { return f(x + u); })(0.0); });
+      };
+      const Function both = ds(outer, [&](D x) { return ds(inner, [](D y) { return y * (y * y); })(x); });
+      CHECK(eager(both)(5.0) == Approx(30.0));
+      CHECK(staged_at(both, 5.0, 1) == Approx(30.0));
+    }
+}
+
+TEST_CASE("several arguments, structs and arrays, staged", "[modes]") {
+  const std::function<D(D, I, A)> f = [](D x, I n, A a) {
+    return FOR(0, n, x, [&](I i, D s) { return s * a[i] + x; }) + sum(a * a * x);
+  };
+  const std::vector<double> at{0.5, -1.5, 2.0};
+  const auto expected = eager(grad(f))(1.2, 3, at);
+  const auto test = [&](const char* name, const auto& g) {
+    INFO(name);
+    for (const int opt : {0, 3}) {
+      const auto [dx, da] = compile(g, {.target = Target::c, .opt = opt})(1.2, 3, at);
+      CHECK(dx == Approx(std::get<0>(expected)));
+      REQUIRE(da.size() == 3);
+      for (std::size_t i = 0; i < 3; ++i) CHECK(da[i] == Approx(std::get<1>(expected)[i]));
+    }
+  };
+  test("cps", grad<mode::cps>(f));
+  test("global tape", grad<mode::global_tape>(f));
+  test("functional", grad<mode::functional>(f));
+  test("continuation", grad<mode::continuation>(f));
+  test("taped", grad<mode::taped>(f));
+  test("checkpointed", grad<mode::checkpointed>(f));
+  CHECK(compile(grad<0, mode::taped>(f))(1.2, 3, at) == Approx(std::get<0>(expected)));
+  const auto [y, dx] = compile(value_and_grad<0, mode::functional>(f))(1.2, 3, at);
+  CHECK(y == Approx(eager(f)(1.2, 3, at)));
+  CHECK(dx == Approx(std::get<0>(expected)));
+}
+
+TEST_CASE("trees and tensors in every mode, staged", "[modes]") {
+  const auto product = [](D x, Rep<Tree<double>> tree) {
+    return TREE(x, tree, [&](D l, D r, Rep<Tree<double>> node) { return l * r * node.value(); });
+  };
+  const Tree<double> t(2.0, Tree<double>(3.0), Tree<double>(5.0));
+  const auto test = [&](const char* name, const auto& g) {
+    INFO(name);
+    for (const int opt : {0, 3})
+      CHECK(compile(g, {.target = Target::c, .opt = opt})(2.0, t) == Approx(30.0 * 4 * 8));  // 30 x^4
+  };
+  test("cps", grad<mode::cps>(product));
+  test("global tape", grad<mode::global_tape>(product));
+  test("functional", grad<mode::functional>(product));
+  test("continuation", grad<mode::continuation>(product));
+  test("taped", grad<mode::taped>(product));
+  test("checkpointed", grad<mode::checkpointed>(product));
+}
+
+TEST_CASE("staged modes refuse what they do not keep", "[modes]") {
+  const auto bounded = [](D x) {
+    return FOR(0, 100, x, [&](I, D t) { return sin(t) * x; }, {.checkpoints = 5});
+  };
+  CHECK_THROWS_WITH(compile(grad<mode::taped>(bounded)),
+                    Catch::Contains("taped reverse mode: expected a loop without a bound on memory or checkpoints, "
+                                    "got one; use grad(f)"));
+  CHECK_THROWS_WITH(compile(grad<mode::closures>(programs()[0].f)),
+                    Catch::Contains("grad<mode::closures>: expected to be run eagerly, got a program that is being "
+                                    "staged; write eager(grad<mode::closures>(f)), or grad<mode::global_tape>(f)"));
+  const auto pair = [](D x) { return std::tuple(x, x); };
+  CHECK_THROWS_WITH(compile(grad<mode::functional>(pair)),
+                    Catch::Contains("grad: expected a function with one floating-point scalar as its result"));
+}
+
+TEST_CASE("a million operations, staged, in every mode", "[modes]") {
+  const std::function<D(D, I)> f = [](D x, I n) {
+    return FOR(0, n, x, [&](I, D t) { return t * 0.999999 + 0.5 * x; });
+  };
+  const double expected = compile(grad<mode::forward>(f))(1.0, 1'000'000);
+  CHECK(compile(grad<mode::cps>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::global_tape>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::functional>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::continuation>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::taped>(f))(1.0, 1'000'000) == Approx(expected));
+  CHECK(compile(grad<mode::checkpointed>(f))(1.0, 1'000'000) == Approx(expected));
+}

@@ -1,0 +1,230 @@
+// The asymptotic experiment of the thesis (section 6.1) for every AD mode, eager and staged: is a derivative
+// slower than evaluation by a constant, for all sizes? The program is the thesis': prev *= -(x - 1), acc += prev,
+// repeated n times, five operations each. For every mode a straight line is fitted to time over n; the ratio of
+// two modes is that of their lines' slopes, as in tables 6.1 to 6.5.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+#include "bench.hpp"
+#include "fit.hpp"
+#include "lantern/lantern.hpp"
+#include "options.hpp"
+#include "plot.hpp"
+#include "reference/series.hpp"
+#include "report.hpp"
+
+namespace lantern::bench {
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+
+constexpr double kX = 0.5;  // as in the thesis
+
+D staged_series(D x, I n) {
+  const auto [prev, acc] = FOR(0, n, std::tuple(D(1.0), D(1.0)), [&](I, D p, D a) {
+    const D next = p * -(x - 1.0);
+    return std::tuple(next, next + a);
+  });
+  return acc;
+}
+
+/// The loop in checkpointed segments of sqrt(n) trips.
+D segmented(D x, I n) {
+  const auto segment = checkpoint(sig<std::tuple<double, double>(double, double, double, std::int64_t)>(
+      [](D y, D p, D a, I trips) {
+        return FOR(0, trips, std::tuple(p, a), [&](I, D q, D b) {
+          const D next = q * -(y - 1.0);
+          return std::tuple(next, next + b);
+        });
+      }));
+  const I side = cast<std::int64_t>(sqrt(cast<double>(n)));
+  const auto [prev, acc] =
+      FOR(0, side, std::tuple(D(1.0), D(1.0)), [&](I, D p, D a) { return segment(x, p, a, side); });
+  return acc;
+}
+
+/// Eagerly the loop is one of the host language, as in the thesis.
+std::function<D(D)> eager_series(std::int64_t n) {
+  return [n](D x) {
+    D prev = 1.0, acc = 1.0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      prev = prev * -(x - 1.0);
+      acc = prev + acc;
+    }
+    return acc;
+  };
+}
+
+/// A mode: what to call for n repetitions.
+struct Form {
+  std::string name;
+  std::function<double(std::int64_t)> run;
+  bool derivative = true;
+  std::int64_t most = 100'000'000;
+  bool linear = true;  ///< expected to be
+  std::vector<std::pair<double, double>> times = {};
+};
+
+template <class F>
+Form staged(const char* name, F f, bool derivative = true) {
+  const auto compiled = compile(f, {.target = Target::cpp, .opt = 3});
+  return {name, [compiled](std::int64_t n) { return compiled(kX, n); }, derivative};
+}
+
+std::vector<Form> staged_forms() {
+  return {staged("evaluate", staged_series, false),
+          staged("forward", grad<mode::forward>(staged_series)),
+          staged("stateful", grad<mode::reverse>(staged_series)),
+          staged("cps", grad<mode::cps>(staged_series)),
+          staged("global_tape", grad<mode::global_tape>(staged_series)),
+          staged("functional", grad<mode::functional>(staged_series)),
+          staged("continuation", grad<mode::continuation>(staged_series)),
+          staged("taped", grad<mode::taped>(staged_series)),
+          staged("checkpointed", grad<mode::checkpointed>(staged_series))};
+}
+
+template <mode M>
+Form eagerly(const char* name) {
+  return {name, [](std::int64_t n) { return eager(grad<M>(eager_series(n)))(kX); }};
+}
+
+std::vector<Form> eager_forms() {
+  // Calling a backpropagator once for each use of its number is quadratic here; staged, linear factoring mends it.
+  Form continuation = eagerly<mode::continuation>("continuation");
+  continuation.most = 1000;
+  continuation.linear = false;
+  return {{"evaluate", [](std::int64_t n) { return eager(eager_series(n))(kX); }, false},
+          eagerly<mode::forward>("forward"),
+          eagerly<mode::reverse>("stateful"),
+          eagerly<mode::cps>("cps"),
+          eagerly<mode::global_tape>("global_tape"),
+          eagerly<mode::functional>("functional"),
+          continuation,
+          eagerly<mode::taped>("taped"),
+          eagerly<mode::checkpointed>("checkpointed")};
+}
+
+/// The sum in closed form, r = 1 - x: (1 - r^(n+1)) / (1 - r), and its derivative by x.
+double value(double n) {
+  const double r = 1 - kX;
+  return (1 - std::pow(r, n + 1)) / (1 - r);
+}
+double slope(double n) {
+  const double r = 1 - kX;
+  return -(1 - (n + 1) * std::pow(r, n) + n * std::pow(r, n + 1)) / ((1 - r) * (1 - r));
+}
+
+volatile double sink = 0;
+
+/// Measures every form at every size. The number of wrong results.
+int measure(const char* group, std::vector<Form>& forms, const std::vector<std::int64_t>& sizes,
+            const Options& options, std::vector<Row>& rows) {
+  int wrong = 0;
+  for (const std::int64_t n : sizes) {
+    std::vector<Form*> measured;
+    std::vector<Callable> calls;
+    for (Form& form : forms) {
+      if (n > form.most) continue;
+      const double y = form.run(n), expected = form.derivative ? slope(static_cast<double>(n)) : value(static_cast<double>(n));
+      if (!(std::abs(y - expected) <= 1e-12 * std::abs(expected))) {
+        fmt::print(stderr, "bench: {} {} n = {}: expected {:.15g}, got {:.15g}\n", group, form.name, n, expected, y);
+        ++wrong;
+      }
+      measured.push_back(&form);
+      calls.push_back([&form, n] { sink = form.run(n); });
+    }
+    const auto timings = paired(
+        calls, [n] { sink = reference::series(kX, n); }, options.timing());
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      rows.push_back(row(fmt::format("{}_n{}", group, n), measured[i]->name, timings[i],
+                         {{"over_evaluation", ratio(timings[i], timings[0])}}));
+      measured[i]->times.emplace_back(static_cast<double>(n), timings[i].ms);
+    }
+  }
+  return wrong;
+}
+
+/// A table as 6.1 to 6.5 of the thesis.
+void print_table(const char* group, const std::vector<Form>& forms) {
+  fmt::print("{:<8} {:<14} {:>10} {:>14} {:>14} {:>10} {:>8}\n", group, "mode", "linear R2", "log-log slope",
+             "ns/repetition", "order", "ratio");
+  const double unit = straight_line(forms[0].times).slope;
+  for (const Form& form : forms) {
+    if (form.times.size() < 3) continue;
+    const Line line = straight_line(form.times);
+    const PowerLaw law = power_law(form.times);
+    const bool linear = form.linear && line.r2 >= 0.99;
+    fmt::print("{:<8} {:<14} {:>10.4f} {:>14.3f} {:>14.2f} {:>10} {:>8}\n", "", form.name, line.r2, law.slope,
+               line.slope * 1e6, linear ? "linear" : "nonlinear",
+               linear ? fmt::format("{:.2f}", line.slope / unit) : "-");
+  }
+}
+
+/// Bytes that checkpointed reverse mode keeps of the loop in sqrt(n) segments of sqrt(n) trips: a state for each
+/// segment, and what one segment records. It grows as sqrt(n), where the whole loop's record grows as n.
+int print_memory(std::vector<Row>& rows) {
+  int wrong = 0;
+  std::vector<std::pair<double, double>> whole, parts;
+  const auto all = compile(grad<mode::checkpointed>(staged_series), {.target = Target::cpp, .opt = 3});
+  const auto some = compile(grad<mode::checkpointed>(segmented), {.target = Target::cpp, .opt = 3});
+  for (const std::int64_t side : {100, 200, 500, 1000, 2000}) {
+    const std::int64_t n = side * side;
+    const auto held = [&](const auto& f) {
+      double y = 0, bytes = 0;
+      std::thread([&] {
+        y = f(kX, n);
+        bytes = static_cast<double>(driver::workspace_bytes());
+      }).join();
+      wrong += !(std::abs(y - slope(static_cast<double>(n))) <= 1e-12 * std::abs(y));
+      return bytes;
+    };
+    const double a = held(all), b = held(some);
+    whole.emplace_back(static_cast<double>(n), a);
+    parts.emplace_back(static_cast<double>(n), b);
+    rows.push_back({fmt::format("memory_n{}", n), "whole", 0, 0, 0, {{"bytes", a}}});
+    rows.push_back({fmt::format("memory_n{}", n), "segments", 0, 0, 0, {{"bytes", b}}});
+    fmt::print("memory   n = {:<8} whole {:>12.0f} bytes, in sqrt(n) checkpointed segments {:>9.0f}: {:.0f} for each "
+               "of sqrt(n)\n",
+               n, a, b, b / static_cast<double>(side));
+  }
+  fmt::print("memory   log-log slope: whole {:.3f}, segments {:.3f}\n", power_law(whole).slope, power_law(parts).slope);
+  return wrong;
+}
+
+std::vector<std::int64_t> sizes(std::int64_t first, std::int64_t last) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t decade = first; decade <= last; decade *= 10)
+    for (const int step : {1, 2, 5})
+      if (step * decade <= last) all.push_back(step * decade);
+  return all;
+}
+
+}  // namespace
+
+int bench_modes(int argc, char** argv) {
+  int status = 0;
+  const auto options =
+      parse_options(argc, argv, "the asymptotic experiment of the thesis for every mode, eager and staged", "", status);
+  if (!options) return status;
+  std::vector<Row> rows;
+  std::vector<Form> eagerly = eager_forms(), by_stage = staged_forms();
+  int wrong = measure("eager", eagerly, sizes(100, options->quick ? 10'000 : 1'000'000), *options, rows);
+  wrong += measure("staged", by_stage, sizes(10'000, options->quick ? 1'000'000 : 10'000'000), *options, rows);
+  print_table("eager", eagerly);
+  print_table("staged", by_stage);
+  wrong += print_memory(rows);
+  if (!options->json.empty()) write_file(options->json, json(rows));
+  if (!options->svg.empty()) {
+    std::vector<Series> lines;
+    for (const Form& form : eagerly) lines.push_back({"eager " + form.name, form.times});
+    for (const Form& form : by_stage) lines.push_back({"staged " + form.name, form.times});
+    write_file(options->svg, line_plot({"Every mode on the thesis' series", "repetitions n", "ms"}, lines));
+  }
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace lantern::bench
