@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lantern/compiler/ad/checkpoint.hpp"
+#include "lantern/compiler/ad/custom_derivative.hpp"
 #include "lantern/compiler/ad/derivative.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
