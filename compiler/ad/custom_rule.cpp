@@ -3,6 +3,7 @@
 
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/staged_rule.hpp"
+#include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -112,6 +113,11 @@ void require_derivatives(const Rule& rule, const Data& values, const Data& deriv
     if (!ir::compatible(expected[i].type(), derivatives[i].type()))
       raise_at(loc, rule.what + ": expected the derivative of floating " + of + " " + std::to_string(i) + " to be " +
                         expected[i].type().str() + ", got " + derivatives[i].type().str());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    detail::require_same_sizes(expected[i], derivatives[i], 0,
+                               rule.what + ": expected the derivative of floating " + of + " " + std::to_string(i) +
+                                   " to have its sizes, got others",
+                               loc);
 }
 
 }  // namespace lantern::ad
