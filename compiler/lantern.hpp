@@ -4,6 +4,8 @@
 #include "lantern/compiler/ad/checkpoint.hpp"
 #include "lantern/compiler/ad/custom_derivative.hpp"
 #include "lantern/compiler/ad/derivative.hpp"
+#include "lantern/compiler/ad/fixpoint.hpp"
+#include "lantern/compiler/ad/vmap.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/driver/function.hpp"
