@@ -11,16 +11,20 @@ namespace detail {
 /// Whether convert<To>(From) is there.
 template <class To, class From>
 constexpr bool converts() {
-  if constexpr (std::same_as<To, From>) return true;
+  if constexpr (std::same_as<To, From>)
+    return true;
   else if constexpr (TupleType<To> && TupleType<From>) {
-    if constexpr (std::tuple_size_v<To> != std::tuple_size_v<From>) return false;
+    if constexpr (std::tuple_size_v<To> != std::tuple_size_v<From>)
+      return false;
     else
       return []<std::size_t... I>(std::index_sequence<I...>) {
         return (converts<std::remove_cvref_t<std::tuple_element_t<I, To>>,
                          std::remove_cvref_t<std::tuple_element_t<I, From>>>() &&
                 ...);
-      }(std::make_index_sequence<std::tuple_size_v<To>>{});
-  } else return std::is_constructible_v<To, const From&>;
+      }
+    (std::make_index_sequence<std::tuple_size_v<To>>{});
+  } else
+    return std::is_constructible_v<To, const From&>;
 }
 
 template <class F, class... A>
@@ -58,8 +62,10 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
   using Pair = typename std::conditional_t<takes_arguments, std::invoke_result<const Forward&, P&...>,
                                            std::type_identity<std::tuple<Value>>>::type;
   static constexpr bool gives_value = [] {
-    if constexpr (TupleType<Pair>) return converts<Value, std::remove_cvref_t<std::tuple_element_t<0, Pair>>>();
-    else return false;
+    if constexpr (TupleType<Pair>)
+      return converts<Value, std::remove_cvref_t<std::tuple_element_t<0, Pair>>>();
+    else
+      return false;
   }();
   static_assert(gives_value, "custom_vjp: expected fwd to give a tuple of the result of f and the residuals");
   using Residuals =
@@ -67,8 +73,9 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
   static constexpr bool takes_residuals = []<class... R>(std::type_identity<std::tuple<R...>>) {
     return std::is_invocable_v<const Backward&, R&..., Value&>;
   }(std::type_identity<Residuals>{});
-  static_assert(takes_residuals || !gives_value,
-                "custom_vjp: expected bwd to take the residuals that fwd gives and the cotangent of the result");
+  static_assert(
+      takes_residuals || !gives_value,
+      "custom_vjp: expected bwd to take the residuals that fwd gives and the cotangent of the result");
   using Call = RuleCall<Value, Residuals, P...>;
 
  public:
@@ -95,7 +102,8 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
     };
     rule->backward = [parts = parts_, call](const Data& residuals, const Data& cotangents) {
       std::span<const Datum> view(cotangents);
-      auto all = std::tuple_cat(rebuild(call->residuals, residuals), std::tuple<Value>(shaped_like(call->value, view)));
+      auto all = std::tuple_cat(rebuild(call->residuals, residuals),
+                                std::tuple<Value>(shaped_like(call->value, view)));
       return floating_data(derivative_of(std::apply(parts->backward, all)));
     };
     Data data;
@@ -116,7 +124,8 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
   static Residuals rest_of(const All& all) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return Residuals(convert<std::tuple_element_t<I, Residuals>>(std::get<I + 1>(all))...);
-    }(std::make_index_sequence<std::tuple_size_v<Residuals>>{});
+    }
+    (std::make_index_sequence<std::tuple_size_v<Residuals>>{});
   }
   template <class X>
   static Derivative derivative_of(const X& x) {
@@ -125,9 +134,10 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
     } else if constexpr (converts<std::tuple<Derivative>, X>()) {
       return std::get<0>(convert<std::tuple<Derivative>>(x));
     } else {
-      static_assert(dependent_false<X>,
-                    "custom_vjp: expected bwd to give the cotangent of the floating argument of f, or a tuple of the "
-                    "cotangents of its floating arguments in order");
+      static_assert(
+          dependent_false<X>,
+          "custom_vjp: expected bwd to give the cotangent of the floating argument of f, or a tuple of the "
+          "cotangents of its floating arguments in order");
       return {};
     }
   }
@@ -147,8 +157,10 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
   using Pair = typename std::conditional_t<takes_tangents, std::invoke_result<const Tangent&, P&..., T&...>,
                                            std::type_identity<std::tuple<Value, Value>>>::type;
   static constexpr bool gives_pair = [] {
-    if constexpr (TupleType<Pair>) return converts<std::tuple<Value, Value>, std::remove_cvref_t<Pair>>();
-    else return false;
+    if constexpr (TupleType<Pair>)
+      return converts<std::tuple<Value, Value>, std::remove_cvref_t<Pair>>();
+    else
+      return false;
   }();
   static_assert(gives_pair, "custom_jvp: expected jvp to give a tuple of the result of f and its tangent");
   using Call = RuleCall<Value, std::tuple<T...>, P...>;
@@ -192,13 +204,16 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
   static std::tuple<T...> tangents_of(const std::tuple<P...>& arguments, std::span<const Datum>& data) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       const auto one = [&]<class Q>(const Q& argument) -> tangent_params<Q> {
-        if constexpr (HasFloat<Q>::value) return {shaped_like(argument, data)};
-        else return {};
+        if constexpr (HasFloat<Q>::value)
+          return {shaped_like(argument, data)};
+        else
+          return {};
       };
       // Braces: left to right, since each takes its share of the data.
       std::tuple<tangent_params<P>...> parts{one(std::get<I>(arguments))...};
       return std::apply([](auto&... part) { return std::tuple_cat(part...); }, parts);
-    }(std::index_sequence_for<P...>{});
+    }
+    (std::index_sequence_for<P...>{});
   }
 
   std::shared_ptr<const Parts> parts_;
@@ -207,17 +222,17 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
 
 }  // namespace detail
 
-/// f, with a reverse derivative of the user's: `fwd(x...)` gives a tuple {y, residuals...}, and `bwd(residuals..., ybar)`
-/// the cotangent of the floating argument, or a tuple of those of the floating arguments in order. ybar has the
-/// type of y. What reverse mode runs is fwd and, backward, bwd; f alone runs where nothing is differentiated. The
-/// derivative of higher order is that of fwd and bwd. Forward mode multiplies by the transpose of bwd, which has to
-/// be linear in ybar. Arguments, results and residuals are any products of Reps; cotangents have the shapes of their
-/// arguments.
+/// f, with a reverse derivative of the user's: `fwd(x...)` gives a tuple {y, residuals...}, and
+/// `bwd(residuals..., ybar)` the cotangent of the floating argument, or a tuple of those of the floating
+/// arguments in order. ybar has the type of y. What reverse mode runs is fwd and, backward, bwd; f alone runs
+/// where nothing is differentiated. The derivative of higher order is that of fwd and bwd. Forward mode
+/// multiplies by the transpose of bwd, which has to be linear in ybar. Arguments, results and residuals are
+/// any products of Reps; cotangents have the shapes of their arguments.
 ///
 /// Eagerly bwd runs after the frame that called the function has ended: a lambda then captures by value.
-/// Errors: parts whose arguments or results do not fit (while compiling; shapes while staging or running); a part
-/// that captures a value that is being differentiated; a derivative by a mode other than reverse and forward.
-/// Source: Lantern paper 3.2, where an operator is a value and what it adds after its continuation.
+/// Errors: parts whose arguments or results do not fit (while compiling; shapes while staging or running); a
+/// part that captures a value that is being differentiated; a derivative by a mode other than reverse and
+/// forward. Source: Lantern paper 3.2, where an operator is a value and what it adds after its continuation.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward fwd, Backward bwd, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
@@ -225,10 +240,10 @@ auto custom_vjp(F f, Forward fwd, Backward bwd, std::source_location l = std::so
       std::move(f), std::move(fwd), std::move(bwd), here(l));
 }
 
-/// f, with a forward derivative of the user's: `jvp(x..., dx...)` gives a tuple {y, dy}, with one dx per floating
-/// argument. Reverse mode multiplies by the transpose of dx -> dy, which has to be linear. Derivatives of higher order
-/// meet the rule again. Otherwise as custom_vjp.
-/// Source: Lantern paper 2.1, where an operator computes its value and its tangent.
+/// f, with a forward derivative of the user's: `jvp(x..., dx...)` gives a tuple {y, dy}, with one dx per
+/// floating argument. Reverse mode multiplies by the transpose of dx -> dy, which has to be linear.
+/// Derivatives of higher order meet the rule again. Otherwise as custom_vjp. Source: Lantern paper 2.1, where
+/// an operator computes its value and its tangent.
 template <class F, class Tangent>
 auto custom_jvp(F f, Tangent jvp, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();

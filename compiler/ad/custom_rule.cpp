@@ -19,8 +19,8 @@ Data joined(Data a, const Data& b) {
 using LinearMap = std::function<Data(const Data& given, const Data& vectors)>;
 
 /// L^T c, where L(given, .) is a linear map from the space of `like`: its vector-Jacobian product at zero.
-Data transposed(const std::string& name, const LinearMap& map, const Data& given, const Data& like, const Data& c,
-                const Location& loc) {
+Data transposed(const std::string& name, const LinearMap& map, const Data& given, const Data& like,
+                const Data& c, const Location& loc) {
   const auto n = static_cast<std::ptrdiff_t>(given.size());
   const Program program{name, [map, n](const Data& in) {
                           return map(Data(in.begin(), in.begin() + n), Data(in.begin() + n, in.end()));
@@ -55,8 +55,8 @@ Data eager(const std::shared_ptr<const Rule>& rule, const Data& arguments, const
     raise_at(loc, rule->what + ": expected a derivative by reverse or forward mode, got one by " +
                       std::string(mode->name()) + (mode->ended() ? " that has ended" : ""));
   const auto again = [rule, loc](const Data& down) { return call_with_rule(rule, down, loc); };
-  return handler->follow(std::make_shared<const Rule>(completed(*rule, again, arguments.size(), loc)), arguments,
-                         loc);
+  return handler->follow(std::make_shared<const Rule>(completed(*rule, again, arguments.size(), loc)),
+                         arguments, loc);
 }
 
 }  // namespace
@@ -78,14 +78,16 @@ Rule completed(const Rule& rule, const std::function<Data(const Data&)>& again, 
     full.backward = [rule, arguments, loc](const Data& residuals, const Data& cotangents) {
       const Data in(residuals.begin(), residuals.begin() + static_cast<std::ptrdiff_t>(arguments));
       return transposed(
-          rule.name + "_tangent", [rule](const Data& given, const Data& t) { return rule.tangent(given, t).rest; }, in,
-          floating(in), cotangents, loc);
+          rule.name + "_tangent",
+          [rule](const Data& given, const Data& t) { return rule.tangent(given, t).rest; }, in, floating(in),
+          cotangents, loc);
     };
   if (!full.tangent)
     full.tangent = [forward = full.forward, rule, loc](const Data& in, const Data& tangents) -> Rule::Split {
       const auto [results, residuals] = forward(in);
       if (rule.linear) return {results, rule.linear(residuals, tangents)};
-      return {results, transposed(rule.name + "_backward", rule.backward, residuals, floating(results), tangents, loc)};
+      return {results, transposed(rule.name + "_backward", rule.backward, residuals, floating(results),
+                                  tangents, loc)};
     };
   return full;
 }
@@ -100,23 +102,25 @@ Data floating(const Data& data) {
 void require_untagged(const Rule& rule, const Data& data, const Mode& mode, const Location& loc) {
   for (const Datum& d : data)
     if (d.is_tagged() && static_cast<TaggedBox*>(d.box())->mode->tag() >= mode.tag())
-      raise_at(loc, rule.what + ": the function captures a value that is being differentiated; pass it as an argument");
+      raise_at(
+          loc,
+          rule.what + ": the function captures a value that is being differentiated; pass it as an argument");
 }
 
 void require_derivatives(const Rule& rule, const Data& values, const Data& derivatives, const char* of,
                          const Location& loc) {
   const Data expected = floating(values);
   if (expected.size() != derivatives.size())
-    raise_at(loc, rule.what + ": expected derivatives of " + std::to_string(expected.size()) + " floating " + of +
-                      "s, got " + std::to_string(derivatives.size()));
+    raise_at(loc, rule.what + ": expected derivatives of " + std::to_string(expected.size()) + " floating " +
+                      of + "s, got " + std::to_string(derivatives.size()));
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (!ir::compatible(expected[i].type(), derivatives[i].type()))
-      raise_at(loc, rule.what + ": expected the derivative of floating " + of + " " + std::to_string(i) + " to be " +
-                        expected[i].type().str() + ", got " + derivatives[i].type().str());
+      raise_at(loc, rule.what + ": expected the derivative of floating " + of + " " + std::to_string(i) +
+                        " to be " + expected[i].type().str() + ", got " + derivatives[i].type().str());
   for (std::size_t i = 0; i < expected.size(); ++i)
     detail::require_same_sizes(expected[i], derivatives[i], 0,
-                               rule.what + ": expected the derivative of floating " + of + " " + std::to_string(i) +
-                                   " to have its sizes, got others",
+                               rule.what + ": expected the derivative of floating " + of + " " +
+                                   std::to_string(i) + " to have its sizes, got others",
                                loc);
 }
 

@@ -1,4 +1,5 @@
-// Functions with a derivative of their own: what custom_vjp, custom_jvp and fixpoint become once types are gone.
+// Functions with a derivative of their own: what custom_vjp, custom_jvp and fixpoint become once types are
+// gone.
 #pragma once
 
 #include <functional>
@@ -9,8 +10,9 @@
 
 namespace lantern::ad {
 
-/// A function over flattened products and how it is differentiated. The parts may be called when the frames that
-/// made them have ended: they capture by value. Those that are empty follow from the others, see `completed`.
+/// A function over flattened products and how it is differentiated. The parts may be called when the frames
+/// that made them have ended: they capture by value. Those that are empty follow from the others, see
+/// `completed`.
 struct Rule {
   /// Results, and what comes with them: residuals, or tangents.
   struct Split {
@@ -21,8 +23,8 @@ struct Rule {
   std::string what;  ///< for messages: "custom_vjp", ...
   std::function<Data(const Data& arguments)> primal;
 
-  /// Reverse mode: results and residuals. Empty: the function itself, with its arguments and results as residuals;
-  /// a derivative of higher order then meets the function, and its rule, again.
+  /// Reverse mode: results and residuals. Empty: the function itself, with its arguments and results as
+  /// residuals; a derivative of higher order then meets the function, and its rule, again.
   std::function<Split(const Data& arguments)> forward;
   /// From the cotangents of the floating results to those of the floating arguments; linear in them.
   std::function<Data(const Data& residuals, const Data& cotangents)> backward;
@@ -35,22 +37,23 @@ struct Rule {
 /// A derivative handler that follows rules.
 class RuleFollowing {
  public:
-  /// The function's results, with the derivatives that the rule gives; at least one argument carries the handler's
-  /// tag. `rule` is completed.
-  virtual Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) = 0;
+  /// The function's results, with the derivatives that the rule gives; at least one argument carries the
+  /// handler's tag. `rule` is completed.
+  virtual Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments,
+                      const Location& loc) = 0;
 
  protected:
   ~RuleFollowing() = default;
 };
 
-/// Calls a function that has a rule. Eager: the handler in charge follows the rule. While staging: a call of a
-/// function that the graph's builder knows to have a rule (staged_rule.hpp), which replay follows.
-/// Errors: a derivative by a handler that follows no rules; a captured value that is being differentiated.
+/// Calls a function that has a rule. Eager: the handler in charge follows the rule. While staging: a call of
+/// a function that the graph's builder knows to have a rule (staged_rule.hpp), which replay follows. Errors:
+/// a derivative by a handler that follows no rules; a captured value that is being differentiated.
 Data call_with_rule(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc);
 
 /// The rule with `forward`, `backward` and `tangent`. `again` calls the function one level down. A missing
-/// `backward` is the transpose of `tangent`, a missing `tangent` that of `backward`: a linear map is transposed by
-/// its vector-Jacobian product, taken at zero.
+/// `backward` is the transpose of `tangent`, a missing `tangent` that of `backward`: a linear map is
+/// transposed by its vector-Jacobian product, taken at zero.
 Rule completed(const Rule& rule, const std::function<Data(const Data&)>& again, std::size_t arguments,
                const Location& loc);
 

@@ -7,9 +7,9 @@ namespace lantern {
 
 /// When an iteration ends.
 struct FixpointOptions {
-  /// x has converged when |f(x) - x| <= tolerance (1 + |x|), in the Euclidean norm over all of x. 0: 1e-12 where x is
-  /// double, 1e-6 where it is float. The linear equations of the derivatives are solved to the same tolerance,
-  /// relative to their right-hand side.
+  /// x has converged when |f(x) - x| <= tolerance (1 + |x|), in the Euclidean norm over all of x. 0: 1e-12
+  /// where x is double, 1e-6 where it is float. The linear equations of the derivatives are solved to the
+  /// same tolerance, relative to their right-hand side.
   double tolerance = 0;
   /// At most so many applications of f.
   std::int64_t iterations = 10'000;
@@ -20,7 +20,8 @@ struct FixpointOptions {
 
 namespace ad {
 
-/// x = f(x, arguments) by iteration from x0, all of whose components are floating. `f` is run after this returns.
+/// x = f(x, arguments) by iteration from x0, all of whose components are floating. `f` is run after this
+/// returns.
 Data fixpoint(const Program& f, const Data& x0, const Data& arguments, const FixpointOptions& options);
 
 }  // namespace ad
@@ -34,7 +35,8 @@ template <class F, class X, class... A>
 X fixpoint(F f, const FixpointOptions& options, const X& x0, const A&... args) {
   static_assert(std::is_invocable_v<const F&, X&, A&...>,
                 "fixpoint: expected f to take x and the arguments that follow x0");
-  static_assert(converts<X, result_of<F, X, A...>>(), "fixpoint: expected f to give a value of the type of x0");
+  static_assert(converts<X, result_of<F, X, A...>>(),
+                "fixpoint: expected f to give a value of the type of x0");
   const auto prototypes = std::make_shared<const std::tuple<X, A...>>(x0, args...);
   const auto run = [f = std::move(f), prototypes](const Data& in) {
     auto all = rebuild(*prototypes, in);
@@ -47,18 +49,19 @@ X fixpoint(F f, const FixpointOptions& options, const X& x0, const A&... args) {
 
 }  // namespace detail
 
-/// The x with x = f(x, args...), by iteration of f from x0: f must be a contraction near it. x and the arguments are
-/// any products of Reps, x of floating ones. With FixpointOptions any number of arguments; without, up to four.
+/// The x with x = f(x, args...), by iteration of f from x0: f must be a contraction near it. x and the
+/// arguments are any products of Reps, x of floating ones. With FixpointOptions any number of arguments;
+/// without, up to four.
 ///
 /// The derivative is that of the solution, not of the steps (implicit function theorem): reverse mode solves
-/// w = g + (df/dx)^T w and gives (df/dargs)^T w, forward mode solves dx = (df/dx) dx + (df/dargs) dargs, both by
-/// iteration at the solution, and so again for derivatives of higher order. Nothing is kept of the iterations, whatever
-/// their number. x0 has the derivative 0: the solution does not depend on it. What f needs that is differentiated is
-/// passed as an argument.
+/// w = g + (df/dx)^T w and gives (df/dargs)^T w, forward mode solves dx = (df/dx) dx + (df/dargs) dargs, both
+/// by iteration at the solution, and so again for derivatives of higher order. Nothing is kept of the
+/// iterations, whatever their number. x0 has the derivative 0: the solution does not depend on it. What f
+/// needs that is differentiated is passed as an argument.
 ///
-/// Errors: no convergence (see FixpointOptions), also of a derivative's equations; x with a component that is not
-/// floating; a captured value that is being differentiated.
-/// Source: Christianson, "Reverse accumulation and attractive fixed points", Optimization Methods and Software 3, 1994.
+/// Errors: no convergence (see FixpointOptions), also of a derivative's equations; x with a component that is
+/// not floating; a captured value that is being differentiated. Source: Christianson, "Reverse accumulation
+/// and attractive fixed points", Optimization Methods and Software 3, 1994.
 template <class F, class X, class... A>
 auto fixpoint(F f, const FixpointOptions& options, const X& x0, const A&... args) {
   return detail::fixpoint(std::move(f), options, detail::convert<detail::lifted_t<X>>(x0),
@@ -73,7 +76,8 @@ auto fixpoint(F f, const X& x0, const A& a, std::source_location l = std::source
   return fixpoint(std::move(f), FixpointOptions{.place = l}, x0, a);
 }
 template <class F, detail::FixpointState X, class A, class B>
-auto fixpoint(F f, const X& x0, const A& a, const B& b, std::source_location l = std::source_location::current()) {
+auto fixpoint(F f, const X& x0, const A& a, const B& b,
+              std::source_location l = std::source_location::current()) {
   return fixpoint(std::move(f), FixpointOptions{.place = l}, x0, a, b);
 }
 template <class F, detail::FixpointState X, class A, class B, class C>

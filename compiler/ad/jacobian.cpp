@@ -78,8 +78,8 @@ class Passes {
       raise_at(loc_, std::string("jacobian: expected ") + what + " to be a floating scalar or array, got " +
                          d.type().str());
     if (d.type().element() != outputs_[0].type().element())
-      raise_at(loc_, "jacobian: expected results and arguments of one type, got " + outputs_[0].type().str() + " and " +
-                         d.type().str());
+      raise_at(loc_, "jacobian: expected results and arguments of one type, got " + outputs_[0].type().str() +
+                         " and " + d.type().str());
   }
 
   Datum size(const Datum& d) const {
@@ -105,13 +105,16 @@ class Passes {
       state.push_back(op(Opcode::fill_, sizes));
     }
     Data done = detail::loop(
-        state, [&](const Data& s) { return op(Opcode::lt_, {s[0], n}); },
+        state,
+        [&](const Data& s) {
+          return op(Opcode::lt_, {s[0], n});
+        },
         [&](const Data& s) {
           const Data parts = pass(op(Opcode::set_, {zero, s[0], Datum::number(1.0, element)}));
           Data next{op(Opcode::add_, {s[0], Datum::integer(1, ir::I64)})};
           for (std::size_t k = 0; k < parts.size(); ++k)
-            next.push_back(
-                op(parts[k].type().is_tensor() ? Opcode::add_take_ : Opcode::set_, {s[k + 1], s[0], parts[k]}));
+            next.push_back(op(parts[k].type().is_tensor() ? Opcode::add_take_ : Opcode::set_,
+                              {s[k + 1], s[0], parts[k]}));
           return next;
         },
         loc_);

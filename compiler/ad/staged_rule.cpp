@@ -14,7 +14,8 @@ namespace {
 
 std::vector<ir::Type> differentiable(const std::vector<ir::Type>& types) {
   std::vector<ir::Type> out;
-  std::ranges::copy_if(types, std::back_inserter(out), [](const ir::Type& t) { return t.is_differentiable(); });
+  std::ranges::copy_if(types, std::back_inserter(out),
+                       [](const ir::Type& t) { return t.is_differentiable(); });
   return out;
 }
 
@@ -39,8 +40,12 @@ Data StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const
   for (ir::Value* v : s.use(arguments, loc)) nodes.push_back(Datum::node(v));
   const std::shared_ptr<StagedRule> self(new StagedRule(s, rule));
   self->parameters_ = types_of(nodes);
-  self->stage(self->primal_, "", self->parameters_, {},
-              [&](const Data& in, const Data&) { return Rule::Split{rule->primal(in), {}}; }, loc);
+  self->stage(
+      self->primal_, "", self->parameters_, {},
+      [&](const Data& in, const Data&) {
+        return Rule::Split{rule->primal(in), {}};
+      },
+      loc);
   if (!s.inside_rule) self->stage_parts(loc);
   s.rules.emplace(self->primal_.function->function, self);
   return s.call(*self->primal_.function, nodes, loc);
@@ -48,7 +53,8 @@ Data StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const
 
 void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Type>& first,
                        const std::vector<ir::Type>& second,
-                       const std::function<Rule::Split(const Data&, const Data&)>& body, const Location& loc) {
+                       const std::function<Rule::Split(const Data&, const Data&)>& body,
+                       const Location& loc) {
   if (part.function) return;
   std::vector<ir::Type> types = first;
   types.insert(types.end(), second.begin(), second.end());
@@ -70,7 +76,9 @@ void StagedRule::stage_parts(const Location& loc) {
   std::vector<ir::Type> residuals = parameters_;
   residuals.insert(residuals.end(), results.begin(), results.end());
   if (rule_->forward) {
-    stage(forward_, "_forward", parameters_, {}, [&](const Data& in, const Data&) { return rule_->forward(in); }, loc);
+    stage(
+        forward_, "_forward", parameters_, {},
+        [&](const Data& in, const Data&) { return rule_->forward(in); }, loc);
     const std::vector<ir::Type>& all = forward_.function->function->result_types;
     residuals.assign(all.begin() + static_cast<std::ptrdiff_t>(forward_.results), all.end());
   }
@@ -79,8 +87,10 @@ void StagedRule::stage_parts(const Location& loc) {
   };
   if (rule_->backward)
     stage(backward_, "_backward", residuals, differentiable(results), only(rule_->backward), loc);
-  if (rule_->tangent) stage(tangent_, "_tangent", parameters_, differentiable(parameters_), rule_->tangent, loc);
-  if (rule_->linear) stage(linear_, "_tangent", residuals, differentiable(parameters_), only(rule_->linear), loc);
+  if (rule_->tangent)
+    stage(tangent_, "_tangent", parameters_, differentiable(parameters_), rule_->tangent, loc);
+  if (rule_->linear)
+    stage(linear_, "_tangent", residuals, differentiable(parameters_), only(rule_->linear), loc);
   // A call of the function brings what its parts need.
   for (const Part* part : {&forward_, &backward_, &tangent_, &linear_}) {
     if (!part->function) continue;
@@ -128,8 +138,8 @@ Data StagedRule::follow(StagedMode& mode, const Data& operands, const Location& 
   auto* handler = dynamic_cast<RuleFollowing*>(&mode.mode());
   if (!handler) throw InternalError("a staged derivative handler that follows no rules");
   const Rule rule = calls(captured, loc);
-  return handler->follow(std::make_shared<const Rule>(completed(rule, rule.primal, arguments.size(), loc)), arguments,
-                         loc);
+  return handler->follow(std::make_shared<const Rule>(completed(rule, rule.primal, arguments.size(), loc)),
+                         arguments, loc);
 }
 
 }  // namespace lantern::ad

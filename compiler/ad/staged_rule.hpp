@@ -12,15 +12,18 @@ namespace lantern::ad {
 
 class StagedMode;
 
-/// A function of the graph with a rule whose parts are functions of the graph too. They are staged with it, so that
-/// they may capture values of enclosing functions. Where the function stands inside a part of another rule they are
-/// staged when a derivative asks for them, since rules may lead to one another without end; they then capture none.
+/// A function of the graph with a rule whose parts are functions of the graph too. They are staged with it,
+/// so that they may capture values of enclosing functions. Where the function stands inside a part of another
+/// rule they are staged when a derivative asks for them, since rules may lead to one another without end;
+/// they then capture none.
 class StagedRule {
  public:
   /// Stages the function and calls it.
-  static Data emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc);
+  static Data emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Data& arguments,
+                   const Location& loc);
 
-  /// The call, met again under a derivative handler. `operands`: the arguments, then what the function captured.
+  /// The call, met again under a derivative handler. `operands`: the arguments, then what the function
+  /// captured.
   Data follow(StagedMode& mode, const Data& operands, const Location& loc);
 
  private:
@@ -29,13 +32,16 @@ class StagedRule {
     std::size_t results = 0;  ///< how many of what it returns are results of the function
   };
 
-  StagedRule(Staging& staging, std::shared_ptr<const Rule> rule) : staging_(staging), rule_(std::move(rule)) {}
+  StagedRule(Staging& staging, std::shared_ptr<const Rule> rule)
+      : staging_(staging), rule_(std::move(rule)) {}
   /// Stages a part that is not there yet. `first`, `second`: the types of what it takes.
-  void stage(Part& part, const char* suffix, const std::vector<ir::Type>& first, const std::vector<ir::Type>& second,
+  void stage(Part& part, const char* suffix, const std::vector<ir::Type>& first,
+             const std::vector<ir::Type>& second,
              const std::function<Rule::Split(const Data&, const Data&)>& body, const Location& loc);
   void stage_parts(const Location& loc);
   /// A call of a part.
-  Rule::Split call(const Part& part, const Data& first, const Data& second, const Data& captured, const Location& loc);
+  Rule::Split call(const Part& part, const Data& first, const Data& second, const Data& captured,
+                   const Location& loc);
   /// The rule whose parts are calls.
   Rule calls(const Data& captured, const Location& loc);
 

@@ -19,7 +19,8 @@ class Batching {
   Data run(const std::vector<ir::Type>& results) {
     size_ = common_size();
     types_ = results;
-    const bool known = !results.empty() && std::ranges::none_of(results, [](const ir::Type& t) { return t.is_tensor(); });
+    const bool known =
+        !results.empty() && std::ranges::none_of(results, [](const ir::Type& t) { return t.is_tensor(); });
     Data sizes;
     if (!known) sizes = result_sizes();
     Data state{Datum::integer(0, ir::I64)};
@@ -29,8 +30,11 @@ class Batching {
       state.push_back(perform({Opcode::fill_, 0, loc_}, operands));
     }
     Data done = detail::loop(
-        state, [&](const Data& s) { return op(Opcode::lt_, {s[0], size_}); }, [&](const Data& s) { return trip(s); },
-        loc_);
+        state,
+        [&](const Data& s) {
+          return op(Opcode::lt_, {s[0], size_});
+        },
+        [&](const Data& s) { return trip(s); }, loc_);
     done.erase(done.begin());
     return done;
   }
@@ -39,7 +43,8 @@ class Batching {
   Datum op(Opcode code, const Data& operands) const { return perform({code, 0, loc_}, operands); }
   Datum dimension(const Datum& t, int k) const {
     const std::int64_t known = t.type().dims()[static_cast<std::size_t>(k)];
-    return known != ir::dynamic ? Datum::integer(known, ir::I64) : perform({Opcode::dim_, k, loc_}, {strip(t)});
+    return known != ir::dynamic ? Datum::integer(known, ir::I64)
+                                : perform({Opcode::dim_, k, loc_}, {strip(t)});
   }
 
   /// The number of examples.
@@ -57,8 +62,8 @@ class Batching {
       std::string found = "several numbers of them";
       if (size.is_literal() && here.is_literal())
         found = std::to_string(size.i()) + " and " + std::to_string(here.i());
-      detail::require(op(Opcode::eq_, {size, here}), "vmap: expected as many examples in every argument, got " + found,
-                      loc_);
+      detail::require(op(Opcode::eq_, {size, here}),
+                      "vmap: expected as many examples in every argument, got " + found, loc_);
     }
     return size;
   }
@@ -89,8 +94,10 @@ class Batching {
     };
     const auto none = [&] {
       if (types_.empty())
-        raise_at(loc_, "vmap: expected at least one example of a function whose results have sizes that show when it "
-                       "runs, got none");
+        raise_at(
+            loc_,
+            "vmap: expected at least one example of a function whose results have sizes that show when it "
+            "runs, got none");
       return Data(count(), Datum::integer(0, ir::I64));
     };
     return detail::branch(op(Opcode::lt_, {Datum::integer(0, ir::I64), size_}), first, none, loc_);

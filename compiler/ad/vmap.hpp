@@ -7,9 +7,9 @@ namespace lantern {
 
 namespace ad {
 
-/// Runs `f` for every example. `mapped`: the arguments of which example i is row i; the others are passed whole.
-/// `results`: the types of f's results as far as they are known without running it; empty where not even their
-/// number is.
+/// Runs `f` for every example. `mapped`: the arguments of which example i is row i; the others are passed
+/// whole. `results`: the types of f's results as far as they are known without running it; empty where not
+/// even their number is.
 Data vmap(const Program& f, const Data& arguments, const std::vector<bool>& mapped,
           const std::vector<ir::Type>& results, const Location& loc);
 
@@ -20,7 +20,8 @@ namespace detail {
 /// The type of many values of a type: with one more dimension, the first.
 template <class P>
 struct Batch {
-  static_assert(dependent_false<P>, "vmap: expected scalars, arrays and tensors of numbers, or products of them");
+  static_assert(dependent_false<P>,
+                "vmap: expected scalars, arrays and tensors of numbers, or products of them");
   using type = P;
 };
 template <Scalar T>
@@ -56,8 +57,7 @@ struct Batch<std::vector<T>> {
   using type = std::vector<typename Batch<T>::type>;
 };
 template <template <class...> class P, class... Ts>
-  requires(StructType<P<Ts...>>)
-struct Batch<P<Ts...>> {
+requires(StructType<P<Ts...>>) struct Batch<P<Ts...>> {
   using type = P<typename Batch<Ts>::type...>;
 };
 template <class P>
@@ -71,8 +71,11 @@ To structured_like(const From& from) {
     // Nothing to take over.
   } else if constexpr (TupleType<From>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((std::get<I>(to) = structured_like<std::remove_cvref_t<std::tuple_element_t<I, To>>>(std::get<I>(from))), ...);
-    }(std::make_index_sequence<std::tuple_size_v<From>>{});
+      ((std::get<I>(to) =
+            structured_like<std::remove_cvref_t<std::tuple_element_t<I, To>>>(std::get<I>(from))),
+       ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<From>>{});
   } else if constexpr (SequenceType<From>) {
     if constexpr (requires { to.resize(from.size()); }) to.resize(from.size());
     for (std::size_t i = 0; i < from.size(); ++i) to[i] = structured_like<typename To::value_type>(from[i]);
@@ -80,10 +83,11 @@ To structured_like(const From& from) {
     const auto theirs = fields(from);
     auto ours = fields(to);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((std::get<I>(ours) =
-            structured_like<std::remove_cvref_t<std::tuple_element_t<I, decltype(ours)>>>(std::get<I>(theirs))),
+      ((std::get<I>(ours) = structured_like<std::remove_cvref_t<std::tuple_element_t<I, decltype(ours)>>>(
+            std::get<I>(theirs))),
        ...);
-    }(std::make_index_sequence<std::tuple_size_v<decltype(ours)>>{});
+    }
+    (std::make_index_sequence<std::tuple_size_v<decltype(ours)>>{});
   }
   return to;
 }
@@ -91,16 +95,18 @@ To structured_like(const From& from) {
 /// Whether a product's leaves can be counted without a value.
 template <class P>
 constexpr bool countable() {
-  if constexpr (RepType<P>) return true;
+  if constexpr (RepType<P>)
+    return true;
   else if constexpr (TupleType<P>)
     return []<class... T>(std::type_identity<std::tuple<T...>>) {
       return (countable<std::remove_cvref_t<T>>() && ...);
     }(std::type_identity<P>{});
-  else if constexpr (SequenceType<P>) return !requires(P p) { p.resize(1); } && countable<typename P::value_type>();
-  else
-    return []<class... T>(std::type_identity<std::tuple<T...>>) {
-      return (countable<std::remove_cvref_t<T>>() && ...);
-    }(std::type_identity<decltype(fields(std::declval<P&>()))>{});
+  else if constexpr (SequenceType<P>)
+    return !requires(P p) { p.resize(1); }
+  &&countable<typename P::value_type>();
+  else return []<class... T>(std::type_identity<std::tuple<T...>>) {
+    return (countable<std::remove_cvref_t<T>>() && ...);
+  }(std::type_identity<decltype(fields(std::declval<P&>()))>{});
 }
 
 template <class Options, class F, class Params, class Indices>
@@ -110,7 +116,8 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
   using Value = typename FunctionTraits<F>::Result;
   using Result = batch_t<Value>;
   template <std::size_t K>
-  static constexpr bool maps = Options::positions == 0 || Options::template selects<std::tuple<P...>>(K, true);
+  static constexpr bool maps = Options::positions == 0 ||
+                               Options::template selects<std::tuple<P...>>(K, true);
   static_assert(Options::template in_range<std::tuple<P...>>(), "vmap: an argument position is out of range");
   static_assert((maps<I> || ...), "vmap: expected a function with an argument to map over");
   template <std::size_t K, class Q>
@@ -151,25 +158,25 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
 
 }  // namespace detail
 
-/// f for every example of a batch: a function of arrays where f is one of scalars, and of tensors with one more
-/// dimension, the first, where f is one of arrays or tensors. vmap(f) maps over every argument; vmap<0, 2>(f) over those
-/// positions, and passes the others whole to every example. Products are mapped component by component, results as
-/// arguments are. Row i of each result is what f gives for the rows i of its arguments.
+/// f for every example of a batch: a function of arrays where f is one of scalars, and of tensors with one
+/// more dimension, the first, where f is one of arrays or tensors. vmap(f) maps over every argument; vmap<0,
+/// 2>(f) over those positions, and passes the others whole to every example. Products are mapped component by
+/// component, results as arguments are. Row i of each result is what f gives for the rows i of its arguments.
 ///
 ///   vmap<1>(grad<0>(loss))(weights, examples)     one gradient for every example
 ///
-/// vmap nests in itself and in every derivative; f may contain any control flow. It becomes a loop over the examples,
-/// which runs in the lanes of vectors where f allows it. Where f gives arrays, the sizes of the first example's results
-/// are those of all.
+/// vmap nests in itself and in every derivative; f may contain any control flow. It becomes a loop over the
+/// examples, which runs in the lanes of vectors where f allows it. Where f gives arrays, the sizes of the
+/// first example's results are those of all.
 ///
-/// Errors: arguments of different numbers of examples; results of different sizes; no example, eagerly, where f gives
-/// tensors of unknown rank.
+/// Errors: arguments of different numbers of examples; results of different sizes; no example, eagerly, where
+/// f gives tensors of unknown rank.
 template <auto... O, class F>
 auto vmap(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
   using Params = typename detail::FunctionTraits<F>::Params;
-  return detail::Vectorised<detail::GradOptions<O...>, F, Params, std::make_index_sequence<std::tuple_size_v<Params>>>(
-      std::move(f), here(l));
+  return detail::Vectorised<detail::GradOptions<O...>, F, Params,
+                            std::make_index_sequence<std::tuple_size_v<Params>>>(std::move(f), here(l));
 }
 
 }  // namespace lantern

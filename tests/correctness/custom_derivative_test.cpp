@@ -34,9 +34,8 @@ D my_sin(D x) {
       [](D a, D g) { return g * my_cos(a); })(x);
 }
 D my_cos(D x) {
-  return custom_jvp(sig<double(double)>([](auto a) { return cos(a); }), [](D a, D da) {
-    return std::tuple(my_cos(a), -1.0 * my_sin(a) * da);
-  })(x);
+  return custom_jvp(sig<double(double)>([](auto a) { return cos(a); }),
+                    [](D a, D da) { return std::tuple(my_cos(a), -1.0 * my_sin(a) * da); })(x);
 }
 
 /// Squares of an array, summed; the rule works on the whole array.
@@ -92,26 +91,28 @@ TEST_CASE("a true rule gives the derivatives of the function", "[custom]") {
   const Ways thrice{.order = 3};
   check_all(thrice, "custom_vjp", with_vjp, 0.7, 1.3);
   check_all(thrice, "custom_jvp", with_jvp, 0.7, 1.3);
-  check_all("of one argument used twice", [](D x) { return with_vjp(x, x) + x; }, 0.7);
-  check_all("one in the other", [](D x, D y) { return with_jvp(with_vjp(x, y), with_vjp(y, x)); }, 0.7, 1.3);
-  check_all(thrice, "rules that lead to each other", [](D x) { return my_sin(x * x) * x; }, 0.7);
+  check_all(
+      "of one argument used twice", [](D x) { return with_vjp(x, x) + x; }, 0.7);
+  check_all(
+      "one in the other", [](D x, D y) { return with_jvp(with_vjp(x, y), with_vjp(y, x)); }, 0.7, 1.3);
+  check_all(
+      thrice, "rules that lead to each other", [](D x) { return my_sin(x * x) * x; }, 0.7);
 }
 
 TEST_CASE("rules over arrays, products and data", "[custom]") {
   check_all("array, custom_vjp", [](A a) { return array_rule()(a) * a[0]; }, {0.5, -1.5, 2.0});
   check_all("array, custom_jvp", [](A a) { return array_tangent()(a) * a[0]; }, {0.5, -1.5, 2.0});
   // Array results, and an argument that is not differentiated.
-  check_all(
-      "array to array",
-      [](A a) {
-        const auto scaled = custom_vjp(
-            sig<Array<double>(Array<double>, int64_t)>([](A x, I n) { return A(x * cast<double>(n)); }),
-            [](A x, I n) { return std::tuple(A(x * cast<double>(n)), n); },
-            [](I n, A g) { return A(g * cast<double>(n)); });
-        const A b = scaled(a, 3);
-        return sum(b * b * b);
-      },
-      {0.5, -1.5, 2.0});
+  check_all("array to array",
+            [](A a) {
+              const auto scaled = custom_vjp(
+                  sig<Array<double>(Array<double>, int64_t)>([](A x, I n) { return A(x * cast<double>(n)); }),
+                  [](A x, I n) { return std::tuple(A(x * cast<double>(n)), n); },
+                  [](I n, A g) { return A(g * cast<double>(n)); });
+              const A b = scaled(a, 3);
+              return sum(b * b * b);
+            },
+            {0.5, -1.5, 2.0});
   // A struct goes in, a tuple comes out; literals among the cotangents and residuals.
   check_all(
       "struct to tuple",
@@ -141,29 +142,42 @@ TEST_CASE("rules over arrays, products and data", "[custom]") {
 
 TEST_CASE("rules inside control flow", "[custom]") {
   check_all(
-      "IF", [](D x) { return IF(x > 0.5, [&] { return with_vjp(x, x); }, [&] { return with_jvp(x, 2.0); }); },
+      "IF",
+      [](D x) {
+        return IF(
+            x > 0.5, [&] { return with_vjp(x, x); }, [&] { return with_jvp(x, 2.0); });
+      },
       0.7);
   check_all(
-      "WHILE", [](D x) { return WHILE(x, [](D t) { return t < 5.0; }, [&](D t) { return t + 1.5 + with_vjp(t, x); }); },
+      "WHILE",
+      [](D x) {
+        return WHILE(
+            x, [](D t) { return t < 5.0; }, [&](D t) { return t + 1.5 + with_vjp(t, x); });
+      },
       0.7);
   check_all(
-      "FOR", [](D x) { return FOR(0, 4, x, [&](I i, D s) { return with_jvp(s, x + cast<double>(i)); }); }, 0.7);
+      "FOR", [](D x) { return FOR(0, 4, x, [&](I i, D s) { return with_jvp(s, x + cast<double>(i)); }); },
+      0.7);
   const auto twice = FUN<double(double, int64_t)>("twice", [](auto self, D x, I n) {
-    return IF(n == 0, [&] { return D(x); }, [&] { return with_vjp(x, self(x, n - 1)); });
+    return IF(
+        n == 0, [&] { return D(x); }, [&] { return with_vjp(x, self(x, n - 1)); });
   });
-  check_all("FUN", [twice](D x) { return twice(x, 3); }, 0.7);
+  check_all(
+      "FUN", [twice](D x) { return twice(x, 3); }, 0.7);
   check_with(
       Ways{}, "TREE",
       [](D x, Rep<Tree<double>> t) {
         return TREE(x, t, [](D l, D r, Rep<Tree<double>> node) { return with_vjp(l, r) + node.value(); });
       },
       0.7, Tree<double>(2.0, Tree<double>(5.0), Tree<double>()));
-  check_all("checkpoint", [](D x) { return checkpoint(with_vjp)(x, x) * x; }, 0.7);
+  check_all(
+      "checkpoint", [](D x) { return checkpoint(with_vjp)(x, x) * x; }, 0.7);
   check_all(
       "a rule for a loop",
       [](D x) {
         const auto power = custom_vjp(
-            sig<double(double, int64_t)>([](D a, I n) { return FOR(0, n, D(1.0), [&](I, D s) { return s * a; }); }),
+            sig<double(double, int64_t)>(
+                [](D a, I n) { return FOR(0, n, D(1.0), [&](I, D s) { return s * a; }); }),
             [](D a, I n) { return std::tuple(FOR(0, n, D(1.0), [&](I, D s) { return s * a; }), a, n); },
             [](D a, I n, D g) { return g * cast<double>(n) * pow(a, cast<double>(n - 1)); });
         return power(x, 4) * x;
@@ -178,9 +192,12 @@ TEST_CASE("a false rule is what derivatives follow", "[custom]") {
     check_value("value" + of, f, 3.0, 9.0);
     check_value("grad" + of, grad(f), 3.0, 30.0);
     check_value("forward" + of, grad<mode::forward>(f), 3.0, 30.0);
-    check_value("jvp" + of, [g = jvp(f)](D x) { return std::get<1>(g(x, 0.5)); }, 3.0, 15.0);
-    check_value("vjp" + of, [g = vjp(f)](D x) { return std::get<1>(g(x, 0.5)); }, 3.0, 15.0);
-    check_value("hvp" + of, [g = hvp(f)](D x) { return g(x, 1.0); }, 3.0, 10.0);
+    check_value(
+        "jvp" + of, [g = jvp(f)](D x) { return std::get<1>(g(x, 0.5)); }, 3.0, 15.0);
+    check_value(
+        "vjp" + of, [g = vjp(f)](D x) { return std::get<1>(g(x, 0.5)); }, 3.0, 15.0);
+    check_value(
+        "hvp" + of, [g = hvp(f)](D x) { return g(x, 1.0); }, 3.0, 10.0);
     check_value("grad of grad" + of, grad(grad(f)), 3.0, 10.0);
   }
 }
@@ -194,7 +211,9 @@ TEST_CASE("parts capture what is not differentiated", "[custom]") {
     return f(x) * x;
   };
   const std::vector<double> data{2.0, 3.0};
-  const auto test = [&](const auto& run) { CHECK(run(grad<0>(scaled))(1.5, data) == Approx(5.0 * 1.5 + 10.0 * 1.5)); };
+  const auto test = [&](const auto& run) {
+    CHECK(run(grad<0>(scaled))(1.5, data) == Approx(5.0 * 1.5 + 10.0 * 1.5));
+  };
   test([](auto f) { return eager(f); });
   test([](auto f) { return compile(f, {.target = Target::c, .opt = 0}); });
   test([](auto f) { return compile(f, {.target = Target::c, .opt = 3}); });
@@ -231,22 +250,29 @@ TEST_CASE("what rules refuse", "[custom][errors]") {
     INFO(staged);
     const auto run = [&](auto f, auto x) {
       return error_of([&] {
-        if (staged) compile(f, {.target = Target::c})(x);
-        else eager(f)(x);
+        if (staged)
+          compile(f, {.target = Target::c})(x);
+        else
+          eager(f)(x);
       });
     };
     const std::string captured = run(grad(captures), 2.0);
     CHECK(captured.find(place) != std::string::npos);
-    CHECK(captured.find("custom_vjp: the function captures a value that is being differentiated; pass it as an "
-                        "argument") != std::string::npos);
+    CHECK(
+        captured.find("custom_vjp: the function captures a value that is being differentiated; pass it as an "
+                      "argument") != std::string::npos);
     const std::vector<double> x{1.0, 2.0};
     const std::string size = run(grad(wrong_size), x);
     INFO(size);
     CHECK(size.find(place) != std::string::npos);
-    CHECK(size.find(staged ? "custom_vjp: expected the derivative of floating argument 0 to have its sizes, got others"
-                           : "custom_vjp: expected the derivative of floating argument 0 to be f64[2], got f64[7]") !=
+    CHECK(size.find(
+              staged
+                  ? "custom_vjp: expected the derivative of floating argument 0 to have its sizes, got others"
+                  : "custom_vjp: expected the derivative of floating argument 0 to be f64[2], got f64[7]") !=
           std::string::npos);
   }
-  CHECK(error_of([] { eager(grad<mode::taped>(tenfold))(2.0); }).find(
-            "custom_vjp: expected a derivative by reverse or forward mode, got one by") != std::string::npos);
+  CHECK(error_of([] {
+          eager(grad<mode::taped>(tenfold))(2.0);
+        }).find("custom_vjp: expected a derivative by reverse or forward mode, got one by") !=
+        std::string::npos);
 }

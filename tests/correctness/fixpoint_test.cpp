@@ -1,4 +1,5 @@
-// fixpoint: derivatives of solutions, against closed forms, unrolled loops and differences; memory; what is refused.
+// fixpoint: derivatives of solutions, against closed forms, unrolled loops and differences; memory; what is
+// refused.
 #include <fmt/format.h>
 
 #include <thread>
@@ -28,9 +29,7 @@ D root(D a) {
 
 /// x_i = sin(x_{i+1}) / 3 + a_i, around a ring.
 A ring(A x, A a) {
-  return FOR(0, x.size(), a, [&](I i, A y) {
-    return y.set(i, a[i] + sin(x[(i + 1) % x.size()]) / 3.0);
-  });
+  return FOR(0, x.size(), a, [&](I i, A y) { return y.set(i, a[i] + sin(x[(i + 1) % x.size()]) / 3.0); });
 }
 D ring_norm(A a) {
   const A x = fixpoint(ring, a, a);
@@ -67,10 +66,12 @@ std::string error_of(const std::function<void()>& f) {
 TEST_CASE("derivatives of a solution", "[fixpoint]") {
   check_all({.order = 3}, "two arguments", solution, 0.7, 0.4);
   check_all("a root", root, 2.0);
-  check_all("inside an expression", [](D a) { return root(a) * solution(a, root(a)); }, 0.9);
+  check_all(
+      "inside an expression", [](D a) { return root(a) * solution(a, root(a)); }, 0.9);
   check_all("an array", ring_norm, {0.5, -1.5, 2.0});
   check_all(
-      "a struct", [](D a) {
+      "a struct",
+      [](D a) {
         const P p = fixpoint([](P x, D s) { return P{cos(x.b) * s, 0.3 * x.a}; }, P{0.1, 0.2}, a);
         return p.a * p.b;
       },
@@ -78,8 +79,11 @@ TEST_CASE("derivatives of a solution", "[fixpoint]") {
   check_all(
       "in one another",
       [](D a) {
-        return fixpoint([](D x, D s) { return 0.5 * fixpoint([](D y, D c, D t) { return 0.3 * cos(y * c) + t; }, 0.0, x, s); },
-                        0.1, a);
+        return fixpoint(
+            [](D x, D s) {
+              return 0.5 * fixpoint([](D y, D c, D t) { return 0.3 * cos(y * c) + t; }, 0.0, x, s);
+            },
+            0.1, a);
       },
       0.7);
 }
@@ -128,8 +132,10 @@ TEST_CASE("fixed points in control flow", "[fixpoint]") {
     return IF(
         n == 0, [&] { return D(a); }, [&] { return solution(self(a, n - 1), a); });
   });
-  check_all("FUN", [again](D a) { return again(a, 2); }, 0.7);
-  check_all({.order = 1}, "checkpoint", [](D a) { return checkpoint(solution)(a, a) * a; }, 0.7);
+  check_all(
+      "FUN", [again](D a) { return again(a, 2); }, 0.7);
+  check_all(
+      {.order = 1}, "checkpoint", [](D a) { return checkpoint(solution)(a, a) * a; }, 0.7);
   // The body chooses, and loops.
   check_all(
       "control flow in the map",
@@ -146,7 +152,9 @@ TEST_CASE("fixed points in control flow", "[fixpoint]") {
 }
 
 TEST_CASE("a fixed point captures what is not differentiated", "[fixpoint]") {
-  const auto f = [](D a, A data) { return fixpoint([=](D x, D s) { return 0.1 * x * data[0] + s; }, 0.0, a) * a; };
+  const auto f = [](D a, A data) {
+    return fixpoint([=](D x, D s) { return 0.1 * x * data[0] + s; }, 0.0, a) * a;
+  };
   const std::vector<double> data{5.0};
   CHECK(eager(grad<0>(f))(3.0, data) == Approx(12.0));
   CHECK(compile(grad<0>(f), {.target = Target::c, .opt = 0})(3.0, data) == Approx(12.0));
@@ -168,16 +176,19 @@ TEST_CASE("memory does not grow with the iterations", "[fixpoint]") {
     return fixpoint([](D x, D m, D c) { return m * x + sin(c); }, {.iterations = 1'000'000}, 0.0, s, b);
   };
   const auto by_steps = [](D s, D b) {
-    return WHILE(std::tuple(D(0.0), D(1.0)), [](D, D d) { return abs(d) > 1e-12; },
-                 [&](D x, D) { return std::tuple(s * x + sin(b), s * x + sin(b) - x); });
+    return WHILE(
+        std::tuple(D(0.0), D(1.0)), [](D, D d) { return abs(d) > 1e-12; },
+        [&](D x, D) { return std::tuple(s * x + sin(b), s * x + sin(b) - x); });
   };
   const auto memory = [](const auto& f, double rate) {
-    const auto compiled = compile(sig<double(double, double)>([f](D s, D b) { return std::get<0>(grad(f)(s, b)); }),
-                                  {.target = Target::c});
+    const auto compiled =
+        compile(sig<double(double, double)>([f](D s, D b) { return std::get<0>(grad(f)(s, b)); }),
+                {.target = Target::c});
     return in_new_thread(compiled, rate, 0.5);
   };
   const auto solve = sig<double(double, double)>(line);
-  const auto unroll = sig<double(double, double)>([by_steps](D s, D b) { return std::get<0>(by_steps(s, b)); });
+  const auto unroll =
+      sig<double(double, double)>([by_steps](D s, D b) { return std::get<0>(by_steps(s, b)); });
   const auto [few, few_bytes] = memory(solve, 0.5);
   const auto [many, many_bytes] = memory(solve, 0.999);
   CHECK(few == Approx(std::sin(0.5) / 0.25).epsilon(1e-9));
@@ -187,7 +198,9 @@ TEST_CASE("memory does not grow with the iterations", "[fixpoint]") {
 }
 
 TEST_CASE("what a fixed point refuses", "[fixpoint][errors]") {
-  const auto diverges = [](D a) { return fixpoint([](D x, D s) { return 2.0 * x + s; }, {.iterations = 50}, 1.0, a); };
+  const auto diverges = [](D a) {
+    return fixpoint([](D x, D s) { return 2.0 * x + s; }, {.iterations = 50}, 1.0, a);
+  };
   const auto diverges_silently = [](D a) {
     return fixpoint([](D x, D s) { return 2.0 * x + s; }, {.iterations = 50, .raise = false}, 1.0, a);
   };
@@ -196,8 +209,10 @@ TEST_CASE("what a fixed point refuses", "[fixpoint][errors]") {
   const auto diverged = [](const std::string& message) {
     INFO(message);
     CHECK(message.find("fixpoint_test.cpp:") != std::string::npos);
-    CHECK(message.find("fixpoint: expected the iteration to converge within 50 applications of f, got a step above the "
-                       "tolerance") != std::string::npos);
+    CHECK(
+        message.find(
+            "fixpoint: expected the iteration to converge within 50 applications of f, got a step above the "
+            "tolerance") != std::string::npos);
   };
   diverged(error_of([&] { eager(diverges)(1.0); }));
   diverged(error_of([&] { compile(diverges, {.target = Target::c})(1.0); }));
@@ -206,10 +221,13 @@ TEST_CASE("what a fixed point refuses", "[fixpoint][errors]") {
   CHECK(std::isnan(compile(diverges_silently, {.target = Target::c})(1.0)));
   const std::string captured = "fixpoint: the function captures a value that is being differentiated";
   CHECK(error_of([&] { eager(grad(captures))(1.0); }).find(captured) != std::string::npos);
-  CHECK(error_of([&] { compile(grad(captures), {.target = Target::c}); }).find(captured) != std::string::npos);
+  CHECK(error_of([&] { compile(grad(captures), {.target = Target::c}); }).find(captured) !=
+        std::string::npos);
   const std::vector<double> x{1.0, 2.0};
-  CHECK(error_of([&] { eager(grows)(x); }).find("fixpoint: expected f to give component 0 of x as f64[2], got f64[4]") !=
-        std::string::npos);
-  CHECK(error_of([&] { compile(grows, {.target = Target::c})(x); }).find("fixpoint: expected f to give component 0 of x") !=
-        std::string::npos);
+  CHECK(error_of([&] {
+          eager(grows)(x);
+        }).find("fixpoint: expected f to give component 0 of x as f64[2], got f64[4]") != std::string::npos);
+  CHECK(error_of([&] {
+          compile(grows, {.target = Target::c})(x);
+        }).find("fixpoint: expected f to give component 0 of x") != std::string::npos);
 }

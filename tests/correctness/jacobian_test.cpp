@@ -17,7 +17,9 @@ A tall(A x) { return fill(x[0] * x[1], 3).set(1, sin(x[1])).set(2, x[0] * x[0]);
 std::vector<double> wide_at(const std::vector<double>& x) {
   return {x[1], x[0], 0, std::sin(x[2]), 0, std::cos(x[2]) * x[0]};
 }
-std::vector<double> tall_at(const std::vector<double>& x) { return {x[1], x[0], 0, std::cos(x[1]), 2 * x[0], 0}; }
+std::vector<double> tall_at(const std::vector<double>& x) {
+  return {x[1], x[0], 0, std::cos(x[1]), 2 * x[0], 0};
+}
 
 template <class Test>
 void by_all(Test test) {
@@ -33,7 +35,8 @@ void by_all(Test test) {
 
 void check_vector(const std::vector<double>& found, const std::vector<double>& expected) {
   REQUIRE(found.size() == expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).epsilon(1e-11).margin(1e-13));
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(found[i] == Approx(expected[i]).epsilon(1e-11).margin(1e-13));
 }
 
 std::string error_of(const std::function<void()>& f) {
@@ -50,7 +53,8 @@ std::string error_of(const std::function<void()>& f) {
 TEST_CASE("a matrix from array to array, by columns, by rows and by shape", "[jacobian]") {
   const std::vector<double> x3{0.5, -1.5, 2.0}, x2{0.5, -1.5};
   by_all([&](auto run) {
-    const auto test = [&](auto j, const std::vector<double>& x, const Shape& shape, const std::vector<double>& expected) {
+    const auto test = [&](auto j, const std::vector<double>& x, const Shape& shape,
+                          const std::vector<double>& expected) {
       const auto found = run(j)(x);
       CHECK(found.shape == shape);
       check_vector(found.data, expected);
@@ -67,9 +71,7 @@ TEST_CASE("a matrix from array to array, by columns, by rows and by shape", "[ja
 TEST_CASE("the mode is that with fewer passes", "[jacobian]") {
   // How often the function runs: once for its shapes, and once for every pass.
   int runs = 0;
-  const auto count = [&runs](const auto& f) {
-    return [&runs, f](A x) { return ++runs, f(x); };
-  };
+  const auto count = [&runs](const auto& f) { return [&runs, f](A x) { return ++runs, f(x); }; };
   const auto sizes = [](std::int64_t m) { return [m](A x) { return fill(sum(x), m); }; };
   const std::vector<double> x{1, 2, 3, 4, 5};
   eager(jacobian(count(sizes(2))))(x);
@@ -83,9 +85,7 @@ TEST_CASE("the mode is that with fewer passes", "[jacobian]") {
 }
 
 TEST_CASE("scalars, several arguments and several results", "[jacobian]") {
-  const auto f = [](A x, D s, I n) {
-    return std::tuple(A(x * s * cast<double>(n)), sum(x * x) * s);
-  };
+  const auto f = [](A x, D s, I n) { return std::tuple(A(x * s * cast<double>(n)), sum(x * x) * s); };
   const std::vector<double> x{0.5, -1.5, 2.0};
   const double s = 3, squares = 0.25 + 2.25 + 4;
   by_all([&](auto run) {
@@ -109,17 +109,33 @@ TEST_CASE("scalars, several arguments and several results", "[jacobian]") {
 }
 
 TEST_CASE("the Hessian, and derivatives of matrices", "[jacobian]") {
-  const auto f = [](A x) { return x[0] * x[0] * x[1] + sin(x[2]) * x[1] + FOR(0, x.size(), D(1.0), [&](I i, D p) { return p * x[i]; }); };
+  const auto f = [](A x) {
+    return x[0] * x[0] * x[1] + sin(x[2]) * x[1] +
+           FOR(0, x.size(), D(1.0), [&](I i, D p) { return p * x[i]; });
+  };
   const std::vector<double> x{0.5, -1.5, 2.0};
-  const std::vector<double> expected{2 * x[1], 2 * x[0] + x[2], x[1],         2 * x[0] + x[2],
-                                     0,        std::cos(x[2]) + x[0], x[1], std::cos(x[2]) + x[0],
+  const std::vector<double> expected{2 * x[1],
+                                     2 * x[0] + x[2],
+                                     x[1],
+                                     2 * x[0] + x[2],
+                                     0,
+                                     std::cos(x[2]) + x[0],
+                                     x[1],
+                                     std::cos(x[2]) + x[0],
                                      -std::sin(x[2]) * x[1]};
   by_all([&](auto run) { check_vector(run(hessian(f))(x).data, expected); });
-  check_all({.order = 1}, "grad of a Jacobian", [](A a) { return sum(jacobian(wide)(a)) * a[1]; }, x);
-  check_all({.order = 1}, "grad of a Hessian", [=](A a) { return sum(hessian(f)(a)); }, x);
-  check_all({.order = 1}, "vmap in a Jacobian", [](A a) {
-    return sum(jacobian(sig<Array<double>(Array<double>)>([](A b) { return vmap(sig<double(double)>([](D t) { return sin(t) * t; }))(b); }))(a) * 2.0);
-  }, x);
+  check_all(
+      {.order = 1}, "grad of a Jacobian", [](A a) { return sum(jacobian(wide)(a)) * a[1]; }, x);
+  check_all(
+      {.order = 1}, "grad of a Hessian", [=](A a) { return sum(hessian(f)(a)); }, x);
+  check_all(
+      {.order = 1}, "vmap in a Jacobian",
+      [](A a) {
+        return sum(jacobian(sig<Array<double>(Array<double>)>(
+                       [](A b) { return vmap(sig<double(double)>([](D t) { return sin(t) * t; }))(b); }))(a) *
+                   2.0);
+      },
+      x);
   // Rules, fixed points and stop_gradient inside.
   const auto mixed = [](A a) {
     const D root = fixpoint([](D t, D s) { return 0.5 * (t + s / t); }, 1.0, a[0]);
@@ -138,9 +154,12 @@ TEST_CASE("the Hessian, and derivatives of matrices", "[jacobian]") {
 TEST_CASE("what jacobian refuses", "[jacobian][errors]") {
   const auto matrix = [](A x) { return outer(x, x); };
   const std::vector<double> x{1, 2};
-  CHECK(error_of([&] { eager(jacobian(matrix))(x); })
-            .find("jacobian: expected a result to be a floating scalar or array, got f64[2,2]") != std::string::npos);
+  CHECK(error_of([&] {
+          eager(jacobian(matrix))(x);
+        }).find("jacobian: expected a result to be a floating scalar or array, got f64[2,2]") !=
+        std::string::npos);
   const std::string staged = error_of([&] { compile(jacobian(matrix), {.target = Target::c}); });
   CHECK(staged.find("jacobian_test.cpp:") != std::string::npos);
-  CHECK(staged.find("jacobian: expected a result to be a floating scalar or array, got f64[?,?]") != std::string::npos);
+  CHECK(staged.find("jacobian: expected a result to be a floating scalar or array, got f64[?,?]") !=
+        std::string::npos);
 }

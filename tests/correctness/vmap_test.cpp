@@ -14,7 +14,10 @@ using M = Rep<Tensor<double, dyn, dyn>>;
 D loss(D w, D x) {
   return IF(
       x > 0.0, [&] { return sin(w * x); },
-      [&] { return WHILE(x, [](D t) { return t < 1.0; }, [&](D t) { return t + 0.4 + w * w; }); });
+      [&] {
+        return WHILE(
+            x, [](D t) { return t < 1.0; }, [&](D t) { return t + 0.4 + w * w; });
+      });
 }
 D weighted_sum(A w, A x) { return sum(w * x * x); }
 A squares(A x, D s) { return x * x * s; }
@@ -50,7 +53,8 @@ void by_all(Test test) {
 
 void check_vector(const std::vector<double>& found, const std::vector<double>& expected) {
   REQUIRE(found.size() == expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).epsilon(1e-12).margin(1e-14));
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(found[i] == Approx(expected[i]).epsilon(1e-12).margin(1e-14));
 }
 
 }  // namespace
@@ -83,14 +87,13 @@ TEST_CASE("derivatives of batches", "[vmap]") {
         return sum(vmap<1>(loss)(w, x) * x);
       },
       0.6);
-  check_all(
-      "arrays", [](A w) {
-        const M x = outer(as_tensor(w), as_tensor(w));
-        return sum(vmap<1>(weighted_sum)(w, x) * w);
-      },
-      {0.5, -1.5, 2.0});
-  check_all(
-      "array results", [](A w) { return sum(vmap<1>(squares)(w, w * w)); }, {0.5, -1.5, 2.0});
+  check_all("arrays",
+            [](A w) {
+              const M x = outer(as_tensor(w), as_tensor(w));
+              return sum(vmap<1>(weighted_sum)(w, x) * w);
+            },
+            {0.5, -1.5, 2.0});
+  check_all("array results", [](A w) { return sum(vmap<1>(squares)(w, w * w)); }, {0.5, -1.5, 2.0});
 }
 
 TEST_CASE("arrays become matrices, and vmap nests", "[vmap]") {
@@ -130,14 +133,16 @@ TEST_CASE("vmap with rules, fixed points and stop_gradient", "[vmap]") {
   const auto root = [](D a) { return fixpoint([](D x, D s) { return 0.5 * (x + s / x); }, 1.0, a); };
   const auto tenfold = [](D x) {
     return custom_vjp(
-        sig<double(double)>([](D a) { return a * a; }), [](D a) { return std::tuple(a * a, a); },
-        [](D a, D g) { return 10.0 * a * g; })(x) + stop_gradient(x);
+               sig<double(double)>([](D a) { return a * a; }), [](D a) { return std::tuple(a * a, a); },
+               [](D a, D g) { return 10.0 * a * g; })(x) +
+           stop_gradient(x);
   };
   const std::vector<double> a{1, 4, 9};
   by_all([&](auto run) {
     check_vector(run(vmap(grad(root)))(a), {0.5, 0.25, 0.5 / 3});
     check_vector(run(vmap(grad(tenfold)))(a), {10, 40, 90});
-    check_vector(run(grad(sig<double(Array<double>)>([=](A x) { return sum(vmap(root)(x)); })))(a), {0.5, 0.25, 0.5 / 3});
+    check_vector(run(grad(sig<double(Array<double>)>([=](A x) { return sum(vmap(root)(x)); })))(a),
+                 {0.5, 0.25, 0.5 / 3});
   });
 }
 
@@ -146,10 +151,16 @@ TEST_CASE("what vmap refuses", "[vmap][errors]") {
   const std::string size = error_of([&] { eager(vmap(loss))(two, three); });
   CHECK(size.find("vmap_test.cpp:") != std::string::npos);
   CHECK(size.find("vmap: expected as many examples in every argument, got 2 and 3") != std::string::npos);
-  CHECK(error_of([&] { compile(vmap(loss), {.target = Target::c})(two, three); })
-            .find("vmap: expected as many examples in every argument, got several numbers of them") != std::string::npos);
-  const auto ragged = [](D n) { return fill(n, IF(n > 1.0, [] { return I(2); }, [] { return I(1); })); };
+  CHECK(error_of([&] {
+          compile(vmap(loss), {.target = Target::c})(two, three);
+        }).find("vmap: expected as many examples in every argument, got several numbers of them") !=
+        std::string::npos);
+  const auto ragged = [](D n) {
+    return fill(n, IF(
+                       n > 1.0, [] { return I(2); }, [] { return I(1); }));
+  };
   const std::string results = "vmap: expected results of one size for every example, got several";
   CHECK(error_of([&] { eager(vmap(ragged))(two); }).find(results) != std::string::npos);
-  CHECK(error_of([&] { compile(vmap(ragged), {.target = Target::c})(two); }).find(results) != std::string::npos);
+  CHECK(error_of([&] { compile(vmap(ragged), {.target = Target::c})(two); }).find(results) !=
+        std::string::npos);
 }
