@@ -59,15 +59,18 @@ void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Typ
   std::vector<ir::Type> types = first;
   types.insert(types.end(), second.begin(), second.end());
   const auto n = static_cast<std::ptrdiff_t>(first.size());
-  part.function = &staging_.stage(
+  staging_.stage(
       rule_->name + suffix, types, nullptr,
       [&](const Data& in) {
+        // What the function captures its parts may use, also where they are staged later.
+        if (primal_.function != part.function)
+          for (ir::Value* v : primal_.function->captured) staging_.capture(*part.function, v);
         Rule::Split out = body(Data(in.begin(), in.begin() + n), Data(in.begin() + n, in.end()));
         part.results = out.results.size();
         out.results.insert(out.results.end(), out.rest.begin(), out.rest.end());
         return out.results;
       },
-      loc);
+      loc, &part.function);
 }
 
 void StagedRule::stage_parts(const Location& loc) {
@@ -106,7 +109,10 @@ Rule::Split StagedRule::call(const Part& part, const Data& first, const Data& se
   const std::vector<ir::Value*>& all = primal_.function->captured;
   for (ir::Value* v : part.function->captured) {
     const auto at = std::ranges::find(all, v);
-    if (at == all.end()) throw InternalError("a part of a rule captures what the function does not");
+    if (at == all.end())
+      raise_at(loc, rule_->what +
+                        ": a part of the rule calls a function that was still being defined; it cannot "
+                        "capture values that the rule's function does not");
     operands.push_back(captured[static_cast<std::size_t>(at - all.begin())]);
   }
   const Data out = staging_.call(part.function->function, operands, loc);

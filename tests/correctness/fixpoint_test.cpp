@@ -152,13 +152,20 @@ TEST_CASE("fixed points in control flow", "[fixpoint]") {
 }
 
 TEST_CASE("a fixed point captures what is not differentiated", "[fixpoint]") {
+  // x = s^2 / (1 - data / 10) = 2 s^2, times a.
   const auto f = [](D a, A data) {
-    return fixpoint([=](D x, D s) { return 0.1 * x * data[0] + s; }, 0.0, a) * a;
+    return fixpoint([=](D x, D s) { return 0.1 * x * data[0] + s * s; }, 0.0, a) * a;
   };
   const std::vector<double> data{5.0};
-  CHECK(eager(grad<0>(f))(3.0, data) == Approx(12.0));
-  CHECK(compile(grad<0>(f), {.target = Target::c, .opt = 0})(3.0, data) == Approx(12.0));
-  CHECK(compile(grad<0>(f), {.target = Target::c})(3.0, data) == Approx(12.0));
+  const auto test = [&](const auto& run) {
+    CHECK(run(grad<0>(f))(3.0, data) == Approx(54.0));
+    CHECK(run(grad<0>(grad<0>(f)))(3.0, data) == Approx(36.0));
+    CHECK(run(grad<0>(grad<0>(grad<0>(f))))(3.0, data) == Approx(12.0));
+    CHECK(run(grad<0, mode::forward>(grad<0>(f)))(3.0, data) == Approx(36.0));
+  };
+  test([](auto g) { return eager(g); });
+  test([](auto g) { return compile(g, {.target = Target::c, .opt = 0}); });
+  test([](auto g) { return compile(g, {.target = Target::c}); });
 }
 
 TEST_CASE("stop_gradient in a fixed point", "[fixpoint]") {
