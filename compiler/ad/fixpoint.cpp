@@ -50,15 +50,15 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
 
   /// The sum of the squares of all elements, as a double.
   Datum square(const Data& x) const {
-    Datum total = Datum::number(0.0, ir::F64);
+    Datum total;
     for (const Datum& d : x) {
       Datum s =
           d.type().is_tensor() ? op(Opcode::sum_, {op(Opcode::mul_, {d, d})}) : op(Opcode::mul_, {d, d});
       if (s.type() != ir::F64)
         s = perform({Opcode::cast_, static_cast<std::int64_t>(ir::Kind::f64), loc_}, {s});
-      total = op(Opcode::add_, {total, s});
+      total = total.empty() ? s : op(Opcode::add_, {total, s});
     }
-    return total;
+    return total.empty() ? Datum::number(0.0, ir::F64) : total;
   }
 
   double tolerance(const Data& x) const {

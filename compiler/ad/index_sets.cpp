@@ -69,6 +69,14 @@ std::size_t dimension(const Datum& d, std::size_t k) {
   return static_cast<std::size_t>(static_cast<const TensorBox*>(strip(d).box())->shape[k]);
 }
 
+/// Row-major, of a tensor at indices that its own access has checked.
+std::size_t element_of(const Datum& tensor, std::span<const Datum> indices) {
+  std::size_t flat = 0;
+  for (std::size_t k = 0; k < indices.size(); ++k)
+    flat = flat * dimension(tensor, k) + static_cast<std::size_t>(strip(indices[k]).i());
+  return flat;
+}
+
 class IndexSets : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
@@ -98,6 +106,17 @@ class IndexSets : public Mode, public RuleFollowing {
     for (const Datum& d : operands) primals.push_back(primal(d));
     const Datum y = perform(op, primals);
     if (!y.type().is_differentiable()) return y;
+    if (op.code == Opcode::get_) {
+      const Dependent* v = dependent_of(operands[0]);
+      return v ? dependent(y, {v->sets[element_of(primals[0], std::span(primals).subspan(1))]}) : y;
+    }
+    if (op.code == Opcode::set_ || op.code == Opcode::add_at_) {
+      Ids sets = sets_of(operands[0]);
+      Sets::Id& at = sets[element_of(primals[0], std::span(primals).subspan(1, primals.size() - 2))];
+      const Sets::Id added = sets_of(operands.back())[0];
+      at = op.code == Opcode::set_ ? added : sets_.unite(at, added);
+      return dependent(y, std::move(sets));
+    }
     std::vector<Ids> in;
     for (std::size_t i = 0; i < operands.size(); ++i)
       in.push_back(carries_derivative(op, i, operands.size()) ? sets_of(operands[i])
@@ -139,8 +158,6 @@ class IndexSets : public Mode, public RuleFollowing {
       case Opcode::cast_:
       case Opcode::cast_like_:
         return in[0];
-      case Opcode::get_:
-      case Opcode::set_:
       case Opcode::take_:
       case Opcode::slice_:
       case Opcode::fill_:
@@ -149,7 +166,6 @@ class IndexSets : public Mode, public RuleFollowing {
       case Opcode::transpose_:
       case Opcode::concat_:
         return moved(op, primals, in, n);
-      case Opcode::add_at_:
       case Opcode::add_take_:
       case Opcode::add_slice_: {
         std::vector<Ids> added = in;

@@ -104,7 +104,8 @@ auto jacobian(F f, std::source_location l = std::source_location::current()) {
 }
 
 /// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, by forward over
-/// reverse mode, one pass per column.
+/// reverse mode, one pass per column. Of several arguments: their blocks, as the Jacobian of the gradient has
+/// them.
 template <class F>
 auto hessian(F f, std::source_location l = std::source_location::current()) {
   return jacobian<mode::forward>(grad(std::move(f), l), l);

@@ -219,6 +219,60 @@ TEST_CASE("parts capture what is not differentiated", "[custom]") {
   test([](auto f) { return compile(f, {.target = Target::c, .opt = 3}); });
 }
 
+TEST_CASE("rules made of derivatives, of recursion, of vectors of numbers, in float", "[custom]") {
+  // bwd takes a gradient.
+  check_all(
+      "grad inside a rule",
+      [](D x) {
+        const auto g = [](D a) { return exp(sin(a)) * a; };
+        return custom_vjp(
+            g, [=](D a) { return std::tuple(g(a), a); }, [=](D a, D ybar) { return ybar * grad(g)(a); })(x);
+      },
+      0.7);
+  check_all(
+      "grad of a rule inside a rule",
+      [](D x) {
+        const auto inner = [](D a) { return with_jvp(a, a); };
+        return custom_jvp(grad(inner), [=](D a, D da) { return jvp(grad(inner))(a, da); })(x);
+      },
+      0.7);
+  // The function that has the rule calls the function it stands in.
+  const auto power = FUN<double(double, int64_t)>("power", [](auto self, D x, I n) {
+    const auto step = custom_vjp(
+        sig<double(double, int64_t)>([self](D a, I k) { return a * self(a, k - 1); }),
+        [self](D a, I k) { return std::tuple(a * self(a, k - 1), a, k); },
+        [self](D a, I k, D ybar) { return ybar * cast<double>(k) * self(a, k - 1); });
+    return IF(
+        n == 0, [&] { return D(1.0); }, [&] { return step(x, n); });
+  });
+  check_all(
+      "recursion", [power](D x) { return power(x, 4) * x; }, 1.3);
+  // A number of arguments that shows when the program runs or is staged.
+  check_all(
+      "vectors",
+      [](D x, D y) {
+        using V = std::vector<D>;
+        const auto f = [](V v) { return v[0] * v[1] * v[2]; };
+        const auto ruled = custom_vjp(
+            f, [=](V v) { return std::tuple(f(v), v); },
+            [](V v, D g) {
+              return V{g * v[1] * v[2], g * v[0] * v[2], g * v[0] * v[1]};
+            });
+        return ruled({x, y, x}) + y;
+      },
+      0.7, 1.3);
+  check_all(
+      "float",
+      [](Rep<float> x) {
+        using S = Rep<float>;
+        return custom_vjp(
+                   sig<float(float)>([](S a) { return a * a; }), [](S a) { return std::tuple(a * a, a); },
+                   [](S a, S g) { return 2.0 * a * g; })(x) *
+               x;
+      },
+      1.5F);
+}
+
 TEST_CASE("stop_gradient in and around rules", "[custom]") {
   check_value("in the argument", grad([](D x) { return tenfold(stop_gradient(x)) + x; }), 3.0, 1.0);
   check_value("in the rule", grad([](D x) {

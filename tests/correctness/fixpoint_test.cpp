@@ -88,6 +88,15 @@ TEST_CASE("derivatives of a solution", "[fixpoint]") {
       0.7);
 }
 
+TEST_CASE("a solution in float", "[fixpoint]") {
+  check_all(
+      "float",
+      [](Rep<float> a) {
+        return fixpoint([](Rep<float> x, Rep<float> s) { return 0.5 * cos(s * x); }, 0.3F, a) * a;
+      },
+      0.8F);
+}
+
 TEST_CASE("closed forms of a solution's derivatives", "[fixpoint]") {
   const double a = 2.0;
   const auto test = [&](const auto& run) {

@@ -136,6 +136,16 @@ TEST_CASE("the Hessian, and derivatives of matrices", "[jacobian]") {
                    2.0);
       },
       x);
+  // Of several arguments: blocks.
+  const auto energy = [](A a, D s) { return sum(a * a) * s * s; };
+  by_all([&](auto run) {
+    const auto blocks = run(hessian(energy))(std::vector<double>{1, 2}, 3.0);
+    const auto& [of_a, of_s] = blocks;
+    check_vector(std::get<0>(of_a).data, {18, 0, 0, 18});
+    check_vector(std::get<1>(of_a), {12, 24});
+    check_vector(std::get<0>(of_s), {12, 24});
+    CHECK(std::get<1>(of_s) == Approx(10.0));
+  });
   // Rules, fixed points and stop_gradient inside.
   const auto mixed = [](A a) {
     const D root = fixpoint([](D t, D s) { return 0.5 * (t + s / t); }, 1.0, a[0]);

@@ -309,7 +309,7 @@ TEST_CASE("sparse entries can be differentiated", "[sparse]") {
 }
 
 TEST_CASE("a large sparse Jacobian", "[sparse]") {
-  const std::size_t n = 3000;
+  const std::size_t n = 10'000;
   const std::vector<double> x = point(n);
   const Sparsity s = jacobian_sparsity(tridiagonal)(x);
   CHECK(s.forward == 3);
