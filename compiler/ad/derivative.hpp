@@ -426,26 +426,8 @@ auto hvp(F f, std::source_location l = std::source_location::current()) {
   return [product](const X& x, const X& v) -> X { return std::get<1>(product(x, v)); };
 }
 
-/// jacobian(f)(x): the m-by-n matrix of derivatives of a function from array to array, one reverse pass per row.
-template <class F>
-auto jacobian(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
-  using Params = typename detail::FunctionTraits<F>::Params;
-  static_assert(std::tuple_size_v<Params> == 1, "jacobian: expected a function of one array");
-  using X = std::tuple_element_t<0, Params>;
-  using T = typename detail::Traits<typename X::value_type>::element;
-  return [f, loc = here(l)](const X& x) {
-    return Rep<Tensor<T>>(ad::jacobian(detail::program_of(f), x.datum(), loc));
-  };
-}
-
-/// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array.
-template <class F>
-auto hessian(F f, std::source_location l = std::source_location::current()) {
-  return jacobian(grad(std::move(f), l), l);
-}
-
-/// hessian<mode::reverse>(f)(x): the same in one reverse pass that keeps second derivatives by live variables only. Eager;
+/// hessian<mode::reverse>(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, in one
+/// reverse pass that keeps second derivatives by live variables only. Eager;
 /// f computes with the elements of its argument, one by one.
 template <mode M, class F>
   requires(M == mode::reverse)

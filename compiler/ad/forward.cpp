@@ -39,4 +39,20 @@ Datum Forward::apply(const Operation& op, std::span<const Datum> operands) {
   return dy.empty() ? y : dual(y, dy);
 }
 
+Data Forward::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+  Data primals, tangents;
+  for (const Datum& d : arguments) {
+    primals.push_back(primal(d));
+    if (d.type().is_differentiable()) tangents.push_back(tangent_of(d, loc));
+  }
+  auto [results, derivatives] = rule->tangent(primals, tangents);
+  require_untagged(*rule, results, *this, loc);
+  require_untagged(*rule, derivatives, *this, loc);
+  require_derivatives(*rule, results, derivatives, "result", loc);
+  std::size_t at = 0;
+  for (Datum& y : results)
+    if (y.type().is_differentiable()) y = dual(y, derivatives[at++]);
+  return results;
+}
+
 }  // namespace lantern::ad

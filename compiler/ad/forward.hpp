@@ -1,6 +1,7 @@
 // Forward mode with tags (Lantern paper, Fig. 5 and 2.5).
 #pragma once
 
+#include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 
 namespace lantern::ad {
@@ -12,11 +13,12 @@ struct Dual : TaggedBox {
 };
 
 /// Every operator computes its value and its tangent, both one level down.
-class Forward : public Mode {
+class Forward : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
   const char* name() const override { return "forward mode"; }
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
 
   Datum dual(const Datum& primal, const Datum& tangent);
   Dual* dual_of(const Datum& d) const;

@@ -283,22 +283,4 @@ Data forward_gradient(const Program& program, const Data& arguments, const Activ
   return out;
 }
 
-Datum jacobian(const Program& program, const Datum& x, const Location& loc) {
-  const auto op = [&](Opcode code, std::initializer_list<Datum> operands) { return perform({code, 0, loc}, operands); };
-  const Datum y = program.run({x})[0];
-  if (y.type().rank() != 1 || x.type().rank() != 1 || !y.type().is_differentiable())
-    raise_at(loc, "jacobian: expected a function from array to array, got " + x.type().str() + " to " + y.type().str());
-  const ir::Type element(y.type().element());
-  const Datum zero_row = zeros_like(y, loc), m = op(Opcode::dim_, {strip(y)}), n = op(Opcode::dim_, {strip(x)});
-  const Datum empty = op(Opcode::fill_, {Datum::zero(element), m, n});
-  return detail::loop(
-      {Datum::integer(0, ir::I64), empty}, [&](const Data& s) { return op(Opcode::lt_, {s[0], m}); },
-      [&](const Data& s) -> Data {
-        const Data seed{op(Opcode::set_, {zero_row, s[0], Datum::number(1.0, element)})};
-        const Datum row = vjp(program, {x}, {true}, &seed, false, loc)[0];
-        return {op(Opcode::add_, {s[0], Datum::integer(1, ir::I64)}), op(Opcode::add_take_, {s[1], s[0], row})};
-      },
-      loc)[1];
-}
-
 }  // namespace lantern::ad

@@ -45,9 +45,6 @@ Data jvp(const Program& program, const Data& arguments, const Active& active, co
 /// The gradient of a scalar program by forward mode, one pass per element of each active argument.
 Data forward_gradient(const Program& program, const Data& arguments, const Active& active, const Location& loc);
 
-/// The Jacobian of a program from one vector to one vector, by rows.
-Datum jacobian(const Program& program, const Datum& x, const Location& loc);
-
 /// Error, naming `loc`, unless the results are one floating scalar.
 void require_scalar(const std::vector<ir::Type>& results, const Location& loc);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/ad/staged_rule.hpp"
 #include "lantern/compiler/passes/tail_calls.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
@@ -206,6 +207,8 @@ bool inlinable(ir::Function* f) {
 
 Data Replay::run_call(ir::Op* op) {
   const Data arguments = values(op->operands);
+  const auto rule = staging_.rules.find(op->callee);
+  if (rule != staging_.rules.end() && active(op)) return rule->second->follow(*mode_, arguments, op->loc);
   if (active(op)) {
     passes::unwind(*op->callee);
     passes::tail_calls(*op->callee);

@@ -61,6 +61,41 @@ Datum Reverse::apply(const Operation& operation, std::span<const Datum> operands
   });
 }
 
+Data Reverse::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+  Data primals;
+  bool differentiable = false;
+  for (const Datum& d : arguments) {
+    primals.push_back(primal(d));
+    differentiable |= variable_of(d) != nullptr;
+  }
+  auto [values, residuals] = rule->forward(primals);
+  require_untagged(*rule, values, *this, loc);
+  require_untagged(*rule, residuals, *this, loc);
+  if (!recording_ || !differentiable || floating(values).empty()) return values;
+
+  return shift<Data>(prompt_, [this, rule, arguments, primals, loc, values = std::move(values),
+                               residuals = std::move(residuals)](auto k) {
+    Data results, cotangents;
+    std::vector<CellPtr> cells;
+    for (const Datum& y : values) {
+      if (y.type().is_differentiable()) cells.push_back(make_cell(y, loc));
+      results.push_back(y.type().is_differentiable() ? variable(y, cells.back()) : y);
+    }
+    k(results);
+    if (std::ranges::none_of(cells, [](const CellPtr& c) { return c->touched(); })) return;
+    for (const CellPtr& c : cells) cotangents.push_back(c->get(loc));
+    const Data adjoints = rule->backward(residuals, cotangents);
+    require_untagged(*rule, adjoints, *this, loc);
+    require_derivatives(*rule, primals, adjoints, "argument", loc);
+    std::size_t at = 0;
+    for (const Datum& x : arguments) {
+      if (!x.type().is_differentiable()) continue;
+      if (Variable* v = variable_of(x)) v->cell->add(adjoints[at], loc);
+      ++at;
+    }
+  });
+}
+
 Data Reverse::checkpoint(const std::function<Data(const Data&)>& program, const Data& operands,
                          const Location& loc) {
   if (!recording_) return program(operands);

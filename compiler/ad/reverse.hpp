@@ -3,6 +3,7 @@
 
 #include "lantern/compiler/ad/adjoint_cell.hpp"
 #include "lantern/compiler/ad/checkpointing.hpp"
+#include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/control/control.hpp"
 
 namespace lantern::ad {
@@ -15,7 +16,7 @@ struct Variable : TaggedBox {
 
 /// Every operator computes its value, calls its continuation (the rest of the program) and, when that returns,
 /// adds to its operands' adjoints. The operator is written with shift; the program runs inside reset.
-class Reverse : public Mode, public Checkpointing {
+class Reverse : public Mode, public Checkpointing, public RuleFollowing {
  public:
   using Mode::Mode;
   const char* name() const override { return "reverse mode"; }
@@ -23,6 +24,8 @@ class Reverse : public Mode, public Checkpointing {
 
   /// `program` outlives the frame that calls this.
   Data checkpoint(const std::function<Data(const Data&)>& program, const Data& operands, const Location& loc) override;
+
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
 
   /// Runs `program` with the rest of its life delimited: when this returns, all adjoints are complete.
   void run(const std::function<void()>& program);

@@ -154,6 +154,9 @@ ir::Value* Staging::view(StagedFunction& f, ir::Value* v, const Location& loc) {
                     "construct instead");
     return v;
   }
+  // What an enclosing function has as a parameter is there, though the function it comes from may have ended.
+  for (const StagedFunction* at = &f; at; at = at->parent)
+    if (at->captures.contains(v)) return capture(f, v);
   StagedFunction* const home = find(owner);
   if (!home || !is_self_or_ancestor(home, &f) || !home->open)
     raise_at(loc, "a staged value is used after the function it belongs to has ended");

@@ -12,6 +12,10 @@ namespace lantern {
 
 class Staging;
 
+namespace ad {
+class StagedRule;
+}
+
 struct VarCell;
 
 /// The ambient state of a thread: which graph is being built, and a source of fresh tags.
@@ -79,7 +83,13 @@ class Staging {
   std::unordered_map<std::string, StagedFunction*> instances;
   /// Derivative units by primal function and what was asked of it.
   std::unordered_map<std::string, ir::Function*> units;
+  /// Functions with a derivative of their own.
+  std::unordered_map<const ir::Function*, std::shared_ptr<ad::StagedRule>> rules;
+  bool inside_rule = false;  ///< while a part of such a derivative is staged
   StagedFunction* find(const ir::Function* f);
+
+  /// The parameter of a function through which every call passes a value of an enclosing one.
+  ir::Value* capture(StagedFunction& function, ir::Value* outer);
 
   /// For building functions directly (replay): makes `f` current with its body as insertion point. Variables of
   /// the program belong to other functions: they are out of reach.
@@ -99,7 +109,6 @@ class Staging {
 
  private:
   ir::Value* view(StagedFunction& function, ir::Value* outer, const Location& loc);
-  ir::Value* capture(StagedFunction& function, ir::Value* outer);
   void name_captures(const StagedFunction& outer);
   void pass_captures(StagedFunction& callee, const StagedFunction::CallSite& site, std::size_t from);
 

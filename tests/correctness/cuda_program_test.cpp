@@ -23,6 +23,15 @@ auto power = FUN<double(double, int64_t)>("power", [](auto self, Rep<double> x, 
 });
 Rep<double> cube(Rep<double> x) { return power(x, 3); }
 
+Rep<double> ruled(Rep<double> x) {
+  return custom_vjp(
+      sig<double(double)>([](auto a) { return a * a; }), [](Rep<double> a) { return std::tuple(a * a, a); },
+      [](Rep<double> a, Rep<double> g) { return 10.0 * sin(a) * g; })(x);
+}
+Rep<double> solution(Rep<double> a) {
+  return fixpoint([](Rep<double> x, Rep<double> s) { return 0.5 * cos(s * x); }, 0.3, a);
+}
+
 /// The function mapped over points by the emulated kernel, compared with the compiled function point by point.
 template <class F>
 void check(const std::string& name, F f, const std::vector<double>& points) {
@@ -52,4 +61,7 @@ TEST_CASE("gradients as CUDA kernels") {
   check("piecewise", grad(grad(piecewise)), points(-2, 2));
   check("newton", grad(newton), points(0.5, 9));
   check("cube", grad(cube), points(-2, 2));
+  check("ruled", grad(ruled), points(-2, 2));
+  check("ruled_again", grad(grad(ruled)), points(-2, 2));
+  check("solution", grad(solution), points(-1, 1));
 }

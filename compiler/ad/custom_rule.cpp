@@ -1,0 +1,130 @@
+// Calls of functions with rules, and the parts of a rule that follow from others.
+#include "lantern/compiler/ad/custom_rule.hpp"
+
+#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/ad/staged_rule.hpp"
+#include "lantern/compiler/staging/requirement.hpp"
+#include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+Data joined(Data a, const Data& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+using LinearMap = std::function<Data(const Data& given, const Data& vectors)>;
+
+/// L^T c, where L(given, .) is a linear map from the space of `like`: its vector-Jacobian product at zero.
+Data transposed(const std::string& name, const LinearMap& map, const Data& given, const Data& like,
+                const Data& c, const Location& loc) {
+  const auto n = static_cast<std::ptrdiff_t>(given.size());
+  const Program program{name, [map, n](const Data& in) {
+                          return map(Data(in.begin(), in.begin() + n), Data(in.begin() + n, in.end()));
+                        }};
+  Data at = given;
+  for (const Datum& d : like) at.push_back(zeros_like(d, loc));
+  Active active(at.size(), true);
+  std::fill_n(active.begin(), n, false);
+  return vjp(program, at, active, &c, false, loc);
+}
+
+/// The highest derivative handler among the arguments, or null.
+Mode* in_charge(const Data& arguments) {
+  Mode* top = nullptr;
+  for (const Datum& d : arguments) {
+    if (!d.is_tagged()) continue;
+    Mode* mode = static_cast<TaggedBox*>(d.box())->mode.get();
+    if (!top || mode->tag() > top->tag()) top = mode;
+  }
+  return top;
+}
+
+Data eager(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+  Mode* mode = in_charge(arguments);
+  if (!mode) {
+    Data results = rule->primal(arguments);
+    if (const Mode* captured = in_charge(results)) require_untagged(*rule, results, *captured, loc);
+    return results;
+  }
+  auto* handler = dynamic_cast<RuleFollowing*>(mode);
+  if (mode->ended() || !handler) refuse(*rule, *mode, loc);
+  const auto again = [rule, loc](const Data& down) { return call_with_rule(rule, down, loc); };
+  return handler->follow(std::make_shared<const Rule>(completed(*rule, again, arguments.size(), loc)),
+                         arguments, loc);
+}
+
+}  // namespace
+
+Data call_with_rule(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+  Staging* s = context().staging;
+  return s ? StagedRule::emit(*s, rule, arguments, loc) : eager(rule, arguments, loc);
+}
+
+Rule completed(const Rule& rule, const std::function<Data(const Data&)>& again, std::size_t arguments,
+               const Location& loc) {
+  Rule full = rule;
+  if (!full.forward)
+    full.forward = [again](const Data& in) -> Rule::Split {
+      const Data results = again(in);
+      return {results, joined(in, results)};
+    };
+  if (!full.backward)
+    full.backward = [rule, arguments, loc](const Data& residuals, const Data& cotangents) {
+      const Data in(residuals.begin(), residuals.begin() + static_cast<std::ptrdiff_t>(arguments));
+      return transposed(
+          rule.name + "_tangent",
+          [rule](const Data& given, const Data& t) { return rule.tangent(given, t).rest; }, in, floating(in),
+          cotangents, loc);
+    };
+  if (!full.tangent)
+    full.tangent = [forward = full.forward, rule, loc](const Data& in, const Data& tangents) -> Rule::Split {
+      const auto [results, residuals] = forward(in);
+      if (rule.linear) return {results, rule.linear(residuals, tangents)};
+      return {results, transposed(rule.name + "_backward", rule.backward, residuals, floating(results),
+                                  tangents, loc)};
+    };
+  return full;
+}
+
+void refuse(const Rule& rule, const Mode& mode, const Location& loc) {
+  raise_at(loc, rule.what + ": expected a derivative by reverse or forward mode, got one by " +
+                    std::string(mode.name()) + (mode.ended() ? " that has ended" : ""));
+}
+
+Data floating(const Data& data) {
+  Data out;
+  for (const Datum& d : data)
+    if (d.type().is_differentiable()) out.push_back(d);
+  return out;
+}
+
+void require_untagged(const Rule& rule, const Data& data, const Mode& mode, const Location& loc) {
+  for (const Datum& d : data)
+    if (d.is_tagged() && static_cast<TaggedBox*>(d.box())->mode->tag() >= mode.tag())
+      raise_at(
+          loc,
+          rule.what + ": the function captures a value that is being differentiated; pass it as an argument");
+}
+
+void require_derivatives(const Rule& rule, const Data& values, const Data& derivatives, const char* of,
+                         const Location& loc) {
+  const Data expected = floating(values);
+  if (expected.size() != derivatives.size())
+    raise_at(loc, rule.what + ": expected derivatives of " + std::to_string(expected.size()) + " floating " +
+                      of + "s, got " + std::to_string(derivatives.size()));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (!ir::compatible(expected[i].type(), derivatives[i].type()))
+      raise_at(loc, rule.what + ": expected the derivative of floating " + of + " " + std::to_string(i) +
+                        " to be " + expected[i].type().str() + ", got " + derivatives[i].type().str());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    detail::require_same_sizes(expected[i], derivatives[i], 0,
+                               rule.what + ": expected the derivative of floating " + of + " " +
+                                   std::to_string(i) + " to have its sizes, got others",
+                               loc);
+}
+
+}  // namespace lantern::ad

@@ -1,0 +1,297 @@
+// A handler under which every number carries the set of elements it depends on.
+#include "lantern/compiler/ad/index_sets.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "lantern/compiler/ad/custom_rule.hpp"
+#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+/// Sets of element numbers, each once, by number; the empty set is 0.
+class Sets {
+ public:
+  using Id = std::uint32_t;
+
+  Id singleton(std::int64_t i) { return add({i}); }
+  Id unite(Id a, Id b) {
+    if (a == b || b == 0) return a;
+    if (a == 0) return b;
+    const auto [at, added] = unions_.try_emplace(std::uint64_t{std::min(a, b)} << 32 | std::max(a, b), 0);
+    if (!added) return at->second;
+    std::vector<std::int64_t> all;
+    std::ranges::set_union(sets_[a], sets_[b], std::back_inserter(all));
+    const Id id = all.size() == sets_[a].size() ? a : all.size() == sets_[b].size() ? b : add(std::move(all));
+    return unions_[std::uint64_t{std::min(a, b)} << 32 | std::max(a, b)] = id;
+  }
+  Id unite(std::vector<Id> ids) {
+    std::ranges::sort(ids);
+    const auto [first, last] = std::ranges::unique(ids);
+    ids.erase(first, last);
+    if (ids.size() <= 2) return ids.empty() ? 0 : unite(ids.front(), ids.back());
+    std::vector<std::int64_t> all;
+    for (Id id : ids) all.insert(all.end(), sets_[id].begin(), sets_[id].end());
+    std::ranges::sort(all);
+    const auto [begin, end] = std::ranges::unique(all);
+    all.erase(begin, end);
+    return add(std::move(all));
+  }
+  const std::vector<std::int64_t>& operator[](Id id) const { return sets_[id]; }
+
+ private:
+  Id add(std::vector<std::int64_t> s) {
+    sets_.push_back(std::move(s));
+    return static_cast<Id>(sets_.size() - 1);
+  }
+  std::vector<std::vector<std::int64_t>> sets_{{}};
+  std::unordered_map<std::uint64_t, Id> unions_;
+};
+
+using Ids = std::vector<Sets::Id>;
+
+/// A value and the set of each of its elements.
+struct Dependent : TaggedBox {
+  Dependent(std::shared_ptr<Mode> m, Datum p, Ids s)
+      : TaggedBox(std::move(m), std::move(p)), sets(std::move(s)) {}
+  Ids sets;
+};
+
+std::size_t elements(const Datum& d) {
+  const Datum& p = strip(d);
+  return p.type().is_tensor() ? static_cast<std::size_t>(static_cast<const TensorBox*>(p.box())->count()) : 1;
+}
+std::size_t dimension(const Datum& d, std::size_t k) {
+  return static_cast<std::size_t>(static_cast<const TensorBox*>(strip(d).box())->shape[k]);
+}
+
+/// Row-major, of a tensor at indices that its own access has checked.
+std::size_t element_of(const Datum& tensor, std::span<const Datum> indices) {
+  std::size_t flat = 0;
+  for (std::size_t k = 0; k < indices.size(); ++k)
+    flat = flat * dimension(tensor, k) + static_cast<std::size_t>(strip(indices[k]).i());
+  return flat;
+}
+
+class IndexSets : public Mode, public RuleFollowing {
+ public:
+  using Mode::Mode;
+  const char* name() const override { return "detection of sparsity"; }
+
+  Datum dependent(const Datum& primal, Ids sets) {
+    if (std::ranges::all_of(sets, [](Sets::Id s) { return s == 0; })) return primal;
+    return Datum::boxed(new Dependent(shared_from_this(), primal, std::move(sets)), primal.type());
+  }
+  const Dependent* dependent_of(const Datum& d) const {
+    if (!d.is_tagged()) return nullptr;
+    auto* v = static_cast<const Dependent*>(d.box());
+    return v->mode.get() == this ? v : nullptr;
+  }
+  const Datum& primal(const Datum& d) const {
+    const Dependent* v = dependent_of(d);
+    return v ? v->primal : d;
+  }
+  Ids sets_of(const Datum& d) const {
+    const Dependent* v = dependent_of(d);
+    return v ? v->sets : Ids(elements(d), 0);
+  }
+  Sets& sets() { return sets_; }
+
+  Datum apply(const Operation& op, std::span<const Datum> operands) override {
+    Data primals;
+    for (const Datum& d : operands) primals.push_back(primal(d));
+    const Datum y = perform(op, primals);
+    if (!y.type().is_differentiable()) return y;
+    if (op.code == Opcode::get_) {
+      const Dependent* v = dependent_of(operands[0]);
+      return v ? dependent(y, {v->sets[element_of(primals[0], std::span(primals).subspan(1))]}) : y;
+    }
+    if (op.code == Opcode::set_ || op.code == Opcode::add_at_) {
+      Ids sets = sets_of(operands[0]);
+      Sets::Id& at = sets[element_of(primals[0], std::span(primals).subspan(1, primals.size() - 2))];
+      const Sets::Id added = sets_of(operands.back())[0];
+      at = op.code == Opcode::set_ ? added : sets_.unite(at, added);
+      return dependent(y, std::move(sets));
+    }
+    std::vector<Ids> in;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      in.push_back(carries_derivative(op, i, operands.size()) ? sets_of(operands[i])
+                                                              : Ids(elements(operands[i]), 0));
+    return dependent(y, propagate(op, primals, in, elements(y)));
+  }
+
+  /// Every result may depend on every argument: a rule says nothing about elements.
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override {
+    Data primals;
+    Ids all;
+    for (const Datum& d : arguments) {
+      primals.push_back(primal(d));
+      const Ids sets = sets_of(d);
+      all.insert(all.end(), sets.begin(), sets.end());
+    }
+    Data results = rule->forward(primals).results;
+    require_untagged(*rule, results, *this, loc);
+    const Sets::Id any = sets_.unite(std::move(all));
+    for (Datum& y : results)
+      if (y.type().is_differentiable()) y = dependent(y, Ids(elements(y), any));
+    return results;
+  }
+
+ private:
+  Ids propagate(const Operation& op, const Data& primals, const std::vector<Ids>& in, std::size_t n) {
+    if (ir::info(op.code).elementwise) {
+      Ids out(n, 0);
+      for (const Ids& x : in)
+        for (std::size_t i = 0; i < n; ++i) out[i] = sets_.unite(out[i], x[x.size() == 1 ? 0 : i]);
+      return out;
+    }
+    const auto rows = [&](std::size_t i) { return dimension(primals[i], 0); };
+    const auto columns = [&](std::size_t i) { return dimension(primals[i], 1); };
+    switch (op.code) {
+      case Opcode::stop_gradient_:
+      case Opcode::zeros_like_:
+        return Ids(n, 0);
+      case Opcode::cast_:
+      case Opcode::cast_like_:
+        return in[0];
+      case Opcode::take_:
+      case Opcode::slice_:
+      case Opcode::fill_:
+      case Opcode::broadcast_:
+      case Opcode::reshape_:
+      case Opcode::transpose_:
+      case Opcode::concat_:
+        return moved(op, primals, in, n);
+      case Opcode::add_take_:
+      case Opcode::add_slice_: {
+        std::vector<Ids> added = in;
+        added[0].assign(n, 0);
+        return united(in[0], moved(op, primals, added, n));
+      }
+      case Opcode::sum_:
+        return {sets_.unite(in[0])};
+      case Opcode::reduce_to_: {
+        std::vector<Ids> parts(n);
+        for (std::size_t i = 0; i < in[0].size(); ++i) parts[i % n].push_back(in[0][i]);
+        Ids out;
+        for (Ids& p : parts) out.push_back(sets_.unite(std::move(p)));
+        return out;
+      }
+      case Opcode::dot_:
+        return product(in[0], in[1], 1, rows(0), 1);
+      case Opcode::matvec_:
+        return product(in[0], in[1], rows(0), columns(0), 1);
+      case Opcode::vecmat_:
+        return product(in[0], in[1], 1, rows(0), columns(1));
+      case Opcode::matmul_:
+        return product(in[0], in[1], rows(0), columns(0), columns(1));
+      case Opcode::outer_:
+        return product(in[0], in[1], rows(0), 1, rows(1));
+      case Opcode::add_outer_:
+        return united(in[0], product(in[1], in[2], rows(1), 1, rows(2)));
+      case Opcode::add_matmul_:
+        return united(in[0], product(in[1], in[2], rows(1), columns(1), columns(2)));
+      default: {
+        Ids all;
+        for (const Ids& x : in) all.insert(all.end(), x.begin(), x.end());
+        return Ids(n, sets_.unite(std::move(all)));
+      }
+    }
+  }
+
+  /// An operation that moves elements, and adds to zeros at most: it is run on their numbers.
+  Ids moved(const Operation& op, const Data& primals, const std::vector<Ids>& in, std::size_t n) const {
+    Ids all{0};
+    Data numbers;
+    for (std::size_t i = 0; i < primals.size(); ++i) {
+      const Datum& p = strip(primals[i]);
+      if (!p.type().is_differentiable()) {
+        numbers.push_back(p);
+        continue;
+      }
+      const auto number = [&](std::size_t k) {
+        if (in[i][k] == 0) return std::int64_t{0};
+        all.push_back(in[i][k]);
+        return static_cast<std::int64_t>(all.size() - 1);
+      };
+      if (p.type().is_scalar()) {
+        numbers.push_back(Datum::integer(number(0), ir::I64));
+        continue;
+      }
+      Datum t = make_tensor(ir::Kind::i64, static_cast<const TensorBox*>(p.box())->shape);
+      auto* const box = static_cast<TensorBox*>(t.box());
+      for (std::size_t k = 0; k < in[i].size(); ++k) box->as<std::int64_t>()[k] = number(k);
+      numbers.push_back(std::move(t));
+    }
+    const Datum y = evaluate(op, numbers);
+    if (y.type().is_scalar()) return {all[static_cast<std::size_t>(y.i())]};
+    const auto* const from = static_cast<const TensorBox*>(y.box())->as<std::int64_t>();
+    Ids out;
+    for (std::size_t k = 0; k < n; ++k) out.push_back(all[static_cast<std::size_t>(from[k])]);
+    return out;
+  }
+
+  Ids united(const Ids& a, const Ids& b) {
+    Ids out;
+    for (std::size_t i = 0; i < a.size(); ++i) out.push_back(sets_.unite(a[i], b[i]));
+    return out;
+  }
+
+  /// Of an m-by-k and a k-by-n matrix.
+  Ids product(const Ids& a, const Ids& b, std::size_t m, std::size_t k, std::size_t n) {
+    Ids of_row, of_column, out;
+    for (std::size_t i = 0; i < m; ++i) {
+      const auto row = a.begin() + static_cast<std::ptrdiff_t>(i * k);
+      of_row.push_back(sets_.unite(Ids(row, row + static_cast<std::ptrdiff_t>(k))));
+    }
+    for (std::size_t j = 0; j < n; ++j) {
+      Ids column;
+      for (std::size_t l = 0; l < k; ++l) column.push_back(b[l * n + j]);
+      of_column.push_back(sets_.unite(std::move(column)));
+    }
+    for (Sets::Id i : of_row)
+      for (Sets::Id j : of_column) out.push_back(sets_.unite(i, j));
+    return out;
+  }
+
+  Sets sets_;
+};
+
+}  // namespace
+
+Pattern dependences(const Program& program, const Data& arguments, std::size_t argument,
+                    const Location& loc) {
+  const StagingScope eagerly(nullptr);
+  const auto require_vector = [&](const Datum& d, const char* what) {
+    if (!d.type().is_differentiable() || d.type().rank() != 1)
+      raise_at(loc,
+               std::string("sparsity: expected ") + what + " to be a floating array, got " + d.type().str());
+  };
+  const auto mode = std::make_shared<IndexSets>(++context().tags);
+  require_vector(arguments[argument], "the argument");
+  Data tagged = arguments;
+  Ids own(elements(arguments[argument]));
+  for (std::size_t i = 0; i < own.size(); ++i) own[i] = mode->sets().singleton(static_cast<std::int64_t>(i));
+  const auto columns = static_cast<std::int64_t>(own.size());
+  tagged[argument] = mode->dependent(arguments[argument], std::move(own));
+  const Data results = program.run(tagged);
+  if (results.size() != 1)
+    raise_at(loc,
+             "sparsity: expected one array as the result, got " + std::to_string(results.size()) + " values");
+  require_vector(results[0], "the result");
+  Pattern pattern{0, columns, {0}, {}};
+  for (Sets::Id id : mode->sets_of(results[0])) {
+    const std::vector<std::int64_t>& set = mode->sets()[id];
+    pattern.column.insert(pattern.column.end(), set.begin(), set.end());
+    pattern.row_start.push_back(static_cast<std::int64_t>(pattern.column.size()));
+    ++pattern.rows;
+  }
+  mode->end();
+  return pattern;
+}
+
+}  // namespace lantern::ad

@@ -1,0 +1,150 @@
+// Jacobians by columns and by rows.
+#include "lantern/compiler/ad/jacobian.hpp"
+
+#include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+class Passes {
+ public:
+  Passes(const Program& program, const Data& arguments, const Active& active, const Location& loc)
+      : program_(program), arguments_(arguments), loc_(loc) {
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      if (active[i]) inputs_.push_back(i);
+    // For its shapes alone.
+    outputs_ = program.run(arguments);
+    for (const Datum& y : outputs_) require_vector(y, "a result");
+    for (std::size_t i : inputs_) require_vector(arguments[i], "an argument");
+  }
+
+  /// Whether the arguments have at most as many elements as the results.
+  Datum tall() const {
+    Data x;
+    for (std::size_t i : inputs_) x.push_back(arguments_[i]);
+    return op(Opcode::le_, {elements(x), elements(outputs_)});
+  }
+
+  /// Column by column, by forward mode; all derivatives in a row, results first.
+  Data columns() const {
+    std::vector<Data> by_input;
+    for (std::size_t i : inputs_) {
+      Active one(arguments_.size(), false);
+      one[i] = true;
+      by_input.push_back(along(arguments_[i], outputs_, [&](const Datum& unit) {
+        const Data out = jvp(program_, arguments_, one, {unit}, loc_);
+        return Data(out.end() - static_cast<std::ptrdiff_t>(outputs_.size()), out.end());
+      }));
+    }
+    Data all;
+    for (std::size_t o = 0; o < outputs_.size(); ++o)
+      for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        const Datum& d = by_input[i][o];
+        all.push_back(d.type().rank() == 2 ? op(Opcode::transpose_, {d}) : d);
+      }
+    return all;
+  }
+
+  /// Row by row, by reverse mode; in the same order.
+  Data rows() const {
+    Active active(arguments_.size(), false);
+    Data inputs, all;
+    for (std::size_t i : inputs_) {
+      active[i] = true;
+      inputs.push_back(arguments_[i]);
+    }
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      const Data row = along(outputs_[o], inputs, [&](const Datum& unit) {
+        Data seeds;
+        for (const Datum& y : outputs_) seeds.push_back(zeros_like(y, loc_));
+        seeds[o] = unit;
+        return vjp(program_, arguments_, active, &seeds, false, loc_);
+      });
+      all.insert(all.end(), row.begin(), row.end());
+    }
+    return all;
+  }
+
+  std::size_t outputs() const { return outputs_.size(); }
+  std::size_t inputs() const { return inputs_.size(); }
+
+ private:
+  Datum op(Opcode code, const Data& operands) const { return perform({code, 0, loc_}, operands); }
+
+  void require_vector(const Datum& d, const char* what) const {
+    if (!d.type().is_differentiable() || d.type().rank() > 1)
+      raise_at(loc_, std::string("jacobian: expected ") + what + " to be a floating scalar or array, got " +
+                         d.type().str());
+    if (d.type().element() != outputs_[0].type().element())
+      raise_at(loc_, "jacobian: expected results and arguments of one type, got " + outputs_[0].type().str() +
+                         " and " + d.type().str());
+  }
+
+  Datum size(const Datum& d) const {
+    if (d.type().is_scalar()) return Datum::integer(1, ir::I64);
+    const std::int64_t known = d.type().dims()[0];
+    return known != ir::dynamic ? Datum::integer(known, ir::I64) : op(Opcode::dim_, {strip(d)});
+  }
+  Datum elements(const Data& data) const {
+    Datum n = Datum::integer(0, ir::I64);
+    for (const Datum& d : data) n = op(Opcode::add_, {n, size(d)});
+    return n;
+  }
+
+  /// `pass` for each unit vector of the space of `from`: what it gives for every one of `to`, as rows.
+  Data along(const Datum& from, const Data& to, const std::function<Data(const Datum&)>& pass) const {
+    const ir::Type element(from.type().element());
+    if (from.type().is_scalar()) return pass(Datum::number(1.0, element));
+    const Datum zero = zeros_like(from, loc_), n = size(from);
+    Data state{Datum::integer(0, ir::I64)};
+    for (const Datum& t : to) {
+      Data sizes{Datum::zero(ir::Type(t.type().element())), n};
+      if (t.type().is_tensor()) sizes.push_back(size(t));
+      state.push_back(op(Opcode::fill_, sizes));
+    }
+    Data done = detail::loop(
+        state,
+        [&](const Data& s) {
+          return op(Opcode::lt_, {s[0], n});
+        },
+        [&](const Data& s) {
+          const Data parts = pass(op(Opcode::set_, {zero, s[0], Datum::number(1.0, element)}));
+          Data next{op(Opcode::add_, {s[0], Datum::integer(1, ir::I64)})};
+          for (std::size_t k = 0; k < parts.size(); ++k)
+            next.push_back(op(parts[k].type().is_tensor() ? Opcode::add_take_ : Opcode::set_,
+                              {s[k + 1], s[0], parts[k]}));
+          return next;
+        },
+        loc_);
+    done.erase(done.begin());
+    return done;
+  }
+
+  const Program& program_;
+  const Data& arguments_;
+  Location loc_;
+  std::vector<std::size_t> inputs_;  ///< positions of the active arguments
+  Data outputs_;
+};
+
+}  // namespace
+
+std::vector<Data> jacobian(const Program& program, const Data& arguments, const Active& active,
+                           std::optional<mode> how, const Location& loc) {
+  const Passes passes(program, arguments, active, loc);
+  const Data all = how == mode::forward   ? passes.columns()
+                   : how == mode::reverse ? passes.rows()
+                                          : detail::branch(
+                                                passes.tall(), [&] { return passes.columns(); },
+                                                [&] { return passes.rows(); }, loc);
+  std::vector<Data> by_output;
+  for (std::size_t o = 0; o < passes.outputs(); ++o) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(o * passes.inputs());
+    by_output.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(passes.inputs()));
+  }
+  return by_output;
+}
+
+}  // namespace lantern::ad

@@ -1,0 +1,114 @@
+// jacobian and hessian: matrices of derivatives.
+#pragma once
+
+#include <optional>
+
+#include "lantern/compiler/ad/derivative.hpp"
+
+namespace lantern {
+
+namespace ad {
+
+/// The derivative of every result of a program by every active argument, one list per result; all are scalars
+/// or vectors. A pair of vectors gives a matrix, one row per element of the result. Forward mode takes one
+/// pass per element of the arguments, reverse mode one per element of the results; without `how`, whichever
+/// takes fewer, forward mode where they are equal. Where the sizes show only when the program runs, the
+/// choice is made then.
+std::vector<Data> jacobian(const Program& program, const Data& arguments, const Active& active,
+                           std::optional<mode> how, const Location& loc);
+
+}  // namespace ad
+
+namespace detail {
+
+/// Positions, and a mode or none, out of the template arguments of jacobian<...>.
+template <auto... O>
+struct JacobianOptions : GradOptions<O...> {
+  static constexpr bool chosen = (std::same_as<decltype(O), mode> || ...);
+  static constexpr std::optional<mode> how =
+      chosen ? std::optional<mode>(GradOptions<O...>::selected) : std::optional<mode>();
+  static_assert(!chosen || GradOptions<O...>::selected == mode::forward ||
+                    GradOptions<O...>::selected == mode::reverse,
+                "jacobian: expected mode::forward or mode::reverse");
+};
+
+/// The derivative of a result Y by an argument X.
+template <class Y, class X>
+struct DerivativeOf {
+  static_assert(dependent_false<Y>,
+                "jacobian: expected floating scalars and arrays, and tuples of those as the result");
+  using type = Y;
+};
+template <class S, class T>
+requires(Real<typename Traits<S>::element>&&
+             Real<typename Traits<T>::element>) struct DerivativeOf<Rep<S>, Rep<T>> {
+  static constexpr bool rows = Traits<S>::tensor, columns = Traits<T>::tensor;
+  using Matrix = Rep<Tensor<typename Traits<S>::element>>;
+  using type = std::conditional_t<rows && columns, Matrix, std::conditional_t<columns, Rep<T>, Rep<S>>>;
+};
+/// One argument: its derivative; several: a tuple.
+template <class Y, class Xs>
+struct DerivativesOf;
+template <RepType Y, class X>
+struct DerivativesOf<Y, std::tuple<X>> {
+  using type = typename DerivativeOf<Y, X>::type;
+};
+template <RepType Y, class X, class X2, class... More>
+struct DerivativesOf<Y, std::tuple<X, X2, More...>> {
+  using type = std::tuple<typename DerivativeOf<Y, X>::type, typename DerivativeOf<Y, X2>::type,
+                          typename DerivativeOf<Y, More>::type...>;
+};
+template <class... Y, class Xs>
+struct DerivativesOf<std::tuple<Y...>, Xs> {
+  using type = std::tuple<typename DerivativesOf<Y, Xs>::type...>;
+};
+
+template <class F, class Options, class Params = typename FunctionTraits<F>::Params>
+class Jacobian;
+template <class F, class Options, class... P>
+class Jacobian<F, Options, std::tuple<P...>> {
+  using Value = typename FunctionTraits<F>::Result;
+  using Result = typename DerivativesOf<Value, typename Selected<Options, std::tuple<P...>>::tuple>::type;
+
+ public:
+  Jacobian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  Result operator()(const P&... p) const {
+    Data data, all;
+    ad::Active active;
+    collect<Options>(std::tuple<P...>(p...), data, active);
+    for (const Data& row : ad::jacobian(program_of(f_), data, active, Options::how, loc_))
+      all.insert(all.end(), row.begin(), row.end());
+    return rebuild(Result{}, all);
+  }
+  std::string name() const { return "jacobian_" + name_of(f_); }
+
+ private:
+  F f_;
+  Location loc_;
+};
+
+}  // namespace detail
+
+/// The derivative of each result of f by each floating argument: jacobian<0, 2>(f) by those positions.
+/// Results and arguments are scalars and arrays; f may give a tuple. From an array of n elements to one of m
+/// it is an m-by-n matrix; from an array to a scalar, or from a scalar to an array, an array; several
+/// arguments give a tuple, for every result.
+///
+/// Forward mode takes one pass per element of the arguments, reverse mode one per element of the results: the
+/// one with fewer is chosen, or named: jacobian<mode::forward>(f), jacobian<mode::reverse>(f). Compiled code
+/// whose sizes are arguments holds both. Errors: results that are not floating; a tensor of rank 2 or more.
+template <auto... O, class F>
+auto jacobian(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  return detail::Jacobian<F, detail::JacobianOptions<O...>>(std::move(f), here(l));
+}
+
+/// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, by forward over
+/// reverse mode, one pass per column. Of several arguments: their blocks, as the Jacobian of the gradient has
+/// them.
+template <class F>
+auto hessian(F f, std::source_location l = std::source_location::current()) {
+  return jacobian<mode::forward>(grad(std::move(f), l), l);
+}
+
+}  // namespace lantern

@@ -1,0 +1,151 @@
+// Staging of functions with rules, and their derivatives.
+#include "lantern/compiler/ad/staged_rule.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/ad/replay.hpp"
+#include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::ad {
+
+namespace {
+
+std::vector<ir::Type> differentiable(const std::vector<ir::Type>& types) {
+  std::vector<ir::Type> out;
+  std::ranges::copy_if(types, std::back_inserter(out),
+                       [](const ir::Type& t) { return t.is_differentiable(); });
+  return out;
+}
+
+/// Marks that a part of a rule is being staged.
+class InsideRule {
+ public:
+  explicit InsideRule(Staging& s) : staging_(s), outer_(std::exchange(s.inside_rule, true)) {}
+  ~InsideRule() { staging_.inside_rule = outer_; }
+  InsideRule(const InsideRule&) = delete;
+  InsideRule& operator=(const InsideRule&) = delete;
+
+ private:
+  Staging& staging_;
+  bool outer_;
+};
+
+}  // namespace
+
+Data StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Data& arguments,
+                      const Location& loc) {
+  Data nodes;
+  for (ir::Value* v : s.use(arguments, loc)) nodes.push_back(Datum::node(v));
+  const std::shared_ptr<StagedRule> self(new StagedRule(s, rule));
+  self->parameters_ = types_of(nodes);
+  self->stage(
+      self->primal_, "", self->parameters_, {},
+      [&](const Data& in, const Data&) {
+        return Rule::Split{rule->primal(in), {}};
+      },
+      loc);
+  if (!s.inside_rule) self->stage_parts(loc);
+  s.rules.emplace(self->primal_.function->function, self);
+  return s.call(*self->primal_.function, nodes, loc);
+}
+
+void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Type>& first,
+                       const std::vector<ir::Type>& second,
+                       const std::function<Rule::Split(const Data&, const Data&)>& body,
+                       const Location& loc) {
+  if (part.function) return;
+  std::vector<ir::Type> types = first;
+  types.insert(types.end(), second.begin(), second.end());
+  const auto n = static_cast<std::ptrdiff_t>(first.size());
+  staging_.stage(
+      rule_->name + suffix, types, nullptr,
+      [&](const Data& in) {
+        // What the function captures its parts may use, also where they are staged later.
+        if (primal_.function != part.function)
+          for (ir::Value* v : primal_.function->captured) staging_.capture(*part.function, v);
+        Rule::Split out = body(Data(in.begin(), in.begin() + n), Data(in.begin() + n, in.end()));
+        part.results = out.results.size();
+        out.results.insert(out.results.end(), out.rest.begin(), out.rest.end());
+        return out.results;
+      },
+      loc, &part.function);
+}
+
+void StagedRule::stage_parts(const Location& loc) {
+  const InsideRule inside(staging_);
+  const std::vector<ir::Type>& results = primal_.function->function->result_types;
+  std::vector<ir::Type> residuals = parameters_;
+  residuals.insert(residuals.end(), results.begin(), results.end());
+  if (rule_->forward) {
+    stage(
+        forward_, "_forward", parameters_, {},
+        [&](const Data& in, const Data&) { return rule_->forward(in); }, loc);
+    const std::vector<ir::Type>& all = forward_.function->function->result_types;
+    residuals.assign(all.begin() + static_cast<std::ptrdiff_t>(forward_.results), all.end());
+  }
+  const auto only = [](const auto& part) {
+    return [&part](const Data& a, const Data& b) { return Rule::Split{{}, part(a, b)}; };
+  };
+  if (rule_->backward)
+    stage(backward_, "_backward", residuals, differentiable(results), only(rule_->backward), loc);
+  if (rule_->tangent)
+    stage(tangent_, "_tangent", parameters_, differentiable(parameters_), rule_->tangent, loc);
+  if (rule_->linear)
+    stage(linear_, "_tangent", residuals, differentiable(parameters_), only(rule_->linear), loc);
+  // A call of the function brings what its parts need.
+  for (const Part* part : {&forward_, &backward_, &tangent_, &linear_}) {
+    if (!part->function) continue;
+    for (std::size_t i = 0; i < part->function->captured.size(); ++i)
+      staging_.capture(*primal_.function, part->function->captured[i]);
+  }
+}
+
+Rule::Split StagedRule::call(const Part& part, const Data& first, const Data& second, const Data& captured,
+                             const Location& loc) {
+  Data operands = first;
+  operands.insert(operands.end(), second.begin(), second.end());
+  const std::vector<ir::Value*>& all = primal_.function->captured;
+  for (ir::Value* v : part.function->captured) {
+    const auto at = std::ranges::find(all, v);
+    if (at == all.end())
+      raise_at(loc, rule_->what +
+                        ": a part of the rule calls a function that was still being defined; it cannot "
+                        "capture values that the rule's function does not");
+    operands.push_back(captured[static_cast<std::size_t>(at - all.begin())]);
+  }
+  const Data out = staging_.call(part.function->function, operands, loc);
+  const auto middle = out.begin() + static_cast<std::ptrdiff_t>(part.results);
+  return {Data(out.begin(), middle), Data(middle, out.end())};
+}
+
+Rule StagedRule::calls(const Data& captured, const Location& loc) {
+  const auto part = [this, captured, loc](const Part& p) {
+    return [this, &p, captured, loc](const Data& a, const Data& b) { return call(p, a, b, captured, loc); };
+  };
+  const auto rest = [&](const Part& p) {
+    return [run = part(p)](const Data& a, const Data& b) { return run(a, b).rest; };
+  };
+  Rule rule{rule_->name, rule_->what, nullptr, nullptr, nullptr, nullptr, nullptr};
+  rule.primal = [run = part(primal_)](const Data& in) { return run(in, {}).results; };
+  if (rule_->forward) rule.forward = [run = part(forward_)](const Data& in) { return run(in, {}); };
+  if (rule_->backward) rule.backward = rest(backward_);
+  if (rule_->tangent) rule.tangent = part(tangent_);
+  if (rule_->linear) rule.linear = rest(linear_);
+  return rule;
+}
+
+Data StagedRule::follow(StagedMode& mode, const Data& operands, const Location& loc) {
+  const auto middle = operands.begin() + static_cast<std::ptrdiff_t>(parameters_.size());
+  const Data arguments(operands.begin(), middle), captured(middle, operands.end());
+  require_untagged(*rule_, captured, mode.mode(), loc);
+  stage_parts(loc);
+  auto* handler = dynamic_cast<RuleFollowing*>(&mode.mode());
+  if (!handler) refuse(*rule_, mode.mode(), loc);
+  const Rule rule = calls(captured, loc);
+  return handler->follow(std::make_shared<const Rule>(completed(rule, rule.primal, arguments.size(), loc)),
+                         arguments, loc);
+}
+
+}  // namespace lantern::ad

@@ -1,0 +1,182 @@
+// vmap(f): a function of examples as a function of batches.
+#pragma once
+
+#include "lantern/compiler/ad/derivative.hpp"
+
+namespace lantern {
+
+namespace ad {
+
+/// Runs `f` for every example. `mapped`: the arguments of which example i is row i; the others are passed
+/// whole. `results`: the types of f's results as far as they are known without running it; empty where not
+/// even their number is.
+Data vmap(const Program& f, const Data& arguments, const std::vector<bool>& mapped,
+          const std::vector<ir::Type>& results, const Location& loc);
+
+}  // namespace ad
+
+namespace detail {
+
+/// The type of many values of a type: with one more dimension, the first.
+template <class P>
+struct Batch {
+  static_assert(dependent_false<P>,
+                "vmap: expected scalars, arrays and tensors of numbers, or products of them");
+  using type = P;
+};
+template <Scalar T>
+struct Batch<Rep<T>> {
+  using type = Rep<Array<T>>;
+};
+template <Real T>
+struct Batch<Rep<Array<T>>> {
+  using type = Rep<Tensor<T, dyn, dyn>>;
+};
+template <class T>
+struct Batch<Rep<Tensor<T>>> {
+  using type = Rep<Tensor<T>>;
+};
+template <class T, std::int64_t D, std::int64_t... Dims>
+struct Batch<Rep<Tensor<T, D, Dims...>>> {
+  using type = Rep<Tensor<T, dyn, D, Dims...>>;
+};
+template <class... T>
+struct Batch<std::tuple<T...>> {
+  using type = std::tuple<typename Batch<T>::type...>;
+};
+template <class A, class B>
+struct Batch<std::pair<A, B>> {
+  using type = std::pair<typename Batch<A>::type, typename Batch<B>::type>;
+};
+template <class T, std::size_t N>
+struct Batch<std::array<T, N>> {
+  using type = std::array<typename Batch<T>::type, N>;
+};
+template <class T>
+struct Batch<std::vector<T>> {
+  using type = std::vector<typename Batch<T>::type>;
+};
+template <template <class...> class P, class... Ts>
+requires(StructType<P<Ts...>>) struct Batch<P<Ts...>> {
+  using type = P<typename Batch<Ts>::type...>;
+};
+template <class P>
+using batch_t = typename Batch<P>::type;
+
+/// A batch with the structure (the sizes of vectors of Reps) of an example, or the other way round.
+template <class To, class From>
+To structured_like(const From& from) {
+  To to{};
+  if constexpr (RepType<From>) {
+    // Nothing to take over.
+  } else if constexpr (TupleType<From>) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((std::get<I>(to) =
+            structured_like<std::remove_cvref_t<std::tuple_element_t<I, To>>>(std::get<I>(from))),
+       ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<From>>{});
+  } else if constexpr (SequenceType<From>) {
+    if constexpr (requires { to.resize(from.size()); }) to.resize(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] = structured_like<typename To::value_type>(from[i]);
+  } else {
+    const auto theirs = fields(from);
+    auto ours = fields(to);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((std::get<I>(ours) = structured_like<std::remove_cvref_t<std::tuple_element_t<I, decltype(ours)>>>(
+            std::get<I>(theirs))),
+       ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<decltype(ours)>>{});
+  }
+  return to;
+}
+
+/// Whether a product's leaves can be counted without a value.
+template <class P>
+constexpr bool countable() {
+  if constexpr (RepType<P>)
+    return true;
+  else if constexpr (TupleType<P>)
+    return []<class... T>(std::type_identity<std::tuple<T...>>) {
+      return (countable<std::remove_cvref_t<T>>() && ...);
+    }(std::type_identity<P>{});
+  else if constexpr (SequenceType<P>)
+    return !requires(P p) { p.resize(1); }
+  &&countable<typename P::value_type>();
+  else return []<class... T>(std::type_identity<std::tuple<T...>>) {
+    return (countable<std::remove_cvref_t<T>>() && ...);
+  }(std::type_identity<decltype(fields(std::declval<P&>()))>{});
+}
+
+template <class Options, class F, class Params, class Indices>
+class Vectorised;
+template <class Options, class F, class... P, std::size_t... I>
+class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
+  using Value = typename FunctionTraits<F>::Result;
+  using Result = batch_t<Value>;
+  template <std::size_t K>
+  static constexpr bool maps = Options::positions == 0 ||
+                               Options::template selects<std::tuple<P...>>(K, true);
+  static_assert(Options::template in_range<std::tuple<P...>>(), "vmap: an argument position is out of range");
+  static_assert((maps<I> || ...), "vmap: expected a function with an argument to map over");
+  template <std::size_t K, class Q>
+  using Given = typename std::conditional_t<maps<K>, Batch<Q>, std::type_identity<Q>>::type;
+
+ public:
+  Vectorised(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+
+  Result operator()(const Given<I, P>&... given) const {
+    Data data;
+    std::vector<bool> mapped;
+    const auto add = [&](const auto& argument, bool many) {
+      for_each_rep(argument, [&](const auto& r) {
+        data.push_back(r.datum());
+        mapped.push_back(many);
+      });
+    };
+    (add(given, maps<I>), ...);
+    const std::tuple<P...> example(structured_like<P>(given)...);
+    Value value{};
+    const auto run = [&](const Data& in) {
+      auto arguments = rebuild(example, in);
+      value = convert<Value>(std::apply(f_, arguments));
+      return flatten(value);
+    };
+    std::vector<ir::Type> results;
+    if constexpr (countable<Value>())
+      if (!types_of<Value>(results)) results.clear();
+    const Data out = ad::vmap({name_of(f_), run}, data, mapped, results, loc_);
+    return rebuild(structured_like<Result>(value), out);
+  }
+  std::string name() const { return "vmap_" + name_of(f_); }
+
+ private:
+  F f_;
+  Location loc_;
+};
+
+}  // namespace detail
+
+/// f for every example of a batch: a function of arrays where f is one of scalars, and of tensors with one
+/// more dimension, the first, where f is one of arrays or tensors. vmap(f) maps over every argument; vmap<0,
+/// 2>(f) over those positions, and passes the others whole to every example. Products are mapped component by
+/// component, results as arguments are. Row i of each result is what f gives for the rows i of its arguments.
+///
+///   vmap<1>(grad<0>(loss))(weights, examples)     one gradient for every example
+///
+/// vmap nests in itself and in every derivative; f may contain any control flow. It becomes a loop over the
+/// examples, which runs in the lanes of vectors where f allows it. Where f gives arrays, the sizes of the
+/// first example's results are those of all.
+///
+/// Errors: arguments of different numbers of examples; results of different sizes; no example, eagerly, where
+/// f gives tensors of unknown rank.
+template <auto... O, class F>
+auto vmap(F f, std::source_location l = std::source_location::current()) {
+  detail::require_known<F>();
+  using Params = typename detail::FunctionTraits<F>::Params;
+  return detail::Vectorised<detail::GradOptions<O...>, F, Params,
+                            std::make_index_sequence<std::tuple_size_v<Params>>>(std::move(f), here(l));
+}
+
+}  // namespace lantern

@@ -1,0 +1,34 @@
+// Conditions, checked now or by the compiled program.
+#include "lantern/compiler/staging/requirement.hpp"
+
+#include "lantern/compiler/staging/staging.hpp"
+
+namespace lantern::detail {
+
+void require(const Datum& condition, const std::string& message, const Location& loc) {
+  const Datum& c = strip(condition);
+  if (c.is_literal()) {
+    if (!c.b()) raise_at(loc, message);
+    return;
+  }
+  Staging* s = context().staging;
+  if (!s) raise_at(loc, "a staged value is used while nothing is being staged");
+  const std::string where = loc.str();
+  ir::Value* v = s->use(c, loc);
+  s->builder(loc).op(Opcode::check_, {v})->text =
+      s->module().intern(where.empty() ? message : where + ": error: " + message);
+}
+
+void require_same_sizes(const Datum& a, const Datum& b, int from, const std::string& message,
+                        const Location& loc) {
+  for (int k = from; k < a.type().rank(); ++k) {
+    const auto size = [&](const Datum& t) {
+      const std::int64_t known = t.type().dims()[static_cast<std::size_t>(k)];
+      return known != ir::dynamic ? Datum::integer(known, ir::I64)
+                                  : perform({Opcode::dim_, k, loc}, {strip(t)});
+    };
+    require(perform({Opcode::eq_, 0, loc}, {size(a), size(b)}), message, loc);
+  }
+}
+
+}  // namespace lantern::detail

@@ -1,0 +1,18 @@
+// Conditions that a program needs to go on.
+#pragma once
+
+#include <string>
+
+#include "lantern/compiler/staging/operation.hpp"
+
+namespace lantern::detail {
+
+/// Raises Error with the place and the message unless `condition`, a boolean, holds: at once where its value
+/// is known, else when the compiled program gets there.
+void require(const Datum& condition, const std::string& message, const Location& loc);
+
+/// The same for two tensors of one rank: their sizes are equal, from dimension `from` on.
+void require_same_sizes(const Datum& a, const Datum& b, int from, const std::string& message,
+                        const Location& loc);
+
+}  // namespace lantern::detail
