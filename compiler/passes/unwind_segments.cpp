@@ -423,8 +423,9 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
                                                 const ir::LoopMemory& memory) {
   const auto count = counted(loop);
   remark("unwind", loop->loc,
-         "keeps " + (memory.checkpoints > 0 ? std::to_string(memory.checkpoints) + " states"
-                                            : "at most " + std::to_string(memory.bytes) + " bytes") +
+         "keeps " +
+             (memory.checkpoints > 0 ? std::to_string(memory.checkpoints) + " states"
+                                     : "at most " + std::to_string(memory.bytes) + " bytes") +
              ", as it is told, and computes the trips between again");
   Value* const trips = at(r, loop->results.back());
   std::vector<Value*> first(loop->operands.size(), nullptr);

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "lantern/compiler/passes/lanes.hpp"
-#include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/remarks.hpp"
+#include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::passes {

@@ -6,8 +6,9 @@
 // section 4). All other text stays as it is. The result is plain C++20.
 //
 // The steps: parse.cpp reads the file and its headers; facts.cpp finds what is staged, from types; read.cpp
-// turns the functions concerned into a tree without Clang (tree.hpp); flow.cpp finds live variables; lower.cpp
-// writes the new text; headers.cpp puts headers where they were included; lines.cpp keeps line numbers.
+// turns the functions concerned into a tree without Clang (tree.hpp); flow.cpp finds live variables;
+// lower.cpp writes the new text; headers.cpp puts headers where they were included; lines.cpp keeps line
+// numbers.
 #pragma once
 
 #include <map>
