@@ -1,15 +1,14 @@
 // One program under every AD mode: value, gradient, time and memory.
 //
-// Eagerly a mode is a handler: the program runs, and the handler says what each operation does. Staged, the same
-// handler says what code is made; after the passes most modes are the same code, and cost the same.
+// Eagerly a mode is a handler: the program runs, and the handler says what each operation does. Staged, the
+// same handler says what code is made; after the passes most modes are the same code, and cost the same.
 #include <fmt/core.h>
 
 #include <chrono>
 #include <cmath>
+#include <lantern/lantern.hpp>
 #include <thread>
 #include <vector>
-
-#include <lantern/lantern.hpp>
 
 using namespace lantern;
 
@@ -21,7 +20,8 @@ constexpr double at = 1.1;
 /// Loop, branch, and a part that is marked for being computed again.
 Rep<double> program(Rep<double> x, Rep<std::int64_t> n) {
   const auto part = checkpoint(sig<double(double, double)>([](Rep<double> t, Rep<double> y) {
-    return IF(t > 0.5, [&] { return sin(t) * y; }, [&] { return t + 0.25 * y; });
+    return IF(
+        t > 0.5, [&] { return sin(t) * y; }, [&] { return t + 0.25 * y; });
   }));
   return FOR(0, n, x, [&](Rep<std::int64_t>, Rep<double> t) { return part(t, x); });
 }
@@ -32,7 +32,8 @@ double milliseconds(const Work& work) {
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
     work();
-    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(
+        best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   return best;
 }
@@ -95,7 +96,9 @@ int main() {
   row<mode::closures>("closures");
   row<mode::divide_and_conquer>("divide_and_conquer");
   row<mode::continuation>("continuation");
-  fmt::print("Times are multiples of evaluation's: eagerly {:.3f} ms for {} trips, staged {:.3f} ms for {}; bytes for {}.\n",
-             eager_unit, trips, staged_unit, 100 * trips, 100 * trips);
+  fmt::print(
+      "Times are multiples of evaluation's: eagerly {:.3f} ms for {} trips, staged {:.3f} ms for {}; bytes "
+      "for {}.\n",
+      eager_unit, trips, staged_unit, 100 * trips, 100 * trips);
   return wrong == 0 ? 0 : 1;
 }

@@ -47,7 +47,8 @@ Data Carrying::loop(const Data& initial, const std::vector<ir::Type>& state, con
               state);
 }
 
-Data Carrying::call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) {
+Data Carrying::call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+                    const Location& loc) {
   std::vector<bool> active;
   Data operands;
   for (const Datum& d : arguments) {
@@ -72,7 +73,8 @@ ir::Function* Carrying::instance(ir::Function* callee, const std::vector<bool>& 
   std::vector<ir::Type> params, results;
   for (std::size_t i = 0; i < active.size(); ++i)
     params.insert(params.end(), active[i] ? all : 1, callee->body->params[i]->type);
-  for (const ir::Type& t : callee->result_types) results.insert(results.end(), t.is_differentiable() ? all : 1, t);
+  for (const ir::Type& t : callee->result_types)
+    results.insert(results.end(), t.is_differentiable() ? all : 1, t);
   ir::Function* f = staging_.module().add_function(callee->name + suffix_, params, results);
   f->loc = callee->loc;
   instances_.emplace(key, f);
@@ -89,7 +91,8 @@ ir::Function* Carrying::instance(ir::Function* callee, const std::vector<bool>& 
     for (std::size_t k = 0; k < companions_; ++k) companions.push_back(Datum::node(f->body->params[at++]));
     arguments.back() = with(arguments.back(), companions);
   }
-  const Data values = split(Replay(staging_, this).run(*callee, arguments), callee->result_types, callee->loc);
+  const Data values =
+      split(Replay(staging_, this).run(*callee, arguments), callee->result_types, callee->loc);
   staging_.builder(callee->loc).yield(staging_.use(values, callee->loc));
   return f;
 }

@@ -7,7 +7,8 @@
 
 namespace lantern::ad {
 
-/// Constructs over the graph: branches, loops, functions and tapes take the companions of a floating value along.
+/// Constructs over the graph: branches, loops, functions and tapes take the companions of a floating value
+/// along.
 class Carrying : public StagedMode {
  public:
   Carrying(Staging& staging, std::size_t companions, const char* suffix)
@@ -15,9 +16,10 @@ class Carrying : public StagedMode {
 
   Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
-  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition, const Body& body,
-            std::int64_t attribute, const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) override;
+  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+            const Body& body, std::int64_t attribute, const Location& loc) override;
+  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+            const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
 

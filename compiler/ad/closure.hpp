@@ -18,8 +18,9 @@ class HigherOrder {
   ~HigherOrder() = default;
 };
 
-/// Applies a function: the handler in charge of the arguments is asked, if it is one for functions; mode::checkpointed
-/// runs the function again in its backward pass. Other modes, evaluation and staging just call it.
+/// Applies a function: the handler in charge of the arguments is asked, if it is one for functions;
+/// mode::checkpointed runs the function again in its backward pass. Other modes, evaluation and staging just
+/// call it.
 Data app(const HigherOrder::Function& f, const Data& x, const Location& loc);
 
 }  // namespace ad
@@ -62,9 +63,9 @@ class Closure<F, std::tuple<P...>> {
 
 }  // namespace detail
 
-/// A function value that computes what f computes, and may be passed on, kept and called like f. Under mode::closures
-/// each call has a reverse pass of its own; under mode::checkpointed each call is run twice instead of remembered. It
-/// then runs after the frame that called it has ended: a lambda captures by value.
+/// A function value that computes what f computes, and may be passed on, kept and called like f. Under
+/// mode::closures each call has a reverse pass of its own; under mode::checkpointed each call is run twice
+/// instead of remembered. It then runs after the frame that called it has ended: a lambda captures by value.
 template <class F>
 auto closure(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();

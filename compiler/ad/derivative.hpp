@@ -341,6 +341,8 @@ class ReverseHessian {
  public:
   ReverseHessian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   Rep<Tensor<T>> operator()(const X& x) const {
+    if (Staging* s = ad::staging_in_progress())
+      return Rep<Tensor<T>>(ad::staged_hessian_by_reverse(*s, program_of(f_), x.datum(), loc_));
     const ad::SecondOrder all = ad::hessian_by_reverse(program_of(f_), {x.datum()}, {true}, loc_);
     const auto n = static_cast<std::int64_t>(all.hessian.size());
     const Datum size = Datum::integer(n, ir::I64);
@@ -427,8 +429,8 @@ auto hvp(F f, std::source_location l = std::source_location::current()) {
 }
 
 /// hessian<mode::reverse>(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, in one
-/// reverse pass that keeps second derivatives by live variables only. Eager;
-/// f computes with the elements of its argument, one by one.
+/// reverse pass that keeps second derivatives by live variables only.
+/// f computes with the elements of its argument, one by one. Staged, functions that call themselves are refused.
 template <mode M, class F>
   requires(M == mode::reverse)
 auto hessian(F f, std::source_location l = std::source_location::current()) {

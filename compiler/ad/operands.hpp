@@ -22,7 +22,8 @@ class Operands {
     for (std::size_t i = 0; i < size_; ++i) ::new (static_cast<void*>(data_ + i)) Datum(f(data[i]));
   }
   Operands(const Operands& o) : Operands(std::span<const Datum>(o)) {}
-  Operands(Operands&& o) noexcept : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+  Operands(Operands&& o) noexcept
+      : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
   Operands& operator=(Operands o) noexcept {
     std::swap(data_, o.data_);
     std::swap(size_, o.size_);

@@ -183,6 +183,8 @@ void require_scalar(const std::vector<ir::Type>& results, const Location& loc) {
                     "); use vjp, jvp or jacobian");
 }
 
+Staging* staging_in_progress() { return context().staging; }
+
 std::vector<ir::Type> types_of(const Data& data) {
   std::vector<ir::Type> types;
   for (const Datum& d : data) types.push_back(d.type());

@@ -50,6 +50,9 @@ void require_scalar(const std::vector<ir::Type>& results, const Location& loc);
 
 std::vector<ir::Type> types_of(const Data& data);
 
+/// The graph that this thread is building, or null.
+Staging* staging_in_progress();
+
 /// Runs a program at once, also while something is being staged.
 Data run_eagerly(const Program& program, const Data& arguments);
 

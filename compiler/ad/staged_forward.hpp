@@ -16,7 +16,9 @@ class StagedForward : public Forward, public Carrying {
 
  protected:
   Data companions_of(const Datum& d, const Location& loc) const override { return {tangent_of(d, loc)}; }
-  Datum with(const Datum& primal, std::span<const Datum> companions) override { return dual(primal, companions[0]); }
+  Datum with(const Datum& primal, std::span<const Datum> companions) override {
+    return dual(primal, companions[0]);
+  }
 };
 
 }  // namespace lantern::ad

@@ -15,8 +15,9 @@ Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const
   ir::walk(f.function->body, [&](ir::Op* op) {
     const StagedFunction* callee = op->callee ? s.find(op->callee) : nullptr;
     if (callee && callee->open)
-      raise_at(loc, "the derivative of '" + program.name + "' needs '" + op->callee->name +
-                        "', which is still being defined: the order of the derivative would depend on run time");
+      raise_at(loc,
+               "the derivative of '" + program.name + "' needs '" + op->callee->name +
+                   "', which is still being defined: the order of the derivative would depend on run time");
   });
   Unit unit{&f, std::move(nodes), active};
   for (ir::Value* v : f.captured) {

@@ -14,7 +14,8 @@ struct Unit {
 };
 
 /// Error, naming `loc`, where the program calls a function that is still being defined.
-Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active, const Location& loc);
+Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active,
+                const Location& loc);
 
 /// Names a unit: what is asked of a function, and by which arguments it is differentiated.
 std::string unit_key(const char* what, const ir::Function& f, const Active& active);

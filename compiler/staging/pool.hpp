@@ -5,8 +5,8 @@
 
 namespace lantern {
 
-/// At least `bytes` of memory, from a list of the calling thread where it has some. Objects of up to 256 bytes are
-/// cut from chunks, which are kept until the program ends and are used again by later threads.
+/// At least `bytes` of memory, from a list of the calling thread where it has some. Objects of up to 256
+/// bytes are cut from chunks, which are kept until the program ends and are used again by later threads.
 void* pool_take(std::size_t bytes);
 /// Gives memory of that size back, to any thread's list.
 void pool_give(void* memory, std::size_t bytes) noexcept;

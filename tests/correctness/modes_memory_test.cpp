@@ -50,7 +50,8 @@ D loop(D x, I n) {
 TEST_CASE("divide and conquer computes again what it forgot", "[modes]") {
   for (const int n : {1, 3, 50, 100, 1000, 3000}) {
     INFO(n);
-    CHECK(eager(grad<mode::divide_and_conquer>(sines(n)))(1.3) == Approx(eager(grad(sines(n)))(1.3)).epsilon(1e-12));
+    CHECK(eager(grad<mode::divide_and_conquer>(sines(n)))(1.3) ==
+          Approx(eager(grad(sines(n)))(1.3)).epsilon(1e-12));
   }
   int runs = 0;
   const Function counted = [&runs](D x) {
@@ -68,15 +69,17 @@ TEST_CASE("divide and conquer computes again what it forgot", "[modes]") {
 TEST_CASE("divide and conquer remembers a part of the program", "[modes]") {
   const auto kept = [](int n, bool all) {
     return peak_of([&] {
-      if (all) eager(grad<mode::global_tape>(sines(n)))(1.3);
-      else eager(grad<mode::divide_and_conquer>(sines(n)))(1.3);
+      if (all)
+        eager(grad<mode::global_tape>(sines(n)))(1.3);
+      else
+        eager(grad<mode::divide_and_conquer>(sines(n)))(1.3);
     });
   };
   const long nothing = kept(1, false);
   const long small = kept(2'000, false) - nothing, large = kept(20'000, false) - nothing;
   const long all = kept(20'000, true) - nothing;
-  INFO("kB above a program of two operations: 4000 operations " << small << ", 40000 " << large << "; all remembered "
-                                                                << all);
+  INFO("kB above a program of two operations: 4000 operations " << small << ", 40000 " << large
+                                                                << "; all remembered " << all);
   CHECK(all > 4000);
   CHECK(large < all / 8);
   CHECK(large < small + 1000);  // ten times the operations, a megabyte at most
@@ -85,15 +88,18 @@ TEST_CASE("divide and conquer remembers a part of the program", "[modes]") {
 TEST_CASE("programs that differ from run to run are refused", "[modes]") {
   int calls = 0;
   const Function counting = [&calls](D x) { return sin(x) * static_cast<double>(++calls); };
-  CHECK_THROWS_WITH(eager(grad<mode::divide_and_conquer>(counting))(1.0),
-                    Catch::Contains("grad<mode::divide_and_conquer>: expected a program that does the same each time "
-                                    "it is run, got other operations or numbers the second time"));
+  CHECK_THROWS_WITH(
+      eager(grad<mode::divide_and_conquer>(counting))(1.0),
+      Catch::Contains("grad<mode::divide_and_conquer>: expected a program that does the same each time "
+                      "it is run, got other operations or numbers the second time"));
   int runs = 0;
   const Function longer = [&runs](D x) { return sines(++runs)(x); };
-  CHECK_THROWS_WITH(eager(grad<mode::divide_and_conquer>(longer))(1.0), Catch::Contains("does the same each time"));
+  CHECK_THROWS_WITH(eager(grad<mode::divide_and_conquer>(longer))(1.0),
+                    Catch::Contains("does the same each time"));
   int shrinking = 2000;
   const Function shorter = [&shrinking](D x) { return sines(shrinking /= 2)(x); };
-  CHECK_THROWS_WITH(eager(grad<mode::divide_and_conquer>(shorter))(1.0), Catch::Contains("does the same each time"));
+  CHECK_THROWS_WITH(eager(grad<mode::divide_and_conquer>(shorter))(1.0),
+                    Catch::Contains("does the same each time"));
 }
 
 TEST_CASE("divide and conquer, staged: loops keep states, not a tape", "[modes]") {
@@ -120,7 +126,9 @@ TEST_CASE("functions with a reverse pass of their own", "[modes]") {
     const D factor = x * x;
     const auto f = closure(sig<double(double)>([factor](D t) { return sin(t) * factor; }));
     const auto g = closure(sig<double(double, double)>([f](D t, D u) { return f(f(t) * u) + u; }));
-    const std::function<D(D, std::function<D(D)>)> twice = [](D t, const std::function<D(D)>& h) { return h(h(t)); };
+    const std::function<D(D, std::function<D(D)>)> twice = [](D t, const std::function<D(D)>& h) {
+      return h(h(t));
+    };
     return twice(x, [g, x](D t) { return g(t, x); }) * f(x);
   };
   const double slope = eager(grad(program))(0.8);
@@ -134,7 +142,8 @@ TEST_CASE("functions with a reverse pass of their own", "[modes]") {
   CHECK(eager(grad<mode::closures>(Function(grad<mode::checkpointed>(program))))(0.8) == Approx(second));
 }
 
-TEST_CASE("a known function is run twice by checkpointed reverse mode, and remembered by mode::closures", "[modes]") {
+TEST_CASE("a known function is run twice by checkpointed reverse mode, and remembered by mode::closures",
+          "[modes]") {
   int runs = 0;
   const auto f = closure(sig<double(double)>([&runs](D t) {
     ++runs;

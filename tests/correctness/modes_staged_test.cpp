@@ -51,8 +51,8 @@ const std::vector<Program>& programs() {
       {"2 x + x x x", [](D x) { return 2.0 * x + x * x * x; }},
       {"functions of one argument",
        [](D x) {
-         return sin(x) * exp(0.5 * x) + log(1.0 + x * x) + sqrt(x + 3.0) + tanh(x) / (2.0 + cos(x)) + atan(x) -
-                pow(x + 2.0, 1.5) + erf(x) + abs(x - 7.0);
+         return sin(x) * exp(0.5 * x) + log(1.0 + x * x) + sqrt(x + 3.0) + tanh(x) / (2.0 + cos(x)) +
+                atan(x) - pow(x + 2.0, 1.5) + erf(x) + abs(x - 7.0);
        }},
       {"functions of two and three",
        [](D x) {
@@ -103,7 +103,11 @@ const std::vector<Program>& programs() {
          return a * b + v;
        }},
       {"no trip",
-       [](D x) { return WHILE(x * x, [](D t) { return t > 1e9; }, [&](D t) { return t * x; }) * x; }},
+       [](D x) {
+         return WHILE(
+                    x * x, [](D t) { return t > 1e9; }, [&](D t) { return t * x; }) *
+                x;
+       }},
       {"recursion",
        [](D x) {
          const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, D b, I n) {
@@ -116,8 +120,7 @@ const std::vector<Program>& programs() {
        [](D x) {
          const auto walk = FUN<double(double, std::int64_t)>("walk", [x](auto self, D b, I n) {
            return IF(
-               n == 0, [&] { return b * x; },
-               [&] { return sin(self(b, n - 1)) + self(b * 0.5, n - 1) * b; });
+               n == 0, [&] { return b * x; }, [&] { return sin(self(b, n - 1)) + self(b * 0.5, n - 1) * b; });
          });
          return walk(x, 3);
        }},
@@ -165,7 +168,8 @@ TEST_CASE("every ordered pair of modes, staged", "[modes]") {
     for (const Way& outer : ways())
       for (const Way& inner : ways()) {
         INFO(outer.name << " of " << inner.name << " of " << p.name);
-        CHECK(staged_at(outer.grad(inner.grad(p.f)), 0.7, 1) == Approx(expected).epsilon(1e-10).margin(1e-12));
+        CHECK(staged_at(outer.grad(inner.grad(p.f)), 0.7, 1) ==
+              Approx(expected).epsilon(1e-10).margin(1e-12));
       }
   }
 }
@@ -179,7 +183,8 @@ TEST_CASE("triples of modes, staged", "[modes]") {
         for (const Way& c : ways()) {
           if (p != 0 && (&a != &b || &a == &c)) continue;
           INFO(a.name << " of " << b.name << " of " << c.name << " of " << programs()[p].name);
-          CHECK(staged_at(a.grad(b.grad(c.grad(f))), 0.7, 1) == Approx(expected).epsilon(1e-10).margin(1e-12));
+          CHECK(staged_at(a.grad(b.grad(c.grad(f))), 0.7, 1) ==
+                Approx(expected).epsilon(1e-10).margin(1e-12));
         }
   }
 }
@@ -201,14 +206,13 @@ TEST_CASE("perturbations are not confused in any pair of modes, staged", "[modes
       const auto second = outer.grad([&](D y) { return inner.grad([](D x) { return x * (x * x); })(y); });
       CHECK(staged_at(second, 1.0, 1) == Approx(6.0));
       const auto three = outer.grad([&](D x) {
-        return x * inner.grad([&, x](D y) {
-          return y * outer.grad([x, y](D z) { return z * (y * x); })(1.0);
-        })(1.0);
+        return x * inner.grad(
+                       [&, x](D y) { return y * outer.grad([x, y](D z) { return z * (y * x); })(1.0); })(1.0);
       });
       CHECK(staged_at(three, 1.0, 1) == Approx(4.0));
       CHECK(eager(three)(1.0) == Approx(4.0));
-      // Thesis, 4.5, after Manzyuk et al.: s u f x = f(x + u), and ds f x its derivative by u at 0, which is f'(x). The
-      // operator takes functions: ds twice is f'', 30 for x x x at 5, not 0.
+      // Thesis, 4.5, after Manzyuk et al.: s u f x = f(x + u), and ds f x its derivative by u at 0, which is
+      // f'(x). The operator takes functions: ds twice is f'', 30 for x x x at 5, not 0.
       const auto ds = [](const Way& w, const Function& f) {
         return Function([w, f](D x) { return w.grad([f, x](D u) { return f(x + u); })(0.0); });
       };
@@ -267,15 +271,18 @@ TEST_CASE("staged modes refuse what they do not keep", "[modes]") {
   const auto bounded = [](D x) {
     return FOR(0, 100, x, [&](I, D t) { return sin(t) * x; }, {.checkpoints = 5});
   };
-  CHECK_THROWS_WITH(compile(grad<mode::taped>(bounded)),
-                    Catch::Contains("taped reverse mode: expected a loop without a bound on memory or checkpoints, "
-                                    "got one; use grad(f)"));
-  CHECK_THROWS_WITH(compile(grad<mode::closures>(programs()[0].f)),
-                    Catch::Contains("grad<mode::closures>: expected to be run eagerly, got a program that is being "
-                                    "staged; write eager(grad<mode::closures>(f)), or grad<mode::global_tape>(f)"));
+  CHECK_THROWS_WITH(
+      compile(grad<mode::taped>(bounded)),
+      Catch::Contains("taped reverse mode: expected a loop without a bound on memory or checkpoints, "
+                      "got one; use grad(f)"));
+  CHECK_THROWS_WITH(
+      compile(grad<mode::closures>(programs()[0].f)),
+      Catch::Contains("grad<mode::closures>: expected to be run eagerly, got a program that is being "
+                      "staged; write eager(grad<mode::closures>(f)), or grad<mode::global_tape>(f)"));
   const auto pair = [](D x) { return std::tuple(x, x); };
-  CHECK_THROWS_WITH(compile(grad<mode::functional>(pair)),
-                    Catch::Contains("grad: expected a function with one floating-point scalar as its result"));
+  CHECK_THROWS_WITH(
+      compile(grad<mode::functional>(pair)),
+      Catch::Contains("grad: expected a function with one floating-point scalar as its result"));
 }
 
 TEST_CASE("a million operations, staged, in every mode", "[modes]") {
@@ -289,4 +296,78 @@ TEST_CASE("a million operations, staged, in every mode", "[modes]") {
   CHECK(compile(grad<mode::continuation>(f))(1.0, 1'000'000) == Approx(expected));
   CHECK(compile(grad<mode::taped>(f))(1.0, 1'000'000) == Approx(expected));
   CHECK(compile(grad<mode::checkpointed>(f))(1.0, 1'000'000) == Approx(expected));
+}
+
+// ---- second derivatives ----
+
+TEST_CASE("Hessians in one reverse pass, staged, against forward over reverse", "[modes]") {
+  const std::vector<std::pair<const char*, std::function<D(A)>>> all{
+      {"straight", [](A a) { return a[0] * a[1] * a[2] + sin(a[0]) * exp(a[1]) + a[2] * a[2]; }},
+      {"linear", [](A a) { return a[0] + 2.0 * a[1]; }},
+      {"a loop over the elements",
+       [](A a) { return FOR(1, a.size(), a[0], [&](I i, D s) { return sin(s) * a[i] + s * a[i - 1]; }); }},
+      {"a loop over a pair, with a branch",
+       [](A a) {
+         const auto [p, q] = FOR(0, a.size(), std::tuple(D(1.0), a[1]), [&](I i, D s, D t) {
+           const D u = IF(
+               a[i] > 0.6, [&] { return s * t * a[i]; }, [&] { return s + exp(t) * a[2]; });
+           return std::tuple(u, t * s);
+         });
+         return p * q + p * a[0];
+       }},
+      {"a loop in a loop",
+       [](A a) {
+         const D y = a[0] * a[1];
+         return FOR(0, 2, y,
+                    [&](I, D s) {
+                      return FOR(0, 2, s, [&](I, D t) { return sin(t) * y + a[2] * t; }) * a[1];
+                    }) +
+                y * y;
+       }},
+      {"a branch that passes values on",
+       [](A a) {
+         const auto [u, v] = IF(
+             a[0] > 0.0, [&] { return std::tuple(a[0] * a[1], a[2]); },
+             [&] { return std::tuple(a[1], D(2.0)); });
+         return u * u * v + IF(
+                                v > 5.0, [&] { return u; }, [&] { return u * v * a[0]; });
+       }},
+      {"a small function",
+       [](A a) {
+         const auto f = FUN<double(double)>("f", [](D t) { return t * t * t; });
+         return f(a[0]) * f(a[1] * a[2]);
+       }},
+  };
+  const std::vector<double> at{0.7, 0.4, 1.3};
+  for (const auto& [name, f] : all) {
+    INFO(name);
+    const auto expected = eager(hessian(f))(at);
+    for (const int opt : {0, 1, 3}) {
+      const auto h = compile(hessian<mode::reverse>(f), {.target = Target::c, .opt = opt})(at);
+      REQUIRE(h.data.size() == 9);
+      for (std::size_t i = 0; i < 9; ++i) {
+        INFO("opt " << opt << " entry " << i);
+        CHECK(h.data[i] == Approx(expected.data[i]).epsilon(1e-10).margin(1e-12));
+      }
+    }
+  }
+}
+
+TEST_CASE("what a Hessian in one reverse pass does not take, staged", "[modes]") {
+  const std::function<D(A)> whole = [](A a) { return sum(a * a); };
+  CHECK_THROWS_WITH(
+      compile(hessian<mode::reverse>(whole)),
+      Catch::Contains("hessian<mode::reverse>: expected operations on scalars and elements of the "
+                      "argument, got mul; use hessian(f)"));
+  const std::function<D(A)> recursive = [](A a) {
+    const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, D b, I n) {
+      return IF(
+          n == 0, [&] { return D(1.0); }, [&] { return b * self(b, n - 1); });
+    });
+    return power(a[0], a.size());
+  };
+  CHECK_THROWS_WITH(
+      compile(hessian<mode::reverse>(recursive)),
+      Catch::Contains("hessian<mode::reverse>: expected branches and loops, got a call of 'power', which "
+                      "calls itself or is long; use hessian(f)"));
 }

@@ -1,7 +1,8 @@
-// What a gradient by each of the papers' modes is made of: the graph as the mode's handler stages it, before any pass.
+// What a gradient by each of the papers' modes is made of: the graph as the mode's handler stages it, before
+// any pass.
 //
-// Two programs: the example of the Lantern paper's section 2, 2 x + x x x; and a loop in whose backward part an
-// operand, or a derivative, is needed. After the passes most of these are the same code.
+// Two programs: the example of the Lantern paper's section 2, 2 x + x x x; and a loop in whose backward part
+// an operand, or a derivative, is needed. After the passes most of these are the same code.
 #include "golden.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
@@ -13,7 +14,8 @@ namespace {
 
 Rep<double> polynomial(Rep<double> x) { return 2.0 * x + x * x * x; }
 Rep<double> loop(Rep<double> x) {
-  return WHILE(x, [](Rep<double> t) { return t < 5.0; }, [&](Rep<double> t) { return exp(t) * x; });
+  return WHILE(
+      x, [](Rep<double> t) { return t < 5.0; }, [&](Rep<double> t) { return exp(t) * x; });
 }
 Rep<double> parts(Rep<double> x) {
   const auto part = checkpoint(sig<double(double)>([](Rep<double> t) { return sin(t) * t; }));

@@ -1,7 +1,7 @@
 // The asymptotic experiment of the thesis (section 6.1) for every AD mode, eager and staged: is a derivative
-// slower than evaluation by a constant, for all sizes? The program is the thesis': prev *= -(x - 1), acc += prev,
-// repeated n times, five operations each. For every mode a straight line is fitted to time over n; the ratio of
-// two modes is that of their lines' slopes, as in tables 6.1 to 6.5.
+// slower than evaluation by a constant, for all sizes? The program is the thesis': prev *= -(x - 1), acc +=
+// prev, repeated n times, five operations each. For every mode a straight line is fitted to time over n; the
+// ratio of two modes is that of their lines' slopes, as in tables 6.1 to 6.5.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -34,8 +34,8 @@ D staged_series(D x, I n) {
 
 /// The loop in checkpointed segments of sqrt(n) trips.
 D segmented(D x, I n) {
-  const auto segment = checkpoint(sig<std::tuple<double, double>(double, double, double, std::int64_t)>(
-      [](D y, D p, D a, I trips) {
+  const auto segment = checkpoint(
+      sig<std::tuple<double, double>(double, double, double, std::int64_t)>([](D y, D p, D a, I trips) {
         return FOR(0, trips, std::tuple(p, a), [&](I, D q, D b) {
           const D next = q * -(y - 1.0);
           return std::tuple(next, next + b);
@@ -93,7 +93,8 @@ Form eagerly(const char* name) {
 }
 
 std::vector<Form> eager_forms() {
-  // Calling a backpropagator once for each use of its number is quadratic here; staged, linear factoring mends it.
+  // Calling a backpropagator once for each use of its number is quadratic here; staged, linear factoring
+  // mends it.
   Form continuation = eagerly<mode::continuation>("continuation");
   continuation.most = 1000;
   continuation.linear = false;
@@ -129,9 +130,11 @@ int measure(const char* group, std::vector<Form>& forms, const std::vector<std::
     std::vector<Callable> calls;
     for (Form& form : forms) {
       if (n > form.most) continue;
-      const double y = form.run(n), expected = form.derivative ? slope(static_cast<double>(n)) : value(static_cast<double>(n));
+      const double y = form.run(n),
+                   expected = form.derivative ? slope(static_cast<double>(n)) : value(static_cast<double>(n));
       if (!(std::abs(y - expected) <= 1e-12 * std::abs(expected))) {
-        fmt::print(stderr, "bench: {} {} n = {}: expected {:.15g}, got {:.15g}\n", group, form.name, n, expected, y);
+        fmt::print(stderr, "bench: {} {} n = {}: expected {:.15g}, got {:.15g}\n", group, form.name, n,
+                   expected, y);
         ++wrong;
       }
       measured.push_back(&form);
@@ -164,8 +167,8 @@ void print_table(const char* group, const std::vector<Form>& forms) {
   }
 }
 
-/// Bytes that checkpointed reverse mode keeps of the loop in sqrt(n) segments of sqrt(n) trips: a state for each
-/// segment, and what one segment records. It grows as sqrt(n), where the whole loop's record grows as n.
+/// Bytes that checkpointed reverse mode keeps of the loop in sqrt(n) segments of sqrt(n) trips: a state for
+/// each segment, and what one segment records. It grows as sqrt(n), where the whole loop's record grows as n.
 int print_memory(std::vector<Row>& rows) {
   int wrong = 0;
   std::vector<std::pair<double, double>> whole, parts;
@@ -187,11 +190,14 @@ int print_memory(std::vector<Row>& rows) {
     parts.emplace_back(static_cast<double>(n), b);
     rows.push_back({fmt::format("memory_n{}", n), "whole", 0, 0, 0, {{"bytes", a}}});
     rows.push_back({fmt::format("memory_n{}", n), "segments", 0, 0, 0, {{"bytes", b}}});
-    fmt::print("memory   n = {:<8} whole {:>12.0f} bytes, in sqrt(n) checkpointed segments {:>9.0f}: {:.0f} for each "
-               "of sqrt(n)\n",
-               n, a, b, b / static_cast<double>(side));
+    fmt::print(
+        "memory   n = {:<8} whole {:>12.0f} bytes, in sqrt(n) checkpointed segments {:>9.0f}: {:.0f} for "
+        "each "
+        "of sqrt(n)\n",
+        n, a, b, b / static_cast<double>(side));
   }
-  fmt::print("memory   log-log slope: whole {:.3f}, segments {:.3f}\n", power_law(whole).slope, power_law(parts).slope);
+  fmt::print("memory   log-log slope: whole {:.3f}, segments {:.3f}\n", power_law(whole).slope,
+             power_law(parts).slope);
   return wrong;
 }
 
@@ -207,13 +213,14 @@ std::vector<std::int64_t> sizes(std::int64_t first, std::int64_t last) {
 
 int bench_modes(int argc, char** argv) {
   int status = 0;
-  const auto options =
-      parse_options(argc, argv, "the asymptotic experiment of the thesis for every mode, eager and staged", "", status);
+  const auto options = parse_options(
+      argc, argv, "the asymptotic experiment of the thesis for every mode, eager and staged", "", status);
   if (!options) return status;
   std::vector<Row> rows;
   std::vector<Form> eagerly = eager_forms(), by_stage = staged_forms();
   int wrong = measure("eager", eagerly, sizes(100, options->quick ? 10'000 : 1'000'000), *options, rows);
-  wrong += measure("staged", by_stage, sizes(10'000, options->quick ? 1'000'000 : 10'000'000), *options, rows);
+  wrong +=
+      measure("staged", by_stage, sizes(10'000, options->quick ? 1'000'000 : 10'000'000), *options, rows);
   print_table("eager", eagerly);
   print_table("staged", by_stage);
   wrong += print_memory(rows);

@@ -7,8 +7,9 @@
 //                                    let res = reverseh (k (fst r)) in
 //                                    pair (fst res) {(snd res)!; (snd r)!}
 //
-// A call gives its result and its own reverse pass, a function; the reverse pass of the caller runs it where the
-// call's turn comes. Under mode::checkpointed a call is run twice instead (listing 5.4, after Vakar and Smeding).
+// A call gives its result and its own reverse pass, a function; the reverse pass of the caller runs it where
+// the call's turn comes. Under mode::checkpointed a call is run twice instead (listing 5.4, after Vakar and
+// Smeding).
 #include <vector>
 
 #include "lantern/compiler/ad/closure.hpp"

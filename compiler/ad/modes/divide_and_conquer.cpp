@@ -1,14 +1,14 @@
-// Checkpointing without annotations, by divide and conquer (Siskind and Pearlmutter, "Divide-and-Conquer Checkpointing
-// for Arbitrary Programs with No User Annotation"; thesis, chapter 9, as future work).
+// Checkpointing without annotations, by divide and conquer (Siskind and Pearlmutter, "Divide-and-Conquer
+// Checkpointing for Arbitrary Programs with No User Annotation"; thesis, chapter 9, as future work).
 //
-// A first run measures: it counts the operations, n. To reverse the operations from a to b, reverse the later half,
-// then the earlier half; a part that is short is run from the start of the program, remembering nothing up to a and
-// everything from a, and abandoned at b. Names of values are the numbers of their operations, so that adjoints pass
-// from one part to an earlier one. A run up to b stands for the continuation of the original, called a second time:
-// C++ stacks are resumed once.
+// A first run measures: it counts the operations, n. To reverse the operations from a to b, reverse the later
+// half, then the earlier half; a part that is short is run from the start of the program, remembering nothing
+// up to a and everything from a, and abandoned at b. Names of values are the numbers of their operations, so
+// that adjoints pass from one part to an earlier one. A run up to b stands for the continuation of the
+// original, called a second time: C++ stacks are resumed once.
 //
-// Kept at a time: the adjoints of values that are live where two parts meet, and what one part records, a number of
-// operations that grows as log n. Time grows as n^2 / log n evaluations.
+// Kept at a time: the adjoints of values that are live where two parts meet, and what one part records, a
+// number of operations that grows as log n. Time grows as n^2 / log n evaluations.
 #include <bit>
 #include <map>
 #include <vector>
@@ -129,7 +129,8 @@ class DivideAndConquer : public EagerReverse {
   }
   [[noreturn]] void refuse(const Location& loc) const {
     raise_at(loc,
-             "grad<mode::divide_and_conquer>: expected a program that does the same each time it is run, got other "
+             "grad<mode::divide_and_conquer>: expected a program that does the same each time it is run, got "
+             "other "
              "operations or numbers the second time; use another mode where a program reads what it changes");
   }
 

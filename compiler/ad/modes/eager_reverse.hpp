@@ -10,7 +10,7 @@
 namespace lantern::ad {
 
 /// What the rule of an operation looks at, where the result's cotangent is g.
-struct Rule {
+struct StepRule {
   const Operation& op;
   Transient primals;  ///< one level down
   const Datum& y;
@@ -31,7 +31,7 @@ struct Step {
               return box && box->mode.get() == mode ? box->primal : d;
             }};
   }
-  Rule rule(const Datum& g) const { return {op, primals(), y, g}; }
+  StepRule rule(const Datum& g) const { return {op, primals(), y, g}; }
   /// Calls each(i) for the operands in the order of the backward pass. For tensors the last operand first: an
   /// update's base comes first among the operands, and its adjoint can then take over the memory of g, which
   /// nobody reads any more.

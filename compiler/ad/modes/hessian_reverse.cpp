@@ -12,9 +12,11 @@
 //   h[x, y] += d op/dx * d op/dy * u[r] + d2 op/dx dy * w              for operands x and y
 #include <map>
 
-#include "lantern/compiler/ad/forward.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
+#include "lantern/compiler/ad/modes/second_partial.hpp"
+#include "lantern/compiler/ad/modes/staged_hessian.hpp"
+#include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
@@ -144,24 +146,9 @@ class HessianReverse : public Mode {
     for (std::size_t i : positions) {
       s.second.emplace_back();
       for (std::size_t j = 0; j < positions.size(); ++j)
-        s.second.back().push_back(mixed(op, primals, r, i, positions[j], s.first[j]));
+        s.second.back().push_back(second_partial(op, primals, r, i, positions[j], s.first[j]));
     }
     return s;
-  }
-
-  /// d2 op / dxi dxj: the formula of the first derivative by xi, by forward mode in xj.
-  static Datum mixed(const Operation& op, const Data& primals, const Datum& r, std::size_t i, std::size_t j,
-                     const Datum& first_j) {
-    const ir::Formula& f = *ir::derivative(op.code, i, primals.size());
-    if (f.kind == ir::Formula::Kind::number) return {};
-    const auto forward = std::make_shared<Forward>(++context().tags);
-    Data duals = primals;
-    duals[j] = forward->dual(primals[j], Datum::number(1.0, primals[j].type()));
-    const Datum d = evaluate_formula(f, {op, duals, forward->dual(r, first_j), Datum()});
-    const Dual* v = forward->dual_of(d);
-    Datum tangent = v ? v->tangent : Datum();
-    forward->end();
-    return tangent;
   }
 
   void undo(const Step& s, Name r) {
@@ -209,14 +196,40 @@ struct Ending {
   ~Ending() { mode.end(); }
 };
 
+/// The program's graph and its backward part, as a function (arguments...) -> (value, gradient, Hessian).
+ir::Function* hessian_unit(Staging& s, ir::Function& primal, std::size_t vector, const Location& loc) {
+  ir::Function*& found = s.units["hessian:" + primal.name + ":" + std::to_string(vector)];
+  if (found) return found;
+  const std::vector<ir::Type> params = primal.parameter_types();
+  const ir::Kind element = params[vector].element();
+  ir::Function* f = s.module().add_function(
+      "hessian_" + primal.name, params,
+      {primal.result_types[0], params[vector], ir::Type::tensor(element, {ir::dynamic, ir::dynamic})});
+  f->loc = primal.loc;
+  const Staging::Scope scope(s, f);
+  Data in;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    f->body->params[i]->name = primal.body->params[i]->name;
+    in.push_back(Datum::node(f->body->params[i]));
+  }
+  const auto mode = std::make_shared<StagedHessian>(s, ++context().tags);
+  const Ending ending{*mode};
+  s.builder(loc).yield(s.use(mode->value_gradient_hessian(primal, in, vector, loc), loc));
+  return found = f;
+}
+
 }  // namespace
+
+Datum staged_hessian_by_reverse(Staging& s, const Program& program, const Datum& x, const Location& loc) {
+  if (x.type().rank() != 1 || !x.type().is_differentiable())
+    raise_at(loc, "hessian<mode::reverse>: expected a function of one array, got " + x.type().str());
+  const Unit unit = stage_unit(s, program, {x}, {true}, loc);
+  require_scalar(unit.primal->function->result_types, loc);
+  return s.call(hessian_unit(s, *unit.primal->function, 0, loc), unit.arguments, loc)[2];
+}
 
 SecondOrder hessian_by_reverse(const Program& program, const Data& arguments, const Active& active,
                                const Location& loc) {
-  if (context().staging)
-    raise_at(loc,
-             "hessian<mode::reverse>: expected to be run eagerly, got a program that is being staged; write "
-             "eager(hessian<mode::reverse>(f)), or hessian(f), which has the same value");
   const auto mode = std::make_shared<HessianReverse>(++context().tags);
   const Ending ending{*mode};
   Data tagged = arguments;

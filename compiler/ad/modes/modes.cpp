@@ -105,10 +105,11 @@ Data gradient(mode m, const Program& program, const Data& arguments, const Activ
     if (m == mode::divide_and_conquer)
       return staged_divide_and_conquer_gradient(*s, program, arguments, active, value, loc);
     if (m == mode::closures)
-      raise_at(loc,
-               "grad<mode::closures>: expected to be run eagerly, got a program that is being staged; write "
-               "eager(grad<mode::closures>(f)), or grad<mode::global_tape>(f), which treats a call of a staged "
-               "function in the same way");
+      raise_at(
+          loc,
+          "grad<mode::closures>: expected to be run eagerly, got a program that is being staged; write "
+          "eager(grad<mode::closures>(f)), or grad<mode::global_tape>(f), which treats a call of a staged "
+          "function in the same way");
     return staged_gradient(entry, *s, program, arguments, active, value, loc);
   }
   return gradient_by(*entry.eager(++context().tags), program, arguments, active, value, loc);

@@ -5,8 +5,8 @@
 //     ...
 //     reversec ((deriv p!) := deriv r)   -- in the backward part: its forward half, then its backward half
 //
-// The forward half records; what it records lives until the backward half has run, which follows at once. Without
-// checkpoints this is Fig. 8 with the continuation already run.
+// The forward half records; what it records lives until the backward half has run, which follows at once.
+// Without checkpoints this is Fig. 8 with the continuation already run.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 #include "lantern/ir/checkpoint.hpp"
 

@@ -1,14 +1,14 @@
 // Continuation reverse mode, staged, in linear time (thesis, 4.3, listing 4.7).
 //
-// A number is a value with its backpropagator, a linear function from its cotangent to the gradient. Called once
-// for each use of the number it costs what the paths through the program cost: the thesis measures quadratic time
-// in four languages (6.2). Being linear, it may be called once with the sum instead,
+// A number is a value with its backpropagator, a linear function from its cotangent to the gradient. Called
+// once for each use of the number it costs what the paths through the program cost: the thesis measures
+// quadratic time in four languages (6.2). Being linear, it may be called once with the sum instead,
 //
 //   f(z1) + f(z2) = f(z1 + z2)
 //
-// (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with Linear
-// Negation", POPL 2020). While staging all uses are known when a backpropagator's turn comes, last made first
-// called. Those of branches, trips and functions are functions of the code.
+// (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with
+// Linear Negation", POPL 2020). While staging all uses are known when a backpropagator's turn comes, last
+// made first called. Those of branches, trips and functions are functions of the code.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
 namespace lantern::ad {

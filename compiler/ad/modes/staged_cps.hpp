@@ -5,8 +5,8 @@
 
 namespace lantern::ad {
 
-/// Operators are called with a continuation, a function of the code. mode::reverse calls it while staging instead,
-/// and has continuations only where control flow needs them; `contify` makes the two the same.
+/// Operators are called with a continuation, a function of the code. mode::reverse calls it while staging
+/// instead, and has continuations only where control flow needs them; `contify` makes the two the same.
 class StagedCps : public StagedReverse {
  public:
   using StagedReverse::StagedReverse;

@@ -9,7 +9,8 @@ Data StagedDivideAndConquer::loop(const Data& initial, const std::vector<ir::Typ
                                   const Condition& condition, const Body& body, std::int64_t attribute,
                                   const Location& loc) {
   constexpr ir::LoopMemory states{0, 32};
-  return StagedReverse::loop(initial, state, condition, body, attribute != 0 ? attribute : states.attribute(), loc);
+  return StagedReverse::loop(initial, state, condition, body, attribute != 0 ? attribute : states.attribute(),
+                             loc);
 }
 
 // In continuation-passing style what follows a loop lies in the other branch of its header.

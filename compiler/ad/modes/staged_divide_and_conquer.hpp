@@ -5,19 +5,20 @@
 
 namespace lantern::ad {
 
-/// Reverse mode in which every loop keeps a number of states that does not depend on its trips, and computes the rest
-/// again (Griewank and Walther, "Algorithm 799: revolve", for counting loops; thinned out as they run where the number
-/// of trips does not show beforehand). A loop's state is its continuation, which can be called again. With 32 states
-/// each of 10^6 trips is computed at most 6 more times, each of 10^9 at most 10 more. Calls keep their frames, and so do
-/// loops of an inner derivative, whose tapes others read.
+/// Reverse mode in which every loop keeps a number of states that does not depend on its trips, and computes
+/// the rest again (Griewank and Walther, "Algorithm 799: revolve", for counting loops; thinned out as they
+/// run where the number of trips does not show beforehand). A loop's state is its continuation, which can be
+/// called again. With 32 states each of 10^6 trips is computed at most 6 more times, each of 10^9 at most 10
+/// more. Calls keep their frames, and so do loops of an inner derivative, whose tapes others read.
 class StagedDivideAndConquer : public StagedReverse {
  public:
   using StagedReverse::StagedReverse;
   const char* name() const override { return "divide-and-conquer reverse mode"; }
 
-  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition, const Body& body,
-            std::int64_t attribute, const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) override;
+  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+            const Body& body, std::int64_t attribute, const Location& loc) override;
+  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+            const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
 

@@ -2,8 +2,8 @@
 //
 //   tape = (() => x.d += ... y.d) andThen tape
 //
-// The functions are composed while the program is staged; calling the composition once the program has been staged
-// emits what they do. No continuation is captured, so the code has none, before any pass has run.
+// The functions are composed while the program is staged; calling the composition once the program has been
+// staged emits what they do. No continuation is captured, so the code has none, before any pass has run.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
 namespace lantern::ad {

@@ -1,9 +1,9 @@
 // Taped reverse mode, staged (thesis, 4.4, listing 4.8).
 //
-// An entry of the tape says what the result of one operation passes on, and to whom: `single u v_u` and `double`.
-// The factors v_u, partial derivatives, are computed by the forward part; the backward part multiplies and adds.
-// Names and pointers are gone once the tape is played: what the code keeps is the factors. A number that depends on
-// no input has no name and leaves nothing on the tape.
+// An entry of the tape says what the result of one operation passes on, and to whom: `single u v_u` and
+// `double`. The factors v_u, partial derivatives, are computed by the forward part; the backward part
+// multiplies and adds. Names and pointers are gone once the tape is played: what the code keeps is the
+// factors. A number that depends on no input has no name and leaves nothing on the tape.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
 namespace lantern::ad {
@@ -22,7 +22,8 @@ class StagedTaped : public TwoPass {
     Entry entry{variable_of(y)->name, {}, {}};
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Variable* x = variable_of(operands[i]);
-      if (x && carries_derivative(op, i, operands.size())) entry.pointers.push_back({x->name, i, partial(s, i)});
+      if (x && carries_derivative(op, i, operands.size()))
+        entry.pointers.push_back({x->name, i, partial(s, i)});
     }
     entry.rule = std::move(s);
     record(operands, [this, entry = std::move(entry)] { deferred(entry); });

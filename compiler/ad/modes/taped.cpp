@@ -32,7 +32,8 @@ class Taped : public EagerReverse {
     }
     const std::size_t count = pointers_.size() - first;
     if (count == 0) return y;
-    tape_.push_back({fresh(), first, count, factors ? nullptr : std::make_unique<Step>(step_of(op, operands, y))});
+    tape_.push_back(
+        {fresh(), first, count, factors ? nullptr : std::make_unique<Step>(step_of(op, operands, y))});
     return make_variable<Variable>(y, tape_.back().result);
   }
 

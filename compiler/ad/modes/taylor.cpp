@@ -8,9 +8,10 @@
 //
 // where v is the operation table's formula, computed on series of one order less. So the table needs no
 // second and higher derivatives.
+#include "lantern/compiler/ad/modes/taylor.hpp"
+
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
-#include "lantern/compiler/ad/modes/taylor.hpp"
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
@@ -73,7 +74,7 @@ Datum Taylor::truncated(const Datum& d, std::size_t size) {
 // ---- one coefficient of the result ----
 
 Datum Taylor::elementwise(const Operation& op, std::span<const Datum> operands, const Coefficients& r,
-                  std::size_t k) {
+                          std::size_t k) {
   Data lower;
   for (const Datum& d : operands) lower.push_back(truncated(d, k));
   const Datum result = k == 1 ? r[0] : series(r);
@@ -93,7 +94,8 @@ Datum Taylor::elementwise(const Operation& op, std::span<const Datum> operands, 
   return sum;
 }
 
-Datum Taylor::linear(const Operation& op, std::span<const Datum> operands, ir::Linearity linearity, std::size_t k) {
+Datum Taylor::linear(const Operation& op, std::span<const Datum> operands, ir::Linearity linearity,
+                     std::size_t k) {
   const std::size_t n = operands.size();
   Data at_zero;
   for (const Datum& d : operands) at_zero.push_back(coefficient(d, 0));
@@ -175,7 +177,8 @@ Coefficients along(const Datum& x, const Datum& direction, std::size_t size) {
 }
 
 /// The derivatives of order 0, then of order 1, and so on: k! times the coefficients of the results.
-std::vector<Data> derivatives(const Taylor& mode, const Data& results, std::size_t size, const Location& loc) {
+std::vector<Data> derivatives(const Taylor& mode, const Data& results, std::size_t size,
+                              const Location& loc) {
   std::vector<Data> out(size);
   for (std::size_t k = 0; k < size; ++k)
     for (const Datum& r : results) {
@@ -232,8 +235,9 @@ ir::Function* taylor_unit(Staging& s, ir::Function& primal, const Active& active
   return found = f;
 }
 
-std::vector<Data> staged_taylor(Staging& s, const Program& program, const Data& arguments, const Active& active,
-                                const Data& tangents, std::size_t size, const Location& loc) {
+std::vector<Data> staged_taylor(Staging& s, const Program& program, const Data& arguments,
+                                const Active& active, const Data& tangents, std::size_t size,
+                                const Location& loc) {
   Unit unit = stage_unit(s, program, arguments, active, loc);
   ir::Function* f = taylor_unit(s, *unit.primal->function, unit.active, size, loc);
   unit.arguments.insert(unit.arguments.end(), tangents.begin(), tangents.end());
@@ -255,7 +259,8 @@ std::vector<Data> taylor(const Program& program, const Data& arguments, const Ac
     if (active[i])
       join_types(arguments[i].type(), tangents[at++].type(), "taylor: an argument and its tangent", loc);
   const auto size = static_cast<std::size_t>(order) + 1;
-  if (Staging* s = context().staging) return staged_taylor(*s, program, arguments, active, tangents, size, loc);
+  if (Staging* s = context().staging)
+    return staged_taylor(*s, program, arguments, active, tangents, size, loc);
   return eager_taylor(program, arguments, active, tangents, size, loc);
 }
 

@@ -31,11 +31,13 @@ class Taylor : public Mode {
   /// The first `size` coefficients; a plain datum if that is one.
   Datum truncated(const Datum& d, std::size_t size);
   /// One coefficient of the result.
-  Datum elementwise(const Operation& op, std::span<const Datum> operands, const Coefficients& r, std::size_t k);
+  Datum elementwise(const Operation& op, std::span<const Datum> operands, const Coefficients& r,
+                    std::size_t k);
   Datum linear(const Operation& op, std::span<const Datum> operands, ir::Linearity linearity, std::size_t k);
 };
 
-/// The same over the graph: constructs carry the coefficients of orders 1 to `order` beside every floating value.
+/// The same over the graph: constructs carry the coefficients of orders 1 to `order` beside every floating
+/// value.
 class StagedTaylor : public Taylor, public Carrying {
  public:
   StagedTaylor(Staging& staging, std::uint64_t tag, std::size_t order)

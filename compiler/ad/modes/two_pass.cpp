@@ -198,8 +198,8 @@ TwoPass::Region* TwoPass::home_of(const ir::Value* v) const {
 
 Datum TwoPass::at(const Datum& forward) { return forward.is_node() ? at(forward.node()) : forward; }
 
-/// Whether a value is a short computation from values of enclosing regions: rather than saved at every trip, it is
-/// computed again.
+/// Whether a value is a short computation from values of enclosing regions: rather than saved at every trip,
+/// it is computed again.
 bool TwoPass::invariant(const ir::Value* v, const Region* home, int budget) const {
   if (home_of(v) != home) return true;
   if (!v->def) return false;
@@ -213,7 +213,8 @@ Datum TwoPass::again(ir::Value* v, const Region* home) {
   const ir::Op* op = v->def;
   if (home_of(v) != home) return at(v);
   if (op->is(Opcode::constant_))
-    return v->type.is_float_element() ? Datum::number(op->number, v->type) : Datum::integer(op->integer, v->type);
+    return v->type.is_float_element() ? Datum::number(op->number, v->type)
+                                      : Datum::integer(op->integer, v->type);
   Data operands;
   for (ir::Value* x : op->operands) operands.push_back(again(x, home));
   return perform({op->code, op->is(Opcode::cast_) ? op->integer : 0, op->loc}, operands);

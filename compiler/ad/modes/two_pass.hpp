@@ -1,11 +1,11 @@
 // What the staged modes without continuations have in common: a forward part, and its mirror image.
 //
-// Where nothing is captured, the code of a gradient is the program followed by its backward part, both in direct
-// style. Every construct has a forward block and a mirrored backward block. What an operation does in the backward
-// pass is a function of the host language, put on the tape of its block while the forward part is staged; playing
-// the tape, last first, stages the backward block. So the tape of functions is gone from the code; what stays is
-// what they refer to, their environment: values that the backward block needs are pushed at the end of the forward
-// block and popped at the start of the backward block.
+// Where nothing is captured, the code of a gradient is the program followed by its backward part, both in
+// direct style. Every construct has a forward block and a mirrored backward block. What an operation does in
+// the backward pass is a function of the host language, put on the tape of its block while the forward part
+// is staged; playing the tape, last first, stages the backward block. So the tape of functions is gone from
+// the code; what stays is what they refer to, their environment: values that the backward block needs are
+// pushed at the end of the forward block and popped at the start of the backward block.
 #pragma once
 
 #include <deque>
@@ -23,9 +23,9 @@ class TwoPass : public Mode, public StagedMode {
  public:
   TwoPass(Staging& staging, std::uint64_t tag) : Mode(tag), staging_(staging) {}
 
-  /// Emits, at the end of the current function, a scalar program and its backward part: the program's value if
-  /// `value`, then one adjoint per active argument. Error, naming `loc`, for a result that is not one floating
-  /// scalar.
+  /// Emits, at the end of the current function, a scalar program and its backward part: the program's value
+  /// if `value`, then one adjoint per active argument. Error, naming `loc`, for a result that is not one
+  /// floating scalar.
   Data gradient(ir::Function& program, const Data& arguments, const Active& active, bool value,
                 const Location& loc);
 
@@ -36,15 +36,17 @@ class TwoPass : public Mode, public StagedMode {
   Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
   /// Error for a loop with a memory bound: only mode::reverse keeps it.
-  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition, const Body& body,
-            std::int64_t attribute, const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) override;
+  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+            const Body& body, std::int64_t attribute, const Location& loc) override;
+  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+            const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
 
  protected:
   using Name = std::size_t;
-  /// Adjoints by name, as known at a point of the backward part. Staging erases the map: what is in it are values.
+  /// Adjoints by name, as known at a point of the backward part. Staging erases the map: what is in it are
+  /// values.
   using Store = std::map<Name, Datum>;
   using Update = std::function<void()>;
 
@@ -96,7 +98,8 @@ class TwoPass : public Mode, public StagedMode {
 
   // ---- what modes do differently with constructs
 
-  /// The adjoints that enter the backward block of a construct with results `outs` which adds to those of `touched`.
+  /// The adjoints that enter the backward block of a construct with results `outs` which adds to those of
+  /// `touched`.
   virtual std::vector<Name> passed(const std::vector<Name>& outs, const std::vector<Name>& touched);
   /// Whether one of those belongs to a result.
   virtual bool belongs(Name entry, Name out) const { return entry == out; }
@@ -154,8 +157,9 @@ class TwoPass : public Mode, public StagedMode {
   Data inside(Region*& region, const std::function<Data()>& body);
   void touch(const Datum& d);
   void mark_tape();
-  /// The backward block of a region, from the adjoints `in` of `names` to those of `left`: what the construct's
-  /// results `outs` have moves to what the region gave for them, and in the end what `entries` have moves to `outs`.
+  /// The backward block of a region, from the adjoints `in` of `names` to those of `left`: what the
+  /// construct's results `outs` have moves to what the region gave for them, and in the end what `entries`
+  /// have moves to `outs`.
   Data mirrored(Region& r, const std::vector<Name>& names, const Data& in, const std::vector<Name>& left,
                 const Data& outs, const Data& exits, const Data& entries, const Location& loc);
 

@@ -16,7 +16,7 @@ std::vector<T> joined(std::vector<T> a, const std::vector<T>& b) {
   return a;
 }
 
-Data part(const Data& data, std::size_t from, std::size_t to) {
+Data range_of(const Data& data, std::size_t from, std::size_t to) {
   return {data.begin() + static_cast<long>(from), data.begin() + static_cast<long>(to)};
 }
 
@@ -57,8 +57,9 @@ std::vector<TwoPass::Name> TwoPass::names_of(const Data& data, std::vector<Name>
   return touched;
 }
 
-Data TwoPass::mirrored(Region& r, const std::vector<Name>& names, const Data& in, const std::vector<Name>& left,
-                       const Data& outs, const Data& exits, const Data& entries, const Location& loc) {
+Data TwoPass::mirrored(Region& r, const std::vector<Name>& names, const Data& in,
+                       const std::vector<Name>& left, const Data& outs, const Data& exits,
+                       const Data& entries, const Location& loc) {
   return linear(
       in,
       [&](const Data& adjoints_in) {
@@ -93,23 +94,25 @@ Data TwoPass::branch(const Datum& condition, const Thunk& then, const Thunk& oth
     for (std::size_t s = 0; s < 2; ++s) exits[s].push_back(outs[s][i]);
   }
 
-  record({}, [this, condition, loc, variables, first = sides[0], second = sides[1], a = exits[0], b = exits[1]] {
-    if (!first->on_tape && !second->on_tape && !any_wanted(variables)) return;
-    std::vector<Name> touched = first->touched;
-    for (const Name x : second->touched)
-      if (std::ranges::find(touched, x) == touched.end()) touched.push_back(x);
-    const std::vector<Name> results_names = names_of(variables);
-    const std::vector<Name> names = passed(results_names, touched);
-    std::vector<Name> left;
-    for (const Name x : names)
-      if (std::ranges::none_of(results_names, [&](Name r) { return belongs(x, r); })) left.push_back(x);
-    const Data before = adjoints(names, loc);
-    const Data after = detail::branch(
-        at(condition), [&] { return mirrored(*first, names, before, left, variables, a, {}, loc); },
-        [&] { return mirrored(*second, names, before, left, variables, b, {}, loc); }, loc);
-    for (const Name x : names) take(x);
-    for (std::size_t i = 0; i < left.size(); ++i) store_[left[i]] = after[i];
-  });
+  record({},
+         [this, condition, loc, variables, first = sides[0], second = sides[1], a = exits[0], b = exits[1]] {
+           if (!first->on_tape && !second->on_tape && !any_wanted(variables)) return;
+           std::vector<Name> touched = first->touched;
+           for (const Name x : second->touched)
+             if (std::ranges::find(touched, x) == touched.end()) touched.push_back(x);
+           const std::vector<Name> results_names = names_of(variables);
+           const std::vector<Name> names = passed(results_names, touched);
+           std::vector<Name> left;
+           for (const Name x : names)
+             if (std::ranges::none_of(results_names, [&](Name r) { return belongs(x, r); }))
+               left.push_back(x);
+           const Data before = adjoints(names, loc);
+           const Data after = detail::branch(
+               at(condition), [&] { return mirrored(*first, names, before, left, variables, a, {}, loc); },
+               [&] { return mirrored(*second, names, before, left, variables, b, {}, loc); }, loc);
+           for (const Name x : names) take(x);
+           for (std::size_t i = 0; i < left.size(); ++i) store_[left[i]] = after[i];
+         });
   return out;
 }
 
@@ -126,16 +129,16 @@ Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, cons
   Data params, outs;
   const Data counted = detail::loop(
       joined({Datum::integer(0, ir::I64)}, primals(initial)),
-      [&](const Data& s) { return condition(part(s, 1, s.size())); },
+      [&](const Data& s) { return condition(range_of(s, 1, s.size())); },
       [&](const Data& s) {
         outs = inside(trip, [&] {
-          params = results_of(part(s, 1, s.size()), [](std::size_t) { return true; });
+          params = results_of(range_of(s, 1, s.size()), [](std::size_t) { return true; });
           return body(params);
         });
         return joined({plus_one(s[0], 1)}, primals(outs));
       },
       loc);
-  const Data out = results_of(part(counted, 1, counted.size()), [](std::size_t) { return true; });
+  const Data out = results_of(range_of(counted, 1, counted.size()), [](std::size_t) { return true; });
   Data variables, exits, entries, starts;
   for (std::size_t i = 0; i < state.size(); ++i) {
     if (!state[i].is_differentiable()) continue;
@@ -154,8 +157,8 @@ Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, cons
           return perform({Opcode::lt_, 0, loc}, {Datum::integer(0, ir::I64), s[0]});
         },
         [&](const Data& s) {
-          return joined({plus_one(s[0], -1)}, mirrored(*trip, names, part(s, 1, s.size()), names, variables, exits,
-                                                       entries, loc));
+          return joined({plus_one(s[0], -1)},
+                        mirrored(*trip, names, range_of(s, 1, s.size()), names, variables, exits, entries, loc));
         },
         loc);
     for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = after[1 + i];

@@ -1,0 +1,63 @@
+// Hessian reverse mode, staged: hessian_reverse.cpp has the algorithm and its sources.
+#pragma once
+
+#include "lantern/compiler/ad/modes/two_pass.hpp"
+
+namespace lantern::ad {
+
+/// The gradient a and the Hessian h of the result by the variables that are live, as the backward part goes
+/// on, are entries of one store: an entry of h has a name of its own. They are numbers of the code, and
+/// vectors where one variable is the argument x. Constructs pass those of their results, of what they use,
+/// and of what either is coupled with. Error for functions that call themselves, and for operations other
+/// than on scalars and elements of x.
+class StagedHessian : public TwoPass {
+ public:
+  using TwoPass::TwoPass;
+  const char* name() const override { return "Hessian reverse mode"; }
+
+  /// Emits the program and its backward part: its value, its gradient and its Hessian by a vector argument.
+  Data value_gradient_hessian(ir::Function& program, const Data& arguments, std::size_t vector,
+                              const Location& loc);
+
+  Datum apply(const Operation& op, std::span<const Datum> operands) override;
+  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+            const Location& loc) override;
+  void push(std::int64_t tape, const Datum& value, const Location& loc) override;
+  Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
+
+ private:
+  using Pair = std::pair<Name, Name>;
+  /// What an operation contributes: first and second partial derivatives by its variables; empty where zero.
+  struct Partials {
+    std::vector<Name> by;
+    Data first;
+    std::vector<Data> second;
+    Location loc;
+  };
+  /// The row of a variable, taken out of h: the entries with others, and that with itself.
+  struct Row {
+    std::vector<std::pair<Name, Datum>> others;
+    Datum diagonal;
+  };
+
+  std::vector<Name> passed(const std::vector<Name>& outs, const std::vector<Name>& touched) override;
+  bool belongs(Name entry, Name out) const override;
+  bool wanted(Name x) const override;
+  void move(Name from, const Datum& to, const Location& loc) override;
+  Datum zero_of(Name entry, const Location& loc) override;
+
+  void undo(const Partials& p, Name r);
+  /// The same for r = x[i].
+  void undo_get(const Datum& index, Name r, const Location& loc);
+  Row take_row(Name r);
+  /// The name of h[x, y], which is h[y, x].
+  Name entry(Name x, Name y);
+  void add_entry(Name x, Name y, const Datum& v, const Location& loc);
+
+  Name vector_ = 0;
+  Datum x_;
+  std::map<Pair, Name> entries_;
+  std::map<Name, Pair> pairs_;  ///< the reverse
+};
+
+}  // namespace lantern::ad
