@@ -30,10 +30,11 @@ class CompiledCode : public Code {
  public:
   CompiledCode(std::unique_ptr<ir::Module> module, const CompileOptions& options)
       : module_(std::move(module)), options_(options), results_(module_->entry->result_types) {
+    options_.check = resolved(options.check);
     print_.name = codegen::identifier(module_->entry->name);  // a function may be called log
     print_.bounds_checks = options.bounds_checks;
     print_.strict_math = options.strict_math;
-    print_.check_nan = options.check == Check::nan;
+    print_.check_nan = options_.check == Check::nan;
     print_.line_directives = print_.named_values = options.debug;
     run_on_large_stack([&] { prepare(); });
   }

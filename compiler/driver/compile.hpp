@@ -39,7 +39,7 @@ struct CompileOptions {
   bool debug = false;
   /// Check::nan: the first NaN or infinity is an Error that names its line, its operation and its part of a
   /// derivative. Nothing is generated for it otherwise.
-  Check check = check_from_environment();
+  Check check = Check::environment;
   /// Passes left out, by name (see passes/pipeline.hpp).
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.
@@ -316,7 +316,7 @@ class EagerCall;
 template <class F, class R, class... P>
 class EagerCall<F, R, std::tuple<P...>> {
  public:
-  EagerCall(F f, Check check) : f_(std::move(f)), check_(check) {}
+  EagerCall(F f, Check check) : f_(std::move(f)), check_(resolved(check)) {}
   detail::host_out<R> operator()(const detail::host_in<P>&... args) const {
     Data data;
     (detail::for_each_leaf<P>(args,
@@ -337,7 +337,7 @@ class EagerCall<F, R, std::tuple<P...>> {
   Check check_;
 };
 template <class F>
-auto eager(F f, Check check = check_from_environment()) {
+auto eager(F f, Check check = Check::environment) {
   detail::require_known<F>();
   return EagerCall<F>(std::move(f), check);
 }

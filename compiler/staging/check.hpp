@@ -13,6 +13,7 @@ struct Operation;
 
 /// What a running program is checked for.
 enum class Check {
+  environment,  ///< what LANTERN_CHECK says when the program is compiled, or made eager
   none,
   nan,  ///< a NaN, or an infinity made of finite operands, is an error where it arises
 };
@@ -22,6 +23,9 @@ Check check_named(const std::string& text, const std::string& option);
 
 /// What LANTERN_CHECK says; none where it is not set or empty. Error: anything but nan and none.
 Check check_from_environment();
+
+/// The check itself, where it is left to the environment.
+inline Check resolved(Check check) { return check == Check::environment ? check_from_environment() : check; }
 
 /// "m.cpp:7: error: expected finite values, got ", to be followed by nan, inf or -inf, and what follows that:
 /// " from log in the backward part of a derivative".
