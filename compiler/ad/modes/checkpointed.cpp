@@ -34,7 +34,7 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
       k(make_variable<Variable>(s.y, d));
       if (!d->touched()) return;
       const Datum g = d->get(s.op.loc);
-      const Rule rule = s.rule(g);
+      const StepRule rule = s.rule(g);
       s.backward([&](std::size_t i) {
         if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, rule, cell(*x, s.op.loc));
       });

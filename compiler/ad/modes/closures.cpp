@@ -33,7 +33,7 @@ class Closures : public EagerReverse, public HigherOrder {
     pass_.push_back([this, s = std::move(s), d] {
       if (!d->touched()) return;
       const Datum g = d->get(s.op.loc);
-      const Rule rule = s.rule(g);
+      const StepRule rule = s.rule(g);
       s.backward([&](std::size_t i) {
         if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, rule, *x->d);
       });

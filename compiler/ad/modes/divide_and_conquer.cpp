@@ -106,7 +106,7 @@ class DivideAndConquer : public EagerReverse {
     const auto own = adjoints_.extract(e.result);
     if (own.empty()) return;
     const Datum g = own.mapped()->get(e.step.op.loc);
-    const Rule rule = e.step.rule(g);
+    const StepRule rule = e.step.rule(g);
     e.step.backward([&](std::size_t i) {
       if (const auto* x = variable_of<Variable>(e.step.operands[i]))
         if (carries_derivative(e.step.op, i, e.step.operands.size()))

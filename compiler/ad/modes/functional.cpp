@@ -69,7 +69,7 @@ class Functional : public EagerReverse {
 
   /// What operand i receives.
   static Datum share(std::size_t i, const Step& s, const Datum& g) {
-    const Rule rule = s.rule(g);
+    const StepRule rule = s.rule(g);
     const CellPtr alone = eager_cell(rule.primals.data()[i]);
     propagate(i, rule, *alone);
     return alone->get(s.op.loc);

@@ -91,7 +91,7 @@ class Taped : public EagerReverse {
         add(pointers_[i].name, perform({Opcode::mul_, 0, {}}, {pointers_[i].factor, g}), {});
       return;
     }
-    const Rule rule = e.rule->rule(g);
+    const StepRule rule = e.rule->rule(g);
     for (std::size_t i = e.first + e.count; i-- > e.first;) {  // see Step::backward
       const Pointer& p = pointers_[i];
       const CellPtr x = eager_cell(rule.primals.data()[p.operand]);
