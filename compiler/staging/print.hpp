@@ -16,8 +16,8 @@ Rep<T> print(const Rep<T>& x, std::string_view label,
 }
 
 /// The value. Reverse mode (grad, value_and_grad, vjp, ...) prints "label = adjoint" in its backward part, when the
-/// adjoint of the value is known; nothing is printed where no adjoint arrives, nor in the other modes. In nested
-/// derivatives each of them prints its own.
+/// adjoint of the value is known. Where no adjoint arrives, compiled code may print a zero; otherwise nothing is
+/// printed, nor in the other modes. In nested derivatives each of them prints its own.
 template <class T>
   requires(Real<typename detail::Traits<T>::element>)
 Rep<T> print_adjoint(const Rep<T>& x, std::string_view label,

@@ -198,9 +198,12 @@ void SourceText::find_assignment(std::size_t start) {
   Assignment a;
   if (left.ends_with(']')) {  // auto [a, b], not v[i]
     const std::size_t open = left.find('[');
-    if (!trimmed(left.substr(0, open)).starts_with("auto") && !left.starts_with("const")) return;
+    std::string_view type = trimmed(left.substr(0, open));
+    while (type.ends_with('&')) type = trimmed(type.substr(0, type.size() - 1));
+    if (!type.ends_with("auto")) return;
     for (const std::string_view name : parts(left.substr(open + 1, left.size() - open - 2)))
       a.names.emplace_back(name);
+    if (a.names.empty()) return;
   } else {
     const Parameter p = parameter(left);
     const std::string name = p.name.empty() ? p.type : p.name;

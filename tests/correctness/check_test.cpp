@@ -29,7 +29,7 @@ constexpr unsigned line_of_root = __LINE__ - 1;
 Rep<double> in_loop(Rep<double> x) {
   return FOR(0, 5, x, [](Rep<std::int64_t>, Rep<double> s) { return exp(s); });
 }
-constexpr unsigned line_of_exp = __LINE__ - 3;
+constexpr unsigned line_of_exp = __LINE__ - 2;
 Rep<double> of_array(Rep<Array<double>> a) {
   const auto b = a - 1.0;
   return sum(log(b) * b);

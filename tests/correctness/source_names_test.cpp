@@ -149,6 +149,12 @@ TEST_CASE("a reader of source text finds bodies and variables") {
   CHECK(text.assignments()[4].value == "a");
 }
 
+TEST_CASE("an array that is filled from a list is no variable of a value") {
+  const SourceText text("const Function functions[] = {a(1), b}; v[i] = x; auto [] = g(); const auto& [p, q] = h();");
+  REQUIRE(text.assignments().size() == 1);
+  CHECK(text.assignments()[0].names == std::vector<std::string>{"p", "q"});
+}
+
 TEST_CASE("text that ends anywhere is read to its end") {
   const std::string whole =
       "Rep<double> f(Rep<double> x) { /* c */ auto y = R\"(a)\" + \"b\\\"\" + 'c'; auto [a, b] = g([&](int "
