@@ -236,8 +236,8 @@ TEST_CASE("the command line is checked before anything is compiled") {
         "lanternc: error: unknown option '-Wall'; options for the C++ compiler go after --" + help);
   CHECK(refused({scalar, "-o"}) == "lanternc: error: expected a value after '-o'" + help);
   CHECK(refused({scalar, "--emit=pdf"}) ==
-        "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg or rewritten, "
-        "got 'pdf'\n");
+        "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg, "
+        "rewritten or html, got 'pdf'\n");
   CHECK(refused({scalar, "-O4"}) == "lanternc: error: -O: expected a level from 0 to 3, got '4'\n");
   CHECK(refused({scalar, "--target=tpu"}) == "lanternc: error: --target: expected cpu or cuda, got 'tpu'\n");
   CHECK(refused({scalar, "--function=dcubic"}) == "lanternc: error: --function is for use with --emit\n");
@@ -305,14 +305,14 @@ TEST_CASE("mistakes in the user's file, and nothing is left behind") {
 
   // A mistake that staging finds, at the user's line.
   const std::string parameter = "lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double, 2, 3>> a) {\n" +
-                                std::string(23, ' ') + std::string(45, '~') + "^\n";
+                                std::string(23, ' ') + std::string(44, '~') + "^\n";
   CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double, 2, 3>> a) {\n"
               "  return sum(matmul(a, a));\n}\n"
               "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
         source + ":3:14: error: matmul: expected matrices [m,k] and [k,n], got f64[2,3], f64[2,3]\n" +
             "  return sum(matmul(a, a));\n             ^~~~~~~~~~~~\n" + source +
-            ":2:69: note: the first operand 'a' is f64[2,3]\n" + parameter + source +
-            ":2:69: note: the second operand 'a' is f64[2,3]\n" + parameter + source +
+            ":2:68: note: the first operand 'a' is f64[2,3]\n" + parameter + source +
+            ":2:68: note: the second operand 'a' is f64[2,3]\n" + parameter + source +
             ":5: note: while staging LANTERN_FUNCTION(g, ...)\n");
   CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double>> a) { return sum(a); }\n"
               "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
