@@ -51,9 +51,7 @@ Data eager(const std::shared_ptr<const Rule>& rule, const Data& arguments, const
     return results;
   }
   auto* handler = dynamic_cast<RuleFollowing*>(mode);
-  if (mode->ended() || !handler)
-    raise_at(loc, rule->what + ": expected a derivative by reverse or forward mode, got one by " +
-                      std::string(mode->name()) + (mode->ended() ? " that has ended" : ""));
+  if (mode->ended() || !handler) refuse(*rule, *mode, loc);
   const auto again = [rule, loc](const Data& down) { return call_with_rule(rule, down, loc); };
   return handler->follow(std::make_shared<const Rule>(completed(*rule, again, arguments.size(), loc)),
                          arguments, loc);
@@ -90,6 +88,11 @@ Rule completed(const Rule& rule, const std::function<Data(const Data&)>& again, 
                                   tangents, loc)};
     };
   return full;
+}
+
+void refuse(const Rule& rule, const Mode& mode, const Location& loc) {
+  raise_at(loc, rule.what + ": expected a derivative by reverse or forward mode, got one by " +
+                    std::string(mode.name()) + (mode.ended() ? " that has ended" : ""));
 }
 
 Data floating(const Data& data) {

@@ -57,6 +57,9 @@ Data call_with_rule(const std::shared_ptr<const Rule>& rule, const Data& argumen
 Rule completed(const Rule& rule, const std::function<Data(const Data&)>& again, std::size_t arguments,
                const Location& loc);
 
+/// Error: a derivative by a handler that follows no rules, or by one that has ended.
+[[noreturn]] void refuse(const Rule& rule, const Mode& mode, const Location& loc);
+
 /// The differentiable ones.
 Data floating(const Data& data);
 

@@ -142,7 +142,7 @@ Data StagedRule::follow(StagedMode& mode, const Data& operands, const Location& 
   require_untagged(*rule_, captured, mode.mode(), loc);
   stage_parts(loc);
   auto* handler = dynamic_cast<RuleFollowing*>(&mode.mode());
-  if (!handler) throw InternalError("a staged derivative handler that follows no rules");
+  if (!handler) refuse(*rule_, mode.mode(), loc);
   const Rule rule = calls(captured, loc);
   return handler->follow(std::make_shared<const Rule>(completed(rule, rule.primal, arguments.size(), loc)),
                          arguments, loc);

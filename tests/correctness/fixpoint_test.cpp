@@ -211,6 +211,18 @@ TEST_CASE("memory does not grow with the iterations", "[fixpoint]") {
   CHECK(many == Approx(std::sin(0.5) / 1e-6).epsilon(1e-7));
   CHECK(many_bytes == few_bytes);
   CHECK(memory(unroll, 0.999).second > 8 * 20'000);
+  // Of the second derivative too: the equations of the derivatives are not unrolled either.
+  const auto twice = [](D s, D b) {
+    return std::get<0>(grad([](D m, D c) {
+      return std::get<0>(grad([](D k, D d) {
+        return fixpoint([](D x, D l, D t) { return l * x + sin(t); }, {.iterations = 1'000'000}, 0.0, k, d);
+      })(m, c));
+    })(s, b));
+  };
+  const auto second = compile(sig<double(double, double)>(twice), {.target = Target::c});
+  const auto [slow, slow_bytes] = in_new_thread(second, 0.99, 0.5);
+  CHECK(slow == Approx(2 * std::sin(0.5) / 1e-6).epsilon(1e-6));
+  CHECK(slow_bytes == in_new_thread(second, 0.5, 0.5).second);
 }
 
 TEST_CASE("what a fixed point refuses", "[fixpoint][errors]") {
