@@ -54,6 +54,11 @@ void Unwinder::reach(Region& body) {
 void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   Op* const t = s.block->ops[s.t];
   Op* const forward_op = s.forward;
+  // Nobody goes back from the trips of the forward part: what they call leaves no frames.
+  for (Block* b : forward_op->blocks)
+    ir::walk(b, [&](Op* op) {
+      if (op->callee && forward_halves_.contains(op->callee)) op->callee = value_of(op->callee);
+    });
   Block* const header = s.continuation->blocks[0];
   const Segment head = scan(header);
   Op* const test = header->ops[head.t];

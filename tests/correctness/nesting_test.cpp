@@ -194,6 +194,28 @@ TEST_CASE("a derivative of a function that captures the outer variable through c
 
 // ---- products, positions, arrays ----
 
+// The trips of such a loop are differentiated one by one: what they call must leave nothing behind.
+TEST_CASE("a recursive function in a loop over independent trips", "[nesting]") {
+  using I = Rep<std::int64_t>;
+  const auto power = [](D u, D v, I n) {
+    const auto h = FUN<double(double, std::int64_t)>("h", [=](auto self, D x, I k) {
+      return IF(
+          k <= 0, [&] { return u; }, [&] { return self(x, k - 1) * v; });
+    });
+    return h(u, n);
+  };
+  for (const int which : {0, 1, 2})
+    check_with(
+        {.order = 3}, "weights " + std::to_string(which),
+        [=](D u, I n) {
+          return FOR(0, 3, 0.0, [&](I i, D s) {
+            const D w = cast<double>(i) + 1.0;
+            return which == 0 ? s + power(u, u, n) * w : which == 1 ? s + power(u * w, u, n) : s + power(u, u * w, n);
+          });
+        },
+        0.6, std::int64_t{3});
+}
+
 TEST_CASE("positions of several arguments", "[nesting]") {
   const std::function<D(D, D, D)> f = [](D x, D y, D z) { return x * x * y + y * z * z * z + x * z; };
   const auto test = [&](const auto& run) {

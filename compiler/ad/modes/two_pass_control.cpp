@@ -122,7 +122,7 @@ Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, cons
   if (attribute != 0)
     raise_at(loc, std::string(name()) +
                       ": expected a loop without a bound on memory or checkpoints, got one; use grad(f)");
-  const auto plus_one = [&loc](const Datum& n, std::int64_t by) {
+  const auto plus_one = [loc](const Datum& n, std::int64_t by) {
     return perform({Opcode::add_, 0, loc}, {n, Datum::integer(by, ir::I64)});
   };
   Region* trip = nullptr;

@@ -131,7 +131,8 @@ static lt_workspace* lt_own_workspace(void) {
   return &ws;
 }
 
-static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x1) {
+static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x) {
+  // forward
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
   bool v1 = t1.node < 0;
   double v2;
@@ -139,17 +140,17 @@ static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x1) {
   double v4;
   double v5;
   if (v1) {
-    v2 = x1;
+    v2 = x;
     v3 = 0.0;
     v4 = 0.0;
     v5 = 0.0;
   } else {
     lt_tree_f64 t2 = t1;
     t2.node = t1.left[t1.node];
-    double v6 = tree_fwd(ws, t2, x1);
+    double v6 = tree_fwd(ws, t2, x);
     lt_tree_f64 t3 = t1;
     t3.node = t1.right[t1.node];
-    double v7 = tree_fwd(ws, t3, x1);
+    double v7 = tree_fwd(ws, t3, x);
     double v8 = t1.value0[t1.node];
     v2 = v6 * v7 * v8;
     v3 = v8;
@@ -164,7 +165,8 @@ static double tree_fwd(lt_workspace* ws, lt_tree_f64 t1, double x1) {
   return v2;
 }
 
-static double tree_bwd(lt_workspace* ws, double x1, double x2) {
+static double tree_bwd(lt_workspace* ws, double d_result, double d_x) {
+  // backward
   const double* recalled = lt_recall_f64(ws, 1, 3);
   double v1 = recalled[0];
   double v2 = recalled[1];
@@ -172,18 +174,21 @@ static double tree_bwd(lt_workspace* ws, double x1, double x2) {
   bool v4 = lt_pop_bool(ws, 0);
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
   if (v4) {
-    return x2 + x1;
+    return d_x + d_result;
   } else {
-    double v5 = v1 * x1;
-    double v6 = tree_bwd(ws, v2 * v5, tree_bwd(ws, v3 * v5, x2));
+    double v5 = v1 * d_result;
+    double v6 = tree_bwd(ws, v2 * v5, tree_bwd(ws, v3 * v5, d_x));
     return v6;
   }
 }
 
-extern "C" double snippet(lt_workspace* ws, lt_tree_f64 t1, double x1) {
+extern "C" double snippet(lt_workspace* ws, lt_tree_f64 tree, double in) {
+  // forward
   // return TREE(x, tree, [&](Rep<double> l, Rep<double> r, Rep<Tree<double>> t) { return l * r * t.value
-  (void)tree_fwd(ws, t1, x1);
-  return tree_bwd(ws, 1.0, 0.0);
+  (void)tree_fwd(ws, tree, in);
+  // backward
+  double d_x = tree_bwd(ws, 1.0, 0.0);
+  return d_x;
 }
 
 extern "C" void snippet_entry(lt_workspace* ws, const void* const* in, void* const* out) {
