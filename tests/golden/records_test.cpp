@@ -101,3 +101,20 @@ TEST_CASE("records: gradients of loops that save several values of several types
     CHECK(eager(grad<0>(f))(0.3, n) == Approx(without(0.3, n)));
   }
 }
+
+// What is saved may be the result of a call that saves on the same tape.
+TEST_CASE("records: recursion in the backward part", "[passes]") {
+  using D = Rep<double>;
+  using I = Rep<std::int64_t>;
+  const auto f = [](D x) {
+    const auto walk = FUN<double(double, std::int64_t)>("walk", [x](auto self, D b, I n) {
+      return IF(
+          n == 0, [&] { return b * x; }, [&] { return sin(self(b, n - 1)) + self(b * 0.5, n - 1) * b; });
+    });
+    return walk(x, 3);
+  };
+  const auto second = grad(grad<mode::global_tape>(f));
+  const double expected = eager(grad(grad(f)))(0.7);
+  for (const int opt : {0, 1, 3})
+    CHECK(compile(second, {.target = Target::c, .opt = opt})(0.7) == Approx(expected).epsilon(1e-12));
+}
