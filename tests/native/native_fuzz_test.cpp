@@ -131,6 +131,32 @@ TEST_CASE("garbled programs never end the rewriter") {
   CHECK(refused > 0);
 }
 
+TEST_CASE("programs that do not compile never end the rewriter") {
+  const TemporaryDirectory directory;
+  const std::string source = directory.path() / "broken.cpp";
+  for (const char* body : {
+           "const auto [a, b] = nowhere(x);\n  if (a > 0.0) return a * b;\n  return b;",
+           "auto y = nowhere(x);\n  while (y > 0.0) y = y - 1.0;\n  return y;",
+           "Nothing z{x};\n  if (z.value > x) return z.value;\n  return x;",
+           "auto f = [&](auto v) { return nowhere(v); };\n  return x > 0.0 ? f(x) : x;",
+           "for (auto e : nowhere(x)) x += e;\n  return x;",
+           "switch (nowhere(x)) { case 1: return x; }\n  return x * missing;",
+       }) {
+    write_file(
+        source,
+        "#include <lantern/lantern.hpp>\nusing namespace lantern;\nRep<double> f(Rep<double> x) {\n  " +
+            std::string(body) + "\n}\nLANTERN_FUNCTION(g, grad(f))\n");
+    const ProcessResult r = lanternc({source, "--emit=rewritten"});
+    INFO(body << "\n" << r.err);
+    // The compiler is who says what is wrong.
+    CHECK((r.status == 0 || r.status == 1));
+    CHECK(r.err.find("internal error") == std::string::npos);
+  }
+  const ProcessResult r = lanternc({source, "--emit=ir"});
+  CHECK(r.status == 1);
+  CHECK(r.err.find("broken.cpp:4:") != std::string::npos);
+}
+
 TEST_CASE("ordinary code beside a model stays as it is, byte for byte, and does what it did") {
   const TemporaryDirectory directory;
   const std::string source = directory.path() / "mixed.cpp", built = directory.path() / "mixed",

@@ -277,8 +277,9 @@ class Collector : public RecursiveASTVisitor<Collector> {
     return true;
   }
   bool VisitDeclRefExpr(DeclRefExpr* e) {
-    if (const auto* v = dyn_cast<ValueDecl>(e->getDecl());
-        v != nullptr && places_.own(v->getLocation()) && places_.own(e->getLocation())) {
+    if (const auto* v = dyn_cast<ValueDecl>(e->getDecl()); v != nullptr && !v->getType().isNull() &&
+                                                           places_.own(v->getLocation()) &&
+                                                           places_.own(e->getLocation())) {
       const auto* record = v->getType().getNonReferenceType()->getAsCXXRecordDecl();
       if (record != nullptr && record->isLambda() && places_.own(record->getLocation()))
         facts_.lambda_uses.insert({places_.offset(e->getLocation()), places_.offset(record->getLocation())});
@@ -374,7 +375,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
   }
 
   void note_variable(const ValueDecl* v, QualType type) {
-    if (!places_.own(v->getLocation())) return;
+    // What does not compile may have no type.
+    if (type.isNull() || !places_.own(v->getLocation())) return;
     Variable& known = facts_.variables[places_.offset(v->getLocation())];
     known.declared = places_.offset(v->getLocation());
     known.name = (isa<FieldDecl>(v) ? "this->" : "") + v->getNameAsString();
