@@ -1,7 +1,7 @@
 // checkpoint(f): a function whose reverse keeps its arguments and computes the inside again.
 #pragma once
 
-#include "lantern/compiler/ad/derivative.hpp"
+#include "lantern/compiler/ad/run_again.hpp"
 
 namespace lantern {
 
@@ -26,19 +26,7 @@ class Checkpoint<F, std::tuple<P...>> {
   Value operator()(const P&... p) const {
     Data data;
     (flatten(p, data), ...);
-    // The backward part runs the program again, after the frame that called it has ended.
-    const auto prototypes = std::make_shared<const std::tuple<P...>>(p...);
-    const auto prototype = std::make_shared<Value>();
-    const auto run = [f = f_, prototypes, prototype](const Data& in) {
-      std::span<const Datum> rest(in);
-      std::tuple<P...> arguments = *prototypes;
-      for_each_rep(arguments, [&]<class T>(Rep<T>& r) {
-        r = Rep<T>(rest.front());
-        rest = rest.subspan(1);
-      });
-      *prototype = convert<Value>(std::apply([&](auto&... a) { return (*f)(a...); }, arguments));
-      return flatten(*prototype);
-    };
+    const auto [run, prototype] = run_again<Value>(f_, p...);
     const Data results = ad::checkpoint({name(), run}, data, loc_);
     return rebuild(*prototype, results);
   }

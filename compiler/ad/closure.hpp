@@ -1,7 +1,7 @@
 // closure(f): a function that derivative handlers are told of, as an effect (thesis, 5.3).
 #pragma once
 
-#include "lantern/compiler/ad/derivative.hpp"
+#include "lantern/compiler/ad/run_again.hpp"
 
 namespace lantern {
 
@@ -38,19 +38,7 @@ class Closure<F, std::tuple<P...>> {
   Value operator()(const P&... p) const {
     Data data;
     (flatten(p, data), ...);
-    // The backward part may run the function again, after the frame that called it has ended.
-    const auto prototypes = std::make_shared<const std::tuple<P...>>(p...);
-    const auto prototype = std::make_shared<Value>();
-    const auto run = [f = f_, prototypes, prototype](const Data& in) {
-      std::span<const Datum> rest(in);
-      std::tuple<P...> arguments = *prototypes;
-      for_each_rep(arguments, [&]<class T>(Rep<T>& r) {
-        r = Rep<T>(rest.front());
-        rest = rest.subspan(1);
-      });
-      *prototype = convert<Value>(std::apply([&](auto&... a) { return (*f)(a...); }, arguments));
-      return flatten(*prototype);
-    };
+    const auto [run, prototype] = run_again<Value>(f_, p...);
     const Data results = ad::app(run, data, loc_);
     return rebuild(*prototype, results);
   }

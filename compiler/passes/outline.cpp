@@ -87,6 +87,13 @@ class Outline {
   static bool is_number(const Value* v) { return v->type == ir::F64; }
   static bool is_constant(const Value* v) { return v->def && v->def->is(Opcode::constant_); }
 
+  static Value* made_again(Builder& b, const Value* constant) {
+    Op* copy = b.op(Opcode::constant_, {}, {constant->type});
+    copy->number = constant->def->number;
+    copy->integer = constant->def->integer;
+    return copy->result();
+  }
+
   /// Which values are asked for in another piece than they are made in, and by which piece last.
   void find_crossing(const std::vector<std::vector<Op*>>& pieces, const Op& yield) {
     slots_.clear();
@@ -151,10 +158,7 @@ class Outline {
       if (const auto it = here.find(v); it != here.end()) return it->second;
       Value* result = nullptr;
       if (is_constant(v)) {
-        Op* copy = b.op(Opcode::constant_, {}, {v->type});
-        copy->number = v->def->number;
-        copy->integer = v->def->integer;
-        result = copy->result();
+        result = made_again(b, v);
       } else if (const auto slot = slots_.find(v); slot != slots_.end()) {
         result = b.emit(Opcode::get_, {frame, b.integer(slot->second)});
         result->name = v->name;
@@ -228,12 +232,7 @@ class Outline {
     b.loc = loc;
     if (const auto slot = slots_.find(v); slot != slots_.end())
       return b.emit(Opcode::get_, {frame_, b.integer(slot->second)});
-    if (is_constant(v) && v->block != block && v->block->function != block->function) {
-      Op* copy = b.op(Opcode::constant_, {}, {v->type});
-      copy->number = v->def->number;
-      copy->integer = v->def->integer;
-      return copy->result();
-    }
+    if (is_constant(v) && v->block->function != block->function) return made_again(b, v);
     return current(v);
   }
 

@@ -1,0 +1,34 @@
+// A function over products as one over their data, kept for later.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "lantern/compiler/ad/derivative.hpp"
+
+namespace lantern::detail {
+
+/// What runs f on the data of such arguments, now and in a backward part: after the frame that called it has
+/// ended. With it the shape of the result, known once it has run.
+template <class Value, class F, class... P>
+std::pair<std::function<Data(const Data&)>, std::shared_ptr<Value>> run_again(std::shared_ptr<const F> f,
+                                                                              const P&... p) {
+  const auto prototypes = std::make_shared<const std::tuple<P...>>(p...);
+  const auto prototype = std::make_shared<Value>();
+  const auto run = [f = std::move(f), prototypes, prototype](const Data& in) {
+    std::span<const Datum> rest(in);
+    std::tuple<P...> arguments = *prototypes;
+    for_each_rep(arguments, [&]<class T>(Rep<T>& r) {
+      r = Rep<T>(rest.front());
+      rest = rest.subspan(1);
+    });
+    *prototype = convert<Value>(std::apply([&](auto&... a) { return (*f)(a...); }, arguments));
+    return flatten(*prototype);
+  };
+  return {run, prototype};
+}
+
+}  // namespace lantern::detail
