@@ -1,8 +1,8 @@
 // The prelude's vectors: GNU vector types, which Clang and g++ have, and functions on them.
 //
-// Functions of the mathematical library run eight (or as many as the machine has) lanes at once through
-// glibc's libmvec, whose results lie within 4 units in the last place; in strict mode, and elsewhere, lane by
-// lane.
+// Functions of the mathematical library run eight (or as many as the machine has) lanes at once: exp and tanh
+// as code that the compiler schedules among its surroundings, the others through glibc's libmvec; all results
+// lie within 4 units in the last place. In strict mode, and elsewhere, lane by lane.
 #include <algorithm>
 #include <array>
 
@@ -147,9 +147,54 @@ constexpr std::array templates{
              "static inline $V lt_fmin_$N($V x, $V y) { return lt_select_$N((x < y) | (y != y), x, y); }\n"},
     Template{"fmax", "select",
              "static inline $V lt_fmax_$N($V x, $V y) { return lt_select_$N((x > y) | (y != y), x, y); }\n"},
+    // e^r - 1 for |r| <= ln(2) / 2: the polynomial of degree 11 through Chebyshev's nodes, which differs from
+    // it by less than 1e-16 of its value.
+    Template{"exp_rest", "", R"c(static inline $V lt_exp_rest_$N($V r) {
+  const $V r2 = r * r;
+  const $V a = 0.041666666666651363 + r * 0.008333333333332155;
+  const $V b = 0.0013888888905881542 + r * 0.0001984126985433861;
+  const $V c = 2.4801536388690766e-05 + r * 2.755728006701698e-06;
+  const $V d = 2.761380686153829e-07 + r * 2.5095554677111112e-08;
+  const $V q = (a + r2 * b) + (r2 * r2) * (c + r2 * d);
+  return r + r2 * ((0.5 + r * 0.16666666666666666) + r2 * q);
+}
+)c"},
 };
 
-/// Lanes that a sum of products keeps apart: at least a register of any machine.
+/// Functions of <math.h> whose argument is reduced to x = n ln(2) + r, so that e^x is 2^n e^r (Cody and
+/// Waite, Software Manual for the Elementary Functions, 1980); the sum with 1.5 * 2^52 rounds to a whole
+/// number, which stands in its last bits. Infinities, what overflows or is denormal, NaN and -0 give what
+/// libm gives.
+constexpr std::array own_math{
+    // 2^n in two factors, because n may exceed what an exponent can be.
+    Template{"exp", "exp_rest select", R"c(static inline $V lt_exp_$N($V x) {
+  const $V zero = {0};
+  const $V low = lt_select_$N(x > zero + 710.0, zero + 710.0, x);
+  const $V y = lt_select_$N(low < zero - 746.0, zero - 746.0, low);
+  const $V t = y * 1.4426950408889634 + 6755399441055744.0, n = t - 6755399441055744.0;
+  const $V r = (y - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+  const $V half = n * 0.5 + 6755399441055744.0;
+  const $I first = ($I)half, second = ($I)t - first;
+  return (1.0 + lt_exp_rest_$N(r)) * ($V)((first + 1023) << 52) * ($V)((second + 1023) << 52);
+}
+)c"},
+    // m / (m + 2) with m = e^(2 |x|) - 1, and the sign of x.
+    Template{"tanh", "exp_rest select", R"c(static inline $V lt_tanh_$N($V x) {
+  const $V zero = {0};
+  const $I sign = ($I)x & ($I)-zero;
+  const $V size = ($V)(($I)x ^ sign);
+  const $V y = lt_select_$N(size > zero + 20.0, zero + 20.0, size);
+  const $V t = y * 2.8853900817779268 + 6755399441055744.0, n = t - 6755399441055744.0;
+  const $V r = (y * 2.0 - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+  const $V power = ($V)((($I)t + 1023) << 52);
+  const $V m = (power - 1.0) + power * lt_exp_rest_$N(r);
+  return ($V)(($I)(m / (m + 2.0)) | sign);
+}
+)c"},
+};
+
+/// Lanes that a sum of products, or a function of <math.h>, treats as one: at least a register of any
+/// machine.
 constexpr int lt_part = 8;
 
 /// What libmvec of glibc 2.36 has, by its name in <math.h>.
@@ -194,6 +239,15 @@ std::string replaced(std::string_view text, const std::string& v, const std::str
     }
   }
   return s;
+}
+
+/// The body of a function of a vector x, or of two, that calls f for one part after the other.
+std::string in_parts(const std::string& type, const std::string& part, const std::string& parts,
+                     const std::string& f, bool two) {
+  return "  union {\n    " + type + " all;\n    " + part + " part[" + parts + "];\n  } u" +
+         (two ? ", w" : "") + ";\n  u.all = x;\n" + (two ? "  w.all = y;\n" : "") + "  for (int i = 0; i < " +
+         parts + "; ++i) u.part[i] = " + f + "(u.part[i]" + (two ? ", w.part[i]" : "") +
+         ");\n  return u.all;\n";
 }
 
 constexpr std::string_view math_lanes =
@@ -296,15 +350,26 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
             "(at[i] < 0 || at[i] >= size) lt_fail_index(ws, at[i], size, where);\n}\n");
     return full;
   }
-  for (const Template& t : templates) {
-    if (t.name != what) continue;
-    if (t.name == "load_some" || t.name == "store_some") masks();
+  const auto instance = [&](const Template& t) {
     for (std::size_t from = 0; from < t.needs.size();) {
       const std::size_t end = std::min(t.needs.find(' ', from), t.needs.size());
       vector_function(std::string(t.needs.substr(from, end - from)), kind, lanes);
       from = end + 1;
     }
     add(Group::functions, replaced(t.text, type, name, element, l, index));
+    return full;
+  };
+  for (const Template& t : templates) {
+    if (t.name != what) continue;
+    if (t.name == "load_some" || t.name == "store_some") masks();
+    return instance(t);
+  }
+  for (const Template& t : own_math) {
+    if (t.name != what || strict_) continue;
+    if (lanes <= lt_part) return instance(t);
+    const std::string part = vector(kind, lt_part), f = vector_function(what, kind, lt_part);
+    add(Group::functions, "static inline " + type + " " + full + "(" + type + " x) {\n" +
+                              in_parts(type, part, std::to_string(lanes / lt_part), f, false) + "}\n");
     return full;
   }
   return vector_math_function(what, full, type, lanes);
@@ -372,11 +437,8 @@ std::string Prelude::vector_math_function(const std::string& f, const std::strin
     if (fresh("math_lanes_" + f))
       add(Group::functions, "#ifdef LT_MATH_LANES\nLT_C lt_math_vector " + call + "(lt_math_vector" +
                                 (two ? ", lt_math_vector" : "") + ");\n#endif\n");
-    const std::string part = "[" + l + " / LT_MATH_LANES]";
-    body = "#ifdef LT_MATH_LANES\n  union {\n    " + type + " all;\n    lt_math_vector part" + part +
-           ";\n  } u" + (two ? ", w" : "") + ";\n  u.all = x;\n" + (two ? "  w.all = y;\n" : "") +
-           "  for (int i = 0; i < " + l + " / LT_MATH_LANES; ++i) u.part[i] = " + call + "(u.part[i]" +
-           (two ? ", w.part[i]" : "") + ");\n  return u.all;\n#else\n" + scalar + "#endif\n";
+    body = "#ifdef LT_MATH_LANES\n" + in_parts(type, "lt_math_vector", l + " / LT_MATH_LANES", call, two) +
+           "#else\n" + scalar + "#endif\n";
   }
   add(Group::functions, "static inline " + type + " " + full + "(" + type + " x" +
                             (two ? ", " + type + " y" : "") + ") {\n" + body + "}\n");
