@@ -11,6 +11,7 @@
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/tables.hpp"
 #include "lantern/compiler/passes/unfill.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/passes/vectorise.hpp"
@@ -32,6 +33,7 @@ constexpr std::array all_passes{
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before",
          plain<rotate>},
+    Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once", plain<tables>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},

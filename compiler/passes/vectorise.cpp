@@ -176,7 +176,13 @@ class LaneBody {
   Value* sum_of(Value* v) {
     if (plan_.is_summed(v)) return now(v);
     if (const auto it = sums_.find(v); it != sums_.end()) return it->second;
-    return varies(v) ? sum(now(v)) : times_active(now(v));
+    if (!varies(v)) return times_active(now(v));
+    // A factor that all lanes share comes after the sum.
+    if (const Op* def = v->def; def && def->is(Opcode::mul_))
+      for (std::size_t i = 0; i < 2; ++i)
+        if (!varies(def->operands[i]) && now(def->operands[i])->type.is_scalar())
+          return builder_.emit(Opcode::mul_, {now(def->operands[i]), sum_of(def->operands[1 - i])});
+    return sum(now(v));
   }
 
   /// What all lanes have alike, as often as there are lanes at work.
