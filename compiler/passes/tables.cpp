@@ -1,0 +1,267 @@
+// Tables of what does not change from trip to trip.
+#include "lantern/compiler/passes/tables.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/simplify.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+constexpr std::size_t most_dimensions = 3;
+
+/// True for functions that cost more than a read of memory.
+bool is_expensive(const Op& op) {
+  switch (op.code) {
+    case Opcode::exp_:
+    case Opcode::log_:
+    case Opcode::log1p_:
+    case Opcode::expm1_:
+    case Opcode::pow_:
+    case Opcode::sin_:
+    case Opcode::cos_:
+    case Opcode::tan_:
+    case Opcode::asin_:
+    case Opcode::acos_:
+    case Opcode::atan_:
+    case Opcode::atan2_:
+    case Opcode::sinh_:
+    case Opcode::cosh_:
+    case Opcode::tanh_:
+    case Opcode::erf_:
+    case Opcode::erfc_:
+    case Opcode::lgamma_:
+    case Opcode::polygamma_:
+      return op.result()->type.is_scalar();
+    default:
+      return false;
+  }
+}
+
+/// A loop around what moves.
+struct Around {
+  Op* loop;
+  Value* first;
+  Value* bound;
+  const Value* index;  ///< in the body
+};
+
+class Table {
+ public:
+  Table(ir::Module& module, Op* op) : module_(module), op_(op) {}
+
+  /// Moves the operation as far out as it goes; false where it stays.
+  bool move() {
+    collect_loops();
+    std::size_t out = 0;
+    for (std::size_t n = 1; n <= loops_.size(); ++n)
+      if (may_leave(n)) out = n;
+    if (out == 0) return false;
+    build(out);
+    return true;
+  }
+
+ private:
+  /// The counted loops around, from the inside, as long as nothing decides whether a trip computes the value.
+  void collect_loops() {
+    for (Block* b = op_->parent; b->parent && b->parent->is(Opcode::loop_) && b == b->parent->blocks[1];
+         b = b->parent->parent) {
+      Op* loop = b->parent;
+      const auto count = counted(loop);
+      if (!count) return;
+      // A constant bound may stand in the condition.
+      loops_.push_back({loop, loop->operands[count->index], count->bound, b->params[count->index]});
+    }
+  }
+
+  bool outside(const Value* v, const Op* loop) const {
+    return constant(v) || ir::visible_from(v, loop->parent);
+  }
+
+  /// Whether the value can be computed before the n-th loop around it.
+  bool may_leave(std::size_t n) {
+    const Op* loop = loops_[n - 1].loop;
+    if (loop->integer != 0) return false;  // a bound on memory
+    for (std::size_t i = 0; i < n; ++i)
+      if (!outside(loops_[i].first, loop) || !outside(loops_[i].bound, loop)) return false;
+    used_.clear();
+    reads_ = false;
+    tree_.clear();
+    std::vector<const Value*> todo(op_->operands.begin(), op_->operands.end());
+    while (!todo.empty()) {
+      const Value* v = todo.back();
+      todo.pop_back();
+      if (outside(v, loop)) continue;
+      if (!v->def) {
+        const auto at = std::find_if(loops_.begin(), loops_.begin() + static_cast<std::ptrdiff_t>(n) - 1,
+                                     [&](const Around& a) { return a.index == v; });
+        if (at == loops_.begin() + static_cast<std::ptrdiff_t>(n) - 1) return false;
+        used_.insert(static_cast<std::size_t>(at - loops_.begin()));
+        continue;
+      }
+      const Op* def = v->def;
+      if (!may_move(*def) || tree_.size() > 64) return false;
+      reads_ |= may_fail(*def);
+      if (!tree_.insert(def).second) continue;
+      todo.insert(todo.end(), def->operands.begin(), def->operands.end());
+    }
+    if (used_.size() > most_dimensions) return false;
+    // Tables count from zero, and something is gained.
+    std::int64_t times = 1;
+    for (std::size_t i = 0; i < n; ++i) {
+      const Op* first = constant(loops_[i].first);
+      if (used_.contains(i) && (!first || first->integer != 0)) return false;
+      if (!used_.contains(i)) times *= constant_trips(loops_[i].loop).value_or(1000);
+    }
+    return times > 2;
+  }
+
+  /// Reads outside a tensor and divides by zero where the program would not get to it.
+  static bool may_fail(const Op& op) {
+    return op.is(Opcode::get_) ||
+           ((op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer());
+  }
+
+  static bool may_move(const Op& op) {
+    if (!op.blocks.empty() || op.results.size() != 1 || !op.result()->type.is_scalar()) return false;
+    if (op.is(Opcode::get_) || op.is(Opcode::cast_) || op.is(Opcode::dim_)) return true;
+    return op.code < Opcode::cast_;  // the scalar operations
+  }
+
+  void build(std::size_t n) {
+    may_leave(n);  // what it collects
+    Op* const loop = loops_[n - 1].loop;
+    Block* const scratch = module_.new_block(loop->parent->parent, loop->parent->function);
+    ir::Builder b(module_, scratch);
+    b.loc = op_->loc;
+    // Elements are read only where the program reads them: if all the other loops make a trip.
+    Value* some = nullptr;
+    for (std::size_t i = 0; i < n && reads_; ++i) {
+      if (used_.contains(i) || constant_trips(loops_[i].loop)) continue;
+      Value* one = b.emit(Opcode::lt_, {copied(b, loops_[i].first), copied(b, loops_[i].bound)});
+      some = some ? b.emit(Opcode::land_, {some, one}) : one;
+    }
+    Value* replacement = nullptr;
+    ir::Builder at_use(module_, nullptr);
+    if (used_.empty()) {
+      if (some) {
+        Op* branch = b.branch(some, {op_->result()->type});
+        ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
+        yes.yield({clone(yes, op_->result(), loop, {})});
+        no.yield({no.number(0.0, op_->result()->type)});
+        replacement = branch->result();
+      } else {
+        replacement = clone(b, op_->result(), loop, {});
+      }
+    } else {
+      // From the outermost loop in.
+      std::vector<std::size_t> order(used_.begin(), used_.end());
+      std::ranges::sort(order, std::greater<>());
+      std::vector<Value*> sizes;
+      for (const std::size_t i : order) {
+        Value* bound = copied(b, loops_[i].bound);
+        if (some) bound = b.emit(Opcode::select_, {some, bound, b.integer(0, bound->type)});
+        sizes.push_back(b.emit(Opcode::imax_, {bound, b.integer(0, bound->type)}));
+      }
+      std::vector<Value*> fill{b.number(0.0, op_->result()->type)};
+      fill.insert(fill.end(), sizes.begin(), sizes.end());
+      Value* const table = nest(b, b.emit(Opcode::fill_, fill), sizes, order, loop, 0, {});
+      // The read, where the operation stood.
+      Op* get = module_.new_op(Opcode::get_, op_->parent);
+      get->loc = op_->loc;
+      get->operands = {table};
+      for (const std::size_t i : order) get->operands.push_back(const_cast<Value*>(loops_[i].index));
+      replacement = module_.add_result(get, op_->result()->type, op_->result()->name);
+      auto& ops = op_->parent->ops;
+      ops.insert(std::find(ops.begin(), ops.end(), op_), get);
+    }
+    ir::walk(op_->parent, [&](Op* user) {
+      for (Value*& v : user->operands)
+        if (v == op_->result()) v = replacement;
+    });
+    Block* const home = loop->parent;
+    for (Op* op : scratch->ops) {
+      op->parent = home;
+      for (Value* r : op->results) r->block = home;
+    }
+    home->ops.insert(std::find(home->ops.begin(), home->ops.end(), loop), scratch->ops.begin(),
+                     scratch->ops.end());
+    scratch->ops.clear();
+  }
+
+  using Indices = std::vector<std::pair<const Value*, Value*>>;
+
+  /// The loops over the table's dimensions from `depth` on; gives the table.
+  Value* nest(ir::Builder& b, Value* table, const std::vector<Value*>& sizes,
+              const std::vector<std::size_t>& order, const Op* outermost, std::size_t depth, Indices at) {
+    if (depth == order.size()) {
+      std::vector<Value*> set{table};
+      for (const auto& [from, to] : at) set.push_back(to);
+      set.push_back(clone(b, op_->result(), outermost, at));
+      return b.emit(Opcode::set_, set);
+    }
+    const ir::Type count = sizes[depth]->type;
+    Op* loop = b.op(Opcode::loop_, {b.integer(0, count), table}, {count, table->type});
+    for (int i = 0; i < 2; ++i) {
+      loop->blocks.push_back(module_.new_block(loop, b.block()->function));
+      module_.add_param(loop->blocks.back(), count);
+      module_.add_param(loop->blocks.back(), table->type);
+    }
+    ir::Builder condition(module_, loop->blocks[0]), body(module_, loop->blocks[1]);
+    condition.loc = body.loc = b.loc;
+    condition.yield({condition.emit(Opcode::lt_, {loop->blocks[0]->params[0], sizes[depth]})});
+    Value* const index = loop->blocks[1]->params[0];
+    at.emplace_back(loops_[order[depth]].index, index);
+    Value* const next = nest(body, loop->blocks[1]->params[1], sizes, order, outermost, depth + 1, at);
+    body.yield({body.emit(Opcode::add_, {index, body.integer(1, count)}), next});
+    return loop->result(1);
+  }
+
+  /// A constant may stand where it cannot be seen from outside.
+  Value* copied(ir::Builder& b, Value* v) { return constant(v) ? b.integer(constant(v)->integer, v->type) : v; }
+
+  /// The value as computed before `outermost`, with indices in place of the inner loops'.
+  Value* clone(ir::Builder& b, const Value* v, const Op* outermost, const Indices& at) {
+    std::unordered_map<const Value*, Value*> copies(at.begin(), at.end());
+    const auto copy = [&](const auto& self, const Value* from) -> Value* {
+      if (const auto known = copies.find(from); known != copies.end()) return known->second;
+      if (ir::visible_from(from, outermost->parent)) return const_cast<Value*>(from);
+      const Op* def = from->def;
+      std::vector<Value*> operands;
+      for (const Value* o : def->operands) operands.push_back(self(self, o));
+      Op* op = b.op(def->code, operands, {from->type});
+      op->number = def->number;
+      op->integer = def->integer;
+      op->loc = def->loc;
+      return copies[from] = op->result();
+    };
+    return copy(copy, v);
+  }
+
+  ir::Module& module_;
+  Op* op_;
+  std::vector<Around> loops_;  ///< from the inside
+  std::unordered_set<std::size_t> used_;  ///< of these, whose indices the value depends on
+  std::unordered_set<const Op*> tree_;
+  bool reads_ = false;
+};
+
+}  // namespace
+
+void tables(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    std::vector<Op*> found;
+    ir::walk(f->body, [&](Op* op) {
+      if (is_expensive(*op)) found.push_back(op);
+    });
+    for (Op* op : found) any |= Table(module, op).move();
+  }
+  if (any) eliminate_dead(module);
+}
+
+}  // namespace lantern::passes
