@@ -374,6 +374,8 @@ class Folding : public Rewriter {
         return become(op, Opcode::cast_, {x}, static_cast<std::int64_t>(y->type.element()));
       case Opcode::dim_:
         return dimension(op);
+      case Opcode::get_:
+        return stored(*op);
       case Opcode::zeros_like_:
         use_shape_of(op, 0);
         if (x->type.is_scalar()) {
@@ -396,6 +398,23 @@ class Folding : public Rewriter {
       default:
         return nullptr;
     }
+  }
+
+  /// The element that was put where it is read, possibly before others that are put elsewhere.
+  static Value* stored(const Op& get) {
+    const Op* set = get.operands[0]->def;
+    for (int steps = 0; steps < 64 && set && set->is(Opcode::set_); ++steps, set = set->operands[0]->def) {
+      bool same = true, apart = false;
+      for (std::size_t i = 1; i < get.operands.size(); ++i) {
+        if (get.operands[i] == set->operands[i]) continue;
+        const Op *a = constant(get.operands[i]), *b = constant(set->operands[i]);
+        same &= a && b && a->integer == b->integer;
+        apart |= a && b && a->integer != b->integer;
+      }
+      if (same) return set->operands.back();
+      if (!apart) return nullptr;
+    }
+    return nullptr;
   }
 
   // ---- shapes

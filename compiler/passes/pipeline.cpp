@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "lantern/compiler/passes/contify.hpp"
+#include "lantern/compiler/passes/fuse.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/outline.hpp"
 #include "lantern/compiler/passes/records.hpp"
@@ -31,9 +32,11 @@ constexpr std::array all_passes{
     Pass{"contify", "continuations that are called once become code", plain<contify>},
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
+    Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
     Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before",
          plain<rotate>},
-    Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once", plain<tables>},
+    Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
+         plain<tables>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},

@@ -221,7 +221,9 @@ class Table {
   }
 
   /// A constant may stand where it cannot be seen from outside.
-  Value* copied(ir::Builder& b, Value* v) { return constant(v) ? b.integer(constant(v)->integer, v->type) : v; }
+  Value* copied(ir::Builder& b, Value* v) {
+    return constant(v) ? b.integer(constant(v)->integer, v->type) : v;
+  }
 
   /// The value as computed before `outermost`, with indices in place of the inner loops'.
   Value* clone(ir::Builder& b, const Value* v, const Op* outermost, const Indices& at) {
@@ -243,7 +245,7 @@ class Table {
 
   ir::Module& module_;
   Op* op_;
-  std::vector<Around> loops_;  ///< from the inside
+  std::vector<Around> loops_;             ///< from the inside
   std::unordered_set<std::size_t> used_;  ///< of these, whose indices the value depends on
   std::unordered_set<const Op*> tree_;
   bool reads_ = false;
