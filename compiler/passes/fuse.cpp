@@ -82,20 +82,33 @@ bool own_elements(const BodyUses& uses, const Value* v, const Block* block, std:
   }
 }
 
-/// Loops of which it is known whether vectorise may find that their trips do not depend on each other.
+/// Whether the trips do not depend on each other, so that they may run in lanes: beside what counts, state is
+/// added to, or read and written at elements that belong to the trip.
+bool has_independent_trips(const Op* loop, const Trips& t) {
+  const BodyUses uses(loop);
+  const Block* body = loop->blocks[1];
+  for (std::size_t i = 0; i < body->params.size(); ++i) {
+    if (i == t.index || step_of(loop, i) || accumulates(uses, body->params[i], body, i, t.trip)) continue;
+    bool own = false;
+    const ir::Type& type = body->params[i]->type;
+    for (std::size_t at = 0; type.is_tensor() && at < static_cast<std::size_t>(type.rank()); ++at)
+      own |= own_elements(uses, body->params[i], body, i, t.trip, at, true);
+    if (!own) return false;
+  }
+  return true;
+}
+
+/// What is known of loops' independence; what two independent loops become is independent too.
 class Independence {
  public:
   bool of(const Op* loop) {
     const auto [it, added] = known_.try_emplace(loop, false);
-    if (added) {
-      const auto up = counted(loop);
-      it->second = !up || separable(loop, *up);
-    }
+    if (added) it->second = has_independent_trips(loop, *trips(loop));
     return it->second;
   }
 
  private:
-  std::unordered_map<const Op*, bool> known_;  ///< what two independent loops become is independent too
+  std::unordered_map<const Op*, bool> known_;
 };
 
 class Fusion {
@@ -132,7 +145,7 @@ class Fusion {
       const bool handed_on = state != b_->operands.end();
       if (!handed_on && in_b.of(r).empty()) continue;
       related = true;
-      if (!r->type.is_tensor()) return false;
+      if (!r->type.is_tensor() || (handed_on && used_elsewhere(r))) return false;
       const std::size_t j = static_cast<std::size_t>(state - b_->operands.begin());
       bool own = false;
       for (std::size_t at = 0; at < static_cast<std::size_t>(r->type.rank()) && !own; ++at)
@@ -143,6 +156,14 @@ class Fusion {
       if (!own) return false;
     }
     return related && undisturbed(in_a) && tapes_apart();
+  }
+
+  /// Whether something besides the second loop asks for a result of the first: it would find it updated.
+  bool used_elsewhere(const Value* r) const {
+    std::size_t n = 0;
+    ir::walk(a_->parent,
+             [&](const Op* op) { n += static_cast<std::size_t>(std::ranges::count(op->operands, r)); });
+    return n > 1;
   }
 
   bool only_reads(const BodyUses& uses, const Value* r, std::size_t at) const {
@@ -156,10 +177,7 @@ class Fusion {
   /// what it reads, nor does the second loop.
   bool undisturbed(const BodyUses& in_a) const {
     const std::unordered_set<const Value*> made(a_->results.begin(), a_->results.end());
-    const auto reads = [&](const Value* v) {
-      return v->type.is_tensor() &&
-             (!in_a.of(v).empty() || std::ranges::find(a_->operands, v) != a_->operands.end());
-    };
+    const auto reads = [&](const Value* v) { return v->type.is_tensor() && !in_a.of(v).empty(); };
     for (const Value* v : b_->operands)
       if (reads(v)) return false;
     const auto& ops = a_->parent->ops;

@@ -9,10 +9,12 @@
 #include "../correctness/random_program.hpp"
 #include "interpreter.hpp"
 #include "lantern/compiler/passes/contify.hpp"
+#include "lantern/compiler/passes/fuse.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/tables.hpp"
 #include "lantern/compiler/passes/tail_calls.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
@@ -525,9 +527,9 @@ void check_well_formed(const Module& m) {
 }
 
 const std::pair<const char*, Run> single_passes[] = {
-    {"fold", fold_all},          {"cse", cse_all},       {"dead", dead},
-    {"inline", inlining},        {"contify", contified}, {"simplify", passes::simplify},
-    {"inplace", passes::inplace}};
+    {"fold", fold_all},           {"cse", cse_all},       {"dead", dead},
+    {"inline", inlining},         {"contify", contified}, {"simplify", passes::simplify},
+    {"inplace", passes::inplace}, {"fuse", passes::fuse}, {"tables", passes::tables}};
 
 }  // namespace
 
@@ -767,19 +769,20 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  CHECK(run({}) == "contify unwind simplify rotate unfill inplace records outline ");
+  CHECK(run({}) == "contify unwind simplify fuse rotate tables unfill inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
-  CHECK(run({.disabled = {"simplify", "contify"}}) == "unwind rotate unfill inplace records outline ");
+  CHECK(run({.disabled = {"simplify", "contify"}}) ==
+        "unwind fuse rotate tables unfill inplace records outline ");
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
     CHECK(!p.what.empty());
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
-  CHECK(names == "contify unwind simplify rotate unfill vectorise inplace records outline ");
+  CHECK(names == "contify unwind simplify fuse rotate tables unfill vectorise inplace records outline ");
   CHECK(run({.vector_lanes = 4}) ==
-        "contify unwind simplify rotate unfill vectorise inplace records outline ");
+        "contify unwind simplify fuse rotate tables unfill vectorise inplace records outline ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
-                    "expected the name of a pass (contify, unwind, simplify, rotate, unfill, vectorise, "
-                    "inplace, records, outline), got 'simplfy'");
+                    "expected the name of a pass (contify, unwind, simplify, fuse, rotate, tables, unfill, "
+                    "vectorise, inplace, records, outline), got 'simplfy'");
 }
