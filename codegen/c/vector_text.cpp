@@ -283,6 +283,10 @@ std::string Prelude::vector(Kind kind, int lanes) {
   const std::string name = "lt_" + std::string(ir::kind_name(kind)) + "x" + std::to_string(lanes);
   if (!fresh(name)) return name;
   need("integers");
+  if (fresh("vectors"))
+    add(Group::types,
+        "/* Functions of vectors are inlined: how other code would pass these does not matter. */\n#ifdef "
+        "__GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n");
   const std::string element = target_->element(kind), bytes = std::to_string(8 * lanes);
   add(Group::types, "typedef " + element + " " + name + " __attribute__((vector_size(" + bytes +
                         "), aligned(" + std::to_string(std::min(64, 8 * lanes)) + ")));\ntypedef " + element +
@@ -400,11 +404,12 @@ static inline void lt_store_part(double* p, lt_part_vector x, long long n) {
 typedef double lt_part_vector __attribute__((vector_size(32), aligned(8), may_alias));
 typedef double lt_half_vector __attribute__((vector_size(16), aligned(8), may_alias));
 typedef double lt_one_lane __attribute__((may_alias));
+typedef double lt_part_operand __attribute__((vector_size(32)));
 typedef long long lt_part_mask __attribute__((vector_size(32)));
 
 static inline lt_part_vector lt_load_part(const double* p, long long n) {
   const lt_part_mask lane = {0, 1, 2, 3}, all = {n, n, n, n};
-  return __builtin_ia32_maskloadpd256((const lt_part_vector*)p, lane < all);
+  return __builtin_ia32_maskloadpd256((const lt_part_operand*)p, lane < all);
 }
 
 /* Masked stores of this width are slow on several machines. */
