@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lantern/codegen/source_part.hpp"
 #include "lantern/codegen/toolchain/loaded_code.hpp"
 
 namespace lantern::codegen {
@@ -33,6 +34,12 @@ struct ClangOptions {
 /// not compile, calls something unknown, or needs code to run at load time (global constructors).
 /// Safe to call from several threads, which then compile in parallel.
 std::unique_ptr<LoadedCode> compile_with_clang(const std::string& source, Language language,
+                                               const ClangOptions& options = {},
+                                               std::span<const HostSymbol> symbols = {});
+
+/// The same for a program in several parts, which are compiled on as many threads as the machine has processors, and
+/// loaded together: what is visible in one part may be called from the others.
+std::unique_ptr<LoadedCode> compile_with_clang(std::span<const SourcePart> parts, Language language,
                                                const ClangOptions& options = {},
                                                std::span<const HostSymbol> symbols = {});
 

@@ -36,6 +36,7 @@ class CompiledCode : public Code {
     print_.strict_math = options.strict_math;
     print_.check_nan = options_.check == Check::nan;
     print_.line_directives = print_.named_values = options.debug;
+    print_.comments = false;  // in what compilers read
     run_on_large_stack([&] { prepare(); });
   }
   ~CompiledCode() override {
@@ -85,25 +86,22 @@ class CompiledCode : public Code {
     lambdas_ = with_lambdas();
     passes::close(*module_);
     recursive_ = has_recursion(*module_);
-    const std::string text = codegen::print_c(*module_, print_);
     const bool clang = options_.target == Target::cpp || options_.debug;
-    load(clang ? optimised(text) : codegen::compile_with_tcc(text));
+    load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_)));
     if (options_.target == Target::automatic && !clang) {
       // A failure here must not end the program: the first tier goes on answering.
-      background_ = in_background([this, text, staged, pipeline]() mutable {
+      background_ = in_background([this, staged, pipeline]() mutable {
         try {
-          std::string better = text;
-          if (!staged.empty()) {
-            run_on_large_stack([&] {
+          run_on_large_stack([&] {
+            if (!staged.empty()) {
               std::unique_ptr<ir::Module> module = ir::parse(staged);
               pipeline.vector_lanes = codegen::host_vector_lanes();
               passes::run_pipeline(*module, pipeline);
               passes::close(*module);
-              better = codegen::print_c(*module, print_);
               second_ = std::move(module);
-            });
-          }
-          load(optimised(better));
+            }
+            load(optimised(second_ ? *second_ : *module_));
+          });
         } catch (const std::exception&) {
         }
       });
@@ -121,15 +119,15 @@ class CompiledCode : public Code {
 
   codegen::PrintOptions readable() const {
     codegen::PrintOptions print = print_;
-    print.standalone = print.named_values = true;
+    print.standalone = print.named_values = print.comments = true;
     return print;
   }
 
-  std::unique_ptr<codegen::LoadedCode> optimised(const std::string& text) const {
+  std::unique_ptr<codegen::LoadedCode> optimised(const ir::Module& module) const {
     codegen::ClangOptions clang;
     clang.opt_level = options_.debug ? 0 : options_.opt;
     clang.debug_info = options_.debug;
-    return codegen::compile_with_clang(text, codegen::Language::c, clang);
+    return codegen::compile_with_clang(codegen::print_c_parts(module, print_), codegen::Language::c, clang);
   }
 
   void load(std::unique_ptr<codegen::LoadedCode> code) {
