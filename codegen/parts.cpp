@@ -3,6 +3,7 @@
 // Straight-line code and code with loops lie in different parts, since compilers are to treat them differently. Each
 // part has the whole prelude, whose functions are static, and declares what it calls of other parts.
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 #include <utility>
 
@@ -18,11 +19,33 @@ using ir::Value;
 
 namespace {
 
-/// Becomes plain scalar code: no loop, in it or in what it calls of the prelude.
-bool is_straight_line(const ir::Function& f) {
+/// Whether an operation calls the mathematical library: a word in its expression, other than what is one instruction.
+bool calls_library(const Op& op) {
+  const std::string_view text = ir::info(op.code).expression;
+  const std::size_t bracket = text.find('(');
+  if (bracket == 0 || bracket == std::string_view::npos) return false;
+  switch (op.code) {
+    case Opcode::abs_:
+    case Opcode::floor_:
+    case Opcode::max_:
+    case Opcode::min_:
+    case Opcode::sqrt_:
+      return false;
+    default:
+      return text[bracket - 1] >= 'a' && text[bracket - 1] <= 'z';
+  }
+}
+
+/// Straight-line code is scalar, without a loop, in it or in what it calls of the prelude.
+PartKind kind_of(const ir::Function& f) {
+  // Values wait for a call to return in memory, whatever a compiler does, and the call takes longer than they do.
+  constexpr std::size_t operations_per_call = 16;
   bool straight = true;
+  std::size_t calls = 0, operations = 0;
   const auto scalar = [](const Value* v) { return v->type.is_scalar() && !v->type.is_vector(); };
   ir::walk(f.body, [&](const Op* op) {
+    ++operations;
+    calls += calls_library(*op);
     switch (op->code) {
       case Opcode::constant_:
       case Opcode::branch_:
@@ -40,7 +63,8 @@ bool is_straight_line(const ir::Function& f) {
     }
     return straight;
   });
-  return straight;
+  if (!straight) return PartKind::general;
+  return calls * operations_per_call >= operations ? PartKind::calls : PartKind::straight_line;
 }
 
 }  // namespace
@@ -51,20 +75,20 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
   struct Draft {
     std::string declarations, definitions;
     std::unordered_set<const ir::Function*> known;
-    bool straight_line = false;
+    PartKind kind = PartKind::general;
   };
   std::vector<Draft> drafts;
-  std::size_t open[2] = {0, 0};  // the part that grows, plus one, of each kind
-  const auto draft = [&](bool straight_line) -> Draft& {
-    std::size_t& at = open[straight_line ? 1 : 0];
+  std::array<std::size_t, 3> open{};  // the part that grows, plus one, of each kind
+  const auto draft = [&](PartKind kind) -> Draft& {
+    std::size_t& at = open.at(static_cast<std::size_t>(kind));
     if (at == 0 || drafts[at - 1].definitions.size() >= bytes) {
-      drafts.emplace_back().straight_line = straight_line;
+      drafts.emplace_back().kind = kind;
       at = drafts.size();
     }
     return drafts[at - 1];
   };
   for (const ir::Function* f : functions_) {
-    Draft& part = draft(is_straight_line(*f));
+    Draft& part = draft(kind_of(*f));
     const auto [definition, callees] = printed(f);
     part.known.insert(f);
     for (const ir::Function* callee : callees)
@@ -76,7 +100,7 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
   }
   const std::string head = title(public_name_, false) + prelude_.text();
   std::vector<SourcePart> parts;
-  for (const Draft& d : drafts) parts.push_back({head + d.declarations + d.definitions, d.straight_line});
+  for (const Draft& d : drafts) parts.push_back({head + d.declarations + d.definitions, d.kind});
   return parts;
 }
 

@@ -5,12 +5,17 @@
 
 namespace lantern::codegen {
 
+/// What a part holds. All but `general` is a promise that spares a compiler work.
+enum class PartKind {
+  general,
+  straight_line,  ///< only functions of scalar operations without loops
+  calls,          ///< straight-line code that spends its time in functions of the mathematical library
+};
+
 /// A text that compiles by itself. Functions that other parts of its program call are not static in it.
 struct SourcePart {
   std::string text;
-  /// Only long functions of scalar operations, without loops: for these a compiler's cheap optimisations do as
-  /// well as all of them.
-  bool straight_line = false;
+  PartKind kind = PartKind::general;
 };
 
 }  // namespace lantern::codegen

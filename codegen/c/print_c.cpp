@@ -26,7 +26,7 @@ constexpr std::size_t large_module = 10'000, part_size = 100'000;
 
 std::vector<SourcePart> print_c_parts(const ir::Module& module, const PrintOptions& options) {
   if (options.standalone || options.line_directives || ir::size(module) < large_module)
-    return {{print_c(module, options), false}};
+    return {{print_c(module, options)}};
   const PartTarget target;
   return Unit(module, options, target).parts(part_size);
 }

@@ -110,7 +110,7 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const Processor& proces
 // ---- Text to IR ------------------------------------------------------------------------------------------
 
 // What the Clang driver would pass to its front end, as far as header-free code can tell the difference.
-std::vector<std::string> front_end_arguments(Language language, bool straight_line, const ClangOptions& options,
+std::vector<std::string> front_end_arguments(Language language, PartKind kind, const ClangOptions& options,
                                              const Processor& processor) {
   std::vector<std::string> arguments = {
       "-triple", processor.triple, "-target-cpu", processor.cpu, "-O" + std::to_string(options.opt_level),
@@ -138,7 +138,7 @@ std::vector<std::string> front_end_arguments(Language language, bool straight_li
   if (!options.pic) add({"-pic-is-pie"});
   if (options.opt_level >= 2) add({"-vectorize-loops", "-vectorize-slp"});
   // Of no use for variables that are registers, and of these there are very many.
-  if (straight_line) add({"-disable-lifetime-markers", "-relaxed-aliasing"});
+  if (kind != PartKind::general) add({"-disable-lifetime-markers", "-relaxed-aliasing"});
   if (options.debug_info) {
     add({"-debug-info-kind=standalone", "-dwarf-version=4", "-debugger-tuning=gdb", "-mframe-pointer=all"});
     // The user's files may be named from here.
@@ -161,7 +161,7 @@ std::unique_ptr<llvm::Module> compile_to_ir(const SourcePart& source, Language l
                                             const ClangOptions& options, const Processor& processor,
                                             llvm::LLVMContext& context) {
   const std::vector<std::string> arguments =
-      front_end_arguments(language, source.straight_line, options, processor);
+      front_end_arguments(language, source.kind, options, processor);
   std::vector<const char*> argument_pointers;
   for (const std::string& argument : arguments) argument_pointers.push_back(argument.c_str());
 
@@ -197,20 +197,20 @@ std::unique_ptr<llvm::Module> compile_to_ir(const SourcePart& source, Language l
 // What is left to do for long functions without loops: variables become registers, common subexpressions (loads,
 // above all) are found, and independent operations side by side become vectors. The usual pipelines take five times
 // as long for the same code.
-llvm::ModulePassManager straight_line_pipeline(const ClangOptions& options) {
+llvm::ModulePassManager straight_line_pipeline(PartKind kind, const ClangOptions& options) {
   llvm::FunctionPassManager functions;
   functions.addPass(llvm::PromotePass());  // takes what SROA would take much longer for
   functions.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
   functions.addPass(llvm::EarlyCSEPass());
-  if (options.opt_level >= 2) functions.addPass(llvm::SLPVectorizerPass());
+  if (options.opt_level >= 2 && kind == PartKind::straight_line)
+    functions.addPass(llvm::SLPVectorizerPass());
   llvm::ModulePassManager pipeline;
   pipeline.addPass(llvm::AlwaysInlinerPass());
   pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(functions)));
   return pipeline;
 }
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool straight_line,
-              const ClangOptions& options) {
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, PartKind kind, const ClangOptions& options) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.opt_level >= 2;
   tuning.LoopInterleaving = options.opt_level >= 2;
@@ -229,16 +229,14 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool straight_
   builder.crossRegisterProxies(loops, functions, call_graph, modules);
 
   const llvm::OptimizationLevel level = optimization_level(options.opt_level);
-  llvm::ModulePassManager pipeline = options.opt_level == 0 ? builder.buildO0DefaultPipeline(level)
-                                     : straight_line        ? straight_line_pipeline(options)
-                                                            : builder.buildPerModuleDefaultPipeline(level);
+  llvm::ModulePassManager pipeline = options.opt_level == 0      ? builder.buildO0DefaultPipeline(level)
+                                     : kind != PartKind::general ? straight_line_pipeline(kind, options)
+                                                                 : builder.buildPerModuleDefaultPipeline(level);
   pipeline.run(module, modules);
 }
 
-using ObjectBytes = llvm::SmallVector<char, 0>;
-
-ObjectBytes emit_object(llvm::Module& module, llvm::TargetMachine& machine) {
-  ObjectBytes bytes;
+std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   passes.add(new llvm::TargetLibraryInfoWrapperPass(machine.getTargetTriple()));
@@ -247,7 +245,7 @@ ObjectBytes emit_object(llvm::Module& module, llvm::TargetMachine& machine) {
     throw InternalError("LLVM cannot emit object code for this machine");
   }
   passes.run(module);
-  return bytes;
+  return {bytes.begin(), bytes.end()};
 }
 
 // Without a handler LLVM prints warnings (a loop it was told to vectorise and could not) and exits on errors.
@@ -273,23 +271,35 @@ std::vector<std::string> exported_names(const llvm::Module& module) {
   return names;
 }
 
-struct Object {
-  ObjectBytes bytes;
-  std::vector<std::string> exported_names;
-  bool has_global_constructors;
-};
+// How hard to try when instructions are chosen and registers given out. Without trying, LLVM is three times as fast;
+// where values wait in memory for calls, the code is 6 % slower.
+int code_level(PartKind kind, const ClangOptions& options) {
+  switch (kind) {
+    case PartKind::general:
+      return options.opt_level;
+    case PartKind::straight_line:
+      return std::min(options.opt_level, 1);
+    case PartKind::calls:
+      return 0;
+  }
+  return options.opt_level;
+}
 
-Object compile_to_object(const SourcePart& source, Language language, const ClangOptions& options) {
+enum class Use { load, link };
+
+CompiledPart compile_to_object(const SourcePart& source, Language language, const ClangOptions& options, Use use) {
   const Processor processor = processor_for(options);
   llvm::LLVMContext context;
   const std::unique_ptr<llvm::Module> module = compile_to_ir(source, language, options, processor, context);
 
   std::string backend_errors;
   context.setDiagnosticHandlerCallBack(&collect_backend_error, &backend_errors);
-  const int code_level = source.straight_line ? std::min(options.opt_level, 1) : options.opt_level;
-  const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine(processor, code_level);
-  optimise(*module, *machine, source.straight_line, options);
-  Object object{{}, exported_names(*module), module->getNamedGlobal("llvm.global_ctors") != nullptr};
+  const std::unique_ptr<llvm::TargetMachine> machine =
+      make_target_machine(processor, code_level(source.kind, options));
+  optimise(*module, *machine, source.kind, options);
+  if (use == Use::load && module->getNamedGlobal("llvm.global_ctors"))
+    throw InternalError(options.file_name + ": generated code must not need code to run when it is loaded");
+  CompiledPart object{{}, exported_names(*module)};
   object.bytes = emit_object(*module, *machine);
   if (!backend_errors.empty()) fail(backend_errors);
   return object;
@@ -297,17 +307,17 @@ Object compile_to_object(const SourcePart& source, Language language, const Clan
 
 // Clang's parser takes 13 kB of stack per level of nesting: 600 nested parentheses overflow a usual stack,
 // and the caller's may be smaller still. Pages of this one that are not touched cost nothing.
-std::vector<Object> compile_on_large_stacks(std::span<const SourcePart> parts, Language language,
-                                            const ClangOptions& options) {
+std::vector<CompiledPart> compile_on_large_stacks(std::span<const SourcePart> parts, Language language,
+                                                  const ClangOptions& options, Use use) {
   constexpr unsigned stack_bytes = 256U << 20;
   optimization_level(options.opt_level);  // refuses a level out of range before it reaches Clang
-  std::vector<Object> objects(parts.size());
+  std::vector<CompiledPart> objects(parts.size());
   std::vector<std::exception_ptr> failures(parts.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < parts.size(); i = next++) {
       try {
-        objects[i] = compile_to_object(parts[i], language, options);
+        objects[i] = compile_to_object(parts[i], language, options, use);
       } catch (...) {
         failures[i] = std::current_exception();
       }
@@ -339,11 +349,11 @@ void throw_if(llvm::Error error) {
 // memory goes back when it ends.
 class OrcCode final : public LoadedCode {
  public:
-  OrcCode(std::vector<Object> objects, bool debug_info, std::span<const HostSymbol> host_symbols)
+  OrcCode(std::span<const CompiledPart> objects, bool debug_info, std::span<const HostSymbol> host_symbols)
       : session_(value_or_throw(llvm::orc::SelfExecutorProcessControl::Create(
             nullptr, std::make_unique<llvm::orc::InPlaceTaskDispatcher>()))) {
     try {
-      load(std::move(objects), debug_info, host_symbols);
+      load(objects, debug_info, host_symbols);
     } catch (...) {
       end_session();
       throw;
@@ -359,7 +369,7 @@ class OrcCode final : public LoadedCode {
   }
 
  private:
-  void load(std::vector<Object> objects, bool debug_info, std::span<const HostSymbol> host_symbols) {
+  void load(std::span<const CompiledPart> objects, bool debug_info, std::span<const HostSymbol> host_symbols) {
     // The reason for a failed lookup arrives here; the lookup's own error only lists what it affects.
     std::string reported;
     session_.setErrorReporter(
@@ -378,10 +388,11 @@ class OrcCode final : public LoadedCode {
     (void)vector_math;
     code.addGenerator(value_or_throw(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess('\0')));
     llvm::orc::SymbolLookupSet wanted;
-    for (Object& object : objects) {
+    for (const CompiledPart& object : objects) {
+      llvm::SmallVector<char, 0> bytes(object.bytes.begin(), object.bytes.end());
       throw_if(layer_->add(code, std::make_unique<llvm::SmallVectorMemoryBuffer>(
-                                     std::move(object.bytes), /*RequiresNullTerminator=*/false)));
-      for (const std::string& name : object.exported_names) wanted.add(session_.intern(name));
+                                     std::move(bytes), /*RequiresNullTerminator=*/false)));
+      for (const std::string& name : object.names) wanted.add(session_.intern(name));
     }
     auto found = session_.lookup({{&code, llvm::orc::JITDylibLookupFlags::MatchExportedSymbolsOnly}}, wanted);
     if (!found) {
@@ -415,25 +426,25 @@ class OrcCode final : public LoadedCode {
 std::unique_ptr<LoadedCode> compile_with_clang(const std::string& source, Language language,
                                                const ClangOptions& options,
                                                std::span<const HostSymbol> symbols) {
-  const SourcePart whole{source, false};
-  return compile_with_clang(std::span(&whole, 1), language, options, symbols);
+  const SourcePart whole{source};
+  return load_parts(compile_parts(std::span(&whole, 1), language, options), options, symbols);
 }
 
-std::unique_ptr<LoadedCode> compile_with_clang(std::span<const SourcePart> parts, Language language,
-                                               const ClangOptions& options,
-                                               std::span<const HostSymbol> symbols) {
-  std::vector<Object> objects = compile_on_large_stacks(parts, language, options);
-  if (std::ranges::any_of(objects, &Object::has_global_constructors)) {
-    throw InternalError(options.file_name + ": generated code must not need code to run when it is loaded");
-  }
-  return std::make_unique<OrcCode>(std::move(objects), options.debug_info, symbols);
+std::vector<CompiledPart> compile_parts(std::span<const SourcePart> parts, Language language,
+                                        const ClangOptions& options) {
+  return compile_on_large_stacks(parts, language, options, Use::load);
+}
+
+std::unique_ptr<LoadedCode> load_parts(std::span<const CompiledPart> parts, const ClangOptions& options,
+                                       std::span<const HostSymbol> symbols) {
+  host_processor();  // initialises the target
+  return std::make_unique<OrcCode>(parts, options.debug_info, symbols);
 }
 
 std::vector<char> object_with_clang(const std::string& source, Language language,
                                     const ClangOptions& options) {
-  const SourcePart whole{source, false};
-  const Object object = std::move(compile_on_large_stacks(std::span(&whole, 1), language, options).front());
-  return {object.bytes.begin(), object.bytes.end()};
+  const SourcePart whole{source};
+  return std::move(compile_on_large_stacks(std::span(&whole, 1), language, options, Use::link).front().bytes);
 }
 
 std::string clang_version() { return CLANG_VERSION_STRING; }

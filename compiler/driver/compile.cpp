@@ -15,6 +15,7 @@
 #include "lantern/codegen/toolchain/tcc.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/background.hpp"
+#include "lantern/compiler/driver/code_cache.hpp"
 #include "lantern/compiler/driver/recursion.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
@@ -127,7 +128,7 @@ class CompiledCode : public Code {
     codegen::ClangOptions clang;
     clang.opt_level = options_.debug ? 0 : options_.opt;
     clang.debug_info = options_.debug;
-    return codegen::compile_with_clang(codegen::print_c_parts(module, print_), codegen::Language::c, clang);
+    return compile_cached(codegen::print_c_parts(module, print_), clang, options_.cache);
   }
 
   void load(std::unique_ptr<codegen::LoadedCode> code) {
