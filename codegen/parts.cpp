@@ -1,7 +1,8 @@
 // A source in parts: what a huge module becomes.
 //
-// Straight-line code and code with loops lie in different parts, since compilers are to treat them differently. Each
-// part has the whole prelude, whose functions are static, and declares what it calls of other parts.
+// Straight-line code and code with loops lie in different parts, since compilers are to treat them
+// differently. Each part has the whole prelude, whose functions are static, and declares what it calls of
+// other parts.
 #include <algorithm>
 #include <array>
 #include <unordered_set>
@@ -19,7 +20,8 @@ using ir::Value;
 
 namespace {
 
-/// Whether an operation calls the mathematical library: a word in its expression, other than what is one instruction.
+/// Whether an operation calls the mathematical library: a word in its expression, other than what is one
+/// instruction.
 bool calls_library(const Op& op) {
   const std::string_view text = ir::info(op.code).expression;
   const std::size_t bracket = text.find('(');
@@ -38,7 +40,8 @@ bool calls_library(const Op& op) {
 
 /// Straight-line code is scalar, without a loop, in it or in what it calls of the prelude.
 PartKind kind_of(const ir::Function& f) {
-  // Values wait for a call to return in memory, whatever a compiler does, and the call takes longer than they do.
+  // Values wait for a call to return in memory, whatever a compiler does, and the call takes longer than they
+  // do.
   constexpr std::size_t operations_per_call = 16;
   bool straight = true;
   std::size_t calls = 0, operations = 0;

@@ -95,8 +95,8 @@ bool Unit::scalar_entry() const {
          std::all_of(parameters.begin(), parameters.end(), scalar);
 }
 
-/// Prints everything to find out who needs a workspace: the printers alone know what their text uses. Callees come
-/// before their callers, so that the text is final, but where functions call each other.
+/// Prints everything to find out who needs a workspace: the printers alone know what their text uses. Callees
+/// come before their callers, so that the text is final, but where functions call each other.
 void Unit::discover() {
   std::unordered_map<const ir::Function*, std::vector<const ir::Function*>> callers;
   std::vector<const ir::Function*> work;

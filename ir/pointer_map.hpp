@@ -1,4 +1,5 @@
-// Tables keyed by pointers to parts of the graph, for passes over huge modules: one array, no allocation for an entry.
+// Tables keyed by pointers to parts of the graph, for passes over huge modules: one array, no allocation for
+// an entry.
 #pragma once
 
 #include <bit>
@@ -9,8 +10,8 @@
 
 namespace lantern::ir {
 
-/// From pointers (never null) to values, by open addressing. Entries are added, never removed; adding one may move
-/// the others. There is no order.
+/// From pointers (never null) to values, by open addressing. Entries are added, never removed; adding one may
+/// move the others. There is no order.
 template <class K, class V>
 class PointerMap {
  public:

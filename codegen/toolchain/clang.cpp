@@ -160,8 +160,7 @@ std::vector<std::string> front_end_arguments(Language language, PartKind kind, c
 std::unique_ptr<llvm::Module> compile_to_ir(const SourcePart& source, Language language,
                                             const ClangOptions& options, const Processor& processor,
                                             llvm::LLVMContext& context) {
-  const std::vector<std::string> arguments =
-      front_end_arguments(language, source.kind, options, processor);
+  const std::vector<std::string> arguments = front_end_arguments(language, source.kind, options, processor);
   std::vector<const char*> argument_pointers;
   for (const std::string& argument : arguments) argument_pointers.push_back(argument.c_str());
 
@@ -194,23 +193,23 @@ std::unique_ptr<llvm::Module> compile_to_ir(const SourcePart& source, Language l
 
 // ---- IR to an object -------------------------------------------------------------------------------------
 
-// What is left to do for long functions without loops: variables become registers, common subexpressions (loads,
-// above all) are found, and independent operations side by side become vectors. The usual pipelines take five times
-// as long for the same code.
+// What is left to do for long functions without loops: variables become registers, common subexpressions
+// (loads, above all) are found, and independent operations side by side become vectors. The usual pipelines
+// take five times as long for the same code.
 llvm::ModulePassManager straight_line_pipeline(PartKind kind, const ClangOptions& options) {
   llvm::FunctionPassManager functions;
   functions.addPass(llvm::PromotePass());  // takes what SROA would take much longer for
   functions.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
   functions.addPass(llvm::EarlyCSEPass());
-  if (options.opt_level >= 2 && kind == PartKind::straight_line)
-    functions.addPass(llvm::SLPVectorizerPass());
+  if (options.opt_level >= 2 && kind == PartKind::straight_line) functions.addPass(llvm::SLPVectorizerPass());
   llvm::ModulePassManager pipeline;
   pipeline.addPass(llvm::AlwaysInlinerPass());
   pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(functions)));
   return pipeline;
 }
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine, PartKind kind, const ClangOptions& options) {
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, PartKind kind,
+              const ClangOptions& options) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.opt_level >= 2;
   tuning.LoopInterleaving = options.opt_level >= 2;
@@ -229,9 +228,10 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, PartKind kind,
   builder.crossRegisterProxies(loops, functions, call_graph, modules);
 
   const llvm::OptimizationLevel level = optimization_level(options.opt_level);
-  llvm::ModulePassManager pipeline = options.opt_level == 0      ? builder.buildO0DefaultPipeline(level)
-                                     : kind != PartKind::general ? straight_line_pipeline(kind, options)
-                                                                 : builder.buildPerModuleDefaultPipeline(level);
+  llvm::ModulePassManager pipeline = options.opt_level == 0 ? builder.buildO0DefaultPipeline(level)
+                                     : kind != PartKind::general
+                                         ? straight_line_pipeline(kind, options)
+                                         : builder.buildPerModuleDefaultPipeline(level);
   pipeline.run(module, modules);
 }
 
@@ -271,8 +271,8 @@ std::vector<std::string> exported_names(const llvm::Module& module) {
   return names;
 }
 
-// How hard to try when instructions are chosen and registers given out. Without trying, LLVM is three times as fast;
-// where values wait in memory for calls, the code is 6 % slower.
+// How hard to try when instructions are chosen and registers given out. Without trying, LLVM is three times
+// as fast; where values wait in memory for calls, the code is 6 % slower.
 int code_level(PartKind kind, const ClangOptions& options) {
   switch (kind) {
     case PartKind::general:
@@ -287,7 +287,8 @@ int code_level(PartKind kind, const ClangOptions& options) {
 
 enum class Use { load, link };
 
-CompiledPart compile_to_object(const SourcePart& source, Language language, const ClangOptions& options, Use use) {
+CompiledPart compile_to_object(const SourcePart& source, Language language, const ClangOptions& options,
+                               Use use) {
   const Processor processor = processor_for(options);
   llvm::LLVMContext context;
   const std::unique_ptr<llvm::Module> module = compile_to_ir(source, language, options, processor, context);
@@ -326,7 +327,8 @@ std::vector<CompiledPart> compile_on_large_stacks(std::span<const SourcePart> pa
   const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
   std::vector<llvm::thread> threads;
   threads.reserve(std::min(parts.size(), processors));
-  while (threads.size() < threads.capacity()) threads.emplace_back(std::optional<unsigned>(stack_bytes), work);
+  while (threads.size() < threads.capacity())
+    threads.emplace_back(std::optional<unsigned>(stack_bytes), work);
   for (llvm::thread& thread : threads) thread.join();
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
@@ -369,7 +371,8 @@ class OrcCode final : public LoadedCode {
   }
 
  private:
-  void load(std::span<const CompiledPart> objects, bool debug_info, std::span<const HostSymbol> host_symbols) {
+  void load(std::span<const CompiledPart> objects, bool debug_info,
+            std::span<const HostSymbol> host_symbols) {
     // The reason for a failed lookup arrives here; the lookup's own error only lists what it affects.
     std::string reported;
     session_.setErrorReporter(

@@ -1,5 +1,5 @@
-// An entry holds the whole key that it was made for, then the objects with their names. The cache below it sees to it
-// that an entry is complete and as it was stored.
+// An entry holds the whole key that it was made for, then the objects with their names. The cache below it
+// sees to it that an entry is complete and as it was stored.
 #include "lantern/compiler/driver/code_cache.hpp"
 
 #include <sys/stat.h>
@@ -38,8 +38,8 @@ std::optional<fs::path> directory_of(const CodeCache& cache) {
   struct stat status {};
   if (::stat(cache.directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return std::nullopt;
   if ((status.st_uid != ::getuid() && status.st_uid != 0) || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    throw Error("compile: expected a cache directory that only its user can write to, got " + cache.directory +
-                ", from which code of others could be run");
+    throw Error("compile: expected a cache directory that only its user can write to, got " +
+                cache.directory + ", from which code of others could be run");
   return cache.directory;
 }
 
@@ -119,8 +119,8 @@ std::optional<std::vector<CompiledPart>> parts_of(std::string_view text, std::st
 
 }  // namespace
 
-std::unique_ptr<codegen::LoadedCode> compile_cached(std::span<const SourcePart> parts, const ClangOptions& options,
-                                                    const CodeCache& cache) {
+std::unique_ptr<codegen::LoadedCode> compile_cached(std::span<const SourcePart> parts,
+                                                    const ClangOptions& options, const CodeCache& cache) {
   // Where debug information leads to depends on more than the text.
   const auto directory = cache.enabled && !options.debug_info ? directory_of(cache) : std::nullopt;
   if (!directory) return load_parts(compile_parts(parts, codegen::Language::c, options), options);

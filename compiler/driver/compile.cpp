@@ -169,8 +169,9 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
   if (options.opt < 0 || options.opt > 3)
     throw Error("compile: expected an optimisation level from 0 to 3, got " + std::to_string(options.opt));
   if (options.debug && options.target == Target::c)
-    throw Error("compile: expected Target::automatic or Target::cpp with debug, got Target::c: what tcc compiles "
-                "cannot be debugged");
+    throw Error(
+        "compile: expected Target::automatic or Target::cpp with debug, got Target::c: what tcc compiles "
+        "cannot be debugged");
   return std::make_shared<CompiledCode>(stage(name, params, program), options);
 }
 

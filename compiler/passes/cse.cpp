@@ -29,8 +29,8 @@ bool equal(const Op& a, const Op& b) {
          a.operands == b.operands && a.result()->type == b.result()->type;
 }
 
-/// The expressions at hand. The last one added is the first one removed: then a slot that falls empty was empty when
-/// the others looked for theirs.
+/// The expressions at hand. The last one added is the first one removed: then a slot that falls empty was
+/// empty when the others looked for theirs.
 class Table {
  public:
   /// The expression that is known already and the same, or this one, which then is known.

@@ -231,8 +231,7 @@ class Outline {
   Value* in_block(Block* block, Value* v, const ir::Location& loc) {
     Builder b(module_, block);
     b.loc = loc;
-    if (const std::int64_t* slot = slots_.find(v))
-      return b.emit(Opcode::get_, {frame_, b.integer(*slot)});
+    if (const std::int64_t* slot = slots_.find(v)) return b.emit(Opcode::get_, {frame_, b.integer(*slot)});
     if (is_constant(v) && v->block->function != block->function) return made_again(b, v);
     return current(v);
   }

@@ -1,9 +1,11 @@
-// Compiled code is kept from one compilation to the next, and only what is whole and made for the same is used.
+// Compiled code is kept from one compilation to the next, and only what is whole and made for the same is
+// used.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 #include "lantern/codegen/toolchain/content_hash.hpp"
@@ -51,7 +53,9 @@ constexpr std::size_t digest = 33;  // of an entry, and the newline after it
 std::string sealed(const std::string& contents) { return codegen::content_hash(contents) + "\n" + contents; }
 
 /// What an entry says it was made for: two lines.
-std::size_t end_of_key(const std::string& contents) { return contents.find('\n', contents.find('\n') + 1) + 1; }
+std::size_t end_of_key(const std::string& contents) {
+  return contents.find('\n', contents.find('\n') + 1) + 1;
+}
 
 /// Leaves the code of squared where that of tripled is expected: whoever loads it gives itself away.
 void leave_other_code(const Directory& directory) {
@@ -127,9 +131,13 @@ TEST_CASE("entries that are cut off, changed, or made of something else are made
   std::string other_key = contents;
   const std::size_t key = other_key.find('\n') + 1;
   other_key[key] = other_key[key] == '0' ? '1' : '0';
-  const std::vector<std::string> bad = {
-      "", good.substr(0, good.size() / 2), changed, sealed(other_key), sealed(contents.substr(0, contents.size() - 9)),
-      sealed(contents.substr(0, end_of_key(contents)) + "1\nf\n3\nabc"), sealed("lantern code 0\n")};
+  const std::vector<std::string> bad = {"",
+                                        good.substr(0, good.size() / 2),
+                                        changed,
+                                        sealed(other_key),
+                                        sealed(contents.substr(0, contents.size() - 9)),
+                                        sealed(contents.substr(0, end_of_key(contents)) + "1\nf\n3\nabc"),
+                                        sealed("lantern code 0\n")};
   for (const std::string& entry : bad) {
     write_file(file, entry);
     CHECK(at_five(tripled, directory.path()) == 15);
@@ -181,7 +189,7 @@ TEST_CASE("a directory that others may write to is refused") {
   const Directory directory;
   fs::permissions(directory.path(), fs::perms(0777));
   CHECK_THROWS_WITH(at_five(tripled, directory.path()),
-                    "compile: expected a cache directory that only its user can write to, got " + directory.path() +
-                        ", from which code of others could be run");
+                    "compile: expected a cache directory that only its user can write to, got " +
+                        directory.path() + ", from which code of others could be run");
   CHECK(directory.files().empty());
 }

