@@ -96,7 +96,7 @@ Uses::Uses(const ir::Function& function) {
   int epoch = 0;
   ir::walk(function.body, [&](const Op* op) {
     ops.push_back(op);
-    epoch_.emplace(op, epoch);
+    epoch_[op] = epoch;
     epoch += may_write_memory(*op);
   });
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -124,10 +124,10 @@ Uses::Uses(const ir::Function& function) {
 void Uses::find_live(const std::vector<const Op*>& ops) {
   std::vector<const ir::Value*> work;
   const auto need = [&](const ir::Value* v) {
-    if (live_values_.insert(v).second) work.push_back(v);
+    if (live_values_.insert(v)) work.push_back(v);
   };
   const auto need_op = [&](const Op* op) {
-    if (!live_.insert(op).second || op->is(Opcode::loop_) || yields_to_construct(*op)) return;
+    if (!live_.insert(op) || op->is(Opcode::loop_) || yields_to_construct(*op)) return;
     for (std::size_t i = 0; i < op->operands.size(); ++i)
       if (!only_type_matters(*op, i)) need(op->operands[i]);
   };
@@ -163,22 +163,22 @@ bool Uses::live_operand(const Op* op, std::size_t i) const {
 }
 
 int Uses::count(const ir::Value* value) const {
-  const auto it = uses_.find(value);
-  return it == uses_.end() ? 0 : it->second.count;
+  const Use* use = uses_.find(value);
+  return use ? use->count : 0;
 }
 
 const Op* Uses::user(const ir::Value* value) const {
-  const auto it = uses_.find(value);
-  return it == uses_.end() ? nullptr : it->second.user;
+  const Use* use = uses_.find(value);
+  return use ? use->user : nullptr;
 }
 
 bool Uses::cell_is_final(const Op* ref_get) const {
   const int read = reads_.at(ref_get);
   const auto writes = cell_writes_.find(ref_get->operands[0]);
   if (writes != cell_writes_.end() && writes->second.last > read) return false;
-  const auto use = uses_.find(ref_get->result());
+  const Use* use = uses_.find(ref_get->result());
   const auto call = std::upper_bound(calls_.begin(), calls_.end(), read);
-  return use == uses_.end() || call == calls_.end() || *call > use->second.last;
+  return !use || call == calls_.end() || *call > use->last;
 }
 
 Escapes::Escapes(const std::vector<const ir::Function*>& functions) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lantern/ir/graph.hpp"
+#include "lantern/ir/pointer_map.hpp"
 
 namespace lantern::codegen {
 
@@ -25,7 +26,7 @@ class Uses {
   const ir::Op* user(const ir::Value* value) const;
   /// Grows at every operation that may write memory or has an effect of another kind: equal numbers, same
   /// memory.
-  int epoch(const ir::Op* op) const { return epoch_.at(op); }
+  int epoch(const ir::Op* op) const { return *epoch_.find(op); }
   /// True where the cell that a ref_get reads does not change any more while the value read is in use.
   bool cell_is_final(const ir::Op* ref_get) const;
 
@@ -38,10 +39,10 @@ class Uses {
   void find_live(const std::vector<const ir::Op*>& ops);
   bool live_operand(const ir::Op* op, std::size_t i) const;
 
-  std::unordered_map<const ir::Value*, Use> uses_;
-  std::unordered_set<const ir::Op*> live_;
-  std::unordered_set<const ir::Value*> live_values_;
-  std::unordered_map<const ir::Op*, int> epoch_;
+  ir::PointerMap<const ir::Value, Use> uses_;
+  ir::PointerSet<const ir::Op> live_;
+  ir::PointerSet<const ir::Value> live_values_;
+  ir::PointerMap<const ir::Op, int> epoch_;
   std::unordered_map<const ir::Value*, Use> cell_writes_;  ///< all uses of a cell but ref_get
   std::unordered_map<const ir::Op*, int> reads_;           ///< positions of ref_get
   std::vector<int> calls_;                                 ///< positions of call and jump

@@ -137,6 +137,7 @@ Expression substitute(std::string_view pattern, std::span<const Expression> oper
   result.precedence = slots.outer;
   for (const Expression& e : operands) {
     result.reads_memory |= e.reads_memory;
+    result.calls |= e.calls;
     result.varying.insert(result.varying.end(), e.varying.begin(), e.varying.end());
   }
   bool prefix = true;  // at the start of an operand: '-' and '!' are not binary

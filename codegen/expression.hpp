@@ -30,6 +30,7 @@ struct Expression {
   Precedence precedence = Precedence::primary;
   bool reads_memory = false;         ///< of a tensor, a cell: it must not move past a write
   std::vector<std::string> varying;  ///< variables in it that are assigned to again (loop states)
+  bool calls = false;                ///< a function of the module, which may work on tapes
 
   bool is_atom() const {
     return precedence == Precedence::primary && text.find_first_of("([") == std::string::npos;

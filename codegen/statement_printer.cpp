@@ -659,7 +659,7 @@ void StatementPrinter::call(const Op& op) {
     // Not into the yield of a construct: a result that nobody uses would take the call with it.
     const bool leaves_construct = user->is(Opcode::yield_) && user->parent->parent != nullptr;
     if (user->parent == op.parent && uses_.epoch(user) == uses_.epoch(&op) + 1 && !leaves_construct) {
-      Expression e{text, Precedence::primary, true, {}};
+      Expression e{text, Precedence::primary, true, {}, true};
       for (const Value* v : op.operands) {
         const auto it = bindings_.find(v);
         if (it == bindings_.end()) continue;

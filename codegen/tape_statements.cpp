@@ -4,7 +4,6 @@
 // own: plain stores and loads through a pointer. Where the number of trips is known there is room for all of
 // them before the loop starts; otherwise each trip compares the top with the end of the memory.
 #include <algorithm>
-#include <cctype>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/checkpoint.hpp"
@@ -22,14 +21,6 @@ namespace {
 /// What is pushed or popped; a record of several values lies side by side.
 const std::vector<Value*>& all_taped(const Op& op) { return op.is(Opcode::push_) ? op.operands : op.results; }
 const Value* taped(const Op& op) { return all_taped(op).front(); }
-
-/// Whether an expression calls a function.
-bool calls(const std::string& text) {
-  for (std::size_t at = text.find('('); at != std::string::npos; at = text.find('(', at + 1))
-    if (at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0 || text[at - 1] == '_'))
-      return true;
-  return false;
-}
 
 bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
@@ -171,8 +162,9 @@ void StatementPrinter::tape_record(const Op& op) {
   }
   std::vector<std::string> pushed;
   for (const Value* v : values) {
-    pushed.push_back(text(v));
-    if (!calls(pushed.back())) continue;
+    const Expression e = value(v);
+    pushed.push_back(e.text);
+    if (!e.calls) continue;
     // What is called may work on the same tape: before there is room for the record.
     const std::string saved = names_.unique("saved");
     line(unit_.declaration(v->type, saved) + " = " + pushed.back() + ";");

@@ -95,18 +95,31 @@ bool Unit::scalar_entry() const {
          std::all_of(parameters.begin(), parameters.end(), scalar);
 }
 
-/// Prints everything once to find out who needs a workspace: the printers alone know what their text uses.
+/// Prints everything to find out who needs a workspace: the printers alone know what their text uses. Callees
+/// come before their callers, so that the text is final, but where functions call each other.
 void Unit::discover() {
   std::unordered_map<const ir::Function*, std::vector<const ir::Function*>> callers;
   std::vector<const ir::Function*> work;
+  std::unordered_set<const ir::Function*> called_early;
+  printed_.clear();
   for (const ir::Function* f : functions_) {
+    FunctionInfo& info = infos_.at(f);
+    const Prelude before = prelude_;
     StatementPrinter printer(*this, *f);
-    printer.definition();
-    for (const ir::Function* callee : printer.callees()) callers[callee].push_back(f);
-    infos_.at(f).allocates = printer.allocated();
-    if (!printer.used_workspace()) continue;
-    infos_.at(f).workspace = true;
-    work.push_back(f);
+    Printed text{printer.definition(), printer.callees()};
+    for (const ir::Function* callee : text.callees) {
+      callers[callee].push_back(f);
+      if (callee != f && !printed_.contains(callee)) called_early.insert(callee);
+    }
+    if (printer.used_workspace()) work.push_back(f);
+    if (info.workspace != printer.used_workspace() || info.allocates != printer.allocated()) {
+      info.workspace = printer.used_workspace();
+      info.allocates = printer.allocated();
+      prelude_ = before;
+      StatementPrinter again(*this, *f);
+      text.definition = again.definition();
+    }
+    printed_[f] = std::move(text);
   }
   while (!work.empty()) {
     const ir::Function* f = work.back();
@@ -117,17 +130,27 @@ void Unit::discover() {
       work.push_back(caller);
     }
   }
+  const bool outdated = std::any_of(called_early.begin(), called_early.end(),
+                                    [&](const ir::Function* f) { return infos_.at(f).workspace; });
+  if (!outdated) return;
+  printed_.clear();
   prelude_ = Prelude(target_, options_.strict_math);
+}
+
+Unit::Printed Unit::printed(const ir::Function* f) {
+  if (const auto it = printed_.find(f); it != printed_.end()) return std::move(it->second);
+  StatementPrinter printer(*this, *f);
+  std::string definition = printer.definition();
+  return {std::move(definition), printer.callees()};
 }
 
 Unit::Functions Unit::functions() {
   std::string text, forward;
   std::unordered_set<const ir::Function*> defined, declared;
   for (const ir::Function* f : functions_) {
-    StatementPrinter printer(*this, *f);
-    const std::string definition = printer.definition();
+    const auto [definition, callees] = printed(f);
     defined.insert(f);
-    for (const ir::Function* callee : printer.callees())
+    for (const ir::Function* callee : callees)
       if (!defined.contains(callee) && declared.insert(callee).second)
         forward += wrapped(StatementPrinter(*this, *callee).signature() + ";") + "\n";
     if (options_.comments && !options_.standalone && f->loc.known()) text += "// " + f->loc.str() + "\n";
@@ -149,6 +172,8 @@ Unit::Functions Unit::complete() {
   if (options_.standalone && entry.workspace && scalar_entry()) {
     entry.name = names_.unique(public_name_ + "_inner");
     entry.exported = false;
+    printed_.clear();
+    prelude_ = Prelude(target_, options_.strict_math);
   }
   if (entry.closure) throw InternalError("the entry of a module is a continuation");
   Functions parts = functions();

@@ -10,6 +10,7 @@
 #include "lantern/codegen/c/prelude.hpp"
 #include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/print_options.hpp"
+#include "lantern/codegen/source_part.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/ir/graph.hpp"
 
@@ -35,6 +36,10 @@ class Unit {
 
   /// The whole source.
   std::string print();
+
+  /// The same as several sources of about so many bytes each, which are compiled apart and loaded together. The
+  /// target says how functions are seen from other parts; see PartTarget. (parts.cpp)
+  std::vector<SourcePart> parts(std::size_t bytes);
 
   /// The functions alone, and declarations of those used before they are defined: for a target whose source
   /// is assembled elsewhere. `discover` comes first.
@@ -76,6 +81,12 @@ class Unit {
   const std::string& source_line(const char* file, std::uint32_t line);
 
  private:
+  /// A function as text, and the functions that the text speaks of.
+  struct Printed {
+    std::string definition;
+    std::vector<const ir::Function*> callees;
+  };
+  Printed printed(const ir::Function* f);
   std::string entry_wrapper();
   std::string plain_wrapper();
   std::pair<std::string, std::string> plain_signature();
@@ -89,6 +100,7 @@ class Unit {
   Escapes escapes_;
   std::unordered_map<const ir::Function*, FunctionInfo> infos_;
   std::unordered_map<std::string, std::vector<std::string>> files_;
+  std::unordered_map<const ir::Function*, Printed> printed_;  ///< by `discover`
   std::string public_name_;
 };
 

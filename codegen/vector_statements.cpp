@@ -50,6 +50,7 @@ void StatementPrinter::vector(const Op& op) {
       const Expression x = value(v);
       list += (list.empty() ? "" : ", ") + x.text;
       e.reads_memory |= x.reads_memory;
+      e.calls |= x.calls;
       e.varying.insert(e.varying.end(), x.varying.begin(), x.varying.end());
     }
     e.text = f + "(" + list + ")";
@@ -57,7 +58,10 @@ void StatementPrinter::vector(const Op& op) {
   };
   switch (op.code) {
     case Opcode::lane_index_:
-      return define(op, {function("index", Kind::i64) + "()", Precedence::primary, false, {}});
+      // Most uses need the first lane alone. Elsewhere, like a splat, it is made on the spot.
+      bindings_[result] = {
+          {function("index", Kind::i64) + "()", Precedence::primary, false, {}}, false, false};
+      return;
     case Opcode::lane_sum_:
       // A sum of products is added up with fused operations.
       if (const Op* m = op.operands[0]->def; m && m->is(Opcode::mul_) && uses_.count(m->result()) == 1 &&
@@ -141,7 +145,10 @@ void StatementPrinter::vector(const Op& op) {
   const std::size_t call = pattern.find('(');
   if (call == std::string_view::npos) {
     std::vector<std::string> functions;
-    return define(op, substitute(pattern, operands, unit_.target(), kind, functions));
+    Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
+    if (!first_lane(result)) return define(op, std::move(e));
+    bindings_[result] = {std::move(e), false, false};  // lanes that follow each other: as with lane_index
+    return;
   }
   define(op, called(function(std::string(pattern.substr(0, call)).c_str(), kind)));
 }

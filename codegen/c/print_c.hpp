@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lantern/codegen/print_options.hpp"
+#include "lantern/codegen/source_part.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::codegen {
@@ -24,5 +26,9 @@ namespace lantern::codegen {
 /// Integers wrap: compile with -fwrapv. Continuations must have been closed (passes/close.hpp), else an
 /// InternalError.
 std::string print_c(const ir::Module& module, const PrintOptions& options = {});
+
+/// The same for a compiler in this process: one text, or for a huge module several, which are loaded together.
+/// Functions that cross from one to another have hidden visibility, which takes gcc or clang.
+std::vector<SourcePart> print_c_parts(const ir::Module& module, const PrintOptions& options = {});
 
 }  // namespace lantern::codegen

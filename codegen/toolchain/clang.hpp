@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lantern/codegen/source_part.hpp"
 #include "lantern/codegen/toolchain/loaded_code.hpp"
 
 namespace lantern::codegen {
@@ -35,6 +36,21 @@ struct ClangOptions {
 std::unique_ptr<LoadedCode> compile_with_clang(const std::string& source, Language language,
                                                const ClangOptions& options = {},
                                                std::span<const HostSymbol> symbols = {});
+
+/// A part of a program as a relocatable object, and what may be looked up in it. (Fit for a file.)
+struct CompiledPart {
+  std::vector<char> bytes;
+  std::vector<std::string> names;
+};
+
+/// The same compilation of a program in parts, on as many threads as the machine has processors.
+std::vector<CompiledPart> compile_parts(std::span<const SourcePart> parts, Language language,
+                                        const ClangOptions& options = {});
+
+/// Loads the parts of one program together: what is visible in one may be called from the others.
+/// lantern::InternalError where something is missing.
+std::unique_ptr<LoadedCode> load_parts(std::span<const CompiledPart> parts, const ClangOptions& options = {},
+                                       std::span<const HostSymbol> symbols = {});
 
 /// The same compilation to a relocatable object (the bytes of an ELF .o file).
 std::vector<char> object_with_clang(const std::string& source, Language language,

@@ -15,6 +15,7 @@
 #include "lantern/codegen/toolchain/tcc.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/background.hpp"
+#include "lantern/compiler/driver/code_cache.hpp"
 #include "lantern/compiler/driver/recursion.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
@@ -36,6 +37,7 @@ class CompiledCode : public Code {
     print_.strict_math = options.strict_math;
     print_.check_nan = options_.check == Check::nan;
     print_.line_directives = print_.named_values = options.debug;
+    print_.comments = false;  // in what compilers read
     run_on_large_stack([&] { prepare(); });
   }
   ~CompiledCode() override {
@@ -85,25 +87,22 @@ class CompiledCode : public Code {
     lambdas_ = with_lambdas();
     passes::close(*module_);
     recursive_ = has_recursion(*module_);
-    const std::string text = codegen::print_c(*module_, print_);
     const bool clang = options_.target == Target::cpp || options_.debug;
-    load(clang ? optimised(text) : codegen::compile_with_tcc(text));
+    load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_)));
     if (options_.target == Target::automatic && !clang) {
       // A failure here must not end the program: the first tier goes on answering.
-      background_ = in_background([this, text, staged, pipeline]() mutable {
+      background_ = in_background([this, staged, pipeline]() mutable {
         try {
-          std::string better = text;
-          if (!staged.empty()) {
-            run_on_large_stack([&] {
+          run_on_large_stack([&] {
+            if (!staged.empty()) {
               std::unique_ptr<ir::Module> module = ir::parse(staged);
               pipeline.vector_lanes = codegen::host_vector_lanes();
               passes::run_pipeline(*module, pipeline);
               passes::close(*module);
-              better = codegen::print_c(*module, print_);
               second_ = std::move(module);
-            });
-          }
-          load(optimised(better));
+            }
+            load(optimised(second_ ? *second_ : *module_));
+          });
         } catch (const std::exception&) {
         }
       });
@@ -121,15 +120,15 @@ class CompiledCode : public Code {
 
   codegen::PrintOptions readable() const {
     codegen::PrintOptions print = print_;
-    print.standalone = print.named_values = true;
+    print.standalone = print.named_values = print.comments = true;
     return print;
   }
 
-  std::unique_ptr<codegen::LoadedCode> optimised(const std::string& text) const {
+  std::unique_ptr<codegen::LoadedCode> optimised(const ir::Module& module) const {
     codegen::ClangOptions clang;
     clang.opt_level = options_.debug ? 0 : options_.opt;
     clang.debug_info = options_.debug;
-    return codegen::compile_with_clang(text, codegen::Language::c, clang);
+    return compile_cached(codegen::print_c_parts(module, print_), clang, options_.cache);
   }
 
   void load(std::unique_ptr<codegen::LoadedCode> code) {
@@ -170,8 +169,9 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
   if (options.opt < 0 || options.opt > 3)
     throw Error("compile: expected an optimisation level from 0 to 3, got " + std::to_string(options.opt));
   if (options.debug && options.target == Target::c)
-    throw Error("compile: expected Target::automatic or Target::cpp with debug, got Target::c: what tcc compiles "
-                "cannot be debugged");
+    throw Error(
+        "compile: expected Target::automatic or Target::cpp with debug, got Target::c: what tcc compiles "
+        "cannot be debugged");
   return std::make_shared<CompiledCode>(stage(name, params, program), options);
 }
 

@@ -15,6 +15,19 @@
 
 namespace lantern {
 
+/// Where compiled code is kept from one run of a program to the next.
+struct CodeCache {
+  CodeCache() = default;
+  /// true: the user's own cache directory, $XDG_CACHE_HOME/lantern/code or ~/.cache/lantern/code.
+  CodeCache(bool on) : enabled(on) {}
+  /// A directory, made where it is missing. Nobody else may be able to write there: what is in it is run.
+  CodeCache(std::string path) : enabled(true), directory(std::move(path)) {}
+  CodeCache(const char* path) : CodeCache(std::string(path)) {}
+
+  bool enabled = false;
+  std::string directory;  ///< empty: the user's own
+};
+
 /// What code is generated for.
 enum class Target {
   automatic,  ///< C for the first calls (libtcc, within a millisecond), C++ by Clang swapped in when it is
@@ -34,8 +47,9 @@ struct CompileOptions {
   /// Functions of the mathematical library give what libm gives, bit for bit, in vectorised loops too.
   /// Otherwise those lie within 4 units in the last place.
   bool strict_math = false;
-  /// Code for a debugger: breakpoints by the user's lines, variables with the user's names. Without vectors and
-  /// the compiler's optimisation. Compiled by Clang at once; not for Target::c, whose compiler has none of it.
+  /// Code for a debugger: breakpoints by the user's lines, variables with the user's names. Without vectors
+  /// and the compiler's optimisation. Compiled by Clang at once; not for Target::c, whose compiler has none
+  /// of it.
   bool debug = false;
   /// Check::nan: the first NaN or infinity is an Error that names its line, its operation and its part of a
   /// derivative. Nothing is generated for it otherwise.
@@ -44,6 +58,10 @@ struct CompileOptions {
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.
   std::string name = {};
+  /// What Clang makes is kept, and loaded the next time instead of being made again: by the generated code,
+  /// the options, the versions of Lantern and Clang, and the processor. A cache that cannot be read or
+  /// written does without; one that others may write to is an Error. The last used 256 MB are kept.
+  CodeCache cache = {};
 };
 
 namespace driver {

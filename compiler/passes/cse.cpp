@@ -1,6 +1,6 @@
 // Common subexpressions: a table of what is at hand, scoped by the nesting of blocks.
 #include <bit>
-#include <unordered_set>
+#include <vector>
 
 #include "lantern/compiler/passes/rewrite.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -11,26 +11,67 @@ namespace {
 
 std::uint64_t bits(double v) { return std::bit_cast<std::uint64_t>(v); }
 
-struct Hash {
-  std::size_t operator()(const Op* op) const {
-    std::uint64_t h = static_cast<std::uint64_t>(op->code);
-    const auto mix = [&](std::uint64_t v) {
-      h = (h ^ v) * 0x9e3779b97f4a7c15ull;
-      h ^= h >> 29;
-    };
-    mix(bits(op->number));
-    mix(static_cast<std::uint64_t>(op->integer));
-    mix(static_cast<std::uint64_t>(op->result()->type.element()));
-    for (const Value* v : op->operands) mix(reinterpret_cast<std::uintptr_t>(v));
-    return static_cast<std::size_t>(h);
-  }
-};
+std::size_t hash(const Op& op) {
+  std::uint64_t h = static_cast<std::uint64_t>(op.code);
+  const auto mix = [&](std::uint64_t v) {
+    h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+    h ^= h >> 29;
+  };
+  mix(bits(op.number));
+  mix(static_cast<std::uint64_t>(op.integer));
+  mix(static_cast<std::uint64_t>(op.result()->type.element()));
+  for (const Value* v : op.operands) mix(reinterpret_cast<std::uintptr_t>(v));
+  return static_cast<std::size_t>(h);
+}
 
-struct Equal {
-  bool operator()(const Op* a, const Op* b) const {
-    return a->code == b->code && a->integer == b->integer && bits(a->number) == bits(b->number) &&
-           a->operands == b->operands && a->result()->type == b->result()->type;
+bool equal(const Op& a, const Op& b) {
+  return a.code == b.code && a.integer == b.integer && bits(a.number) == bits(b.number) &&
+         a.operands == b.operands && a.result()->type == b.result()->type;
+}
+
+/// The expressions at hand. The last one added is the first one removed: then a slot that falls empty was
+/// empty when the others looked for theirs.
+class Table {
+ public:
+  /// The expression that is known already and the same, or this one, which then is known.
+  Op* find_or_add(Op* op) {
+    if (2 * (known_.size() + 1) > slots_.size()) grow();
+    const std::size_t h = hash(*op);
+    std::size_t i = h & (slots_.size() - 1);
+    for (; slots_[i] != 0; i = (i + 1) & (slots_.size() - 1)) {
+      const Known& k = known_[slots_[i] - 1];
+      if (k.hash == h && equal(*k.op, *op)) return k.op;
+    }
+    known_.push_back({h, op});
+    slots_[i] = static_cast<std::uint32_t>(known_.size());
+    return op;
   }
+  std::size_t size() const { return known_.size(); }
+  void shrink(std::size_t size) {
+    for (; known_.size() > size; known_.pop_back()) {
+      std::size_t i = known_.back().hash & (slots_.size() - 1);
+      while (slots_[i] != known_.size()) i = (i + 1) & (slots_.size() - 1);
+      slots_[i] = 0;
+    }
+  }
+
+ private:
+  struct Known {
+    std::size_t hash;
+    Op* op;
+  };
+
+  void grow() {
+    slots_.assign(std::bit_ceil(4 * known_.size() + 16), 0);
+    for (std::uint32_t n = 0; n < known_.size(); ++n) {
+      std::size_t i = known_[n].hash & (slots_.size() - 1);
+      while (slots_[i] != 0) i = (i + 1) & (slots_.size() - 1);
+      slots_[i] = n + 1;
+    }
+  }
+
+  std::vector<Known> known_;          ///< in the order in which they were added
+  std::vector<std::uint32_t> slots_;  ///< by open addressing: which of them, plus one
 };
 
 /// A function of its operands and attributes alone.
@@ -48,24 +89,21 @@ class Sharing : public Rewriter {
  private:
   Action enter(Op* op) override {
     if (!is_expression(*op)) return Action::keep;
-    const auto [at, added] = known_.insert(op);
-    if (added) {
-      scopes_.back().push_back(op);
-      return Action::keep;
-    }
-    Op* first = *at;
+    Op* first = known_.find_or_add(op);
+    if (first == op) return Action::keep;
     if (!first->loc.known()) first->loc = op->loc;
     replace(op->result(), first->result());
     return Action::drop;
   }
-  void block_opened(Block*) override { scopes_.emplace_back(); }
+  void block_opened(Block*) override { scopes_.push_back(known_.size()); }
   void block_closed(Block*) override {
-    for (Op* op : scopes_.back()) known_.erase(op);
+    const std::size_t before = scopes_.back();
     scopes_.pop_back();
+    if (!scopes_.empty()) known_.shrink(before);
   }
 
-  std::unordered_set<Op*, Hash, Equal> known_;
-  std::vector<std::vector<Op*>> scopes_;  ///< what each open block has added
+  Table known_;
+  std::vector<std::size_t> scopes_;  ///< how much was known before each open block
 };
 
 }  // namespace

@@ -6,11 +6,11 @@
 // is never asked for. The body of a continuation matters once the continuation does.
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "lantern/compiler/passes/rewrite.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/ir/pointer_map.hpp"
 
 namespace lantern::passes {
 
@@ -107,10 +107,10 @@ class Liveness {
   }
 
   void need(const Value* v) {
-    if (values_.insert(v).second) value_work_.push_back(v);
+    if (values_.insert(v)) value_work_.push_back(v);
   }
   void need(const Op* op) {
-    if (ops_.insert(op).second) op_work_.push_back(op);
+    if (ops_.insert(op)) op_work_.push_back(op);
   }
   void need_all(const std::vector<Value*>& values) {
     for (const Value* v : values) need(v);
@@ -217,8 +217,8 @@ class Liveness {
   const ir::Module& module_;
   std::unordered_map<const Function*, Facts> facts_;
   std::unordered_map<const Function*, std::vector<const Function*>> callers_;
-  std::unordered_set<const Op*> ops_;
-  std::unordered_set<const Value*> values_;
+  ir::PointerSet<const Op> ops_;
+  ir::PointerSet<const Value> values_;
   std::vector<const Op*> op_work_;
   std::vector<const Value*> value_work_;
   std::vector<Block*> block_work_;

@@ -2,11 +2,10 @@
 #include "lantern/compiler/passes/outline.hpp"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/pointer_map.hpp"
 
 namespace lantern::passes {
 
@@ -98,14 +97,16 @@ class Outline {
   void find_crossing(const std::vector<std::vector<Op*>>& pieces, const Op& yield) {
     slots_.clear();
     crossing_.clear();
-    std::unordered_map<const Value*, std::size_t> home;
+    ir::PointerMap<const Value, std::size_t> home;
     for (std::size_t p = 0; p < pieces.size(); ++p)
       for (const Op* op : pieces[p])
         for (const Value* v : op->results) home[v] = p;
     const auto ask = [&](Value* v, std::size_t p) {
-      const auto it = home.find(v);
-      if (it == home.end() || it->second == p || is_constant(v) || !crossing_.insert(v).second) return;
-      if (is_number(v)) slots_.try_emplace(v, static_cast<std::int64_t>(slots_.size()));
+      const std::size_t* at = home.find(v);
+      if (!at || *at == p || is_constant(v) || !crossing_.insert(v)) return;
+      if (!is_number(v)) return;
+      const auto next = static_cast<std::int64_t>(slots_.size());
+      slots_[v] = next;
     };
     for (std::size_t p = 0; p < pieces.size(); ++p)
       for (Op* op : pieces[p]) {
@@ -134,14 +135,14 @@ class Outline {
 
   /// Moves operations into a function of their own, and calls it at the end of the block.
   void cut(Block* block, const std::vector<Op*>& ops) {
-    std::unordered_set<const Value*> own;
+    ir::PointerSet<const Value> own;
     for (const Op* op : ops)
       for (const Value* v : op->results) own.insert(v);
 
     Function* part = module_.add_function(function_->name + "_part", {}, {});
     part->loc = ops.front()->loc;
     std::vector<Value*> arguments;
-    std::unordered_map<const Value*, Value*> here;  // outer values as the part knows them
+    ir::PointerMap<const Value, Value*> here;  // outer values as the part knows them
     const auto parameter = [&](Value* v) {
       Value* p = module_.add_param(part->body, v->type, v->name);
       arguments.push_back(v);
@@ -149,18 +150,18 @@ class Outline {
     };
     Value* frame = nullptr;
     if (frame_) frame = parameter(frame_);
-    std::unordered_set<const Value*> inside;  // blocks' parameters and what nested operations make
+    ir::PointerSet<const Value> inside;  // blocks' parameters and what nested operations make
     for (const Op* op : ops) inside_of(op, inside);
 
     Builder b(module_, part->body);
     const auto local = [&](Value* v) -> Value* {
       if (own.contains(v) || inside.contains(v)) return v;
-      if (const auto it = here.find(v); it != here.end()) return it->second;
+      if (Value* const* known = here.find(v)) return *known;
       Value* result = nullptr;
       if (is_constant(v)) {
         result = made_again(b, v);
-      } else if (const auto slot = slots_.find(v); slot != slots_.end()) {
-        result = b.emit(Opcode::get_, {frame, b.integer(slot->second)});
+      } else if (const std::int64_t* slot = slots_.find(v)) {
+        result = b.emit(Opcode::get_, {frame, b.integer(*slot)});
         result->name = v->name;
       } else {
         result = parameter(current(v));
@@ -181,8 +182,8 @@ class Outline {
       part->body->ops.push_back(op);
       for (Value* v : op->results) {
         v->block = part->body;
-        if (const auto slot = slots_.find(v); slot != slots_.end()) {
-          Value* at = b.integer(slot->second);
+        if (const std::int64_t* slot = slots_.find(v)) {
+          Value* at = b.integer(*slot);
           Op* save = b.op(Opcode::set_, {frame, at, v}, {frame->type});
           save->integer = 1;
           frame = save->result();
@@ -211,11 +212,11 @@ class Outline {
     }
   }
 
-  static void inside_of(const Op* op, std::unordered_set<const Value*>& inside) {
+  static void inside_of(const Op* op, ir::PointerSet<const Value>& inside) {
     for (const Block* b : op->blocks) {
-      inside.insert(b->params.begin(), b->params.end());
+      for (const Value* v : b->params) inside.insert(v);
       for (const Op* inner : b->ops) {
-        inside.insert(inner->results.begin(), inner->results.end());
+        for (const Value* v : inner->results) inside.insert(v);
         inside_of(inner, inside);
       }
     }
@@ -223,15 +224,14 @@ class Outline {
 
   /// A value that was moved into a part, as the block knows it now.
   Value* current(Value* v) const {
-    const auto it = moved_.find(v);
-    return it == moved_.end() ? v : it->second;
+    Value* const* call = moved_.find(v);
+    return call ? *call : v;
   }
 
   Value* in_block(Block* block, Value* v, const ir::Location& loc) {
     Builder b(module_, block);
     b.loc = loc;
-    if (const auto slot = slots_.find(v); slot != slots_.end())
-      return b.emit(Opcode::get_, {frame_, b.integer(slot->second)});
+    if (const std::int64_t* slot = slots_.find(v)) return b.emit(Opcode::get_, {frame_, b.integer(*slot)});
     if (is_constant(v) && v->block->function != block->function) return made_again(b, v);
     return current(v);
   }
@@ -239,9 +239,9 @@ class Outline {
   ir::Module& module_;
   Function* function_;
   Value* frame_ = nullptr;
-  std::unordered_map<const Value*, std::int64_t> slots_;  ///< of numbers, in the frame
-  std::unordered_set<const Value*> crossing_;
-  std::unordered_map<const Value*, Value*> moved_;  ///< results of calls in place of what moved
+  ir::PointerMap<const Value, std::int64_t> slots_;  ///< of numbers, in the frame
+  ir::PointerSet<const Value> crossing_;
+  ir::PointerMap<const Value, Value*> moved_;  ///< results of calls in place of what moved
 };
 
 }  // namespace

@@ -38,7 +38,8 @@ bool Rewriter::run() {
 }
 
 Value* Rewriter::now(Value* v) const {
-  for (auto it = replaced_.find(v); it != replaced_.end(); it = replaced_.find(v)) v = it->second;
+  if (replaced_.empty()) return v;
+  while (Value* const* by = replaced_.find(v)) v = *by;
   return v;
 }
 

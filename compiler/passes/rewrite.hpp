@@ -1,10 +1,10 @@
 // Rewriting a function in one walk: values give way to others, blocks are spliced into the code around them.
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "lantern/ir/graph.hpp"
+#include "lantern/ir/pointer_map.hpp"
 
 namespace lantern::passes {
 
@@ -79,7 +79,7 @@ class Rewriter {
 
   ir::Function& function_;
   std::vector<Frame> stack_;
-  std::unordered_map<Value*, Value*> replaced_;
+  ir::PointerMap<Value, Value*> replaced_;
   bool changed_ = false;
 };
 

@@ -88,9 +88,9 @@ void Unwinder::run() {
 }
 
 Value* Unwinder::fwd(Value* original) const {
-  const auto it = fwd_.find(original);
-  if (it == fwd_.end()) throw InternalError("unwind: a value of the backward part is used in the forward part");
-  return it->second;
+  Value* const* known = fwd_.find(original);
+  if (!known) throw InternalError("unwind: a value of the backward part is used in the forward part");
+  return *known;
 }
 
 /// Forward values of the non-cell entries from position `from`.
@@ -115,11 +115,11 @@ void Unwinder::bind(Region& r, const std::vector<Value*>& params, const std::vec
 }
 
 /// Copies a pure operation or direct-style construct.
-Op* Unwinder::clone(Op* op, Block* into_block, std::unordered_map<Value*, Value*>& map) {
+Op* Unwinder::clone(Op* op, Block* into_block, ir::PointerMap<Value, Value*>& map) {
   const auto mapped = [&](Value* v) {
-    const auto it = map.find(v);
-    if (it == map.end()) throw InternalError("unwind: an operand is not available");
-    return it->second;
+    Value* const* known = map.find(v);
+    if (!known) throw InternalError("unwind: an operand is not available");
+    return *known;
   };
   Op* copy = module_.new_op(op->code, into_block);
   for (Value* v : op->operands) copy->operands.push_back(mapped(v));

@@ -21,12 +21,12 @@ bool outermost(const Region& r) {
 
 /// The adjoint of x is called d_x.
 const char* Unwinder::adjoint_name(Value* cell) const {
-  const auto like = likes_.find(cell);
-  const Value* primal = like != likes_.end() ? like->second : nullptr;
+  Value* const* like = likes_.find(cell);
+  const Value* primal = like ? *like : nullptr;
   if (cell->def && cell->def->is(Opcode::ref_new_)) primal = cell->def->operands[0];
   if (!primal) return nullptr;
   if (!primal->name)
-    if (const auto now = fwd_.find(const_cast<Value*>(primal)); now != fwd_.end()) primal = now->second;
+    if (Value* const* now = fwd_.find(const_cast<Value*>(primal))) primal = *now;
   return primal->name ? module_.intern(std::string("d_") + primal->name) : nullptr;
 }
 
@@ -240,8 +240,7 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
 }
 
 Value* Unwinder::bwd(Region& r, Value* original) {
-  const auto p = bwd_.find(original);
-  if (p != bwd_.end()) return p->second;
+  if (Value* const* known = bwd_.find(original)) return *known;
   // Inside a loop's body the header's values are this trip's, not the final ones.
   for (const Region* at_region = &r; at_region; at_region = at_region->parent) {
     const auto own = at_region->own.find(original);
@@ -252,8 +251,7 @@ Value* Unwinder::bwd(Region& r, Value* original) {
 
 /// The adjoint in a cell so far; null for zero.
 Value* Unwinder::cell(Region& r, Value* c) {
-  const auto own = r.cells.find(c);
-  if (own != r.cells.end()) return own->second;
+  if (Value* const* own = r.cells.find(c)) return *own;
   if (r.declared.contains(c)) return nullptr;
   if (!r.parent) throw InternalError("unwind: a cell out of reach");
   r.imported.push_back(c);
@@ -272,10 +270,10 @@ Value* Unwinder::zero_like(Region& r, Value* forward_value) {
 }
 
 Value* Unwinder::zero(Region& r, Value* c) {
-  const auto like = likes_.find(c);
-  if (like == likes_.end()) throw InternalError("unwind: a cell without a shape");
-  if (like->second->type.is_scalar()) return into(r.bwd, {}).zero_like(like->second);
-  Value* shape = bwd(r, like->second);
+  Value* const* like = likes_.find(c);
+  if (!like) throw InternalError("unwind: a cell without a shape");
+  if ((*like)->type.is_scalar()) return into(r.bwd, {}).zero_like(*like);
+  Value* shape = bwd(r, *like);
   return into(r.bwd, {}).zero_like(shape);
 }
 

@@ -87,7 +87,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   homes_[block] = &body;
   std::unordered_map<Value*, Value*> outside;
   const auto rebind = [&](Value* original, Value* now) {
-    outside[original] = fwd_.at(original);
+    outside[original] = fwd(original);
     fwd_[original] = now;
   };
   for (std::size_t i = 0; i < params.size(); ++i) {
@@ -108,7 +108,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
     rebind(params[i], now);
   }
   for (std::size_t i = 0; i < head.t; ++i) {
-    for (Value* v : header->ops[i]->results) outside[v] = fwd_.at(v);
+    for (Value* v : header->ops[i]->results) outside[v] = fwd(v);
     clone(header->ops[i], block, fwd_);
   }
   for (Value* p : params) body.own[p] = fwd_[p];

@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/loops.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/graph.hpp"
+#include "lantern/ir/pointer_map.hpp"
 
 namespace lantern::passes {
 
@@ -52,8 +53,8 @@ struct Region {
   std::unordered_map<Value*, Value*> saved;  ///< forward value -> the same value in `bwd`
   std::unordered_map<Value*, Value*>
       own;  ///< body: the loop header's values in this trip (original -> forward)
-  std::unordered_map<Value*, Value*> cells;  ///< cell -> adjoint so far; null or absent: zero
-  std::unordered_set<Value*> declared;       ///< cells of this region
+  ir::PointerMap<Value, Value*> cells;       ///< cell -> adjoint so far; null or absent: zero
+  ir::PointerSet<Value> declared;            ///< cells of this region
   std::vector<Value*> imported;              ///< cells of enclosing regions touched in `bwd`, in order
   Value* trips = nullptr;                    ///< body: in `bwd`, how many trips are left, this one included
   std::size_t pops = 0;                      ///< at the start of `bwd`: pops,
@@ -85,7 +86,7 @@ class Unwinder {
   Block* forward_call(Region& r, Segment& s);
   void end_forward(Region& r, const std::vector<Value*>& values);
   Value* exit_of(Block* start);
-  Op* clone(Op* op, Block* into, std::unordered_map<Value*, Value*>& map);
+  Op* clone(Op* op, Block* into, ir::PointerMap<Value, Value*>& map);
   Value* fwd(Value* original) const;
   std::vector<Value*> primals(const std::vector<Value*>& params_or_args, std::size_t from) const;
   void bind(Region& r, const std::vector<Value*>& params, const std::vector<Value*>& values);
@@ -179,12 +180,12 @@ class Unwinder {
   ir::Function& unit_;
   ir::Module& module_;
   const bool automatic_;                             ///< long loops are cut into segments
-  std::unordered_map<Value*, Value*> fwd_;           ///< original value -> forward value
-  std::unordered_map<Value*, Value*> bwd_;           ///< original value of a P part -> backward value
+  ir::PointerMap<Value, Value*> fwd_;                ///< original value -> forward value
+  ir::PointerMap<Value, Value*> bwd_;                ///< original value of a P part -> backward value
   std::unordered_map<const Block*, Region*> homes_;  ///< forward block -> region
   std::unordered_map<const Block*, Value*> exits_;   ///< memo of exit_of
   std::unordered_set<const Value*> updated_;         ///< forward tensors that give way to changed ones
-  std::unordered_map<Value*, Value*> likes_;         ///< cell -> the primal whose shape it has (original)
+  ir::PointerMap<Value, Value*> likes_;              ///< cell -> the primal whose shape it has (original)
   std::unordered_map<Value*, Value*> value_cells_;   ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;
   std::unordered_set<const ir::Function*> forward_halves_;

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 #include <sstream>
 
 #include "../correctness/agree.hpp"
+#include "lantern/codegen/c/print_c.hpp"
+#include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
@@ -99,7 +102,7 @@ TEST_CASE("outline: many loops, and a long body of a loop", "[passes]") {
   same_without(
       [](A a) {
         A s = a;
-        for (int k = 0; k < 120; ++k)
+        for (int k = 0; k < 80; ++k)
           s = FOR(0, s.size(), s, [&](I i, A next) { return next.set(i, sin(s[i]) + 0.1 * (k % 3)); });
         return FOR(0, s.size(), 0.0, [&](I i, D sum) { return sum + s[i] * s[i]; });
       },
@@ -110,18 +113,102 @@ TEST_CASE("outline: many loops, and a long body of a loop", "[passes]") {
 
 TEST_CASE("outline: as many lines as the program is long, in pieces of one size", "[passes][time]") {
   const auto timed = [](int steps) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     const auto f = compile(grad(unrolled(steps)), {.target = Target::cpp, .opt = 3});
     CHECK(std::isfinite(f(0.3)));
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    const double time = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     CHECK(longest_function(f.source("ir")) < 6000);
-    return std::pair(time.count(), lines(f.source("cpp")));
+    return std::pair(time, lines(f.source("cpp")));
   };
   const auto [t1, l1] = timed(1000);
   const auto [t4, l4] = timed(4000);
   INFO(t1 << " s and " << t4 << " s, " << l1 << " and " << l4 << " lines");
   CHECK(10 * l4 < 44 * l1);
   CHECK(t4 < 8 * t1 + 1);
+}
+
+namespace {
+
+std::unique_ptr<ir::Module> optimised(int steps) {
+  const auto f = value_and_grad(unrolled(steps));
+  auto module = driver::stage("f", {ir::F64}, detail::program_of(f).run);
+  run_on_large_stack([&] {
+    passes::run_pipeline(*module);
+    passes::close(*module);
+  });
+  return module;
+}
+
+}  // namespace
+
+TEST_CASE("parts: a huge program is several texts of one size, in proportion to its length", "[codegen]") {
+  const auto small = optimised(100), large = optimised(5'000), huge = optimised(20'000);
+  CHECK(codegen::print_c_parts(*small).size() == 1);
+  CHECK(codegen::print_c_parts(*small)[0].text == codegen::print_c(*small));
+  codegen::PrintOptions without_comments;
+  without_comments.comments = false;
+  const auto count = [&](const ir::Module& module) {
+    const auto parts = codegen::print_c_parts(module, without_comments);
+    std::size_t all = 0, general = 0;
+    for (const codegen::SourcePart& part : parts) {
+      CHECK(part.text.size() < 150'000);
+      all += part.text.size();
+      general += part.kind == codegen::PartKind::general ? part.text.size() : 0;
+    }
+    // What has a loop is short here: the entry alone, which calls the pieces.
+    CHECK(general < all / 10);
+    return std::pair(all, ir::size(module));
+  };
+  const auto [text1, ops1] = count(*large);
+  const auto [text4, ops4] = count(*huge);
+  CHECK(10 * text4 < 42 * text1);
+  CHECK(10 * ops4 < 42 * ops1);
+}
+
+TEST_CASE("parts: functions call each other across them", "[codegen]") {
+  const auto f = unrolled(3000);
+  const auto reference = compile(value_and_grad(f), {.target = Target::c});
+  for (const int opt : {1, 3}) {
+    const auto compiled = compile(value_and_grad(f), {.target = Target::cpp, .opt = opt});
+    const auto [v, g] = compiled(0.3);
+    const auto [w, h] = reference(0.3);
+    CHECK(v == Approx(w).epsilon(1e-12));
+    CHECK(g == Approx(h).epsilon(1e-10));
+  }
+}
+
+TEST_CASE("parts: loops, branches and tapes beside straight-line code", "[codegen]") {
+  const auto f = [](D x, I n) {
+    D a = x;
+    for (int i = 0; i < 400; ++i) {
+      a = sin(a) * 1.01 + 0.1 * x;
+      if (i % 20 == 0) a = FOR(0, n, a, [&](I, D s) { return s * 0.9 + tanh(s) * 0.1; });
+      if (i % 10 == 5)
+        a = IF(
+            a > 0.3, [&] { return a * a; }, [&] { return a + exp(-a); });
+      for (int k = 0; k < 10; ++k) a = a * 0.5 + a / (1.0 + a * a);
+    }
+    return a;
+  };
+  const auto compiled = compile(value_and_grad<0>(f), {.target = Target::cpp, .opt = 2});
+  const auto reference = compile(value_and_grad<0>(f), {.target = Target::c});
+  const auto [v, g] = compiled(0.7, 3);
+  const auto [w, h] = reference(0.7, 3);
+  CHECK(v == Approx(w).epsilon(1e-12));
+  CHECK(g == Approx(h).epsilon(1e-9));
+}
+
+TEST_CASE("outline: time in proportion to length", "[passes][time]") {
+  // Two derivatives of 10,000 and of 50,000 operations, as processor time: others may be at work.
+  const auto timed = [](int operations) {
+    const std::clock_t start = std::clock();
+    const auto f = compile(grad(unrolled(operations * 8 / 34)), {.target = Target::cpp, .opt = 3});
+    CHECK(std::isfinite(f(0.3)));
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  };
+  const double t1 = timed(10'000), t5 = timed(50'000);
+  INFO(t1 << " s and " << t5 << " s");
+  CHECK(t5 < 7 * t1 + 0.5);
 }
 
 TEST_CASE("outline: what is cut off, as text", "[passes]") {

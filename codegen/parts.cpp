@@ -1,0 +1,110 @@
+// A source in parts: what a huge module becomes.
+//
+// Straight-line code and code with loops lie in different parts, since compilers are to treat them
+// differently. Each part has the whole prelude, whose functions are static, and declares what it calls of
+// other parts.
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+#include <utility>
+
+#include "lantern/codegen/statement_printer.hpp"
+#include "lantern/codegen/unit.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::codegen {
+
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+namespace {
+
+/// Whether an operation calls the mathematical library: a word in its expression, other than what is one
+/// instruction.
+bool calls_library(const Op& op) {
+  const std::string_view text = ir::info(op.code).expression;
+  const std::size_t bracket = text.find('(');
+  if (bracket == 0 || bracket == std::string_view::npos) return false;
+  switch (op.code) {
+    case Opcode::abs_:
+    case Opcode::floor_:
+    case Opcode::max_:
+    case Opcode::min_:
+    case Opcode::sqrt_:
+      return false;
+    default:
+      return text[bracket - 1] >= 'a' && text[bracket - 1] <= 'z';
+  }
+}
+
+/// Straight-line code is scalar, without a loop, in it or in what it calls of the prelude.
+PartKind kind_of(const ir::Function& f) {
+  // Values wait for a call to return in memory, whatever a compiler does, and the call takes longer than they
+  // do.
+  constexpr std::size_t operations_per_call = 16;
+  bool straight = true;
+  std::size_t calls = 0, operations = 0;
+  const auto scalar = [](const Value* v) { return v->type.is_scalar() && !v->type.is_vector(); };
+  ir::walk(f.body, [&](const Op* op) {
+    ++operations;
+    calls += calls_library(*op);
+    switch (op->code) {
+      case Opcode::constant_:
+      case Opcode::branch_:
+      case Opcode::call_:
+      case Opcode::yield_:
+      case Opcode::get_:
+        break;
+      case Opcode::set_:
+      case Opcode::add_at_:
+        straight &= updates_in_place(*op);
+        break;
+      default:
+        straight &= op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none &&
+                    std::ranges::all_of(op->operands, scalar) && std::ranges::all_of(op->results, scalar);
+    }
+    return straight;
+  });
+  if (!straight) return PartKind::general;
+  return calls * operations_per_call >= operations ? PartKind::calls : PartKind::straight_line;
+}
+
+}  // namespace
+
+std::vector<SourcePart> Unit::parts(std::size_t bytes) {
+  discover();
+  if (infos_.at(module_.entry).closure) throw InternalError("the entry of a module is a continuation");
+  struct Draft {
+    std::string declarations, definitions;
+    std::unordered_set<const ir::Function*> known;
+    PartKind kind = PartKind::general;
+  };
+  std::vector<Draft> drafts;
+  std::array<std::size_t, 3> open{};  // the part that grows, plus one, of each kind
+  const auto draft = [&](PartKind kind) -> Draft& {
+    std::size_t& at = open.at(static_cast<std::size_t>(kind));
+    if (at == 0 || drafts[at - 1].definitions.size() >= bytes) {
+      drafts.emplace_back().kind = kind;
+      at = drafts.size();
+    }
+    return drafts[at - 1];
+  };
+  for (const ir::Function* f : functions_) {
+    Draft& part = draft(kind_of(*f));
+    const auto [definition, callees] = printed(f);
+    part.known.insert(f);
+    for (const ir::Function* callee : callees)
+      if (part.known.insert(callee).second)
+        part.declarations += StatementPrinter(*this, *callee).signature() + ";\n";
+    part.definitions += definition;
+    // The way in from outside stands beside the entry.
+    if (f == module_.entry) part.definitions += entry_wrapper();
+  }
+  const std::string head = title(public_name_, false) + prelude_.text();
+  std::vector<SourcePart> parts;
+  for (const Draft& d : drafts) parts.push_back({head + d.declarations + d.definitions, d.kind});
+  return parts;
+}
+
+}  // namespace lantern::codegen

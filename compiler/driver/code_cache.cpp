@@ -1,0 +1,142 @@
+// An entry holds the whole key that it was made for, then the objects with their names. The cache below it
+// sees to it that an entry is complete and as it was stored.
+#include "lantern/compiler/driver/code_cache.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "lantern/codegen/toolchain/content_hash.hpp"
+#include "lantern/codegen/toolchain/disk_cache.hpp"
+#include "lantern/codegen/toolchain/host.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::driver {
+
+namespace {
+
+namespace fs = std::filesystem;
+using codegen::ClangOptions;
+using codegen::CompiledPart;
+using codegen::SourcePart;
+
+/// To be raised when the same text is compiled to other code, or entries look otherwise.
+constexpr std::string_view version = "lantern code 1";
+constexpr std::uintmax_t most_bytes = 256U << 20;
+
+/// Nothing where there is no such place.
+std::optional<fs::path> directory_of(const CodeCache& cache) {
+  if (cache.directory.empty()) return codegen::private_cache_directory("code");
+  std::error_code failed;
+  if (fs::create_directories(cache.directory, failed))
+    fs::permissions(cache.directory, fs::perms::owner_all, failed);
+  struct stat status {};
+  if (::stat(cache.directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return std::nullopt;
+  if ((status.st_uid != ::getuid() && status.st_uid != 0) || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    throw Error("compile: expected a cache directory that only its user can write to, got " +
+                cache.directory + ", from which code of others could be run");
+  return cache.directory;
+}
+
+std::string key_of(std::span<const SourcePart> parts, const ClangOptions& options) {
+  codegen::ContentHash hash;
+  hash.add(version).add(codegen::clang_version());
+  hash.add(options.target_cpu.empty() ? codegen::host_processor() : options.target_cpu);
+  hash.add(std::to_string(options.opt_level));
+  hash.add(options.contract ? "contract" : "").add(options.pic ? "pic" : "");
+  for (const SourcePart& part : parts) hash.add(std::to_string(static_cast<int>(part.kind))).add(part.text);
+  return hash.text();
+}
+
+std::string text_of(const std::string& key, std::span<const CompiledPart> parts) {
+  std::string text = std::string(version) + "\n" + key + "\n";
+  for (const CompiledPart& part : parts) {
+    text += std::to_string(part.names.size()) + "\n";
+    for (const std::string& name : part.names) text += name + "\n";
+    text += std::to_string(part.bytes.size()) + "\n";
+    text.append(part.bytes.begin(), part.bytes.end());
+  }
+  return text;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+  bool at_end() const { return text_.empty(); }
+  std::optional<std::string_view> line() {
+    const std::size_t end = text_.find('\n');
+    if (end == std::string_view::npos) return std::nullopt;
+    return take(end, 1);
+  }
+  std::optional<std::size_t> number() {
+    const auto digits = line();
+    std::size_t n = 0;
+    if (!digits) return std::nullopt;
+    const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), n);
+    if (error != std::errc() || end != digits->data() + digits->size()) return std::nullopt;
+    return n;
+  }
+  std::optional<std::string_view> bytes(std::size_t n) {
+    if (n > text_.size()) return std::nullopt;
+    return take(n, 0);
+  }
+
+ private:
+  std::string_view take(std::size_t n, std::size_t skipped) {
+    const std::string_view taken = text_.substr(0, n);
+    text_.remove_prefix(n + skipped);
+    return taken;
+  }
+  std::string_view text_;
+};
+
+/// Nothing where the text is no entry for the key.
+std::optional<std::vector<CompiledPart>> parts_of(std::string_view text, std::string_view key) {
+  Reader reader(text);
+  if (reader.line() != version || reader.line() != key) return std::nullopt;
+  std::vector<CompiledPart> parts;
+  while (!reader.at_end()) {
+    CompiledPart part;
+    const auto names = reader.number();
+    for (std::size_t i = 0; names && i < *names; ++i) {
+      const auto name = reader.line();
+      if (!name) return std::nullopt;
+      part.names.emplace_back(*name);
+    }
+    const auto size = names ? reader.number() : std::nullopt;
+    const auto bytes = size ? reader.bytes(*size) : std::nullopt;
+    if (!bytes) return std::nullopt;
+    part.bytes.assign(bytes->begin(), bytes->end());
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::unique_ptr<codegen::LoadedCode> compile_cached(std::span<const SourcePart> parts,
+                                                    const ClangOptions& options, const CodeCache& cache) {
+  // Where debug information leads to depends on more than the text.
+  const auto directory = cache.enabled && !options.debug_info ? directory_of(cache) : std::nullopt;
+  if (!directory) return load_parts(compile_parts(parts, codegen::Language::c, options), options);
+  codegen::DiskCache disk(*directory, most_bytes);
+  const std::string key = key_of(parts, options);
+  if (const auto entry = disk.load(key)) {
+    if (const auto kept = parts_of(*entry, key)) {
+      try {
+        return load_parts(*kept, options);
+      } catch (const InternalError&) {  // not for this process: made again below
+      }
+    }
+  }
+  const std::vector<CompiledPart> made = compile_parts(parts, codegen::Language::c, options);
+  disk.store(key, text_of(key, made));
+  return load_parts(made, options);
+}
+
+}  // namespace lantern::driver
