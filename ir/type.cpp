@@ -11,33 +11,22 @@ Type Type::vector(Kind element, int lanes) {
   return t;
 }
 
+Type::Type(Kind kind, Kind element, std::vector<std::int64_t> dims, std::vector<Type> parts)
+    : data_(new Data{element, std::move(dims), std::move(parts)}), kind_(kind) {}
+
+void Type::release(const Data* data) noexcept {
+  if (data->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete data;
+}
+
 Type Type::tensor(Kind element, std::vector<std::int64_t> dims) {
-  Type t;
-  t.kind_ = Kind::tensor;
-  t.data_ = std::make_shared<Data>(Data{element, std::move(dims), {}});
-  return t;
+  return {Kind::tensor, element, std::move(dims), {}};
 }
 
-Type Type::tree(std::vector<Type> node_values) {
-  Type t;
-  t.kind_ = Kind::tree;
-  t.data_ = std::make_shared<Data>(Data{Kind::f64, {}, std::move(node_values)});
-  return t;
-}
+Type Type::tree(std::vector<Type> node_values) { return {Kind::tree, Kind::f64, {}, std::move(node_values)}; }
 
-Type Type::ref(Type cell) {
-  Type t;
-  t.kind_ = Kind::ref;
-  t.data_ = std::make_shared<Data>(Data{Kind::f64, {}, {std::move(cell)}});
-  return t;
-}
+Type Type::ref(Type cell) { return {Kind::ref, Kind::f64, {}, {std::move(cell)}}; }
 
-Type Type::cont(std::vector<Type> parameters) {
-  Type t;
-  t.kind_ = Kind::cont;
-  t.data_ = std::make_shared<Data>(Data{Kind::f64, {}, std::move(parameters)});
-  return t;
-}
+Type Type::cont(std::vector<Type> parameters) { return {Kind::cont, Kind::f64, {}, std::move(parameters)}; }
 
 const std::vector<std::int64_t>& Type::dims() const {
   static const std::vector<std::int64_t> none;

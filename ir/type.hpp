@@ -1,9 +1,10 @@
 // Types of the IR: scalars, tensors (an array is a tensor of rank 1), trees, adjoint cells, continuations.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lantern::ir {
@@ -26,6 +27,19 @@ class Type {
  public:
   Type() = default;
   explicit Type(Kind scalar) : kind_(scalar) {}
+  Type(const Type& o) noexcept : data_(o.data_), lanes_(o.lanes_), kind_(o.kind_) {
+    if (data_) data_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  Type(Type&& o) noexcept : data_(std::exchange(o.data_, nullptr)), lanes_(o.lanes_), kind_(o.kind_) {}
+  Type& operator=(Type o) noexcept {
+    std::swap(data_, o.data_);
+    lanes_ = o.lanes_;
+    kind_ = o.kind_;
+    return *this;
+  }
+  ~Type() {
+    if (data_) release(data_);
+  }
 
   /// A scalar in `lanes` lanes at once; one lane is the scalar itself.
   static Type vector(Kind element, int lanes);
@@ -65,14 +79,20 @@ class Type {
   std::string str() const;
 
  private:
+  /// What scalars do not have, shared by the copies of a type, in any thread.
   struct Data {
     Kind element = Kind::f64;
     std::vector<std::int64_t> dims;
     std::vector<Type> parts;
+    mutable std::atomic<std::uint32_t> references{1};
   };
-  Kind kind_ = Kind::f64;
+  Type(Kind kind, Kind element, std::vector<std::int64_t> dims, std::vector<Type> parts);
+  static void release(const Data* data) noexcept;
+
+  // The order leaves the last bytes to whoever holds a type: a Datum, of which eager derivatives keep millions.
+  const Data* data_ = nullptr;
   std::uint16_t lanes_ = 1;
-  std::shared_ptr<const Data> data_;
+  Kind kind_ = Kind::f64;
 };
 
 inline const Type Bool{Kind::boolean};

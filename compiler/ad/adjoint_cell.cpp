@@ -1,47 +1,21 @@
 // Eager and staged adjoint cells.
 #include "lantern/compiler/ad/adjoint_cell.hpp"
 
+#include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::ad {
 
 namespace {
 
-class EagerCell : public Cell {
+/// One that stands alone.
+class OwnCell final : public EagerCell {
  public:
-  explicit EagerCell(const Datum& like) : like_(like) {}
-
-  void add(const Datum& v, const Location& loc) override {
-    if (value_.empty())
-      value_ = v;
-    else if (v.type().is_scalar())
-      value_ = perform({Opcode::add_, 0, loc}, {value_, v});
-    else
-      value_ = combine(Opcode::add_, {v}, loc);
-  }
-  void accumulate(Opcode op, const Data& arguments, const Location& loc) override {
-    if (value_.empty()) value_ = zeros_like(like_, loc);
-    value_ = combine(op, arguments, loc);
-  }
-  Datum get(const Location& loc) override { return value_.empty() ? zeros_like(like_, loc) : value_; }
-  bool touched() const override { return !value_.empty(); }
+  explicit OwnCell(const Datum& like) : like_(like) {}
 
  private:
-  // At the bottom level the cell's own memory is reused; above it, the level's handler is asked.
-  Datum combine(Opcode op, const Data& arguments, const Location& loc) {
-    Data operands;
-    operands.push_back(std::move(value_));
-    bool tagged = operands[0].is_tagged();
-    for (const Datum& d : arguments) {
-      tagged |= d.is_tagged();
-      operands.push_back(d);
-    }
-    if (tagged || operands[0].is_node()) return perform({op, 0, loc}, operands);
-    return evaluate({op, 0, loc}, operands);
-  }
-
+  const Datum& like() const override { return like_; }
   Datum like_;
-  Datum value_;
 };
 
 ir::Op* emit(Opcode code, std::vector<ir::Value*> operands, const Location& loc,
@@ -51,7 +25,34 @@ ir::Op* emit(Opcode code, std::vector<ir::Value*> operands, const Location& loc,
 
 }  // namespace
 
-CellPtr eager_cell(const Datum& like) { return std::allocate_shared<EagerCell>(PoolAllocator<EagerCell>(), like); }
+void EagerCell::add(const Datum& v, const Location& loc) {
+  if (value_.empty())
+    value_ = v;
+  else if (v.type().is_scalar())
+    value_ = plus(value_, v, loc);
+  else
+    value_ = combine(Opcode::add_, {v}, loc);
+}
+
+void EagerCell::accumulate(Opcode op, const Data& arguments, const Location& loc) {
+  if (value_.empty()) value_ = zeros_like(like(), loc);
+  value_ = combine(op, arguments, loc);
+}
+
+// At the bottom level the cell's own memory is reused; above it, the level's handler is asked.
+Datum EagerCell::combine(Opcode op, const Data& arguments, const Location& loc) {
+  Data operands;
+  operands.push_back(std::move(value_));
+  bool tagged = operands[0].is_tagged();
+  for (const Datum& d : arguments) {
+    tagged |= d.is_tagged();
+    operands.push_back(d);
+  }
+  if (tagged || operands[0].is_node()) return perform({op, 0, loc}, operands);
+  return evaluate({op, 0, loc}, operands);
+}
+
+CellPtr eager_cell(const Datum& like) { return std::allocate_shared<OwnCell>(PoolAllocator<OwnCell>(), like); }
 
 std::shared_ptr<StagedCell> staged_cell(ir::Value* primal, const Location& loc) {
   return std::make_shared<StagedCell>(

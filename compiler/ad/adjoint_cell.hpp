@@ -22,6 +22,22 @@ class Cell {
 using CellPtr = std::shared_ptr<Cell>;
 
 /// A cell that computes at once, in place where nobody else sees its value.
+class EagerCell : public Cell {
+ public:
+  void add(const Datum& v, const Location& loc) override;
+  void accumulate(Opcode op, const Data& arguments, const Location& loc) override;
+  Datum get(const Location& loc) override { return value_.empty() ? zeros_like(like(), loc) : value_; }
+  bool touched() const override { return !value_.empty(); }
+
+ protected:
+  /// What it is the adjoint of.
+  virtual const Datum& like() const = 0;
+
+ private:
+  Datum combine(Opcode op, const Data& arguments, const Location& loc);
+
+  Datum value_;
+};
 CellPtr eager_cell(const Datum& like);
 
 /// A cell in the graph.

@@ -2,18 +2,14 @@
 #include "lantern/compiler/ad/forward.hpp"
 
 #include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/ad/operands.hpp"
 
 namespace lantern::ad {
 
-Datum Forward::dual(const Datum& primal, const Datum& tangent) {
-  return Datum::boxed(new Dual(shared_from_this(), primal, tangent), primal.type());
-}
-
-Dual* Forward::dual_of(const Datum& d) const {
-  if (!d.is_tagged()) return nullptr;
-  auto* v = static_cast<Dual*>(d.box());
-  return v->mode.get() == this ? v : nullptr;
+Datum Forward::dual(Datum primal, Datum tangent) {
+  const ir::Type type = primal.type();
+  return Datum::boxed(new Dual(*this, std::move(primal), std::move(tangent)), type);
 }
 
 const Datum& Forward::primal(const Datum& d) const {
@@ -28,6 +24,7 @@ Datum Forward::tangent_of(const Datum& d, const Location& loc) const {
 
 // Lantern paper, Fig. 5:  NumF(x op y, tangent by the rule), the arithmetic one level down (2.5).
 Datum Forward::apply(const Operation& op, std::span<const Datum> operands) {
+  if (const Datum y = on_numbers(op, operands); !y.empty()) return y;
   const Transient primals(operands, [this](const Datum& d) -> const Datum& { return primal(d); });
   const Transient tangents(operands, [this](const Datum& d) {
     const Dual* v = dual_of(d);
@@ -37,6 +34,34 @@ Datum Forward::apply(const Operation& op, std::span<const Datum> operands) {
   if (!y.type().is_differentiable()) return y;
   const Datum dy = tangent({op, primals, y, Datum()}, tangents);
   return dy.empty() ? y : dual(y, dy);
+}
+
+/// The same for numbers whose tangents are numbers; empty where they are not.
+Datum Forward::on_numbers(const Operation& op, std::span<const Datum> operands) {
+  std::array<const Datum*, 3> tangents{};
+  std::size_t at = 0;
+  bool plain = true;
+  NumberStep step;
+  const bool done = operands.size() <= tangents.size() &&
+                    step.perform(op, operands, [&](const Datum& d) -> const Datum& {
+                      const Dual* v = dual_of(d);
+                      if (v && !v->tangent.empty()) {
+                        tangents[at] = &v->tangent;
+                        plain &= v->tangent.is_literal() && v->tangent.type().kind() == ir::Kind::f64;
+                      }
+                      ++at;
+                      return v ? v->primal : d;
+                    });
+  if (!done || !plain) return {};
+  double dy = 0;
+  bool any = false;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!tangents[i] || !step.carries(i)) continue;
+    const double term = step.partial(i) * tangents[i]->f();
+    dy = any ? dy + term : term;
+    any = true;
+  }
+  return any ? dual(step.value(), Datum::number(dy, ir::Type(ir::Kind::f64))) : step.value();
 }
 
 Data Forward::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {

@@ -8,7 +8,7 @@ namespace lantern::ad {
 
 /// A number and its tangent. An empty tangent is zero.
 struct Dual : TaggedBox {
-  Dual(std::shared_ptr<Mode> m, Datum p, Datum t) : TaggedBox(std::move(m), std::move(p)), tangent(std::move(t)) {}
+  Dual(Mode& m, Datum p, Datum t) : TaggedBox(m, std::move(p)), tangent(std::move(t)) {}
   Datum tangent;
 };
 
@@ -20,11 +20,18 @@ class Forward : public Mode, public RuleFollowing {
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
   Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
 
-  Datum dual(const Datum& primal, const Datum& tangent);
-  Dual* dual_of(const Datum& d) const;
+  Datum dual(Datum primal, Datum tangent);
+  Dual* dual_of(const Datum& d) const {
+    if (!d.is_tagged()) return nullptr;
+    auto* v = static_cast<Dual*>(d.box());
+    return v->mode.get() == this ? v : nullptr;
+  }
   const Datum& primal(const Datum& d) const;
   /// The tangent one level down; a zero where there is none.
   Datum tangent_of(const Datum& d, const Location& loc) const;
+
+ private:
+  Datum on_numbers(const Operation& op, std::span<const Datum> operands);
 };
 
 }  // namespace lantern::ad

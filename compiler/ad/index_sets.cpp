@@ -56,8 +56,8 @@ using Ids = std::vector<Sets::Id>;
 
 /// A value and the set of each of its elements.
 struct Dependent : TaggedBox {
-  Dependent(std::shared_ptr<Mode> m, Datum p, Ids s)
-      : TaggedBox(std::move(m), std::move(p)), sets(std::move(s)) {}
+  Dependent(Mode& m, Datum p, Ids s)
+      : TaggedBox(m, std::move(p)), sets(std::move(s)) {}
   Ids sets;
 };
 
@@ -84,7 +84,7 @@ class IndexSets : public Mode, public RuleFollowing {
 
   Datum dependent(const Datum& primal, Ids sets) {
     if (std::ranges::all_of(sets, [](Sets::Id s) { return s == 0; })) return primal;
-    return Datum::boxed(new Dependent(shared_from_this(), primal, std::move(sets)), primal.type());
+    return Datum::boxed(new Dependent(*this, primal, std::move(sets)), primal.type());
   }
   const Dependent* dependent_of(const Datum& d) const {
     if (!d.is_tagged()) return nullptr;

@@ -9,41 +9,72 @@
 
 namespace lantern::ad {
 
-/// A list of data of fixed length, in memory of the pool: eager derivatives keep one for every operation.
+/// A list of data of fixed length: eager derivatives keep one for every operation. One or two lie in the object itself,
+/// more in memory of the pool.
 class Operands {
  public:
   Operands() = default;
-  explicit Operands(std::span<const Datum> data)
-      : Operands(data, [](const Datum& d) -> const Datum& { return d; }) {}
-  /// What f makes of each.
-  template <class F>
-  Operands(std::span<const Datum> data, const F& f)
-      : data_(static_cast<Datum*>(pool_take(data.size() * sizeof(Datum)))), size_(data.size()) {
-    for (std::size_t i = 0; i < size_; ++i) ::new (static_cast<void*>(data_ + i)) Datum(f(data[i]));
+  explicit Operands(std::span<const Datum> data) : size_(data.size()) {
+    if (size_ > kInside) bits_.many = static_cast<Datum*>(pool_take(size_ * sizeof(Datum)));
+    std::uninitialized_copy_n(data.begin(), size_, first());
   }
   Operands(const Operands& o) : Operands(std::span<const Datum>(o)) {}
-  Operands(Operands&& o) noexcept
-      : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+  Operands(Operands&& o) noexcept { take(o); }
   Operands& operator=(Operands o) noexcept {
-    std::swap(data_, o.data_);
-    std::swap(size_, o.size_);
+    clear();
+    take(o);
     return *this;
   }
-  ~Operands() {
-    if (!data_) return;
-    std::destroy_n(data_, size_);
-    pool_give(data_, size_ * sizeof(Datum));
-  }
+  ~Operands() { clear(); }
 
   std::size_t size() const { return size_; }
-  const Datum* begin() const { return data_; }
-  const Datum* end() const { return data_ + size_; }
-  const Datum& operator[](std::size_t i) const { return data_[i]; }
-  const Datum* data() const { return data_; }
+  const Datum* begin() const { return size_ > kInside ? bits_.many : bits_.few; }
+  const Datum* end() const { return begin() + size_; }
+  const Datum& operator[](std::size_t i) const { return begin()[i]; }
+  const Datum* data() const { return begin(); }
 
  private:
-  Datum* data_ = nullptr;
+  static constexpr std::size_t kInside = 2;
+
+  Datum* first() { return size_ > kInside ? bits_.many : bits_.few; }
+  void take(Operands& o) noexcept {
+    size_ = std::exchange(o.size_, 0);
+    if (size_ > kInside) {
+      bits_.many = o.bits_.many;
+      return;
+    }
+    std::uninitialized_move_n(o.bits_.few, size_, bits_.few);
+    std::destroy_n(o.bits_.few, size_);
+  }
+  void clear() noexcept {
+    std::destroy_n(first(), size_);
+    if (size_ > kInside) pool_give(bits_.many, size_ * sizeof(Datum));
+    size_ = 0;
+  }
+
   std::size_t size_ = 0;
+  union Bits {
+    Bits() {}
+    ~Bits() {}
+    Datum few[kInside];
+    Datum* many;
+  } bits_;
+};
+
+/// A share in a box.
+class BoxRef {
+ public:
+  explicit BoxRef(Box& box) : box_(&box) { ++box.references; }
+  BoxRef(const BoxRef& o) : BoxRef(*o.box_) {}
+  BoxRef(BoxRef&& o) noexcept : box_(std::exchange(o.box_, nullptr)) {}
+  BoxRef& operator=(const BoxRef&) = delete;
+  ~BoxRef() {
+    if (box_ && --box_->references == 0) delete box_;
+  }
+  Box& operator*() const { return *box_; }
+
+ private:
+  Box* box_;
 };
 
 /// The same for the time of one call: up to three lie in the object itself.

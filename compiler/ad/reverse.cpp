@@ -2,6 +2,7 @@
 #include "lantern/compiler/ad/reverse.hpp"
 
 #include <algorithm>
+#include <variant>
 
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/operands.hpp"
@@ -9,18 +10,7 @@
 namespace lantern::ad {
 
 Datum Reverse::variable(const Datum& primal, CellPtr cell) {
-  return Datum::boxed(new Variable(shared_from_this(), primal, std::move(cell)), primal.type());
-}
-
-Variable* Reverse::variable_of(const Datum& d) const {
-  if (!d.is_tagged()) return nullptr;
-  auto* v = static_cast<Variable*>(d.box());
-  return v->mode.get() == this ? v : nullptr;
-}
-
-const Datum& Reverse::primal(const Datum& d) const {
-  const Variable* v = variable_of(d);
-  return v ? v->primal : d;
+  return Datum::boxed(new Variable(*this, primal, std::move(cell)), primal.type());
 }
 
 CellPtr Reverse::make_cell(const Datum& primal, const Location&) { return eager_cell(primal); }
@@ -31,25 +21,24 @@ void Reverse::run(const std::function<void()>& program) {
 
 // Lantern paper, Fig. 8:  shift { k => val y = x op x'; k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
 Datum Reverse::apply(const Operation& operation, std::span<const Datum> operands) {
+  const auto primal_of = [this](const Datum& d) -> const Datum& { return primal(d); };
+  NumberStep step;
+  if (eager() && step.perform(operation, operands, primal_of)) return apply(operation, operands, step);
   Operation op = operation;
   op.loc.part = ir::Part::forward;
   bool differentiable = false;
   for (std::size_t i = 0; i < operands.size(); ++i)
     differentiable |= variable_of(operands[i]) && carries_derivative(op, i, operands.size());
-  const auto primals_of = [this](std::span<const Datum> data) {
-    return Transient(data, [this](const Datum& d) -> const Datum& { return primal(d); });
-  };
-  const Datum y = perform(op, primals_of(operands));
+  const Datum y = perform(op, Transient(operands, primal_of));
   if (!recording_) return y;
   if (!differentiable || !y.type().is_differentiable()) return y;
 
-  return shift<Datum>(prompt_, [this, op, y, operands = Operands(operands), primals_of](auto k) mutable {
-    const CellPtr adjoint = make_cell(y, op.loc);
-    k(variable(y, adjoint));
+  const CellPtr adjoint = make_cell(y, op.loc);
+  defer(prompt_, [this, op, y, adjoint, operands = Operands(operands), primal_of]() mutable {
     op.loc.part = ir::Part::backward;
     if (!adjoint->touched()) return;
     const Datum g = adjoint->get(op.loc);
-    const Transient primals = primals_of(operands);
+    const Transient primals(operands, primal_of);
     const RuleContext rule{op, primals, y, g};
     // For tensors the last operand first: an update's base comes first among the operands, and its adjoint can then
     // take over the memory of g, which nobody reads any more.
@@ -59,6 +48,56 @@ Datum Reverse::apply(const Operation& operation, std::span<const Datum> operands
       if (Variable* x = variable_of(operands[i])) propagate(i, rule, *x->cell);
     }
   });
+  return variable(y, adjoint);
+}
+
+namespace {
+
+/// The operands of an operation on numbers, kept: variables, of which the backward pass finds the primals, and constants.
+class NumberOperands {
+ public:
+  NumberOperands(const Reverse& mode, std::span<const Datum> operands) : size_(operands.size()) {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (Variable* v = mode.variable_of(operands[i]))
+        operands_[i].emplace<BoxRef>(*v);
+      else
+        operands_[i] = operands[i].f();
+  }
+  std::size_t size() const { return size_; }
+  Variable* variable(std::size_t i) const {
+    const BoxRef* box = std::get_if<BoxRef>(&operands_[i]);
+    return box ? static_cast<Variable*>(&**box) : nullptr;
+  }
+  double primal(std::size_t i) const {
+    const Variable* v = variable(i);
+    return v ? v->primal.f() : std::get<double>(operands_[i]);
+  }
+
+ private:
+  std::size_t size_;
+  std::array<std::variant<double, BoxRef>, 3> operands_;
+};
+
+}  // namespace
+
+/// The same for numbers: the primals and the result are found in the variables.
+Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const NumberStep& step) {
+  bool differentiable = false;
+  for (std::size_t i = 0; i < operands.size(); ++i) differentiable |= variable_of(operands[i]) && step.carries(i);
+  if (!recording_ || !differentiable) return step.value();
+
+  auto* const result = new Result(*this, step.value());
+  Datum y = Datum::boxed(result, ir::Type(ir::Kind::f64));
+  defer(prompt_, [y = BoxRef(*result), code = op.code, loc = op.loc, operands = NumberOperands(*this, operands)] {
+    const auto& own = static_cast<Result&>(*y);
+    if (!own.cell->touched()) return;
+    const Datum g = own.cell->get(loc);
+    NumberStep again{code, &number_rule(code), {}, own.primal.f()};
+    for (std::size_t i = 0; i < operands.size(); ++i) again.x[i] = operands.primal(i);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (Variable* x = operands.variable(i); x && again.carries(i)) x->cell->add(again.share(i, g, loc), loc);
+  });
+  return y;
 }
 
 Data Reverse::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {

@@ -4,18 +4,28 @@
 #include "lantern/compiler/ad/adjoint_cell.hpp"
 #include "lantern/compiler/ad/checkpointing.hpp"
 #include "lantern/compiler/ad/custom_rule.hpp"
+#include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/control/control.hpp"
 
 namespace lantern::ad {
 
 /// A number under reverse mode: its primal, and the cell that collects its adjoint.
 struct Variable : TaggedBox {
-  Variable(std::shared_ptr<Mode> m, Datum p, CellPtr c) : TaggedBox(std::move(m), std::move(p)), cell(std::move(c)) {}
+  Variable(Mode& m, Datum p, CellPtr c) : TaggedBox(m, std::move(p)), cell(std::move(c)) {}
   CellPtr cell;
 };
 
+/// One whose cell lies in itself: what an operation on numbers at hand makes. The pointer to the cell owns nothing.
+struct Result final : Variable, private EagerCell {
+  Result(Mode& m, Datum p) : Variable(m, std::move(p), CellPtr(CellPtr(), static_cast<EagerCell*>(this))) {}
+
+ private:
+  const Datum& like() const override { return primal; }
+};
+
 /// Every operator computes its value, calls its continuation (the rest of the program) and, when that returns,
-/// adds to its operands' adjoints. The operator is written with shift; the program runs inside reset.
+/// adds to its operands' adjoints. The operator is written with shift, or, as the call of its continuation is the first
+/// thing that it does, with defer; the program runs inside reset.
 class Reverse : public Mode, public Checkpointing, public RuleFollowing {
  public:
   using Mode::Mode;
@@ -33,17 +43,28 @@ class Reverse : public Mode, public Checkpointing, public RuleFollowing {
   /// A fresh variable of this mode.
   Datum variable(const Datum& primal, CellPtr cell);
   /// The variable behind a datum of this mode, or null.
-  Variable* variable_of(const Datum& d) const;
+  Variable* variable_of(const Datum& d) const {
+    if (!d.is_tagged()) return nullptr;
+    auto* v = static_cast<Variable*>(d.box());
+    return v->mode.get() == this ? v : nullptr;
+  }
   /// One level down.
-  const Datum& primal(const Datum& d) const;
+  const Datum& primal(const Datum& d) const {
+    const Variable* v = variable_of(d);
+    return v ? v->primal : d;
+  }
 
  protected:
   /// A cell for the adjoint of a value computed by this mode.
   virtual CellPtr make_cell(const Datum& primal, const Location& loc);
+  /// Whether cells are eager ones.
+  virtual bool eager() const { return true; }
 
   Prompt<void> prompt_;
 
  private:
+  Datum apply(const Operation& op, std::span<const Datum> operands, const NumberStep& step);
+
   bool recording_ = true;  ///< false in the first run of a checkpointed program
 };
 

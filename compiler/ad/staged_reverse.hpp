@@ -27,6 +27,7 @@ class StagedReverse : public Reverse, public StagedMode {
 
  protected:
   CellPtr make_cell(const Datum& primal, const Location& loc) override;
+  bool eager() const override { return false; }
 
   /// A floating value becomes a primal and a cell, another value stays one.
   static std::vector<ir::Type> lifted_types(const std::vector<ir::Type>& types);

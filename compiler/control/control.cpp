@@ -30,6 +30,7 @@ struct Delimiter {
   std::exception_ptr error = nullptr;
   bool unwound = false;  // set when it was a dropped continuation's, and has been unwound
   const bool* open = nullptr;  // of a barrier: false if nothing above may be captured together with what is below
+  Deferred* deferred = nullptr;  // what to do when the answer is there; null where nothing can be
 };
 
 namespace {
@@ -110,7 +111,7 @@ ALWAYS_INLINE Suspension* wait(ThreadState& thread, Fiber& top, Delimiter& delim
 
 // Where a prompt is installed: below a fiber, or on its very stack, at a mark.
 struct Place {
-  Fiber* fiber = nullptr;  // null if the prompt is not installed
+  Fiber* fiber = nullptr;
   Mark* mark = nullptr;
 };
 
@@ -129,7 +130,9 @@ ALWAYS_INLINE Place find(PromptId prompt, Fiber& running) {
           "there may use the operations it was given, and control operators of its own");
     }
   }
-  return {};
+  raise(
+      "shift: no reset of this prompt is active in this thread; call it inside reset(prompt, body), in the "
+      "thread that runs the body");
 }
 
 // Cuts the running chain below `bottom`.
@@ -283,10 +286,12 @@ void on_large_stack(void (*f)(void*), void* closure) {
   this_thread().running->ambient = fiber.ambient;
 }
 
-Suspension* start(PromptId prompt, Handler* handler, void (*run)(void*), void* closure, void* answer) {
+Suspension* start(PromptId prompt, Handler* handler, void (*run)(void*), void* closure, void* answer,
+                  Deferred* deferred) {
   ThreadState& thread = this_thread();
   Job job{run, closure};
   Delimiter delimiter{prompt, handler, thread.running, answer};
+  delimiter.deferred = deferred;
   Fiber& fiber = Fiber::acquire(StackSize::body, run_job, &job);
   fiber.delimiter = &delimiter;
   return wait(thread, fiber, delimiter);
@@ -317,9 +322,10 @@ bool may_resume(const Suspension* captured) {
   return roomy(*thread.running);
 }
 
-Suspension* resume(Suspension& captured, void* answer) {
+Suspension* resume(Suspension& captured, void* answer, Deferred* deferred) {
   ThreadState& thread = this_thread();
   Delimiter delimiter{captured.prompt, captured.handler, thread.running, answer};
+  delimiter.deferred = deferred;
   captured.bottom->delimiter = &delimiter;
   return wait(thread, *captured.top, delimiter);
 }
@@ -339,12 +345,12 @@ void suspend_to_prompt(Suspension& request, PromptId prompt) {
   const Place place = find(prompt, *thread.running);
   if (place.mark != nullptr) [[unlikely]]
     return suspend_to_mark(thread, request, *place.fiber, *place.mark);
-  if (place.fiber == nullptr) [[unlikely]] {
-    raise(
-        "shift: no reset of this prompt is active in this thread; call it inside reset(prompt, body), in the "
-        "thread that runs the body");
-  }
   suspend_to(thread, request, *place.fiber);
+}
+
+Deferred* deferred_at(PromptId prompt) {
+  const Place place = find(prompt, *this_thread().running);
+  return place.mark != nullptr ? nullptr : place.fiber->delimiter->deferred;
 }
 
 void suspend_to_handler(Suspension& request, const void* effect, const std::type_info& name) {

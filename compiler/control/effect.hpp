@@ -220,7 +220,7 @@ typename H::Answer handle_with(H& handler, F&& f) {
   }
   Slot<Answer> answer;
   HandledBody<H, R, F> body{handler, std::forward<F>(f)};
-  return settle(answer, start(0, &handler, &HandledBody<H, R, F>::job, &body, &answer));
+  return settle(answer, start(0, &handler, &HandledBody<H, R, F>::job, &body, &answer, nullptr));
 }
 
 }  // namespace control

@@ -44,6 +44,8 @@
 #include <utility>
 #include <variant>
 
+#include "lantern/compiler/control/deferred.hpp"
+
 namespace lantern {
 
 template <class A, class R>
@@ -161,12 +163,14 @@ bool spacious() noexcept;
 void on_large_stack(void (*f)(void* closure), void* closure);
 
 // Runs `job(closure)` on a new fiber delimited by `prompt` and `handler`, until it ends or captures up to
-// here. Returns the request to run, or null if `answer` has been filled; throws what left the job.
-Suspension* start(PromptId prompt, Handler* handler, void (*job)(void* closure), void* closure, void* answer);
+// here. Returns the request to run, or null if `answer` has been filled; throws what left the job. What is to be
+// done when the answer is there is added to `deferred`, if that is not null.
+Suspension* start(PromptId prompt, Handler* handler, void (*job)(void* closure), void* closure, void* answer,
+                  Deferred* deferred);
 
 // Continues a captured computation below a delimiter like the one it was captured up to. Returns as start
 // does.
-Suspension* resume(Suspension& captured, void* answer);
+Suspension* resume(Suspension& captured, void* answer, Deferred* deferred);
 
 // False if this stack is not roomy. Error if `captured` is null or belongs to another thread.
 bool may_resume(const Suspension* captured);
@@ -177,6 +181,10 @@ void drop(Suspension& captured) noexcept;
 // Captures up to the delimiter; returns when resumed. Error if there is none.
 void suspend_to_prompt(Suspension& request, PromptId prompt);
 void suspend_to_handler(Suspension& request, const void* effect, const std::type_info& name);
+
+// Where the nearest delimiter of the prompt keeps what is to be done when its answer is there; null if the prompt is
+// installed on a running stack, below a function given to shift. Error if it is not installed.
+Deferred* deferred_at(PromptId prompt);
 
 // In a job: where its answer goes, which changes each time it is captured and resumed.
 void* current_answer() noexcept;
@@ -226,7 +234,13 @@ R delimit(PromptId prompt, F&& f) {
   }
   Slot<R> answer;
   Body<R, F> body{std::forward<F>(f)};
-  return settle(answer, start(prompt, nullptr, &Body<R, F>::job, &body, &answer));
+  if constexpr (std::is_void_v<R>) {
+    Deferred deferred;
+    settle(answer, start(prompt, nullptr, &Body<R, F>::job, &body, &answer, &deferred));
+    deferred.run();
+  } else {
+    return settle(answer, start(prompt, nullptr, &Body<R, F>::job, &body, &answer, nullptr));
+  }
 }
 
 // The frame of a shift whose function is an F.
@@ -334,7 +348,13 @@ class Continuation {
     }
     value_->put(make);
     control::Slot<R> answer;
-    return control::settle(answer, control::resume(*std::exchange(captured_, nullptr), &answer));
+    if constexpr (std::is_void_v<R>) {
+      control::Deferred deferred;
+      control::settle(answer, control::resume(*std::exchange(captured_, nullptr), &answer, &deferred));
+      deferred.run();
+    } else {
+      return control::settle(answer, control::resume(*std::exchange(captured_, nullptr), &answer, nullptr));
+    }
   }
   void take(Continuation& other) noexcept {
     captured_ = std::exchange(other.captured_, nullptr);
@@ -364,6 +384,24 @@ R reset(Prompt<R>& prompt, F&& body) {
 template <class A, class R, class F>
 A shift(Prompt<R>& prompt, F&& f) {
   return control::shift_to<A, R>(prompt.id(), std::forward<F>(f));
+}
+
+/// What shift<void>(prompt, [f](auto k) { k(); f(); }) does, and nothing is captured for it: f() runs when the rest of
+/// the computation, up to the end of the reset, has ended; what was deferred last runs first. If an exception ends the
+/// reset it does not run. A function that resumes at once needs no stack while the rest of the program runs, and no
+/// switch to another: reverse mode takes one such step for every operation. That the program's own stack is gone when
+/// f runs is the one difference: f cannot capture up to this reset.
+/// Error as for shift.
+template <class F>
+void defer(Prompt<void>& prompt, F&& f) {
+  if (control::Deferred* const deferred = control::deferred_at(prompt.id())) {
+    deferred->push(std::forward<F>(f));
+  } else {
+    shift<void>(prompt, [f = std::decay_t<F>(std::forward<F>(f))](auto k) mutable {
+      k();
+      f();
+    });
+  }
 }
 
 /// The form for one delimiter: shift<A>(f) captures up to the innermost reset(body). Answers are void.

@@ -90,10 +90,7 @@ class Rep<Tensor<T, Dims...>> {
   /// The tensor with one element replaced: set(i, j, ..., value).
   template <class... I>
   Rep set(const At<T>& v, const I&... indices) const {
-    Data operands{datum_};
-    (operands.push_back(At<std::int64_t>(indices).datum), ...);
-    operands.push_back(v.datum);
-    return Rep(perform({Opcode::set_, 0, v.loc}, operands));
+    return Rep(perform({Opcode::set_, 0, v.loc}, {datum_, At<std::int64_t>(indices).datum..., v.datum}));
   }
   /// Rows lo .. hi-1 of the first dimension.
   Rep<Tensor<T>> slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
@@ -105,7 +102,9 @@ class Rep<Tensor<T, Dims...>> {
 
  private:
   Rep<T> element(std::initializer_list<Index> indices) const {
-    Data operands{datum_};
+    Data operands;
+    operands.reserve(1 + indices.size());
+    operands.push_back(datum_);
     for (const Index& i : indices) operands.push_back(i.datum);
     return Rep<T>(perform({Opcode::get_, 0, indices.begin()->loc}, operands));
   }
@@ -190,7 +189,9 @@ auto fill(const Rep<T>& v, const At<std::int64_t>& m, const Size&... more) {
 template <Real T>
 Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<std::int64_t>& shape,
                     std::source_location l = std::source_location::current()) {
-  Data operands{v.datum()};
+  Data operands;
+  operands.reserve(1 + shape.size());
+  operands.push_back(v.datum());
   for (std::int64_t n : shape) operands.push_back(detail::literal(n));
   return Rep<Tensor<T>>(perform({Opcode::fill_, 0, here(l), shape}, operands));
 }

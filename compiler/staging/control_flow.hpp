@@ -191,7 +191,8 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
          const LoopOptions& options, std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
   P prototype = detail::convert<P>(state);
-  Data start{lo.datum};
+  Data start;
+  start.push_back(lo.datum);
   detail::flatten(prototype, start);
   using Index = Rep<std::int64_t>;
   const auto rebuilt = [&prototype](const Data& s) {

@@ -1,6 +1,8 @@
 // Eager tensors and tag stripping.
 #include "lantern/compiler/staging/datum.hpp"
 
+#include "lantern/compiler/staging/mode.hpp"
+
 namespace lantern {
 
 std::size_t element_size(ir::Kind k) {

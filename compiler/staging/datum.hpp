@@ -39,7 +39,7 @@ class Datum {
   enum class State : std::uint8_t { empty, literal, node, boxed };
 
   Datum() = default;
-  Datum(const Datum& o) : type_(o.type_), state_(o.state_), graph_(o.graph_), bits_(o.bits_) { retain(); }
+  Datum(const Datum& o) noexcept : type_(o.type_), state_(o.state_), graph_(o.graph_), bits_(o.bits_) { retain(); }
   Datum(Datum&& o) noexcept
       : type_(std::move(o.type_)),
         state_(std::exchange(o.state_, State::empty)),
@@ -101,7 +101,7 @@ class Datum {
   bool unique() const { return state_ == State::boxed && bits_.box->references == 1; }
 
  private:
-  Datum(ir::Type type, State state) : type_(std::move(type)), state_(state) {}
+  Datum(const ir::Type& type, State state) noexcept : type_(type), state_(state) {}
   void retain() const {
     if (state_ == State::boxed) ++bits_.box->references;
   }
@@ -109,7 +109,8 @@ class Datum {
     if (state_ == State::boxed && --bits_.box->references == 0) delete bits_.box;
   }
 
-  ir::Type type_;
+  // Three words: the state and the graph lie in what the type leaves of its own.
+  [[no_unique_address]] ir::Type type_;
   State state_ = State::empty;
   std::uint32_t graph_ = 0;
   union Bits {
@@ -119,6 +120,7 @@ class Datum {
     Box* box;
   } bits_;
 };
+static_assert(sizeof(Datum) == 24);
 
 /// An eager tensor: contiguous, row-major; elements of the kind in its Datum's type.
 struct TensorBox : Box {
@@ -148,23 +150,11 @@ struct TreeBox : Box {
   std::int64_t node;
 };
 
-class Mode;
-
-/// A number under a derivative handler: the primal lives one level down. Each mode adds what it carries.
-struct TaggedBox : Box {
-  TaggedBox(std::shared_ptr<Mode> m, Datum p) : Box(Kind::tagged), mode(std::move(m)), primal(std::move(p)) {}
-  std::shared_ptr<Mode> mode;
-  Datum primal;
-};
-
 /// Bytes of one element.
 std::size_t element_size(ir::Kind k);
 
 /// An eager tensor datum with static dimensions equal to `shape`, zeroed.
 Datum make_tensor(ir::Kind element, std::vector<std::int64_t> shape);
-
-/// The innermost primal: all tags taken off.
-const Datum& strip(const Datum& d);
 
 using Data = std::vector<Datum>;
 

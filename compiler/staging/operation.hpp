@@ -2,12 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <span>
 #include <source_location>
 #include <string_view>
 
-#include "lantern/compiler/staging/datum.hpp"
+#include "lantern/compiler/staging/mode.hpp"
 
 namespace lantern {
 
@@ -23,27 +22,6 @@ struct Operation {
   Location loc;
   std::span<const std::int64_t> dims{};  ///< static sizes for fill
   const char* text = nullptr;            ///< label of print_adjoint; lives as long as the program
-};
-
-/// A derivative handler (thesis 4; Lantern paper 2-3). Each application of grad, jvp, ... makes a fresh one:
-/// its identity is the tag. The handler in charge of an operation is the one with the highest tag among the
-/// operands; its own arithmetic happens one level down.
-class Mode : public std::enable_shared_from_this<Mode> {
- public:
-  explicit Mode(std::uint64_t tag) : tag_(tag) {}
-  virtual ~Mode() = default;
-
-  std::uint64_t tag() const { return tag_; }
-  bool ended() const { return ended_; }
-  void end() { ended_ = true; }
-  virtual const char* name() const = 0;
-
-  /// Computes the operation; at least one operand carries this tag.
-  virtual Datum apply(const Operation& op, std::span<const Datum> operands) = 0;
-
- private:
-  std::uint64_t tag_;
-  bool ended_ = false;
 };
 
 /// Performs an operation: dispatches to the derivative handler in charge, else emits a node when an operand is

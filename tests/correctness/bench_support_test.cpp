@@ -1,4 +1,5 @@
 // What the benchmarks measure and report with: timing, tables, JSON, plots, and the check of derivatives.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -155,6 +156,35 @@ TEST_CASE("bench: a power law is found again", "[bench]") {
   CHECK_THROWS_WITH(power_law({{1, 1}, {1, 2}}),
                     "expected at least two different sizes to fit a power law to");
   CHECK_THROWS_WITH(power_law({{1, 1}, {2, 0}}), "expected positive numbers to fit a power law to");
+}
+
+TEST_CASE("bench: what a line does not explain, a parabola may", "[bench]") {
+  std::vector<std::pair<double, double>> line, square;
+  for (const double x : {1e3, 2e3, 5e3, 1e4, 1e6}) {
+    line.emplace_back(x, 7 + 3 * x);
+    square.emplace_back(x, 1 + x + 2e-3 * x * x);
+  }
+  CHECK(straight_line(line).r2 == Approx(1));
+  CHECK(parabola_r2(line) == Approx(1));
+  const std::vector<std::pair<double, double>> even{{0, 0}, {1, 1}, {2, 4}, {3, 9}, {4, 16}};
+  CHECK(straight_line(even).r2 == Approx(0.9195).margin(1e-4));
+  CHECK(parabola_r2(even) == Approx(1));
+  CHECK(parabola_r2(square) == Approx(1));
+  CHECK(parabola_r2({{0, 0}, {1, 1}, {2, 0}, {3, 1}}) == Approx(0.2));  // the best parabola is a line
+  CHECK_THROWS_WITH(parabola_r2({{1, 1}, {1, 2}}), "expected at least two different sizes to fit a line to");
+}
+
+TEST_CASE("bench: plots one below the other", "[bench]") {
+  const std::string one = line_plot({"First", "n", "ms"}, {{"a", {{1, 1}}}}),
+                    both = stacked({one, line_plot({"Second", "n", "ms"}, {{"b", {{1, 1}}}})});
+  CHECK(contains(one, "width=\"890\" height=\"530\""));
+  CHECK(contains(both, "width=\"890\" height=\"1060\" viewBox=\"0 0 890 1060\""));
+  CHECK(contains(both, "<svg y=\"0\" "));
+  CHECK(contains(both, "<svg y=\"530\" "));
+  CHECK(count(both, "</svg>") == 3);
+  std::vector<Series> many;
+  for (int i = 0; i < 8; ++i) many.push_back({fmt::format("s{}", i), {{1, 1.0 + i}, {10, 10.0}}});
+  CHECK(count(line_plot({}, many), "stroke-dasharray") == 2);  // the eighth, and its piece in the legend
 }
 
 TEST_CASE("bench: the series comes near 1/x", "[bench]") {

@@ -173,3 +173,29 @@ TEST_CASE("known functions are lifted through several levels", "[modes]") {
   CHECK(eager(grad<mode::forward>(three))(1.0) == 4.0);
   CHECK(eager(grad(three))(1.0) == 4.0);
 }
+
+// The last one, because memory that a derivative took is kept for the next: the parent of the children that are
+// measured has run small programs until now.
+TEST_CASE("checkpoints save memory", "[modes]") {
+  constexpr int segments = 250, steps = 250;
+  const Function segment = [](D x) {
+    return FOR(0, steps, x, [](I, D t) { return t * 0.999 + sin(t) * 0.001; });
+  };
+  const Function whole = [segment](D x) {
+    D t = x;
+    for (int i = 0; i < segments; ++i) t = segment(t);
+    return t;
+  };
+  const Function parts = [segment](D x) {
+    D t = x;
+    for (int i = 0; i < segments; ++i) t = checkpoint(segment)(t);
+    return t;
+  };
+  const long remembered = peak_of([&] { eager(grad(whole))(0.5); });
+  const long run_again = peak_of([&] { eager(grad<mode::checkpointed>(parts))(0.5); });
+  const long nothing = peak_of([] {});
+  INFO("kB: all remembered " << remembered << ", checkpoints " << run_again << ", nothing " << nothing);
+  CHECK(remembered - nothing > 10'000);
+  CHECK(run_again - nothing < (remembered - nothing) / 4);
+  CHECK(eager(grad<mode::checkpointed>(parts))(0.5) == eager(grad(whole))(0.5));
+}

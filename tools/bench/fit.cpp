@@ -25,6 +25,27 @@ Line straight_line(const std::vector<std::pair<double, double>>& points) {
   return {slope, mean_y - slope * mean_x, yy > 0 ? xy * xy / (xx * yy) : 1.0};
 }
 
+double parabola_r2(const std::vector<std::pair<double, double>>& points) {
+  const Line line = straight_line(points);
+  double most = 0, mean_y = 0;
+  for (const auto& [x, y] : points) {
+    most = std::max(most, std::abs(x));
+    mean_y += y / static_cast<double>(points.size());
+  }
+  // What a line leaves of x^2 is orthogonal to lines: what it explains adds to what the line does.
+  std::vector<std::pair<double, double>> squares;
+  for (const auto& point : points) squares.emplace_back(point.first, std::pow(point.first / most, 2));
+  const Line through = straight_line(squares);
+  double qq = 0, qy = 0, yy = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto& [x, y] = points[i];
+    const double q = squares[i].second - (through.intercept + through.slope * x);
+    qq += q * q, qy += q * (y - mean_y), yy += (y - mean_y) * (y - mean_y);
+  }
+  if (qq < 1e-12 || !(yy > 0)) return line.r2;
+  return std::min(1.0, line.r2 + qy * qy / (qq * yy));
+}
+
 PowerLaw power_law(const std::vector<std::pair<double, double>>& points) {
   std::vector<std::pair<double, double>> logarithms;
   double spread = 0;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::array<std::string_view, 7> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                    "#e69f00", "#56b4e9", "#000000"};
 std::string_view colour(std::size_t i) { return kColours[i % kColours.size()]; }
+/// Lines beyond the colours are dashed.
+std::string_view dashes(std::size_t i) { return i < kColours.size() ? "" : " stroke-dasharray=\"6 4\""; }
 
 constexpr double kTop = 50, kLeft = 80, kLegend = 170;
 
@@ -78,6 +80,15 @@ class Canvas {
     text_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n",
                          kLeft + width_ + 14, at - 6, colour(i));
     label(kLeft + width_ + 32, at + 4, name, "start");
+  }
+  /// For a line: a piece of it, with a mark.
+  void line_legend(std::size_t i, std::string_view name) {
+    const double from = kLeft + width_ + 12, at = kTop + 10 + 20 * static_cast<double>(i);
+    text_ += fmt::format(
+        "<path d=\"M{0:.1f} {1:.1f}h28\" stroke=\"{2}\" stroke-width=\"1.6\"{3}/>\n"
+        "<rect x=\"{4:.1f}\" y=\"{5:.1f}\" width=\"6\" height=\"6\" rx=\"3\" fill=\"{2}\"/>\n",
+        from, at, colour(i), dashes(i), from + 11, at - 3);
+    label(from + 36, at + 4, name, "start");
   }
   std::string finish() const { return text_ + "</svg>\n"; }
 
@@ -158,12 +169,31 @@ std::string line_plot(const PlotLabels& labels, const std::vector<Series>& serie
       marks +=
           fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", at_x, at_y, colour(i));
     }
-    canvas.raw(fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"/>\n",
-                           path, colour(i)));
+    canvas.raw(fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n",
+                           path, colour(i), dashes(i)));
     canvas.raw(marks);
-    canvas.legend(i, series[i].name);
+    canvas.line_legend(i, series[i].name);
   }
   return canvas.finish();
+}
+
+std::string stacked(const std::vector<std::string>& plots) {
+  const auto number_after = [](const std::string& svg, std::string_view name) {
+    const std::size_t at = svg.find(name);
+    return at == std::string::npos ? 0.0 : std::stod(svg.substr(at + name.size()));
+  };
+  constexpr std::string_view start = "<svg ";
+  double width = 0, height = 0;
+  std::string parts;
+  for (const std::string& svg : plots) {
+    parts += fmt::format("<svg y=\"{:.0f}\" ", height) + svg.substr(start.size());
+    width = std::max(width, number_after(svg, " width=\""));
+    height += number_after(svg, " height=\"");
+  }
+  return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+                     "viewBox=\"0 0 {0:.0f} {1:.0f}\">\n",
+                     width, height) +
+         parts + "</svg>\n";
 }
 
 std::string bar_plot(const PlotLabels& labels, const std::vector<std::string>& groups,

@@ -21,6 +21,9 @@ struct PlotLabels {
 /// Points that are not finite and positive are left out. Error where no point remains.
 std::string line_plot(const PlotLabels& labels, const std::vector<Series>& series);
 
+/// Plots one below the other.
+std::string stacked(const std::vector<std::string>& plots);
+
 /// One bar a series in each group; `values[s][g]` is the value of series s in group g. The vertical axis is
 /// linear from zero, or logarithmic where the largest value is more than 50 times the smallest. Each bar is
 /// labelled with its value; a value that is not finite and positive has no bar. Error

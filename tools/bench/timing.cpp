@@ -16,10 +16,9 @@ double calls_ms(const Callable& f, int calls) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Of all threads of the process.
-double processor_ms() {
+double processor_ms(clockid_t clock) {
   timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  clock_gettime(clock, &t);
   return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
 }
 
@@ -30,14 +29,21 @@ double undisturbed_ms(const Callable& f, int calls, double& spent) {
   constexpr double waiting = 1.02;  // elapsed over processor time
   double best = 0, least = 0;
   for (int i = 0; i < tries; ++i) {
-    const double before = processor_ms();
+    const double before = processor_ms(CLOCK_PROCESS_CPUTIME_ID);
     const double ms = calls_ms(f, calls);
-    const double disturbance = ms / std::max(processor_ms() - before, 1e-6);
+    const double disturbance = ms / std::max(processor_ms(CLOCK_PROCESS_CPUTIME_ID) - before, 1e-6);
     spent += ms;
     if (i == 0 || disturbance < least) best = ms, least = disturbance;
     if (least <= waiting) break;
   }
   return best;
+}
+
+double measured_ms(const Callable& f, int calls, Clock clock, double& spent) {
+  if (clock == Clock::elapsed) return undisturbed_ms(f, calls, spent);
+  const double before = processor_ms(CLOCK_THREAD_CPUTIME_ID);
+  spent += calls_ms(f, calls);
+  return processor_ms(CLOCK_THREAD_CPUTIME_ID) - before;
 }
 
 /// How many calls take `minimum_ms`, from a growing number of them.
@@ -73,9 +79,9 @@ std::vector<Timing> paired(const std::vector<Callable>& forms, const Callable& r
   std::vector<std::vector<double>> ms(forms.size()), ratios(forms.size());
   double spent = 0;
   for (int round = 0; round < options.repeats && (round < 3 || spent < options.limit_ms); ++round) {
-    reference_ms.push_back(undisturbed_ms(reference, reference_calls, spent) / reference_calls);
+    reference_ms.push_back(measured_ms(reference, reference_calls, options.clock, spent) / reference_calls);
     for (std::size_t i = 0; i < forms.size(); ++i) {
-      ms[i].push_back(undisturbed_ms(forms[i], calls[i], spent) / calls[i]);
+      ms[i].push_back(measured_ms(forms[i], calls[i], options.clock, spent) / calls[i]);
       ratios[i].push_back(ms[i].back() / reference_ms.back());
     }
   }

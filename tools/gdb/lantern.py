@@ -32,12 +32,12 @@ def pointer(address):
 
 
 class Layout:
-    """Where the parts of boxes lie: compiler/staging/datum.hpp, compiler/ad/reverse.hpp, compiler/ad/forward.hpp."""
+    """Where the parts of boxes lie: compiler/staging/datum.hpp and mode.hpp, compiler/ad/reverse.hpp and forward.hpp."""
 
     def __init__(self, datum_type):
         self.datum_type = datum_type
         self.box = 16                                    # virtual table, kind, references
-        self.primal = self.box + 16                      # after the shared pointer to the mode
+        self.primal = self.box + 8                       # after the pointer to the mode
         self.after_primal = self.primal + datum_type.sizeof
 
     def datum(self, address):
@@ -67,11 +67,11 @@ def tensor(box, kind):
 def tagged(box, layout, depth):
     primal = text(layout.datum(box + layout.primal), depth + 1)
     name = class_of(box)
-    if name == "lantern::ad::Variable":
-        # A cell: virtual table, a datum of the same shape, the adjoint so far.
+    if name in ("lantern::ad::Variable", "lantern::ad::Result"):
+        # A cell: virtual table, the adjoint so far.
         cell = pointer(box + layout.after_primal)
-        adjoint = layout.datum(cell + 8 + layout.datum_type.sizeof)
-        known = int(adjoint["state_"]) != EMPTY and "EagerCell" in class_of(cell)
+        adjoint = layout.datum(cell + 8)
+        known = int(adjoint["state_"]) != EMPTY and class_of(cell).endswith(("OwnCell", "Result"))
         return "%s (reverse mode%s)" % (primal, ", adjoint " + text(adjoint, depth + 1) if known else "")
     if name == "lantern::ad::Dual":
         return "%s (forward mode, tangent %s)" % (primal, text(layout.datum(box + layout.after_primal), depth + 1))
@@ -93,7 +93,7 @@ def text(datum, depth=0):
     box = int(bits["box"])
     what = int(read(box + 8, "unsigned char"))
     if what == BOX_TENSOR:
-        return tensor(box, int(read(int(datum["type_"]["data_"]["_M_ptr"]), "unsigned char")))
+        return tensor(box, int(read(int(datum["type_"]["data_"]), "unsigned char")))
     if what == BOX_TREE:
         return "a tree"
     return tagged(box, Layout(datum.type.strip_typedefs().unqualified()), depth)

@@ -29,16 +29,18 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
     Step s = step(op, operands);
     if (!differentiable(s)) return s.y;
     if (evaluating_) return make_variable<Variable>(s.y, nullptr);
-    return shift<Datum>(prompt_, [this, s = std::move(s)](auto k) {
-      const CellPtr d = eager_cell(s.y);
-      k(make_variable<Variable>(s.y, d));
+    const CellPtr d = eager_cell(s.y);
+    Datum y = make_variable<Variable>(s.y, d);
+    defer(prompt_, [this, s = std::move(s), d] {
       if (!d->touched()) return;
-      const Datum g = d->get(s.op.loc);
-      const StepRule rule = s.rule(g);
-      s.backward([&](std::size_t i) {
-        if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, rule, cell(*x, s.op.loc));
-      });
+      s.propagate_to(
+          [this, &s](const Datum& x) {
+            const auto* v = variable_of<Variable>(x);
+            return v ? &cell(*v, s.op.loc) : nullptr;
+          },
+          d->get(s.op.loc));
     });
+    return y;
   }
 
   /// `part` is kept until the backward pass.
@@ -75,8 +77,8 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
 
  private:
   struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, CellPtr cell)
-        : TaggedBox(std::move(m), std::move(p)), d(std::move(cell)) {}
+    Variable(Mode& m, Datum p, CellPtr cell)
+        : TaggedBox(m, std::move(p)), d(std::move(cell)) {}
     CellPtr d;  // null where only the value is computed
   };
 

@@ -10,10 +10,9 @@
 // A call gives its result and its own reverse pass, a function; the reverse pass of the caller runs it where
 // the call's turn comes. Under mode::checkpointed a call is run twice instead (listing 5.4, after Vakar and
 // Smeding).
-#include <vector>
-
 #include "lantern/compiler/ad/closure.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/control/deferred.hpp"
 
 namespace lantern::ad {
 
@@ -28,53 +27,39 @@ class Closures : public EagerReverse, public HigherOrder {
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     Step s = step(op, operands);
     if (!differentiable(s)) return s.y;
-    const CellPtr d = eager_cell(s.y);
-    Datum r = make_variable<Variable>(s.y, d);
-    pass_.push_back([this, s = std::move(s), d] {
-      if (!d->touched()) return;
-      const Datum g = d->get(s.op.loc);
-      const StepRule rule = s.rule(g);
-      s.backward([&](std::size_t i) {
-        if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, rule, *x->d);
-      });
+    const Datum r = make_variable<WithAdjoint>(s.y);
+    pass_.push([this, s = std::move(s), r] {
+      Cell& d = *cell_of(r);
+      if (d.touched()) s.propagate_to([this](const Datum& x) { return cell_of(x); }, d.get(s.op.loc));
     });
     return r;
   }
 
   Data app(const Function& f, const Data& x, const Location&) override {
     auto [result, own] = instrumented(f, x);
-    pass_.push_back([own = std::move(own)]() mutable { backward(own); });
+    pass_.push([own = std::move(own)]() mutable { own.run(); });
     return result;
   }
 
-  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, eager_cell(primal)); }
+  Datum input(const Datum& primal) override { return make_variable<WithAdjoint>(primal); }
   void run(const std::function<void()>& program) override {
     struct Clear {
       Pass& pass;
       ~Clear() { pass.clear(); }  // what is in it refers to this handler
     } clear{pass_};
     program();
-    backward(pass_);
+    pass_.run();
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (auto* z = variable_of<Variable>(result)) z->d->add(g, loc);
+    if (Cell* d = cell_of(result)) d->add(g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
-    return variable_of<Variable>(input)->d->get(loc);
+    return cell_of(input)->get(loc);
   }
 
  private:
-  struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, CellPtr cell)
-        : TaggedBox(std::move(m), std::move(p)), d(std::move(cell)) {}
-    CellPtr d;
-  };
   /// A reverse pass: the functions it runs, the last first.
-  using Pass = std::vector<std::function<void()>>;
-
-  static void backward(Pass& pass) {
-    for (; !pass.empty(); pass.pop_back()) pass.back()();
-  }
+  using Pass = control::Deferred;
 
   /// g = {x -> reverseh (f x)}: the result, and the reverse pass of this call alone.
   std::pair<Data, Pass> instrumented(const Function& f, const Data& x) {
@@ -82,9 +67,9 @@ class Closures : public EagerReverse, public HigherOrder {
       Pass& current;
       Pass saved;
       ~Caller() { current = std::move(saved); }
-    } caller{pass_, std::exchange(pass_, {})};
+    } caller{pass_, std::exchange(pass_, Pass())};
     Data result = f(x);
-    return {std::move(result), std::exchange(pass_, {})};
+    return {std::move(result), std::exchange(pass_, Pass())};
   }
 
   Pass pass_;

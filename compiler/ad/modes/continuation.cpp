@@ -1,105 +1,71 @@
-// Continuation reverse mode (thesis, 4.3, listing 4.7).
+// Continuation reverse mode in linear time (thesis, 4.3, listing 4.7).
 //
 // A number is a value with its backpropagator, the linear function that takes the number's cotangent to the
-// gradient of the inputs. Nothing is captured or mutated, and nothing is shared either: the backpropagator of
-// a value is run once for each of its uses, so the cost is that of the paths through the program, exponential
-// for t = t * t in a loop. The thesis finds it of wrong complexity (6.2) and proves it correct (8.3).
-#include <algorithm>
-
+// gradient of the inputs. Run once for each use of the number, as the listing reads, backpropagators cost what the
+// paths through the program cost: quadratic for a value that each trip of a loop reads, exponential for t = t * t. The
+// thesis finds the wrong complexity in four languages (6.2) and proves the mode correct (8.3). What that proof rests
+// on is that backpropagators are linear, and a linear function may be run once, on the sum:
+//
+//   dx z1 + dx z2 = dx (z1 + z2)
+//
+// (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with Linear
+// Negation", POPL 2020). So a call adds to what the backpropagator is called with, and it is run when no further call
+// can come: one made later is called by none made earlier, and the last made is run first. Each is run once at most,
+// so that the gradient takes a constant for every operation of the program, and no stack.
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
-#include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/control/deferred.hpp"
 
 namespace lantern::ad {
 
 namespace {
-
-/// One entry per input; an empty one is zero.
-using Gradient = Data;
-
-Gradient plus(Gradient a, const Gradient& b, const Location& loc) {
-  if (a.size() < b.size()) a.resize(b.size());
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    if (b[i].empty()) continue;
-    a[i] = a[i].empty() ? b[i] : perform({Opcode::add_, 0, loc}, {a[i], b[i]});
-  }
-  return a;
-}
 
 class Continuations : public EagerReverse {
  public:
   using EagerReverse::EagerReverse;
   const char* name() const override { return "continuation reverse mode"; }
 
+  // r = b(x, y), { z -> p (dx (t (der2 L b x y) z)) (dy (t (der2 R b x y) z)) }
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     Step s = step(op, operands);
     if (!differentiable(s)) return s.y;
-    const std::size_t depth = depth_of(s) + 1;
-    if (depth > kDeepest)
-      raise_at(op.loc, "grad<mode::continuation>: expected a program of at most " + std::to_string(kDeepest) +
-                           " operations one after another, got a longer one; use another mode");
     const Datum y = s.y;
-    // r = b(x, y), { z -> p (dx (t (der2 L b x y) z)) (dy (t (der2 R b x y) z)) }
-    const auto backpropagate = [this, s = std::move(s)](const Datum& z) {
-      Gradient total;
-      s.backward([&](std::size_t i) {
-        const auto* x = variable_of<Variable>(s.operands[i]);
-        if (x && carries_derivative(s.op, i, s.operands.size()))
-          total = plus(std::move(total), x->backpropagate(share(i, s, z)), s.op.loc);
-      });
-      return total;
-    };
-    return make_variable<Variable>(y, backpropagate, depth);
+    const Location loc = op.loc;
+    return prop(
+        y, [this, s = std::move(s)](const Datum& z) { s.propagate_to([this](const Datum& x) { return d(x); }, z); },
+        loc);
   }
 
-  Datum input(const Datum& primal) override {
-    const std::size_t i = inputs_++;
-    return make_variable<Variable>(
-        primal,
-        [i](const Datum& z) {
-          Gradient one(i + 1);
-          one[i] = z;
-          return one;
-        },
-        0, i);
+  /// prop x {z -> z}: what an input's backpropagator is called with is its gradient.
+  Datum input(const Datum& primal) override { return make_variable<WithAdjoint>(primal); }
+  void run(const std::function<void()>& program) override {
+    struct Clear {
+      control::Deferred& made;
+      ~Clear() { made.clear(); }  // what backpropagators know refers to this handler
+    } clear{made_};
+    program();
+    made_.run();
   }
-  void run(const std::function<void()>& program) override { program(); }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (const auto* z = variable_of<Variable>(result))
-      run_on_large_stack([&] { gradient_ = plus(std::move(gradient_), z->backpropagate(g), loc); });
+    if (Cell* call = d(result)) call->add(g, loc);
   }
-  Datum adjoint(const Datum& input, const Location& loc) override {
-    const std::size_t i = variable_of<Variable>(input)->index;
-    const bool zero = i >= gradient_.size() || gradient_[i].empty();
-    return zero ? zeros_like(primal(input), loc) : gradient_[i];
-  }
+  Datum adjoint(const Datum& input, const Location& loc) override { return d(input)->get(loc); }
 
  private:
-  struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, std::function<Gradient(const Datum&)> b, std::size_t d,
-             std::size_t i = 0)
-        : TaggedBox(std::move(m), std::move(p)), backpropagate(std::move(b)), depth(d), index(i) {}
-    std::function<Gradient(const Datum&)> backpropagate;
-    std::size_t depth;  // of the chain of backpropagators, which is run and destroyed by recursion
-    std::size_t index;  // of an input
-  };
+  /// Where calls of the number's backpropagator are added up; null for a constant.
+  Cell* d(const Datum& x) const { return cell_of(x); }
 
-  static constexpr std::size_t kDeepest = 5000;
-  std::size_t depth_of(const Step& s) const {
-    std::size_t depth = 0;
-    for (const Datum& d : s.operands)
-      if (const auto* x = variable_of<Variable>(d)) depth = std::max(depth, x->depth);
-    return depth;
+  /// A value with its backpropagator.
+  template <class Backpropagator>
+  Datum prop(const Datum& primal, Backpropagator backpropagator, const Location& loc) {
+    Datum r = make_variable<WithAdjoint>(primal);
+    made_.push([this, r, backpropagator = std::move(backpropagator), loc] {
+      Cell& calls = *d(r);
+      if (calls.touched()) backpropagator(calls.get(loc));
+    });
+    return r;
   }
 
-  static Datum share(std::size_t i, const Step& s, const Datum& g) {
-    const StepRule rule = s.rule(g);
-    const CellPtr alone = eager_cell(rule.primals.data()[i]);
-    propagate(i, rule, *alone);
-    return alone->get(s.op.loc);
-  }
-
-  std::size_t inputs_ = 0;
-  Gradient gradient_;
+  control::Deferred made_;  // backpropagators, the last one first
 };
 
 }  // namespace

@@ -21,35 +21,27 @@ class Cps : public EagerReverse {
                         [this, s = std::move(s)](auto k) { operate(s, [&k](const Datum& y) { k(y); }); });
   }
 
-  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, eager_cell(primal)); }
+  Datum input(const Datum& primal) override { return make_variable<NumR0>(primal); }
   void run(const std::function<void()>& program) override {
     reset(prompt_, [&program] { program(); });
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (auto* z = variable_of<Variable>(result)) z->d->add(g, loc);
+    if (Cell* d = cell_of(result)) d->add(g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
-    return variable_of<Variable>(input)->d->get(loc);
+    return cell_of(input)->get(loc);
   }
 
  private:
-  /// NumR0: a value, and the mutable adjoint d.
-  struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, CellPtr cell)
-        : TaggedBox(std::move(m), std::move(p)), d(std::move(cell)) {}
-    CellPtr d;
-  };
+  /// A value, and the mutable adjoint d.
+  using NumR0 = WithAdjoint;
 
   /// (x op x')(k) = { val y = new NumR0(x.x op x'.x, 0); k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
   void operate(const Step& s, const std::function<void(const Datum&)>& k) {
-    const CellPtr d = eager_cell(s.y);
-    k(make_variable<Variable>(s.y, d));
-    if (!d->touched()) return;
-    const Datum g = d->get(s.op.loc);
-    const StepRule rule = s.rule(g);
-    s.backward([&](std::size_t i) {
-      if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, rule, *x->d);
-    });
+    const Datum y = make_variable<NumR0>(s.y);
+    k(y);
+    Cell& d = *cell_of(y);
+    if (d.touched()) s.propagate_to([this](const Datum& x) { return cell_of(x); }, d.get(s.op.loc));
   }
 
   Prompt<void> prompt_;

@@ -64,7 +64,7 @@ class DivideAndConquer : public EagerReverse {
  private:
   using Name = std::size_t;
   struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, Name n) : TaggedBox(std::move(m), std::move(p)), name(n) {}
+    Variable(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
     Name name;
   };
   struct Entry {
@@ -106,12 +106,12 @@ class DivideAndConquer : public EagerReverse {
     const auto own = adjoints_.extract(e.result);
     if (own.empty()) return;
     const Datum g = own.mapped()->get(e.step.op.loc);
-    const StepRule rule = e.step.rule(g);
-    e.step.backward([&](std::size_t i) {
-      if (const auto* x = variable_of<Variable>(e.step.operands[i]))
-        if (carries_derivative(e.step.op, i, e.step.operands.size()))
-          propagate(i, rule, cell(x->name, rule.primals.data()[i]));
-    });
+    e.step.propagate_to(
+        [this, &e](const Datum& x) {
+          const auto* v = variable_of<Variable>(x);
+          return v ? &cell(v->name, e.step.primal(x)) : nullptr;
+        },
+        g);
   }
 
   Cell& cell(Name x, const Datum& like) {

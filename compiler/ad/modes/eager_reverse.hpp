@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/ad/operands.hpp"
 
 namespace lantern::ad {
@@ -24,12 +25,24 @@ struct Step {
   Operands operands;  ///< as they came
   Datum y;            ///< the value
   const Mode* mode;
+  bool numbers = false;  ///< the primals are doubles at hand
 
+  const Datum& primal(const Datum& d) const {
+    const auto* box = d.is_tagged() ? static_cast<const TaggedBox*>(d.box()) : nullptr;
+    return box && box->mode.get() == mode ? box->primal : d;
+  }
   Transient primals() const {
-    return {operands, [this](const Datum& d) -> const Datum& {
-              const auto* box = d.is_tagged() ? static_cast<const TaggedBox*>(d.box()) : nullptr;
-              return box && box->mode.get() == mode ? box->primal : d;
-            }};
+    return {operands, [this](const Datum& d) -> const Datum& { return primal(d); }};
+  }
+  /// The primals and y, where they are numbers.
+  NumberStep on_numbers() const {
+    NumberStep n{op.code, &number_rule(op.code), {}, y.f()};
+    for (std::size_t i = 0; i < operands.size(); ++i) n.x[i] = primal(operands[i]).f();
+    return n;
+  }
+  bool carries(std::size_t i) const {
+    return numbers ? number_rule(op.code).partials[i] != NumberRule::Partial::zero
+                   : carries_derivative(op, i, operands.size());
   }
   StepRule rule(const Datum& g) const { return {op, primals(), y, g}; }
   /// Calls each(i) for the operands in the order of the backward pass. For tensors the last operand first: an
@@ -40,6 +53,38 @@ struct Step {
     const bool last_first = !ir::info(op.code).elementwise;
     for (std::size_t n = operands.size(), j = 0; j < n; ++j) each(last_first ? n - 1 - j : j);
   }
+  /// x.d += dop/dx * g for every operand x of which cell_of(x) gives the cell.
+  template <class CellOf>
+  void propagate_to(const CellOf& cell_of, const Datum& g) const {
+    if (numbers) {
+      const NumberStep n = on_numbers();
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (Cell* x = cell_of(operands[i]); x && n.carries(i)) x->add(n.share(i, g, op.loc), op.loc);
+      return;
+    }
+    const StepRule with = rule(g);
+    backward([&](std::size_t i) {
+      if (Cell* x = cell_of(operands[i])) propagate(i, with, *x);
+    });
+  }
+  /// dop/dx * g for operand i alone.
+  Datum share(std::size_t i, const Datum& g) const {
+    if (numbers) return on_numbers().share(i, g, op.loc);
+    const StepRule with = rule(g);
+    const CellPtr alone = eager_cell(with.primals.data()[i]);
+    propagate(i, with, *alone);
+    return alone->get(op.loc);
+  }
+};
+
+/// A number with its adjoint d, a cell.
+struct WithAdjoint : TaggedBox {
+  WithAdjoint(Mode& m, Datum p) : TaggedBox(m, std::move(p)), d(primal) {}
+  struct Adjoint final : EagerCell {
+    explicit Adjoint(const Datum& p) : of(p) {}
+    const Datum& like() const override { return of; }
+    const Datum& of;
+  } d;
 };
 
 /// A way to compute a gradient by running a program at once. Each is a handler of numeric operations; they
@@ -75,15 +120,22 @@ class EagerReverse : public Mode {
   Variable* variable_of(const Datum& d) const {
     return static_cast<Variable*>(box_of(d));
   }
+  /// The adjoint of a WithAdjoint of this handler, or null.
+  Cell* cell_of(const Datum& d) const {
+    auto* x = variable_of<WithAdjoint>(d);
+    return x ? &x->d : nullptr;
+  }
   template <class Variable, class... Rest>
   Datum make_variable(const Datum& primal, Rest&&... rest) {
-    return Datum::boxed(new Variable(shared_from_this(), primal, std::forward<Rest>(rest)...), primal.type());
+    return Datum::boxed(new Variable(*this, primal, std::forward<Rest>(rest)...), primal.type());
   }
 
   /// Performs the operation on the primals.
   Step step(const Operation& op, std::span<const Datum> operands) const {
     Step s{op, Operands(operands), {}, this};
-    s.y = perform(op, s.primals());
+    NumberStep n;
+    s.numbers = n.perform(op, operands, [&s](const Datum& d) -> const Datum& { return s.primal(d); });
+    s.y = s.numbers ? n.value() : perform(op, s.primals());
     return s;
   }
   Step step_of(const Operation& op, std::span<const Datum> operands, const Datum& y) const {
@@ -93,7 +145,7 @@ class EagerReverse : public Mode {
   bool differentiable(const Step& s) const {
     if (!s.y.type().is_differentiable()) return false;
     for (std::size_t i = 0; i < s.operands.size(); ++i)
-      if (box_of(s.operands[i]) && carries_derivative(s.op, i, s.operands.size())) return true;
+      if (box_of(s.operands[i]) && s.carries(i)) return true;
     return false;
   }
 };

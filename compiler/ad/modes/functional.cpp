@@ -13,7 +13,7 @@ namespace lantern::ad {
 namespace {
 
 using Id = std::uint64_t;
-using Store = std::map<Id, Datum>;
+using Store = std::map<Id, Datum, std::less<>, PoolAllocator<std::pair<const Id, Datum>>>;
 
 /// The store in which g has been added to the adjoint of x.
 Store plus(Store store, Id x, const Datum& g, const Location& loc) {
@@ -37,8 +37,7 @@ class Functional : public EagerReverse {
       if (own.empty()) return store;
       s.backward([&](std::size_t i) {
         const auto* x = variable_of<Variable>(s.operands[i]);
-        if (x && carries_derivative(s.op, i, s.operands.size()))
-          store = plus(std::move(store), x->id, share(i, s, own.mapped()), s.op.loc);
+        if (x && s.carries(i)) store = plus(std::move(store), x->id, s.share(i, own.mapped()), s.op.loc);
       });
       return store;
     });
@@ -62,18 +61,10 @@ class Functional : public EagerReverse {
 
  private:
   struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, Id i) : TaggedBox(std::move(m), std::move(p)), id(i) {}
+    Variable(Mode& m, Datum p, Id i) : TaggedBox(m, std::move(p)), id(i) {}
     Id id;
   };
   Datum fresh(const Datum& primal) { return make_variable<Variable>(primal, ++ids_); }
-
-  /// What operand i receives.
-  static Datum share(std::size_t i, const Step& s, const Datum& g) {
-    const StepRule rule = s.rule(g);
-    const CellPtr alone = eager_cell(rule.primals.data()[i]);
-    propagate(i, rule, *alone);
-    return alone->get(s.op.loc);
-  }
 
   Prompt<Store> prompt_;
   Id ids_ = 0;

@@ -3,9 +3,8 @@
 // What follows the continuation in Fig. 8 becomes a function, composed before those of earlier operations:
 //   tape = (() => x.d += ... y.d) andThen tape
 // No continuation is captured: all calls of k would be tail calls.
-#include <vector>
-
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/control/deferred.hpp"
 
 namespace lantern::ad {
 
@@ -19,20 +18,15 @@ class GlobalTape : public EagerReverse {
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     Step s = step(op, operands);
     if (!differentiable(s)) return s.y;
-    const CellPtr d = eager_cell(s.y);
-    Datum y = make_variable<Variable>(s.y, d);
-    and_then_tape([this, s = std::move(s), d] {
-      if (!d->touched()) return;
-      const Datum g = d->get(s.op.loc);
-      const StepRule rule = s.rule(g);
-      s.backward([&](std::size_t i) {
-        if (auto* x = variable_of<Variable>(s.operands[i])) propagate(i, rule, *x->d);
-      });
+    const Datum y = make_variable<WithAdjoint>(s.y);
+    and_then_tape([this, s = std::move(s), y] {
+      Cell& d = *cell_of(y);
+      if (d.touched()) s.propagate_to([this](const Datum& x) { return cell_of(x); }, d.get(s.op.loc));
     });
     return y;
   }
 
-  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, eager_cell(primal)); }
+  Datum input(const Datum& primal) override { return make_variable<WithAdjoint>(primal); }
   void run(const std::function<void()>& program) override {
     struct Clear {
       Tape& tape;
@@ -42,26 +36,22 @@ class GlobalTape : public EagerReverse {
     play();
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (auto* z = variable_of<Variable>(result)) z->d->add(g, loc);
+    if (Cell* d = cell_of(result)) d->add(g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
-    return variable_of<Variable>(input)->d->get(loc);
+    return cell_of(input)->get(loc);
   }
 
  private:
-  struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, CellPtr cell)
-        : TaggedBox(std::move(m), std::move(p)), d(std::move(cell)) {}
-    CellPtr d;
-  };
   /// A composition of functions, as the list of its factors: calling it needs no stack. The last one is
   /// called first.
-  using Tape = std::vector<std::function<void()>>;
+  using Tape = control::Deferred;
 
-  void and_then_tape(std::function<void()> update) { tape_.push_back(std::move(update)); }
-  void play() {
-    for (; !tape_.empty(); tape_.pop_back()) tape_.back()();
+  template <class Update>
+  void and_then_tape(Update update) {
+    tape_.push(std::move(update));
   }
+  void play() { tape_.run(); }
 
   Tape tape_;
 };

@@ -115,7 +115,7 @@ class HessianReverse : public Mode {
 
  private:
   struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, Name n) : TaggedBox(std::move(m), std::move(p)), name(n) {}
+    Variable(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
     Name name;
   };
   /// What an operation contributes: for each of its variable operands the first, for each pair the second
@@ -128,7 +128,7 @@ class HessianReverse : public Mode {
   };
 
   Datum variable(const Datum& primal, Name name) {
-    return Datum::boxed(new Variable(shared_from_this(), primal, name), primal.type());
+    return Datum::boxed(new Variable(*this, primal, name), primal.type());
   }
   Name element(const Datum& index) const { return static_cast<Name>(strip(index).i()); }
 

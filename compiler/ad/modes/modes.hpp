@@ -14,8 +14,8 @@ enum class mode {
   cps,           ///< operators take their continuation as an argument (Fig. 7)
   global_tape,   ///< the backward pass as a composed function in a mutable variable (Fig. 12)
   functional,    ///< no cells: continuations return a map from variables to adjoints (3.6)
-  continuation,  ///< every number carries its backpropagator (thesis, 4.3); eagerly shared values cost per
-                 ///< use, staged they are factored out
+  continuation,  ///< every number carries its backpropagator (thesis, 4.3), which is run once, on the sum of
+                 ///< its calls
   taped,  ///< a list of what depends on what, and by which factor; constants leave no trace (thesis, 4.4)
   checkpointed,        ///< `checkpoint(f)(x...)` is run twice instead of remembered (thesis, 5.2)
   closures,            ///< eager; every call of a `closure(f)` has a reverse pass of its own (thesis, 5.3)

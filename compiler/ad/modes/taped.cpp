@@ -3,10 +3,10 @@
 // A number is a value with the name of its derivative, or without one if it depends on no input: constants
 // leave nothing on the tape. An entry of the tape says what the result of one operation passes on to its
 // operands.
-#include <deque>
 #include <memory>
 
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/staging/byte_stack.hpp"
 
 namespace lantern::ad {
 
@@ -15,96 +15,144 @@ namespace {
 class Taped : public EagerReverse {
  public:
   using EagerReverse::EagerReverse;
+  ~Taped() override {
+    while (last_) pop();
+  }
   const char* name() const override { return "taped reverse mode"; }
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    const Transient primals(operands, [this](const Datum& d) -> const Datum& { return primal(d); });
+    const auto primal_of = [this](const Datum& d) -> const Datum& { return primal(d); };
+    NumberStep step;
+    if (step.perform(op, operands, primal_of)) return apply(operands, step);
+    const Transient primals(operands, primal_of);
     const Datum y = perform(op, primals);
-    if (!y.type().is_differentiable()) return y;
-    const bool factors = ir::info(op.code).elementwise && y.type().is_scalar();
-    const std::size_t first = pointers_.size(), n = operands.size();
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto* x = variable_of<Variable>(operands[i]);
-      if (!x || !carries_derivative(op, i, n)) continue;
-      Datum factor;
-      if (factors) factor = partial_derivative(*ir::derivative(op.code, i, n), {op, primals, y, y});
-      pointers_.push_back({x->name, i, std::move(factor)});
-    }
-    const std::size_t count = pointers_.size() - first;
+    const std::size_t n = operands.size();
+    const auto depends = [&](std::size_t i) { return box_of(operands[i]) && carries_derivative(op, i, n); };
+    std::uint32_t count = 0;
+    if (y.type().is_differentiable())
+      for (std::size_t i = 0; i < n; ++i) count += depends(i);
     if (count == 0) return y;
-    tape_.push_back(
-        {fresh(), first, count, factors ? nullptr : std::make_unique<Step>(step_of(op, operands, y))});
-    return make_variable<Variable>(y, tape_.back().result);
+    const bool factors = ir::info(op.code).elementwise && y.type().is_scalar();
+    std::vector<Pointer> pointers;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!depends(i)) continue;
+      pointers.push_back({name_of(operands[i]), i, {}});
+      if (factors) pointers.back().factor = partial_derivative(*ir::derivative(op.code, i, n), {op, primals, y, y});
+    }
+    Entry& e = push(0, count);
+    std::uninitialized_move(pointers.begin(), pointers.end(), e.pointers());
+    if (!factors) e.rule = std::make_unique<Step>(step_of(op, operands, y));
+    return make_variable<Variable>(y, &e);
   }
 
-  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, fresh()); }
+  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, &push(0, 0)); }
   void run(const std::function<void()>& program) override {
+    struct Clear {
+      Taped& taped;
+      Name inputs;
+      ~Clear() {
+        while (taped.last_ != inputs) taped.pop();  // what is on the tape refers to this handler
+      }
+    } clear{*this, last_};
     program();
-    for (; !tape_.empty(); tape_.pop_back()) {
-      reverse(tape_.back());
-      pointers_.resize(tape_.back().first);
-    }
+    for (; last_ != clear.inputs; pop()) reverse(*last_);
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (const auto* z = variable_of<Variable>(result)) add(z->name, g, loc);
+    if (box_of(result)) add(*name_of(result), g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
-    const auto* x = variable_of<Variable>(input);
-    const Datum& d = adjoints_[x->name];
-    return d.empty() ? zeros_like(x->primal, loc) : d;
+    const Datum& d = name_of(input)->derivative;
+    return d.empty() ? zeros_like(primal(input), loc) : d;
   }
 
  private:
-  using Name = std::size_t;
+  struct Entry;
+  /// The name of a derivative is where it lies: on the tape, with what the operation passes on.
+  using Name = Entry*;
   struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, Name n) : TaggedBox(std::move(m), std::move(p)), name(n) {}
+    Variable(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
     Name name;
   };
-  /// `name` receives the result's derivative times the factor; without a factor, as the rule of the operation
-  /// says.
+  /// `name` receives the result's derivative times the factor.
+  struct Weight {
+    Name name;
+    double factor;
+  };
+  /// The same where the factor is no number at hand; without a factor, as the rule of the operation says.
   struct Pointer {
     Name name;
     std::size_t operand;
     Datum factor;
   };
   struct Entry {
-    Name result;
-    std::size_t first, count;    // of its pointers
+    Datum derivative;  // of the result; empty: zero
+    Name below;
     std::unique_ptr<Step> rule;  // where a derivative is not a factor: tensors
+    std::uint32_t weight_count, pointer_count;
+
+    Weight* weights() { return reinterpret_cast<Weight*>(this + 1); }
+    Pointer* pointers() { return reinterpret_cast<Pointer*>(this + 1); }
+    std::size_t bytes() const {
+      return sizeof(Entry) + weight_count * sizeof(Weight) + pointer_count * sizeof(Pointer);
+    }
   };
 
-  Name fresh() {
-    adjoints_.emplace_back();
-    return adjoints_.size() - 1;
+  Name name_of(const Datum& d) const { return static_cast<Variable*>(d.box())->name; }
+
+  Datum apply(std::span<const Datum> operands, const NumberStep& step) {
+    const auto depends = [&](std::size_t i) { return box_of(operands[i]) && step.carries(i); };
+    std::uint32_t count = 0;
+    for (std::size_t i = 0; i < operands.size(); ++i) count += depends(i);
+    if (count == 0) return step.value();
+    Entry& e = push(count, 0);
+    Weight* w = e.weights();
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (depends(i)) ::new (static_cast<void*>(w++)) Weight{name_of(operands[i]), step.partial(i)};
+    return make_variable<Variable>(step.value(), &e);
   }
 
-  void add(Name x, const Datum& g, const Location& loc) {
-    Datum& d = adjoints_[x];
-    d = d.empty() ? g : perform({Opcode::add_, 0, loc}, {d, g});
+  /// An entry with room for either.
+  Entry& push(std::uint32_t weights, std::uint32_t pointers) {
+    const std::size_t bytes = sizeof(Entry) + weights * sizeof(Weight) + pointers * sizeof(Pointer);
+    return *(last_ = ::new (tape_.push(bytes)) Entry{{}, last_, nullptr, weights, pointers});
+  }
+  void pop() {
+    Entry& e = *last_;
+    last_ = e.below;
+    const std::size_t bytes = e.bytes();
+    std::destroy_n(e.pointers(), e.pointer_count);
+    e.~Entry();
+    tape_.pop(bytes);
   }
 
-  void reverse(const Entry& e) {
-    const Datum g = std::exchange(adjoints_[e.result], {});  // nobody asks for it again
+  static void add(Entry& x, const Datum& g, const Location& loc) {
+    Datum& d = x.derivative;
+    d = d.empty() ? g : plus(d, g, loc);
+  }
+
+  static void reverse(Entry& e) {
+    const Datum g = std::move(e.derivative);
     if (g.empty()) return;
+    for (const Weight& w : std::span(e.weights(), e.weight_count))
+      add(*w.name, times(w.factor, g, {}), {});
+    const std::span pointers(e.pointers(), e.pointer_count);
     if (!e.rule) {
-      for (std::size_t i = e.first; i < e.first + e.count; ++i)
-        add(pointers_[i].name, perform({Opcode::mul_, 0, {}}, {pointers_[i].factor, g}), {});
+      for (const Pointer& p : pointers) add(*p.name, perform({Opcode::mul_, 0, {}}, {p.factor, g}), {});
       return;
     }
     const StepRule rule = e.rule->rule(g);
-    for (std::size_t i = e.first + e.count; i-- > e.first;) {  // see Step::backward
-      const Pointer& p = pointers_[i];
+    for (std::size_t i = pointers.size(); i-- > 0;) {  // see Step::backward
+      const Pointer& p = pointers[i];
       const CellPtr x = eager_cell(rule.primals.data()[p.operand]);
-      Datum& d = adjoints_[p.name];
+      Datum& d = p.name->derivative;
       if (!d.empty()) x->add(std::exchange(d, {}), {});
       propagate(p.operand, rule, *x);
       d = x->get({});
     }
   }
 
-  std::deque<Entry> tape_;
-  std::deque<Pointer> pointers_;
-  std::deque<Datum> adjoints_;  // by name; empty: zero
+  ByteStack tape_;
+  Name last_ = nullptr;
 };
 
 }  // namespace

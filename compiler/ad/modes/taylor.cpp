@@ -33,7 +33,7 @@ Datum scale(double c, const Datum& x, const Location& loc) {
 Datum Taylor::series(Coefficients c) {
   Datum first = c[0];
   const ir::Type type = first.type();
-  return Datum::boxed(new Series(shared_from_this(), std::move(first), std::move(c)), type);
+  return Datum::boxed(new Series(*this, std::move(first), std::move(c)), type);
 }
 Datum Taylor::coefficient(const Datum& d, std::size_t k) const {
   const Series* s = series_of(d);

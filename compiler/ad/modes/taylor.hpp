@@ -23,8 +23,8 @@ class Taylor : public Mode {
 
  private:
   struct Series : TaggedBox {
-    Series(std::shared_ptr<Mode> m, Datum p, Coefficients all)
-        : TaggedBox(std::move(m), std::move(p)), c(std::move(all)) {}
+    Series(Mode& m, Datum p, Coefficients all)
+        : TaggedBox(m, std::move(p)), c(std::move(all)) {}
     Coefficients c;
   };
   const Series* series_of(const Datum& d) const;

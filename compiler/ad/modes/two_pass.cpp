@@ -88,7 +88,7 @@ Data TwoPass::primals(const Data& data) const {
 
 Datum TwoPass::variable(const Datum& primal) {
   known_.push_back({region_, primal});
-  return Datum::boxed(new Variable(shared_from_this(), primal, known_.size() - 1), primal.type());
+  return Datum::boxed(new Variable(*this, primal, known_.size() - 1), primal.type());
 }
 
 // ---- forward

@@ -51,7 +51,7 @@ class TwoPass : public Mode, public StagedMode {
   using Update = std::function<void()>;
 
   struct Variable : TaggedBox {
-    Variable(std::shared_ptr<Mode> m, Datum p, Name n) : TaggedBox(std::move(m), std::move(p)), name(n) {}
+    Variable(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
     Name name;
   };
   Variable* variable_of(const Datum& d) const;

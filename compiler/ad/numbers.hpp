@@ -1,0 +1,71 @@
+// Derivatives of operations on doubles that are at hand, computed as arithmetic on doubles.
+#pragma once
+
+#include <array>
+
+#include "lantern/compiler/ad/adjoint_cell.hpp"
+#include "lantern/ir/formula.hpp"
+
+namespace lantern::ad {
+
+inline bool is_double(const Datum& d) { return d.is_literal() && d.type().kind() == ir::Kind::f64; }
+
+/// a + b and w * g, one level down: as arithmetic where these are doubles.
+Datum plus(const Datum& a, const Datum& b, const Location& loc);
+Datum times(double w, const Datum& g, const Location& loc);
+
+/// A row of the operation table, for scalar operations on doubles.
+struct NumberRule {
+  enum class Partial : std::uint8_t { zero, one, minus_one, x, y, r, formula };
+  std::size_t operands = 0;  ///< 0: the operation is not one on doubles
+  std::array<Partial, 3> partials{};
+  std::array<const ir::Formula*, 3> formulas{};
+};
+const NumberRule& number_rule(Opcode code);
+
+/// A scalar operation that was performed on doubles. What derivative handlers do for it costs less than finding out
+/// about tensors, nodes of the graph and further handlers.
+struct NumberStep {
+  Opcode code;
+  const NumberRule* rule = nullptr;
+  std::array<double, 3> x{};
+  double y = 0;
+
+  /// Performs `op` where it is such an operation, on operands of which `primal` gives the number one level down; false
+  /// where it is not, or eager evaluation is being checked.
+  template <class Primal>
+  bool perform(const Operation& op, std::span<const Datum> operands, const Primal& primal) {
+    code = op.code;
+    rule = &number_rule(code);
+    if (operands.size() != rule->operands || operands.empty()) return false;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Datum& d = primal(operands[i]);
+      if (!is_double(d)) return false;
+      x[i] = d.f();
+    }
+    return compute();
+  }
+
+  /// Whether operand i passes a derivative on.
+  bool carries(std::size_t i) const { return rule->partials[i] != NumberRule::Partial::zero; }
+  double partial(std::size_t i) const {
+    switch (rule->partials[i]) {
+      case NumberRule::Partial::zero: return 0;
+      case NumberRule::Partial::one: return 1;
+      case NumberRule::Partial::minus_one: return -1;
+      case NumberRule::Partial::x: return x[0];
+      case NumberRule::Partial::y: return x[1];
+      case NumberRule::Partial::r: return y;
+      default: return by_formula(i);
+    }
+  }
+  Datum value() const { return Datum::number(y, ir::Type(ir::Kind::f64)); }
+  /// What operand i receives of the result's cotangent g.
+  Datum share(std::size_t i, const Datum& g, const Location& loc) const;
+
+ private:
+  bool compute();
+  double by_formula(std::size_t i) const;
+};
+
+}  // namespace lantern::ad
