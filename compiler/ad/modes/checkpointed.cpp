@@ -9,9 +9,9 @@
 //     reversec (k r);                           -- the rest of the program, and its backward pass
 //     reversec ((deriv p!) := deriv r)          -- the part again, under the same handler: checkpoints inside
 //     it count
+#include "lantern/compiler/ad/checkpointing.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
-#include "lantern/compiler/ad/checkpointing.hpp"
 #include "lantern/compiler/control/control.hpp"
 
 namespace lantern::ad {
@@ -79,6 +79,21 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
         : TaggedBox(std::move(m), std::move(p)), d(std::move(cell)) {}
     CellPtr d;  // null where only the value is computed
   };
+
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    if (evaluating_) {
+      Data out;
+      for (const Datum& y : values)
+        out.push_back(y.type().is_differentiable() ? make_variable<Variable>(y, nullptr) : y);
+      return out;
+    }
+    return shift<Data>(prompt_, [this, operands, values, pullback = std::move(pullback), loc](auto k) {
+      std::vector<CellPtr> cells;
+      k(with_cells<Variable>(values, cells));
+      pull_back<Variable>(operands, cells, pullback, loc,
+                          [&](Variable& x, const Datum& g) { cell(x, loc).add(g, loc); });
+    });
+  }
 
   static Cell& cell(const Variable& x, const Location& loc) {
     if (!x.d)

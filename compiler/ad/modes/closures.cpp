@@ -72,6 +72,16 @@ class Closures : public EagerReverse, public HigherOrder {
   /// A reverse pass: the functions it runs, the last first.
   using Pass = std::vector<std::function<void()>>;
 
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    std::vector<CellPtr> cells;
+    Data out = with_cells<Variable>(values, cells);
+    pass_.push_back([this, operands, cells, pullback = std::move(pullback), loc] {
+      pull_back<Variable>(operands, cells, pullback, loc,
+                          [&](Variable& x, const Datum& g) { x.d->add(g, loc); });
+    });
+    return out;
+  }
+
   static void backward(Pass& pass) {
     for (; !pass.empty(); pass.pop_back()) pass.back()();
   }

@@ -33,10 +33,7 @@ class Continuations : public EagerReverse {
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     Step s = step(op, operands);
     if (!differentiable(s)) return s.y;
-    const std::size_t depth = depth_of(s) + 1;
-    if (depth > kDeepest)
-      raise_at(op.loc, "grad<mode::continuation>: expected a program of at most " + std::to_string(kDeepest) +
-                           " operations one after another, got a longer one; use another mode");
+    const std::size_t depth = next_depth(s.operands, op.loc);
     const Datum y = s.y;
     // r = b(x, y), { z -> p (dx (t (der2 L b x y) z)) (dy (t (der2 R b x y) z)) }
     const auto backpropagate = [this, s = std::move(s)](const Datum& z) {
@@ -84,11 +81,45 @@ class Continuations : public EagerReverse {
   };
 
   static constexpr std::size_t kDeepest = 5000;
-  std::size_t depth_of(const Step& s) const {
+  template <class Operands>
+  std::size_t next_depth(const Operands& operands, const Location& loc) const {
     std::size_t depth = 0;
-    for (const Datum& d : s.operands)
+    for (const Datum& d : operands)
       if (const auto* x = variable_of<Variable>(d)) depth = std::max(depth, x->depth);
-    return depth;
+    if (depth >= kDeepest)
+      raise_at(loc, "grad<mode::continuation>: expected a program of at most " + std::to_string(kDeepest) +
+                        " operations one after another, got a longer one; use another mode");
+    return depth + 1;
+  }
+
+  // r_j = f_j(x, ...), { z -> the sum of dx (what the rule gives x for z in place j and zeros elsewhere) }
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    const std::size_t depth = next_depth(operands, loc);
+    const Data places = floating(values);
+    Data out;
+    std::size_t j = 0;
+    for (const Datum& y : values) {
+      if (!y.type().is_differentiable()) {
+        out.push_back(y);
+        continue;
+      }
+      out.push_back(make_variable<Variable>(
+          y,
+          [this, operands, places, pullback, loc, j](const Datum& z) {
+            Data cotangents;
+            for (std::size_t i = 0; i < places.size(); ++i)
+              cotangents.push_back(i == j ? z : zeros_like(places[i], loc));
+            const Data shares = pullback(cotangents);
+            Gradient total;
+            for (std::size_t i = 0; i < operands.size(); ++i)
+              if (const auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
+                total = plus(std::move(total), x->backpropagate(shares[i]), loc);
+            return total;
+          },
+          depth));
+      ++j;
+    }
+    return out;
   }
 
   static Datum share(std::size_t i, const Step& s, const Datum& g) {

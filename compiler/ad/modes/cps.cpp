@@ -52,6 +52,15 @@ class Cps : public EagerReverse {
     });
   }
 
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    return shift<Data>(prompt_, [this, operands, values, pullback = std::move(pullback), loc](auto k) {
+      std::vector<CellPtr> cells;
+      k(with_cells<Variable>(values, cells));
+      pull_back<Variable>(operands, cells, pullback, loc,
+                          [&](Variable& x, const Datum& g) { x.d->add(g, loc); });
+    });
+  }
+
   Prompt<void> prompt_;
 };
 

@@ -1,9 +1,11 @@
 // What the eager reverse modes have in common: an operation one level down, and the protocol of a gradient.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
+#include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/operands.hpp"
 
@@ -44,9 +46,12 @@ struct Step {
 
 /// A way to compute a gradient by running a program at once. Each is a handler of numeric operations; they
 /// differ in how the program is reversed and where adjoints are kept.
-class EagerReverse : public Mode {
+class EagerReverse : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
+
+  /// A function with a rule is one vertex: its forward part runs now, its backward part in the backward pass.
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
 
   /// A variable to differentiate by.
   virtual Datum input(const Datum& primal) = 0;
@@ -65,6 +70,37 @@ class EagerReverse : public Mode {
   }
 
  protected:
+  /// From the cotangents of a vertex's floating values, what each operand receives; empty where nothing.
+  /// Linear.
+  using Pullback = std::function<Data(const Data& cotangents)>;
+  /// Values that were computed from the operands, one level down, by something that is more than one
+  /// operation: those that are floating become variables, and the backward pass calls `pullback` where their
+  /// turn comes.
+  virtual Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) = 0;
+
+  /// The same where variables have cells, member `d`: the values as variables, whose cells go to `cells`,
+  template <class Variable>
+  Data with_cells(const Data& values, std::vector<CellPtr>& cells) {
+    Data out;
+    for (const Datum& y : values) {
+      const bool floating = y.type().is_differentiable();
+      if (floating) cells.push_back(eager_cell(y));
+      out.push_back(floating ? make_variable<Variable>(y, cells.back()) : y);
+    }
+    return out;
+  }
+  /// and the backward pass: each(x, share) for the operands that are variables.
+  template <class Variable, class Each>
+  void pull_back(const Data& operands, const std::vector<CellPtr>& cells, const Pullback& pullback,
+                 const Location& loc, const Each& each) const {
+    if (std::none_of(cells.begin(), cells.end(), [](const CellPtr& c) { return c->touched(); })) return;
+    Data cotangents;
+    for (const CellPtr& c : cells) cotangents.push_back(c->get(loc));
+    const Data shares = pullback(cotangents);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty()) each(*x, shares[i]);
+  }
+
   /// The box of a datum of this very handler, or null.
   TaggedBox* box_of(const Datum& d) const {
     if (!d.is_tagged()) return nullptr;

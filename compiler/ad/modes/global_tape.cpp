@@ -58,6 +58,16 @@ class GlobalTape : public EagerReverse {
   /// called first.
   using Tape = std::vector<std::function<void()>>;
 
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    std::vector<CellPtr> cells;
+    Data out = with_cells<Variable>(values, cells);
+    and_then_tape([this, operands, cells, pullback = std::move(pullback), loc] {
+      pull_back<Variable>(operands, cells, pullback, loc,
+                          [&](Variable& x, const Datum& g) { x.d->add(g, loc); });
+    });
+    return out;
+  }
+
   void and_then_tape(std::function<void()> update) { tape_.push_back(std::move(update)); }
   void play() {
     for (; !tape_.empty(); tape_.pop_back()) tape_.back()();

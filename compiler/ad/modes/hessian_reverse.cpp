@@ -56,7 +56,7 @@ class Symmetric {
   std::map<Name, std::map<Name, Datum>> rows_;
 };
 
-class HessianReverse : public Mode {
+class HessianReverse : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
   const char* name() const override { return "Hessian reverse mode"; }
@@ -95,6 +95,36 @@ class HessianReverse : public Mode {
       const Name name = names_++;
       k(variable(r, name));
       undo(s, name);
+    });
+  }
+
+  /// The results are substituted one after the other, the last one first: those before it are variables like
+  /// others.
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override {
+    Data primals;
+    std::vector<std::size_t> places;
+    std::vector<Name> names;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      primals.push_back(primal(arguments[i]));
+      if (!is_variable(arguments[i])) continue;
+      places.push_back(i);
+      names.push_back(name_of(arguments[i]));
+    }
+    RulePartials all = partials_of(rule, primals, places, loc);
+    require_untagged(*rule, all.values, *this, loc);
+    std::vector<Step> steps;
+    for (std::size_t j = 0; j < all.first.size(); ++j) {
+      require_untagged(*rule, all.first[j], *this, loc);
+      steps.push_back({names, all.first[j], all.second[j], loc});
+    }
+    return shift<Data>(prompt_, [this, steps = std::move(steps), values = std::move(all.values)](auto k) {
+      const Name first = names_;
+      names_ += steps.size();
+      Data results;
+      Name next = first;
+      for (const Datum& y : values) results.push_back(y.type().is_differentiable() ? variable(y, next++) : y);
+      k(results);
+      for (std::size_t j = steps.size(); j-- > 0;) undo(steps[j], first + j);
     });
   }
 

@@ -62,6 +62,30 @@ Datum StagedHessian::apply(const Operation& op, std::span<const Datum> operands)
   return y;
 }
 
+Data StagedHessian::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments,
+                           const Location& loc) {
+  std::vector<std::size_t> places;
+  std::vector<Name> names;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Variable* x = variable_of(arguments[i]);
+    if (!x) continue;
+    places.push_back(i);
+    names.push_back(x->name);
+  }
+  const RulePartials all = partials_of(rule, primals(arguments), places, loc);
+  const Data out = results_of(all.values, [](std::size_t) { return true; });
+  std::vector<std::pair<Partials, Name>> steps;
+  for (const Datum& r : out)
+    if (const Variable* y = variable_of(r)) {
+      const std::size_t j = steps.size();
+      steps.emplace_back(Partials{names, all.first[j], all.second[j], loc}, y->name);
+    }
+  record(arguments, [this, steps] {
+    for (std::size_t j = steps.size(); j-- > 0;) undo(steps[j].first, steps[j].second);
+  });
+  return out;
+}
+
 // With w = a[r] and u = h[r], taken out:
 //   a[x]    += d op/dx w
 //   h[x, v] += d op/dx u[v]                                      for v other than r, twice where v is x

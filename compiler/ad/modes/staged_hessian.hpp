@@ -20,6 +20,7 @@ class StagedHessian : public TwoPass {
                               const Location& loc);
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
   Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
             const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;

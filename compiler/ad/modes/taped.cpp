@@ -32,8 +32,8 @@ class Taped : public EagerReverse {
     }
     const std::size_t count = pointers_.size() - first;
     if (count == 0) return y;
-    tape_.push_back(
-        {fresh(), first, count, factors ? nullptr : std::make_unique<Step>(step_of(op, operands, y))});
+    tape_.push_back({fresh(), first, count,
+                     factors ? nullptr : std::make_unique<Step>(step_of(op, operands, y)), nullptr});
     return make_variable<Variable>(y, tape_.back().result);
   }
 
@@ -67,10 +67,21 @@ class Taped : public EagerReverse {
     std::size_t operand;
     Datum factor;
   };
+  /// What a function with a rule leaves: its pointers say where the shares that its rule gives go.
+  struct Vertex {
+    struct Result {
+      Name name;
+      Datum value;
+    };
+    std::vector<Result> results;
+    Pullback pullback;
+    Location loc;
+  };
   struct Entry {
     Name result;
     std::size_t first, count;    // of its pointers
     std::unique_ptr<Step> rule;  // where a derivative is not a factor: tensors
+    std::unique_ptr<Vertex> vertex;
   };
 
   Name fresh() {
@@ -83,7 +94,38 @@ class Taped : public EagerReverse {
     d = d.empty() ? g : perform({Opcode::add_, 0, loc}, {d, g});
   }
 
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    Data out;
+    auto names = std::make_unique<Vertex>(Vertex{{}, std::move(pullback), loc});
+    for (const Datum& y : values) {
+      const bool floating = y.type().is_differentiable();
+      if (floating) names->results.push_back({fresh(), y});
+      out.push_back(floating ? make_variable<Variable>(y, names->results.back().name) : y);
+    }
+    const std::size_t first = pointers_.size();
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (const auto* x = variable_of<Variable>(operands[i])) pointers_.push_back({x->name, i, {}});
+    tape_.push_back({0, first, pointers_.size() - first, nullptr, std::move(names)});
+    return out;
+  }
+
+  void reverse_vertex(const Entry& e) {
+    bool touched = false;
+    Data cotangents;
+    for (const auto& [name, like] : e.vertex->results) {
+      const Datum g = std::exchange(adjoints_[name], {});
+      touched |= !g.empty();
+      cotangents.push_back(g.empty() ? zeros_like(like, e.vertex->loc) : g);
+    }
+    if (!touched) return;
+    const Data shares = e.vertex->pullback(cotangents);
+    for (std::size_t i = e.first; i < e.first + e.count; ++i)
+      if (const Pointer& p = pointers_[i]; !shares[p.operand].empty())
+        add(p.name, shares[p.operand], e.vertex->loc);
+  }
+
   void reverse(const Entry& e) {
+    if (e.vertex) return reverse_vertex(e);
     const Datum g = std::exchange(adjoints_[e.result], {});  // nobody asks for it again
     if (g.empty()) return;
     if (!e.rule) {
