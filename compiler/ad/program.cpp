@@ -203,6 +203,17 @@ Data vjp(const Program& program, const Data& arguments, const Active& active, co
   return s->call(f, unit.arguments, loc);
 }
 
+Data vjp_of_all(const Program& program, const Data& arguments, const Active& active, const Data& cotangents,
+                const Location& loc) {
+  const Data some = vjp(program, arguments, active, &cotangents, false, loc);
+  Data all;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].type().is_differentiable())
+      all.push_back(active[i] ? some[next++] : zeros_like(arguments[i], loc));
+  return all;
+}
+
 namespace {
 
 template <class Handler>

@@ -2,7 +2,7 @@
 #include "lantern/compiler/ad/modes/second_partial.hpp"
 
 #include "lantern/compiler/ad/forward.hpp"
-#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/ad/jacobian.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -24,28 +24,24 @@ Datum second_partial(const Operation& op, const Data& primals, const Datum& resu
 
 namespace {
 
-void require_scalars(const Rule& rule, const Data& data, const Location& loc) {
-  for (const Datum& d : floating(data))
-    if (!d.type().is_scalar())
-      raise_at(loc, "hessian<mode::reverse>: expected " + rule.what +
-                        " of scalars, with scalar results, got " + d.type().str() + "; use hessian(f)");
-}
-
-/// A program that gives the rule's values, then the derivatives of each floating one by each floating
-/// argument. When it runs it says how many values there are.
-Program with_gradients(const std::shared_ptr<const Rule>& rule, std::size_t& count, const Location& loc) {
-  return {rule->name + "_gradients", [rule, &count, loc](const Data& in) {
-            auto [out, residuals] = rule->forward(in);
-            require_scalars(*rule, out, loc);
-            count = out.size();
-            const Data values = floating(out);
+/// A program that gives, for each floating result, the derivatives by the arguments at the places `by`, as
+/// the rule has them.
+Program gradients(const std::shared_ptr<const Rule>& rule, const std::vector<std::size_t>& by,
+                  const Location& loc) {
+  return {rule->name + "_gradients", [rule, by, loc](const Data& in) {
+            const auto [results, residuals] = rule->forward(in);
+            const Data values = floating(results);
+            Data out;
             for (std::size_t j = 0; j < values.size(); ++j) {
               Data unit;
               for (std::size_t i = 0; i < values.size(); ++i)
                 unit.push_back(Datum::number(i == j ? 1.0 : 0.0, values[i].type()));
               const Data row = rule->backward(residuals, unit);
               require_derivatives(*rule, in, row, "argument", loc);
-              out.insert(out.end(), row.begin(), row.end());
+              for (const std::size_t place : by) {
+                const auto before = in.begin() + static_cast<std::ptrdiff_t>(place);
+                out.push_back(row[floating(Data(in.begin(), before)).size()]);
+              }
             }
             return out;
           }};
@@ -55,33 +51,27 @@ Program with_gradients(const std::shared_ptr<const Rule>& rule, std::size_t& cou
 
 RulePartials partials_of(const std::shared_ptr<const Rule>& rule, const Data& arguments,
                          const std::vector<std::size_t>& by, const Location& loc) {
-  require_scalars(*rule, arguments, loc);
-  std::vector<std::size_t> place(arguments.size(), 0);  // among the floating arguments
-  std::size_t n = 0;
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].type().is_differentiable()) place[i] = n++;
+  const auto require = [&](const Datum& d, int rank, const char* what) {
+    if (d.type().rank() > rank)
+      raise_at(loc, "hessian<mode::reverse>: expected " + rule->what + " with " + what + ", got " +
+                        d.type().str() + "; use hessian(f)");
+  };
+  Active active(arguments.size(), false);
+  for (const std::size_t place : by) {
+    require(arguments[place], 1, "scalars and the argument of the Hessian as its arguments");
+    active[place] = true;
+  }
   RulePartials all;
-  for (std::size_t k = 0; k < by.size(); ++k) {
-    Active one(arguments.size(), false);
-    one[by[k]] = true;
-    // The values with m floating ones, m rows of n derivatives, and the same m + m n numbers along argument
-    // k.
-    std::size_t values = 0;
-    const Data out = jvp(with_gradients(rule, values, loc), arguments, one,
-                         {Datum::number(1.0, arguments[by[k]].type())}, loc);
-    const Data first(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(values));
-    const std::size_t m = floating(first).size();
-    if (k == 0) {
-      all.values = first;
-      all.first.resize(m);
-      all.second.resize(m, std::vector<Data>(by.size()));
-    }
-    for (std::size_t j = 0; j < m; ++j)
-      for (std::size_t i = 0; i < by.size(); ++i) {
-        const std::size_t entry = j * n + place[by[i]];
-        if (k == 0) all.first[j].push_back(out[values + entry]);
-        all.second[j][i].push_back(out[values + m * n + m + entry]);
-      }
+  all.values = rule->forward(arguments).results;
+  for (const Datum& y : floating(all.values)) require(y, 0, "scalar results");
+  if (floating(all.values).empty()) return all;
+  const Program program = gradients(rule, by, loc);
+  const Data first = program.run(arguments);
+  const std::vector<Data> second = jacobian(program, arguments, active, mode::forward, loc);
+  for (std::size_t j = 0; j < first.size(); j += by.size()) {
+    const auto from = static_cast<std::ptrdiff_t>(j), to = static_cast<std::ptrdiff_t>(j + by.size());
+    all.first.emplace_back(first.begin() + from, first.begin() + to);
+    all.second.emplace_back(second.begin() + from, second.begin() + to);
   }
   return all;
 }

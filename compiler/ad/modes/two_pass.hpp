@@ -36,7 +36,7 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
 
   Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
-  /// Error for a loop with a memory bound: only mode::reverse keeps it.
+  bool bounds_by_rule() const override { return true; }
   Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
             const Body& body, std::int64_t attribute, const Location& loc) override;
   Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,

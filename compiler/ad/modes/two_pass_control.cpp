@@ -118,10 +118,7 @@ Data TwoPass::branch(const Datum& condition, const Thunk& then, const Thunk& oth
 
 // The backward loop makes as many trips; the cotangents of the state go from trip to trip.
 Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
-                   const Body& body, std::int64_t attribute, const Location& loc) {
-  if (attribute != 0)
-    raise_at(loc, std::string(name()) +
-                      ": expected a loop without a bound on memory or checkpoints, got one; use grad(f)");
+                   const Body& body, std::int64_t /*attribute*/, const Location& loc) {
   const auto plus_one = [loc](const Datum& n, std::int64_t by) {
     return perform({Opcode::add_, 0, loc}, {n, Datum::integer(by, ir::I64)});
   };
