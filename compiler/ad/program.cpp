@@ -27,7 +27,7 @@ void require_seeds(const std::vector<ir::Type>& results, const Data& seeds, cons
   for (const ir::Type& t : results) {
     if (!t.is_differentiable()) continue;
     if (at == seeds.size()) raise_at(loc, "vjp: expected a cotangent for every floating result");
-    join_types(t, seeds[at++].type(), "vjp: a cotangent and its result", loc);
+    require_like(t, seeds[at++].type(), "vjp: a cotangent", loc);
   }
   if (at != seeds.size()) raise_at(loc, "vjp: expected one cotangent for every floating result");
 }
@@ -240,7 +240,7 @@ Data jvp(const Program& program, const Data& arguments, const Active& active, co
          const Location& loc) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (active[i]) join_types(arguments[i].type(), tangents[at++].type(), "jvp: an argument and its tangent", loc);
+    if (active[i]) require_like(arguments[i].type(), tangents[at++].type(), "jvp: a tangent", loc);
   Staging* s = context().staging;
   if (!s) return eager_jvp(program, arguments, active, tangents, loc);
   Unit unit = stage_unit(*s, program, arguments, active, loc);

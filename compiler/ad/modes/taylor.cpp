@@ -351,7 +351,7 @@ std::vector<Data> taylor(const Program& program, const Data& arguments, const Ac
   std::size_t at = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (active[i])
-      join_types(arguments[i].type(), tangents[at++].type(), "taylor: an argument and its tangent", loc);
+      require_like(arguments[i].type(), tangents[at++].type(), "taylor: a tangent", loc);
   const auto size = static_cast<std::size_t>(order) + 1;
   if (Staging* s = context().staging)
     return staged_taylor(*s, program, arguments, active, tangents, size, loc);
