@@ -109,30 +109,23 @@ void Replay::run_op(ir::Op* op) {
   switch (op->code) {
     case Opcode::constant_: {
       const ir::Type& type = op->result()->type;
-      return give(
-          {type.is_float_element() ? Datum::number(op->number, type) : Datum::integer(op->integer, type)});
+      return give({type.is_float_element() ? Datum::number(op->number, type) : Datum::integer(op->integer, type)});
     }
     case Opcode::undef_:
-      return give(
-          {Datum::node(staging_.builder(place(op)).op(Opcode::undef_, {}, {op->result()->type})->result())});
-    case Opcode::branch_:
-      return give(run_branch(op));
-    case Opcode::loop_:
-      return give(run_loop(op));
-    case Opcode::call_:
-      return give(run_call(op));
+      return give({Datum::node(staging_.builder(place(op)).op(Opcode::undef_, {}, {op->result()->type})->result())});
+    case Opcode::branch_: return give(run_branch(op));
+    case Opcode::loop_: return give(run_loop(op));
+    case Opcode::call_: return give(run_call(op));
     case Opcode::check_: {
       const auto v = staging_.use(strip(value(op->operands[0])), place(op));
       staging_.builder(place(op)).op(Opcode::check_, {v})->text = op->text;
       return;
     }
-    case Opcode::print_:
-      return print(value(op->operands[0]), op->text, place(op));
+    case Opcode::print_: return print(value(op->operands[0]), op->text, place(op));
     case Opcode::push_:
       if (mode_) return mode_->push(op->integer, value(op->operands[0]), place(op));
-      staging_.builder(place(op))
-          .op(Opcode::push_, {staging_.use(value(op->operands[0]), place(op))})
-          ->integer = op->integer;
+      staging_.builder(place(op)).op(Opcode::push_, {staging_.use(value(op->operands[0]), place(op))})->integer =
+          op->integer;
       return;
     case Opcode::pop_: {
       if (mode_) return give({mode_->pop(op->integer, op->result()->type, place(op))});
@@ -143,9 +136,7 @@ void Replay::run_op(ir::Op* op) {
     default: {
       const Data operands = values(op->operands);
       const std::int64_t attribute =
-          op->code == Opcode::dim_ || op->code == Opcode::tree_value_ || op->code == Opcode::cast_
-              ? op->integer
-              : 0;
+          op->code == Opcode::dim_ || op->code == Opcode::tree_value_ || op->code == Opcode::cast_ ? op->integer : 0;
       return give({perform({op->code, attribute, place(op), op->result()->type.dims(), op->text}, operands)});
     }
   }
