@@ -54,7 +54,7 @@ void Unwinder::reach(Region& body) {
 
 /// Whether a trip may run twice: of an inner derivative it holds nothing or all. What a part of one pushes is
 /// popped elsewhere, so it must run once.
-bool Unwinder::leaves_tapes(const Op* loop) const {
+bool Unwinder::may_run_twice(const Op* loop) const {
   std::vector<const Block*> todo(loop->blocks.begin(), loop->blocks.end());
   std::unordered_set<const ir::Function*> seen;
   std::set<std::int64_t> pushed, popped;
