@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "lantern/compiler/staging/datum.hpp"
+#include "lantern/compiler/staging/operation.hpp"
 
 namespace lantern::ad {
 

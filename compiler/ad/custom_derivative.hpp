@@ -230,9 +230,10 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
 /// any products of Reps; cotangents have the shapes of their arguments.
 ///
 /// Eagerly bwd runs after the frame that called the function has ended: a lambda then captures by value.
-/// Errors: parts whose arguments or results do not fit (while compiling; shapes while staging or running); a
-/// part that captures a value that is being differentiated; a derivative by a mode other than reverse and
-/// forward. Source: Lantern paper 3.2, where an operator is a value and what it adds after its continuation.
+/// Every mode follows the rule, also nested in others; hessian<mode::reverse> where arguments and results are
+/// scalars. Errors: parts whose arguments or results do not fit (while compiling; shapes while staging or
+/// running); a part that captures a value that is being differentiated. Source: Lantern paper 3.2, where an
+/// operator is a value and what it adds after its continuation.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward fwd, Backward bwd, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
@@ -242,8 +243,8 @@ auto custom_vjp(F f, Forward fwd, Backward bwd, std::source_location l = std::so
 
 /// f, with a forward derivative of the user's: `jvp(x..., dx...)` gives a tuple {y, dy}, with one dx per
 /// floating argument. Reverse mode multiplies by the transpose of dx -> dy, which has to be linear.
-/// Derivatives of higher order meet the rule again. Otherwise as custom_vjp. Source: Lantern paper 2.1, where
-/// an operator computes its value and its tangent.
+/// Derivatives of higher order meet the rule again, and taylor<k> expands it. Otherwise as custom_vjp.
+/// Source: Lantern paper 2.1, where an operator computes its value and its tangent.
 template <class F, class Tangent>
 auto custom_jvp(F f, Tangent jvp, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();

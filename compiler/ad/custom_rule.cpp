@@ -91,7 +91,7 @@ Rule completed(const Rule& rule, const std::function<Data(const Data&)>& again, 
 }
 
 void refuse(const Rule& rule, const Mode& mode, const Location& loc) {
-  raise_at(loc, rule.what + ": expected a derivative by reverse or forward mode, got one by " +
+  raise_at(loc, rule.what + ": expected a derivative by a mode that follows rules, got one by " +
                     std::string(mode.name()) + (mode.ended() ? " that has ended" : ""));
 }
 

@@ -109,6 +109,8 @@ struct GradOptions {
     (see(O), ...);
     return m;
   }();
+  static_assert((std::size_t{0} + ... + (std::same_as<decltype(O), mode> ? 1 : 0)) <= 1,
+                "a derivative is taken by one mode; nest them: grad<mode::taped>(grad<mode::forward>(f))");
   static constexpr std::size_t positions = (std::size_t{0} + ... + (std::is_integral_v<decltype(O)> ? 1 : 0));
   template <class Params>
   static constexpr bool selects(std::size_t i, bool floating) {
@@ -418,6 +420,16 @@ auto jvp(F f, std::source_location l = std::source_location::current()) {
   return detail::JacobianVector<F, Params, Tangents>(std::move(f), here(l));
 }
 
+/// Neither has a mode to choose.
+template <mode M, class F>
+auto jvp(F, std::source_location = std::source_location::current()) {
+  static_assert(detail::dependent_false<F>, "jvp: expected no mode: it is forward mode; grad<mode>(f) takes one");
+}
+template <mode M, class F>
+auto vjp(F, std::source_location = std::source_location::current()) {
+  static_assert(detail::dependent_false<F>, "vjp: expected no mode: it is reverse mode; grad<mode>(f) takes one");
+}
+
 /// hvp(f)(x, v): the Hessian of a scalar function of one argument times v, by forward over reverse mode.
 template <class F>
 auto hvp(F f, std::source_location l = std::source_location::current()) {
@@ -430,10 +442,13 @@ auto hvp(F f, std::source_location l = std::source_location::current()) {
 
 /// hessian<mode::reverse>(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, in one
 /// reverse pass that keeps second derivatives by live variables only.
-/// f computes with the elements of its argument, one by one. Staged, functions that call themselves are refused.
+/// f computes with the elements of its argument, one by one. Staged, a function that calls itself, or a loop with a
+/// bound on memory, is one operation, whose second derivatives are those of forward over reverse mode.
 template <mode M, class F>
-  requires(M == mode::reverse)
 auto hessian(F f, std::source_location l = std::source_location::current()) {
+  static_assert(M == mode::reverse,
+                "hessian<mode>: expected mode::reverse, one reverse pass; hessian(f) is by forward over reverse mode, "
+                "jacobian(grad<mode>(f)) by forward over another");
   detail::require_known<F>();
   using Params = typename detail::FunctionTraits<F>::Params;
   static_assert(std::tuple_size_v<Params> == 1, "hessian: expected a function of one array");
@@ -443,14 +458,20 @@ auto hessian(F f, std::source_location l = std::source_location::current()) {
 /// taylor<k>(f)(x..., dx...): the derivatives of order 0 to k of f(x + t dx) by t at t = 0, as an array of k + 1 results.
 /// One dx per floating argument. For a function of one scalar and dx = 1 they are f, f', f'', ...
 template <int order, class F>
-  requires(order >= 0)
 auto taylor(F f, std::source_location l = std::source_location::current()) {
+  static_assert(order >= 0, "taylor: expected an order of 0 or more");
   detail::require_known<F>();
   using Params = typename detail::FunctionTraits<F>::Params;
   using Tangents = decltype([]<class... P>(std::type_identity<std::tuple<P...>>) {
     return std::tuple_cat(detail::tangent_params<P>()...);
   }(std::type_identity<Params>{}));
   return detail::Taylor<order, F, Params, Tangents>(std::move(f), here(l));
+}
+
+template <mode M, class F>
+auto taylor(F, std::source_location = std::source_location::current()) {
+  static_assert(detail::dependent_false<F>,
+                "taylor: expected an order, as taylor<2>(f), got a mode: the series is by forward mode");
 }
 
 /// The value, as a constant: no derivative passes through. Works component by component on a product.

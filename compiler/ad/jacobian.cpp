@@ -1,4 +1,5 @@
-// Jacobians by columns and by rows.
+// Jacobians by columns and by rows. Tensors of higher rank are taken as the vectors of their elements,
+// row-major; what comes out gets the shape of the result, then that of the argument.
 #include "lantern/compiler/ad/jacobian.hpp"
 
 #include "lantern/compiler/staging/control_flow.hpp"
@@ -11,14 +12,26 @@ namespace {
 class Passes {
  public:
   Passes(const Program& program, const Data& arguments, const Active& active, const Location& loc)
-      : program_(program), arguments_(arguments), loc_(loc) {
+      : given_(arguments), loc_(loc) {
     for (std::size_t i = 0; i < arguments.size(); ++i)
       if (active[i]) inputs_.push_back(i);
     // For its shapes alone.
-    outputs_ = program.run(arguments);
-    for (const Datum& y : outputs_) require_vector(y, "a result");
-    for (std::size_t i : inputs_) require_vector(arguments[i], "an argument");
+    results_ = program.run(arguments);
+    for (const Datum& y : results_) require_floating(y, "a result");
+    for (std::size_t i : inputs_) require_floating(arguments[i], "an argument");
+    arguments_ = arguments;
+    for (std::size_t i : inputs_) arguments_[i] = flat(arguments[i]);
+    for (const Datum& y : results_) outputs_.push_back(flat(y));
+    program_ = {program.name, [this, program](const Data& in) {
+                  Data shaped = in, out;
+                  for (std::size_t i : inputs_)
+                    if (given_[i].type().rank() > 1) shaped[i] = op(Opcode::reshape_, {in[i], given_[i]});
+                  for (const Datum& y : program.run(shaped)) out.push_back(flat(y));
+                  return out;
+                }};
   }
+  Passes(const Passes&) = delete;
+  Passes& operator=(const Passes&) = delete;
 
   /// Whether the arguments have at most as many elements as the results.
   Datum tall() const {
@@ -70,22 +83,47 @@ class Passes {
   std::size_t outputs() const { return outputs_.size(); }
   std::size_t inputs() const { return inputs_.size(); }
 
+  /// The derivative of a result by an argument in their shapes.
+  Datum shaped(const Datum& block, std::size_t output, std::size_t input) const {
+    const Datum &y = results_[output], &x = given_[inputs_[input]];
+    if (y.type().rank() <= 1 && x.type().rank() <= 1) return block;
+    Data sizes{Datum::zero(ir::Type(y.type().element()))};
+    for (const Datum* d : {&y, &x})
+      for (std::size_t k = 0; k < rank(*d); ++k) sizes.push_back(dimension(*d, k));
+    return op(Opcode::reshape_, {block, op(Opcode::fill_, sizes)});
+  }
+
  private:
   Datum op(Opcode code, const Data& operands) const { return perform({code, 0, loc_}, operands); }
 
-  void require_vector(const Datum& d, const char* what) const {
-    if (!d.type().is_differentiable() || d.type().rank() > 1)
-      raise_at(loc_, std::string("jacobian: expected ") + what + " to be a floating scalar or array, got " +
-                         d.type().str());
-    if (d.type().element() != outputs_[0].type().element())
-      raise_at(loc_, "jacobian: expected results and arguments of one type, got " + outputs_[0].type().str() +
-                         " and " + d.type().str());
+  void require_floating(const Datum& d, const char* what) const {
+    if (!d.type().is_differentiable())
+      raise_at(loc_, std::string("jacobian: expected ") + what +
+                         " to be a floating scalar, array or tensor, got " + d.type().str());
+    if (d.type().element() != results_[0].type().element())
+      raise_at(loc_, "jacobian: expected results and arguments of one type, got " + results_[0].type().str() +
+                         " and " + d.type().str() +
+                         "; jacobian<0>(f) differentiates by the arguments that are named");
   }
 
+  static std::size_t rank(const Datum& d) { return static_cast<std::size_t>(d.type().rank()); }
+  Datum dimension(const Datum& d, std::size_t k) const {
+    const std::int64_t known = d.type().dims()[k];
+    if (known != ir::dynamic) return Datum::integer(known, ir::I64);
+    return perform({Opcode::dim_, static_cast<std::int64_t>(k), loc_}, {strip(d)});
+  }
+  /// The number of elements.
   Datum size(const Datum& d) const {
-    if (d.type().is_scalar()) return Datum::integer(1, ir::I64);
-    const std::int64_t known = d.type().dims()[0];
-    return known != ir::dynamic ? Datum::integer(known, ir::I64) : op(Opcode::dim_, {strip(d)});
+    Datum n = Datum::integer(1, ir::I64);
+    for (std::size_t k = 0; k < rank(d); ++k)
+      n = k == 0 ? dimension(d, k) : op(Opcode::mul_, {n, dimension(d, k)});
+    return n;
+  }
+  /// As a vector; scalars and vectors as they are.
+  Datum flat(const Datum& d) const {
+    if (rank(d) <= 1) return d;
+    const Datum zero = Datum::zero(ir::Type(d.type().element()));
+    return op(Opcode::reshape_, {d, op(Opcode::fill_, {zero, size(d)})});
   }
   Datum elements(const Data& data) const {
     Datum n = Datum::integer(0, ir::I64);
@@ -122,11 +160,12 @@ class Passes {
     return done;
   }
 
-  const Program& program_;
-  const Data& arguments_;
+  const Data& given_;  ///< the arguments as they came
+  Data results_;       ///< of the program, in their shapes
   Location loc_;
   std::vector<std::size_t> inputs_;  ///< positions of the active arguments
-  Data outputs_;
+  Program program_;                  ///< on vectors, as `arguments_` and `outputs_` are
+  Data arguments_, outputs_;
 };
 
 }  // namespace
@@ -143,6 +182,7 @@ std::vector<Data> jacobian(const Program& program, const Data& arguments, const 
   for (std::size_t o = 0; o < passes.outputs(); ++o) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(o * passes.inputs());
     by_output.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(passes.inputs()));
+    for (std::size_t i = 0; i < passes.inputs(); ++i) by_output[o][i] = passes.shaped(by_output[o][i], o, i);
   }
   return by_output;
 }

@@ -9,11 +9,10 @@ namespace lantern {
 
 namespace ad {
 
-/// The derivative of every result of a program by every active argument, one list per result; all are scalars
-/// or vectors. A pair of vectors gives a matrix, one row per element of the result. Forward mode takes one
-/// pass per element of the arguments, reverse mode one per element of the results; without `how`, whichever
-/// takes fewer, forward mode where they are equal. Where the sizes show only when the program runs, the
-/// choice is made then.
+/// The derivative of every result of a program by every active argument, one list per result: of the shape of
+/// the result, followed by that of the argument. Forward mode takes one pass per element of the arguments,
+/// reverse mode one per element of the results; without `how`, whichever takes fewer, forward mode where they
+/// are equal. Where the sizes show only when the program runs, the choice is made then.
 std::vector<Data> jacobian(const Program& program, const Data& arguments, const Active& active,
                            std::optional<mode> how, const Location& loc);
 
@@ -36,7 +35,7 @@ struct JacobianOptions : GradOptions<O...> {
 template <class Y, class X>
 struct DerivativeOf {
   static_assert(dependent_false<Y>,
-                "jacobian: expected floating scalars and arrays, and tuples of those as the result");
+                "jacobian: expected floating scalars, arrays and tensors, and tuples of those as the result");
   using type = Y;
 };
 template <class S, class T>
@@ -90,13 +89,15 @@ class Jacobian<F, Options, std::tuple<P...>> {
 }  // namespace detail
 
 /// The derivative of each result of f by each floating argument: jacobian<0, 2>(f) by those positions.
-/// Results and arguments are scalars and arrays; f may give a tuple. From an array of n elements to one of m
-/// it is an m-by-n matrix; from an array to a scalar, or from a scalar to an array, an array; several
-/// arguments give a tuple, for every result.
+/// Results and arguments are scalars, arrays and tensors; f may give a tuple. The shape of a derivative is
+/// that of the result, followed by that of the argument: from an array of n elements to one of m it is an
+/// m-by-n matrix, from a tensor to a scalar it has the shape of the tensor, from a p-by-q matrix to an array
+/// of m elements it is m by p by q. Several arguments give a tuple, for every result.
 ///
 /// Forward mode takes one pass per element of the arguments, reverse mode one per element of the results: the
 /// one with fewer is chosen, or named: jacobian<mode::forward>(f), jacobian<mode::reverse>(f). Compiled code
-/// whose sizes are arguments holds both. Errors: results that are not floating; a tensor of rank 2 or more.
+/// whose sizes are arguments holds both. Errors: results that are not floating, or of another type than the
+/// arguments.
 template <auto... O, class F>
 auto jacobian(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
@@ -104,8 +105,8 @@ auto jacobian(F f, std::source_location l = std::source_location::current()) {
 }
 
 /// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, by forward over
-/// reverse mode, one pass per column. Of several arguments: their blocks, as the Jacobian of the gradient has
-/// them.
+/// reverse mode, one pass per column. Of a tensor: its shape twice. Of several arguments: their blocks, as
+/// the Jacobian of the gradient has them.
 template <class F>
 auto hessian(F f, std::source_location l = std::source_location::current()) {
   return jacobian<mode::forward>(grad(std::move(f), l), l);

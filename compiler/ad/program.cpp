@@ -27,7 +27,7 @@ void require_seeds(const std::vector<ir::Type>& results, const Data& seeds, cons
   for (const ir::Type& t : results) {
     if (!t.is_differentiable()) continue;
     if (at == seeds.size()) raise_at(loc, "vjp: expected a cotangent for every floating result");
-    join_types(t, seeds[at++].type(), "vjp: a cotangent and its result", loc);
+    require_like(t, seeds[at++].type(), "vjp: a cotangent", loc);
   }
   if (at != seeds.size()) raise_at(loc, "vjp: expected one cotangent for every floating result");
 }
@@ -203,6 +203,17 @@ Data vjp(const Program& program, const Data& arguments, const Active& active, co
   return s->call(f, unit.arguments, loc);
 }
 
+Data vjp_of_all(const Program& program, const Data& arguments, const Active& active, const Data& cotangents,
+                const Location& loc) {
+  const Data some = vjp(program, arguments, active, &cotangents, false, loc);
+  Data all;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].type().is_differentiable())
+      all.push_back(active[i] ? some[next++] : zeros_like(arguments[i], loc));
+  return all;
+}
+
 namespace {
 
 template <class Handler>
@@ -229,7 +240,7 @@ Data jvp(const Program& program, const Data& arguments, const Active& active, co
          const Location& loc) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (active[i]) join_types(arguments[i].type(), tangents[at++].type(), "jvp: an argument and its tangent", loc);
+    if (active[i]) require_like(arguments[i].type(), tangents[at++].type(), "jvp: a tangent", loc);
   Staging* s = context().staging;
   if (!s) return eager_jvp(program, arguments, active, tangents, loc);
   Unit unit = stage_unit(*s, program, arguments, active, loc);

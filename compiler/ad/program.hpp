@@ -29,6 +29,10 @@ using Active = std::vector<bool>;
 Data vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds, bool values,
          const Location& loc);
 
+/// The same without values, with one adjoint per floating argument: zero for those that are not active.
+Data vjp_of_all(const Program& program, const Data& arguments, const Active& active, const Data& cotangents,
+                const Location& loc);
+
 /// Reverse mode of a scalar program while staging, its operators in continuation-passing style (modes/staged_cps.hpp):
 /// the value if `value`, then one adjoint per active argument.
 Data staged_cps_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active,

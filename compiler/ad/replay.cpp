@@ -2,7 +2,9 @@
 #include "lantern/compiler/ad/replay.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
+#include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/staged_rule.hpp"
 #include "lantern/compiler/passes/tail_calls.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
@@ -168,6 +170,7 @@ Data Replay::run_loop(ir::Op* op) {
   };
   const auto body = [this, op](const Data& state) { return run_block(op->blocks[1], state); };
   if (active(op)) {
+    if (op->integer != 0 && mode_->bounds_by_rule()) return run_bounded_loop(op, initial);
     std::vector<ir::Type> types;
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
     return mode_->loop(initial, types, condition, body, op->integer, place(op));
@@ -178,6 +181,55 @@ Data Replay::run_loop(ir::Op* op) {
   Data results = detail::loop(std::move(primals), condition, body, place(op), op->integer);
   primal_only_ = saved;
   return results;
+}
+
+/// The loop as a function of its initial state and of what it uses from outside, and the derivative of that.
+Data Replay::run_bounded_loop(ir::Op* op, const Data& initial) {
+  std::unordered_set<const ir::Value*> inside;
+  std::vector<const ir::Value*> outside;
+  Data arguments = initial;
+  std::unordered_map<const ir::Value*, Datum> literals;
+  for (const ir::Block* block : op->blocks) inside.insert(block->params.begin(), block->params.end());
+  const auto each = [&](const auto& look) {
+    for (ir::Block* block : op->blocks) ir::walk(block, look);
+  };
+  each([&](const ir::Op* o) {
+    inside.insert(o->results.begin(), o->results.end());
+    for (const ir::Block* block : o->blocks) inside.insert(block->params.begin(), block->params.end());
+  });
+  each([&](const ir::Op* o) {
+    for (const ir::Value* v : o->operands)
+      if (inside.insert(v).second) {
+        const Datum d = value(v);
+        if (d.is_literal()) {
+          literals.emplace(v, d);
+          continue;
+        }
+        outside.push_back(v);
+        arguments.push_back(d);
+      }
+  });
+  for (std::size_t i = 0; i < initial.size(); ++i)
+    if (initial[i].is_literal()) literals.emplace(op->operands[i], initial[i]);
+  const auto run = [&staging = staging_, op, outside, literals](const Data& in) {
+    Replay again(staging, nullptr);
+    const std::size_t state = op->operands.size();
+    for (std::size_t i = 0; i < state; ++i) again.env_[op->operands[i]] = in[i];
+    for (std::size_t i = 0; i < outside.size(); ++i) again.env_[outside[i]] = in[state + i];
+    for (const auto& [v, d] : literals) again.env_[v] = d;
+    return again.run_loop(op);
+  };
+  Active active;
+  for (const Datum& d : arguments) active.push_back(mode_->is_active(d));
+  const auto rule = std::make_shared<Rule>();
+  rule->name = "loop";
+  rule->what = "a loop";
+  rule->primal = run;
+  rule->forward = [run](const Data& in) -> Rule::Split { return {run(in), in}; };
+  rule->backward = [run, active, loc = place(op)](const Data& in, const Data& cotangents) {
+    return vjp_of_all({"loop", run}, in, active, cotangents, loc);
+  };
+  return dynamic_cast<RuleFollowing&>(mode_->mode()).follow(rule, arguments, place(op));
 }
 
 namespace {

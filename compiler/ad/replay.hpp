@@ -32,6 +32,9 @@ class StagedMode {
   /// `attribute`: of the loop (ir/checkpoint.hpp).
   virtual Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
                     const Body& body, std::int64_t attribute, const Location& loc) = 0;
+  /// Whether a loop with a bound on memory is to be handled as a function with a rule (custom_rule.hpp): its backward
+  /// part is that of reverse mode, which keeps the bound.
+  virtual bool bounds_by_rule() const { return false; }
   /// `attribute`: of the call (ir/checkpoint.hpp).
   virtual Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) = 0;
   virtual void push(std::int64_t tape, const Datum& value, const Location& loc) = 0;
@@ -53,6 +56,7 @@ class Replay {
   void run_op(ir::Op* op);
   Data run_branch(ir::Op* op);
   Data run_loop(ir::Op* op);
+  Data run_bounded_loop(ir::Op* op, const Data& initial);
   Data run_call(ir::Op* op);
 
   Location place(const ir::Op* op) const;

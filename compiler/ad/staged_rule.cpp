@@ -136,6 +136,25 @@ Rule StagedRule::calls(const Data& captured, const Location& loc) {
   return rule;
 }
 
+Rule StagedRule::with_captured(const Data& captured, const Location& loc) {
+  const auto rule = [this, loc, n = parameters_.size()](const Data& values) {
+    const Rule given = calls(values, loc);
+    return completed(given, given.primal, n, loc);
+  };
+  Rule full = rule(captured);
+  full.forward = [forward = full.forward, captured](const Data& in) {
+    Rule::Split out = forward(in);
+    out.rest.insert(out.rest.end(), captured.begin(), captured.end());
+    return out;
+  };
+  full.backward = [rule, n = static_cast<std::ptrdiff_t>(captured.size())](const Data& residuals,
+                                                                           const Data& cotangents) {
+    const Rule there = rule(Data(residuals.end() - n, residuals.end()));
+    return there.backward(Data(residuals.begin(), residuals.end() - n), cotangents);
+  };
+  return full;
+}
+
 Data StagedRule::follow(StagedMode& mode, const Data& operands, const Location& loc) {
   const auto middle = operands.begin() + static_cast<std::ptrdiff_t>(parameters_.size());
   const Data arguments(operands.begin(), middle), captured(middle, operands.end());
@@ -143,9 +162,7 @@ Data StagedRule::follow(StagedMode& mode, const Data& operands, const Location& 
   stage_parts(loc);
   auto* handler = dynamic_cast<RuleFollowing*>(&mode.mode());
   if (!handler) refuse(*rule_, mode.mode(), loc);
-  const Rule rule = calls(captured, loc);
-  return handler->follow(std::make_shared<const Rule>(completed(rule, rule.primal, arguments.size(), loc)),
-                         arguments, loc);
+  return handler->follow(std::make_shared<const Rule>(with_captured(captured, loc)), arguments, loc);
 }
 
 }  // namespace lantern::ad

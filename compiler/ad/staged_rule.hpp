@@ -44,6 +44,9 @@ class StagedRule {
                    const Location& loc);
   /// The rule whose parts are calls.
   Rule calls(const Data& captured, const Location& loc);
+  /// The same with all parts. What the function captured is among the residuals: the backward part of a mode
+  /// may stand where nothing else of the forward part can be seen.
+  Rule with_captured(const Data& captured, const Location& loc);
 
   Staging& staging_;
   std::shared_ptr<const Rule> rule_;

@@ -1,6 +1,8 @@
 // Staging of derivative units.
 #include "lantern/compiler/ad/unit.hpp"
 
+#include "lantern/ir/error.hpp"
+
 namespace lantern::ad {
 
 Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active,
@@ -25,6 +27,12 @@ Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const
     unit.active.push_back(false);
   }
   return unit;
+}
+
+void require_like(const ir::Type& value, const ir::Type& derivative, const char* what, const Location& loc) {
+  if (ir::compatible(value, derivative)) return;
+  raise_at(loc, std::string(what) + ": expected the type of what it belongs to, " + value.str() + ", got " +
+                    derivative.str());
 }
 
 std::string unit_key(const char* what, const ir::Function& f, const Active& active) {

@@ -17,6 +17,10 @@ struct Unit {
 Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active,
                 const Location& loc);
 
+/// Error, naming `loc`, for a derivative that does not have the type of what it belongs to, as far as that is
+/// known. `what`: "jvp: a tangent", ...
+void require_like(const ir::Type& value, const ir::Type& derivative, const char* what, const Location& loc);
+
 /// Names a unit: what is asked of a function, and by which arguments it is differentiated.
 std::string unit_key(const char* what, const ir::Function& f, const Active& active);
 

@@ -154,7 +154,8 @@ void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>&
 }
 
 void Unwinder::backward_loop(Region& r, Segment& s) {
-  if (const auto count = counted(s.forward); count && outermost(r) && separable(s.forward, *count))
+  if (const auto count = counted(s.forward);
+      count && outermost(r) && separable(s.forward, *count) && may_run_twice(s.forward))
     return backward_fused(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];

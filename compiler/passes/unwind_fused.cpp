@@ -7,6 +7,7 @@
 // stays in registers or in memory that every trip uses again. Where nobody needs the value of the loop, its
 // forward part is dead and each trip is computed once.
 #include <algorithm>
+#include <set>
 
 #include "lantern/compiler/passes/unwinder.hpp"
 #include "lantern/ir/error.hpp"
@@ -49,6 +50,26 @@ void Unwinder::reach(Region& body) {
       }
   }
   body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());
+}
+
+/// Whether a trip may run twice: of an inner derivative it holds nothing or all. What a part of one pushes is
+/// popped elsewhere, so it must run once.
+bool Unwinder::may_run_twice(const Op* loop) const {
+  std::vector<const Block*> todo(loop->blocks.begin(), loop->blocks.end());
+  std::unordered_set<const ir::Function*> seen;
+  std::set<std::int64_t> pushed, popped;
+  while (!todo.empty()) {
+    const Block* const block = todo.back();
+    todo.pop_back();
+    for (const Op* op : block->ops) {
+      todo.insert(todo.end(), op->blocks.begin(), op->blocks.end());
+      if (op->callee && seen.insert(op->callee).second) todo.push_back(op->callee->body);
+      if (is_frame(*op)) continue;
+      if (op->is(Opcode::push_)) pushed.insert(op->integer);
+      if (op->is(Opcode::pop_)) popped.insert(op->integer);
+    }
+  }
+  return pushed == popped;
 }
 
 void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {

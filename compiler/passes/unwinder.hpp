@@ -98,6 +98,7 @@ class Unwinder {
   void backward_branch(Region& r, Segment& s, const std::vector<Value*>& incoming);
   void backward_loop(Region& r, Segment& s);
   void backward_fused(Region& r, Segment& s, const CountedLoop& count);
+  bool may_run_twice(const Op* loop) const;
   void reach(Region& body);
   void mark_backward(Block* block, std::size_t from);
   const char* adjoint_name(Value* cell) const;

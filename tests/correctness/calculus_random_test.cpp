@@ -141,9 +141,15 @@ TEST_CASE("the compiler agrees with the calculus on random terms", "[calculus][r
     const auto fast = compile(grad(over_rep), {.target = Target::c, .opt = 3});
     const bool by_clang = ++compiled % 15 == 0;
     const auto clang = by_clang ? compile(grad(over_rep), {.target = Target::cpp, .opt = 3}) : fast;
-    const Term derivative = reverse_by_cps(f);
+    const auto second = compile(grad(grad(over_rep)), {.target = Target::c, .opt = 3});
+    const Term derivative = reverse_by_cps(f), by_forward = forward(f), by_control = reverse_by_control(f),
+               by_meta = reverse_by_meta_control(f), curvature = forward(derivative);
     for (double at : points) {
       const double expected = call(derivative, at);
+      expect_close("Fig. 4", call(by_forward, at), expected, 1e-9, f, at);
+      expect_close("Fig. 9", call(by_control, at), expected, 1e-9, f, at);
+      expect_close("Fig. 10", call(by_meta, at), expected, 1e-9, f, at);
+      expect_close("opt 3, second derivative", second(at), call(curvature, at), 1e-8, f, at);
       expect_close("eager value", value(at), call(f, at), 1e-9, f, at);
       expect_close("eager reverse", reverse_now(at), expected, 1e-9, f, at);
       expect_close("eager forward", forward_now(at), expected, 1e-9, f, at);
@@ -153,6 +159,28 @@ TEST_CASE("the compiler agrees with the calculus on random terms", "[calculus][r
     }
   });
   CHECK(compiled >= 150);
+}
+
+TEST_CASE("every staged mode agrees with the calculus on random terms", "[calculus][random]") {
+  using namespace lantern;
+  int compiled = 0;
+  for_random_terms("staged modes", 60, true, [&](const Term& f) {
+    const auto over_rep = calculus::program(f);
+    const Term derivative = reverse_by_cps(f);
+    const auto check = [&](const char* who, const auto& g) {
+      const auto staged = compile(g, {.target = Target::c, .opt = ++compiled % 2 == 0 ? 0 : 3});
+      for (double at : points) expect_close(who, staged(at), call(derivative, at), 1e-9, f, at);
+    };
+    check("forward", grad<mode::forward>(over_rep));
+    check("cps", grad<mode::cps>(over_rep));
+    check("global tape", grad<mode::global_tape>(over_rep));
+    check("functional", grad<mode::functional>(over_rep));
+    check("continuation", grad<mode::continuation>(over_rep));
+    check("taped", grad<mode::taped>(over_rep));
+    check("checkpointed", grad<mode::checkpointed>(over_rep));
+    check("divide and conquer", grad<mode::divide_and_conquer>(over_rep));
+  });
+  CHECK(compiled >= 8 * 60);
 }
 
 TEST_CASE("every mode agrees with the calculus on random terms", "[calculus][random]") {

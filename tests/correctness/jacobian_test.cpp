@@ -161,15 +161,180 @@ TEST_CASE("the Hessian, and derivatives of matrices", "[jacobian]") {
   });
 }
 
+// ---- tensors of higher rank ----
+
+namespace {
+
+using M = Rep<Tensor<double, dyn, dyn>>;
+using HostTensor = TensorValue<double>;
+
+/// Elements of a function of the elements of x, by central differences: one row per element of the result.
+template <class F>
+std::vector<double> by_differences(const F& f, std::vector<double> x) {
+  std::vector<std::vector<double>> columns;
+  for (double& at : x) {
+    const double saved = at, h = 1e-4;
+    const auto slope = [&](double step) {
+      at = saved + step;
+      const std::vector<double> up = f(x);
+      at = saved - step;
+      std::vector<double> low = f(x);
+      at = saved;
+      for (std::size_t i = 0; i < up.size(); ++i) low[i] = (up[i] - low[i]) / (2 * step);
+      return low;
+    };
+    const std::vector<double> wide = slope(h);
+    std::vector<double> best = slope(h / 2);
+    for (std::size_t i = 0; i < best.size(); ++i) best[i] = (4 * best[i] - wide[i]) / 3;
+    columns.push_back(best);
+  }
+  std::vector<double> rows;
+  for (std::size_t i = 0; i < columns[0].size(); ++i)
+    for (const auto& column : columns) rows.push_back(column[i]);
+  return rows;
+}
+
+void check_near(const std::vector<double>& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(found[i] == Approx(expected[i]).epsilon(1e-7).margin(1e-8));
+}
+
+}  // namespace
+
+TEST_CASE("from matrix to matrix: the result's shape, then the argument's", "[jacobian]") {
+  // 2 by 3 to 3 by 3.
+  const auto f = [](M m) { return matmul(transpose(sin(m)), m) * m(0, 1); };
+  const HostTensor x{{0.5, -1.5, 2.0, 0.3, 0.9, -0.4}, {2, 3}};
+  const auto value = eager(f);
+  const std::vector<double> expected = by_differences(
+      [&](const std::vector<double>& at) {
+        return value(HostTensor{at, {2, 3}}).data;
+      },
+      x.data);
+  by_all([&](auto run) {
+    const auto test = [&](auto j) {
+      const auto found = run(j)(x);
+      CHECK(found.shape == Shape{3, 3, 2, 3});
+      check_near(found.data, expected);
+    };
+    test(jacobian(f));
+    test(jacobian<mode::forward>(f));
+    test(jacobian<mode::reverse>(f));
+  });
+}
+
+TEST_CASE("tensors beside arrays and scalars", "[jacobian]") {
+  const auto f = [](M m, A a, D s) {
+    return std::tuple(A(as_array(matmul(m, as_tensor(a))) * s), M(outer(a, a) * s),
+                      D(sum(m * m) * a[0] + s * s));
+  };
+  const HostTensor m{{0.5, -1.5, 2.0, 0.3}, {2, 2}};
+  const std::vector<double> a{0.7, -0.2}, all{0.5, -1.5, 2.0, 0.3, 0.7, -0.2, 1.3};
+  const auto value = eager(f);
+  const auto at = [&](std::size_t output, std::size_t input) {
+    const auto rows = by_differences(
+        [&](const std::vector<double>& x) -> std::vector<double> {
+          const auto y =
+              value(HostTensor{{x[0], x[1], x[2], x[3]}, {2, 2}}, std::vector<double>{x[4], x[5]}, x[6]);
+          return output == 0   ? std::get<0>(y)
+                 : output == 1 ? std::get<1>(y).data
+                               : std::vector<double>{std::get<2>(y)};
+        },
+        all);
+    const std::size_t from = input == 0 ? 0 : input == 1 ? 4 : 6, n = input == 0 ? 4 : input == 1 ? 2 : 1;
+    std::vector<double> block;
+    for (std::size_t row = 0; row < rows.size() / 7; ++row)
+      for (std::size_t k = 0; k < n; ++k) block.push_back(rows[row * 7 + from + k]);
+    return block;
+  };
+  by_all([&](auto run) {
+    const auto test = [&](auto j) {
+      const auto found = run(j)(m, a, 1.3);
+      const auto& [vector, matrix, scalar] = found;
+      CHECK(std::get<0>(vector).shape == Shape{2, 2, 2});
+      CHECK(std::get<1>(vector).shape == Shape{2, 2});
+      CHECK(std::get<0>(matrix).shape == Shape{2, 2, 2, 2});
+      CHECK(std::get<1>(matrix).shape == Shape{2, 2, 2});
+      CHECK(std::get<2>(matrix).shape == Shape{2, 2});
+      CHECK(std::get<0>(scalar).shape == Shape{2, 2});
+      check_near(std::get<0>(vector).data, at(0, 0));
+      check_near(std::get<1>(vector).data, at(0, 1));
+      check_near(std::get<2>(vector), at(0, 2));
+      check_near(std::get<0>(matrix).data, at(1, 0));
+      check_near(std::get<1>(matrix).data, at(1, 1));
+      check_near(std::get<2>(matrix).data, at(1, 2));
+      check_near(std::get<0>(scalar).data, at(2, 0));
+      check_near(std::get<1>(scalar), at(2, 1));
+      CHECK(std::get<2>(scalar) == Approx(at(2, 2)[0]).epsilon(1e-7));
+    };
+    test(jacobian(f));
+    test(jacobian<mode::forward>(f));
+    test(jacobian<mode::reverse>(f));
+  });
+}
+
+TEST_CASE("rank three, sizes known beforehand, and rows of no element", "[jacobian]") {
+  using Cube = Rep<Tensor<double, dyn, dyn, dyn>>;
+  const auto f = [](Cube c) { return M(c.row(0)) * c(1, 0, 1); };
+  const HostTensor x{{1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2}};
+  std::vector<double> expected(4 * 8, 0.0);
+  for (std::size_t i = 0; i < 4; ++i) {
+    expected[i * 8 + i] = 6;                           // c[1, 0, 1]
+    expected[i * 8 + 5] = static_cast<double>(i + 1);  // element i of c[0]
+  }
+  using Fixed = Rep<Tensor<double, 2, 3>>;
+  const auto fixed = [](Fixed m) { return transpose(m) * 2.0; };
+  by_all([&](auto run) {
+    const auto found = run(jacobian(f))(x);
+    CHECK(found.shape == Shape{2, 2, 2, 2, 2});
+    check_vector(found.data, expected);
+    const auto moved = run(jacobian(fixed))(HostTensor{{1, 2, 3, 4, 5, 6}, {2, 3}});
+    CHECK(moved.shape == Shape{3, 2, 2, 3});
+    for (std::size_t i = 0; i < 36; ++i) {
+      const std::size_t row = i / 6, column = i % 6;  // element (r, c) of the result is element (c, r) of m
+      CHECK(moved.data[i] == ((row % 2) * 3 + row / 2 == column ? 2.0 : 0.0));
+    }
+    const auto empty =
+        run(jacobian(sig<Tensor<double, dyn, dyn>(Tensor<double, dyn, dyn>)>([](M m) { return m * m; })))(
+            HostTensor{{}, {0, 3}});
+    CHECK(empty.shape == Shape{0, 3, 0, 3});
+  });
+}
+
+TEST_CASE("the Hessian by a matrix, and derivatives of Jacobians of matrices", "[jacobian]") {
+  const auto energy = [](M m) { return sum(M(matmul(m, m)) * m) + m(0, 1) * m(1, 0); };
+  const HostTensor x{{0.5, -1.5, 2.0, 0.3}, {2, 2}};
+  const auto slope = eager(grad(energy));
+  const std::vector<double> expected = by_differences(
+      [&](const std::vector<double>& at) {
+        return slope(HostTensor{at, {2, 2}}).data;
+      },
+      x.data);
+  by_all([&](auto run) {
+    const auto h = run(hessian(energy))(x);
+    CHECK(h.shape == Shape{2, 2, 2, 2});
+    check_near(h.data, expected);
+  });
+  check_all(
+      {.order = 2}, "grad of a Jacobian of a matrix",
+      [](D s) {
+        const auto j = jacobian(sig<Tensor<double, dyn, dyn>(Tensor<double, dyn, dyn>)>(
+            [](M m) { return matmul(m, m * m); }))(fill(s, 2, 2).set(s * s, 0, 1));
+        return sum(j * j);
+      },
+      0.7);
+}
+
 TEST_CASE("what jacobian refuses", "[jacobian][errors]") {
-  const auto matrix = [](A x) { return outer(x, x); };
+  // Types that differ.
+  const auto mixed = [](A x, Rep<float> s) { return x * cast<double>(s); };
   const std::vector<double> x{1, 2};
-  CHECK(error_of([&] {
-          eager(jacobian(matrix))(x);
-        }).find("jacobian: expected a result to be a floating scalar or array, got f64[2,2]") !=
-        std::string::npos);
-  const std::string staged = error_of([&] { compile(jacobian(matrix), {.target = Target::c}); });
+  const std::string message = "jacobian: expected results and arguments of one type, got f64[";
+  const std::string run = error_of([&] { eager(jacobian(mixed))(x, 2.0F); });
+  CHECK(run.find(message + "2] and f32") != std::string::npos);
+  const std::string staged = error_of([&] { compile(jacobian(mixed), {.target = Target::c}); });
   CHECK(staged.find("jacobian_test.cpp:") != std::string::npos);
-  CHECK(staged.find("jacobian: expected a result to be a floating scalar or array, got f64[?,?]") !=
-        std::string::npos);
+  CHECK(staged.find(message + "?] and f32") != std::string::npos);
+  CHECK(staged.find("jacobian<0>(f) differentiates by the arguments that are named") != std::string::npos);
 }

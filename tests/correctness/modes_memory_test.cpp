@@ -120,6 +120,79 @@ TEST_CASE("divide and conquer, staged: loops keep states, not a tape", "[modes]"
   CHECK(large <= 2 * small);
 }
 
+namespace {
+
+/// What f(x, n) gives, and the bytes that a thread of its own then holds for tapes.
+template <class F>
+std::pair<double, std::int64_t> held(const F& f, std::int64_t n) {
+  std::pair<double, std::int64_t> result;
+  std::thread([&] { result = {f(0.8, n), driver::workspace_bytes()}; }).join();
+  return result;
+}
+
+/// 2^n leaves.
+D branching(D x, I n) {
+  const auto walk = FUN<double(double, std::int64_t)>("walk", [x](auto self, D t, I k) {
+    return IF(
+        k == 0, [&] { return sin(t * x); },
+        [&] { return sin(self(t * 0.7, k - 1)) * self(t * 0.9, k - 1) + t; });
+  });
+  return walk(x, n);
+}
+
+D chain(D x, I n) {
+  const auto walk = FUN<double(double, std::int64_t)>("walk", [](auto self, D t, I k) {
+    return IF(
+        k == 0, [&] { return t; }, [&] { return sin(self(t * 0.9999, k - 1)) + t; });
+  });
+  return walk(x, n);
+}
+
+}  // namespace
+
+TEST_CASE("divide and conquer, staged: a recursion that branches keeps as much as it is deep", "[modes]") {
+  const auto divided = compile(grad<0, mode::divide_and_conquer>(&branching));
+  const auto taped = compile(grad<0, mode::taped>(&branching));
+  const auto [a, small] = held(divided, 8);
+  const auto [b, large] = held(divided, 16);
+  const auto [c, all] = held(taped, 16);
+  CHECK(b == Approx(c).epsilon(1e-9));
+  CHECK(a == Approx(held(taped, 8).first).epsilon(1e-9));
+  INFO("bytes: 2^8 leaves " << small << ", 2^16 " << large << ", taped " << all);
+  CHECK(all >= 65536 * 8);
+  CHECK(large < 100'000);
+  CHECK(large <= 2 * small);
+  // A second derivative of it.
+  const auto second =
+      compile(grad<0, mode::divide_and_conquer>(grad<0, mode::divide_and_conquer>(&branching)));
+  CHECK(second(0.8, 6) == Approx(eager(grad<0>(grad<0>(&branching)))(0.8, 6)).epsilon(1e-9));
+  // One call at a time: not run again at every depth, which would be quadratic.
+  const auto deep = compile(grad<0, mode::divide_and_conquer>(&chain));
+  CHECK(deep(0.8, 50'000) == Approx(compile(grad<0, mode::taped>(&chain))(0.8, 50'000)).epsilon(1e-9));
+}
+
+TEST_CASE("a bound on a loop's memory is kept by every staged mode", "[modes]") {
+  const auto bounded = [](D x, I n) {
+    return FOR(0, n, x, [&](I, D t) { return sin(t) * x; }, {.checkpoints = 20});
+  };
+  const auto test = [&](const char* name, const auto& f) {
+    INFO(name);
+    const auto compiled = compile(f);
+    const auto [a, small] = held(compiled, 1'000);
+    const auto [b, large] = held(compiled, 100'000);
+    INFO("bytes: 10^3 trips " << small << ", 10^5 " << large);
+    CHECK(b == Approx(compile(grad<0>(bounded))(0.8, 100'000)).epsilon(1e-9));
+    CHECK(large < 100'000);
+  };
+  test("cps", grad<0, mode::cps>(bounded));
+  test("global tape", grad<0, mode::global_tape>(bounded));
+  test("functional", grad<0, mode::functional>(bounded));
+  test("continuation", grad<0, mode::continuation>(bounded));
+  test("taped", grad<0, mode::taped>(bounded));
+  test("checkpointed", grad<0, mode::checkpointed>(bounded));
+  test("divide and conquer", grad<0, mode::divide_and_conquer>(bounded));
+}
+
 TEST_CASE("functions with a reverse pass of their own", "[modes]") {
   // map f (map g xs) for two numbers, with functions as values.
   const auto program = [](D x) {

@@ -78,6 +78,40 @@ TEST_CASE("random programs with rules", "[random][custom]") {
   });
 }
 
+namespace {
+
+template <mode M>
+void check_mode(const char* name, const Program& ruled, const std::vector<double>& expected, bool staged) {
+  const auto derivative = grad<0, M>(ruled);
+  const auto agrees = [&](const std::vector<double>& found) {
+    for (std::size_t i = 0; i < 2; ++i) CHECK(agree::close(found[i], expected[i], 1e-8));
+  };
+  INFO(name);
+  agrees(agree::numbers(eager(derivative)({0.6, -1.1}, elements, 2)));
+  if (staged)
+    agrees(agree::numbers(compile(derivative, {.target = Target::c, .opt = 3})({0.6, -1.1}, elements, 2)));
+}
+
+}  // namespace
+
+TEST_CASE("random programs with rules in every mode", "[random][custom][modes]") {
+  run(10, [](unsigned seed) {
+    const auto tree = tree_of(seed);
+    const Program f = program_of(*tree), ruled = inside(with_rule(f, seed));
+    const auto expected = agree::numbers(eager(grad<0>(inside(f)))({0.6, -1.1}, elements, 2));
+    INFO("seed " << seed << "\n" << tree->str());
+    check_mode<mode::cps>("cps", ruled, expected, true);
+    check_mode<mode::global_tape>("global tape", ruled, expected, true);
+    check_mode<mode::functional>("functional", ruled, expected, true);
+    check_mode<mode::continuation>("continuation", ruled, expected, true);
+    check_mode<mode::taped>("taped", ruled, expected, true);
+    check_mode<mode::checkpointed>("checkpointed", ruled, expected, true);
+    check_mode<mode::divide_and_conquer>("divide and conquer", ruled, expected, true);
+    check_mode<mode::closures>("closures", ruled, expected, false);
+    return std::string();
+  });
+}
+
 TEST_CASE("fixed points of random programs", "[random][fixpoint]") {
   run(10, [](unsigned seed) {
     const auto tree = tree_of(seed);

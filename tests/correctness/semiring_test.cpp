@@ -636,6 +636,33 @@ TEST_CASE("a continuation is resumed once", "[semiring]") {
   });
 }
 
+TEST_CASE("the continuation of an operation is resumed once", "[semiring]") {
+  // An operation whose effect would give it two results: the program, and what diff makes of it, goes on
+  // once.
+  struct Question : Effect<double()> {};
+  const Dictionary<double> asking{0.0, 1.0, [](double a, double b) { return a + b; },
+                                  [](double a, double b) { return a * b * perform<Question>(); }};
+  int entered = 0;
+  const Expression e([&entered](const R& r, const Number& x) {
+    ++entered;
+    return x * x + r.one;
+  });
+  for_each_way(e, [&](const Expression& way) {
+    entered = 0;
+    const auto answered = [&](int times) {
+      return handle([&] { return way.eval(asking, 2.0); }, on<Question>([&, times](auto k) {
+                      double result = k(1.0);
+                      for (int i = 1; i < times; ++i) result += k(1.0);
+                      return result;
+                    }));
+    };
+    CHECK(answered(1) == way.eval(reals(), 2.0));
+    CHECK(entered == 2);
+    CHECK(error_of([&] { answered(2); }).find("a continuation may be resumed only once") !=
+          std::string::npos);
+  });
+}
+
 TEST_CASE("numbers and operations do not outlive their evaluation", "[semiring]") {
   Number kept;
   const Expression keeping([&kept](const R&, const Number& x) { return kept = x * x; });

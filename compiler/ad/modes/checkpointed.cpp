@@ -9,9 +9,9 @@
 //     reversec (k r);                           -- the rest of the program, and its backward pass
 //     reversec ((deriv p!) := deriv r)          -- the part again, under the same handler: checkpoints inside
 //     it count
+#include "lantern/compiler/ad/checkpointing.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
-#include "lantern/compiler/ad/checkpointing.hpp"
 #include "lantern/compiler/control/control.hpp"
 
 namespace lantern::ad {
@@ -77,10 +77,39 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
 
  private:
   struct Variable : TaggedBox {
-    Variable(Mode& m, Datum p, CellPtr cell)
-        : TaggedBox(m, std::move(p)), d(std::move(cell)) {}
+    Variable(Mode& m, Datum p, CellPtr cell) : TaggedBox(m, std::move(p)), d(std::move(cell)) {}
     CellPtr d;  // null where only the value is computed
   };
+
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    if (evaluating_) {
+      Data out;
+      for (const Datum& y : values)
+        out.push_back(y.type().is_differentiable() ? make_variable<Variable>(y, nullptr) : y);
+      return out;
+    }
+    return shift<Data>(prompt_, [this, operands, values, pullback = std::move(pullback), loc](auto k) {
+      Data made, cotangents;
+      Data results;
+      for (const Datum& y : values) {
+        const bool floating = y.type().is_differentiable();
+        results.push_back(floating ? make_variable<Variable>(y, eager_cell(y)) : y);
+        if (floating) made.push_back(results.back());
+      }
+      k(results);
+      bool touched = false;
+      for (const Datum& y : made) {
+        const CellPtr& d = variable_of<Variable>(y)->d;
+        touched |= d->touched();
+        cotangents.push_back(d->get(loc));
+      }
+      if (!touched) return;
+      const Data shares = pullback(cotangents);
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
+          cell(*x, loc).add(shares[i], loc);
+    });
+  }
 
   static Cell& cell(const Variable& x, const Location& loc) {
     if (!x.d)

@@ -53,13 +53,20 @@ class Closures : public EagerReverse, public HigherOrder {
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
     if (Cell* d = cell_of(result)) d->add(g, loc);
   }
-  Datum adjoint(const Datum& input, const Location& loc) override {
-    return cell_of(input)->get(loc);
-  }
+  Datum adjoint(const Datum& input, const Location& loc) override { return cell_of(input)->get(loc); }
 
  private:
   /// A reverse pass: the functions it runs, the last first.
   using Pass = control::Deferred;
+
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    Data made;
+    Data out = with_adjoints(values, made);
+    pass_.push([this, operands, made, pullback = std::move(pullback), loc] {
+      pull_back(operands, made, pullback, loc);
+    });
+    return out;
+  }
 
   /// g = {x -> reverseh (f x)}: the result, and the reverse pass of this call alone.
   std::pair<Data, Pass> instrumented(const Function& f, const Data& x) {

@@ -1,17 +1,19 @@
 // Continuation reverse mode in linear time (thesis, 4.3, listing 4.7).
 //
 // A number is a value with its backpropagator, the linear function that takes the number's cotangent to the
-// gradient of the inputs. Run once for each use of the number, as the listing reads, backpropagators cost what the
-// paths through the program cost: quadratic for a value that each trip of a loop reads, exponential for t = t * t. The
-// thesis finds the wrong complexity in four languages (6.2) and proves the mode correct (8.3). What that proof rests
-// on is that backpropagators are linear, and a linear function may be run once, on the sum:
+// gradient of the inputs. Run once for each use of the number, as the listing reads, backpropagators cost
+// what the paths through the program cost: quadratic for a value that each trip of a loop reads, exponential
+// for t = t * t. The thesis finds the wrong complexity in four languages (6.2) and proves the mode correct
+// (8.3). What that proof rests on is that backpropagators are linear, and a linear function may be run once,
+// on the sum:
 //
 //   dx z1 + dx z2 = dx (z1 + z2)
 //
-// (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with Linear
-// Negation", POPL 2020). So a call adds to what the backpropagator is called with, and it is run when no further call
-// can come: one made later is called by none made earlier, and the last made is run first. Each is run once at most,
-// so that the gradient takes a constant for every operation of the program, and no stack.
+// (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with
+// Linear Negation", POPL 2020). So a call adds to what the backpropagator is called with, and it is run when
+// no further call can come: one made later is called by none made earlier, and the last made is run first.
+// Each is run once at most, so that the gradient takes a constant for every operation of the program, and no
+// stack.
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/control/deferred.hpp"
 
@@ -31,7 +33,10 @@ class Continuations : public EagerReverse {
     const Datum y = s.y;
     const Location loc = op.loc;
     return prop(
-        y, [this, s = std::move(s)](const Datum& z) { s.propagate_to([this](const Datum& x) { return d(x); }, z); },
+        y,
+        [this, s = std::move(s)](const Datum& z) {
+          s.propagate_to([this](const Datum& x) { return d(x); }, z);
+        },
         loc);
   }
 
@@ -63,6 +68,17 @@ class Continuations : public EagerReverse {
       if (calls.touched()) backpropagator(calls.get(loc));
     });
     return r;
+  }
+
+  // r_j = f_j(x, ...), { z -> the sum of dx (what the rule gives x for the z of all places) }: the rule is
+  // linear, and asked once for all values.
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    Data made;
+    Data out = with_adjoints(values, made);
+    made_.push([this, operands, made, pullback = std::move(pullback), loc] {
+      pull_back(operands, made, pullback, loc);
+    });
+    return out;
   }
 
   control::Deferred made_;  // backpropagators, the last one first

@@ -28,9 +28,7 @@ class Cps : public EagerReverse {
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
     if (Cell* d = cell_of(result)) d->add(g, loc);
   }
-  Datum adjoint(const Datum& input, const Location& loc) override {
-    return cell_of(input)->get(loc);
-  }
+  Datum adjoint(const Datum& input, const Location& loc) override { return cell_of(input)->get(loc); }
 
  private:
   /// A value, and the mutable adjoint d.
@@ -42,6 +40,14 @@ class Cps : public EagerReverse {
     k(y);
     Cell& d = *cell_of(y);
     if (d.touched()) s.propagate_to([this](const Datum& x) { return cell_of(x); }, d.get(s.op.loc));
+  }
+
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    return shift<Data>(prompt_, [this, operands, values, pullback = std::move(pullback), loc](auto k) {
+      Data made;
+      k(with_adjoints(values, made));
+      pull_back(operands, made, pullback, loc);
+    });
   }
 
   Prompt<void> prompt_;

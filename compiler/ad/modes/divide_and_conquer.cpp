@@ -3,9 +3,9 @@
 //
 // A first run measures: it counts the operations, n. To reverse the operations from a to b, reverse the later
 // half, then the earlier half; a part that is short is run from the start of the program, remembering nothing
-// up to a and everything from a, and abandoned at b. Names of values are the numbers of their operations, so
-// that adjoints pass from one part to an earlier one. A run up to b stands for the continuation of the
-// original, called a second time: C++ stacks are resumed once.
+// up to a and everything from a, and abandoned at b. Names of values are given in the same order in every
+// run, so that adjoints pass from one part to an earlier one. A run up to b stands for the continuation of
+// the original, called a second time: C++ stacks are resumed once.
 //
 // Kept at a time: the adjoints of values that are live where two parts meet, and what one part records, a
 // number of operations that grows as log n. Time grows as n^2 / log n evaluations.
@@ -28,15 +28,11 @@ class DivideAndConquer : public EagerReverse {
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     Step s = step(op, operands);
     if (!differentiable(s)) return s.y;
-    if (count_ == part_.end) {
-      if (count_ == total_ || fingerprint_ != part_.fingerprint_at_end) refuse(op.loc);
-      shift<Datum>(prompt_, [](auto) {});  // the rest of the program is dropped
-    }
-    note(op, s.y);
-    const Name name = inputs_ + count_++;
+    end_part<Datum>(op.loc);
+    note(op.code, s.y);
+    const Name name = names_++;
     Datum y = make_variable<Variable>(s.y, name);
-    if (count_ > part_.begin) tape_.push_back({name, std::move(s)});
-    if (count_ == part_.begin) fingerprint_at_begin_ = fingerprint_;
+    if (counts()) tape_.push_back([this, name, s = std::move(s)] { undo(name, s); });
     return y;
   }
 
@@ -67,10 +63,6 @@ class DivideAndConquer : public EagerReverse {
     Variable(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
     Name name;
   };
-  struct Entry {
-    Name result;
-    Step step;
-  };
   /// The operations that a run records, and what the operations before its end amount to.
   struct Part {
     std::size_t begin, end;
@@ -91,27 +83,72 @@ class DivideAndConquer : public EagerReverse {
     part_ = {begin, end, fingerprint};
     once(program);
     if (count_ != end) refuse({});
-    for (; !tape_.empty(); tape_.pop_back()) undo(tape_.back());
+    for (; !tape_.empty(); tape_.pop_back()) tape_.back()();
     return fingerprint_at_begin_;
   }
 
   /// Runs the program up to the end of the part.
   void once(const std::function<void()>& program) {
     count_ = 0;
+    names_ = inputs_;
     fingerprint_ = fingerprint_at_begin_ = 0;
     reset(prompt_, [&program] { program(); });
   }
 
-  void undo(const Entry& e) {
-    const auto own = adjoints_.extract(e.result);
+  /// Where the part ends, so does the run: the rest of the program is dropped.
+  template <class Result>
+  void end_part(const Location& loc) {
+    if (count_ != part_.end) return;
+    if (count_ == total_ || fingerprint_ != part_.fingerprint_at_end) refuse(loc);
+    shift<Result>(prompt_, [](auto) {});
+  }
+  /// Counts an operation, or a function with a rule: whether the run records it.
+  bool counts() {
+    if (++count_ == part_.begin) fingerprint_at_begin_ = fingerprint_;
+    return count_ > part_.begin;
+  }
+
+  void undo(Name result, const Step& s) {
+    const auto own = adjoints_.extract(result);
     if (own.empty()) return;
-    const Datum g = own.mapped()->get(e.step.op.loc);
-    e.step.propagate_to(
-        [this, &e](const Datum& x) {
+    const Datum g = own.mapped()->get(s.op.loc);
+    s.propagate_to(
+        [this, &s](const Datum& x) {
           const auto* v = variable_of<Variable>(x);
-          return v ? &cell(v->name, e.step.primal(x)) : nullptr;
+          return v ? &cell(v->name, s.primal(x)) : nullptr;
         },
         g);
+  }
+
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    end_part<Data>(loc);
+    Data out;
+    for (const Datum& y : values) {
+      note(Opcode::call_, y);
+      out.push_back(y.type().is_differentiable() ? make_variable<Variable>(y, names_++) : y);
+    }
+    if (counts())
+      tape_.push_back([this, operands, out, pullback = std::move(pullback), loc] {
+        undo_vertex(operands, out, pullback, loc);
+      });
+    return out;
+  }
+
+  void undo_vertex(const Data& operands, const Data& results, const Pullback& pullback, const Location& loc) {
+    bool touched = false;
+    Data cotangents;
+    for (const Datum& r : results) {
+      const auto* y = variable_of<Variable>(r);
+      if (!y) continue;
+      const auto own = adjoints_.extract(y->name);
+      touched |= !own.empty();
+      cotangents.push_back(own.empty() ? zeros_like(y->primal, loc) : own.mapped()->get(loc));
+    }
+    if (!touched) return;
+    const Data shares = pullback(cotangents);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (const auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
+        cell(x->name, x->primal).add(shares[i], loc);
   }
 
   Cell& cell(Name x, const Datum& like) {
@@ -121,10 +158,10 @@ class DivideAndConquer : public EagerReverse {
   }
 
   /// Operations and the numbers they give, in order, as one number.
-  void note(const Operation& op, const Datum& y) {
+  void note(Opcode code, const Datum& y) {
     const Datum& v = strip(y);
     const std::uint64_t bits = v.is_literal() ? std::bit_cast<std::uint64_t>(v.f()) : 0;
-    fingerprint_ = (fingerprint_ ^ (bits + static_cast<std::uint64_t>(op.code))) * 0x9e3779b97f4a7c15u;
+    fingerprint_ = (fingerprint_ ^ (bits + static_cast<std::uint64_t>(code))) * 0x9e3779b97f4a7c15u;
     fingerprint_ ^= fingerprint_ >> 29;
   }
   [[noreturn]] void refuse(const Location& loc) const {
@@ -139,10 +176,11 @@ class DivideAndConquer : public EagerReverse {
   bool measuring_ = false;
   Part part_{};
   std::size_t count_ = 0;
+  Name names_ = 0;
   std::size_t total_ = kEndless;
   std::size_t longest_ = 0;
   std::uint64_t fingerprint_ = 0, fingerprint_at_begin_ = 0;
-  std::vector<Entry> tape_;
+  std::vector<std::function<void()>> tape_;
   std::map<Name, CellPtr> adjoints_;
 };
 

@@ -1,9 +1,11 @@
 // What the eager reverse modes have in common: an operation one level down, and the protocol of a gradient.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
+#include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/ad/operands.hpp"
@@ -89,9 +91,12 @@ struct WithAdjoint : TaggedBox {
 
 /// A way to compute a gradient by running a program at once. Each is a handler of numeric operations; they
 /// differ in how the program is reversed and where adjoints are kept.
-class EagerReverse : public Mode {
+class EagerReverse : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
+
+  /// A function with a rule is one vertex: its forward part runs now, its backward part in the backward pass.
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
 
   /// A variable to differentiate by.
   virtual Datum input(const Datum& primal) = 0;
@@ -110,6 +115,34 @@ class EagerReverse : public Mode {
   }
 
  protected:
+  /// From the cotangents of a vertex's floating values, what each operand receives; empty where nothing.
+  /// Linear.
+  using Pullback = std::function<Data(const Data& cotangents)>;
+  /// Values that were computed from the operands, one level down, by something that is more than one
+  /// operation: those that are floating become variables, and the backward pass calls `pullback` where their
+  /// turn comes.
+  virtual Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) = 0;
+
+  /// The same for variables with their adjoints: the values as variables, the floating ones to `made`, too,
+  Data with_adjoints(const Data& values, Data& made) {
+    Data out;
+    for (const Datum& y : values) {
+      out.push_back(y.type().is_differentiable() ? make_variable<WithAdjoint>(y) : y);
+      if (y.type().is_differentiable()) made.push_back(out.back());
+    }
+    return out;
+  }
+  /// and the backward pass.
+  void pull_back(const Data& operands, const Data& made, const Pullback& pullback,
+                 const Location& loc) const {
+    if (std::none_of(made.begin(), made.end(), [&](const Datum& y) { return cell_of(y)->touched(); })) return;
+    Data cotangents;
+    for (const Datum& y : made) cotangents.push_back(cell_of(y)->get(loc));
+    const Data shares = pullback(cotangents);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (Cell* x = cell_of(operands[i]); x && !shares[i].empty()) x->add(shares[i], loc);
+  }
+
   /// The box of a datum of this very handler, or null.
   TaggedBox* box_of(const Datum& d) const {
     if (!d.is_tagged()) return nullptr;

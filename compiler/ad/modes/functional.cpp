@@ -66,6 +66,30 @@ class Functional : public EagerReverse {
   };
   Datum fresh(const Datum& primal) { return make_variable<Variable>(primal, ++ids_); }
 
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    return shift<Data>(prompt_,
+                       [this, operands, values, pullback = std::move(pullback), loc](auto k) -> Store {
+                         Data results, cotangents;
+                         for (const Datum& y : values)
+                           results.push_back(y.type().is_differentiable() ? fresh(y) : y);
+                         Store store = k(results);
+                         bool touched = false;
+                         for (const Datum& r : results) {
+                           const auto* y = variable_of<Variable>(r);
+                           if (!y) continue;
+                           const auto own = store.extract(y->id);
+                           touched |= !own.empty();
+                           cotangents.push_back(own.empty() ? zeros_like(y->primal, loc) : own.mapped());
+                         }
+                         if (!touched) return store;
+                         const Data shares = pullback(cotangents);
+                         for (std::size_t i = 0; i < operands.size(); ++i)
+                           if (const auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
+                             store = plus(std::move(store), x->id, shares[i], loc);
+                         return store;
+                       });
+  }
+
   Prompt<Store> prompt_;
   Id ids_ = 0;
   Store seeds_, adjoints_;  // the empty store and the seeds in it, and the answer: one each a run

@@ -38,14 +38,21 @@ class GlobalTape : public EagerReverse {
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
     if (Cell* d = cell_of(result)) d->add(g, loc);
   }
-  Datum adjoint(const Datum& input, const Location& loc) override {
-    return cell_of(input)->get(loc);
-  }
+  Datum adjoint(const Datum& input, const Location& loc) override { return cell_of(input)->get(loc); }
 
  private:
   /// A composition of functions, as the list of its factors: calling it needs no stack. The last one is
   /// called first.
   using Tape = control::Deferred;
+
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    Data made;
+    Data out = with_adjoints(values, made);
+    and_then_tape([this, operands, made, pullback = std::move(pullback), loc] {
+      pull_back(operands, made, pullback, loc);
+    });
+    return out;
+  }
 
   template <class Update>
   void and_then_tape(Update update) {

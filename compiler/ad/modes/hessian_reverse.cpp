@@ -11,6 +11,7 @@
 //   h[x, v] += d op/dx * u[v]                                          for v other than r, twice where v is x
 //   h[x, y] += d op/dx * d op/dy * u[r] + d2 op/dx dy * w              for operands x and y
 #include <map>
+#include <optional>
 
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
@@ -56,7 +57,7 @@ class Symmetric {
   std::map<Name, std::map<Name, Datum>> rows_;
 };
 
-class HessianReverse : public Mode {
+class HessianReverse : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
   const char* name() const override { return "Hessian reverse mode"; }
@@ -98,6 +99,47 @@ class HessianReverse : public Mode {
     });
   }
 
+  /// The results are substituted one after the other, the last one first: those before it are variables like
+  /// others.
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override {
+    Data primals;
+    std::vector<std::size_t> places;
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      primals.push_back(primal(arguments[i]));
+      if (!is_variable(arguments[i])) continue;
+      const Name name = name_of(arguments[i]);
+      const bool vector = primals[i].type().is_tensor();
+      for (std::int64_t k = 0; k < (vector ? size_ : 1); ++k)
+        parts.push_back(
+            {places.size(), vector ? std::optional(k) : std::nullopt, name + static_cast<Name>(k)});
+      places.push_back(i);
+    }
+    const RulePartials all = partials_of(rule, primals, places, loc);
+    require_untagged(*rule, all.values, *this, loc);
+    std::vector<Step> steps;
+    for (std::size_t j = 0; j < all.first.size(); ++j) {
+      require_untagged(*rule, all.first[j], *this, loc);
+      Step& s = steps.emplace_back(Step{{}, {}, {}, loc});
+      for (const Part& x : parts) {
+        s.operands.push_back(x.name);
+        s.first.push_back(element(all.first[j][x.argument], {x.index}, loc));
+        s.second.emplace_back();
+        for (const Part& y : parts)
+          s.second.back().push_back(element(all.second[j][x.argument][y.argument], {x.index, y.index}, loc));
+      }
+    }
+    return shift<Data>(prompt_, [this, steps = std::move(steps), values = all.values](auto k) {
+      const Name first = names_;
+      names_ += steps.size();
+      Data results;
+      Name next = first;
+      for (const Datum& y : values) results.push_back(y.type().is_differentiable() ? variable(y, next++) : y);
+      k(results);
+      for (std::size_t j = steps.size(); j-- > 0;) undo(steps[j], first + j);
+    });
+  }
+
   void run(const std::function<void()>& program) {
     reset(prompt_, [&program] { program(); });
   }
@@ -126,6 +168,21 @@ class HessianReverse : public Mode {
     std::vector<Data> second;
     Location loc;
   };
+
+  /// A scalar that a function with a rule is given, by itself or as an element of the vector.
+  struct Part {
+    std::size_t argument;
+    std::optional<std::int64_t> index;
+    Name name;
+  };
+  /// The element of a block at the indices that are there.
+  static Datum element(const Datum& block, std::initializer_list<std::optional<std::int64_t>> indices,
+                       const Location& loc) {
+    Data operands{block};
+    for (const auto& index : indices)
+      if (index) operands.push_back(Datum::integer(*index, ir::I64));
+    return operands.size() == 1 ? block : perform({Opcode::get_, 0, loc}, operands);
+  }
 
   Datum variable(const Datum& primal, Name name) {
     return Datum::boxed(new Variable(*this, primal, name), primal.type());

@@ -21,7 +21,7 @@ enum class mode {
   closures,            ///< eager; every call of a `closure(f)` has a reverse pass of its own (thesis, 5.3)
   divide_and_conquer,  ///< little memory without annotations: what was forgotten is computed again. Eager:
                        ///< the program is run many times, and has to do the same each time; staged: loops
-                       ///< keep 32 states
+                       ///< keep 32 states, calls their arguments
 };
 
 namespace ad {

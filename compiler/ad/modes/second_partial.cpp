@@ -1,8 +1,10 @@
-// Forward mode of a formula.
+// Forward mode of a formula, and of a rule.
 #include "lantern/compiler/ad/modes/second_partial.hpp"
 
 #include "lantern/compiler/ad/forward.hpp"
+#include "lantern/compiler/ad/jacobian.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/error.hpp"
 
 namespace lantern::ad {
 
@@ -18,6 +20,60 @@ Datum second_partial(const Operation& op, const Data& primals, const Datum& resu
   Datum tangent = v ? v->tangent : Datum();
   forward->end();
   return tangent;
+}
+
+namespace {
+
+/// A program that gives, for each floating result, the derivatives by the arguments at the places `by`, as
+/// the rule has them.
+Program gradients(const std::shared_ptr<const Rule>& rule, const std::vector<std::size_t>& by,
+                  const Location& loc) {
+  return {rule->name + "_gradients", [rule, by, loc](const Data& in) {
+            const auto [results, residuals] = rule->forward(in);
+            const Data values = floating(results);
+            Data out;
+            for (std::size_t j = 0; j < values.size(); ++j) {
+              Data unit;
+              for (std::size_t i = 0; i < values.size(); ++i)
+                unit.push_back(Datum::number(i == j ? 1.0 : 0.0, values[i].type()));
+              const Data row = rule->backward(residuals, unit);
+              require_derivatives(*rule, in, row, "argument", loc);
+              for (const std::size_t place : by) {
+                const auto before = in.begin() + static_cast<std::ptrdiff_t>(place);
+                out.push_back(row[floating(Data(in.begin(), before)).size()]);
+              }
+            }
+            return out;
+          }};
+}
+
+}  // namespace
+
+RulePartials partials_of(const std::shared_ptr<const Rule>& rule, const Data& arguments,
+                         const std::vector<std::size_t>& by, const Location& loc) {
+  const auto require = [&](const Datum& d, int rank, const char* what) {
+    if (d.type().rank() > rank)
+      raise_at(loc, "hessian<mode::reverse>: expected " + rule->what + " with " + what + ", got " +
+                        d.type().str() + "; use hessian(f)");
+  };
+  Active active(arguments.size(), false);
+  for (const std::size_t place : by) {
+    require(arguments[place], 1, "scalars and the argument of the Hessian as its arguments");
+    active[place] = true;
+  }
+  RulePartials all;
+  all.values = rule->forward(arguments).results;
+  for (const Datum& y : floating(all.values)) require(y, 0, "scalar results");
+  if (floating(all.values).empty()) return all;
+  const Program program = gradients(rule, by, loc);
+  const Data first = program.run(arguments);
+  const std::vector<Data> second = jacobian(program, arguments, active, mode::forward, loc);
+  for (std::size_t j = 0; j < first.size(); j += by.size()) {
+    const auto from = static_cast<std::ptrdiff_t>(j), to = static_cast<std::ptrdiff_t>(j + by.size());
+    all.first.emplace_back(first.begin() + from, first.begin() + to);
+    all.second.emplace_back(second.begin() + from, second.begin() + to);
+  }
+  return all;
 }
 
 }  // namespace lantern::ad

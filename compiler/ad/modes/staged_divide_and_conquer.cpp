@@ -1,9 +1,44 @@
-// Which loops keep states instead of a tape.
+// Which loops keep states instead of a tape, and which calls their arguments instead of frames.
 #include "lantern/compiler/ad/modes/staged_divide_and_conquer.hpp"
+
+#include <unordered_set>
 
 #include "lantern/ir/checkpoint.hpp"
 
 namespace lantern::ad {
+
+namespace {
+
+bool reaches(const ir::Function& from, const ir::Function& to) {
+  std::vector<const ir::Function*> todo{&from};
+  std::unordered_set<const ir::Function*> seen;
+  bool found = false;
+  while (!todo.empty() && !found) {
+    const ir::Function* f = todo.back();
+    todo.pop_back();
+    ir::walk(f->body, [&](const ir::Op* op) {
+      if (!op->callee) return;
+      found |= op->callee == &to;
+      if (seen.insert(op->callee).second) todo.push_back(op->callee);
+    });
+  }
+  return found;
+}
+
+/// The calls on one path through the block that may lead to a call of f; more than one is two.
+int calls_back(const ir::Block& block, const ir::Function& f) {
+  int calls = 0;
+  for (const ir::Op* op : block.ops) {
+    if (op->callee && (op->callee == &f || reaches(*op->callee, f))) ++calls;
+    if (op->is(Opcode::branch_))
+      calls += std::max(calls_back(*op->blocks[0], f), calls_back(*op->blocks[1], f));
+    else
+      for (const ir::Block* inside : op->blocks) calls += 2 * calls_back(*inside, f);
+  }
+  return std::min(calls, 2);
+}
+
+}  // namespace
 
 Data StagedDivideAndConquer::loop(const Data& initial, const std::vector<ir::Type>& state,
                                   const Condition& condition, const Body& body, std::int64_t attribute,
@@ -26,8 +61,12 @@ void StagedDivideAndConquer::keep_all() {
 
 Data StagedDivideAndConquer::call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
                                   const Location& loc) {
-  if (works_on_tape(*callee)) keep_all();
-  return StagedReverse::call(callee, arguments, attribute, loc);
+  const bool tape = works_on_tape(*callee);
+  if (tape) keep_all();
+  // A chain of calls, one in the other, is as deep on the stack as its frames are many; run again at every
+  // depth it would take quadratic time.
+  const bool chain = calls_back(*callee->body, *callee) == 1;
+  return StagedReverse::call(callee, arguments, tape || chain ? attribute : ir::checkpointed, loc);
 }
 
 void StagedDivideAndConquer::push(std::int64_t tape, const Datum& value, const Location& loc) {

@@ -15,6 +15,17 @@ Datum times(const Datum& a, const Datum& b, const Location& loc) {
 
 }  // namespace
 
+/// The product of derivatives by x and by y, in the shape of h[x, y].
+Datum StagedHessian::product(Name x, Name y, const Datum& a, const Datum& b, const Location& loc) const {
+  if (x == vector_ && y == vector_) return perform({Opcode::outer_, 0, loc}, {a, b});
+  return times(a, b, loc);
+}
+/// The half of h[x, x] that is kept: see value_gradient_hessian.
+Datum StagedHessian::kept(Name x, Name y, const Datum& d, const Location& loc) const {
+  if (x != vector_ || y != vector_) return d;
+  return times(Datum::number(0.5, ir::Type(d.type().element())), d, loc);
+}
+
 Data StagedHessian::value_gradient_hessian(ir::Function& program, const Data& arguments, std::size_t vector,
                                            const Location& loc) {
   begin();
@@ -62,6 +73,48 @@ Datum StagedHessian::apply(const Operation& op, std::span<const Datum> operands)
   return y;
 }
 
+Data StagedHessian::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments,
+                           const Location& loc) {
+  std::vector<std::size_t> places;
+  std::vector<Name> names;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Variable* x = variable_of(arguments[i]);
+    if (!x) continue;
+    places.push_back(i);
+    names.push_back(x->name);
+  }
+  const RulePartials all = partials_of(rule, primals(arguments), places, loc);
+  const Data out = results_of(all.values, [](std::size_t) { return true; });
+  std::vector<std::pair<Partials, Name>> steps;
+  for (const Datum& r : out)
+    if (const Variable* y = variable_of(r)) {
+      const std::size_t j = steps.size();
+      steps.emplace_back(Partials{names, all.first[j], all.second[j], loc}, y->name);
+    }
+  record(arguments, [this, steps] {
+    for (std::size_t j = steps.size(); j-- > 0;) undo(steps[j].first, steps[j].second);
+  });
+  return out;
+}
+
+// A function that calls itself has as many live variables as calls: it is one operation, whose derivatives
+// are computed by forward over reverse mode.
+Data StagedHessian::call(ir::Function* callee, const Data& arguments, std::int64_t, const Location& loc) {
+  if (works_on_tape(*callee)) push(0, {}, loc);
+  Active active;
+  for (const Datum& d : arguments) active.push_back(is_active(d));
+  const auto rule = std::make_shared<Rule>();
+  rule->name = callee->name;
+  rule->what = "a call of '" + callee->name + "'";
+  rule->primal = [this, callee, loc](const Data& in) { return staging_.call(callee, in, loc); };
+  rule->forward = [run = rule->primal](const Data& in) -> Rule::Split { return {run(in), in}; };
+  rule->backward = [run = rule->primal, name = callee->name, active, loc](const Data& in,
+                                                                          const Data& cotangents) {
+    return vjp_of_all({name, run}, in, active, cotangents, loc);
+  };
+  return follow(rule, arguments, loc);
+}
+
 // With w = a[r] and u = h[r], taken out:
 //   a[x]    += d op/dx w
 //   h[x, v] += d op/dx u[v]                                      for v other than r, twice where v is x
@@ -76,17 +129,19 @@ void StagedHessian::undo(const Partials& p, Name r) {
     const Datum first = here(p.first[i]);
     if (!w.empty()) add(x, times(first, w, p.loc), p.loc);
     for (const auto& [v, uv] : u.others) {
-      const Datum term = times(first, uv, p.loc);
+      const Datum term = product(x, v, first, uv, p.loc);
       add_entry(x, v, term, p.loc);
-      if (x == v) add_entry(x, v, term, p.loc);
+      if (x == v && x != vector_) add_entry(x, v, term, p.loc);
     }
     for (std::size_t j = 0; j < p.by.size(); ++j) {
       const Name y = p.by[j];
       if (x != y && j < i) continue;  // one entry for both orders
       if (!u.diagonal.empty())
-        add_entry(x, y, times(times(first, here(p.first[j]), p.loc), u.diagonal, p.loc), p.loc);
+        add_entry(x, y,
+                  kept(x, y, times(product(x, y, first, here(p.first[j]), p.loc), u.diagonal, p.loc), p.loc),
+                  p.loc);
       if (const Datum second = here(p.second[i][j]); !w.empty() && !second.empty())
-        add_entry(x, y, times(second, w, p.loc), p.loc);
+        add_entry(x, y, kept(x, y, times(second, w, p.loc), p.loc), p.loc);
     }
   }
 }
@@ -189,10 +244,6 @@ Datum StagedHessian::zero_of(Name name, const Location& loc) {
 
 // ---- what it does not take ----
 
-Data StagedHessian::call(ir::Function* callee, const Data&, std::int64_t, const Location& loc) {
-  raise_at(loc, "hessian<mode::reverse>: expected branches and loops, got a call of '" + callee->name +
-                    "', which calls itself or is long; use hessian(f)");
-}
 void StagedHessian::push(std::int64_t, const Datum&, const Location& loc) {
   raise_at(loc,
            "hessian<mode::reverse>: expected a program without derivatives inside, got one; use hessian(f)");

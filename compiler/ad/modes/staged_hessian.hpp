@@ -8,8 +8,9 @@ namespace lantern::ad {
 /// The gradient a and the Hessian h of the result by the variables that are live, as the backward part goes
 /// on, are entries of one store: an entry of h has a name of its own. They are numbers of the code, and
 /// vectors where one variable is the argument x. Constructs pass those of their results, of what they use,
-/// and of what either is coupled with. Error for functions that call themselves, and for operations other
-/// than on scalars and elements of x.
+/// and of what either is coupled with. Functions that call themselves, loops with a bound on memory, and
+/// functions with rules are operations, of scalars and of x. Error for other operations than on scalars and
+/// elements of x, and for derivatives inside.
 class StagedHessian : public TwoPass {
  public:
   using TwoPass::TwoPass;
@@ -20,6 +21,7 @@ class StagedHessian : public TwoPass {
                               const Location& loc);
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
   Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
             const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
@@ -50,6 +52,8 @@ class StagedHessian : public TwoPass {
   /// The same for r = x[i].
   void undo_get(const Datum& index, Name r, const Location& loc);
   Row take_row(Name r);
+  Datum product(Name x, Name y, const Datum& a, const Datum& b, const Location& loc) const;
+  Datum kept(Name x, Name y, const Datum& d, const Location& loc) const;
   /// The name of h[x, y], which is h[y, x].
   Name entry(Name x, Name y);
   void add_entry(Name x, Name y, const Datum& v, const Location& loc);

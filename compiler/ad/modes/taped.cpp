@@ -3,7 +3,9 @@
 // A number is a value with the name of its derivative, or without one if it depends on no input: constants
 // leave nothing on the tape. An entry of the tape says what the result of one operation passes on to its
 // operands.
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/staging/byte_stack.hpp"
@@ -37,11 +39,12 @@ class Taped : public EagerReverse {
     for (std::size_t i = 0; i < n; ++i) {
       if (!depends(i)) continue;
       pointers.push_back({name_of(operands[i]), i, {}});
-      if (factors) pointers.back().factor = partial_derivative(*ir::derivative(op.code, i, n), {op, primals, y, y});
+      if (factors)
+        pointers.back().factor = partial_derivative(*ir::derivative(op.code, i, n), {op, primals, y, y});
     }
     Entry& e = push(0, count);
     std::uninitialized_move(pointers.begin(), pointers.end(), e.pointers());
-    if (!factors) e.rule = std::make_unique<Step>(step_of(op, operands, y));
+    if (!factors) e.rule = std::make_unique<EntryRule>(EntryRule{step_of(op, operands, y), {}});
     return make_variable<Variable>(y, &e);
   }
 
@@ -84,10 +87,27 @@ class Taped : public EagerReverse {
     std::size_t operand;
     Datum factor;
   };
+  /// What a function with a rule leaves: its results, and where the shares that the rule gives go.
+  struct Vertex {
+    struct Place {
+      Name name;
+      std::size_t at;
+    };
+    Data values;  // the floating ones
+    std::vector<Name> results;
+    std::vector<Place> operands;
+    Pullback pullback;
+    Location loc;
+  };
+  /// One of the two.
+  struct EntryRule {
+    std::optional<Step> step;
+    std::optional<Vertex> vertex;
+  };
   struct Entry {
     Datum derivative;  // of the result; empty: zero
     Name below;
-    std::unique_ptr<Step> rule;  // where a derivative is not a factor: tensors
+    std::unique_ptr<EntryRule> rule;  // where a derivative is not a factor: tensors, functions with a rule
     std::uint32_t weight_count, pointer_count;
 
     Weight* weights() { return reinterpret_cast<Weight*>(this + 1); }
@@ -130,17 +150,48 @@ class Taped : public EagerReverse {
     d = d.empty() ? g : plus(d, g, loc);
   }
 
+  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+    Data out;
+    Vertex v{{}, {}, {}, std::move(pullback), loc};
+    for (const Datum& y : values) {
+      if (!y.type().is_differentiable()) {
+        out.push_back(y);
+        continue;
+      }
+      v.values.push_back(y);
+      v.results.push_back(&push(0, 0));
+      out.push_back(make_variable<Variable>(y, v.results.back()));
+    }
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (box_of(operands[i])) v.operands.push_back({name_of(operands[i]), i});
+    // Above the results: what is passed on to them is complete when its turn comes.
+    push(0, 0).rule = std::make_unique<EntryRule>(EntryRule{{}, std::move(v)});
+    return out;
+  }
+
+  static void reverse_vertex(const Vertex& v) {
+    if (std::ranges::all_of(v.results, [](Name y) { return y->derivative.empty(); })) return;
+    Data cotangents;
+    for (std::size_t i = 0; i < v.results.size(); ++i) {
+      Datum g = std::exchange(v.results[i]->derivative, {});
+      cotangents.push_back(g.empty() ? zeros_like(v.values[i], v.loc) : std::move(g));
+    }
+    const Data shares = v.pullback(cotangents);
+    for (const auto& [name, at] : v.operands)
+      if (!shares[at].empty()) add(*name, shares[at], v.loc);
+  }
+
   static void reverse(Entry& e) {
+    if (e.rule && e.rule->vertex) return reverse_vertex(*e.rule->vertex);
     const Datum g = std::move(e.derivative);
     if (g.empty()) return;
-    for (const Weight& w : std::span(e.weights(), e.weight_count))
-      add(*w.name, times(w.factor, g, {}), {});
+    for (const Weight& w : std::span(e.weights(), e.weight_count)) add(*w.name, times(w.factor, g, {}), {});
     const std::span pointers(e.pointers(), e.pointer_count);
     if (!e.rule) {
       for (const Pointer& p : pointers) add(*p.name, perform({Opcode::mul_, 0, {}}, {p.factor, g}), {});
       return;
     }
-    const StepRule rule = e.rule->rule(g);
+    const StepRule rule = e.rule->step->rule(g);
     for (std::size_t i = pointers.size(); i-- > 0;) {  // see Step::backward
       const Pointer& p = pointers[i];
       const CellPtr x = eager_cell(rule.primals.data()[p.operand]);

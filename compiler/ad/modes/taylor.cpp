@@ -139,6 +139,106 @@ Datum Taylor::linear(const Operation& op, std::span<const Datum> operands, ir::L
   return sum;
 }
 
+// ---- functions with rules ----
+
+namespace {
+
+double factorial(std::size_t k) {
+  double product = 1;
+  for (std::size_t i = 2; i <= k; ++i) product *= static_cast<double>(i);
+  return product;
+}
+
+/// The polynomial c[0] + c[1] t + ... at t; t is of type double.
+Datum polynomial(const Coefficients& c, const Datum& t, const Location& loc) {
+  const ir::Type element(c[0].type().element());
+  const Datum at =
+      element == t.type() ? t : perform({Opcode::cast_, static_cast<std::int64_t>(element.kind()), loc}, {t});
+  Datum sum;
+  for (std::size_t k = c.size(); k-- > 0;) {
+    if (!sum.empty()) sum = multiply(sum, at, loc);
+    if (!c[k].empty()) sum = sum.empty() ? c[k] : perform({Opcode::add_, 0, loc}, {sum, c[k]});
+  }
+  return sum.empty() ? zeros_like(c[0], loc) : sum;
+}
+
+}  // namespace
+
+// y(t) = f(x(t)) has y'(t) = tangent(x(t), x'(t)), which a Taylor mode of its own expands in t. Where the
+// order is one less this ends, also for rules that lead to themselves.
+Data Taylor::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+  std::size_t size = 0;
+  for (const Datum& d : arguments)
+    if (const Series* s = series_of(d)) size = size == 0 ? s->c.size() : std::min(size, s->c.size());
+  Data primals;
+  for (const Datum& d : arguments) primals.push_back(coefficient(d, 0));
+  if (size == 1) {
+    Data values = rule->forward(primals).results;
+    require_untagged(*rule, values, *this, loc);
+    for (Datum& y : values)
+      if (y.type().is_differentiable()) y = series({y});
+    return values;
+  }
+  // All coefficients in a row: a program sees data that it is given.
+  Data given{Datum::number(0.0, ir::F64)};
+  std::vector<std::vector<std::size_t>> places(arguments.size());  // 0: the coefficient is zero
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    for (std::size_t k = 0; k < (primals[i].type().is_differentiable() ? size : 1); ++k) {
+      const Datum c = coefficient(arguments[i], k);
+      places[i].push_back(c.empty() ? 0 : given.size());
+      if (!c.empty()) given.push_back(c);
+    }
+  std::size_t count = 0;  // of the values
+  const Program derivative{
+      rule->name + "_along", [&](const Data& in) {
+        Data x, dx;
+        for (const std::vector<std::size_t>& place : places) {
+          Coefficients c, dc;
+          for (std::size_t k = 0; k < place.size(); ++k) {
+            const Datum v = place[k] == 0 ? Datum() : in[place[k]];
+            if (k + 1 < place.size()) c.push_back(v);
+            if (k > 0) dc.push_back(v.empty() || k == 1 ? v : scale(static_cast<double>(k), v, loc));
+          }
+          if (place.size() == 1) {
+            x.push_back(in[place[0]]);
+            continue;
+          }
+          x.push_back(polynomial(c, in[0], loc));
+          if (dc[0].empty()) dc[0] = zeros_like(c[0], loc);
+          dx.push_back(polynomial(dc, in[0], loc));
+        }
+        auto [values, derivatives] = rule->tangent(x, dx);
+        require_derivatives(*rule, values, derivatives, "result", loc);
+        count = values.size();
+        values.insert(values.end(), derivatives.begin(), derivatives.end());
+        return values;
+      }};
+  Active by_t(given.size(), false);
+  by_t[0] = true;
+  std::vector<Data> orders{{}};
+  if (size == 2)
+    orders[0] = derivative.run(given);
+  else
+    orders =
+        ad::taylor(derivative, given, by_t, {Datum::number(1.0, ir::F64)}, static_cast<int>(size) - 2, loc);
+  for (const Data& order : orders) require_untagged(*rule, order, *this, loc);
+  Data out(orders[0].begin(), orders[0].begin() + static_cast<std::ptrdiff_t>(count));
+  const std::size_t m = floating(out).size();
+  std::size_t j = 0;
+  for (Datum& y : out) {
+    if (!y.type().is_differentiable()) continue;
+    Coefficients c{y};
+    for (std::size_t k = 1; k < size; ++k) {
+      const Data& order = orders[k - 1];
+      const Datum& d = order[order.size() - m + j];  // k - 1 times differentiated: k! times the coefficient
+      c.push_back(k == 1 ? d : scale(1.0 / factorial(k), d, loc));
+    }
+    y = series(std::move(c));
+    ++j;
+  }
+  return out;
+}
+
 // ---- staged ----
 
 Data StagedTaylor::companions_of(const Datum& d, const Location& loc) const {
@@ -162,12 +262,6 @@ struct Ending {
   Mode& mode;
   ~Ending() { mode.end(); }
 };
-
-double factorial(std::size_t k) {
-  double product = 1;
-  for (std::size_t i = 2; i <= k; ++i) product *= static_cast<double>(i);
-  return product;
-}
 
 Coefficients along(const Datum& x, const Datum& direction, std::size_t size) {
   Coefficients c(size);
@@ -256,8 +350,7 @@ std::vector<Data> taylor(const Program& program, const Data& arguments, const Ac
                          const Data& tangents, int order, const Location& loc) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (active[i])
-      join_types(arguments[i].type(), tangents[at++].type(), "taylor: an argument and its tangent", loc);
+    if (active[i]) require_like(arguments[i].type(), tangents[at++].type(), "taylor: a tangent", loc);
   const auto size = static_cast<std::size_t>(order) + 1;
   if (Staging* s = context().staging)
     return staged_taylor(*s, program, arguments, active, tangents, size, loc);

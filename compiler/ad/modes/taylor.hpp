@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lantern/compiler/ad/carrying.hpp"
+#include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 
 namespace lantern::ad {
@@ -10,7 +11,7 @@ namespace lantern::ad {
 using Coefficients = Data;
 
 /// The arithmetic of power series in t, one level up: see taylor.cpp.
-class Taylor : public Mode {
+class Taylor : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
   const char* name() const override { return "Taylor mode"; }
@@ -20,11 +21,13 @@ class Taylor : public Mode {
   /// The coefficient of t^k; empty if it is zero.
   Datum coefficient(const Datum& d, std::size_t k) const;
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
+  /// The rule's tangent along the series is the series of the derivative: as for an operation, of one order
+  /// less.
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
 
  private:
   struct Series : TaggedBox {
-    Series(Mode& m, Datum p, Coefficients all)
-        : TaggedBox(m, std::move(p)), c(std::move(all)) {}
+    Series(Mode& m, Datum p, Coefficients all) : TaggedBox(m, std::move(p)), c(std::move(all)) {}
     Coefficients c;
   };
   const Series* series_of(const Datum& d) const;

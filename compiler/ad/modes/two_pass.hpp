@@ -13,13 +13,14 @@
 #include <memory>
 #include <unordered_map>
 
+#include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/replay.hpp"
 
 namespace lantern::ad {
 
-class TwoPass : public Mode, public StagedMode {
+class TwoPass : public Mode, public StagedMode, public RuleFollowing {
  public:
   TwoPass(Staging& staging, std::uint64_t tag) : Mode(tag), staging_(staging) {}
 
@@ -35,13 +36,15 @@ class TwoPass : public Mode, public StagedMode {
 
   Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
-  /// Error for a loop with a memory bound: only mode::reverse keeps it.
+  bool bounds_by_rule() const override { return true; }
   Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
             const Body& body, std::int64_t attribute, const Location& loc) override;
   Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
             const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
+  /// The rule's forward part, and its backward part in the mirror image.
+  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
 
  protected:
   using Name = std::size_t;
@@ -56,6 +59,7 @@ class TwoPass : public Mode, public StagedMode {
   };
   Variable* variable_of(const Datum& d) const;
   const Datum& primal(const Datum& d) const;
+  Data primals(const Data& data) const;
   Datum variable(const Datum& primal);
 
   // ---- an operation: forward
@@ -78,6 +82,8 @@ class TwoPass : public Mode, public StagedMode {
   /// Performs the operation on the primals.
   Step step(const Operation& op, std::span<const Datum> operands) const;
   bool differentiable(const Step& s) const;
+  /// Values of which those that are floating, and active, become variables.
+  Data results_of(const Data& values, const std::function<bool(std::size_t)>& active);
   /// Puts an update on the tape of the current block. `uses` are the operands it adds to.
   void record(std::span<const Datum> uses, Update update);
 
@@ -168,8 +174,6 @@ class TwoPass : public Mode, public StagedMode {
   bool invariant(const ir::Value* v, const Region* home, int budget) const;
   Datum again(ir::Value* v, const Region* home);
   Data adjoints(const std::vector<Name>& names, const Location& loc);
-  Data primals(const Data& data) const;
-  Data results_of(const Data& values, const std::function<bool(std::size_t)>& active);
   bool any_wanted(const Data& results) const;
   /// The names of the variables among data, and `touched`.
   std::vector<Name> names_of(const Data& data, std::vector<Name> touched = {}) const;

@@ -118,10 +118,7 @@ Data TwoPass::branch(const Datum& condition, const Thunk& then, const Thunk& oth
 
 // The backward loop makes as many trips; the cotangents of the state go from trip to trip.
 Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
-                   const Body& body, std::int64_t attribute, const Location& loc) {
-  if (attribute != 0)
-    raise_at(loc, std::string(name()) +
-                      ": expected a loop without a bound on memory or checkpoints, got one; use grad(f)");
+                   const Body& body, std::int64_t /*attribute*/, const Location& loc) {
   const auto plus_one = [loc](const Datum& n, std::int64_t by) {
     return perform({Opcode::add_, 0, loc}, {n, Datum::integer(by, ir::I64)});
   };
@@ -157,8 +154,8 @@ Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, cons
           return perform({Opcode::lt_, 0, loc}, {Datum::integer(0, ir::I64), s[0]});
         },
         [&](const Data& s) {
-          return joined({plus_one(s[0], -1)},
-                        mirrored(*trip, names, range_of(s, 1, s.size()), names, variables, exits, entries, loc));
+          return joined({plus_one(s[0], -1)}, mirrored(*trip, names, range_of(s, 1, s.size()), names,
+                                                       variables, exits, entries, loc));
         },
         loc);
     for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = after[1 + i];
@@ -205,6 +202,32 @@ Data TwoPass::call(ir::Function* callee, const Data& arguments, std::int64_t att
         store_[names[i]] = after[i];
       else
         add(names[i], after[i], loc);
+  });
+  return out;
+}
+
+Data TwoPass::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+  const Data in = primals(arguments);
+  const auto [values, residuals] = rule->forward(in);
+  const Data out = results_of(values, [](std::size_t) { return true; });
+  record(arguments, [this, rule, arguments, in, out, residuals, loc] {
+    if (!any_wanted(out)) return;
+    const std::vector<Name> names = names_of(out);
+    const Data cotangents = adjoints(names, loc);
+    for (const Name x : names) take(x);
+    const auto here = [this](const Data& data) {
+      Data there;
+      for (const Datum& d : data) there.push_back(at(d));
+      return there;
+    };
+    const Data given = rule->backward(here(residuals), cotangents);
+    require_derivatives(*rule, here(in), given, "argument", loc);
+    std::size_t next = 0;
+    for (const Datum& d : arguments) {
+      if (!d.type().is_differentiable()) continue;
+      if (const Variable* x = variable_of(d)) add(x->name, given[next], loc);
+      ++next;
+    }
   });
   return out;
 }
