@@ -8,6 +8,7 @@
 #include "lantern/compiler/passes/contify.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/outline.hpp"
+#include "lantern/compiler/passes/parallel.hpp"
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -33,6 +34,8 @@ constexpr std::array all_passes{
     Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before",
          plain<rotate>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
+    Pass{"parallel", "independent trips of a loop are shared out to threads",
+         [](ir::Module& m, const PipelineOptions& options) { parallel(m, options.threads); }, false, true},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
@@ -58,6 +61,7 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   for (const Pass& pass : all_passes) {
     if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
     if (pass.for_vectors && options.vector_lanes == 0) continue;
+    if (pass.for_threads && options.threads <= 1) continue;
     const auto start = std::chrono::steady_clock::now();
     pass.run(module, options);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
