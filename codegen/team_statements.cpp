@@ -92,8 +92,8 @@ std::string StatementPrinter::team_runner() {
   std::string list = info_.workspace ? "ws" : "";
   const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
   for (std::size_t i = 0; i < function_.body->params.size(); ++i) add("share->a" + std::to_string(i));
-  std::string body = "  " + unit_.share_type(&function_) + "* share = (" + unit_.share_type(&function_) +
-                     "*)data;\n";
+  std::string body =
+      "  " + unit_.share_type(&function_) + "* share = (" + unit_.share_type(&function_) + "*)data;\n";
   if (!info_.workspace) body += "  (void)ws;\n";
   if (info_.workspace && unit_.module().tapes() > 0) {
     unit_.prelude().need("require_tapes");

@@ -370,8 +370,8 @@ std::string Unit::share_type(const ir::Function* f) {
   for (std::size_t i = 0; i < f->body->params.size(); ++i) field(f->body->params[i]->type, "a", i);
   for (std::size_t i = 0; i < f->result_types.size(); ++i) field(f->result_types[i], "r", i);
   const std::string name = "lt_share_" + infos_.at(f).name;
-  prelude_.add_type(name, "/* A call: its arguments, then its results. */\ntypedef struct {\n" + fields + "} " +
-                              name + ";\n");
+  prelude_.add_type(name, "/* A call: its arguments, then its results. */\ntypedef struct {\n" + fields +
+                              "} " + name + ";\n");
   return name;
 }
 

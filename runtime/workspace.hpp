@@ -34,11 +34,12 @@ class Workspace {
   int call(void (*body)(lt_workspace*, void*), void* data);
 
   /// Calls part(w, share) for each of `count` shares of so many bytes, the last in this thread, the others in
-  /// threads of their own as far as the system has any; each w is a workspace with nothing in it. Returns when
-  /// all are done: null, or how the first share that failed did.
+  /// threads of their own as far as the system has any; each w is a workspace with nothing in it. Returns
+  /// when all are done: null, or how the first share that failed did.
   const char* fork(std::int64_t count, void (*part)(lt_workspace*, void*), void* shares, std::int64_t bytes);
 
-  /// Bytes held, those of threads included. As nothing is given back before the end, this is also the most ever held.
+  /// Bytes held, those of threads included. As nothing is given back before the end, this is also the most
+  /// ever held.
   std::int64_t peak_bytes() const;
 
   lt_workspace* get() { return &memory_; }

@@ -290,13 +290,16 @@ class Choice {
       why = "its " + std::to_string(*trips) + " trips are too little work";
       return refused();
     }
-    if (std::ranges::none_of(plan.trips.roles, [](StateRole r) { return r == StateRole::sum || r == StateRole::own; })) {
+    if (std::ranges::none_of(plan.trips.roles,
+                             [](StateRole r) { return r == StateRole::sum || r == StateRole::own; })) {
       why = "it computes nothing";
       return refused();
     }
-    for (const Value* v : loop->operands) plan.private_start.push_back(v->type.is_tensor() && made_for(v, counts_));
+    for (const Value* v : loop->operands)
+      plan.private_start.push_back(v->type.is_tensor() && made_for(v, counts_));
     remark("parallel", loop->loc,
-           "forks into " + std::to_string(threads_) + " threads from about " + std::to_string(least_trips) + " trips on");
+           "forks into " + std::to_string(threads_) + " threads from about " + std::to_string(least_trips) +
+               " trips on");
     plans_.emplace(loop, std::move(plan));
     return true;
   }
@@ -333,7 +336,8 @@ std::vector<Function*> callers_first(const ir::Module& module) {
   std::unordered_map<const Function*, std::size_t> called;
   for (const Function* f : order) called[f] = callees(f->body).size();
   // Whoever calls f calls all that f calls, and f.
-  std::ranges::stable_sort(order, [&](const Function* a, const Function* b) { return called[a] > called[b]; });
+  std::ranges::stable_sort(order,
+                           [&](const Function* a, const Function* b) { return called[a] > called[b]; });
   return order;
 }
 

@@ -17,7 +17,8 @@ std::int64_t elements(const Value* v) {
   constexpr std::int64_t usual = 8;  // of a dimension that is not known
   std::int64_t n = 1;
   if (v->type.is_tensor())
-    for (const std::int64_t d : v->type.dims()) n *= d == ir::dynamic ? usual : std::clamp<std::int64_t>(d, 1, 1024);
+    for (const std::int64_t d : v->type.dims())
+      n *= d == ir::dynamic ? usual : std::clamp<std::int64_t>(d, 1, 1024);
   return n;
 }
 
@@ -69,13 +70,18 @@ class Trips {
  public:
   Trips(Op* loop, const TapeUses& tapes, const std::unordered_set<const ir::Function*>& recursive,
         FreeTrips& found)
-      : loop_(loop), body_(loop->blocks[1]), uses_(loop), tapes_(tapes), recursive_(recursive), found_(found) {}
+      : loop_(loop),
+        body_(loop->blocks[1]),
+        uses_(loop),
+        tapes_(tapes),
+        recursive_(recursive),
+        found_(found) {}
 
   /// Empty, or what is against it.
   std::string obstacle() {
     const auto count = counted(loop_);
-    const auto tests = std::ranges::count_if(loop_->blocks[0]->ops,
-                                             [](const Op* op) { return !op->is(Opcode::constant_); });
+    const auto tests =
+        std::ranges::count_if(loop_->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); });
     if (!count || tests > 2) return "it does not count by ones, with nothing else to end it";
     found_.index = count->index;
     found_.bound = count->bound;
@@ -84,7 +90,8 @@ class Trips {
     for (const Value* p : body_->params) {
       const auto role = role_of(p->index);
       if (!role)
-        return "a trip needs " + (p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value") +
+        return "a trip needs " +
+               (p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value") +
                " of the trip before";
       found_.roles.push_back(*role);
     }
@@ -218,7 +225,8 @@ class Trips {
     ir::walk(body_, [&](const Op* op) { look(op, false); });
     for (const ir::Function* f : callees(body_)) ir::walk(f->body, [&](const Op* op) { look(op, true); });
     for (const auto& [tape, n] : tapes)
-      if (tapes_.at(tape).size() != n && found.empty()) found = "what it keeps for later is used by other code";
+      if (tapes_.at(tape).size() != n && found.empty())
+        found = "what it keeps for later is used by other code";
     return found;
   }
 

@@ -36,7 +36,8 @@ std::unordered_set<const ir::Function*> callees(Block* block);
 /// Analyses loops of one module, which does not change meanwhile.
 class TripAnalysis {
  public:
-  explicit TripAnalysis(const ir::Module& module) : tapes_(tape_uses(module)), recursive_(recursive_functions(module)) {}
+  explicit TripAnalysis(const ir::Module& module)
+      : tapes_(tape_uses(module)), recursive_(recursive_functions(module)) {}
 
   /// True where trips may run in any order; otherwise `why` says what is against it.
   bool free(Op* loop, FreeTrips& trips, std::string& why) const;

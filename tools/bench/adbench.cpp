@@ -80,9 +80,9 @@ std::string plot(const std::vector<Row>& rows) {
 
 int bench_adbench(int argc, char** argv) {
   int status = 0;
-  const auto options =
-      parse_options(argc, argv, "times of the ADBench problems over the plain objective's",
-                    "input files, or names of problems as ba1; default: all whose values are known", status, true);
+  const auto options = parse_options(
+      argc, argv, "times of the ADBench problems over the plain objective's",
+      "input files, or names of problems as ba1; default: all whose values are known", status, true);
   if (!options) return status;
 
   std::vector<std::filesystem::path> files;

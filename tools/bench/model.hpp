@@ -23,7 +23,8 @@ using Matrix = Rep<Tensor<double, dyn, dyn>>;
 
 /// How the programs are compiled. Their indices are right for every input that the readers accept.
 inline CompileOptions model_options(std::string name, int threads = 1) {
-  return {.target = Target::cpp, .opt = 3, .bounds_checks = false, .threads = threads, .name = std::move(name)};
+  return {
+      .target = Target::cpp, .opt = 3, .bounds_checks = false, .threads = threads, .name = std::move(name)};
 }
 
 /// The name of a form that uses several threads beside the one that does not.

@@ -104,8 +104,8 @@ std::vector<Form> ba_forms(const std::shared_ptr<const BaInput>& in, const std::
                            [=] { return run_objective(), check_objective(*errors, differentiable(in)); }},
                           reverse("reverse", jacobian)};
   if (threads > 1)
-    forms.push_back(reverse(in_threads("reverse", threads),
-                            compile(ba_jacobian, model_options("ba_jacobian", threads))));
+    forms.push_back(
+        reverse(in_threads("reverse", threads), compile(ba_jacobian, model_options("ba_jacobian", threads))));
   return forms;
 }
 

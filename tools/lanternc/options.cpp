@@ -75,7 +75,8 @@ void describe(CLI::App& app, Given& given) {
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
   word("--threads", given.threads,
        "let loops whose trips do not depend on each other use up to N threads\n"
-       "where they have enough to do; default 1", "N");
+       "where they have enough to do; default 1",
+       "N");
   app.add_flag("-g", o.debug, "debug information, by the user's lines and names");
   word("--check", given.check,
        "nan: the program fails at the first NaN or infinity and says where it arose; default none,\n"
@@ -172,7 +173,8 @@ void check_combination(const Options& o) {
   if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
   if (o.cuda && o.threads > 1)
     throw Error("--threads does not go with --target=cuda: a kernel has a thread for every element");
-  if (o.threads > 1 && o.debug) throw Error("--threads does not go with -g: a debugger would see trips out of order");
+  if (o.threads > 1 && o.debug)
+    throw Error("--threads does not go with -g: a debugger would see trips out of order");
   if (o.threads > 1 && o.opt == 0) throw Error("--threads: no pass runs at -O0");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
@@ -197,8 +199,8 @@ int thread_count(const std::string& text) {
   int n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > ir::largest_team)
-    throw Error("--threads: expected a number from 1 to " + std::to_string(ir::largest_team) + ", got '" + text +
-                "'");
+    throw Error("--threads: expected a number from 1 to " + std::to_string(ir::largest_team) + ", got '" +
+                text + "'");
   return n;
 }
 
