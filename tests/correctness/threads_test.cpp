@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "lantern/codegen/toolchain/clang.hpp"
+#include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/lantern.hpp"
 
 namespace lantern {
@@ -441,8 +441,8 @@ TEST_CASE("threads: sources that stand alone", "[threads]") {
     const std::string text = forked.source(language);
     CHECK(text.find("link with -pthread") != std::string::npos);
     CHECK(text.find("pthread_create(&worker->thread") != std::string::npos);
-    const auto code = codegen::compile_with_clang(
-        text, language == "c" ? codegen::Language::c : codegen::Language::cpp, {});
+    const auto code = codegen::compile_with_system_compiler(
+        text, language == "c" ? codegen::Language::c : codegen::Language::cpp);
     auto* workspace = code->function<lt_workspace*()>("sum_of_workspace");
     auto* sum_of = code->function<SumOf>("sum_of");
     code->function<void(void (*)(const char*))>("sum_of_on_failure")(note);
