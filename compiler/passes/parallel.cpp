@@ -187,20 +187,27 @@ class Part {
     return b.emit(Opcode::add_, {start_[i], by});
   }
 
-  /// The arguments for the trips from `first` on, before which there are so many (null: none).
-  std::vector<Value*> range(Builder& b, Value* before, Value* first, Value* last) const {
+  /// The arguments of call number `t`, for the trips from `first` on, before which there are so many.
+  std::vector<Value*> range(Builder& b, int t, Value* before, Value* first, Value* last) const {
     std::vector<Value*> list{first, last};
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (role(i) == StateRole::index) continue;
-      if (role(i) == StateRole::counter && before)
+      if (role(i) == StateRole::counter && t > 0)
         list.push_back(moved(b, i, before));
-      else if (role(i) == StateRole::sum && before)
-        list.push_back(b.zero_like(start_[i]));
+      else if (role(i) == StateRole::sum && t > 0)
+        list.push_back(zeros(b, i, t));
       else
         list.push_back(start_[i]);
     }
     list.insert(list.end(), captured_.begin(), captured_.end());
     return list;
+  }
+
+  /// What call number `t` adds to. Equal zeros would become one tensor: from the third call on they are
+  /// copies.
+  Value* zeros(Builder& b, std::size_t i, int t) const {
+    Value* const zero = b.zero_like(start_[i]);
+    return zero->type.is_tensor() && t > 1 ? b.emit(Opcode::copy_, {zero}) : zero;
   }
 
   void at_once(Block* block) {
@@ -213,11 +220,11 @@ class Part {
       Value* const after =
           b.emit(Opcode::div_, {b.emit(Opcode::mul_, {trips_, b.integer(t)}), b.integer(threads_)});
       Value* const next = moved(b, plan_.trips.index, after);
-      ranges.push_back(range(b, before, first, next));
+      ranges.push_back(range(b, t - 1, before, first, next));
       before = after;
       first = next;
     }
-    ranges.push_back(range(b, before, first, bound_));
+    ranges.push_back(range(b, threads_ - 1, before, first, bound_));
     std::vector<const Op*> calls;
     for (std::vector<Value*>& list : ranges) {
       // Tensors with elements of each trip's own go from range to range, in one memory.
@@ -249,7 +256,7 @@ class Part {
   void alone(Block* block) {
     Builder b(module_, block);
     b.loc = loop_->loc;
-    b.yield(b.call(part_, range(b, nullptr, first_, bound_))->results);
+    b.yield(b.call(part_, range(b, 0, nullptr, first_, bound_))->results);
   }
 
   Op* loop_;

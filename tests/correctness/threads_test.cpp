@@ -56,6 +56,7 @@ void check_in_threads(F f) {
       if (target == Target::cpp && n == 7) continue;
       const auto several = compile(program, in_threads(n, target));
       CHECK(forks(several.source("ir")));
+      CHECK(several.source("c").find("ws->fork(ws, " + std::to_string(n)) != std::string::npos);
       for (const std::size_t length : lengths) {
         CAPTURE(n, length);
         const std::vector<double> x = numbers(length);
@@ -106,19 +107,27 @@ TEST_CASE("threads: inner loops with arrays and tapes of a trip", "[threads]") {
 }
 
 TEST_CASE("threads: trips that meet at one element add up", "[threads]") {
-  const auto f = sig<double(Array<double>, Array<std::int64_t>)>([](Vec table, Ints at) {
-    return total(at.size(), [&](Int i) { return table[at[i]] * table[at[i]] * cast<double>(i % 7 + 1); });
-  });
-  for (const Target target : {Target::c, Target::cpp}) {
-    const auto one = compile(grad<0>(f), in_threads(1, target)),
-               two = compile(grad<0>(f), in_threads(2, target));
-    CHECK(forks(two.source("ir")));
-    for (const std::size_t n : lengths) {
-      std::vector<std::int64_t> at(n);
-      for (std::size_t i = 0; i < n; ++i) at[i] = static_cast<std::int64_t>(i * i % 5);
-      check_close(two(numbers(5), at), one(numbers(5), at));
+  const auto f =
+      sig<double(Array<double>, Array<double>, Array<std::int64_t>)>([](Vec table, Vec other, Ints at) {
+        return total(at.size(), [&](Int i) {
+          return table[at[i]] * sin(table[at[i]]) * cast<double>(i % 7 + 1) + other[at[i]] * table[0];
+        });
+      });
+  for (const Target target : {Target::c, Target::cpp})
+    for (const int threads : {2, 4}) {
+      const auto one = compile(grad<0, 1>(f), in_threads(1, target));
+      const auto several = compile(grad<0, 1>(f), in_threads(threads, target));
+      // Each has zeros of its own to add to.
+      CHECK(several.source("c").find("ws->fork(ws, " + std::to_string(threads)) != std::string::npos);
+      for (const std::size_t n : lengths) {
+        std::vector<std::int64_t> at(n);
+        for (std::size_t i = 0; i < n; ++i) at[i] = static_cast<std::int64_t>(i * i % 5);
+        const auto [a, b] = several(numbers(5), numbers(5, 0.3), at);
+        const auto [a1, b1] = one(numbers(5), numbers(5, 0.3), at);
+        check_close(a, a1);
+        check_close(b, b1);
+      }
     }
-  }
 }
 
 TEST_CASE("threads: rows of the caller's matrix are written where they belong", "[threads]") {
