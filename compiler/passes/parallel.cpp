@@ -54,6 +54,22 @@ bool made_for(const Value* v, const Counts& counts) {
   }
 }
 
+/// A tensor's type with the dimensions that it was made with, where they are constants: a function that takes
+/// it does not see where it was made.
+ir::Type known_type(const Value* v) {
+  if (!v->def || !v->type.is_tensor()) return v->type;
+  if (v->def->is(Opcode::zeros_like_) || v->def->is(Opcode::copy_)) {
+    const ir::Type like = known_type(v->def->operands[0]);
+    return refines(like, v->type) ? like : v->type;
+  }
+  if (!v->def->is(Opcode::fill_)) return v->type;
+  std::vector<std::int64_t> dims = v->type.dims();
+  for (std::size_t d = 0; d < dims.size(); ++d)
+    if (const Op* size = constant(v->def->operands[d + 1]); size && size->integer >= 0)
+      dims[d] = size->integer;
+  return ir::Type::tensor(v->type.element(), std::move(dims));
+}
+
 /// One loop, cut out.
 class Part {
  public:
@@ -110,6 +126,11 @@ class Part {
     Value* const last = module_.add_param(body, ir::I64, "last");
     for (std::size_t i = 0; i < start_.size(); ++i) {
       const Value* p = loop_->blocks[1]->params[i];
+      const ir::Type known = known_type(start_[i]);
+      // Updates keep the size.
+      if (carried(i) && refines(known, p->type))
+        for (Value* v : {loop_->results[i], loop_->blocks[0]->params[i], loop_->blocks[1]->params[i]})
+          v->type = known;
       loop_->operands[i] = role(i) == StateRole::index ? first : module_.add_param(body, p->type, p->name);
     }
     loop_->blocks[0]->ops.back()->operands[0]->def->operands[1] = last;
@@ -164,7 +185,7 @@ class Part {
       return copy->result();
     }
     captured_.push_back(v);
-    return module_.add_param(part_->body, v->type, v->name);
+    return module_.add_param(part_->body, known_type(v), v->name);
   }
 
   /// The work from which on it pays to share out.
