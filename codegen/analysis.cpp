@@ -243,15 +243,26 @@ bool updates_in_place(const Op& op) {
          op.result()->type.is_tensor();
 }
 
-const ir::Value* memory_root(const ir::Value* v) {
+namespace {
+
+/// `depth`: of the calls that are looked into; functions may call themselves.
+const ir::Value* memory_root(const ir::Value* v, int depth) {
+  constexpr int deepest = 4;
   while (v->def) {
     const Op& op = *v->def;
-    if (op.is(Opcode::loop_)) {
-      if (!keeps_memory(op, v->index)) return v;
+    if (op.is(Opcode::call_)) {
+      const ir::Block* body = op.callee->body;
+      if (op.callee->cps || depth == deepest) return v;
+      const ir::Value* root = memory_root(body->ops.back()->operands[v->index], depth + 1);
+      if (root->def || root->block != body) return v;
+      v = op.operands[root->index];
+    } else if (op.is(Opcode::loop_)) {
+      const ir::Block* body = op.blocks[1];
+      if (memory_root(body->ops.back()->operands[v->index], depth) != body->params[v->index]) return v;
       v = op.operands[v->index];
     } else if (op.is(Opcode::branch_)) {
-      const ir::Value* root = memory_root(op.blocks[0]->ops.back()->operands[v->index]);
-      if (root != memory_root(op.blocks[1]->ops.back()->operands[v->index])) return v;
+      const ir::Value* root = memory_root(op.blocks[0]->ops.back()->operands[v->index], depth);
+      if (root != memory_root(op.blocks[1]->ops.back()->operands[v->index], depth)) return v;
       v = root;
     } else if (updates_in_place(op)) {
       v = op.operands[0];
@@ -261,6 +272,10 @@ const ir::Value* memory_root(const ir::Value* v) {
   }
   return v;
 }
+
+}  // namespace
+
+const ir::Value* memory_root(const ir::Value* v) { return memory_root(v, 0); }
 
 bool keeps_memory(const Op& loop, std::size_t state) {
   const ir::Block* body = loop.blocks[1];

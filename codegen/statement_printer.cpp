@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::codegen {
 
@@ -644,6 +645,8 @@ std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* c
 }
 
 void StatementPrinter::call(const Op& op) {
+  if (in_team_.contains(&op)) return;
+  if (ir::team_size(op) > 0 && can_fork(op)) return team(op);
   const ir::Function* callee = op.callee;
   const FunctionInfo& to = unit_.info(callee);
   callees_.push_back(callee);
@@ -732,7 +735,7 @@ std::string StatementPrinter::signature() {
   if (function_.result_types.size() == 1) result = unit_.type(function_.result_types[0]);
   if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
   // Calls of long functions cost nothing; a compiler that puts them together again costs minutes.
-  const bool apart = !info_.exported && function_.body->ops.size() > longest_inlined;
+  const bool apart = !info_.exported && (function_.body->ops.size() > longest_inlined || info_.forked);
   return (info_.exported ? target.exported() : target.internal()) +
          (apart ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lantern/codegen/expression.hpp"
@@ -22,6 +23,8 @@ class StatementPrinter {
   std::string definition();
   /// "static double f(lt_workspace* ws, double x)", without anything after it.
   std::string signature();
+  /// What a thread runs to call the function: NAME_run(ws, share).
+  std::string team_runner();
 
   // What the text turned out to need, for the next round of printing.
   bool used_workspace() const { return used_workspace_; }
@@ -99,6 +102,10 @@ class StatementPrinter {
   std::string trips(const ir::Op& loop, std::size_t counter);
   std::string parameters();
   void bind_parameters();
+
+  // ---- calls in threads (team_statements.cpp)
+  bool can_fork(const ir::Op& first) const;
+  void team(const ir::Op& first);
 
   // ---- tensors (tensor_statements.cpp)
   using Dims = std::vector<std::int64_t>;
@@ -182,6 +189,7 @@ class StatementPrinter {
   bool used_workspace_ = false;
   int allocations_ = 0;
   std::vector<const ir::Function*> callees_;
+  std::unordered_set<const ir::Op*> in_team_;  ///< calls that have been printed with the first of their team
   std::string mark_;                           ///< to be released before the function returns
   std::size_t else_start_ = 0, else_end_ = 0;  ///< the last "} else {" printed, for `else if`
   bool joined_ = false;                        ///< it became `else if`

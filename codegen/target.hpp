@@ -27,6 +27,9 @@ class Target {
   /// The values of a tape lie side by side, so that a loop may hold a pointer to its top.
   virtual bool contiguous_tapes() const { return true; }
 
+  /// The code runs where threads can be made.
+  virtual bool has_threads() const { return true; }
+
   /// A function of <math.h> for this kind: exp, expf.
   virtual std::string math(std::string_view name, ir::Kind kind) const {
     return std::string(name) + (kind == ir::Kind::f32 ? "f" : "");

@@ -8,6 +8,7 @@
 #include "lantern/codegen/expression.hpp"
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::codegen {
 
@@ -79,6 +80,7 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
   }
   for (const ir::Function* f : functions_) {
     ir::walk(f->body, [&](const Op* op) {
+      if (ir::team_size(*op) > 0 && target.has_threads()) infos_.at(op->callee).forked = true;
       if (!op->is(Opcode::closure_)) return;
       FunctionInfo& info = infos_.at(op->callee);
       info.closure = true;
@@ -154,7 +156,9 @@ Unit::Functions Unit::functions() {
       if (!defined.contains(callee) && declared.insert(callee).second)
         forward += wrapped(StatementPrinter(*this, *callee).signature() + ";") + "\n";
     if (options_.comments && !options_.standalone && f->loc.known()) text += "// " + f->loc.str() + "\n";
-    text += definition + (options_.line_directives ? std::string(own_lines) : "") + "\n";
+    text += definition + (options_.line_directives ? std::string(own_lines) : "");
+    if (infos_.at(f).forked) text += printer.team_runner();
+    text += "\n";
   }
   return {forward, text};
 }
@@ -273,6 +277,9 @@ std::string Unit::plain_wrapper() {
   const ir::Function& f = *module_.entry;
   const FunctionInfo& info = infos_.at(&f);
   prelude_.need("own_workspace");
+  const bool forks = std::ranges::any_of(infos_, [](const auto& known) { return known.second.forked; });
+  if (forks) prelude_.need("fork");
+  const std::string fork = forks ? "  ws->fork = lt_fork;\n" : "";
   const std::string exported = target_.exported();
   std::string text =
       "\n/* Says what to do instead of ending the program when something fails; must not return. */\n" +
@@ -282,12 +289,12 @@ std::string Unit::plain_wrapper() {
     const std::string tapes = "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
     return text + "/* Memory for one call at a time; results stay valid until it is asked for again. */\n" +
            exported + "lt_workspace* " + public_name_ +
-           "_workspace(void) {\n  lt_workspace* ws = lt_own_workspace();\n" +
+           "_workspace(void) {\n  lt_workspace* ws = lt_own_workspace();\n" + fork +
            (module_.tapes() > 0 ? tapes : "") + "  return ws;\n}\n";
   }
   const auto [signature, arguments] = plain_signature();
   const bool returns = f.result_types.size() == 1;
-  text += wrapped(exported + signature + " {") + "\n  lt_workspace* ws = lt_own_workspace();\n";
+  text += wrapped(exported + signature + " {") + "\n  lt_workspace* ws = lt_own_workspace();\n" + fork;
   if (module_.tapes() > 0) text += "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
   return text + wrapped("  " + std::string(returns ? "return " : "") + info.name + "(" + arguments + ");") +
          "\n}\n";
@@ -377,6 +384,19 @@ std::string Unit::results_type(const ir::Function* f) {
   for (std::size_t i = 0; i < f->result_types.size(); ++i)
     fields += "  " + declaration(f->result_types[i], "r" + std::to_string(i)) + ";\n";
   prelude_.add_type(name, "struct " + name + " {\n" + fields + "};\n");
+  return name;
+}
+
+std::string Unit::share_type(const ir::Function* f) {
+  std::string fields;
+  const auto field = [&](const ir::Type& t, const char* stem, std::size_t i) {
+    fields += "  " + declaration(t, stem + std::to_string(i)) + ";\n";
+  };
+  for (std::size_t i = 0; i < f->body->params.size(); ++i) field(f->body->params[i]->type, "a", i);
+  for (std::size_t i = 0; i < f->result_types.size(); ++i) field(f->result_types[i], "r", i);
+  const std::string name = "lt_share_" + infos_.at(f).name;
+  prelude_.add_type(name, "/* A call: its arguments, then its results. */\ntypedef struct {\n" + fields +
+                              "} " + name + ";\n");
   return name;
 }
 

@@ -25,6 +25,7 @@ struct FunctionInfo {
   bool closure = false;      ///< code of closures: takes a pointer to what was captured
   std::size_t captured = 0;  ///< how many of the first parameters that is
   bool exported = false;     ///< seen from outside
+  bool forked = false;       ///< threads call it: NAME_run stands below it
   std::string results;       ///< the structure of several results, in C++
 };
 
@@ -74,6 +75,8 @@ class Unit {
   std::string type_name(const ir::Type& type);
   /// The structure that holds several results in C++: r0, r1, ... Its name.
   std::string results_type(const ir::Function* f);
+  /// The structure of one call among those that threads share out, a0, ... and r0, ...: its name.
+  std::string share_type(const ir::Function* f);
   /// The structure of what a closure captures: its name.
   std::string captured_type(const ir::Function* f);
 

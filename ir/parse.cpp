@@ -12,6 +12,7 @@
 
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::ir {
 
@@ -462,15 +463,17 @@ class Parser {
     expect(']');
   }
 
-  /// What the reverse keeps.
+  /// What the reverse keeps; of a call, also the team that it leads.
   void memory(Op& op) {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     const bool call = op.is(Opcode::call_);
     const std::string_view word = token_.kind == TokenKind::word ? token_.text : "";
-    if (call ? word != "checkpoint" : word != "memory" && word != "checkpoints")
-      fail(call ? "'checkpoint'" : "'memory' or 'checkpoints'");
+    if (call ? word != "checkpoint" && word != "fork" : word != "memory" && word != "checkpoints")
+      fail(call ? "'checkpoint' or 'fork'" : "'memory' or 'checkpoints'");
     advance();
-    if (call) {
+    if (word == "fork") {
+      lead_team(op, integer("a number of calls", 2, largest_team));
+    } else if (call) {
       op.integer = checkpointed;
     } else if (word == "memory") {
       op.integer = integer("a number of bytes", 2, most);

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::ir {
 
@@ -55,6 +56,7 @@ std::string attribute_text(const Op& op) {
       return "[" + (known ? std::string(info(static_cast<Opcode>(op.integer)).name) : "?") + "]";
     }
     case Opcode::call_:
+      if (team_size(op) > 0) return "[fork " + std::to_string(team_size(op)) + "]";
       return is_checkpointed(op) ? "[checkpoint]" : "";
     case Opcode::loop_:
     case Opcode::fun_: {

@@ -8,6 +8,7 @@
 
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/print.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::ir {
 
@@ -347,6 +348,10 @@ class Verifier {
     check_callee(op);
     check_types_match(op.callee->parameter_types(), types_of(op.operands), "arguments");
     check_types_match(op.callee->result_types, types_of(op.results), "results");
+    need(
+        team_size(op) == 0 || team_stands(op),
+        [&] { return "a team of " + std::to_string(team_size(op)) + " calls of one function, in a row"; },
+        "something between them");
   }
 
   void check_jump(const Op& op) {

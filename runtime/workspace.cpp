@@ -1,9 +1,12 @@
 // Ownership of generated code's memory, and the way back from its failures.
 #include "lantern/runtime/workspace.hpp"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdlib>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #if __has_include(<sys/mman.h>)
 #include <sys/mman.h>
@@ -19,6 +22,7 @@ namespace {
 struct Landing {
   std::jmp_buf place;
   void* outer;
+  Workspace* workspace;
 };
 
 void land(lt_workspace* ws, const char* message) {
@@ -48,6 +52,16 @@ void* resize(void* memory, unsigned long bytes) {
   return result;
 }
 
+void fork(lt_workspace* ws, std::int64_t count, void (*part)(lt_workspace*, void*), void* shares,
+          std::int64_t bytes) {
+  if (ws->host == nullptr) {  // nobody to make threads
+    for (std::int64_t i = 0; i < count; ++i) part(ws, static_cast<char*>(shares) + i * bytes);
+    return;
+  }
+  const char* const failure = static_cast<Landing*>(ws->host)->workspace->fork(count, part, shares, bytes);
+  if (failure != nullptr) ws->fail(ws, failure);
+}
+
 /// False after a failure. Kept apart from the throwing caller: nothing here changes after setjmp.
 bool run(lt_workspace* ws, Landing& landing, void (*body)(lt_workspace*, void*), void* data) {
   if (setjmp(landing.place) != 0) return false;
@@ -60,6 +74,7 @@ bool run(lt_workspace* ws, Landing& landing, void (*body)(lt_workspace*, void*),
 Workspace::Workspace() : memory_{} {
   memory_.fail = land;
   memory_.resize = resize;
+  memory_.fork = lantern::fork;
 }
 
 Workspace::~Workspace() {
@@ -80,14 +95,44 @@ void Workspace::reset() {
   memory_.targets = nullptr;
 }
 
-int Workspace::call(void (*body)(lt_workspace*, void*), void* data) {
+bool Workspace::succeeds(void (*body)(lt_workspace*, void*), void* data) {
   Landing landing{};
   landing.outer = memory_.host;
+  landing.workspace = this;
   memory_.host = &landing;
   const bool done = run(&memory_, landing, body, data);
   memory_.host = landing.outer;
-  if (!done) throw Error(memory_.message);
+  return done;
+}
+
+int Workspace::call(void (*body)(lt_workspace*, void*), void* data) {
+  if (!succeeds(body, data)) throw Error(memory_.message);
   return 0;
+}
+
+const char* Workspace::fork(std::int64_t count, void (*part)(lt_workspace*, void*), void* shares,
+                            std::int64_t bytes) {
+  const auto n = static_cast<std::size_t>(count);
+  while (workers_.size() < n) workers_.push_back(std::make_unique<Workspace>());
+  std::vector<char> failed(n, 0);
+  const auto work = [&](std::size_t i) {
+    Workspace& worker = *workers_[i];
+    worker.reset();
+    failed[i] = !worker.succeeds(part, static_cast<char*>(shares) + static_cast<std::int64_t>(i) * bytes);
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    try {
+      threads.emplace_back(work, i);
+    } catch (const std::system_error&) {  // no more threads
+      work(i);
+    }
+  }
+  if (n > 0) work(n - 1);
+  for (std::thread& t : threads) t.join();
+  const auto first = std::find(failed.begin(), failed.end(), 1);
+  return first == failed.end() ? nullptr
+                               : workers_[static_cast<std::size_t>(first - failed.begin())]->memory_.message;
 }
 
 int Workspace::call(lt_entry* entry, const void* const* in, void* const* out, lt_target* targets) {
@@ -110,6 +155,7 @@ std::int64_t Workspace::peak_bytes() const {
   std::int64_t bytes = 0;
   for (const lt_chunk* chunk = memory_.first; chunk != nullptr; chunk = chunk->next) bytes += chunk->capacity;
   for (std::int64_t i = 0; i < memory_.tape_count; ++i) bytes += memory_.tapes[i].capacity;
+  for (const auto& worker : workers_) bytes += worker->peak_bytes();
   return bytes;
 }
 

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "lantern/runtime/workspace.h"
 
 namespace lantern {
 
 /// Arena and tapes for calls of generated code. Memory is kept between calls, so repeated calls allocate
-/// nothing. One call at a time; different threads use different workspaces.
+/// nothing. One call at a time; different threads use different workspaces. Code that shares out loops to
+/// threads makes them anew for each loop, which takes no longer than to wake those that wait; their
+/// workspaces are kept with this one.
 class Workspace {
  public:
   Workspace();
@@ -29,13 +33,22 @@ class Workspace {
   /// and generated code may own anything. Calls may nest. Returns 0 (a failure throws).
   int call(void (*body)(lt_workspace*, void*), void* data);
 
-  /// Bytes held. As nothing is given back before the end, this is also the most ever held.
+  /// Calls part(w, share) for each of `count` shares of so many bytes, the last in this thread, the others in
+  /// threads of their own as far as the system has any; each w is a workspace with nothing in it. Returns
+  /// when all are done: null, or how the first share that failed did.
+  const char* fork(std::int64_t count, void (*part)(lt_workspace*, void*), void* shares, std::int64_t bytes);
+
+  /// Bytes held, those of threads included. As nothing is given back before the end, this is also the most
+  /// ever held.
   std::int64_t peak_bytes() const;
 
   lt_workspace* get() { return &memory_; }
 
  private:
+  bool succeeds(void (*body)(lt_workspace*, void*), void* data);
+
   lt_workspace memory_;
+  std::vector<std::unique_ptr<Workspace>> workers_;  ///< of the shares of a fork
 };
 
 }  // namespace lantern

@@ -7,6 +7,7 @@ namespace lantern::codegen {
 
 const std::vector<PreludePart>& kernel_parts();
 const std::vector<PreludePart>& report_parts();
+const std::vector<PreludePart>& thread_parts();
 
 namespace {
 
@@ -50,6 +51,8 @@ struct lt_workspace {
   lt_target* targets;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
+  void (*fork)(struct lt_workspace* ws, int64_t count, void (*part)(struct lt_workspace* w, void* share),
+               void* shares, int64_t bytes);
   void* host;
   char message[512];
 };
@@ -350,7 +353,7 @@ struct lt_cont {
 const PreludePart* prelude_part(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const PreludePart*> map;
-    for (const auto* table : {&memory_parts(), &kernel_parts(), &report_parts()})
+    for (const auto* table : {&memory_parts(), &kernel_parts(), &report_parts(), &thread_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;
   }();

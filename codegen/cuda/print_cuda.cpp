@@ -32,6 +32,7 @@ class CudaTarget final : public CTarget {
   std::string exported() const override { return "static __device__ "; }
   std::string internal() const override { return "static __device__ "; }
   bool contiguous_tapes() const override { return false; }
+  bool has_threads() const override { return false; }
 };
 
 // ---- what can be printed

@@ -22,6 +22,7 @@
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::driver {
 
@@ -70,6 +71,7 @@ class CompiledCode : public Code {
     passes::PipelineOptions pipeline;
     pipeline.opt_level = options_.opt;
     pipeline.disabled = options_.disabled_passes;
+    if (!options_.debug) pipeline.threads = options_.threads;
     // A lane has no line, and a check would have to look into it.
     const bool vectors = options_.opt >= 2 && !options_.debug && options_.check == Check::none;
     if (vectors && options_.target == Target::cpp) pipeline.vector_lanes = codegen::host_vector_lanes();
@@ -172,6 +174,12 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
     throw Error(
         "compile: expected Target::automatic or Target::cpp with debug, got Target::c: what tcc compiles "
         "cannot be debugged");
+  if (options.threads < 1 || options.threads > ir::largest_team)
+    throw Error("compile: expected from 1 to " + std::to_string(ir::largest_team) + " threads, got " +
+                std::to_string(options.threads));
+  if (options.threads > 1 && options.target == Target::cuda)
+    throw Error("compile: expected one thread with Target::cuda, got " + std::to_string(options.threads) +
+                ": a kernel has a thread for every element");
   return std::make_shared<CompiledCode>(stage(name, params, program), options);
 }
 

@@ -54,6 +54,11 @@ struct CompileOptions {
   /// Check::nan: the first NaN or infinity is an Error that names its line, its operation and its part of a
   /// derivative. Nothing is generated for it otherwise.
   Check check = Check::environment;
+  /// How many threads a call may use, from 1 to 64. Loops whose trips do not depend on each other are shared
+  /// out where there is enough to do; sums are then added up in another order, always the same for the same
+  /// number of threads. Not with `debug`, at opt 0, nor for Target::cuda, which does all trips of a kernel at
+  /// once anyway.
+  int threads = 1;
   /// Passes left out, by name (see passes/pipeline.hpp).
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.

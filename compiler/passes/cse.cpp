@@ -79,6 +79,7 @@ bool is_expression(const Op& op) {
   // Of two that are told apart by their labels each is wanted.
   if (ir::has_text(op.code)) return false;
   if (op.is(Opcode::undef_) || op.is(Opcode::closure_) || op.is(Opcode::yield_)) return false;
+  if (op.is(Opcode::copy_)) return false;  // for memory of its own
   return ir::info(op.code).effect == ir::Effect::none && op.blocks.empty() && op.results.size() == 1;
 }
 

@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/fuse.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/outline.hpp"
+#include "lantern/compiler/passes/parallel.hpp"
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -38,6 +39,8 @@ constexpr std::array all_passes{
     Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<tables>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
+    Pass{"parallel", "independent trips of a loop are shared out to threads",
+         [](ir::Module& m, const PipelineOptions& options) { parallel(m, options.threads); }, false, true},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
@@ -63,6 +66,7 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   for (const Pass& pass : all_passes) {
     if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
     if (pass.for_vectors && options.vector_lanes == 0) continue;
+    if (pass.for_threads && options.threads <= 1) continue;
     const auto start = std::chrono::steady_clock::now();
     pass.run(module, options);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;

@@ -18,6 +18,7 @@ struct Pass {
   std::string_view what;
   void (*run)(ir::Module&, const PipelineOptions&);
   bool for_vectors = false;  ///< only for targets with vectors
+  bool for_threads = false;  ///< only where several threads may be used
 };
 
 /// All passes in the order in which they run.
@@ -38,6 +39,7 @@ struct PipelineOptions {
   int opt_level = 2;                       ///< 0: no pass runs
   std::vector<std::string> disabled = {};  ///< names of passes to leave out
   int vector_lanes = 0;                    ///< how many f64 a register of the target holds; 0: no vectorise
+  int threads = 1;                         ///< that a loop may use; 1: no parallel
   bool verify_each = verify_by_default;
   std::function<void(std::string_view pass, const ir::Module&)> after = {};  ///< called after each pass
   std::vector<PassTiming>* timings = nullptr;                                ///< one entry per pass that ran

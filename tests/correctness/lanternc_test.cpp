@@ -218,6 +218,34 @@ TEST_CASE("CUDA") {
     CHECK(r.err.find("lantern::Error") != std::string::npos);  // no GPU here
 }
 
+TEST_CASE("a program that uses several threads") {
+  const TemporaryDirectory directory;
+  const std::string source = models + "threads.cpp", one = directory.path() / "one",
+                    two = directory.path() / "two";
+  check_compiles({LANTERNC, source, "-o", one});
+  check_compiles({LANTERNC, source, "--threads=2", "--verify", "-o", two});
+  const auto a = lines(output_of(one)), b = lines(output_of(two));
+  REQUIRE(a.size() == 3);
+  // Sums of 100,000 numbers, in another order.
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
+    CHECK(std::stod(b[i]) == Approx(std::stod(a[i])).epsilon(1e-10));
+  CHECK(b[2] == a[2]);
+  CHECK(b[2].find("index 9 is outside 0..6") == 0);
+  const std::string c = silent({source, "--threads=2", "--emit=c"});
+  CHECK(c.find("ws->fork(ws, 2, slope_part_run") != std::string::npos);
+  CHECK(c.find("link with -pthread") != std::string::npos);
+  const std::string explained = silent({source, "--threads=2", "--explain"});
+  CHECK(explained.find("  threads\n") != std::string::npos);
+  CHECK(explained.find("forks into 2 threads from about ") != std::string::npos);
+  CHECK(refused({scalar, "--threads=0"}) ==
+        "lanternc: error: --threads: expected a number from 1 to 64, got '0'\n");
+  CHECK(refused({scalar, "--threads=two"}) ==
+        "lanternc: error: --threads: expected a number from 1 to 64, got 'two'\n");
+  CHECK(
+      refused({scalar, "--threads=2", "--target=cuda"}) ==
+      "lanternc: error: --threads does not go with --target=cuda: a kernel has a thread for every element\n");
+}
+
 TEST_CASE("what the passes do can be watched") {
   const ProcessResult r = lanternc({scalar, "--emit=ir", "--function=dcubic", "--time-passes",
                                     "--dump-after=simplify", "--verify", "--disable-pass=inplace"});

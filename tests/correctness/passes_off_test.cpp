@@ -43,10 +43,12 @@ void check_passes(F derivative, const T&... arguments) {
   };
   check({.target = Target::cpp, .opt = 3});
   check({.target = Target::cpp, .opt = 0});
+  check({.target = Target::cpp, .opt = 3, .threads = 2});
   for (const passes::Pass& p : passes::passes()) {
     const std::string name(p.name);
     INFO("without " << name);
     check({.target = Target::cpp, .opt = 3, .disabled_passes = {name}});
+    check({.target = Target::c, .opt = 3, .threads = 2, .disabled_passes = {name}});
   }
 }
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "bench.hpp"
 #include "calibration.hpp"
+#include "model.hpp"
 #include "model_ba.hpp"
 #include "model_gmm.hpp"
 #include "model_hand.hpp"
@@ -16,12 +18,26 @@
 namespace lantern::bench {
 namespace {
 
-/// The programs that are measured.
-Models models() { return {gmm_forms, ba_forms, lstm_forms, hand_forms}; }
+/// The programs that are measured: those with long independent loops in several threads as well.
+Models models(int threads) {
+  return {[=](const auto& in, const auto& problem) { return gmm_forms(in, problem, threads); },
+          [=](const auto& in, const auto& problem) { return ba_forms(in, problem, threads); }, lstm_forms,
+          hand_forms};
+}
+
+/// How much faster a form that uses several threads is than the same form with one; nothing for others.
+std::optional<double> speedup(const Problem& problem, std::size_t form, int threads,
+                              const std::vector<Timing>& timings) {
+  for (std::size_t i = 0; i < problem.forms.size() && threads > 1; ++i)
+    if (problem.forms[form].name == in_threads(problem.forms[i].name, threads))
+      return ratio(timings[i + 1], timings[form + 1]);
+  return std::nullopt;
+}
 
 /// The rows of one problem: the reference, then each form beside it. The calibration kernel takes part in the
 /// rounds: `rescaled_ms` is what the time comes to on the reference machine.
-std::vector<Row> measure(const Problem& problem, const TimingOptions& options, int& wrong) {
+std::vector<Row> measure(const Problem& problem, const Options& given, int& wrong) {
+  const TimingOptions options = given.timing();
   std::vector<Callable> forms{calibration_kernel};
   for (const Form& form : problem.forms) {
     if (const std::string what = form.check ? form.check() : ""; !what.empty()) {
@@ -42,6 +58,7 @@ std::vector<Row> measure(const Problem& problem, const TimingOptions& options, i
   for (std::size_t i = 0; i < problem.forms.size(); ++i) {
     const Timing& timing = timings[i + 1];
     Extras extra{{"rescaled_ms", timing.ratio * rescaled}};
+    if (const auto times = speedup(problem, i, given.threads, timings)) extra.emplace_back("speedup", *times);
     if (problem.forms[i].extras)
       for (auto& e : problem.forms[i].extras()) extra.push_back(std::move(e));
     rows.push_back(row(problem.name, problem.forms[i].name, timing, std::move(extra)));
@@ -63,9 +80,9 @@ std::string plot(const std::vector<Row>& rows) {
 
 int bench_adbench(int argc, char** argv) {
   int status = 0;
-  const auto options =
-      parse_options(argc, argv, "times of the ADBench problems over the plain objective's",
-                    "input files, or names of problems as ba1; default: all whose values are known", status);
+  const auto options = parse_options(
+      argc, argv, "times of the ADBench problems over the plain objective's",
+      "input files, or names of problems as ba1; default: all whose values are known", status, true);
   if (!options) return status;
 
   std::vector<std::filesystem::path> files;
@@ -76,7 +93,7 @@ int bench_adbench(int argc, char** argv) {
   std::vector<Row> rows;
   int wrong = 0;
   for (const auto& file : files) {
-    const auto more = measure(load_problem(file, models()), options->timing(), wrong);
+    const auto more = measure(load_problem(file, models(options->threads)), *options, wrong);
     rows.insert(rows.end(), more.begin(), more.end());
   }
   fmt::print("{}", table(rows));

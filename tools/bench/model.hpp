@@ -22,8 +22,14 @@ using Indices = Rep<Array<std::int64_t>>;
 using Matrix = Rep<Tensor<double, dyn, dyn>>;
 
 /// How the programs are compiled. Their indices are right for every input that the readers accept.
-inline CompileOptions model_options(std::string name) {
-  return {.target = Target::cpp, .opt = 3, .bounds_checks = false, .name = std::move(name)};
+inline CompileOptions model_options(std::string name, int threads = 1) {
+  return {
+      .target = Target::cpp, .opt = 3, .bounds_checks = false, .threads = threads, .name = std::move(name)};
+}
+
+/// The name of a form that uses several threads beside the one that does not.
+inline std::string in_threads(const std::string& form, int threads) {
+  return form + "_" + std::to_string(threads) + "_threads";
 }
 
 /// f(0) ... f(n - 1) as an array.

@@ -79,7 +79,8 @@ std::tuple<Matrix, Vector> ba_jacobian(Matrix cameras, Matrix points, Vector wei
 
 }  // namespace
 
-std::vector<Form> ba_forms(const std::shared_ptr<const BaInput>& in, const std::string& problem) {
+std::vector<Form> ba_forms(const std::shared_ptr<const BaInput>& in, const std::string& problem,
+                           int threads) {
   static const auto objective = compile(ba, model_options("ba"));
   static const auto jacobian = compile(ba_jacobian, model_options("ba_jacobian"));
 
@@ -94,11 +95,18 @@ std::vector<Form> ba_forms(const std::shared_ptr<const BaInput>& in, const std::
   const auto errors = std::make_shared<std::vector<double>>(3 * n);
   const auto run_objective = [=] { run(objective, *errors, 2); };
   const auto derivative = std::make_shared<std::vector<double>>(31 * n);
-  const auto run_jacobian = [=] { run(jacobian, *derivative, 30); };
-  return {{"objective", run_objective,
-           [=] { return run_objective(), check_objective(*errors, differentiable(in)); }},
-          {"reverse", run_jacobian,
-           [=] { return run_jacobian(), check_derivative(*derivative, problem, differentiable(in)); }}};
+  const auto reverse = [=](const std::string& name, const auto& f) -> Form {
+    const auto run_jacobian = [=] { run(f, *derivative, 30); };
+    return {name, run_jacobian,
+            [=] { return run_jacobian(), check_derivative(*derivative, problem, differentiable(in)); }};
+  };
+  std::vector<Form> forms{{"objective", run_objective,
+                           [=] { return run_objective(), check_objective(*errors, differentiable(in)); }},
+                          reverse("reverse", jacobian)};
+  if (threads > 1)
+    forms.push_back(
+        reverse(in_threads("reverse", threads), compile(ba_jacobian, model_options("ba_jacobian", threads))));
+  return forms;
 }
 
 }  // namespace lantern::bench

@@ -65,7 +65,8 @@ Number gmm(Vector alphas, Matrix means, Matrix factors, Matrix points, Number ga
 
 }  // namespace
 
-std::vector<Form> gmm_forms(const std::shared_ptr<const GmmInput>& in, const std::string& problem) {
+std::vector<Form> gmm_forms(const std::shared_ptr<const GmmInput>& in, const std::string& problem,
+                            int threads) {
   static const auto objective = compile(gmm, model_options("gmm"));
   static const auto gradient = compile(grad<0, 1, 2>(gmm), model_options("gmm_gradient"));
 
@@ -80,16 +81,22 @@ std::vector<Form> gmm_forms(const std::shared_ptr<const GmmInput>& in, const std
   };
   const auto derivative =
       std::make_shared<std::vector<double>>(in->alphas.size() + in->means.size() + in->factors.size());
-  const auto run_gradient = [=] {
-    const auto [alphas, means, factors] =
-        parts(*derivative, in->alphas.size(), in->means.size(), in->factors.size());
-    const auto means_out = matrix(means, dimensions), factors_out = matrix(factors, factor_size);
-    with_arguments([&](const auto&... a) { gradient.into(alphas, means_out, factors_out, a...); });
+  const auto reverse = [=](const std::string& name, const auto& f) -> Form {
+    const auto run = [=] {
+      const auto [alphas, means, factors] =
+          parts(*derivative, in->alphas.size(), in->means.size(), in->factors.size());
+      const auto means_out = matrix(means, dimensions), factors_out = matrix(factors, factor_size);
+      with_arguments([&](const auto&... a) { f.into(alphas, means_out, factors_out, a...); });
+    };
+    return {name, run, [=] { return run(), check_derivative(*derivative, problem, differentiable(in)); }};
   };
-  return {{"objective", run_objective,
-           [=] { return run_objective(), check_objective(*value, differentiable(in)); }},
-          {"reverse", run_gradient,
-           [=] { return run_gradient(), check_derivative(*derivative, problem, differentiable(in)); }}};
+  std::vector<Form> forms{{"objective", run_objective,
+                           [=] { return run_objective(), check_objective(*value, differentiable(in)); }},
+                          reverse("reverse", gradient)};
+  if (threads > 1)
+    forms.push_back(reverse(in_threads("reverse", threads),
+                            compile(grad<0, 1, 2>(gmm), model_options("gmm_gradient", threads))));
+  return forms;
 }
 
 }  // namespace lantern::bench

@@ -26,9 +26,9 @@ std::vector<Form> forms(const Make& make, const std::shared_ptr<const Input>& in
 }
 
 GmmInput gmm_input(const std::filesystem::path& file, const std::string& name) {
-  int d = 0, k = 0;
-  if (!exists(file) && std::sscanf(name.c_str(), "gmm_d%d_K%d", &d, &k) == 2)
-    return synthetic_gmm(d, k, 1000);
+  int d = 0, k = 0, points = 1000;
+  if (!exists(file) && std::sscanf(name.c_str(), "gmm_d%d_K%d_n%d", &d, &k, &points) >= 2)
+    return synthetic_gmm(d, k, points);
   return read_gmm(file);
 }
 

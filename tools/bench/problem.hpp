@@ -41,7 +41,8 @@ struct Models {
 std::string problem_name(const std::filesystem::path& file);
 
 /// The problem in a file of the suite, with the forms that `models` has for it (those not set give none).
-/// Where there is no such file, the sizes in a name like gmm_d2_K200 or lstm_l4_c4096 give a synthetic one.
+/// Where there is no such file, the sizes in a name like gmm_d2_K200, gmm_d10_K25_n10000 or lstm_l4_c4096
+/// give a synthetic one.
 Problem load_problem(const std::filesystem::path& file, const Models& models = {});
 
 /// The files for which the suite's own values are known, inside the folder adbench/.

@@ -88,7 +88,7 @@ std::optional<std::int64_t> trips(const Op* loop) {
   return std::nullopt;
 }
 
-constexpr std::string_view no_lanes = "does not run in lanes: ";
+constexpr std::string_view no_lanes = "does not run in lanes: ", no_fork = "does not fork: ";
 
 struct Loop {
   const Op* op = nullptr;
@@ -121,7 +121,9 @@ class Explanation {
     recursion();
     tape();
     passes();
-    vectors();
+    what_loops_do("vectorise", no_lanes, "vectors", "no loop to run in lanes");
+    if (std::ranges::any_of(progress_.passes, [](const auto& pass) { return pass.first == "parallel"; }))
+      what_loops_do("parallel", no_fork, "threads", "no loop to share out");
     return out_;
   }
 
@@ -340,18 +342,20 @@ class Explanation {
     });
   }
 
-  void vectors() {
+  /// What a pass said of the user's loops; what begins with `refusal` speaks against them.
+  void what_loops_do(std::string_view pass, std::string_view refusal, const std::string& title,
+                     const std::string& nothing) {
     // The loops that one of the user's has become were looked at one by one.
     std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> by_place;
     for (const passes::Remark& r : progress_.remarks) {
-      if (r.pass != "vectorise") continue;
+      if (r.pass != pass) continue;
       auto& [good, bad] = by_place[place(r.loc)];
-      if (r.text.starts_with(no_lanes))
-        bad.push_back(r.text.substr(no_lanes.size()));
+      if (r.text.starts_with(refusal))
+        bad.push_back(r.text.substr(refusal.size()));
       else
         good.push_back(r.text);
     }
-    heading(by_place.empty() ? "vectors: no loop to run in lanes" : "vectors");
+    heading(by_place.empty() ? title + ": " + nothing : title);
     for (const auto& [where, why] : by_place) {
       auto [good, bad] = why;
       // Of a loop that counts, what is said of the loops around its segments tells nothing; of others only
@@ -362,7 +366,7 @@ class Explanation {
                reason.starts_with("there is no arithmetic");
       };
       if (!std::ranges::all_of(bad, idle)) std::erase_if(bad, idle);
-      item(where + ": " + (good.empty() ? std::string(no_lanes) + joined(bad, "; ") : joined(good, "; ")));
+      item(where + ": " + (good.empty() ? std::string(refusal) + joined(bad, "; ") : joined(good, "; ")));
     }
   }
 

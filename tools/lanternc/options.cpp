@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -15,6 +16,7 @@
 
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::tool {
 
@@ -44,7 +46,7 @@ constexpr const char* footer =
 /// What the command line says, before it is checked.
 struct Given {
   Options options;
-  std::string emit, target = "cpu", level, standard, check;
+  std::string emit, target = "cpu", level, standard, check, threads = "1";
   Words include, define, undefine, library_path, library;
 };
 
@@ -71,6 +73,10 @@ void describe(CLI::App& app, Given& given) {
        "optimise: 0 (as staged, no passes) to 3 (default; with -g the passes, but not the compiler)", "LEVEL");
   word("--target", given.target, "cpu (default) or cuda", "TARGET");
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
+  word("--threads", given.threads,
+       "let loops whose trips do not depend on each other use up to N threads\n"
+       "where they have enough to do; default 1",
+       "N");
   app.add_flag("-g", o.debug, "debug information, by the user's lines and names");
   word("--check", given.check,
        "nan: the program fails at the first NaN or infinity and says where it arose; default none,\n"
@@ -165,6 +171,11 @@ void check_combination(const Options& o) {
   if (o.emit == Emit::rewritten && o.sources.size() > 1) throw Error("--emit=rewritten takes one file");
   if (o.emit == Emit::rewritten && !o.rewrite) throw Error("--emit=rewritten does not go with --no-rewrite");
   if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
+  if (o.cuda && o.threads > 1)
+    throw Error("--threads does not go with --target=cuda: a kernel has a thread for every element");
+  if (o.threads > 1 && o.debug)
+    throw Error("--threads does not go with -g: a debugger would see trips out of order");
+  if (o.threads > 1 && o.opt == 0) throw Error("--threads: no pass runs at -O0");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
 }
@@ -184,6 +195,15 @@ std::string default_output(const Options& o) {
   }
 }
 
+int thread_count(const std::string& text) {
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > ir::largest_team)
+    throw Error("--threads: expected a number from 1 to " + std::to_string(ir::largest_team) + ", got '" +
+                text + "'");
+  return n;
+}
+
 Options checked(Given given, const Words& after_dashes) {
   Options o = std::move(given.options);
   if (!given.emit.empty()) {
@@ -201,6 +221,7 @@ Options checked(Given given, const Words& after_dashes) {
     throw Error("-O: expected a level from 0 to 3, got '" + given.level + "'");
   o.opt = given.level[0] - '0';
   o.check = given.check.empty() ? check_from_environment() : check_named(given.check, "--check");
+  o.threads = thread_count(given.threads);
   if (given.target != "cpu" && given.target != "cuda")
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;

@@ -17,6 +17,7 @@ struct Options {
   Emit emit = Emit::program;
   std::string function;  ///< empty: all
   int opt = 3;
+  int threads = 1;
   bool level_given = false;
   Check check = Check::none;
   bool cuda = false;

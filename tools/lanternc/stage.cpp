@@ -72,6 +72,7 @@ void optimise(StagedFunction& function, const Options& options) {
   pipeline.opt_level = options.opt;
   pipeline.disabled = options.disabled_passes;
   pipeline.vector_lanes = vector_lanes(options);
+  pipeline.threads = options.threads;
   pipeline.verify_each |= options.verify;
   pipeline.timings = &timings;
   pipeline.after = [&](std::string_view pass, const ir::Module& m) {

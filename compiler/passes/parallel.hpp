@@ -1,0 +1,27 @@
+// Loops whose trips do not depend on each other are shared out to threads.
+#pragma once
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes {
+
+/// Turns the outermost loops that allow it into calls of a function that runs a range of their trips:
+///
+///   for (i = lo; i < hi; ++i) BODY     becomes     if (there is enough to do) {
+///                                                    part(lo, m, ...), part(m, hi, ...) at once, added up
+///                                                  } else {
+///                                                    part(lo, hi, ...)
+///                                                  }
+///
+/// What the loop adds to, numbers and tensors, each range adds to zeros of its own, the first to what there
+/// was before the loop; the sums are then added in order, so that the result depends on the number of threads
+/// but on nothing else. Tensors of which every trip reads and writes elements of its own are shared.
+///
+/// A loop is left as it is where a trip needs something else of the trip before, where it prints, shares a
+/// tape with other code, calls functions that call themselves, and where it is known to be short. What runs
+/// in a range does not fork again. Remarks say of each loop what became of it and why.
+///
+/// Before vectorise, which then looks at the ranges. `threads`: from 2 to ir::largest_team.
+void parallel(ir::Module& module, int threads);
+
+}  // namespace lantern::passes

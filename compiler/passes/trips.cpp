@@ -1,0 +1,270 @@
+// What a loop's state goes through in a trip, and what else a trip does.
+#include "lantern/compiler/passes/trips.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace lantern::passes {
+
+namespace {
+
+std::string at_line(const Op& op) { return op.loc.known() ? " at line " + std::to_string(op.loc.line) : ""; }
+
+/// How long an operation takes, an addition being 1.
+std::int64_t weight(const Block* block);
+
+std::int64_t elements(const Value* v) {
+  constexpr std::int64_t usual = 8;  // of a dimension that is not known
+  std::int64_t n = 1;
+  if (v->type.is_tensor())
+    for (const std::int64_t d : v->type.dims())
+      n *= d == ir::dynamic ? usual : std::clamp<std::int64_t>(d, 1, 1024);
+  return n;
+}
+
+std::int64_t weight(const Op& op) {
+  constexpr std::int64_t usual_trips = 8, most_trips = 4096, function = 10;
+  switch (op.code) {
+    case Opcode::constant_:
+    case Opcode::yield_:
+    case Opcode::dim_:
+    case Opcode::take_:
+    case Opcode::slice_:
+    case Opcode::reshape_:
+      return 0;
+    case Opcode::loop_:
+      return std::min(constant_trips(&op).value_or(usual_trips), most_trips) *
+             (1 + weight(op.blocks[0]) + weight(op.blocks[1]));
+    case Opcode::branch_:
+      return 1 + std::max(weight(op.blocks[0]), weight(op.blocks[1]));
+    case Opcode::call_:
+      return 2 + weight(op.callee->body);
+    case Opcode::matvec_:
+    case Opcode::outer_:
+      return elements(op.operands[0]) * elements(op.operands[1]);
+    case Opcode::vecmat_:
+      return elements(op.operands[1]);
+    case Opcode::matmul_:
+    case Opcode::add_matmul_:
+      return elements(op.result()) * 8;
+    case Opcode::get_:
+    case Opcode::set_:
+    case Opcode::add_at_:
+      return 1;
+    default: {
+      if (op.results.empty()) return 1;
+      std::int64_t n = elements(op.result());
+      for (const Value* v : op.operands) n = std::max(n, elements(v));
+      return op.code >= Opcode::exp_ && op.code <= Opcode::polygamma_ ? function * n : n;
+    }
+  }
+}
+
+std::int64_t weight(const Block* block) {
+  std::int64_t sum = 0;
+  for (const Op* op : block->ops) sum += weight(*op);
+  return std::min<std::int64_t>(sum, std::int64_t{1} << 32);
+}
+
+class Trips {
+ public:
+  Trips(Op* loop, const TapeUses& tapes, const std::unordered_set<const ir::Function*>& recursive,
+        FreeTrips& found)
+      : loop_(loop),
+        body_(loop->blocks[1]),
+        uses_(loop),
+        tapes_(tapes),
+        recursive_(recursive),
+        found_(found) {}
+
+  /// Empty, or what is against it.
+  std::string obstacle() {
+    const auto count = counted(loop_);
+    const auto tests =
+        std::ranges::count_if(loop_->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); });
+    if (!count || tests > 2) return "it does not count by ones, with nothing else to end it";
+    found_.index = count->index;
+    found_.bound = count->bound;
+    trip_ = body_->params[count->index];
+    if (trip_->type != ir::I64) return "it does not count in 64 bits";
+    for (const Value* p : body_->params) {
+      const auto role = role_of(p->index);
+      if (!role)
+        return "a trip needs " +
+               (p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value") +
+               " of the trip before";
+      found_.roles.push_back(*role);
+    }
+    if (std::string what = effects(); !what.empty()) return what;
+    found_.weight = weight(body_);
+    return {};
+  }
+
+ private:
+  std::optional<StateRole> role_of(std::size_t state) const {
+    if (state == found_.index) return StateRole::index;
+    if (step_of(loop_, state)) {
+      if (body_->params[state]->type == ir::I64) return StateRole::counter;
+      return {};
+    }
+    Chain chain;
+    if (!follow(body_->params[state], body_, state, chain)) return {};
+    if (chain.only_added) {
+      const ir::Type& type = body_->params[state]->type;
+      const bool number = (type.is_scalar() || type.is_tensor()) && type.element() != ir::Kind::boolean;
+      return number ? std::optional(StateRole::sum) : std::nullopt;
+    }
+    if (independent(chain)) return StateRole::own;
+    return {};
+  }
+
+  /// What happens to a piece of state on its way from the start to the end of a trip.
+  struct Chain {
+    std::vector<const Op*> accesses;  ///< of elements
+    bool only_added = true;
+    bool added_whole = false;  ///< rows or all of it
+  };
+
+  bool follow(const Value* v, const Block* block, std::size_t place, Chain& chain) const {
+    for (;;) {
+      const BodyUses::Use* onward = nullptr;
+      for (const BodyUses::Use& use : uses_.of(v)) {
+        if (use.op->is(Opcode::dim_) || use.op->is(Opcode::zeros_like_)) continue;
+        if (use.op->is(Opcode::get_) && use.operand == 0) {
+          chain.accesses.push_back(use.op);
+          chain.only_added = false;
+          continue;
+        }
+        if (onward) return false;
+        onward = &use;
+      }
+      if (!onward || onward->op->parent != block) return false;
+      const Op* op = onward->op;
+      const std::size_t operand = onward->operand;
+      switch (op->code) {
+        case Opcode::yield_:
+          return operand == place;
+        case Opcode::add_:
+        case Opcode::sub_:
+          if (op->is(Opcode::sub_) && operand != 0) return false;
+          if (!(op->result()->type == v->type)) return false;
+          chain.added_whole |= v->type.is_tensor();
+          break;
+        case Opcode::add_take_:
+        case Opcode::add_slice_:
+        case Opcode::add_outer_:
+        case Opcode::add_matmul_:
+          if (operand != 0) return false;
+          chain.added_whole = true;
+          break;
+        case Opcode::set_:
+        case Opcode::add_at_:
+          if (operand != 0) return false;
+          chain.accesses.push_back(op);
+          chain.only_added &= op->is(Opcode::add_at_);
+          break;
+        case Opcode::loop_: {
+          const Block* inner = op->blocks[1];
+          if (!uses_.of(op->blocks[0]->params[operand]).empty() ||
+              !follow(inner->params[operand], inner, operand, chain))
+            return false;
+          v = op->results[operand];
+          continue;
+        }
+        default:
+          return false;
+      }
+      v = op->result();
+    }
+  }
+
+  /// True where one of the indices says, in all accesses alike, which trip an element belongs to.
+  bool independent(const Chain& chain) const {
+    if (chain.added_whole || chain.accesses.empty()) return false;
+    const auto rank = static_cast<std::size_t>(chain.accesses.front()->operands[0]->type.rank());
+    for (std::size_t d = 1; d <= rank; ++d) {
+      const Value* index = chain.accesses.front()->operands[d];
+      if (moves(index) &&
+          std::ranges::all_of(chain.accesses, [&](const Op* op) { return op->operands[d] == index; }))
+        return true;
+    }
+    return false;
+  }
+
+  /// True for the trip's number with something from outside the loop added.
+  bool moves(const Value* v) const {
+    if (v == trip_) return true;
+    if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
+    const Value *x = v->def->operands[0], *y = v->def->operands[1];
+    if (moves(x) && fixed(y)) return true;
+    return v->def->is(Opcode::add_) && moves(y) && fixed(x);
+  }
+  bool fixed(const Value* v) const {
+    if (constant(v)) return true;
+    for (const Block* b = v->block; b && b->parent; b = b->parent->parent)
+      if (b->parent == loop_) return false;
+    return true;
+  }
+
+  /// What a trip does beside computing, in the functions that it calls too.
+  std::string effects() const {
+    std::string found;
+    std::unordered_map<std::int64_t, std::size_t> tapes;
+    const auto look = [&](const Op* op, bool called) {
+      if (!found.empty()) return;
+      for (const Value* v : op->operands)
+        if (v->type.is_ref() || v->type.is_cont()) found = "it works on cells or continuations";
+      if (op->is(Opcode::print_)) found = "it prints" + at_line(*op);
+      if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
+        ++tapes[op->integer];
+        if (called) found = "a function that it calls keeps values for later";
+      }
+      if (op->callee && recursive_.contains(op->callee))
+        found = "it calls '" + op->callee->name + "'" + at_line(*op) + ", which calls itself";
+    };
+    ir::walk(body_, [&](const Op* op) { look(op, false); });
+    for (const ir::Function* f : callees(body_)) ir::walk(f->body, [&](const Op* op) { look(op, true); });
+    for (const auto& [tape, n] : tapes)
+      if (tapes_.at(tape).size() != n && found.empty())
+        found = "what it keeps for later is used by other code";
+    return found;
+  }
+
+  Op* loop_;
+  Block* body_;
+  BodyUses uses_;
+  const TapeUses& tapes_;
+  const std::unordered_set<const ir::Function*>& recursive_;
+  FreeTrips& found_;
+  const Value* trip_ = nullptr;
+};
+
+}  // namespace
+
+std::unordered_set<const ir::Function*> callees(Block* block) {
+  std::unordered_set<const ir::Function*> seen;
+  std::vector<Block*> work{block};
+  while (!work.empty()) {
+    Block* const b = work.back();
+    work.pop_back();
+    ir::walk(b, [&](const Op* op) {
+      if (op->callee && seen.insert(op->callee).second) work.push_back(op->callee->body);
+    });
+  }
+  return seen;
+}
+
+std::unordered_set<const ir::Function*> recursive_functions(const ir::Module& module) {
+  std::unordered_set<const ir::Function*> found;
+  for (const ir::Function* f : module.functions())
+    if (callees(f->body).contains(f)) found.insert(f);
+  return found;
+}
+
+bool TripAnalysis::free(Op* loop, FreeTrips& trips, std::string& why) const {
+  trips = FreeTrips{};
+  why = Trips(loop, tapes_, recursive_, trips).obstacle();
+  return why.empty();
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,51 @@
+// Whether the trips of a counting loop depend on each other, and how much each has to do: the analysis behind
+// parallel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/compiler/passes/lanes.hpp"
+
+namespace lantern::passes {
+
+/// What a trip does with a piece of the loop's state.
+enum class StateRole {
+  index,    ///< what the loop counts by
+  counter,  ///< an integer that counts with it
+  sum,      ///< a number or a tensor that is only added to
+  own       ///< a tensor of which each trip reads and writes elements that no other does
+};
+
+/// A loop whose trips may run in any order.
+struct FreeTrips {
+  std::size_t index = 0;
+  Value* bound = nullptr;
+  std::vector<StateRole> roles;  ///< of the loop's state, in order
+  std::int64_t weight = 0;       ///< of a trip: roughly how many additions take as long
+};
+
+/// The functions of a module that may call themselves, by way of others or not.
+std::unordered_set<const ir::Function*> recursive_functions(const ir::Module& module);
+/// What runs in a block calls these functions, they call these, and so on.
+std::unordered_set<const ir::Function*> callees(Block* block);
+
+/// Analyses loops of one module, which does not change meanwhile.
+class TripAnalysis {
+ public:
+  explicit TripAnalysis(const ir::Module& module)
+      : tapes_(tape_uses(module)), recursive_(recursive_functions(module)) {}
+
+  /// True where trips may run in any order; otherwise `why` says what is against it.
+  bool free(Op* loop, FreeTrips& trips, std::string& why) const;
+  bool is_recursive(const ir::Function* f) const { return recursive_.contains(f); }
+
+ private:
+  TapeUses tapes_;
+  std::unordered_set<const ir::Function*> recursive_;
+};
+
+}  // namespace lantern::passes

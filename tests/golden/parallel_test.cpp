@@ -1,0 +1,119 @@
+// parallel: what loops become when threads share them out, before and after the pass, and what it says of
+// them. The graph means the same as before when the calls of a team run one after another: checked by the
+// interpreter.
+#include "lantern/compiler/passes/parallel.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "golden.hpp"
+#include "lantern/compiler/passes/remarks.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+
+using namespace lantern;
+using lantern::test::check_golden;
+
+namespace {
+
+/// Before, after, remarks; after the pass the text reads back to the same graph.
+void check_pass(const std::string& name, const std::string& text, int threads = 2) {
+  const auto module = ir::parse(text);
+  ir::verify(*module);
+  std::string shown = ir::print(*module);
+  const passes::Remarks remarks;
+  passes::parallel(*module, threads);
+  ir::verify(*module);
+  const std::string after = ir::print(*module);
+  shown += "\n; after parallel, " + std::to_string(threads) + " threads\n" + after + "\n";
+  for (const passes::Remark& r : remarks.all()) shown += "; " + r.text + "\n";
+  check_golden("parallel/" + name + ".ir", shown);
+  CHECK(ir::print(*ir::parse(after)) == after);
+}
+
+std::string remarks_of(const std::string& text) {
+  const auto module = ir::parse(text);
+  const passes::Remarks remarks;
+  passes::parallel(*module, 2);
+  ir::verify(*module);
+  std::string all;
+  for (const passes::Remark& r : remarks.all()) all += r.text + "\n";
+  return all;
+}
+
+/// A loop over %n trips with state %s, of a body that gives %next.
+std::string loop(const std::string& type, const std::string& start, const std::string& body,
+                 const std::string& bound = "%n") {
+  return "entry @f\nfun @f(%n: i64, %a: f64[?], %x: f64) -> " + type +
+         " {\n  %zero = constant 0 : i64\n  %one = constant 1 : i64\n  %hundred = constant 100 : i64\n" +
+         start + "  %last, %end = loop %zero, %start : i64, " + type + " while (%j: i64, %t: " + type +
+         ") {\n    %more = lt %j, " + bound + "\n    yield %more\n  } do (%i: i64, %s: " + type + ") {\n" +
+         body + "    %following = add %i, %one\n    yield %following, %next\n  }\n  yield %end\n}\n";
+}
+const std::string number = "  %start = constant 0 : f64\n";
+const std::string sum = "    %e = get %a, %i\n    %v = exp %e\n    %next = add %s, %v\n";
+
+}  // namespace
+
+TEST_CASE("parallel: a sum", "[passes][parallel]") { check_pass("sum", loop("f64", number, sum)); }
+
+TEST_CASE("parallel: rows, a table and a counter in three threads", "[passes][parallel]") {
+  check_pass("rows", R"(entry @f
+fun @f(%n: i64, %a: f64[?], %at: i64[?], %table: f64[?]) -> f64[?], f64[?], i64 {
+  %zero = constant 0 : i64
+  %nothing = constant 0 : f64
+  %one = constant 1 : i64
+  %three = constant 3 : i64
+  %rows = fill %nothing, %n : f64[?]
+  %end, %out, %sums, %count = loop %one, %rows, %table, %zero : i64, f64[?], f64[?], i64 while (%j: i64, %r0: f64[?], %t0: f64[?], %c0: i64) {
+    %more = lt %j, %n
+    yield %more
+  } do (%i: i64, %r: f64[?], %t: f64[?], %c: i64) {
+    %x = get %a, %i
+    %y = sin %x
+    %r1 = set %r, %i, %y
+    %k = get %at, %c
+    %t1 = add_at %t, %k, %y
+    %next = add %i, %one
+    %c1 = add %c, %three
+    yield %next, %r1, %t1, %c1
+  }
+  %all = add %end, %count
+  yield %out, %sums, %all
+}
+)",
+             3);
+}
+
+TEST_CASE("parallel: what it says of loops", "[passes][parallel]") {
+  CHECK(remarks_of(loop("f64", number, sum)) == "forks into 2 threads from about 40330 trips on\n");
+  CHECK(remarks_of(loop("f64", number, sum, "%hundred")) ==
+        "does not fork: its 100 trips are too little work\n");
+  CHECK(remarks_of(loop("f64", number, "    %next = exp %s\n")) ==
+        "does not fork: a trip needs 's' of the trip before\n");
+  CHECK(remarks_of(loop("f64", number, "    print %x, \"x\"\n" + sum)) == "does not fork: it prints\n");
+  CHECK(remarks_of(
+            loop("f64[?]", "  %start = copy %a\n", "    %e = get %s, %zero\n    %next = set %s, %i, %e\n")) ==
+        "does not fork: a trip needs 's' of the trip before\n");
+  CHECK(remarks_of(loop("f64", number, "    push[0] %s\n    %next = add %s, %x\n") + "") ==
+        "does not fork: a trip needs 's' of the trip before\n");
+}
+
+TEST_CASE("parallel: a team that does not stand together is refused", "[passes][parallel]") {
+  const std::string text = R"(entry @f
+fun @f(%x: f64) -> f64 {
+  %a = call[fork 2] @g(%x) : f64
+  %b = add %a, %x
+  %c = call @g(%b) : f64
+  yield %c
+}
+fun @g(%x: f64) -> f64 {
+  %y = sin %x
+  yield %y
+}
+)";
+  CHECK_THROWS_WITH(ir::verify(*ir::parse(text)),
+                    Catch::Contains("expected a team of 2 calls of one function, in a row"));
+  CHECK_THROWS_WITH(ir::parse("entry @f\nfun @f() {\n  call[fork 1] @f()\n  yield\n}\n"),
+                    Catch::Contains("expected a number of calls"));
+}
