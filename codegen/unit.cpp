@@ -157,7 +157,7 @@ Unit::Functions Unit::functions() {
         forward += wrapped(StatementPrinter(*this, *callee).signature() + ";") + "\n";
     if (options_.comments && !options_.standalone && f->loc.known()) text += "// " + f->loc.str() + "\n";
     text += definition + (options_.line_directives ? std::string(own_lines) : "");
-    if (infos_.at(f).forked) text += printer.team_runner();
+    if (infos_.at(f).forked) text += StatementPrinter(*this, *f).team_runner();
     text += "\n";
   }
   return {forward, text};
