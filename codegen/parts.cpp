@@ -42,7 +42,7 @@ bool calls_library(const Op& op) {
 PartKind kind_of(const ir::Function& f) {
   // Values wait for a call to return in memory, whatever a compiler does, and the call takes longer than they
   // do.
-  constexpr std::size_t operations_per_call = 16;
+  constexpr std::size_t operations_per_call = 32;
   bool straight = true;
   std::size_t calls = 0, operations = 0;
   const auto scalar = [](const Value* v) { return v->type.is_scalar() && !v->type.is_vector(); };
