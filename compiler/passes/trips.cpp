@@ -23,7 +23,7 @@ std::int64_t elements(const Value* v) {
 }
 
 std::int64_t weight(const Op& op) {
-  constexpr std::int64_t usual_trips = 8, most_trips = 4096, function = 10;
+  constexpr std::int64_t usual_trips = 4, most_trips = 4096, function = 10;
   switch (op.code) {
     case Opcode::constant_:
     case Opcode::yield_:
