@@ -89,7 +89,8 @@ class Type {
   Type(Kind kind, Kind element, std::vector<std::int64_t> dims, std::vector<Type> parts);
   static void release(const Data* data) noexcept;
 
-  // The order leaves the last bytes to whoever holds a type: a Datum, of which eager derivatives keep millions.
+  // The order leaves the last bytes to whoever holds a type: a Datum, of which eager derivatives keep
+  // millions.
   const Data* data_ = nullptr;
   std::uint16_t lanes_ = 1;
   Kind kind_ = Kind::f64;

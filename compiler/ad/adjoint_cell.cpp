@@ -52,7 +52,9 @@ Datum EagerCell::combine(Opcode op, const Data& arguments, const Location& loc) 
   return evaluate({op, 0, loc}, operands);
 }
 
-CellPtr eager_cell(const Datum& like) { return std::allocate_shared<OwnCell>(PoolAllocator<OwnCell>(), like); }
+CellPtr eager_cell(const Datum& like) {
+  return std::allocate_shared<OwnCell>(PoolAllocator<OwnCell>(), like);
+}
 
 std::shared_ptr<StagedCell> staged_cell(ir::Value* primal, const Location& loc) {
   return std::make_shared<StagedCell>(

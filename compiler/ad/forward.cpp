@@ -42,16 +42,16 @@ Datum Forward::on_numbers(const Operation& op, std::span<const Datum> operands) 
   std::size_t at = 0;
   bool plain = true;
   NumberStep step;
-  const bool done = operands.size() <= tangents.size() &&
-                    step.perform(op, operands, [&](const Datum& d) -> const Datum& {
-                      const Dual* v = dual_of(d);
-                      if (v && !v->tangent.empty()) {
-                        tangents[at] = &v->tangent;
-                        plain &= v->tangent.is_literal() && v->tangent.type().kind() == ir::Kind::f64;
-                      }
-                      ++at;
-                      return v ? v->primal : d;
-                    });
+  const bool done =
+      operands.size() <= tangents.size() && step.perform(op, operands, [&](const Datum& d) -> const Datum& {
+        const Dual* v = dual_of(d);
+        if (v && !v->tangent.empty()) {
+          tangents[at] = &v->tangent;
+          plain &= v->tangent.is_literal() && v->tangent.type().kind() == ir::Kind::f64;
+        }
+        ++at;
+        return v ? v->primal : d;
+      });
   if (!done || !plain) return {};
   double dy = 0;
   bool any = false;

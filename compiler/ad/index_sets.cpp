@@ -56,8 +56,7 @@ using Ids = std::vector<Sets::Id>;
 
 /// A value and the set of each of its elements.
 struct Dependent : TaggedBox {
-  Dependent(Mode& m, Datum p, Ids s)
-      : TaggedBox(m, std::move(p)), sets(std::move(s)) {}
+  Dependent(Mode& m, Datum p, Ids s) : TaggedBox(m, std::move(p)), sets(std::move(s)) {}
   Ids sets;
 };
 

@@ -16,10 +16,14 @@ Partial partial_of(const ir::Formula* f) {
   if (f->is_number(-1)) return Partial::minus_one;
   if (f->kind != ir::Formula::Kind::variable) return Partial::formula;
   switch (f->variable) {
-    case 'x': return Partial::x;
-    case 'y': return Partial::y;
-    case 'r': return Partial::r;
-    default: return Partial::formula;
+    case 'x':
+      return Partial::x;
+    case 'y':
+      return Partial::y;
+    case 'r':
+      return Partial::r;
+    default:
+      return Partial::formula;
   }
 }
 
@@ -51,11 +55,20 @@ const NumberRule& number_rule(Opcode code) {
 bool NumberStep::compute() {
   if (detail::checking()) return false;
   switch (code) {
-    case Opcode::add_: y = x[0] + x[1]; break;
-    case Opcode::sub_: y = x[0] - x[1]; break;
-    case Opcode::mul_: y = x[0] * x[1]; break;
-    case Opcode::neg_: y = -x[0]; break;
-    default: y = evaluate_number(code, x[0], x[1], x[2]);
+    case Opcode::add_:
+      y = x[0] + x[1];
+      break;
+    case Opcode::sub_:
+      y = x[0] - x[1];
+      break;
+    case Opcode::mul_:
+      y = x[0] * x[1];
+      break;
+    case Opcode::neg_:
+      y = -x[0];
+      break;
+    default:
+      y = evaluate_number(code, x[0], x[1], x[2]);
   }
   return true;
 }
@@ -64,12 +77,14 @@ double NumberStep::by_formula(std::size_t i) const {
   const Operation op{code, 0, {}};
   std::array<Datum, 3> operands;
   for (std::size_t j = 0; j < rule->operands; ++j) operands[j] = Datum::number(x[j], ir::F64);
-  return partial_derivative(*rule->formulas[i], {op, std::span(operands).first(rule->operands), value(), {}}).f();
+  return partial_derivative(*rule->formulas[i], {op, std::span(operands).first(rule->operands), value(), {}})
+      .f();
 }
 
 Datum NumberStep::share(std::size_t i, const Datum& g, const Location& loc) const {
   if (rule->partials[i] == Partial::one) return g;
-  if (rule->partials[i] == Partial::minus_one && !is_double(g)) return lantern::perform({Opcode::neg_, 0, loc}, {g});
+  if (rule->partials[i] == Partial::minus_one && !is_double(g))
+    return lantern::perform({Opcode::neg_, 0, loc}, {g});
   return times(partial(i), g, loc);
 }
 

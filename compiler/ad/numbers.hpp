@@ -23,16 +23,16 @@ struct NumberRule {
 };
 const NumberRule& number_rule(Opcode code);
 
-/// A scalar operation that was performed on doubles. What derivative handlers do for it costs less than finding out
-/// about tensors, nodes of the graph and further handlers.
+/// A scalar operation that was performed on doubles. What derivative handlers do for it costs less than
+/// finding out about tensors, nodes of the graph and further handlers.
 struct NumberStep {
   Opcode code;
   const NumberRule* rule = nullptr;
   std::array<double, 3> x{};
   double y = 0;
 
-  /// Performs `op` where it is such an operation, on operands of which `primal` gives the number one level down; false
-  /// where it is not, or eager evaluation is being checked.
+  /// Performs `op` where it is such an operation, on operands of which `primal` gives the number one level
+  /// down; false where it is not, or eager evaluation is being checked.
   template <class Primal>
   bool perform(const Operation& op, std::span<const Datum> operands, const Primal& primal) {
     code = op.code;
@@ -50,13 +50,20 @@ struct NumberStep {
   bool carries(std::size_t i) const { return rule->partials[i] != NumberRule::Partial::zero; }
   double partial(std::size_t i) const {
     switch (rule->partials[i]) {
-      case NumberRule::Partial::zero: return 0;
-      case NumberRule::Partial::one: return 1;
-      case NumberRule::Partial::minus_one: return -1;
-      case NumberRule::Partial::x: return x[0];
-      case NumberRule::Partial::y: return x[1];
-      case NumberRule::Partial::r: return y;
-      default: return by_formula(i);
+      case NumberRule::Partial::zero:
+        return 0;
+      case NumberRule::Partial::one:
+        return 1;
+      case NumberRule::Partial::minus_one:
+        return -1;
+      case NumberRule::Partial::x:
+        return x[0];
+      case NumberRule::Partial::y:
+        return x[1];
+      case NumberRule::Partial::r:
+        return y;
+      default:
+        return by_formula(i);
     }
   }
   Datum value() const { return Datum::number(y, ir::Type(ir::Kind::f64)); }

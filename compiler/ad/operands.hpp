@@ -9,8 +9,8 @@
 
 namespace lantern::ad {
 
-/// A list of data of fixed length: eager derivatives keep one for every operation. One or two lie in the object itself,
-/// more in memory of the pool.
+/// A list of data of fixed length: eager derivatives keep one for every operation. One or two lie in the
+/// object itself, more in memory of the pool.
 class Operands {
  public:
   Operands() = default;

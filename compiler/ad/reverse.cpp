@@ -53,7 +53,8 @@ Datum Reverse::apply(const Operation& operation, std::span<const Datum> operands
 
 namespace {
 
-/// The operands of an operation on numbers, kept: variables, of which the backward pass finds the primals, and constants.
+/// The operands of an operation on numbers, kept: variables, of which the backward pass finds the primals,
+/// and constants.
 class NumberOperands {
  public:
   NumberOperands(const Reverse& mode, std::span<const Datum> operands) : size_(operands.size()) {
@@ -83,20 +84,23 @@ class NumberOperands {
 /// The same for numbers: the primals and the result are found in the variables.
 Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const NumberStep& step) {
   bool differentiable = false;
-  for (std::size_t i = 0; i < operands.size(); ++i) differentiable |= variable_of(operands[i]) && step.carries(i);
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    differentiable |= variable_of(operands[i]) && step.carries(i);
   if (!recording_ || !differentiable) return step.value();
 
   auto* const result = new Result(*this, step.value());
   Datum y = Datum::boxed(result, ir::Type(ir::Kind::f64));
-  defer(prompt_, [y = BoxRef(*result), code = op.code, loc = op.loc, operands = NumberOperands(*this, operands)] {
-    const auto& own = static_cast<Result&>(*y);
-    if (!own.cell->touched()) return;
-    const Datum g = own.cell->get(loc);
-    NumberStep again{code, &number_rule(code), {}, own.primal.f()};
-    for (std::size_t i = 0; i < operands.size(); ++i) again.x[i] = operands.primal(i);
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      if (Variable* x = operands.variable(i); x && again.carries(i)) x->cell->add(again.share(i, g, loc), loc);
-  });
+  defer(prompt_,
+        [y = BoxRef(*result), code = op.code, loc = op.loc, operands = NumberOperands(*this, operands)] {
+          const auto& own = static_cast<Result&>(*y);
+          if (!own.cell->touched()) return;
+          const Datum g = own.cell->get(loc);
+          NumberStep again{code, &number_rule(code), {}, own.primal.f()};
+          for (std::size_t i = 0; i < operands.size(); ++i) again.x[i] = operands.primal(i);
+          for (std::size_t i = 0; i < operands.size(); ++i)
+            if (Variable* x = operands.variable(i); x && again.carries(i))
+              x->cell->add(again.share(i, g, loc), loc);
+        });
   return y;
 }
 

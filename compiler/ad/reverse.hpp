@@ -15,7 +15,8 @@ struct Variable : TaggedBox {
   CellPtr cell;
 };
 
-/// One whose cell lies in itself: what an operation on numbers at hand makes. The pointer to the cell owns nothing.
+/// One whose cell lies in itself: what an operation on numbers at hand makes. The pointer to the cell owns
+/// nothing.
 struct Result final : Variable, private EagerCell {
   Result(Mode& m, Datum p) : Variable(m, std::move(p), CellPtr(CellPtr(), static_cast<EagerCell*>(this))) {}
 
@@ -23,9 +24,9 @@ struct Result final : Variable, private EagerCell {
   const Datum& like() const override { return primal; }
 };
 
-/// Every operator computes its value, calls its continuation (the rest of the program) and, when that returns,
-/// adds to its operands' adjoints. The operator is written with shift, or, as the call of its continuation is the first
-/// thing that it does, with defer; the program runs inside reset.
+/// Every operator computes its value, calls its continuation (the rest of the program) and, when that
+/// returns, adds to its operands' adjoints. The operator is written with shift, or, as the call of its
+/// continuation is the first thing that it does, with defer; the program runs inside reset.
 class Reverse : public Mode, public Checkpointing, public RuleFollowing {
  public:
   using Mode::Mode;

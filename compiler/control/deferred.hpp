@@ -10,7 +10,8 @@
 
 namespace lantern::control {
 
-/// Functions that wait, for example for the answer of a delimiter. Those that never run are destroyed in the same order.
+/// Functions that wait, for example for the answer of a delimiter. Those that never run are destroyed in the
+/// same order.
 class Deferred {
  public:
   Deferred() = default;

@@ -163,8 +163,8 @@ bool spacious() noexcept;
 void on_large_stack(void (*f)(void* closure), void* closure);
 
 // Runs `job(closure)` on a new fiber delimited by `prompt` and `handler`, until it ends or captures up to
-// here. Returns the request to run, or null if `answer` has been filled; throws what left the job. What is to be
-// done when the answer is there is added to `deferred`, if that is not null.
+// here. Returns the request to run, or null if `answer` has been filled; throws what left the job. What is to
+// be done when the answer is there is added to `deferred`, if that is not null.
 Suspension* start(PromptId prompt, Handler* handler, void (*job)(void* closure), void* closure, void* answer,
                   Deferred* deferred);
 
@@ -182,8 +182,8 @@ void drop(Suspension& captured) noexcept;
 void suspend_to_prompt(Suspension& request, PromptId prompt);
 void suspend_to_handler(Suspension& request, const void* effect, const std::type_info& name);
 
-// Where the nearest delimiter of the prompt keeps what is to be done when its answer is there; null if the prompt is
-// installed on a running stack, below a function given to shift. Error if it is not installed.
+// Where the nearest delimiter of the prompt keeps what is to be done when its answer is there; null if the
+// prompt is installed on a running stack, below a function given to shift. Error if it is not installed.
 Deferred* deferred_at(PromptId prompt);
 
 // In a job: where its answer goes, which changes each time it is captured and resumed.
@@ -386,11 +386,11 @@ A shift(Prompt<R>& prompt, F&& f) {
   return control::shift_to<A, R>(prompt.id(), std::forward<F>(f));
 }
 
-/// What shift<void>(prompt, [f](auto k) { k(); f(); }) does, and nothing is captured for it: f() runs when the rest of
-/// the computation, up to the end of the reset, has ended; what was deferred last runs first. If an exception ends the
-/// reset it does not run. A function that resumes at once needs no stack while the rest of the program runs, and no
-/// switch to another: reverse mode takes one such step for every operation. That the program's own stack is gone when
-/// f runs is the one difference: f cannot capture up to this reset.
+/// What shift<void>(prompt, [f](auto k) { k(); f(); }) does, and nothing is captured for it: f() runs when
+/// the rest of the computation, up to the end of the reset, has ended; what was deferred last runs first. If
+/// an exception ends the reset it does not run. A function that resumes at once needs no stack while the rest
+/// of the program runs, and no switch to another: reverse mode takes one such step for every operation. That
+/// the program's own stack is gone when f runs is the one difference: f cannot capture up to this reset.
 /// Error as for shift.
 template <class F>
 void defer(Prompt<void>& prompt, F&& f) {

@@ -39,7 +39,9 @@ class Datum {
   enum class State : std::uint8_t { empty, literal, node, boxed };
 
   Datum() = default;
-  Datum(const Datum& o) noexcept : type_(o.type_), state_(o.state_), graph_(o.graph_), bits_(o.bits_) { retain(); }
+  Datum(const Datum& o) noexcept : type_(o.type_), state_(o.state_), graph_(o.graph_), bits_(o.bits_) {
+    retain();
+  }
   Datum(Datum&& o) noexcept
       : type_(std::move(o.type_)),
         state_(std::exchange(o.state_, State::empty)),

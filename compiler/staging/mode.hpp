@@ -36,8 +36,9 @@ class Mode : public std::enable_shared_from_this<Mode> {
   std::shared_ptr<Mode> self_;  ///< while some do
 };
 
-/// What a value knows of its handler, which lives as long as it has values. These are confined to a thread, as boxes
-/// are: a plain count does, where that of a shared pointer would be the dearest part of a small operation.
+/// What a value knows of its handler, which lives as long as it has values. These are confined to a thread,
+/// as boxes are: a plain count does, where that of a shared pointer would be the dearest part of a small
+/// operation.
 class ModeRef {
  public:
   explicit ModeRef(Mode& mode) : mode_(&mode) {

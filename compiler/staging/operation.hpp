@@ -2,8 +2,8 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <source_location>
+#include <span>
 #include <string_view>
 
 #include "lantern/compiler/staging/mode.hpp"

@@ -17,7 +17,8 @@ constexpr std::size_t grain = 16, largest = 256, chunk_bytes = 1 << 16;
 constexpr std::size_t small_classes = largest / grain + 1;  // by size; then a class for each of the blocks
 constexpr std::size_t blocks[] = {small_block, large_block};
 
-constexpr std::size_t large_page = std::size_t{1} << 21, region_bytes = 16 * large_page, ordinary_pages = 4 * large_page;
+constexpr std::size_t large_page = std::size_t{1} << 21, region_bytes = 16 * large_page,
+                      ordinary_pages = 4 * large_page;
 
 struct Free {
   Free* next;
@@ -28,7 +29,7 @@ using Lists = std::array<Free*, small_classes + std::size(blocks)>;
 struct Depot {
   std::mutex mutex;
   Lists lists{};
-  std::size_t taken = 0;                        // bytes
+  std::size_t taken = 0;                          // bytes
   char *region = nullptr, *region_end = nullptr;  // what is left of the last one
 };
 Depot& depot() {
@@ -59,8 +60,8 @@ struct ThreadLists {
   return instance;
 }
 
-/// Memory for a list. Where there is much already, it comes in regions of the large pages of the system, as far as that
-/// has some: a large derivative walks through all of it twice, and would wait for page tables.
+/// Memory for a list. Where there is much already, it comes in regions of the large pages of the system, as
+/// far as that has some: a large derivative walks through all of it twice, and would wait for page tables.
 char* fresh(Depot& d, std::size_t bytes) {
   d.taken += bytes;
   if (d.taken < ordinary_pages) return static_cast<char*>(::operator new(bytes));

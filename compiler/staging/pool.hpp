@@ -9,8 +9,8 @@ namespace lantern {
 inline constexpr std::size_t small_block = std::size_t{1} << 11, large_block = std::size_t{1} << 16;
 
 /// At least `bytes` of memory, from a list of the calling thread where it has some. Objects of up to 256
-/// bytes are cut from chunks, which like blocks are kept until the program ends and are used again by later threads:
-/// the pages of a large derivative are touched for the first time once.
+/// bytes are cut from chunks, which like blocks are kept until the program ends and are used again by later
+/// threads: the pages of a large derivative are touched for the first time once.
 void* pool_take(std::size_t bytes);
 /// Gives memory of that size back, to any thread's list.
 void pool_give(void* memory, std::size_t bytes) noexcept;

@@ -154,7 +154,8 @@ TEST_CASE("defer in a function given to shift is a shift", "[control]") {
 TEST_CASE("defer without a reset", "[control]") {
   Prompt<void> p;
   const char* const expected =
-      "shift: no reset of this prompt is active in this thread; call it inside reset(prompt, body), in the thread that "
+      "shift: no reset of this prompt is active in this thread; call it inside reset(prompt, body), in the "
+      "thread that "
       "runs the body";
   CHECK_THROWS_WITH(defer(p, [] {}), expected);
   reset(p, [] {});

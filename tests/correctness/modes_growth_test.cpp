@@ -1,5 +1,5 @@
-// Eager derivatives take time and memory in proportion to the operations of the program (thesis, 6.1): shown by
-// counting, in every mode. Divide and conquer is quadratic by design.
+// Eager derivatives take time and memory in proportion to the operations of the program (thesis, 6.1): shown
+// by counting, in every mode. Divide and conquer is quadratic by design.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstddef>
@@ -51,7 +51,8 @@ class Counting : public Mode {
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     ++operations;
     Data below;
-    for (const Datum& d : operands) below.push_back(d.is_tagged() ? static_cast<TaggedBox*>(d.box())->primal : d);
+    for (const Datum& d : operands)
+      below.push_back(d.is_tagged() ? static_cast<TaggedBox*>(d.box())->primal : d);
     return number(perform(op, below));
   }
   Datum number(const Datum& primal) { return Datum::boxed(new TaggedBox(*this, primal), primal.type()); }

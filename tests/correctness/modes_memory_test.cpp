@@ -247,8 +247,8 @@ TEST_CASE("known functions are lifted through several levels", "[modes]") {
   CHECK(eager(grad(three))(1.0) == 4.0);
 }
 
-// The last one, because memory that a derivative took is kept for the next: the parent of the children that are
-// measured has run small programs until now.
+// The last one, because memory that a derivative took is kept for the next: the parent of the children that
+// are measured has run small programs until now.
 TEST_CASE("checkpoints save memory", "[modes]") {
   constexpr int segments = 250, steps = 250;
   const Function segment = [](D x) {

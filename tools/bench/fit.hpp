@@ -23,8 +23,8 @@ struct Line {
 /// Least squares over points (x, y). Error where fewer than two different x are given.
 Line straight_line(const std::vector<std::pair<double, double>>& points);
 
-/// How much of the variance the best parabola explains: at least what the best line does. Error as for a line; of two
-/// different x it explains all.
+/// How much of the variance the best parabola explains: at least what the best line does. Error as for a
+/// line; of two different x it explains all.
 double parabola_r2(const std::vector<std::pair<double, double>>& points);
 
 }  // namespace lantern::bench

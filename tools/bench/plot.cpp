@@ -190,9 +190,10 @@ std::string stacked(const std::vector<std::string>& plots) {
     width = std::max(width, number_after(svg, " width=\""));
     height += number_after(svg, " height=\"");
   }
-  return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-                     "viewBox=\"0 0 {0:.0f} {1:.0f}\">\n",
-                     width, height) +
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+             "viewBox=\"0 0 {0:.0f} {1:.0f}\">\n",
+             width, height) +
          parts + "</svg>\n";
 }
 

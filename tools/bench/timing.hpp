@@ -9,8 +9,8 @@ namespace lantern::bench {
 
 using Callable = std::function<void()>;
 
-/// What a measurement reads: the time that passes, or the processor time of the calling thread, to which other
-/// processes on the machine add less. The latter is for work of one thread.
+/// What a measurement reads: the time that passes, or the processor time of the calling thread, to which
+/// other processes on the machine add less. The latter is for work of one thread.
 enum class Clock { elapsed, processor };
 
 struct TimingOptions {
@@ -37,8 +37,8 @@ struct Timing {
 double once_ms(const Callable& f);
 
 /// Measures in rounds: the reference, then each form in turn, so that a change of the machine's speed meets
-/// all of them. Each is called before, unmeasured. A measurement of elapsed time in which the process waited for a
-/// processor is repeated, a few times. One Timing a form, in order.
+/// all of them. Each is called before, unmeasured. A measurement of elapsed time in which the process waited
+/// for a processor is repeated, a few times. One Timing a form, in order.
 std::vector<Timing> paired(const std::vector<Callable>& forms, const Callable& reference,
                            const TimingOptions& options = {});
 /// The same for a single form.
