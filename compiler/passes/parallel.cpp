@@ -70,6 +70,91 @@ ir::Type known_type(const Value* v) {
   return ir::Type::tensor(v->type.element(), std::move(dims));
 }
 
+/// Work, an addition being 1: a number known by now, and what is known before the loop.
+struct Amount {
+  double fixed = 0;
+  Value* more = nullptr;
+};
+
+/// Computes, before a loop, how much work one of its trips is.
+class TripWork {
+ public:
+  TripWork(Builder& b, const Op* loop, const std::function<Value*(Value*)>& now)
+      : b_(b), loop_(loop), now_(now) {}
+
+  Amount of(const Block* block) {
+    Amount sum;
+    for (const Op* op : block->ops) {
+      if (op->is(Opcode::loop_)) {
+        add(sum, times(trips(op), inside(op)));
+      } else if (op->is(Opcode::branch_)) {
+        const Amount yes = of(op->blocks[0]), no = of(op->blocks[1]);
+        sum.fixed += 1 + std::max(yes.fixed, no.fixed);
+        Value* const more = yes.more && no.more ? b_.emit(Opcode::max_, {yes.more, no.more})
+                            : yes.more          ? yes.more
+                                                : no.more;
+        add(sum, {0, more});
+      } else {
+        sum.fixed += static_cast<double>(weight(*op));
+      }
+    }
+    return sum;
+  }
+
+  Value* value(const Amount& a) {
+    Value* const fixed = b_.number(a.fixed);
+    return a.more ? b_.emit(Opcode::add_, {fixed, a.more}) : fixed;
+  }
+  Value* as_number(Value* v) { return b_.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::f64)); }
+
+ private:
+  void add(Amount& to, const Amount& a) {
+    to.fixed += a.fixed;
+    if (a.more) to.more = to.more ? b_.emit(Opcode::add_, {to.more, a.more}) : a.more;
+  }
+  Amount times(const Amount& n, const Amount& each) {
+    if (n.more) return {0, b_.emit(Opcode::mul_, {value(n), value(each)})};
+    return {n.fixed * each.fixed,
+            each.more ? b_.emit(Opcode::mul_, {b_.number(n.fixed), each.more}) : nullptr};
+  }
+
+  /// A trip of an inner loop. Loops inside may go up to its index: half as often as it, on average.
+  Amount inside(const Op* loop) {
+    const Amount n = trips(loop);
+    const Amount half = times({0.5, nullptr}, n);
+    if (const auto up = counted(loop)) up_to_[loop->blocks[1]->params[up->index]] = half;
+    if (const auto down = counts_down(loop)) up_to_[down->trip] = half;
+    Amount sum = of(loop->blocks[1]);
+    sum.fixed += 1;
+    return sum;
+  }
+
+  Amount trips(const Op* loop) {
+    constexpr double usual = 4;
+    if (const auto n = constant_trips(loop)) return {static_cast<double>(*n), nullptr};
+    if (const auto up = counted(loop)) {
+      const Op* first = constant(loop->operands[up->index]);
+      if (first) return up_to(up->bound, static_cast<double>(first->integer), usual);
+    }
+    if (const auto down = counts_down(loop)) return up_to(loop->operands[down->index], 0, usual);
+    return {usual, nullptr};
+  }
+
+  Amount up_to(Value* bound, double first, double usual) {
+    if (const auto it = up_to_.find(bound); it != up_to_.end()) return it->second;
+    if (const Op* c = constant(bound))
+      return {std::max(0.0, static_cast<double>(c->integer) - first), nullptr};
+    if (!ir::visible_from(bound, loop_->parent)) return {usual, nullptr};
+    Value* const n = b_.emit(Opcode::sub_, {as_number(now_(bound)), b_.number(first)});
+    return {0, b_.emit(Opcode::max_, {n, b_.number(0)})};
+  }
+
+  Builder& b_;
+  const Op* loop_;
+  const std::function<Value*(Value*)>& now_;
+  std::unordered_map<const Value*, Amount> up_to_;  ///< trips of loops that end at an index
+};
+
 /// One loop, cut out.
 class Part {
  public:
@@ -89,6 +174,10 @@ class Part {
     const Op* fixed = constant(plan_.trips.bound);
     bound_ = fixed ? b.integer(fixed->integer) : now_(plan_.trips.bound);
     trips_ = b.emit(Opcode::imax_, {b.emit(Opcode::sub_, {bound_, first_}), b.integer(0)});
+    TripWork work(b, loop_, now_);
+    const Amount each = work.of(loop_->blocks[1]);
+    Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(trips_), work.value(each)})
+                                    : b.emit(Opcode::mul_, {trips_, b.integer(plan_.trips.weight)});
     start_ = loop_->operands;
     // Ranges work in memory of the loop's own: of a tensor that others see as well they get a copy.
     for (std::size_t i = 0; i < start_.size(); ++i) {
@@ -98,8 +187,8 @@ class Part {
     }
     cut();
 
-    Value* const work = b.emit(Opcode::mul_, {trips_, b.integer(plan_.trips.weight)});
-    Op* const choice = b.branch(b.emit(Opcode::lt_, {least(b), work}), part_->result_types);
+    Value* const threshold = each.more ? work.as_number(least(b)) : least(b);
+    Op* const choice = b.branch(b.emit(Opcode::lt_, {threshold, in_all}), part_->result_types);
     at_once(choice->blocks[0]);
     alone(choice->blocks[1]);
     std::vector<Value*> shared;

@@ -10,7 +10,6 @@ namespace {
 
 std::string at_line(const Op& op) { return op.loc.known() ? " at line " + std::to_string(op.loc.line) : ""; }
 
-/// How long an operation takes, an addition being 1.
 std::int64_t weight(const Block* block);
 
 std::int64_t elements(const Value* v) {
@@ -21,6 +20,8 @@ std::int64_t elements(const Value* v) {
       n *= d == ir::dynamic ? usual : std::clamp<std::int64_t>(d, 1, 1024);
   return n;
 }
+
+}  // namespace
 
 std::int64_t weight(const Op& op) {
   constexpr std::int64_t usual_trips = 4, most_trips = 4096, function = 10;
@@ -60,9 +61,11 @@ std::int64_t weight(const Op& op) {
   }
 }
 
+namespace {
+
 std::int64_t weight(const Block* block) {
   std::int64_t sum = 0;
-  for (const Op* op : block->ops) sum += weight(*op);
+  for (const Op* op : block->ops) sum += passes::weight(*op);
   return std::min<std::int64_t>(sum, std::int64_t{1} << 32);
 }
 

@@ -28,6 +28,9 @@ struct FreeTrips {
   std::int64_t weight = 0;       ///< of a trip: roughly how many additions take as long
 };
 
+/// How long an operation takes, an addition being 1; inner loops whose trips are not known count as a few.
+std::int64_t weight(const Op& op);
+
 /// The functions of a module that may call themselves, by way of others or not.
 std::unordered_set<const ir::Function*> recursive_functions(const ir::Module& module);
 /// What runs in a block calls these functions, they call these, and so on.
