@@ -5,14 +5,13 @@
 #include <csetjmp>
 #include <cstdlib>
 #include <string>
-#include <system_error>
-#include <thread>
 
 #if __has_include(<sys/mman.h>)
 #include <sys/mman.h>
 #endif
 
 #include "lantern/ir/error.hpp"
+#include "lantern/runtime/team.hpp"
 
 namespace lantern {
 
@@ -120,16 +119,8 @@ const char* Workspace::fork(std::int64_t count, void (*part)(lt_workspace*, void
     worker.reset();
     failed[i] = !worker.succeeds(part, static_cast<char*>(shares) + static_cast<std::int64_t>(i) * bytes);
   };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i + 1 < n; ++i) {
-    try {
-      threads.emplace_back(work, i);
-    } catch (const std::system_error&) {  // no more threads
-      work(i);
-    }
-  }
-  if (n > 0) work(n - 1);
-  for (std::thread& t : threads) t.join();
+  thread_local Team team;
+  team.run(n, work);
   const auto first = std::find(failed.begin(), failed.end(), 1);
   return first == failed.end() ? nullptr
                                : workers_[static_cast<std::size_t>(first - failed.begin())]->memory_.message;

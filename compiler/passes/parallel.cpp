@@ -23,9 +23,9 @@ namespace {
 using ir::Builder;
 using ir::Function;
 
-// In additions. To make a thread and wait for it takes some 30 microseconds; a loop that is shared out should
-// take several times as long.
-constexpr std::int64_t least_work = 1 << 20;
+// In additions. To wake a thread and wait for it takes some 50 microseconds; a loop that is shared out should
+// take several times as long, in lanes too.
+constexpr std::int64_t least_work = 1 << 22;
 /// What threads add to zeros of their own costs this much for each of the zeros.
 constexpr std::int64_t for_a_zero = 4;
 

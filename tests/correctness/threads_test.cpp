@@ -41,7 +41,7 @@ void check_close(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 /// No trips, fewer than threads, too few to pay, many, and such that leave remainders.
-const std::size_t lengths[] = {0, 1, 2, 3, 5, 1000, 150000, 150007};
+const std::size_t lengths[] = {0, 1, 2, 3, 5, 1000, 600000, 600007};
 
 bool forks(const std::string& ir) { return ir.find("call[fork ") != std::string::npos; }
 
@@ -160,9 +160,9 @@ TEST_CASE("threads: an argument that the loop starts from stays as it is", "[thr
   });
   const auto one = compile(f, in_threads(1)), two = compile(f, in_threads(2));
   CHECK(forks(two.source("ir")));
-  const std::vector<double> x = numbers(100001);
+  const std::vector<double> x = numbers(400001);
   check_close(two(x), one(x));
-  CHECK(x == numbers(100001));
+  CHECK(x == numbers(400001));
 }
 
 TEST_CASE("threads: matrices and rows that all trips add to", "[threads]") {
@@ -172,7 +172,7 @@ TEST_CASE("threads: matrices and rows that all trips add to", "[threads]") {
       return sum(tanh(y));
     });
   });
-  const std::vector<double> w = numbers(12), x = numbers(90000);
+  const std::vector<double> w = numbers(12), x = numbers(360000);
   const TensorView<const double> m(w.data(), {4, 3});
   const auto one = compile(value_and_grad<0>(f), in_threads(1)),
              two = compile(value_and_grad<0>(f), in_threads(2));
@@ -192,7 +192,7 @@ TEST_CASE("threads: a loop inside a loop that cannot fork", "[threads]") {
       return x - slope / cast<double>(a.size());
     });
   });
-  const std::vector<double> a = numbers(60001);
+  const std::vector<double> a = numbers(240001);
   const auto one = compile(f, in_threads(1)), two = compile(f, in_threads(2));
   CHECK(forks(two.source("ir")));
   check_close(two(0.7, a), one(0.7, a));
@@ -215,7 +215,7 @@ TEST_CASE("threads: what fails first with one thread fails with several", "[thre
       }
       return "";
     };
-    const std::size_t n = 90000;
+    const std::size_t n = 360000;
     std::vector<std::int64_t> good(n, 3);
     CHECK(failure(three, good).empty());
     for (const std::vector<std::size_t>& places : {std::vector<std::size_t>{0},
@@ -264,7 +264,7 @@ TEST_CASE("threads: calls from several threads of the user's", "[threads]") {
   std::vector<std::thread> users;
   for (std::size_t u = 0; u < wrong.size(); ++u)
     users.emplace_back([&, u] {
-      const std::vector<double> x = numbers(120000 + u, 0.1 * static_cast<double>(u));
+      const std::vector<double> x = numbers(480000 + u, 0.1 * static_cast<double>(u));
       const auto [y1, d1] = one(x);
       for (int i = 0; i < 5; ++i) {
         const auto [y, d] = two(x);
@@ -286,7 +286,7 @@ TEST_CASE("threads: the memory of ranges is kept and counted", "[threads]") {
   });
   const auto call = compile(value_and_grad(f), in_threads(2));
   CHECK(forks(call.source("ir")));
-  const std::vector<double> x = numbers(5000);
+  const std::vector<double> x = numbers(20000);
   call(x);
   const std::int64_t once = driver::workspace_bytes();
   for (int i = 0; i < 10; ++i) call(x);
@@ -345,7 +345,7 @@ TEST_CASE("threads: random loops", "[threads]") {
       const auto [y, own] = f(a, table);
       return y + total(own.size(), [&](Int i) { return own[i] * a[i]; });
     };
-    const std::vector<double> a = numbers(40000 + seed), table = numbers(11, 0.4);
+    const std::vector<double> a = numbers(160000 + seed), table = numbers(11, 0.4);
     const auto [y1, own1] = compile(f, in_threads(1))(a, table);
     const auto [d1, t1] = compile(grad(g), in_threads(1))(a, table);
     for (const int n : {2, 5}) {

@@ -86,7 +86,7 @@ fun @f(%n: i64, %a: f64[?], %at: i64[?], %table: f64[?]) -> f64[?], f64[?], i64 
 }
 
 TEST_CASE("parallel: what it says of loops", "[passes][parallel]") {
-  CHECK(remarks_of(loop("f64", number, sum)) == "forks into 2 threads from about 80660 trips on\n");
+  CHECK(remarks_of(loop("f64", number, sum)) == "forks into 2 threads from about 322639 trips on\n");
   CHECK(remarks_of(loop("f64", number, sum, "%hundred")) ==
         "does not fork: its 100 trips are too little work\n");
   CHECK(remarks_of(loop("f64", number, "    %next = exp %s\n")) ==
