@@ -254,7 +254,8 @@ TEST_CASE("functions in lanes lie within 4 units in the last place", "[vectorise
       FUNCTION(tan, -1.5, 1.5),  FUNCTION(asin, -1, 1),      FUNCTION(acos, -1, 1),
       FUNCTION(atan, -100, 100), FUNCTION(sinh, -300, 300),  FUNCTION(cosh, -300, 300),
       FUNCTION(tanh, -20, 20),   FUNCTION(erf, -5, 5),       FUNCTION(erfc, -5, 20),
-      FUNCTION(sqrt, 0, 1e10),
+      FUNCTION(sqrt, 0, 1e10),   FUNCTION(exp, -745, -700),  FUNCTION(exp, 700, 709.78),
+      FUNCTION(exp, -1, 1),      FUNCTION(tanh, -0.8, 0.8),  FUNCTION(tanh, -1e-7, 1e-7),
   };
   constexpr std::size_t n = 20000;
   for (const Function& f : functions) {
