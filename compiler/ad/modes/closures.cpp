@@ -12,7 +12,6 @@
 // Smeding).
 #include "lantern/compiler/ad/closure.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
-#include "lantern/compiler/control/deferred.hpp"
 
 namespace lantern::ad {
 
@@ -60,12 +59,7 @@ class Closures : public EagerReverse, public HigherOrder {
   using Pass = control::Deferred;
 
   Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
-    Data made;
-    Data out = with_adjoints(values, made);
-    pass_.push([this, operands, made, pullback = std::move(pullback), loc] {
-      pull_back(operands, made, pullback, loc);
-    });
-    return out;
+    return vertex_for_later(pass_, operands, values, std::move(pullback), loc);
   }
 
   /// g = {x -> reverseh (f x)}: the result, and the reverse pass of this call alone.

@@ -15,7 +15,6 @@
 // Each is run once at most, so that the gradient takes a constant for every operation of the program, and no
 // stack.
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
-#include "lantern/compiler/control/deferred.hpp"
 
 namespace lantern::ad {
 
@@ -73,12 +72,7 @@ class Continuations : public EagerReverse {
   // r_j = f_j(x, ...), { z -> the sum of dx (what the rule gives x for the z of all places) }: the rule is
   // linear, and asked once for all values.
   Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
-    Data made;
-    Data out = with_adjoints(values, made);
-    made_.push([this, operands, made, pullback = std::move(pullback), loc] {
-      pull_back(operands, made, pullback, loc);
-    });
-    return out;
+    return vertex_for_later(made_, operands, values, std::move(pullback), loc);
   }
 
   control::Deferred made_;  // backpropagators, the last one first

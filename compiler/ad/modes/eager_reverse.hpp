@@ -9,6 +9,7 @@
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/ad/operands.hpp"
+#include "lantern/compiler/control/deferred.hpp"
 
 namespace lantern::ad {
 
@@ -141,6 +142,17 @@ class EagerReverse : public Mode, public RuleFollowing {
     const Data shares = pullback(cotangents);
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (Cell* x = cell_of(operands[i]); x && !shares[i].empty()) x->add(shares[i], loc);
+  }
+
+  /// A vertex of variables with their adjoints whose backward pass is left for later.
+  Data vertex_for_later(control::Deferred& later, const Data& operands, const Data& values, Pullback pullback,
+                        const Location& loc) {
+    Data made;
+    Data out = with_adjoints(values, made);
+    later.push([this, operands, made, pullback = std::move(pullback), loc] {
+      pull_back(operands, made, pullback, loc);
+    });
+    return out;
   }
 
   /// The box of a datum of this very handler, or null.

@@ -4,7 +4,6 @@
 //   tape = (() => x.d += ... y.d) andThen tape
 // No continuation is captured: all calls of k would be tail calls.
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
-#include "lantern/compiler/control/deferred.hpp"
 
 namespace lantern::ad {
 
@@ -46,12 +45,7 @@ class GlobalTape : public EagerReverse {
   using Tape = control::Deferred;
 
   Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
-    Data made;
-    Data out = with_adjoints(values, made);
-    and_then_tape([this, operands, made, pullback = std::move(pullback), loc] {
-      pull_back(operands, made, pullback, loc);
-    });
-    return out;
+    return vertex_for_later(tape_, operands, values, std::move(pullback), loc);
   }
 
   template <class Update>
