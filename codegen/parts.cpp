@@ -11,6 +11,7 @@
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/codegen/unit.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/library_function.hpp"
 
 namespace lantern::codegen {
 
@@ -19,24 +20,6 @@ using ir::Opcode;
 using ir::Value;
 
 namespace {
-
-/// Whether an operation calls the mathematical library: a word in its expression, other than what is one
-/// instruction.
-bool calls_library(const Op& op) {
-  const std::string_view text = ir::info(op.code).expression;
-  const std::size_t bracket = text.find('(');
-  if (bracket == 0 || bracket == std::string_view::npos) return false;
-  switch (op.code) {
-    case Opcode::abs_:
-    case Opcode::floor_:
-    case Opcode::max_:
-    case Opcode::min_:
-    case Opcode::sqrt_:
-      return false;
-    default:
-      return text[bracket - 1] >= 'a' && text[bracket - 1] <= 'z';
-  }
-}
 
 /// Straight-line code is scalar, without a loop, in it or in what it calls of the prelude.
 PartKind kind_of(const ir::Function& f) {
@@ -48,7 +31,7 @@ PartKind kind_of(const ir::Function& f) {
   const auto scalar = [](const Value* v) { return v->type.is_scalar() && !v->type.is_vector(); };
   ir::walk(f.body, [&](const Op* op) {
     ++operations;
-    calls += calls_library(*op);
+    calls += ir::is_library_function(op->code) || op->is(Opcode::fma_);
     switch (op->code) {
       case Opcode::constant_:
       case Opcode::branch_:

@@ -11,8 +11,7 @@ namespace lantern {
 
 /// Arena and tapes for calls of generated code. Memory is kept between calls, so repeated calls allocate
 /// nothing. One call at a time; different threads use different workspaces. Threads that loops are shared out
-/// to belong to the calling thread, and stay as long as it does; their workspaces are kept with this
-/// one.
+/// to belong to the calling thread, and stay as long as it does; their workspaces are kept with this one.
 class Workspace {
  public:
   Workspace();

@@ -11,10 +11,6 @@ namespace lantern::passes {
 
 namespace {
 
-bool same_value(const Value* a, const Value* b) {
-  return a == b || (constant(a) && constant(b) && constant(a)->integer == constant(b)->integer);
-}
-
 /// Operations between two loops that are looked at: what lies further apart stays apart.
 constexpr int far = 2000;
 
@@ -44,7 +40,7 @@ std::optional<Trips> trips(const Op* loop) {
 }
 
 bool same_trips(const Trips& a, const Trips& b) {
-  return same_value(a.from, b.from) && !a.bound == !b.bound && (!a.bound || same_value(a.bound, b.bound));
+  return same_number(a.from, b.from) && !a.bound == !b.bound && (!a.bound || same_number(a.bound, b.bound));
 }
 
 /// Everything done to state `v` of a block, and to what it becomes, happens at elements whose index number
@@ -129,10 +125,6 @@ class Fusion {
 
  private:
   Block* body(Op* loop) const { return loop->blocks[1]; }
-  static Value* next(const Op* loop, std::size_t state) {
-    return loop->blocks[1]->ops.back()->operands[state];
-  }
-
   bool may_join() {
     if (independent_.of(a_) != independent_.of(b_)) return false;
     const BodyUses in_a(a_), in_b(b_);

@@ -26,6 +26,10 @@ std::optional<CountedLoop> counted(const Op* loop) {
   return CountedLoop{index->index, bound};
 }
 
+bool same_number(const Value* a, const Value* b) {
+  return a == b || (constant(a) && constant(b) && constant(a)->integer == constant(b)->integer);
+}
+
 std::optional<std::int64_t> constant_trips(const Op* loop) {
   const auto count = counted(loop);
   if (!count) return {};

@@ -25,6 +25,9 @@ struct Countdown {
 };
 std::optional<Countdown> counts_down(const Op* loop);
 
+/// True for one integer, or two constants of it.
+bool same_number(const Value* a, const Value* b);
+
 /// The number of trips of a counted loop, where first and bound are constants and it counts by one.
 std::optional<std::int64_t> constant_trips(const Op* loop);
 

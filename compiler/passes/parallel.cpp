@@ -86,7 +86,8 @@ class TripWork {
     Amount sum;
     for (const Op* op : block->ops) {
       if (op->is(Opcode::loop_)) {
-        add(sum, times(trips(op), inside(op)));
+        const Amount n = trips(op);
+        add(sum, times(n, inside(op, n)));
       } else if (op->is(Opcode::branch_)) {
         const Amount yes = of(op->blocks[0]), no = of(op->blocks[1]);
         sum.fixed += 1 + std::max(yes.fixed, no.fixed);
@@ -118,9 +119,9 @@ class TripWork {
             each.more ? b_.emit(Opcode::mul_, {b_.number(n.fixed), each.more}) : nullptr};
   }
 
-  /// A trip of an inner loop. Loops inside may go up to its index: half as often as it, on average.
-  Amount inside(const Op* loop) {
-    const Amount n = trips(loop);
+  /// A trip of an inner loop of n trips. Loops inside may go up to its index: half as often as it, on
+  /// average.
+  Amount inside(const Op* loop, const Amount& n) {
     const Amount half = times({0.5, nullptr}, n);
     if (const auto up = counted(loop)) up_to_[loop->blocks[1]->params[up->index]] = half;
     if (const auto down = counts_down(loop)) up_to_[down->trip] = half;

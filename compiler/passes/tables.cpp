@@ -6,6 +6,7 @@
 
 #include "lantern/compiler/passes/loops.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
 
@@ -14,32 +15,7 @@ namespace {
 constexpr std::size_t most_dimensions = 3;
 
 /// True for functions that cost more than a read of memory.
-bool is_expensive(const Op& op) {
-  switch (op.code) {
-    case Opcode::exp_:
-    case Opcode::log_:
-    case Opcode::log1p_:
-    case Opcode::expm1_:
-    case Opcode::pow_:
-    case Opcode::sin_:
-    case Opcode::cos_:
-    case Opcode::tan_:
-    case Opcode::asin_:
-    case Opcode::acos_:
-    case Opcode::atan_:
-    case Opcode::atan2_:
-    case Opcode::sinh_:
-    case Opcode::cosh_:
-    case Opcode::tanh_:
-    case Opcode::erf_:
-    case Opcode::erfc_:
-    case Opcode::lgamma_:
-    case Opcode::polygamma_:
-      return op.result()->type.is_scalar();
-    default:
-      return false;
-  }
-}
+bool is_expensive(const Op& op) { return ir::is_library_function(op.code) && op.result()->type.is_scalar(); }
 
 /// A loop around what moves.
 struct Around {
@@ -145,7 +121,6 @@ class Table {
       some = some ? b.emit(Opcode::land_, {some, one}) : one;
     }
     Value* replacement = nullptr;
-    ir::Builder at_use(module_, nullptr);
     if (used_.empty()) {
       if (some) {
         Op* branch = b.branch(some, {op_->result()->type});

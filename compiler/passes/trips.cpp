@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "lantern/ir/library_function.hpp"
+
 namespace lantern::passes {
 
 namespace {
@@ -56,7 +58,7 @@ std::int64_t weight(const Op& op) {
       if (op.results.empty()) return 1;
       std::int64_t n = elements(op.result());
       for (const Value* v : op.operands) n = std::max(n, elements(v));
-      return op.code >= Opcode::exp_ && op.code <= Opcode::polygamma_ ? function * n : n;
+      return ir::is_library_function(op.code) ? function * n : n;
     }
   }
 }

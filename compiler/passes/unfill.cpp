@@ -38,10 +38,6 @@ Value* without_values(ir::Module& module, Op* loop, const Op* fill, const ir::Ty
   return module.add_result(memory, type);
 }
 
-bool same_number(const Value* a, const Value* b) {
-  return a == b || (constant(a) && constant(b) && constant(a)->integer == constant(b)->integer);
-}
-
 /// The updates that a loop, with the loops in it, makes to one of its tensors in every trip.
 class Writes {
  public:
