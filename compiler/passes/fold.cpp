@@ -109,6 +109,12 @@ class Folding : public Rewriter {
 
   void leave(Op* op) override {
     if (op->is(Opcode::branch_)) merge_equal_results(op);
+    // State that keeps its shape in a trip has it at the end too.
+    if (op->is(Opcode::loop_))
+      for (std::size_t i = 0; i < op->results.size(); ++i)
+        if (op->results[i]->type.is_tensor() && op->results[i]->type == op->operands[i]->type &&
+            shape_of(op->blocks[1]->yields()[i]) == op->blocks[1]->params[i])
+          shapes_[op->results[i]] = shape_of(op->operands[i]);
   }
 
   // ---- constructs

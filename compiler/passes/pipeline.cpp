@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "lantern/compiler/passes/contify.hpp"
+#include "lantern/compiler/passes/elements.hpp"
 #include "lantern/compiler/passes/fuse.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/outline.hpp"
@@ -34,6 +35,8 @@ constexpr std::array all_passes{
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
+    Pass{"elements", "an array of which trips use own elements only becomes numbers of the trip",
+         plain<elements>},
     Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before",
          plain<rotate>},
     Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",

@@ -12,61 +12,111 @@ namespace lantern::passes {
 
 namespace {
 
-/// What made a tensor of one value: a `fill`, of zeros_like too. Null for others, and without a value.
-const Op* fill_of(const Value* v) {
-  while (v->def && v->def->is(Opcode::zeros_like_)) v = v->def->operands[0];
-  if (!v->type.is_tensor() || !v->def || !v->def->is(Opcode::fill_)) return nullptr;
-  const Value* with = v->def->operands[0];
-  return with->type.is_scalar() ? v->def : nullptr;
+/// A tensor that begins with one value throughout, by `fill` or zeros_like.
+struct Filled {
+  bool zero = false;
+  const Op* fill = nullptr;     ///< what tells its sizes: a fill,
+  const Value* like = nullptr;  ///< or a tensor of the same shape
+};
+
+std::optional<Filled> filled(const Value* v) {
+  if (!v->type.is_tensor() || !v->def) return {};
+  Filled f;
+  for (; v->def && v->def->is(Opcode::zeros_like_); v = v->def->operands[0]) f.zero = true;
+  if (!v->def || !v->def->is(Opcode::fill_) || !v->def->operands[0]->type.is_scalar()) {
+    if (!f.zero) return {};
+    f.like = v;
+    return f;
+  }
+  f.fill = v->def;
+  const Op* with = f.fill->operands[0]->def;
+  if (f.zero) return f;
+  if (with && with->is(Opcode::undef_)) return {};
+  f.zero = with && with->is(Opcode::constant_) && with->number == 0 && with->integer == 0;
+  return f;
 }
 
-bool has_value(const Value* filled) {
-  if (!filled->def->is(Opcode::fill_)) return true;
-  const Op* with = filled->def->operands[0]->def;
-  return !with || !with->is(Opcode::undef_);
+/// True where an integer is the size of a filled tensor in one dimension.
+bool is_size(const Value* n, const Filled& f, std::size_t dimension) {
+  if (f.fill) return same_number(n, f.fill->operands[1 + dimension]);
+  const std::int64_t known = f.like->type.dims()[dimension];
+  if (known != ir::dynamic) return constant(n) && constant(n)->integer == known;
+  return n->def && n->def->is(Opcode::dim_) && n->def->operands[0] == f.like &&
+         n->def->integer == static_cast<std::int64_t>(dimension);
+}
+std::optional<std::int64_t> constant_size(const Filled& f, std::size_t dimension) {
+  if (f.fill) {
+    const Op* size = constant(f.fill->operands[1 + dimension]);
+    return size ? std::optional(size->integer) : std::nullopt;
+  }
+  const std::int64_t known = f.like->type.dims()[dimension];
+  return known != ir::dynamic ? std::optional(known) : std::nullopt;
 }
 
 /// Memory for a tensor, before a loop.
-Value* without_values(ir::Module& module, Op* loop, const Op* fill, const ir::Type& type) {
+Value* without_values(ir::Module& module, Op* loop, const Value* start, const Filled& filled) {
   Op* undef = module.new_op(Opcode::undef_, loop->parent);
   Op* memory = module.new_op(Opcode::fill_, loop->parent);
-  undef->loc = memory->loc = fill->loc;
-  memory->operands = fill->operands;
-  memory->operands[0] = module.add_result(undef, ir::Type(type.element()));
+  undef->loc = memory->loc = start->def->loc;
+  std::vector<Op*> made{undef};
+  memory->operands = {module.add_result(undef, ir::Type(start->type.element()))};
+  for (std::size_t d = 0; d < static_cast<std::size_t>(start->type.rank()); ++d) {
+    if (filled.fill) {
+      memory->operands.push_back(filled.fill->operands[1 + d]);
+      continue;
+    }
+    Op* size = made.emplace_back(module.new_op(Opcode::dim_, loop->parent));
+    size->operands = {const_cast<Value*>(filled.like)};
+    size->integer = static_cast<std::int64_t>(d);
+    memory->operands.push_back(module.add_result(size, ir::I64));
+  }
+  made.push_back(memory);
   auto& ops = loop->parent->ops;
-  ops.insert(std::find(ops.begin(), ops.end(), loop), {undef, memory});
-  return module.add_result(memory, type);
+  ops.insert(std::find(ops.begin(), ops.end(), loop), made.begin(), made.end());
+  return module.add_result(memory, start->type);
 }
 
 /// The updates that a loop, with the loops in it, makes to one of its tensors in every trip.
 class Writes {
  public:
-  Writes(const Op* loop, std::size_t state, const Op* fill)
-      : uses_(loop), sizes_(fill->operands.begin() + 1, fill->operands.end()) {
+  Writes(const Op* loop, std::size_t state, const Filled& filled) : uses_(loop), filled_(filled) {
     understood_ = collect(loop, state);
   }
 
   /// True where they leave no element as it was, and nothing else uses the tensor meanwhile.
-  bool cover_all() const { return understood_ && covered_; }
+  bool cover_all() const { return understood_ && covered_ && (sums_.empty() || (filled_.zero && once_)); }
+  /// Where every element is written once, what is added to a zero is the element.
+  void set_sums() {
+    for (Op* op : sums_) op->code = Opcode::set_;
+  }
 
  private:
   bool collect(const Op* loop, std::size_t state) {
-    const auto count = counted(loop);
     const Block* body = loop->blocks[1];
-    if (!count || !uses_.of(loop->blocks[0]->params[state]).empty()) return false;
-    const Op* first = constant(loop->operands[count->index]);
-    if (!first || first->integer != 0) return false;
-    bounds_[body->params[count->index]] = count->bound;
+    if (!uses_.of(loop->blocks[0]->params[state]).empty()) return false;
+    const Value* trip = nullptr;
+    if (const auto up = counted(loop)) {
+      const Op* first = constant(loop->operands[up->index]);
+      if (!first || first->integer != 0) return false;
+      trip = body->params[up->index];
+      bounds_[trip] = up->bound;
+    } else if (const auto down = counts_down(loop)) {
+      trip = down->trip;
+      bounds_[trip] = loop->operands[down->index];
+    } else {
+      return false;
+    }
     for (const Value* v = body->params[state];;) {
       const auto& all = uses_.of(v);
       if (all.size() != 1 || all[0].op->parent != body) return false;
       const auto [op, operand] = all[0];
       if (op->is(Opcode::yield_)) {
-        bounds_.erase(body->params[count->index]);
+        bounds_.erase(trip);
         return operand == state;
       }
-      if (operand == 0 && op->is(Opcode::set_)) {
-        note(*op);
+      if (operand == 0 && (op->is(Opcode::set_) || op->is(Opcode::add_at_))) {
+        if (op->is(Opcode::add_at_)) sums_.push_back(op);
+        once_ &= note(*op);
         v = op->result();
       } else if (op->is(Opcode::loop_) && collect(op, operand)) {
         v = op->results[operand];
@@ -77,42 +127,47 @@ class Writes {
   }
 
   /// One update. The loops around it run over whole dimensions, all of them: or where one makes no trip,
-  /// elements would be left.
-  void note(const Op& set) {
+  /// elements would be left. True if it is the first of its elements.
+  bool note(const Op& set) {
     std::set<const Value*> loops;
     std::vector<const Value*> place;  ///< the loops' indices, and null at the constant
     std::size_t at = 0;
     const Op* number = nullptr;
-    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    const auto rank = static_cast<std::size_t>(set.operands[0]->type.rank());
+    for (std::size_t i = 0; i < rank; ++i) {
       const Value* index = set.operands[i + 1];
       const auto bound = bounds_.find(index);
-      if (bound != bounds_.end() && same_number(bound->second, sizes_[i]) && loops.insert(index).second) {
+      if (bound != bounds_.end() && is_size(bound->second, filled_, i) && loops.insert(index).second) {
         place.push_back(index);
       } else if (!number && constant(index)) {
         number = constant(index);
         place.push_back(nullptr);
         at = i;
       } else {
-        return;
+        return false;
       }
     }
-    if (loops.size() != bounds_.size()) return;
+    if (loops.size() != bounds_.size()) return false;
+    // Elements are told apart by the constant alone.
+    const bool first = numbers_.empty() || (number && numbers_.contains(place) && numbers_.size() == 1);
+    auto& numbers = numbers_[place];
     if (!number) {
       covered_ = true;
-      return;
+      return first;
     }
-    const Op* size = constant(sizes_[at]);
-    if (!size || number->integer < 0 || number->integer >= size->integer) return;
-    auto& numbers = numbers_[place];
-    numbers.insert(number->integer);
-    covered_ |= static_cast<std::int64_t>(numbers.size()) == size->integer;
+    const auto size = constant_size(filled_, at);
+    if (!size || number->integer < 0 || number->integer >= *size) return false;
+    const bool fresh = numbers.insert(number->integer).second;
+    covered_ |= static_cast<std::int64_t>(numbers.size()) == *size;
+    return first && fresh;
   }
 
   BodyUses uses_;
-  std::vector<Value*> sizes_;
+  Filled filled_;
   std::map<const Value*, const Value*> bounds_;  ///< of the loops around what is looked at, by index
   std::map<std::vector<const Value*>, std::set<std::int64_t>> numbers_;
-  bool understood_ = false, covered_ = false;
+  std::vector<Op*> sums_;
+  bool understood_ = false, covered_ = false, once_ = true;
 };
 
 }  // namespace
@@ -128,9 +183,12 @@ void unfill(ir::Module& module) {
     for (Op* loop : loops)
       for (std::size_t i = 0; i < loop->operands.size(); ++i) {
         const Value* start = loop->operands[i];
-        const Op* fill = fill_of(start);
-        if (!fill || !has_value(start) || !Writes(loop, i, fill).cover_all()) continue;
-        loop->operands[i] = without_values(module, loop, fill, start->type);
+        const auto fill = filled(start);
+        if (!fill) continue;
+        Writes writes(loop, i, *fill);
+        if (!writes.cover_all()) continue;
+        writes.set_sums();
+        loop->operands[i] = without_values(module, loop, start, *fill);
         any = true;
       }
   }

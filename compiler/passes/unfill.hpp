@@ -8,6 +8,8 @@
 //   for (i = 0; i < n; ++i) a = set(a, i, 0, v); a = set(a, i, 1, w)
 //                                                     from  fill(0, n, 2)   to  fill(undef, n, 2)
 //
+//   for (i = n; 0 < i; --i) a = add_at(a, i - 1, v)   from  zeros  to  set(a, i - 1, v)  from  fill(undef, n)
+//
 // Also loops in loops. Indices are those of the loops around the update, each of which runs over a whole
 // dimension, and, in one dimension, constants that together are all of it.
 #pragma once

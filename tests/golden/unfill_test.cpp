@@ -56,6 +56,33 @@ fun @f(%1: i64, %2: f64) -> f64[?] {
 )");
 }
 
+TEST_CASE("unfill: zeros to which each trip adds an element, also from the last to the first", "[passes]") {
+  const auto module = ir::parse(R"(entry @f
+
+fun @f(%1: f64[?], %2: f64) -> f64[?] {
+  %3 = dim[0] %1 : i64
+  %4 = constant 0 : i64
+  %5 = zeros_like %1 : f64[?]
+  %6, %7 = loop %3, %5 : i64, f64[?] while (%8: i64, %9: f64[?]) {
+    %10 = lt %4, %8 : bool
+    yield %10
+  } do (%11: i64, %12: f64[?]) {
+    %13 = constant 1 : i64
+    %14 = sub %11, %13 : i64
+    %15 = add_at %12, %14, %2 : f64[?]
+    yield %14, %15
+  }
+  yield %7
+}
+)");
+  passes::unfill(*module);
+  ir::verify(*module);
+  const std::string text = ir::print(*module);
+  CHECK(text.find("undef") != std::string::npos);
+  CHECK(text.find("set %") != std::string::npos);
+  CHECK(text.find("add_at") == std::string::npos);
+}
+
 TEST_CASE("unfill: what may be left or read keeps its value", "[passes]") {
   CHECK(unfilled(loop(row, "f64[?]", "    %18 = set %17, %16, %2 : f64[?]\n")));
   SECTION("a loop that begins later") {
@@ -73,8 +100,16 @@ TEST_CASE("unfill: what may be left or read keeps its value", "[passes]") {
     CHECK_FALSE(unfilled(
         loop(row, "f64[?]", "    %22 = get %17, %16 : f64\n    %18 = set %17, %16, %22 : f64[?]\n")));
   }
-  SECTION("an element that is added to") {
-    CHECK_FALSE(unfilled(loop(row, "f64[?]", "    %18 = add_at %17, %16, %2 : f64[?]\n")));
+  SECTION("an element that is added to something, or twice") {
+    const std::string add = "    %18 = add_at %17, %16, %2 : f64[?]\n";
+    CHECK(unfilled(loop(row, "f64[?]", add)));
+    CHECK_FALSE(unfilled(loop("  %9 = constant 1 : f64\n  %10 = fill %9, %1 : f64[?]\n", "f64[?]", add)));
+    CHECK_FALSE(unfilled(loop(row, "f64[?]",
+                              "    %22 = add_at %17, %16, %2 : f64[?]\n    %18 = add_at %22, "
+                              "%16, %2 : f64[?]\n")));
+    CHECK_FALSE(unfilled(loop(row, "f64[?]",
+                              "    %22 = set %17, %16, %2 : f64[?]\n    %18 = add_at %22, "
+                              "%16, %2 : f64[?]\n")));
   }
   SECTION("an update in a branch") {
     CHECK_FALSE(unfilled(
