@@ -170,6 +170,41 @@ class Writes {
   bool understood_ = false, covered_ = false, once_ = true;
 };
 
+/// Gives each loop a filled tensor of its own to start from: one that several share would be filled once and
+/// then copied for each.
+bool own_starts(ir::Module& module, ir::Function& f, const std::vector<Op*>& loops) {
+  std::unordered_map<const Value*, int> uses;
+  ir::walk(f.body, [&](const Op* op) {
+    for (const Value* v : op->operands) ++uses[v];
+  });
+  bool any = false;
+  for (Op* loop : loops)
+    for (Value*& start : loop->operands) {
+      const auto from = filled(start);
+      if (!from || uses[start] == 1) continue;
+      std::vector<Op*> made;
+      Op* copy = module.new_op(from->fill ? Opcode::fill_ : Opcode::zeros_like_, loop->parent);
+      if (!from->fill) {
+        copy->operands = {const_cast<Value*>(from->like)};
+      } else {
+        copy->operands = from->fill->operands;
+        if (start->def->is(Opcode::zeros_like_)) {
+          Op* zero = made.emplace_back(module.new_op(Opcode::constant_, loop->parent));
+          copy->operands[0] = module.add_result(zero, ir::Type(start->type.element()));
+        }
+      }
+      copy->loc = start->def->loc;
+      made.push_back(copy);
+      auto& ops = loop->parent->ops;
+      ops.insert(std::find(ops.begin(), ops.end(), loop), made.begin(), made.end());
+      --uses[start];
+      start = module.add_result(copy, start->type, start->name);
+      uses[start] = 1;
+      any = true;
+    }
+  return any;
+}
+
 }  // namespace
 
 void unfill(ir::Module& module) {
@@ -191,6 +226,7 @@ void unfill(ir::Module& module) {
         loop->operands[i] = without_values(module, loop, start, *fill);
         any = true;
       }
+    any |= own_starts(module, *f, loops);
   }
   if (any) eliminate_dead(module);
 }

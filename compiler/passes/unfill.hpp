@@ -12,6 +12,8 @@
 //
 // Also loops in loops. Indices are those of the loops around the update, each of which runs over a whole
 // dimension, and, in one dimension, constants that together are all of it.
+//
+// Loops that start from one and the same filled tensor get one each: t = fill(0, n) twice, not a copy of t.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

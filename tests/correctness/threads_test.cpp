@@ -343,7 +343,7 @@ TEST_CASE("threads: random loops", "[threads]") {
     };
     const auto g = [f](Vec a, Vec table) {
       const auto [y, own] = f(a, table);
-      return y + total(own.size(), [&](Int i) { return own[i] * a[i]; });
+      return y + total(own.size(), [&](Int i) { return own[i] * sin(a[i]); });
     };
     const std::vector<double> a = numbers(160000 + seed), table = numbers(11, 0.4);
     const auto [y1, own1] = compile(f, in_threads(1))(a, table);
