@@ -58,6 +58,9 @@ class Outline {
       pieces.back().push_back(op);
       sum += weight(op);
     }
+    // One or two constructs are most of it: they would be no shorter on their own, and a result made in a
+    // piece cannot lie where the caller wants it.
+    if (pieces.size() < 3) return;
     find_crossing(pieces, *yield);
     block->ops.clear();
     if (slots_.empty()) {
