@@ -13,6 +13,8 @@ using ir::Value;
 
 namespace {
 
+constexpr std::size_t longest_factor = 40;
+
 bool is_splat(const Value* v) { return v->def && v->def->is(Opcode::lane_splat_); }
 bool is_lane_index(const Value* v) { return v->def && v->def->is(Opcode::lane_index_); }
 
@@ -252,8 +254,13 @@ void StatementPrinter::lanes_access(const Op& op) {
   if (reads) {
     const Expression tensor = value(t);
     offset.varying.insert(offset.varying.end(), tensor.varying.begin(), tensor.varying.end());
-    return define(op, {function + "(" + arguments + (some ? ", " + count : "") + ")", Precedence::primary,
-                       true, offset.varying});
+    const std::string text = function + "(" + arguments + (some ? ", " + count : "") + ")";
+    // A long factor gets a name, lest the product get one: compilers fuse products and sums of one
+    // expression.
+    if (text.size() > longest_factor && uses_.count(op.result()) == 1 &&
+        uses_.user(op.result())->is(Opcode::mul_))
+      return define_statement(op.result(), text);
+    return define(op, {text, Precedence::primary, true, offset.varying});
   }
   line(function + "(" + arguments + ", " + text(op.operands[rank + 1]) + (some ? ", " + count : "") + ");");
 }
