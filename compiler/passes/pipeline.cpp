@@ -14,6 +14,7 @@
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/strips.hpp"
 #include "lantern/compiler/passes/tables.hpp"
 #include "lantern/compiler/passes/unfill.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
@@ -46,6 +47,8 @@ constexpr std::array all_passes{
          [](ir::Module& m, const PipelineOptions& options) { parallel(m, options.threads); }, false, true},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
+    Pass{"strips", "vectors of many registers are worked on register by register",
+         [](ir::Module& m, const PipelineOptions& options) { strips(m, options.vector_lanes); }, true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
     Pass{"records", "values that are saved together lie on one tape", plain<records>},
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},

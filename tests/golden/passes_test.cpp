@@ -780,13 +780,14 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
   CHECK(names ==
-        "contify unwind simplify fuse rotate tables unfill parallel vectorise inplace records outline ");
+        "contify unwind simplify fuse rotate tables unfill parallel vectorise strips inplace records "
+        "outline ");
   CHECK(run({.threads = 2}) ==
         "contify unwind simplify fuse rotate tables unfill parallel inplace records outline ");
   CHECK(run({.vector_lanes = 4}) ==
-        "contify unwind simplify fuse rotate tables unfill vectorise inplace records outline ");
+        "contify unwind simplify fuse rotate tables unfill vectorise strips inplace records outline ");
   CHECK_THROWS_WITH(
       run({.disabled = {"simplfy"}}),
       "expected the name of a pass (contify, unwind, simplify, fuse, rotate, tables, unfill, parallel, "
-      "vectorise, inplace, records, outline), got 'simplfy'");
+      "vectorise, strips, inplace, records, outline), got 'simplfy'");
 }

@@ -1,0 +1,173 @@
+// strips: what becomes of wide vectors, which are left whole, and that the numbers are the same.
+#include "lantern/compiler/passes/strips.hpp"
+
+#include "../correctness/agree.hpp"
+#include "golden.hpp"
+#include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+using M = Rep<Tensor<double, dyn, dyn>>;
+
+/// 1 at the place of the direction, else 0.
+A direction(const I& n, const I& d) {
+  return FOR(0, n, fill(D(0.0), n), [&](I j, A seed) { return seed.set(j, select(j == d, D(1.0), 0.0)); });
+}
+
+/// For each direction (the lanes) and row: three sums over the row's entries that are not zero, and a product
+/// of what the sums come to.
+M moved(M w, A a) {
+  return FOR(0, a.size(), fill(D(0.0), w.dim(0), a.size()), [&](I d, M all) {
+    const A seed = direction(a.size(), d);
+    return FOR(0, w.dim(0), all, [&](I r, M next) {
+      const auto [x, y, z] = FOR(0, a.size(), std::tuple(D(0.0), D(1.0), D(0.0)), [&](I k, D u, D v, D t) {
+        const D weight = w(r, k);
+        return IF(
+            weight == 0.0, [&] { return std::tuple(u, v, t); },
+            [&] {
+              const D s = weight * seed[k] + a[k];
+              return std::tuple(u + s, v + weight * u, t + s * s);
+            });
+      });
+      return next.set(x * y - z, r, d);
+    });
+  });
+}
+
+/// One sum: its vector stays in registers as it is.
+M one_sum(M w, A a) {
+  return FOR(0, a.size(), fill(D(0.0), w.dim(0), a.size()), [&](I d, M all) {
+    const A seed = direction(a.size(), d);
+    return FOR(0, w.dim(0), all, [&](I r, M next) {
+      const D sum = FOR(0, a.size(), D(0.0), [&](I k, D s) { return s + w(r, k) * seed[k]; });
+      return next.set(sum, r, d);
+    });
+  });
+}
+
+/// A sum over the directions: its lanes are added up.
+D over_directions(M w, A a) {
+  return FOR(0, a.size(), D(0.0), [&](I d, D total) {
+    const A seed = direction(a.size(), d);
+    const auto [x, y] = FOR(0, a.size(), std::tuple(D(0.0), D(1.0)), [&](I k, D u, D v) {
+      const D s = w(0, k) * seed[k] + a[k];
+      return std::tuple(u + s * v, v + s * s * u);
+    });
+    return total + x * y;
+  });
+}
+
+/// A state that two others start from, exchanged in each trip: none may take over another's memory.
+M exchanged(M w, A a) {
+  return FOR(0, a.size(), fill(D(0.0), w.dim(0), a.size()), [&](I d, M all) {
+    const A seed = direction(a.size(), d);
+    return FOR(0, w.dim(0), all, [&](I r, M next) {
+      const D first = seed[0] + 0.5;
+      const auto [x, y, z] = FOR(0, a.size(), std::tuple(first, first, first * 2.0), [&](I k, D u, D v, D t) {
+        return std::tuple(v * w(r, k) + seed[k], u, t + u * v * seed[k]);
+      });
+      return next.set(x - y * z * first, r, d);
+    });
+  });
+}
+
+/// Rows of the direction's own are read back after they were written.
+M read_back(M w, A a) {
+  return FOR(0, a.size(), fill(D(0.0), w.dim(0), a.size()), [&](I d, M all) {
+    const A seed = direction(a.size(), d);
+    const M own = FOR(0, w.dim(0), fill(D(0.0), w.dim(0), 2), [&](I r, M m) {
+      const D before = m(0, 0), s = seed[0] * w(r, 0) + before * 0.25, t = seed[1] - s;
+      const M once = m.set(s * t + before, r, 0);
+      return once.set(once(r, 0) * s - t * before, r, 1);
+    });
+    return FOR(0, w.dim(0), all,
+               [&](I r, M next) { return next.set(own(r, 0) - own(r, 1) * seed[0], r, d); });
+  });
+}
+
+/// The IR before strips and after it, for a machine of so many f64 a register.
+template <class F>
+std::pair<std::string, std::string> around_strips(F f, int native = 4) {
+  std::vector<ir::Type> types;
+  using Params = typename detail::FunctionTraits<F>::Params;
+  [&]<class... P>(std::type_identity<std::tuple<P...>>) {
+    (detail::types_of<P>(types), ...);
+  }(std::type_identity<Params>{});
+  const auto module = driver::stage("f", types, detail::program_of(f).run);
+  std::pair<std::string, std::string> text;
+  passes::PipelineOptions options;
+  options.vector_lanes = native;
+  options.verify_each = true;
+  options.after = [&](std::string_view pass, const ir::Module& m) {
+    if (pass == "vectorise") text.first = ir::print(m);
+    if (pass == "strips") text.second = ir::print(m);
+  };
+  run_on_large_stack([&] { passes::run_pipeline(*module, options); });
+  return text;
+}
+
+struct Input {
+  std::vector<double> w, a;
+};
+
+Input input(std::size_t rows, std::size_t n) {
+  Input in{std::vector<double>(rows * n), std::vector<double>(n)};
+  for (std::size_t i = 0; i < in.w.size(); ++i) in.w[i] = i % 3 == 1 ? 0.0 : 0.125 * double(i % 7) - 0.25;
+  for (std::size_t i = 0; i < n; ++i) in.a[i] = 0.0625 * double(i % 5) - 0.125;
+  return in;
+}
+
+/// The same numbers as without vectors, with and without an incomplete block of lanes.
+template <class F>
+void check_numbers(F f) {
+  const auto fast = compile(f, {.target = Target::cpp, .opt = 3});
+  const auto slow = compile(f, {.target = Target::c, .opt = 0});
+  for (const std::size_t n : {2u, 3u, 4u, 5u, 8u, 26u, 31u, 32u, 33u, 64u, 71u}) {
+    const Input in = input(3, n);
+    const TensorView<double> w(const_cast<double*>(in.w.data()), {3, static_cast<std::int64_t>(n)});
+    const auto got = fast(w, in.a), expected = slow(w, in.a);
+    REQUIRE(got.shape == expected.shape);
+    for (std::size_t i = 0; i < got.data.size(); ++i) CHECK(agree::close(got[i], expected[i], 1e-12));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("strips: before and after", "[passes]") {
+  const auto [before, after] = around_strips(moved);
+  check_golden("strips/moved.before.ir", before);
+  check_golden("strips/moved.after.ir", after);
+}
+
+TEST_CASE("strips: no wide vector is left", "[passes]") {
+  for (const std::string& text :
+       {around_strips(moved).second, around_strips(exchanged).second, around_strips(read_back).second}) {
+    CHECK(text.find("f64x32") == std::string::npos);
+    CHECK(text.find("f64x4") != std::string::npos);
+  }
+}
+
+TEST_CASE("strips: what is left whole", "[passes]") {
+  // With the registers of AVX-512 there is room for what `moved` carries along.
+  for (const auto& [before, after] :
+       {around_strips(one_sum), around_strips(over_directions), around_strips(moved, 8)}) {
+    CHECK(before.find("f64x32") != std::string::npos);
+    CHECK(before == after);
+  }
+}
+
+TEST_CASE("strips: the same numbers", "[passes]") {
+  check_numbers(moved);
+  check_numbers(one_sum);
+  check_numbers(exchanged);
+  check_numbers(read_back);
+}
