@@ -160,6 +160,7 @@ class StatementPrinter {
   void tape(const ir::Op& op, const TapeTop& top);
   void tape_elements(const ir::Op& op);
   void tape_record(const ir::Op& op);
+  void fetch_below(const ir::Op& pop, const std::string& record);
   void elements(const std::vector<ir::Value*>& values, const std::string& record);
   std::string plain_tape(const ir::Op& op);
   std::string tape_suffix(const ir::Op& op);

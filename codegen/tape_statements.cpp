@@ -122,6 +122,7 @@ void StatementPrinter::tape(const Op& op, const TapeTop& top) {
     if (values.size() == 1 && uses_.count(values[0]) > 0)
       return define_statement(values[0], "*--" + top.name);
     line(values.size() == 1 ? "--" + top.name + ";" : top.name + " -= " + count + ";");
+    fetch_below(op, top.name);
     return elements(values, top.name);
   }
   std::vector<std::string> pushed;
@@ -147,6 +148,17 @@ void StatementPrinter::elements(const std::vector<Value*>& values, const std::st
     if (uses_.count(values[i]) > 0) define_statement(values[i], record + "[" + std::to_string(i) + "]");
 }
 
+/// Vectors that take more than two cache lines are asked for before they are popped. (Only compilers that
+/// have vectors know how to say that.)
+void StatementPrinter::fetch_below(const Op& pop, const std::string& record) {
+  const ir::Type& type = taped(pop)->type;
+  if (!type.is_vector()) return;
+  const std::size_t bytes = 8 * static_cast<std::size_t>(type.lanes()) * pop.results.size();
+  if (bytes <= 128) return;
+  unit_.prelude().need("fetch_below");
+  line("lt_fetch_below(" + record + ", " + std::to_string(bytes) + ");");
+}
+
 /// Several values of one type at once.
 void StatementPrinter::tape_record(const Op& op) {
   const std::vector<Value*>& values = all_taped(op);
@@ -158,6 +170,7 @@ void StatementPrinter::tape_record(const Op& op) {
                            std::to_string(values.size()) + ");";
   if (!push) {
     line("const " + element + "* " + name + call);
+    fetch_below(op, name);
     return elements(values, name);
   }
   std::vector<std::string> pushed;

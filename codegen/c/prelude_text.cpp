@@ -282,6 +282,16 @@ static void lt_leave_tape(lt_workspace* ws, int64_t number, char* top) {
   ws->tapes[number].used = top - ws->tapes[number].data;
 }
 )c"},
+      {"fetch_below",
+       functions,
+       {"integers"},
+       R"c(/* Records of several cache lines are read from the last to the first, each from its start: machines do not
+   see that coming. Asks for what is read a few trips from now. */
+static inline void lt_fetch_below(const void* record, int64_t bytes) {
+  const char* p = (const char*)record - 4096;
+  for (int64_t i = 64; i <= bytes; i += 64) __builtin_prefetch(p - i);
+}
+)c"},
       {"require_tapes",
        functions,
        {"workspace"},

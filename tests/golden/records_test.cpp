@@ -118,3 +118,31 @@ TEST_CASE("records: recursion in the backward part", "[passes]") {
   for (const int opt : {0, 1, 3})
     CHECK(compile(second, {.target = Target::c, .opt = opt})(0.7) == Approx(expected).epsilon(1e-12));
 }
+
+// Records of vectors are fetched from memory before they are popped, unless they are short.
+TEST_CASE("records: long ones are asked for early", "[passes]") {
+  using Values = Rep<Array<double>>;
+  using I = Rep<std::int64_t>;
+  const auto steps = [](bool many) {
+    return [=](Values x, I trips) {
+      const Values last = FOR(0, trips, x, [&](I, Values s) {
+        return FOR(0, x.size(), s, [&](I i, Values a) {
+          const Rep<double> once = sin(a[i]);
+          return a.set(i, many ? exp(once) * tanh(a[i]) : once);
+        });
+      });
+      return FOR(0, x.size(), 0.0, [&](I i, Rep<double> sum) { return sum + last[i]; });
+    };
+  };
+  const auto f = steps(true);
+  const auto longer = compile(grad<0>(f), {.target = Target::cpp});
+  const auto shorter = compile(grad<0>(steps(false)), {.target = Target::cpp});
+  CHECK(longer.source("cpp").find("lt_fetch_below(") != std::string::npos);
+  CHECK(shorter.source("cpp").find("lt_fetch_below(") == std::string::npos);
+  const auto plain = compile(grad<0>(f), {.target = Target::c});
+  std::vector<double> x(1003);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<double>(i));
+  const auto got = longer(x, 40), expected = plain(x, 40);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    CHECK(got[i] == Approx(expected[i]).epsilon(1e-10).margin(1e-12));
+}
