@@ -18,6 +18,7 @@
 #include "lantern/compiler/passes/tables.hpp"
 #include "lantern/compiler/passes/unfill.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/passes/updates.hpp"
 #include "lantern/compiler/passes/vectorise.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/verify.hpp"
@@ -42,6 +43,7 @@ constexpr std::array all_passes{
          plain<rotate>},
     Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<tables>},
+    Pass{"updates", "several updates of one element become one", plain<updates>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"parallel", "independent trips of a loop are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) { parallel(m, options.threads); }, false, true},

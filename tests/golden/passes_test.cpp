@@ -16,6 +16,7 @@
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/tables.hpp"
 #include "lantern/compiler/passes/tail_calls.hpp"
+#include "lantern/compiler/passes/updates.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
@@ -529,7 +530,8 @@ void check_well_formed(const Module& m) {
 const std::pair<const char*, Run> single_passes[] = {
     {"fold", fold_all},           {"cse", cse_all},       {"dead", dead},
     {"inline", inlining},         {"contify", contified}, {"simplify", passes::simplify},
-    {"inplace", passes::inplace}, {"fuse", passes::fuse}, {"tables", passes::tables}};
+    {"inplace", passes::inplace}, {"fuse", passes::fuse}, {"tables", passes::tables},
+    {"updates", passes::updates}};
 
 }  // namespace
 
@@ -769,10 +771,10 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  CHECK(run({}) == "contify unwind simplify fuse rotate tables unfill inplace records outline ");
+  CHECK(run({}) == "contify unwind simplify fuse rotate tables updates unfill inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
-        "unwind fuse rotate tables unfill inplace records outline ");
+        "unwind fuse rotate tables updates unfill inplace records outline ");
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
@@ -780,14 +782,14 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
   CHECK(names ==
-        "contify unwind simplify fuse rotate tables unfill parallel vectorise strips inplace records "
+        "contify unwind simplify fuse rotate tables updates unfill parallel vectorise strips inplace records "
         "outline ");
   CHECK(run({.threads = 2}) ==
-        "contify unwind simplify fuse rotate tables unfill parallel inplace records outline ");
+        "contify unwind simplify fuse rotate tables updates unfill parallel inplace records outline ");
   CHECK(run({.vector_lanes = 4}) ==
-        "contify unwind simplify fuse rotate tables unfill vectorise strips inplace records outline ");
+        "contify unwind simplify fuse rotate tables updates unfill vectorise strips inplace records outline ");
   CHECK_THROWS_WITH(
       run({.disabled = {"simplfy"}}),
-      "expected the name of a pass (contify, unwind, simplify, fuse, rotate, tables, unfill, parallel, "
+      "expected the name of a pass (contify, unwind, simplify, fuse, rotate, tables, updates, unfill, parallel, "
       "vectorise, strips, inplace, records, outline), got 'simplfy'");
 }
