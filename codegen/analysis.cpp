@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/codegen/c/prelude.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -183,7 +184,7 @@ bool Uses::cell_is_final(const Op* ref_get) const {
 
 Escapes::Escapes(const std::vector<const ir::Function*>& functions) {
   const auto size = [](const ir::Type& type) -> std::int64_t {
-    if (type.is_vector()) return 8 * type.lanes();
+    if (type.is_vector()) return lane_bytes(type.kind()) * type.lanes();
     switch (type.kind()) {
       case ir::Kind::boolean:
         return 1;

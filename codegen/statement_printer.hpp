@@ -140,6 +140,7 @@ class StatementPrinter {
   void vector(const ir::Op& op);
   Expression dot(const ir::Op& product);
   void lanes_access(const ir::Op& op);
+  std::string as_mask(const std::string& comparison, ir::Kind kind, int lanes);
   std::optional<Expression> first_lane(const ir::Value* index);
 
   // ---- cells, continuations (cell_statements.cpp)

@@ -153,7 +153,8 @@ void StatementPrinter::elements(const std::vector<Value*>& values, const std::st
 void StatementPrinter::fetch_below(const Op& pop, const std::string& record) {
   const ir::Type& type = taped(pop)->type;
   if (!type.is_vector()) return;
-  const std::size_t bytes = 8 * static_cast<std::size_t>(type.lanes()) * pop.results.size();
+  const std::size_t bytes =
+      static_cast<std::size_t>(lane_bytes(type.kind()) * type.lanes()) * pop.results.size();
   if (bytes <= 128) return;
   unit_.prelude().need("fetch_below");
   line("lt_fetch_below(" + record + ", " + std::to_string(bytes) + ");");

@@ -89,7 +89,8 @@ void StatementPrinter::vector(const Op& op) {
       if (from == kind) return define(op, x);
       const std::string to = unit_.prelude().vector(kind, lanes);
       if (kind == Kind::boolean)
-        return define(op, {"(" + x.text + " != 0)", Precedence::primary, x.reads_memory, x.varying});
+        return define(op, {as_mask("(" + in_context(x, Precedence::relational) + " != 0)", from, lanes),
+                           Precedence::primary, x.reads_memory, x.varying});
       if (from == Kind::boolean) x.text = "-" + in_context(x, Precedence::unary);
       return define(op, {"__builtin_convertvector(" + x.text + ", " + to + ")", Precedence::primary,
                          x.reads_memory, x.varying});
@@ -119,8 +120,8 @@ void StatementPrinter::vector(const Op& op) {
     }
     case Opcode::sign_: {
       // Comparisons give -1 where they hold.
-      const std::string x = atom(op.operands[0]);
-      return define(op, {"__builtin_convertvector((" + x + " < 0.0) - (" + x + " > 0.0), " +
+      const std::string x = atom(op.operands[0]), zero = kind == Kind::f32 ? "0.0f" : "0.0";
+      return define(op, {"__builtin_convertvector((" + x + " < " + zero + ") - (" + x + " > " + zero + "), " +
                              unit_.prelude().vector(kind, lanes) + ")",
                          Precedence::primary, false, value(op.operands[0]).varying});
     }
@@ -148,11 +149,22 @@ void StatementPrinter::vector(const Op& op) {
   if (call == std::string_view::npos) {
     std::vector<std::string> functions;
     Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
+    const Kind of = op.operands[0]->type.kind();
+    if (kind == Kind::boolean && of == Kind::f32) {
+      e.text = as_mask(e.text, of, lanes);
+      e.precedence = Precedence::primary;
+    }
     if (!first_lane(result)) return define(op, std::move(e));
     bindings_[result] = {std::move(e), false, false};  // lanes that follow each other: as with lane_index
     return;
   }
   define(op, called(function(std::string(pattern.substr(0, call)).c_str(), kind)));
+}
+
+/// What a comparison of vectors of a kind gives, as a vector of truth values.
+std::string StatementPrinter::as_mask(const std::string& comparison, Kind kind, int lanes) {
+  if (kind != Kind::f32) return comparison;
+  return "__builtin_convertvector(" + comparison + ", " + unit_.prelude().vector(Kind::boolean, lanes) + ")";
 }
 
 /// The sum of the lanes of a product.

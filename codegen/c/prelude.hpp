@@ -12,6 +12,9 @@
 
 namespace lantern::codegen {
 
+/// The size of a lane in a vector: of i32 and f32 four bytes, of truth values, which are masks, eight.
+int lane_bytes(ir::Kind kind);
+
 /// Collects parts; each `need` brings what the part depends on.
 class Prelude {
  public:
@@ -57,9 +60,9 @@ class Prelude {
   };
   bool fresh(const std::string& id) { return seen_.insert(id).second; }
   void add(Group group, std::string text) { parts_.push_back({group, std::move(text)}); }
-  std::string vector_math_function(const std::string& f, const std::string& full, const std::string& type,
+  std::string vector_math_function(const std::string& name, const std::string& full, ir::Kind kind,
                                    int lanes);
-  void masks();
+  void masks(ir::Kind kind);
   std::string tensor_on_tape(const std::string& what, ir::Kind kind, int rank, const std::string& name);
   std::string instantiate(std::string_view text, ir::Kind kind) const;
 

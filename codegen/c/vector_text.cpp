@@ -3,6 +3,8 @@
 // Functions of the mathematical library run eight (or as many as the machine has) lanes at once: exp and tanh
 // as code that the compiler schedules among its surroundings, the others through glibc's libmvec; all results
 // lie within 4 units in the last place. In strict mode, and elsewhere, lane by lane.
+#include "lantern/codegen/c/vector_text.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -15,11 +17,7 @@ using ir::Kind;
 
 namespace {
 
-struct Template {
-  std::string_view name;
-  std::string_view needs;  ///< other functions on the same vectors, separated by blanks
-  std::string_view text;   ///< $V the vector, $N its name, $E its element, $L lanes, $I the vector of i64
-};
+using Template = VectorTemplate;
 
 constexpr std::array templates{
     Template{"load", "", "static inline $V lt_load_$N(const $E* p) { return *(const $V_memory*)p; }\n"},
@@ -147,6 +145,13 @@ constexpr std::array templates{
              "static inline $V lt_fmin_$N($V x, $V y) { return lt_select_$N((x < y) | (y != y), x, y); }\n"},
     Template{"fmax", "select",
              "static inline $V lt_fmax_$N($V x, $V y) { return lt_select_$N((x > y) | (y != y), x, y); }\n"},
+};
+
+/// Functions of <math.h> whose argument is reduced to x = n ln(2) + r, so that e^x is 2^n e^r (Cody and
+/// Waite, Software Manual for the Elementary Functions, 1980); the sum with 1.5 * 2^52 rounds to a whole
+/// number, which stands in its last bits. Infinities, what overflows or is denormal, NaN and -0 give what
+/// libm gives.
+constexpr std::array own_math{
     // e^r - 1 for |r| <= ln(2) / 2: the polynomial of degree 11 through Chebyshev's nodes, which differs from
     // it by less than 1e-16 of its value.
     Template{"exp_rest", "", R"c(static inline $V lt_exp_rest_$N($V r) {
@@ -159,13 +164,6 @@ constexpr std::array templates{
   return r + r2 * ((0.5 + r * 0.16666666666666666) + r2 * q);
 }
 )c"},
-};
-
-/// Functions of <math.h> whose argument is reduced to x = n ln(2) + r, so that e^x is 2^n e^r (Cody and
-/// Waite, Software Manual for the Elementary Functions, 1980); the sum with 1.5 * 2^52 rounds to a whole
-/// number, which stands in its last bits. Infinities, what overflows or is denormal, NaN and -0 give what
-/// libm gives.
-constexpr std::array own_math{
     // 2^n in two factors, because n may exceed what an exponent can be.
     Template{"exp", "exp_rest select", R"c(static inline $V lt_exp_$N($V x) {
   const $V zero = {0};
@@ -196,6 +194,7 @@ constexpr std::array own_math{
 /// Lanes that a sum of products, or a function of <math.h>, treats as one: at least a register of any
 /// machine.
 constexpr int lt_part = 8;
+int part_of(Kind kind) { return kind == Kind::f32 ? 2 * lt_part : lt_part; }
 
 /// What libmvec of glibc 2.36 has, by its name in <math.h>.
 constexpr std::array vector_math{"acos",  "asin", "atan",  "atan2", "cos", "cosh", "erf", "erfc", "exp",
@@ -214,7 +213,7 @@ std::string numbers(int from, int to) {
 }
 
 std::string replaced(std::string_view text, const std::string& v, const std::string& n, const std::string& e,
-                     const std::string& lanes, const std::string& index) {
+                     const std::string& lanes, const std::string& index, const std::string& mask) {
   std::string s;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '$') {
@@ -233,6 +232,9 @@ std::string replaced(std::string_view text, const std::string& v, const std::str
         break;
       case 'L':
         s += lanes;
+        break;
+      case 'M':
+        s += mask;
         break;
       default:
         s += index;
@@ -257,16 +259,23 @@ constexpr std::string_view math_lanes =
 #define LT_MATH_LANES 8
 #define LT_MATH(name) _ZGVeN8v_##name
 #define LT_MATH2(name) _ZGVeN8vv_##name
+#define LT_FLOAT_MATH(name) _ZGVeN16v_##name
+#define LT_FLOAT_MATH2(name) _ZGVeN16vv_##name
 #elif defined __AVX2__
 #define LT_MATH_LANES 4
 #define LT_MATH(name) _ZGVdN4v_##name
 #define LT_MATH2(name) _ZGVdN4vv_##name
+#define LT_FLOAT_MATH(name) _ZGVdN8v_##name
+#define LT_FLOAT_MATH2(name) _ZGVdN8vv_##name
 #else
 #define LT_MATH_LANES 2
 #define LT_MATH(name) _ZGVbN2v_##name
 #define LT_MATH2(name) _ZGVbN2vv_##name
+#define LT_FLOAT_MATH(name) _ZGVbN4v_##name
+#define LT_FLOAT_MATH2(name) _ZGVbN4vv_##name
 #endif
 typedef double lt_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)));
+typedef float lt_float_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)));
 #endif
 #ifdef __cplusplus
 #define LT_C extern "C"
@@ -276,6 +285,8 @@ typedef double lt_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)));
 )c";
 
 }  // namespace
+
+int lane_bytes(Kind kind) { return kind == Kind::f32 || kind == Kind::i32 ? 4 : 8; }
 
 std::string Prelude::vector(Kind kind, int lanes) {
   // What comparisons give: all bits set, or none.
@@ -287,11 +298,12 @@ std::string Prelude::vector(Kind kind, int lanes) {
     add(Group::types,
         "/* Functions of vectors are inlined: how other code would pass these does not matter. */\n#ifdef "
         "__GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n");
-  const std::string element = target_->element(kind), bytes = std::to_string(8 * lanes);
+  const int size = lane_bytes(kind);
+  const std::string element = target_->element(kind), bytes = std::to_string(size * lanes);
   add(Group::types, "typedef " + element + " " + name + " __attribute__((vector_size(" + bytes +
-                        "), aligned(" + std::to_string(std::min(64, 8 * lanes)) + ")));\ntypedef " + element +
-                        " " + name + "_memory __attribute__((vector_size(" + bytes +
-                        "), aligned(8), may_alias));\n");
+                        "), aligned(" + std::to_string(std::min(64, size * lanes)) + ")));\ntypedef " +
+                        element + " " + name + "_memory __attribute__((vector_size(" + bytes + "), aligned(" +
+                        std::to_string(size) + "), may_alias));\n");
   return name;
 }
 
@@ -299,6 +311,7 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
   const std::string type = vector(kind, lanes), name = type.substr(3), index = vector(Kind::i64, lanes);
   const std::string full = "lt_" + what + "_" + name;
   if (!fresh(full)) return full;
+  const bool narrow = kind == Kind::f32;
   const std::string element = target_->element(kind == Kind::boolean ? Kind::i64 : kind),
                     l = std::to_string(lanes);
   if (what == "splat") {
@@ -327,7 +340,7 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
   }
   if (what == "dot") {
     // Registers of eight lanes, two sums side by side.
-    const int part = std::min(lanes, lt_part), parts = lanes / part;
+    const int part = std::min(lanes, part_of(kind)), parts = lanes / part;
     if (parts < 2) {
       const std::string sum = vector_function("sum", kind, lanes);
       add(Group::functions, "static inline " + element + " " + full + "(" + type + " x, " + type +
@@ -360,27 +373,35 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       vector_function(std::string(t.needs.substr(from, end - from)), kind, lanes);
       from = end + 1;
     }
-    add(Group::functions, replaced(t.text, type, name, element, l, index));
+    const std::string mask = narrow ? vector(Kind::i32, lanes) : index;
+    add(Group::functions, replaced(t.text, type, name, element, l, index, mask));
     return full;
   };
-  for (const Template& t : templates) {
-    if (t.name != what) continue;
-    if (t.name == "load_some" || t.name == "store_some") masks();
-    return instance(t);
-  }
-  for (const Template& t : own_math) {
-    if (t.name != what || strict_) continue;
-    if (lanes <= lt_part) return instance(t);
-    const std::string part = vector(kind, lt_part), f = vector_function(what, kind, lt_part);
+  if (what == "load_some" || what == "store_some") masks(kind);
+  const auto of_name = [&](const Template& t) { return t.name == what; };
+  if (narrow)
+    if (const auto t = std::ranges::find_if(float_vector_templates(), of_name);
+        t != float_vector_templates().end())
+      return instance(*t);
+  if (const auto t = std::ranges::find_if(templates, of_name); t != templates.end()) return instance(*t);
+  const std::span<const Template> math = narrow ? float_math_templates() : own_math;
+  if (const auto t = std::ranges::find_if(math, of_name); t != math.end() && !strict_) {
+    const int most = part_of(kind);
+    if (lanes <= most) return instance(*t);
+    const std::string part = vector(kind, most), f = vector_function(what, kind, most);
     add(Group::functions, "static inline " + type + " " + full + "(" + type + " x) {\n" +
-                              in_parts(type, part, std::to_string(lanes / lt_part), f, false) + "}\n");
+                              in_parts(type, part, std::to_string(lanes / most), f, false) + "}\n");
     return full;
   }
-  return vector_math_function(what, full, type, lanes);
+  return vector_math_function(what, full, kind, lanes);
 }
 
 /// What loads and stores of some lanes need.
-void Prelude::masks() {
+void Prelude::masks(Kind kind) {
+  if (kind == Kind::f32) {
+    if (fresh("float_masks")) add(Group::functions, std::string(float_masks()));
+    return;
+  }
   if (!fresh("masks")) return;
   add(Group::functions, R"c(/* The first n lanes of a register, which may be none or all. */
 #if defined __AVX512F__
@@ -427,23 +448,26 @@ static inline void lt_store_part(double* p, lt_part_vector x, long long n) {
 }
 
 /// A function of <math.h> lane by lane, or through libmvec.
-std::string Prelude::vector_math_function(const std::string& f, const std::string& full,
-                                          const std::string& type, int lanes) {
-  math(f, Kind::f64);
-  const bool two = f == "pow" || f == "atan2" || f == "lt_polygamma";
-  const std::string l = std::to_string(lanes);
+std::string Prelude::vector_math_function(const std::string& name, const std::string& full, Kind kind,
+                                          int lanes) {
+  const bool narrow = kind == Kind::f32;
+  const std::string f = target_->math(name, kind), type = vector(kind, lanes), l = std::to_string(lanes);
+  math(f, kind);
+  const bool two = name == "pow" || name == "atan2" || name == "lt_polygamma";
   const std::string scalar = std::string("  for (int i = 0; i < ") + l + "; ++i) x[i] = " + f + "(x[i]" +
                              (two ? ", y[i]" : "") + ");\n  return x;\n";
   std::string body = scalar;
-  if (std::ranges::find(vector_math, f) != vector_math.end()) {
+  if (std::ranges::find(vector_math, name) != vector_math.end()) {
     if (fresh("math_lanes"))
       add(Group::functions, (strict_ ? "#define LT_STRICT_MATH\n" : "") + std::string(math_lanes));
-    const std::string call = std::string(two ? "LT_MATH2(" : "LT_MATH(") + f + ")";
+    const std::string part = narrow ? "lt_float_math_vector" : "lt_math_vector";
+    const std::string call = std::string(narrow ? "LT_FLOAT_MATH" : "LT_MATH") + (two ? "2(" : "(") + f + ")";
     if (fresh("math_lanes_" + f))
-      add(Group::functions, "#ifdef LT_MATH_LANES\nLT_C lt_math_vector " + call + "(lt_math_vector" +
-                                (two ? ", lt_math_vector" : "") + ");\n#endif\n");
-    body = "#ifdef LT_MATH_LANES\n" + in_parts(type, "lt_math_vector", l + " / LT_MATH_LANES", call, two) +
-           "#else\n" + scalar + "#endif\n";
+      add(Group::functions, "#ifdef LT_MATH_LANES\nLT_C " + part + " " + call + "(" + part +
+                                (two ? ", " + part : "") + ");\n#endif\n");
+    const std::string parts = l + (narrow ? " / (2 * LT_MATH_LANES)" : " / LT_MATH_LANES");
+    body =
+        "#ifdef LT_MATH_LANES\n" + in_parts(type, part, parts, call, two) + "#else\n" + scalar + "#endif\n";
   }
   add(Group::functions, "static inline " + type + " " + full + "(" + type + " x" +
                             (two ? ", " + type + " y" : "") + ") {\n" + body + "}\n");

@@ -18,7 +18,7 @@ class Summed {
 
   void run() {
     for (const Value* v : plan_.varying)
-      if (v->type.element() == ir::Kind::f64 && !plan_.reductions.contains(v)) plan_.summed.insert(v);
+      if (v->type.is_float_element() && !plan_.reductions.contains(v)) plan_.summed.insert(v);
     bool tensors = false;
     while (refute()) {
     }

@@ -11,7 +11,7 @@ namespace {
 
 bool is_lane_kind(const ir::Type& t) {
   const ir::Kind k = t.element();
-  return k == ir::Kind::f64 || k == ir::Kind::i64 || k == ir::Kind::boolean;
+  return k == ir::Kind::f64 || k == ir::Kind::f32 || k == ir::Kind::i64 || k == ir::Kind::boolean;
 }
 
 class Analysis {
@@ -91,7 +91,7 @@ class Analysis {
       if (p->type.is_tensor()) {
         plan_->shared.insert(chain.values.begin(), chain.values.end());
       } else {
-        if (p->type.kind() != ir::Kind::f64) return false;
+        if (!p->type.is_float_element()) return false;
         plan_->varying.insert(p);
         plan_->reductions.insert(p);
       }
@@ -279,7 +279,7 @@ class Analysis {
       }
       case Opcode::cast_:
       case Opcode::cast_like_:
-        // A vector of i32 or f32 is not as wide as one of f64.
+        // There are no vectors of i32.
         for (const Value* v : op.operands)
           if (varies(v) && !is_lane_kind(v->type)) return false;
         return !any_varies(op) || op.result()->type.is_scalar();
@@ -330,10 +330,16 @@ class Analysis {
     });
   }
 
-  /// As many lanes as the values of the innermost loops leave registers for. Loops over directions, which
-  /// read nothing of their own trip, are short: 32 lanes at most.
+  /// As many lanes as the values of the innermost loops leave registers for: twice as many of f32, where
+  /// there is nothing wider than that to compute. Loops over directions, which read nothing of their own
+  /// trip, are short: 32 lanes at most.
   int width() const {
     bool inner = false;
+    const bool narrow = std::ranges::none_of(ops_, [&](const Op* op) {
+      return std::ranges::any_of(
+          op->results, [&](const Value* v) { return varies(v) && v->type.element() == ir::Kind::f64; });
+    });
+    const int native = narrow ? 2 * native_ : native_;
     std::unordered_map<const Block*, int> work;
     for (const Op* op : ops_) {
       inner |= op->is(Opcode::loop_);
@@ -341,13 +347,13 @@ class Analysis {
           op->result()->type.is_float_element())
         ++work[op->parent];
     }
-    if (!inner) return work[plan_->loop->blocks[1]] > 64 ? native_ : 2 * native_;
+    if (!inner) return work[plan_->loop->blocks[1]] > 64 ? native : 2 * native;
     const bool reads = std::ranges::any_of(ops_, [&](const Op* op) {
       return op->is(Opcode::get_) && !varies(op->operands[0]) &&
              std::any_of(op->operands.begin() + 1, op->operands.end(),
                          [&](const Value* v) { return moves(v); });
     });
-    return reads ? 8 * native_ : std::min(8 * native_, 32);
+    return reads ? 8 * native : std::min(8 * native, 32);
   }
 
   /// Tensors from outside whose row `index` is read element by element within inner loops of inner loops.

@@ -527,8 +527,7 @@ class Blocked {
   /// The incomplete block that starts at `first`, if there is one: the carried state, numbers for sums.
   std::vector<Value*> rest(Value* lo, Value* first, Value* hi, const std::vector<Value*>& before) {
     std::vector<ir::Type> types;
-    for (const std::size_t i : carried_)
-      types.push_back(is_sum(i) ? ir::Type(ir::Kind::f64) : plan_.loop->operands[i]->type);
+    for (const std::size_t i : carried_) types.push_back(plan_.loop->operands[i]->type);
     Op* op = b_.branch(b_.emit(Opcode::lt_, {first, hi}), types);
     ir::Builder some(module_, op->blocks[0]);
     some.loc = plan_.loop->loc;
@@ -544,7 +543,7 @@ class Blocked {
     ir::Builder none(module_, op->blocks[1]);
     values.clear();
     for (std::size_t k = 0; k < carried_.size(); ++k)
-      values.push_back(is_sum(carried_[k]) ? none.number(0) : before[k]);
+      values.push_back(is_sum(carried_[k]) ? none.number(0, types[k]) : before[k]);
     none.yield(values);
     return op->results;
   }

@@ -295,5 +295,140 @@ TEST_CASE("functions in lanes at the ends of the line", "[vectorise]") {
   }
 }
 
+// ---- floats: as many lanes as a register has, with functions of their own
+
+using Float = Rep<float>;
+using Floats = Rep<Array<float>>;
+
+/// Units in the last place between a float and the nearest to the exact value.
+double float_ulps(float got, double exact) {
+  const float nearest = static_cast<float>(exact);
+  if (got == nearest || (std::isnan(got) && std::isnan(nearest))) return 0;
+  if (!std::isfinite(got) || !std::isfinite(nearest)) return std::numeric_limits<double>::infinity();
+  const int exponent = std::max(std::ilogb(nearest), -126);
+  return std::abs(static_cast<double>(got) - static_cast<double>(nearest)) / std::ldexp(1.0, exponent - 23);
+}
+
+std::vector<float> floats(std::size_t n, double from) {
+  const std::vector<double> v = numbers(n, from);
+  return {v.begin(), v.end()};
+}
+
+TEST_CASE("loops over floats run in lanes", "[vectorise]") {
+  const auto f = [](Floats x, Floats w) {
+    return FOR(0, x.size(), Float(0.0f), [&](Int i, Float s) {
+      const Float a = x[i], b = w[i], at = cast<float>(i);
+      const Float y = IF(
+          a > b, [&] { return a * b; }, [&] { return sin(a) + at * 0.01f; });
+      const Float wide = cast<float>(sqrt(cast<double>(y * y) + 0.5));
+      return s + max(y, b) * log(abs(y) + 1.0f) + wide + sign(y) * min(a, y) + exp(-a) * tanh(y);
+    });
+  };
+  const auto inner = [](Floats x, Floats w) {
+    return FOR(0, x.size(), Float(0.0f), [&](Int i, Float s) {
+      const Float y = FOR(0, w.size(), x[i], [&](Int j, Float a) { return tanh(a * w[j]) + 0.1f * a; });
+      return s + y * y;
+    });
+  };
+  const auto check = [](const auto& program, std::size_t most) {
+    const auto fast = compile(value_and_grad(program), lanes),
+               slow = compile(value_and_grad(program), scalar());
+    CHECK(fast.source("ir").find("f32x") != std::string::npos);
+    CHECK(slow.source("ir").find("lane_") == std::string::npos);
+    const auto close = [](const std::vector<float>& a, const std::vector<float>& b) {
+      REQUIRE(a.size() == b.size());
+      for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(2e-5).margin(2e-6));
+    };
+    for (const std::size_t n : lengths) {
+      CAPTURE(n);
+      const std::vector<float> x = floats(n, 0.1), w = floats(std::min(n, most), 0.3);
+      const auto [y, d] = fast(x, w);
+      const auto [y1, d1] = slow(x, w);
+      CHECK(y == Approx(y1).epsilon(2e-5).margin(2e-6));
+      close(std::get<0>(d), std::get<0>(d1));
+      close(std::get<1>(d), std::get<1>(d1));
+    }
+  };
+  check(f, 1000);
+  check(inner, 5);
+}
+
+TEST_CASE("a loop over floats has twice the lanes", "[vectorise]") {
+  const auto width = [](const std::string& ir, const std::string& kind) {
+    const std::size_t at = ir.find(kind + "x");
+    return at == std::string::npos ? 0 : std::stoi(ir.substr(at + kind.size() + 1));
+  };
+  const auto doubles = compile(
+      sig<double(Array<double>)>([](Vec a) { return total(a.size(), [&](Int i) { return exp(a[i]); }); }),
+      lanes);
+  const auto narrow = compile(
+      [](Floats a) { return FOR(0, a.size(), Float(0.0f), [&](Int i, Float s) { return s + exp(a[i]); }); },
+      lanes);
+  CHECK(width(narrow.source("ir"), "f32") == 2 * width(doubles.source("ir"), "f64"));
+}
+
+TEST_CASE("functions of floats in lanes lie within 4 units in the last place", "[vectorise]") {
+  struct FloatFunction {
+    const char* name;
+    Float (*staged)(const Float&);
+    double (*exact)(double);
+    double from, to;
+  };
+#define FLOAT_FUNCTION(f, from, to)                                                       \
+  FloatFunction {                                                                         \
+#f, [](const Float& x) { return f(x); }, [](double x) { return std::f(x); }, from, to \
+  }
+  const FloatFunction functions[] = {
+      FLOAT_FUNCTION(exp, -104, 89),   FLOAT_FUNCTION(exp, -1, 1),        FLOAT_FUNCTION(tanh, -12, 12),
+      FLOAT_FUNCTION(tanh, -0.5, 0.5), FLOAT_FUNCTION(tanh, -1e-6, 1e-6), FLOAT_FUNCTION(log, 1e-37, 1e3),
+      FLOAT_FUNCTION(log, 0.5, 2),     FLOAT_FUNCTION(log1p, -0.9, 50),   FLOAT_FUNCTION(expm1, -10, 80),
+      FLOAT_FUNCTION(sin, -50, 50),    FLOAT_FUNCTION(cos, -50, 50),      FLOAT_FUNCTION(tan, -1.5, 1.5),
+      FLOAT_FUNCTION(atan, -100, 100), FLOAT_FUNCTION(sinh, -80, 80),     FLOAT_FUNCTION(cosh, -80, 80),
+      FLOAT_FUNCTION(erf, -4, 4),      FLOAT_FUNCTION(sqrt, 0, 1e10),
+  };
+  constexpr std::size_t n = 40003;
+  for (const FloatFunction& f : functions) {
+    const auto program = [&](Floats a) {
+      return FOR(0, a.size(), fill(Float(0.0f), a.size()),
+                 [&](Int i, Floats y) { return y.set(i, f.staged(a[i])); });
+    };
+    const auto fast = compile(program, lanes);
+    CHECK(fast.source("ir").find("f32x") != std::string::npos);
+    std::vector<float> x(n);
+    for (std::size_t i = 0; i < n; ++i)
+      x[i] = static_cast<float>(f.from + (f.to - f.from) * static_cast<double>(i) / (n - 1));
+    const std::vector<float> y = fast(x);
+    double worst = 0;
+    for (std::size_t i = 0; i < n; ++i) worst = std::max(worst, float_ulps(y[i], f.exact(x[i])));
+    INFO(f.name << ": " << worst << " units in the last place");
+    CHECK(worst <= 4);
+  }
+}
+
+TEST_CASE("functions of floats in lanes at the ends of the line", "[vectorise]") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> x{0.0f,  -0.0f, inf,    -inf,    nan,     3e38f, -3e38f, 1e-42f,
+                             88.7f, 88.8f, -87.5f, -103.5f, -104.5f, 1.0f,  -1.0f};
+  const auto of = [&](auto f, const CompileOptions& options) {
+    return compile(
+        [f](Floats a) {
+          return FOR(0, a.size(), fill(Float(0.0f), a.size()),
+                     [&](Int i, Floats y) { return y.set(i, f(a[i])); });
+        },
+        options)(x);
+  };
+  const std::vector<float> powers = of([](Float v) { return exp(v); }, lanes),
+                           tanhs = of([](Float v) { return tanh(v); }, lanes);
+  const auto most = [](Float v) { return max(v, min(v * 2.0f, abs(v) + floor(v))); };
+  const std::vector<float> chosen = of(most, lanes), expected = of(most, scalar());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    CAPTURE(x[i]);
+    CHECK(float_ulps(powers[i], std::exp(static_cast<double>(x[i]))) <= 1);
+    CHECK(float_ulps(tanhs[i], std::tanh(static_cast<double>(x[i]))) <= 3);
+    CHECK(std::signbit(tanhs[i]) == std::signbit(std::isnan(x[i]) ? tanhs[i] : x[i]));
+    CHECK((chosen[i] == expected[i] || (std::isnan(chosen[i]) && std::isnan(expected[i]))));
+  }
+}
+
 }  // namespace
 }  // namespace lantern
