@@ -111,6 +111,7 @@ class StatementPrinter {
   using Dims = std::vector<std::int64_t>;
   void tensor(const ir::Op& op);
   void elementwise(const ir::Op& op);
+  std::string mapped(const ir::Op& op);
   void element_access(const ir::Op& op);
   void rows(const ir::Op& op);
   void creation(const ir::Op& op);

@@ -279,9 +279,21 @@ void StatementPrinter::elementwise(const Op& op) {
         ", " + operands[0].text + ", " + operands[1].text + ", " +
         c_string("integer division by zero" + (at.empty() ? "" : " (" + at + ")")) + ")";
   } else {
+    if (const std::string map = mapped(op); !map.empty())
+      return line(map + "(" + to + ".data, " + atom(op.operands[0]) + ".data, " + elements(shape) + ");");
     e = applied(op, operands).text;
   }
   line("for (int64_t at = 0; at < " + elements(shape) + "; ++at) " + to + ".data[at] = " + e + ";");
+}
+
+/// The function that applies a function of <math.h> to all elements in lanes; empty where there is none.
+std::string StatementPrinter::mapped(const Op& op) {
+  const std::string_view pattern = ir::info(op.code).expression;
+  const std::size_t call = pattern.find('(');
+  if (!unit_.options().vectors || op.operands.size() != 1 ||
+      pattern.substr(std::min(call, pattern.size())) != "(x)")
+    return "";
+  return unit_.prelude().vector_map(std::string(pattern.substr(0, call)), op.result()->type.element());
 }
 
 void StatementPrinter::element_access(const Op& op) {

@@ -29,6 +29,9 @@ class Prelude {
   std::string vector(ir::Kind kind, int lanes);
   /// A function on such vectors: lt_splat_f64x8, lt_sum_f64x8, lt_exp_f64x8 ... Returns the name.
   std::string vector_function(const std::string& what, ir::Kind kind, int lanes);
+  /// A function of a tensor's elements by way of vectors, for a function of <math.h> of one argument:
+  /// lt_map_exp_f64(to, from, n). Returns the name; empty where that is not known to be faster.
+  std::string vector_map(const std::string& f, ir::Kind kind);
   /// The structure of a tensor: lt_f64_2d. Returns the name.
   std::string tensor(ir::Kind kind, int rank);
   /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t); and

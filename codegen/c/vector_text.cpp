@@ -396,6 +396,22 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
   return vector_math_function(what, full, kind, lanes);
 }
 
+std::string Prelude::vector_map(const std::string& f, Kind kind) {
+  const bool known = std::ranges::find(vector_math, f) != vector_math.end() && f != "pow" && f != "atan2";
+  if (strict_ || !known || (kind != Kind::f32 && kind != Kind::f64)) return "";
+  const std::string element = target_->element(kind), full = "lt_map_" + f + "_" + ir::kind_name(kind);
+  if (!fresh(full)) return full;
+  const int lanes = part_of(kind);
+  const auto function = [&](const char* what) { return vector_function(what, kind, lanes); };
+  const std::string n = std::to_string(lanes), of = vector_function(f, kind, lanes);
+  add(Group::functions, "static void " + full + "(" + element + "* to, const " + element +
+                            "* from, int64_t n) {\n  int64_t at = 0;\n  for (; at + " + n + " <= n; at += " +
+                            n + ") " + function("store") + "(to + at, " + of + "(" + function("load") +
+                            "(from + at)));\n  if (at < n) " + function("store_some") + "(to + at, " + of +
+                            "(" + function("load_some") + "(from + at, n - at)), n - at);\n}\n");
+  return full;
+}
+
 /// What loads and stores of some lanes need.
 void Prelude::masks(Kind kind) {
   if (kind == Kind::f32) {

@@ -75,6 +75,8 @@ class CompiledCode : public Code {
     // A lane has no line, and a check would have to look into it.
     const bool vectors = options_.opt >= 2 && !options_.debug && options_.check == Check::none;
     if (vectors && options_.target == Target::cpp) pipeline.vector_lanes = codegen::host_vector_lanes();
+    vectors_ = vectors && options_.target != Target::c && options_.target != Target::cuda &&
+               std::ranges::find(options_.disabled_passes, "vectorise") == options_.disabled_passes.end();
     // The second tier has vectors, the first has not.
     std::string staged;
     if (vectors && options_.target == Target::automatic)
@@ -120,6 +122,12 @@ class CompiledCode : public Code {
     return codegen::print_cpp(*module_, readable());
   }
 
+  /// For Clang, and g++: text with vectors.
+  codegen::PrintOptions with_vectors(codegen::PrintOptions print) const {
+    print.vectors = vectors_;
+    return print;
+  }
+
   codegen::PrintOptions readable() const {
     codegen::PrintOptions print = print_;
     print.standalone = print.named_values = print.comments = true;
@@ -130,7 +138,7 @@ class CompiledCode : public Code {
     codegen::ClangOptions clang;
     clang.opt_level = options_.debug ? 0 : options_.opt;
     clang.debug_info = options_.debug;
-    return compile_cached(codegen::print_c_parts(module, print_), clang, options_.cache);
+    return compile_cached(codegen::print_c_parts(module, with_vectors(print_)), clang, options_.cache);
   }
 
   void load(std::unique_ptr<codegen::LoadedCode> code) {
@@ -144,7 +152,8 @@ class CompiledCode : public Code {
     if (what == "ir") return ir::print(*module_);
     if (what == "c") return codegen::print_c(*module_, readable());
     if (what == "cpp")
-      return lambdas_.empty() ? codegen::print_cpp(second_ ? *second_ : *module_, readable()) : lambdas_;
+      return lambdas_.empty() ? codegen::print_cpp(second_ ? *second_ : *module_, with_vectors(readable()))
+                              : lambdas_;
     if (what == "cuda") return codegen::print_cuda(*module_, readable());
     throw Error("source: expected \"ir\", \"c\", \"cpp\" or \"cuda\", got \"" + what + "\"");
   }
@@ -157,6 +166,7 @@ class CompiledCode : public Code {
   std::vector<ir::Type> results_;
   std::string lambdas_;
   bool recursive_ = false;
+  bool vectors_ = false;  ///< in what Clang compiles
   std::unique_ptr<codegen::LoadedCode> loaded_[2];
   std::atomic<lt_entry*> entry_{nullptr};
   mutable std::mutex join_;

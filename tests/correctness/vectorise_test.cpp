@@ -295,6 +295,39 @@ TEST_CASE("functions in lanes at the ends of the line", "[vectorise]") {
   }
 }
 
+// ---- whole tensors
+
+TEST_CASE("functions of whole tensors run in lanes", "[vectorise]") {
+  const auto check = [](auto element, double tolerance) {
+    using E = decltype(element);
+    using Whole = Rep<Tensor<E, dyn, dyn>>;
+    const auto f = [](Whole x, Whole w) {
+      return sum(tanh(x * w) * exp(-x) + log(w * w + static_cast<E>(1)));
+    };
+    const auto fast = compile(value_and_grad(f), lanes), slow = compile(value_and_grad(f), scalar());
+    CHECK(fast.source("cpp").find("lt_map_tanh_f") != std::string::npos);
+    CHECK(fast.source("cpp").find("lt_map_log_f") != std::string::npos);
+    CHECK(slow.source("cpp").find("lt_map_") == std::string::npos);
+    CHECK(fast.source("c").find("lt_map_") == std::string::npos);
+    for (const std::size_t columns : lengths) {
+      CAPTURE(columns);
+      const std::vector<double> x0 = numbers(3 * columns), w0 = numbers(3 * columns, 0.3);
+      std::vector<E> x(x0.begin(), x0.end()), w(w0.begin(), w0.end());
+      const auto n = static_cast<std::int64_t>(columns);
+      const TensorView<E> a(x.data(), {3, n}), b(w.data(), {3, n});
+      const auto [y, d] = fast(a, b);
+      const auto [y1, d1] = slow(a, b);
+      CHECK(y == Approx(y1).epsilon(tolerance).margin(tolerance));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        CHECK(std::get<0>(d).data[i] == Approx(std::get<0>(d1).data[i]).epsilon(tolerance).margin(tolerance));
+        CHECK(std::get<1>(d).data[i] == Approx(std::get<1>(d1).data[i]).epsilon(tolerance).margin(tolerance));
+      }
+    }
+  };
+  check(1.0, 1e-11);
+  check(1.0f, 1e-5);
+}
+
 // ---- floats: as many lanes as a register has, with functions of their own
 
 using Float = Rep<float>;

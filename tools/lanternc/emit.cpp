@@ -29,6 +29,7 @@ codegen::PrintOptions standalone(const Options& options) {
   print.line_directives = options.debug;
   print.named_values = options.debug || options.is_text();
   print.check_nan = options.check == Check::nan;
+  print.vectors = vector_lanes(options) > 0;
   return print;
 }
 

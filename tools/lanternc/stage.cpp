@@ -17,6 +17,14 @@
 
 namespace lantern::tool {
 
+int vector_lanes(const Options& options) {
+  if (options.opt < 2 || options.cuda || options.emit == Emit::c) return 0;
+  // A lane has no line of its own, and cannot be looked at.
+  if ((options.debug && !options.level_given) || options.check == Check::nan) return 0;
+  // Of a processor given by name nothing is known here: most have registers of 256 bits.
+  return options.cpu.empty() ? codegen::host_vector_lanes() : 4;
+}
+
 namespace {
 
 std::unique_ptr<ir::Module> staged(const driver::Registered& function) {
@@ -51,15 +59,6 @@ void print_timings(const std::string& name, const std::vector<passes::PassTiming
   }
   row("total", total);
   tell(text);
-}
-
-/// How many f64 the target's registers hold; 0 where vectors are not to be had: C99 and CUDA have none.
-int vector_lanes(const Options& options) {
-  if (options.opt < 2 || options.cuda || options.emit == Emit::c) return 0;
-  // A lane has no line of its own, and cannot be looked at.
-  if ((options.debug && !options.level_given) || options.check == Check::nan) return 0;
-  // Of a processor given by name nothing is known here: most have registers of 256 bits.
-  return options.cpu.empty() ? codegen::host_vector_lanes() : 4;
 }
 
 void optimise(StagedFunction& function, const Options& options) {

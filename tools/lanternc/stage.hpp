@@ -21,6 +21,9 @@ struct StagedFunction {
 /// Errors in the user's program carry its place and say which function was being staged.
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options);
 
+/// How many f64 the target's registers hold; 0 where vectors are not to be had: C99 and CUDA have none.
+int vector_lanes(const Options& options);
+
 /// Closes what continuations are left, so that C can be printed.
 void close_functions(const std::vector<StagedFunction>& functions);
 
