@@ -164,16 +164,19 @@ constexpr std::array own_math{
   return r + r2 * ((0.5 + r * 0.16666666666666666) + r2 * q);
 }
 )c"},
-    // 2^n in two factors, because n may exceed what an exponent can be.
+    // 2^n in two factors, because n may exceed what an exponent can be. 2046 and 1023 more than 1.5 * 2^52
+    // make
+    // exponents of what the last bits hold.
     Template{"exp", "exp_rest select", R"c(static inline $V lt_exp_$N($V x) {
   const $V zero = {0};
   const $V low = lt_select_$N(x > zero + 710.0, zero + 710.0, x);
   const $V y = lt_select_$N(low < zero - 746.0, zero - 746.0, low);
-  const $V t = y * 1.4426950408889634 + 6755399441055744.0, n = t - 6755399441055744.0;
+  const $V t = y * 1.4426950408889634 + 6755399441057790.0, n = t - 6755399441057790.0;
   const $V r = (y - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
-  const $V half = n * 0.5 + 6755399441055744.0;
-  const $I first = ($I)half, second = ($I)t - first;
-  return (1.0 + lt_exp_rest_$N(r)) * ($V)((first + 1023) << 52) * ($V)((second + 1023) << 52);
+  const $V half = n * 0.5 + 6755399441056767.0;
+  const $I second = ($I)t - ($I)half;
+  const $V scale = ($V)(($I)half << 52);
+  return (scale + scale * lt_exp_rest_$N(r)) * ($V)(second << 52);
 }
 )c"},
     // m / (m + 2) with m = e^(2 |x|) - 1, and the sign of x.
@@ -182,9 +185,9 @@ constexpr std::array own_math{
   const $I sign = ($I)x & ($I)-zero;
   const $V size = ($V)(($I)x ^ sign);
   const $V y = lt_select_$N(size > zero + 20.0, zero + 20.0, size);
-  const $V t = y * 2.8853900817779268 + 6755399441055744.0, n = t - 6755399441055744.0;
+  const $V t = y * 2.8853900817779268 + 6755399441056767.0, n = t - 6755399441056767.0;
   const $V r = (y * 2.0 - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
-  const $V power = ($V)((($I)t + 1023) << 52);
+  const $V power = ($V)(($I)t << 52);
   const $V m = (power - 1.0) + power * lt_exp_rest_$N(r);
   return ($V)(($I)(m / (m + 2.0)) | sign);
 }
