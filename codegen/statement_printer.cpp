@@ -20,6 +20,16 @@ constexpr std::size_t longest_operands = 80;
 
 bool is_constant(const Value* v) { return v->def && v->def->is(Opcode::constant_); }
 
+/// True for a function whose calls cost nothing beside it: a compiler that puts such functions together again
+/// costs minutes. In operations, of which a loop costs a compiler as much as some dozens.
+bool stays_apart(const ir::Function& f) {
+  constexpr std::size_t longest_inlined = 200, loop_weight = 40;
+  if (f.body->ops.size() > longest_inlined) return true;
+  std::size_t sum = 0;
+  ir::walk(f.body, [&](const Op* op) { sum += op->is(Opcode::loop_) ? loop_weight : 1; });
+  return sum > longest_inlined;
+}
+
 }  // namespace
 
 StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
@@ -727,23 +737,20 @@ std::string StatementPrinter::parameters() {
   return list.empty() && !unit_.target().is_cpp() ? "void" : list;
 }
 
-constexpr std::size_t longest_inlined = 200;
-
 std::string StatementPrinter::signature() {
   const Target& target = unit_.target();
   std::string result = "void";
   if (function_.result_types.size() == 1) result = unit_.type(function_.result_types[0]);
   if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
-  // Calls of long functions cost nothing; a compiler that puts them together again costs minutes.
-  const bool apart = !info_.exported && (function_.body->ops.size() > longest_inlined || info_.forked);
+  const bool apart = !info_.exported && (info_.forked || stays_apart(function_));
   return (info_.exported ? target.exported() : target.internal()) +
          (apart ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
 }
 
 std::string StatementPrinter::definition() {
-  const std::string head = line_directive(head_place()) +
-                           (unit_.options().line_directives ? signature() + " {" : wrapped(signature() + " {")) +
-                           "\n";
+  const std::string head =
+      line_directive(head_place()) +
+      (unit_.options().line_directives ? signature() + " {" : wrapped(signature() + " {")) + "\n";
   ++indent_;
   std::string prologue;
   const bool owns = std::any_of(function_.result_types.begin(), function_.result_types.end(), owns_memory);

@@ -18,8 +18,13 @@ using ir::Op;
 using ir::Opcode;
 using ir::Value;
 
-// In operations. A loop costs a compiler as much as many: about ten loop nests go into a function.
+// In operations. A loop costs a compiler as much as many.
 constexpr std::size_t loop_weight = 40, longest_block = 3000, piece = 250;
+// What a trip keeps or reads back goes to memory, where compilers compare each access with each other one:
+// the body of a loop is cut earlier.
+constexpr std::size_t longest_loop_body = 700;
+// Loop nests in one function: from a few dozen on, each costs a compiler more than the one before.
+constexpr std::ptrdiff_t most_loops = 32;
 
 std::size_t weight(const Op* op) {
   std::size_t sum = op->is(Opcode::loop_) ? loop_weight : 1;
@@ -37,15 +42,19 @@ class Outline {
     ir::walk(function_->body, [&](const Op* op) {
       if (op->is(Opcode::loop_)) blocks.push_back(op->blocks[1]);
     });
-    for (std::size_t i = blocks.size(); i-- > 0;) split(blocks[i]);
+    for (std::size_t i = blocks.size(); i-- > 0;)
+      if (too_long(blocks[i]) && data_only(blocks[i])) split(blocks[i]);
   }
 
  private:
-  void split(Block* block) {
+  static bool too_long(const Block* block) {
     std::size_t total = 0;
     for (const Op* op : block->ops) total += weight(op);
-    if (total <= longest_block || !data_only(block)) return;
+    const auto loops = std::ranges::count_if(block->ops, [](const Op* op) { return op->is(Opcode::loop_); });
+    return total > (block->parent ? longest_loop_body : longest_block) || loops > most_loops;
+  }
 
+  void split(Block* block) {
     const std::vector<Op*> ops(block->ops.begin(), block->ops.end() - 1);
     Op* const yield = block->ops.back();
     std::vector<std::vector<Op*>> pieces;
