@@ -2,7 +2,7 @@
 //
 //   lt_share_part part_share[2];                      arguments and results of each call
 //   part_share[0].a0 = ...; part_share[1] = part_share[0]; part_share[1].a0 = ...;
-//   ws->fork(ws, 2, part_run, part_share, sizeof part_share[0]);
+//   ws->fork(ws, 2, 2, part_run, part_share, sizeof part_share[0]);       in two threads, two calls
 //
 // part_run stands below `part` and calls it for one element.
 #include "lantern/codegen/analysis.hpp"
@@ -84,8 +84,8 @@ void StatementPrinter::team(const Op& first) {
       bind(calls[t]->results[i], share + ".r" + std::to_string(i));
     in_team_.insert(calls[t]);
   }
-  line(ws() + "->fork(ws, " + std::to_string(calls.size()) + ", " + to.name + "_run, " + shares +
-       ", (int64_t)sizeof " + shares + "[0]);");
+  line(ws() + "->fork(ws, " + std::to_string(ir::team_threads(first)) + ", " + std::to_string(calls.size()) +
+       ", " + to.name + "_run, " + shares + ", (int64_t)sizeof " + shares + "[0]);");
 }
 
 std::string StatementPrinter::team_runner() {

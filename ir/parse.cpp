@@ -472,7 +472,8 @@ class Parser {
       fail(call ? "'checkpoint' or 'fork'" : "'memory' or 'checkpoints'");
     advance();
     if (word == "fork") {
-      lead_team(op, integer("a number of calls", 2, largest_team));
+      const std::int64_t calls = integer("a number of calls", 2, largest_team);
+      lead_team(op, calls, integer("a number of threads, at most one for each call", 2, calls));
     } else if (call) {
       op.integer = checkpointed;
     } else if (word == "memory") {

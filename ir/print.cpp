@@ -56,7 +56,9 @@ std::string attribute_text(const Op& op) {
       return "[" + (known ? std::string(info(static_cast<Opcode>(op.integer)).name) : "?") + "]";
     }
     case Opcode::call_:
-      if (team_size(op) > 0) return "[fork " + std::to_string(team_size(op)) + "]";
+      if (team_size(op) > 0) {
+        return "[fork " + std::to_string(team_size(op)) + " " + std::to_string(team_threads(op)) + "]";
+      }
       return is_checkpointed(op) ? "[checkpoint]" : "";
     case Opcode::loop_:
     case Opcode::fun_: {

@@ -2,6 +2,7 @@
 #include "lantern/runtime/workspace.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <csetjmp>
 #include <cstdlib>
 #include <string>
@@ -51,13 +52,14 @@ void* resize(void* memory, unsigned long bytes) {
   return result;
 }
 
-void fork(lt_workspace* ws, std::int64_t count, void (*part)(lt_workspace*, void*), void* shares,
-          std::int64_t bytes) {
+void fork(lt_workspace* ws, std::int64_t threads, std::int64_t count, void (*part)(lt_workspace*, void*),
+          void* shares, std::int64_t bytes) {
   if (ws->host == nullptr) {  // nobody to make threads
     for (std::int64_t i = 0; i < count; ++i) part(ws, static_cast<char*>(shares) + i * bytes);
     return;
   }
-  const char* const failure = static_cast<Landing*>(ws->host)->workspace->fork(count, part, shares, bytes);
+  const char* const failure =
+      static_cast<Landing*>(ws->host)->workspace->fork(threads, count, part, shares, bytes);
   if (failure != nullptr) ws->fail(ws, failure);
 }
 
@@ -109,21 +111,37 @@ int Workspace::call(void (*body)(lt_workspace*, void*), void* data) {
   return 0;
 }
 
-const char* Workspace::fork(std::int64_t count, void (*part)(lt_workspace*, void*), void* shares,
-                            std::int64_t bytes) {
-  const auto n = static_cast<std::size_t>(count);
+const char* Workspace::fork(std::int64_t threads, std::int64_t count, void (*part)(lt_workspace*, void*),
+                            void* shares, std::int64_t bytes) {
+  const auto n = static_cast<std::size_t>(threads);
   while (workers_.size() < n) workers_.push_back(std::make_unique<Workspace>());
-  std::vector<char> failed(n, 0);
-  const auto work = [&](std::size_t i) {
-    Workspace& worker = *workers_[i];
+  std::vector<std::atomic<bool>> begun(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> failed(n, count);  // by worker: in which share
+  std::atomic<std::int64_t> first_failed{count};
+  // False when there is nothing more to do: what lies behind a failure is of no use.
+  const auto do_share = [&](std::size_t w, std::int64_t i) {
+    if (i >= first_failed.load(std::memory_order_relaxed)) return false;
+    if (begun[static_cast<std::size_t>(i)].exchange(true, std::memory_order_relaxed)) return true;
+    Workspace& worker = *workers_[w];
     worker.reset();
-    failed[i] = !worker.succeeds(part, static_cast<char*>(shares) + static_cast<std::int64_t>(i) * bytes);
+    if (worker.succeeds(part, static_cast<char*>(shares) + i * bytes)) return true;
+    failed[w] = i;
+    std::int64_t first = first_failed.load(std::memory_order_relaxed);
+    while (i < first && !first_failed.compare_exchange_weak(first, i, std::memory_order_relaxed)) {
+    }
+    return false;
+  };
+  const auto work = [&](std::size_t w) {
+    const auto own = static_cast<std::int64_t>(w);
+    if (own < count && !do_share(w, own) && failed[w] == own) return;
+    for (std::int64_t i = 0; i < count && do_share(w, i); ++i) {
+    }
   };
   thread_local Team team;
   team.run(n, work);
-  const auto first = std::find(failed.begin(), failed.end(), 1);
-  return first == failed.end() ? nullptr
-                               : workers_[static_cast<std::size_t>(first - failed.begin())]->memory_.message;
+  const auto first = std::min_element(failed.begin(), failed.end());
+  return *first == count ? nullptr
+                         : workers_[static_cast<std::size_t>(first - failed.begin())]->memory_.message;
 }
 
 int Workspace::call(lt_entry* entry, const void* const* in, void* const* out, lt_target* targets) {

@@ -40,10 +40,11 @@ typedef struct lt_workspace {
   lt_target* targets; /* one a result, or null: all lie in the arena */
   void (*fail)(struct lt_workspace* ws, const char* message); /* does not return */
   void* (*resize)(void* memory, unsigned long bytes);         /* realloc */
-  /* Calls part(w, share) for each of `count` shares of so many bytes, at once where that can be; every w is a
-     workspace of its own with nothing in it. What fails in the first share that fails, fails in `ws`. */
-  void (*fork)(struct lt_workspace* ws, int64_t count, void (*part)(struct lt_workspace* w, void* share),
-               void* shares, int64_t bytes);
+  /* Calls part(w, share) for each of `count` shares of so many bytes, in up to so many threads; every thread
+     has a workspace of its own, with nothing in it when a share begins. What fails in the first share that
+     fails, fails in `ws`. */
+  void (*fork)(struct lt_workspace* ws, int64_t threads, int64_t count,
+               void (*part)(struct lt_workspace* w, void* share), void* shares, int64_t bytes);
   void* host;                                                 /* generated code leaves it alone */
   char message[512];                                          /* where generated code composes a message */
 } lt_workspace;

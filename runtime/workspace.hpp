@@ -32,10 +32,12 @@ class Workspace {
   /// and generated code may own anything. Calls may nest. Returns 0 (a failure throws).
   int call(void (*body)(lt_workspace*, void*), void* data);
 
-  /// Calls part(w, share) for each of `count` shares of so many bytes, the last in this thread, the others in
-  /// threads of their own as far as the system has any; each w is a workspace with nothing in it. Returns
-  /// when all are done: null, or how the first share that failed did.
-  const char* fork(std::int64_t count, void (*part)(lt_workspace*, void*), void* shares, std::int64_t bytes);
+  /// Calls part(w, share) for each of `count` shares of so many bytes, in this thread and in `threads` - 1
+  /// others as far as the system has any. Each begins with the share of its own number and then takes what
+  /// nobody has begun; each w is a workspace with nothing in it. Returns when all are done: null, or how the
+  /// first share that failed did; after it shares need not run.
+  const char* fork(std::int64_t threads, std::int64_t count, void (*part)(lt_workspace*, void*), void* shares,
+                   std::int64_t bytes);
 
   /// Bytes held, those of threads included. As nothing is given back before the end, this is also the most
   /// ever held.

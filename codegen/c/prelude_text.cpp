@@ -51,8 +51,8 @@ struct lt_workspace {
   lt_target* targets;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
-  void (*fork)(struct lt_workspace* ws, int64_t count, void (*part)(struct lt_workspace* w, void* share),
-               void* shares, int64_t bytes);
+  void (*fork)(struct lt_workspace* ws, int64_t threads, int64_t count,
+               void (*part)(struct lt_workspace* w, void* share), void* shares, int64_t bytes);
   void* host;
   char message[512];
 };

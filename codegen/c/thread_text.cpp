@@ -23,28 +23,36 @@ typedef struct lt_worker {
   lt_workspace* caller;
   struct lt_worker* next;
   void (*part)(lt_workspace* ws, void* share);
-  void* share;
+  char* shares; /* it does share number `at`, and every `step` after it */
+  int64_t bytes, at, step, count;
   unsigned long thread;
   int apart;  /* in a thread of its own */
-  int failed; /* its message says how */
+  int failed; /* at share number `at`: its message says how */
 } lt_worker;
 
 static void* lt_work(void* argument) {
   lt_worker* worker = (lt_worker*)argument;
-  worker->part(&worker->ws, worker->share);
+  for (; worker->at < worker->count; worker->at += worker->step) {
+    worker->ws.chunk = 0;
+    worker->ws.top = worker->ws.end = 0;
+    for (int64_t k = 0; k < worker->ws.tape_count; ++k) worker->ws.tapes[k].used = 0;
+    worker->part(&worker->ws, worker->shares + worker->at * worker->bytes);
+  }
   return 0;
 }
 
-/* Waits for all; then the first that failed, if any, fails for the caller. */
+/* Waits for all; then what failed in the first share that failed, if any, fails for the caller. */
 static void lt_join(lt_workspace* ws) {
   lt_worker* worker;
+  lt_worker* first = 0;
   for (worker = (lt_worker*)ws->host; worker; worker = worker->next)
     if (worker->apart) {
       pthread_join(worker->thread, 0);
       worker->apart = 0;
     }
   for (worker = (lt_worker*)ws->host; worker; worker = worker->next)
-    if (worker->failed) ws->fail(ws, worker->ws.message);
+    if (worker->failed && (!first || worker->at < first->at)) first = worker;
+  if (first) ws->fail(ws, first->ws.message);
 }
 
 static void lt_fail_worker(lt_workspace* ws, const char* message) {
@@ -59,12 +67,12 @@ static void lt_fail_worker(lt_workspace* ws, const char* message) {
   lt_join(worker->caller);
 }
 
-static void lt_fork(lt_workspace* ws, int64_t count, void (*part)(lt_workspace* ws, void* share),
-                    void* shares, int64_t bytes) {
+static void lt_fork(lt_workspace* ws, int64_t threads, int64_t count,
+                    void (*part)(lt_workspace* ws, void* share), void* shares, int64_t bytes) {
   lt_worker* worker;
   lt_worker* before = 0;
   for (worker = (lt_worker*)ws->host; worker; worker = worker->next) worker->failed = 0;
-  for (int64_t i = 0; i < count; ++i, before = worker) {
+  for (int64_t i = 0; i < threads; ++i, before = worker) {
     worker = before ? before->next : (lt_worker*)ws->host;
     if (!worker) {
       worker = (lt_worker*)ws->resize(0, sizeof(lt_worker));
@@ -80,13 +88,14 @@ static void lt_fork(lt_workspace* ws, int64_t count, void (*part)(lt_workspace* 
       if (before) before->next = worker;
       else ws->host = worker;
     }
-    worker->ws.chunk = 0;
-    worker->ws.top = worker->ws.end = 0;
-    for (int64_t k = 0; k < worker->ws.tape_count; ++k) worker->ws.tapes[k].used = 0;
     worker->part = part;
-    worker->share = (char*)shares + i * bytes;
+    worker->shares = (char*)shares;
+    worker->bytes = bytes;
+    worker->at = i;
+    worker->step = threads;
+    worker->count = count;
     worker->apart = 1;
-    if (i + 1 < count && pthread_create(&worker->thread, 0, lt_work, worker) == 0) continue;
+    if (i + 1 < threads && pthread_create(&worker->thread, 0, lt_work, worker) == 0) continue;
     worker->apart = 0;
     lt_work(worker);
   }

@@ -6,6 +6,7 @@
 
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/pointer_map.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::passes {
 
@@ -59,8 +60,10 @@ class Outline {
     Op* const yield = block->ops.back();
     std::vector<std::vector<Op*>> pieces;
     std::size_t sum = piece;
+    std::int64_t in_team = 0;  // so many calls belong together from here on
     for (Op* op : ops) {
-      if (sum >= piece) {
+      in_team = std::max(in_team - 1, ir::team_size(*op));
+      if (sum >= piece && (in_team <= 0 || ir::team_size(*op) > 0)) {
         pieces.emplace_back();
         sum = 0;
       }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -26,8 +27,22 @@ using ir::Function;
 // In additions. To wake a thread and wait for it takes some 50 microseconds; a loop that is shared out should
 // take several times as long, in lanes too.
 constexpr std::int64_t least_work = 1 << 22;
-/// What threads add to zeros of their own costs this much for each of the zeros.
+/// What ranges add to zeros of their own costs this much for each of the zeros.
 constexpr std::int64_t for_a_zero = 4;
+// Ranges start where a vector does in a tensor that begins with one.
+constexpr std::int64_t aligned = 8;
+
+/// How the trips are cut: as many ranges as threads of the first size, then as many of the next, and so on.
+/// Processors are not equally fast, nor free: whoever is done first goes on with what is left. Of small
+/// ranges at the end little is left to wait for.
+std::vector<std::int64_t> sizes_of_ranges(int threads, bool adds_to_tensors) {
+  // Tensors that are added to cost zeros for each range, and a range is a few lines of code.
+  const std::int64_t rounds = std::min<std::int64_t>(adds_to_tensors ? 3 : 4, ir::largest_team / threads);
+  if (rounds <= 1) return {1};
+  if (rounds == 2) return {13, 3};
+  if (rounds == 3) return {12, 3, 1};
+  return {11, 3, 1, 1};
+}
 
 /// A loop that is shared out.
 struct Plan {
@@ -164,6 +179,10 @@ class Part {
       : loop_(loop), plan_(plan), module_(*around.module), threads_(threads), now_(std::move(now)) {
     part_ = module_.add_function(around.name + "_part", {}, {});
     part_->loc = loop->loc;
+    bool adds_to_tensors = false;
+    for (std::size_t i = 0; i < plan.trips.roles.size(); ++i)
+      adds_to_tensors |= role(i) == StateRole::sum && loop->operands[i]->type.is_tensor();
+    sizes_ = sizes_of_ranges(threads, adds_to_tensors);
   }
 
   /// Puts the calls at the end of `into`, and gives what stands for the loop's results.
@@ -283,12 +302,24 @@ class Part {
     Value* sum = b.integer(least_work);
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (role(i) != StateRole::sum || !start_[i]->type.is_tensor()) continue;
-      Value* n = b.integer(for_a_zero * (threads_ - 1));
+      Value* n = b.integer(for_a_zero * (range_count() - 1));
       for (int d = 0; d < start_[i]->type.rank(); ++d)
         n = b.emit(Opcode::mul_, {n, b.emit(Opcode::dim_, {start_[i]}, d)});
       sum = b.emit(Opcode::add_, {sum, n});
     }
     return sum;
+  }
+
+  /// How many ranges there are.
+  std::int64_t range_count() const { return threads_ * static_cast<std::int64_t>(sizes_.size()); }
+
+  /// How many trips come before range number `k`.
+  Value* trips_before(Builder& b, std::int64_t k) const {
+    const std::int64_t all = threads_ * std::accumulate(sizes_.begin(), sizes_.end(), std::int64_t{0});
+    std::int64_t part = 0;
+    for (std::int64_t i = 0; i < k; ++i) part += sizes_[static_cast<std::size_t>(i / threads_)];
+    Value* const many = b.emit(Opcode::mul_, {trips_, b.integer(part)});
+    return b.emit(Opcode::mul_, {b.emit(Opcode::div_, {many, b.integer(all * aligned)}), b.integer(aligned)});
   }
 
   /// The index or a counter after so many trips.
@@ -299,7 +330,7 @@ class Part {
   }
 
   /// The arguments of call number `t`, for the trips from `first` on, before which there are so many.
-  std::vector<Value*> range(Builder& b, int t, Value* before, Value* first, Value* last) const {
+  std::vector<Value*> range(Builder& b, std::int64_t t, Value* before, Value* first, Value* last) const {
     std::vector<Value*> list{first, last};
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (role(i) == StateRole::index) continue;
@@ -316,7 +347,7 @@ class Part {
 
   /// What call number `t` adds to. Equal zeros would become one tensor: from the third call on they are
   /// copies.
-  Value* zeros(Builder& b, std::size_t i, int t) const {
+  Value* zeros(Builder& b, std::size_t i, std::int64_t t) const {
     Value* const zero = b.zero_like(start_[i]);
     return zero->type.is_tensor() && t > 1 ? b.emit(Opcode::copy_, {zero}) : zero;
   }
@@ -327,15 +358,14 @@ class Part {
     // All arguments come before the calls, which follow each other.
     std::vector<std::vector<Value*>> ranges;
     Value *before = nullptr, *first = first_;
-    for (int t = 1; t < threads_; ++t) {
-      Value* const after =
-          b.emit(Opcode::div_, {b.emit(Opcode::mul_, {trips_, b.integer(t)}), b.integer(threads_)});
+    for (std::int64_t t = 1; t < range_count(); ++t) {
+      Value* const after = trips_before(b, t);
       Value* const next = moved(b, plan_.trips.index, after);
       ranges.push_back(range(b, t - 1, before, first, next));
       before = after;
       first = next;
     }
-    ranges.push_back(range(b, threads_ - 1, before, first, bound_));
+    ranges.push_back(range(b, range_count() - 1, before, first, bound_));
     std::vector<const Op*> calls;
     for (std::vector<Value*>& list : ranges) {
       // Tensors with elements of each trip's own go from range to range, in one memory.
@@ -347,7 +377,7 @@ class Part {
         ++argument;
       }
       Op* const call = b.call(part_, list);
-      if (calls.empty()) ir::lead_team(*call, threads_);
+      if (calls.empty()) ir::lead_team(*call, range_count(), threads_);
       calls.push_back(call);
     }
     std::vector<Value*> totals;
@@ -374,6 +404,7 @@ class Part {
   const Plan& plan_;
   ir::Module& module_;
   int threads_;
+  std::vector<std::int64_t> sizes_;  ///< of ranges, in proportion, for as many of each as there are threads
   std::function<Value*(Value*)> now_;
   Function* part_ = nullptr;
   Value *first_ = nullptr, *bound_ = nullptr, *trips_ = nullptr;

@@ -232,7 +232,7 @@ TEST_CASE("a program that uses several threads") {
   CHECK(b[2] == a[2]);
   CHECK(b[2].find("index 9 is outside 0..6") == 0);
   const std::string c = silent({source, "--threads=2", "--emit=c"});
-  CHECK(c.find("ws->fork(ws, 2, slope_part_run") != std::string::npos);
+  CHECK(c.find("ws->fork(ws, 2, 8, slope_part_run") != std::string::npos);
   CHECK(c.find("link with -pthread") != std::string::npos);
   const std::string explained = silent({source, "--threads=2", "--explain"});
   CHECK(explained.find("  threads\n") != std::string::npos);

@@ -102,7 +102,7 @@ TEST_CASE("parallel: what it says of loops", "[passes][parallel]") {
 TEST_CASE("parallel: a team that does not stand together is refused", "[passes][parallel]") {
   const std::string text = R"(entry @f
 fun @f(%x: f64) -> f64 {
-  %a = call[fork 2] @g(%x) : f64
+  %a = call[fork 2 2] @g(%x) : f64
   %b = add %a, %x
   %c = call @g(%b) : f64
   yield %c
