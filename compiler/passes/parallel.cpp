@@ -31,6 +31,8 @@ constexpr std::int64_t least_work = 1 << 22;
 constexpr std::int64_t for_a_zero = 4;
 // Ranges start where a vector does in a tensor that begins with one.
 constexpr std::int64_t aligned = 8;
+// Below so many trips for each thread, ranges are one for each, and equal.
+constexpr std::int64_t few_trips = 16;
 
 /// How the trips are cut: as many ranges as threads of the first size, then as many of the next, and so on.
 /// Processors are not equally fast, nor free: whoever is done first goes on with what is left. Of small
@@ -225,7 +227,7 @@ class Part {
  private:
   StateRole role(std::size_t i) const { return plan_.trips.roles[i]; }
   /// True for state that does not just count.
-  bool carried(std::size_t i) const { return role(i) == StateRole::sum || role(i) == StateRole::own; }
+  bool carried(std::size_t i) const { return role(i) != StateRole::index && role(i) != StateRole::counter; }
 
   /// The loop moves into the function. Its parameters: the first trip and the one after the last; the state
   /// in order, less the index; what the loop takes from around.
@@ -318,8 +320,12 @@ class Part {
     const std::int64_t all = threads_ * std::accumulate(sizes_.begin(), sizes_.end(), std::int64_t{0});
     std::int64_t part = 0;
     for (std::int64_t i = 0; i < k; ++i) part += sizes_[static_cast<std::size_t>(i / threads_)];
-    Value* const many = b.emit(Opcode::mul_, {trips_, b.integer(part)});
-    return b.emit(Opcode::mul_, {b.emit(Opcode::div_, {many, b.integer(all * aligned)}), b.integer(aligned)});
+    const auto cut = [&](std::int64_t of, std::int64_t from) {
+      return b.emit(Opcode::div_, {b.emit(Opcode::mul_, {trips_, b.integer(of)}), b.integer(from)});
+    };
+    Value* const equal = k < threads_ ? cut(k, threads_) : trips_;
+    return b.emit(Opcode::select_,
+                  {few_, equal, b.emit(Opcode::mul_, {cut(part, all * aligned), b.integer(aligned)})});
   }
 
   /// The index or a counter after so many trips.
@@ -358,6 +364,7 @@ class Part {
     // All arguments come before the calls, which follow each other.
     std::vector<std::vector<Value*>> ranges;
     Value *before = nullptr, *first = first_;
+    few_ = b.emit(Opcode::lt_, {trips_, b.integer(few_trips * threads_)});
     for (std::int64_t t = 1; t < range_count(); ++t) {
       Value* const after = trips_before(b, t);
       Value* const next = moved(b, plan_.trips.index, after);
@@ -388,6 +395,9 @@ class Part {
       if (role(i) == StateRole::sum)
         for (std::size_t t = 1; t < calls.size(); ++t)
           total = b.emit(Opcode::add_, {total, calls[t]->results[k]});
+      if (role(i) == StateRole::extreme)
+        for (std::size_t t = 1; t < calls.size(); ++t)
+          total = b.emit(plan_.trips.extremes[i], {total, calls[t]->results[k]});
       totals.push_back(total);
       ++k;
     }
@@ -408,6 +418,7 @@ class Part {
   std::function<Value*(Value*)> now_;
   Function* part_ = nullptr;
   Value *first_ = nullptr, *bound_ = nullptr, *trips_ = nullptr;
+  Value* few_ = nullptr;             ///< whether there are few trips
   std::vector<Value*> start_;        ///< the loop's initial state
   std::vector<std::int64_t> steps_;  ///< of counters
   std::vector<Value*> captured_;
@@ -439,8 +450,8 @@ class Choice {
       why = "its " + std::to_string(*trips) + " trips are too little work";
       return refused();
     }
-    if (std::ranges::none_of(plan.trips.roles,
-                             [](StateRole r) { return r == StateRole::sum || r == StateRole::own; })) {
+    if (std::ranges::all_of(plan.trips.roles,
+                            [](StateRole r) { return r == StateRole::index || r == StateRole::counter; })) {
       why = "it computes nothing";
       return refused();
     }

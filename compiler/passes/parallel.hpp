@@ -15,7 +15,9 @@ namespace lantern::passes {
 ///
 /// What the loop adds to, numbers and tensors, each range adds to zeros of its own, the first to what there
 /// was before the loop; the sums are then added in order, so that the result depends on the number of threads
-/// but on nothing else. Tensors of which every trip reads and writes elements of its own are shared.
+/// but on nothing else. Largest, smallest, all and any start from what there was before the loop in each
+/// range, which counts once however often it is taken. Tensors of which every trip reads and writes elements
+/// of its own are shared.
 ///
 /// A loop is left as it is where a trip needs something else of the trip before, where it prints, shares a
 /// tape with other code, calls functions that call themselves, and where it is known to be short. What runs

@@ -93,6 +93,7 @@ class Trips {
     trip_ = body_->params[count->index];
     if (trip_->type != ir::I64) return "it does not count in 64 bits";
     for (const Value* p : body_->params) {
+      found_.extremes.push_back(Opcode::yield_);
       const auto role = role_of(p->index);
       if (!role)
         return "a trip needs " +
@@ -106,7 +107,7 @@ class Trips {
   }
 
  private:
-  std::optional<StateRole> role_of(std::size_t state) const {
+  std::optional<StateRole> role_of(std::size_t state) {
     if (state == found_.index) return StateRole::index;
     if (step_of(loop_, state)) {
       if (body_->params[state]->type == ir::I64) return StateRole::counter;
@@ -114,6 +115,11 @@ class Trips {
     }
     Chain chain;
     if (!follow(body_->params[state], body_, state, chain)) return {};
+    if (chain.extreme) {
+      if (chain.added || !chain.accesses.empty() || !body_->params[state]->type.is_scalar()) return {};
+      found_.extremes.back() = *chain.extreme;
+      return StateRole::extreme;
+    }
     if (chain.only_added) {
       const ir::Type& type = body_->params[state]->type;
       const bool number = (type.is_scalar() || type.is_tensor()) && type.element() != ir::Kind::boolean;
@@ -128,6 +134,8 @@ class Trips {
     std::vector<const Op*> accesses;  ///< of elements
     bool only_added = true;
     bool added_whole = false;  ///< rows or all of it
+    bool added = false;
+    std::optional<Opcode> extreme;  ///< the operation that takes the larger, or such
   };
 
   bool follow(const Value* v, const Block* block, std::size_t place, Chain& chain) const {
@@ -154,6 +162,16 @@ class Trips {
           if (op->is(Opcode::sub_) && operand != 0) return false;
           if (!(op->result()->type == v->type)) return false;
           chain.added_whole |= v->type.is_tensor();
+          chain.added = true;
+          break;
+        case Opcode::max_:
+        case Opcode::min_:
+        case Opcode::imax_:
+        case Opcode::imin_:
+        case Opcode::land_:
+        case Opcode::lor_:
+          if (chain.extreme.value_or(op->code) != op->code) return false;
+          chain.extreme = op->code;
           break;
         case Opcode::add_take_:
         case Opcode::add_slice_:
@@ -168,6 +186,12 @@ class Trips {
           chain.accesses.push_back(op);
           chain.only_added &= op->is(Opcode::add_at_);
           break;
+        case Opcode::branch_: {
+          const auto logic = conjunction_or_disjunction(*op);
+          if (!logic || chain.extreme.value_or(*logic) != *logic) return false;
+          chain.extreme = logic;
+          break;
+        }
         case Opcode::loop_: {
           const Block* inner = op->blocks[1];
           if (!uses_.of(op->blocks[0]->params[operand]).empty() ||
@@ -181,6 +205,26 @@ class Trips {
       }
       v = op->result();
     }
+  }
+
+  /// What AND and OR become, where there is nothing to compute for the second truth: a branch on the first,
+  /// one side of which is that truth, the other a constant.
+  static std::optional<Opcode> conjunction_or_disjunction(const Op& branch) {
+    if (branch.results.size() != 1 || !branch.result()->type.is_scalar() ||
+        branch.result()->type.element() != ir::Kind::boolean)
+      return {};
+    const Value* sides[2] = {};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Block* side = branch.blocks[i];
+      if (std::ranges::any_of(
+              side->ops, [](const Op* op) { return !op->is(Opcode::constant_) && !op->is(Opcode::yield_); }))
+        return {};
+      sides[i] = side->ops.back()->operands[0];
+    }
+    const Op *yes = constant(sides[0]), *no = constant(sides[1]);
+    if (yes && yes->integer != 0) return Opcode::lor_;
+    if (no && no->integer == 0) return Opcode::land_;
+    return {};
   }
 
   /// True where one of the indices says, in all accesses alike, which trip an element belongs to.

@@ -17,6 +17,7 @@ enum class StateRole {
   index,    ///< what the loop counts by
   counter,  ///< an integer that counts with it
   sum,      ///< a number or a tensor that is only added to
+  extreme,  ///< the largest or smallest number so far, or a truth so far: by max, min, land or lor alone
   own       ///< a tensor of which each trip reads and writes elements that no other does
 };
 
@@ -25,6 +26,7 @@ struct FreeTrips {
   std::size_t index = 0;
   Value* bound = nullptr;
   std::vector<StateRole> roles;  ///< of the loop's state, in order
+  std::vector<Opcode> extremes;  ///< likewise: which of the operations; otherwise without meaning
   std::int64_t weight = 0;       ///< of a trip: roughly how many additions take as long
 };
 

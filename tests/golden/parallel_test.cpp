@@ -99,6 +99,22 @@ TEST_CASE("parallel: what it says of loops", "[passes][parallel]") {
         "does not fork: a trip needs 's' of the trip before\n");
 }
 
+TEST_CASE("parallel: the largest, the smallest and whether all are", "[passes][parallel]") {
+  const std::string take = "    %e = get %a, %i\n    %v = exp %e\n";
+  check_pass("largest", loop("f64", number, take + "    %next = max %s, %v\n"));
+  const auto forks = [&](const std::string& type, const std::string& start, const std::string& body) {
+    return remarks_of(loop(type, start, take + body)).starts_with("forks into 2 threads");
+  };
+  CHECK(forks("f64", number, "    %next = min %v, %s\n"));
+  CHECK(forks("bool", "  %start = constant true : bool\n",
+              "    %good = lt %x, %v\n    %next = land %s, %good\n"));
+  CHECK(forks("i64", "  %start = constant 0 : i64\n", "    %k = cast[i64] %v\n    %next = imax %s, %k\n"));
+  // The larger of what is then added to depends on the order.
+  CHECK_FALSE(forks("f64", number, "    %m = max %s, %v\n    %next = add %m, %x\n"));
+  CHECK_FALSE(forks("f64", number, "    %m = max %s, %v\n    %next = min %m, %x\n"));
+  CHECK_FALSE(forks("f64", number, "    %w = mul %s, %v\n    %next = max %s, %w\n"));
+}
+
 TEST_CASE("parallel: a team that does not stand together is refused", "[passes][parallel]") {
   const std::string text = R"(entry @f
 fun @f(%x: f64) -> f64 {
