@@ -508,7 +508,14 @@ void parallel(ir::Module& module, int threads) {
   std::unordered_set<const Function*> in_ranges;  // they run in a thread already
   bool changed = false;
   for (Function* f : callers_first(module)) {
-    if (in_ranges.contains(f) || analysis.is_recursive(f) || !is_direct(*f)) continue;
+    if (in_ranges.contains(f) || !is_direct(*f)) continue;
+    if (analysis.is_recursive(f)) {
+      ir::walk(f->body, [&](const Op* op) {
+        if (op->is(Opcode::loop_))
+          remark("parallel", op->loc, "does not fork: it is in '" + f->name + "', which calls itself");
+      });
+      continue;
+    }
     const Choice choice(*f, analysis, threads);
     for (const auto& [loop, plan] : choice.plans()) in_ranges.merge(callees(loop->blocks[1]));
     changed |= Forker(*f, choice, threads).run();

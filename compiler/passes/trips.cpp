@@ -87,7 +87,7 @@ class Trips {
     const auto count = counted(loop_);
     const auto tests =
         std::ranges::count_if(loop_->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); });
-    if (!count || tests > 2) return "it does not count by ones, with nothing else to end it";
+    if (!count || tests > 2) return "it does not count by ones with nothing else to end it, as FOR does";
     found_.index = count->index;
     found_.bound = count->bound;
     trip_ = body_->params[count->index];
@@ -98,7 +98,7 @@ class Trips {
       if (!role)
         return "a trip needs " +
                (p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value") +
-               " of the trip before";
+               " of the trip before, for more than a sum, max, min, AND or OR";
       found_.roles.push_back(*role);
     }
     if (std::string what = effects(); !what.empty()) return what;
@@ -263,13 +263,14 @@ class Trips {
       if (!found.empty()) return;
       for (const Value* v : op->operands)
         if (v->type.is_ref() || v->type.is_cont()) found = "it works on cells or continuations";
-      if (op->is(Opcode::print_)) found = "it prints" + at_line(*op);
+      if (op->is(Opcode::print_)) found = "it prints" + at_line(*op) + ", which is to be in order";
       if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
         ++tapes[op->integer];
-        if (called) found = "a function that it calls keeps values for later";
+        if (called) found = "a function that it calls keeps values for later; without FUN it may fork";
       }
       if (op->callee && recursive_.contains(op->callee))
-        found = "it calls '" + op->callee->name + "'" + at_line(*op) + ", which calls itself";
+        found = "it calls '" + op->callee->name + "'" + at_line(*op) +
+                ", which calls itself and needs a stack that threads have not";
     };
     ir::walk(body_, [&](const Op* op) { look(op, false); });
     for (const ir::Function* f : callees(body_)) ir::walk(f->body, [&](const Op* op) { look(op, true); });

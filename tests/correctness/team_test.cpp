@@ -8,9 +8,14 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <string>
 #include <thread>
+#include <vector>
+
+#include "lantern/runtime/workspace.hpp"
 
 using lantern::Team;
+using lantern::Workspace;
 
 namespace {
 
@@ -67,6 +72,47 @@ TEST_CASE("team: one for each of several threads", "[threads]") {
     });
   for (std::thread& t : users) t.join();
   CHECK(failures == 0);
+}
+
+namespace {
+
+/// A share of a fork: how often it was done, and whether it is to fail.
+struct Share {
+  std::atomic<int> times{0};
+  bool fails = false;
+};
+void do_share(lt_workspace* ws, void* data) {
+  Share* share = static_cast<Share*>(data);
+  ++share->times;
+  if (share->fails) ws->fail(ws, "a share fails");
+}
+
+}  // namespace
+
+TEST_CASE("workspace: each share of a fork is done once", "[threads]") {
+  Workspace ws;
+  for (const std::size_t count : {2U, 3U, 8U, 64U})
+    for (const std::int64_t threads : {2, 4})
+      for (int repeat = 0; repeat < 200; ++repeat) {
+        std::vector<Share> shares(count);
+        const char* failure =
+            ws.fork(threads, static_cast<std::int64_t>(count), do_share, shares.data(), sizeof(Share));
+        REQUIRE(failure == nullptr);
+        for (const Share& s : shares) REQUIRE(s.times == 1);
+      }
+}
+
+TEST_CASE("workspace: what fails first in order is what a fork reports, and all before it is done",
+          "[threads]") {
+  Workspace ws;
+  for (int repeat = 0; repeat < 500; ++repeat) {
+    std::vector<Share> shares(9);
+    const std::size_t first = static_cast<std::size_t>(repeat) % 9;
+    for (std::size_t i = first; i < 9; i += 2) shares[i].fails = true;
+    REQUIRE(ws.fork(3, 9, do_share, shares.data(), sizeof(Share)) == std::string("a share fails"));
+    for (std::size_t i = 0; i <= first; ++i) REQUIRE(shares[i].times == 1);
+    for (const Share& s : shares) REQUIRE(s.times <= 1);
+  }
 }
 
 TEST_CASE("team: a forked process has threads of its own", "[threads]") {

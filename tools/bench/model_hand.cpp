@@ -229,7 +229,8 @@ std::vector<double> transposed(const std::vector<double>& rows, std::size_t colu
 
 }  // namespace
 
-std::vector<Form> hand_forms(const std::shared_ptr<const HandInput>& in, const std::string& problem) {
+std::vector<Form> hand_forms(const std::shared_ptr<const HandInput>& in, const std::string& problem,
+                             int threads) {
   const auto a = std::make_shared<const HandArguments>(*in);
   const auto run = [=](const auto& f, const TensorView<double>& out, auto... u) {
     const std::tuple skin(matrix(a->base_relative, 16), matrix(a->inverse_base_absolute, 16),
@@ -237,27 +238,38 @@ std::vector<Form> hand_forms(const std::shared_ptr<const HandInput>& in, const s
                           matrix(in->model.weights, in->model.bones()));
     f.into(out, std::span(in->theta), u..., skin, std::span(a->vertex), matrix(a->measured, 3));
   };
-  const auto forms = [&](const auto& objective, const auto& jacobian, std::size_t columns, auto... u) {
+  const auto forms = [&](const auto& objective, const auto& jacobian, const auto& in_several,
+                         std::size_t columns, auto... u) {
     const auto errors = std::make_shared<std::vector<double>>(3 * in->measured.size());
     const auto run_objective = [=] { run(objective, matrix(*errors, 3), u...); };
     const auto derivative = std::make_shared<std::vector<double>>(columns * errors->size());
-    const auto run_jacobian = [=] { run(jacobian, matrix(*derivative, columns), u...); };
-    const auto check_jacobian = [=] {
-      run_jacobian();
-      return check_derivative(transposed(*derivative, columns), problem, differentiable(in));
+    const auto forward = [=](const std::string& name, const auto& f) -> Form {
+      const auto run_jacobian = [=] { run(f, matrix(*derivative, columns), u...); };
+      return {name, run_jacobian, [=] {
+                run_jacobian();
+                return check_derivative(transposed(*derivative, columns), problem, differentiable(in));
+              }};
     };
-    return std::vector<Form>{{"objective", run_objective,
-                              [=] { return run_objective(), check_objective(*errors, differentiable(in)); }},
-                             {"forward", run_jacobian, check_jacobian}};
+    std::vector<Form> all{{"objective", run_objective,
+                           [=] { return run_objective(), check_objective(*errors, differentiable(in)); }},
+                          forward("forward", jacobian)};
+    if (threads > 1) all.push_back(forward(in_threads("forward", threads), in_several()));
+    return all;
   };
   if (in->complicated()) {
     static const auto objective = compile(complicated_objective, model_options("hand_complicated"));
     static const auto jacobian = compile(complicated_jacobian, model_options("hand_complicated_jacobian"));
-    return forms(objective, jacobian, 2 + in->theta.size(), matrix(in->u, 2));
+    const auto in_several = [&] {
+      return compile(complicated_jacobian, model_options("hand_complicated_jacobian", threads));
+    };
+    return forms(objective, jacobian, in_several, 2 + in->theta.size(), matrix(in->u, 2));
   }
   static const auto objective = compile(simple_objective, model_options("hand_simple"));
   static const auto jacobian = compile(simple_jacobian, model_options("hand_simple_jacobian"));
-  return forms(objective, jacobian, in->theta.size());
+  const auto in_several = [&] {
+    return compile(simple_jacobian, model_options("hand_simple_jacobian", threads));
+  };
+  return forms(objective, jacobian, in_several, in->theta.size());
 }
 
 }  // namespace lantern::bench
