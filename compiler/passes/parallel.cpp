@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lantern/compiler/passes/lanes.hpp"
 #include "lantern/compiler/passes/remarks.hpp"
 #include "lantern/compiler/passes/rewrite.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -50,6 +51,7 @@ std::vector<std::int64_t> sizes_of_ranges(int threads, bool adds_to_tensors) {
 struct Plan {
   FreeTrips trips;
   std::vector<bool> private_start;  ///< by state: a tensor that was made for this loop alone
+  std::int64_t lanes = 1;           ///< of the vectors that its trips will run in
 };
 
 /// How often a function's values are asked for.
@@ -210,7 +212,10 @@ class Part {
     cut();
 
     Value* const threshold = each.more ? work.as_number(least(b)) : least(b);
-    Op* const choice = b.branch(b.emit(Opcode::lt_, {threshold, in_all}), part_->result_types);
+    Value* enough = b.emit(Opcode::lt_, {threshold, in_all});
+    if (plan_.lanes > 1)
+      enough = b.emit(Opcode::land_, {enough, b.emit(Opcode::lt_, {b.integer(plan_.lanes), trips_})});
+    Op* const choice = b.branch(enough, part_->result_types);
     at_once(choice->blocks[0]);
     alone(choice->blocks[1]);
     std::vector<Value*> shared;
@@ -323,9 +328,10 @@ class Part {
     const auto cut = [&](std::int64_t of, std::int64_t from) {
       return b.emit(Opcode::div_, {b.emit(Opcode::mul_, {trips_, b.integer(of)}), b.integer(from)});
     };
-    Value* const equal = k < threads_ ? cut(k, threads_) : trips_;
-    return b.emit(Opcode::select_,
-                  {few_, equal, b.emit(Opcode::mul_, {cut(part, all * aligned), b.integer(aligned)})});
+    const std::int64_t unit = std::max(aligned, plan_.lanes);
+    Value* const falling = b.emit(Opcode::mul_, {cut(part, all * unit), b.integer(unit)});
+    if (!few_) return falling;
+    return b.emit(Opcode::select_, {few_, k < threads_ ? cut(k, threads_) : trips_, falling});
   }
 
   /// The index or a counter after so many trips.
@@ -364,7 +370,7 @@ class Part {
     // All arguments come before the calls, which follow each other.
     std::vector<std::vector<Value*>> ranges;
     Value *before = nullptr, *first = first_;
-    few_ = b.emit(Opcode::lt_, {trips_, b.integer(few_trips * threads_)});
+    if (plan_.lanes == 1) few_ = b.emit(Opcode::lt_, {trips_, b.integer(few_trips * threads_)});
     for (std::int64_t t = 1; t < range_count(); ++t) {
       Value* const after = trips_before(b, t);
       Value* const next = moved(b, plan_.trips.index, after);
@@ -418,7 +424,7 @@ class Part {
   std::function<Value*(Value*)> now_;
   Function* part_ = nullptr;
   Value *first_ = nullptr, *bound_ = nullptr, *trips_ = nullptr;
-  Value* few_ = nullptr;             ///< whether there are few trips
+  Value* few_ = nullptr;             ///< whether there are few trips, which do not run in lanes
   std::vector<Value*> start_;        ///< the loop's initial state
   std::vector<std::int64_t> steps_;  ///< of counters
   std::vector<Value*> captured_;
@@ -427,7 +433,8 @@ class Part {
 /// Which loops of a function are shared out: the outermost that can be.
 class Choice {
  public:
-  Choice(Function& f, const TripAnalysis& analysis, int threads) : analysis_(analysis), threads_(threads) {
+  Choice(Function& f, const TripAnalysis& analysis, const TapeUses& tapes, int threads, int vector_lanes)
+      : analysis_(analysis), tapes_(tapes), threads_(threads), vector_lanes_(vector_lanes) {
     ir::walk(f.body, [&](const Op* op) {
       for (const Value* v : op->operands) ++counts_[v];
     });
@@ -445,7 +452,13 @@ class Choice {
       return false;
     };
     if (!analysis_.free(loop, plan.trips, why)) return refused();
-    const std::int64_t least_trips = least_work / std::max<std::int64_t>(plan.trips.weight, 1) + 1;
+    if (vector_lanes_ > 0) {
+      const Remarks unheard;
+      if (const auto in_lanes = plan_lanes(loop, tapes_, vector_lanes_)) plan.lanes = in_lanes->lanes;
+    }
+    const std::int64_t least_trips =
+        std::max(least_work / std::max<std::int64_t>(plan.trips.weight, 1), plan.lanes > 1 ? plan.lanes : 0) +
+        1;
     if (const auto trips = constant_trips(loop); trips && *trips < least_trips) {
       why = "its " + std::to_string(*trips) + " trips are too little work";
       return refused();
@@ -465,7 +478,8 @@ class Choice {
   }
 
   const TripAnalysis& analysis_;
-  int threads_;
+  const TapeUses& tapes_;
+  int threads_, vector_lanes_;
   Counts counts_;
   std::unordered_map<const Op*, Plan> plans_;
 };
@@ -503,8 +517,9 @@ std::vector<Function*> callers_first(const ir::Module& module) {
 
 }  // namespace
 
-void parallel(ir::Module& module, int threads) {
+void parallel(ir::Module& module, int threads, int vector_lanes) {
   const TripAnalysis analysis(module);
+  const TapeUses tapes = tape_uses(module);
   std::unordered_set<const Function*> in_ranges;  // they run in a thread already
   bool changed = false;
   for (Function* f : callers_first(module)) {
@@ -516,7 +531,7 @@ void parallel(ir::Module& module, int threads) {
       });
       continue;
     }
-    const Choice choice(*f, analysis, threads);
+    const Choice choice(*f, analysis, tapes, threads, vector_lanes);
     for (const auto& [loop, plan] : choice.plans()) in_ranges.merge(callees(loop->blocks[1]));
     changed |= Forker(*f, choice, threads).run();
   }

@@ -23,7 +23,9 @@ namespace lantern::passes {
 /// tape with other code, calls functions that call themselves, and where it is known to be short. What runs
 /// in a range does not fork again. Remarks say of each loop what became of it and why.
 ///
-/// Before vectorise, which then looks at the ranges. `threads`: from 2 to ir::largest_team.
-void parallel(ir::Module& module, int threads);
+/// Before vectorise, which then looks at the ranges: `vector_lanes` is what it will be given. Where it will
+/// run trips in lanes, ranges begin where a vector does, and as many trips as a vector has lanes stay
+/// together. `threads`: from 2 to ir::largest_team.
+void parallel(ir::Module& module, int threads, int vector_lanes = 0);
 
 }  // namespace lantern::passes

@@ -46,7 +46,10 @@ constexpr std::array all_passes{
     Pass{"updates", "several updates of one element become one", plain<updates>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"parallel", "independent trips of a loop are shared out to threads",
-         [](ir::Module& m, const PipelineOptions& options) { parallel(m, options.threads); }, false, true},
+         [](ir::Module& m, const PipelineOptions& options) {
+           parallel(m, options.threads, options.vector_lanes);
+         },
+         false, true},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
     Pass{"strips", "vectors of many registers are worked on register by register",
