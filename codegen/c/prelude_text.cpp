@@ -64,8 +64,15 @@ struct lt_workspace {
       {"abort", prototypes, {}, "void abort(void);\n"},
       {"write", prototypes, {}, "long write(int file, const void* text, unsigned long bytes);\n"},
       // Failures. A message is composed in the workspace: no library is at hand.
-      {"put", functions, {"workspace"}, R"c(/* Messages are composed in the workspace. */
-static char* lt_put(lt_workspace* ws, char* at, const char* text) {
+      {"cold", types, {}, R"c(/* Of what happens seldom no copies are made where it may happen. */
+#if (defined __GNUC__ || defined __clang__) && !defined __TINYC__
+#define LT_SELDOM __attribute__((cold, noinline))
+#else
+#define LT_SELDOM
+#endif
+)c"},
+      {"put", functions, {"workspace", "cold"}, R"c(/* Messages are composed in the workspace. */
+LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   while (*text && at < ws->message + sizeof ws->message - 1) *at++ = *text++;
   *at = 0;
   return at;
@@ -74,7 +81,7 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
       {"put_number",
        functions,
        {"put"},
-       R"c(static char* lt_put_number(lt_workspace* ws, char* at, int64_t number) {
+       R"c(LT_SELDOM static char* lt_put_number(lt_workspace* ws, char* at, int64_t number) {
   char digits[24];
   char* first = digits + sizeof digits - 1;
   unsigned long long rest = number < 0 ? 0ull - (unsigned long long)number : (unsigned long long)number;
@@ -90,7 +97,7 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
       {"fail_where",
        functions,
        {"put"},
-       R"c(static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
+       R"c(LT_SELDOM static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
   if (*where) {
     at = lt_put(ws, at, " (");
     at = lt_put(ws, at, where);
@@ -102,7 +109,7 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
       {"fail_index",
        functions,
        {"put_number", "fail_where"},
-       R"c(static void lt_fail_index(lt_workspace* ws, int64_t i, int64_t size, const char* where) {
+       R"c(LT_SELDOM static void lt_fail_index(lt_workspace* ws, int64_t i, int64_t size, const char* where) {
   char* at = lt_put_number(ws, lt_put(ws, ws->message, "index "), i);
   if (size > 0) {
     at = lt_put_number(ws, lt_put(ws, at, " is outside 0.."), size - 1);
@@ -115,7 +122,7 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
       {"fail_slice",
        functions,
        {"put_number", "fail_where"},
-       R"c(static void lt_fail_slice(lt_workspace* ws, int64_t lo, int64_t hi, int64_t size,
+       R"c(LT_SELDOM static void lt_fail_slice(lt_workspace* ws, int64_t lo, int64_t hi, int64_t size,
                           const char* where) {
   char* at = lt_put_number(ws, lt_put(ws, ws->message, "rows "), lo);
   at = lt_put_number(ws, lt_put(ws, at, " to "), hi);
@@ -126,7 +133,7 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
       {"fail_size",
        functions,
        {"put_number", "fail_where"},
-       R"c(static void lt_fail_size(lt_workspace* ws, const char* what, int dim, int64_t expected,
+       R"c(LT_SELDOM static void lt_fail_size(lt_workspace* ws, const char* what, int dim, int64_t expected,
                          int64_t got, const char* where) {
   char* at = lt_put(ws, lt_put(ws, ws->message, what), ": expected size ");
   at = lt_put_number(ws, at, expected);
@@ -138,13 +145,13 @@ static char* lt_put(lt_workspace* ws, char* at, const char* text) {
       {"fail_shapes",
        functions,
        {"put_number", "fail_where"},
-       R"c(static char* lt_put_shape(lt_workspace* ws, char* at, const int64_t* dim, int rank) {
+       R"c(LT_SELDOM static char* lt_put_shape(lt_workspace* ws, char* at, const int64_t* dim, int rank) {
   at = lt_put(ws, at, "[");
   for (int r = 0; r < rank; ++r) at = lt_put_number(ws, r ? lt_put(ws, at, ", ") : at, dim[r]);
   return lt_put(ws, at, "]");
 }
 
-static void lt_fail_shapes(lt_workspace* ws, const char* what, const int64_t* a, int a_rank, const int64_t* b,
+LT_SELDOM static void lt_fail_shapes(lt_workspace* ws, const char* what, const int64_t* a, int a_rank, const int64_t* b,
                            int b_rank, const char* where) {
   char* at = lt_put(ws, lt_put(ws, ws->message, what), ": shapes ");
   at = lt_put_shape(ws, at, a, a_rank);
@@ -211,8 +218,11 @@ static void lt_compact(lt_workspace* ws, lt_position mark, int count, char** dat
   }
 }
 )c"},
-      {"allocate", functions, {"workspace"}, R"c(/* Memory from the arena, at addresses divisible by 64. */
-static void* lt_allocate_chunk(lt_workspace* ws, int64_t bytes) {
+      {"allocate",
+       functions,
+       {"workspace", "cold"},
+       R"c(/* Memory from the arena, at addresses divisible by 64. */
+LT_SELDOM static void* lt_allocate_chunk(lt_workspace* ws, int64_t bytes) {
   lt_chunk* next = ws->chunk ? ws->chunk->next : ws->first;
   if (!next || next->capacity < bytes) {
     int64_t capacity = ws->chunk ? 2 * ws->chunk->capacity : 65536;
@@ -263,9 +273,9 @@ static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
       // Tapes.
       {"grow_tape",
        functions,
-       {"workspace"},
+       {"workspace", "cold"},
        R"c(/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
-static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
+LT_SELDOM static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
   int64_t capacity = (bytes + 4095) / 4096 * 4096;
   if (tape->used > 0 && capacity < 2 * tape->capacity) capacity = 2 * tape->capacity;
   char* data = (char*)ws->resize(tape->data, (unsigned long)capacity);

@@ -43,14 +43,21 @@ struct lt_workspace {
   lt_target* targets;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
-  void (*fork)(struct lt_workspace* ws, int64_t count, void (*part)(struct lt_workspace* w, void* share),
-               void* shares, int64_t bytes);
+  void (*fork)(struct lt_workspace* ws, int64_t threads, int64_t count,
+               void (*part)(struct lt_workspace* w, void* share), void* shares, int64_t bytes);
   void* host;
   char message[512];
 };
 
+/* Of what happens seldom no copies are made where it may happen. */
+#if (defined __GNUC__ || defined __clang__) && !defined __TINYC__
+#define LT_SELDOM __attribute__((cold, noinline))
+#else
+#define LT_SELDOM
+#endif
+
 /* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
-static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
+LT_SELDOM static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
   int64_t capacity = (bytes + 4095) / 4096 * 4096;
   if (tape->used > 0 && capacity < 2 * tape->capacity) capacity = 2 * tape->capacity;
   char* data = (char*)ws->resize(tape->data, (unsigned long)capacity);
