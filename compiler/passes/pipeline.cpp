@@ -14,6 +14,7 @@
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/split.hpp"
 #include "lantern/compiler/passes/strips.hpp"
 #include "lantern/compiler/passes/tables.hpp"
 #include "lantern/compiler/passes/unfill.hpp"
@@ -44,6 +45,8 @@ constexpr std::array all_passes{
     Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<tables>},
     Pass{"updates", "several updates of one element become one", plain<updates>},
+    Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",
+         plain<split>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"parallel", "independent trips of a loop are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {

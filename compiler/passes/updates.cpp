@@ -10,15 +10,6 @@
 
 namespace lantern::passes {
 
-namespace {
-
-/// An index as a value, or none, with a constant added. Integers wrap: so do sums of constants.
-struct Offset {
-  const Value* base = nullptr;
-  std::uint64_t by = 0;
-  bool operator==(const Offset&) const = default;
-};
-
 Offset offset(const Value* v) {
   Offset o{v, 0};
   for (int depth = 0; depth < 16 && o.base; ++depth) {
@@ -39,6 +30,8 @@ Offset offset(const Value* v) {
   }
   return o;
 }
+
+namespace {
 
 bool is_update(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
 

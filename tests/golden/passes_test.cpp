@@ -772,10 +772,10 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     return order;
   };
   CHECK(run({}) ==
-        "contify unwind simplify fuse elements rotate tables updates unfill inplace records outline ");
+        "contify unwind simplify fuse elements rotate tables updates split unfill inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
-        "unwind fuse elements rotate tables updates unfill inplace records outline ");
+        "unwind fuse elements rotate tables updates split unfill inplace records outline ");
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
@@ -783,17 +783,18 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
   CHECK(names ==
-        "contify unwind simplify fuse elements rotate tables updates unfill parallel vectorise strips "
+        "contify unwind simplify fuse elements rotate tables updates split unfill parallel vectorise strips "
         "inplace records "
         "outline ");
-  CHECK(
-      run({.threads = 2}) ==
-      "contify unwind simplify fuse elements rotate tables updates unfill parallel inplace records outline ");
+  CHECK(run({.threads = 2}) ==
+        "contify unwind simplify fuse elements rotate tables updates split unfill parallel inplace records "
+        "outline ");
   CHECK(run({.vector_lanes = 4}) ==
-        "contify unwind simplify fuse elements rotate tables updates unfill vectorise strips inplace records "
+        "contify unwind simplify fuse elements rotate tables updates split unfill vectorise strips inplace "
+        "records "
         "outline ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (contify, unwind, simplify, fuse, elements, rotate, tables, "
-                    "updates, unfill, parallel, "
+                    "updates, split, unfill, parallel, "
                     "vectorise, strips, inplace, records, outline), got 'simplfy'");
 }

@@ -1,0 +1,156 @@
+// split: which loops become one for each neighbour, which stay whole, and that nothing changes.
+#include "lantern/compiler/passes/split.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "interpreter.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+
+namespace {
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
+  return n;
+}
+
+/// A loop over 1 <= i < n - 1 with a sum %s, an array %g and an array %t, which its body makes %sum, %h, %u.
+std::string program(const std::string& body) {
+  return "entry @f\n\nfun @f(%x: f64[?], %y: f64[?], %n: i64) -> f64[?], f64[?], f64 {\n  %one = constant 1 "
+         ": "
+         "i64\n  %zero = constant 0 : f64\n  %m = sub %n, %one : i64\n  %z = zeros_like %x : f64[?]\n  %c, "
+         "%sums, "
+         "%gs, %ts = loop %one, %zero, %y, %z : i64, f64, f64[?], f64[?] while (%ci: i64, %cs: f64, %cg: "
+         "f64[?], %ct: f64[?]) {\n    %less = lt %ci, %m : bool\n    yield %less\n  } do (%i: i64, %s: f64, "
+         "%g: "
+         "f64[?], %t: f64[?]) {\n    %before = sub %i, %one : i64\n    %after = add %i, %one : i64\n    %v = "
+         "get "
+         "%g, %i : f64\n    %w = get %x, %i : f64\n" +
+         body + "    yield %after, %sum, %h, %u\n  }\n  yield %gs, %ts, %sums\n}\n";
+}
+
+/// How many loops the pass leaves; the program must give what it gave.
+std::size_t loops(const std::string& text) {
+  const auto module = ir::parse(text);
+  ir::verify(*module);
+  using ir::test::Interpreter;
+  const auto value = [&] {
+    return Interpreter().run(*module, {Interpreter::tensor({4}, {1, -2, 3, 0.25}),
+                                       Interpreter::tensor({4}, {5, 6, -7, 8}), Interpreter::integer(4)});
+  };
+  const auto before = value();
+  passes::split(*module);
+  ir::verify(*module);
+  CHECK(value() == before);
+  return count(ir::print(*module), "= loop");
+}
+
+const std::string keep = "    %h = set %g, %i, %zero : f64[?]\n    %sum = add %s, %v : f64\n";
+const std::string three =
+    "    %a = add_at %t, %before, %v : f64[?]\n    %b = add_at %a, %i, %w : f64[?]\n    %u = add_at %b, "
+    "%after, "
+    "%v : f64[?]\n";
+
+}  // namespace
+
+TEST_CASE("split: additions to neighbours", "[passes]") {
+  CHECK(loops(program(three + keep)) == 3);
+  // To the element before and twice to the trip's own.
+  CHECK(
+      loops(program("    %a = add_at %t, %before, %v : f64[?]\n    %b = add_at %a, %i, %w : f64[?]\n    %u = "
+                    "add_at %b, %i, %v : f64[?]\n" +
+                    keep)) == 2);
+}
+
+TEST_CASE("split: loops that stay whole", "[passes]") {
+  SECTION("one element") { CHECK(loops(program("    %u = add_at %t, %i, %v : f64[?]\n" + keep)) == 1); }
+  SECTION("elements that are set, or read") {
+    CHECK(loops(program("    %a = add_at %t, %before, %v : f64[?]\n    %u = set %a, %after, %v : f64[?]\n" +
+                        keep)) == 1);
+    CHECK(loops(program("    %r = get %t, %before : f64\n    %a = add_at %t, %before, %r : f64[?]\n    %u = "
+                        "add_at %a, %after, %v : f64[?]\n" +
+                        keep)) == 1);
+  }
+  SECTION("what a trip has of the one before") {
+    CHECK(
+        loops(program("    %a = add_at %t, %before, %s : f64[?]\n    %u = add_at %a, %after, %s : f64[?]\n" +
+                      keep)) == 1);
+    CHECK(loops(program("    %r = get %g, %before : f64\n    %a = add_at %t, %before, %r : f64[?]\n    %u = "
+                        "add_at %a, %after, %r : f64[?]\n" +
+                        keep)) == 1);
+  }
+  SECTION("what was changed in the trip") {
+    CHECK(loops(program(
+              "    %h = set %g, %i, %w : f64[?]\n    %r = get %h, %i : f64\n    %a = add_at %t, "
+              "%before, %r : f64[?]\n    %u = add_at %a, %after, %r : f64[?]\n    %sum = add %s, %v : "
+              "f64\n")) == 1);
+  }
+  SECTION("much work") {
+    CHECK(
+        loops(program("    %e = exp %v : f64\n    %a = add_at %t, %before, %e : f64[?]\n    %u = add_at %a, "
+                      "%after, %e : f64[?]\n" +
+                      keep)) == 1);
+  }
+  SECTION("indices that do not count alike") {
+    CHECK(loops(program("    %a = add_at %t, %one, %v : f64[?]\n    %u = add_at %a, %i, %v : f64[?]\n" +
+                        keep)) == 1);
+  }
+}
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+using M = Rep<Tensor<double, dyn, dyn>>;
+
+}  // namespace
+
+TEST_CASE("split: gradients of stencils", "[passes]") {
+  const auto heat = [](A a, I steps) {
+    const I n = a.size();
+    const A last = FOR(0, steps, a, [&](I, A s) {
+      return FOR(1, n - 1, s,
+                 [&](I i, A v) { return v.set(i, s[i] + 0.1 * (s[i - 1] - 2.0 * s[i] + s[i + 1])); });
+    });
+    return FOR(0, n, 0.0, [&](I i, D sum) { return sum + last[i] * last[i]; });
+  };
+  const auto plate = [](M a) {
+    const I m = a.dim(0), n = a.dim(1);
+    const M next = FOR(1, m - 1, a, [&](I i, M rows) {
+      return FOR(1, n - 1, rows, [&](I j, M r) {
+        return r.set(a(i, j) * a(i, j) + 0.2 * (a(i - 1, j) + a(i + 1, j) + a(i, j - 1) + a(i, j + 1)), i, j);
+      });
+    });
+    return sum(next * next);
+  };
+  for (const Target target : {Target::c, Target::cpp}) {
+    const CompileOptions with{.target = target, .opt = 3};
+    CompileOptions without = with;
+    without.disabled_passes = {"split"};
+    const auto one = compile(grad<0>(heat), with), whole = compile(grad<0>(heat), without);
+    CHECK(count(one.source("ir"), "= loop") > count(whole.source("ir"), "= loop"));
+    for (const std::size_t n : {2u, 3u, 4u, 9u, 33u, 70u}) {
+      std::vector<double> x(n);
+      for (std::size_t i = 0; i < n; ++i) x[i] = 0.5 + 0.3 * std::sin(1.0 + static_cast<double>(i));
+      const std::vector<double> expected = eager(grad<0>(heat))(x, 4), got = one(x, 4);
+      REQUIRE(got.size() == n);
+      for (std::size_t i = 0; i < n; ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+    }
+    const auto flat = compile(grad(plate), with);
+    for (const std::int64_t n : {2, 3, 5, 19}) {
+      std::vector<double> x(static_cast<std::size_t>(n * 7));
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(1.3 * static_cast<double>(i));
+      const TensorView<const double> view(x.data(), {7, n});
+      const auto expected = eager(grad(plate))(view), got = flat(view);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        CHECK(got.data[i] == Approx(expected.data[i]).epsilon(1e-12));
+    }
+  }
+}
