@@ -621,18 +621,32 @@ class Choice {
     return nullptr;
   }
 
-  /// Takes out one loop that shares a tape with code that is not in lanes; what is inside it may be.
+  /// How many loops lie between an operation and the planned loop around it.
+  static std::size_t depth(const Op* op, const Op* planned) {
+    std::size_t n = 0;
+    for (const Op* around = op->parent->parent; around != planned; around = around->parent->parent)
+      n += around->is(Opcode::loop_);
+    return n;
+  }
+
+  /// Takes out one loop that shares a tape with code that is not in lanes, or in those of a loop further in:
+  /// the values would lie in another order. What is inside it may be in lanes.
   bool refute() {
     for (const auto& [loop, plan] : plans_)
-      for (const std::int64_t tape : plan->outer_tapes)
+      for (const std::int64_t tape : plan->outer_tapes) {
+        std::size_t deepest = 0;
+        for (const Op* use : tapes_.at(tape))
+          if (planned(use) == loop) deepest = std::max(deepest, depth(use, loop));
         for (const Op* use : tapes_.at(tape)) {
-          if (planned(use)) continue;
+          const Op* other = planned(use);
+          if (other && depth(use, other) >= deepest) continue;
           const Op* out = loop;
           remark("vectorise", out->loc, "does not run in lanes: its tape is shared with code that does not");
           plans_.erase(out);
           for (const Block* b : out->blocks) consider(b);
           return true;
         }
+      }
     return false;
   }
 

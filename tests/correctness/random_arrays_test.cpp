@@ -463,6 +463,10 @@ void check(unsigned seed) {
 
 }  // namespace
 
+TEST_CASE("programs over arrays that were wrong once", "[arrays]") {
+  check(1034);  // trips of a loop in lanes popped what lanes of a loop inside its partner had pushed
+}
+
 // LANTERN_FIRST_SEED and LANTERN_SEEDS choose others, and more than half a minute of them.
 TEST_CASE("random programs over arrays", "[arrays]") {
   const auto number = [](const char* name, unsigned otherwise) {
