@@ -12,46 +12,16 @@ namespace lantern::passes {
 
 namespace {
 
-/// The trips of a loop, as indices: from 0 to below `size`, each once.
-struct Trips {
-  const Value* index = nullptr;
-  const Value* size = nullptr;
-};
-
-std::optional<Trips> trips_of(const Op* loop) {
-  if (const auto up = counted(loop)) {
-    const Op* first = constant(loop->operands[up->index]);
-    if (!first || first->integer != 0) return {};
-    return Trips{loop->blocks[1]->params[up->index], up->bound};
-  }
-  if (const auto down = counts_down(loop)) return Trips{down->trip, loop->operands[down->index]};
-  return {};
-}
-
-/// The fill that gave a tensor its elements, and their value; no value for a tensor of zeros.
-struct Filled {
-  const Op* fill = nullptr;
-  Value* value = nullptr;
-};
-
-Filled filled(const Value* v) {
-  bool zeros = false;
-  for (; v->def && v->def->is(Opcode::zeros_like_); v = v->def->operands[0]) zeros = true;
-  if (!v->def || !v->def->is(Opcode::fill_) || !v->type.is_tensor()) return {};
-  Value* const value = v->def->operands[0];
-  if (!value->type.is_scalar()) return {};
-  return {v->def, zeros ? nullptr : value};
-}
-
 class Elements {
  public:
   Elements(ir::Module& module, Op* loop) : module_(module), loop_(loop), uses_(loop) {}
 
   bool run(std::size_t state) {
-    const auto trips = trips_of(loop_);
-    if (!trips || loop_->integer != 0) return false;
-    fill_ = filled(loop_->operands[state]);
-    if (!fill_.fill || !own(*trips, state)) return false;
+    const auto trips = whole_trips(loop_);
+    const auto fill = filled(loop_->operands[state]);
+    if (!trips || loop_->integer != 0 || !fill || !fill->fill) return false;
+    fill_ = *fill;
+    if (!own(*trips, state)) return false;
     replace(state);
     return true;
   }
@@ -61,7 +31,7 @@ class Elements {
   using Place = std::vector<std::int64_t>;
 
   /// Collects the accesses; false where one is to an element that may not be the trip's own.
-  bool own(const Trips& trips, std::size_t state) {
+  bool own(const WholeTrips& trips, std::size_t state) {
     const Block* body = loop_->blocks[1];
     if (!uses_.of(loop_->blocks[0]->params[state]).empty()) return false;
     for (Value* v = body->params[state];;) {
@@ -86,7 +56,7 @@ class Elements {
     }
   }
 
-  bool place(const Op& access, const Trips& trips) {
+  bool place(const Op& access, const WholeTrips& trips) {
     Place constants;
     bool of_trip = false;
     for (std::size_t d = 0; d < fill_.fill->operands.size() - 1; ++d) {
@@ -124,7 +94,8 @@ class Elements {
       Op* const op = v->def;
       const Place& at = places_.at(op);
       Value* const given = op->operands.back();
-      now[at] = op->is(Opcode::set_) || is_zero(now, at) ? given : sum(value(now, at), given, op);
+      now[at] =
+          op->is(Opcode::set_) || (fill_.zero && !now.contains(at)) ? given : sum(value(now, at), given, op);
       updates.insert(op);
     }
     const auto gone = [&](const Op* op) {
@@ -144,16 +115,10 @@ class Elements {
     });
   }
 
-  bool is_zero(const std::map<Place, Value*>& now, const Place& at) const {
-    if (now.contains(at)) return false;
-    if (!fill_.value) return true;
-    const Op* c = constant(fill_.value);
-    return c && (fill_.value->type.is_integer() ? c->integer == 0 : c->number == 0);
-  }
   /// What an element holds, where nothing was put there what the fill put.
   Value* value(std::map<Place, Value*>& now, const Place& at) {
     if (const auto it = now.find(at); it != now.end()) return it->second;
-    if (fill_.value) return now[at] = fill_.value;
+    if (!fill_.zeros) return now[at] = fill_.fill->operands[0];
     Op* zero = module_.new_op(Opcode::constant_, loop_->blocks[1]);
     auto& ops = loop_->blocks[1]->ops;
     ops.insert(ops.begin(), zero);
@@ -184,13 +149,9 @@ void elements(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    std::vector<Op*> loops;
     std::unordered_set<const Value*> used;
-    ir::walk(f->body, [&](Op* op) {
-      if (op->is(Opcode::loop_)) loops.push_back(op);
-      used.insert(op->operands.begin(), op->operands.end());
-    });
-    for (Op* loop : loops)
+    ir::walk(f->body, [&](const Op* op) { used.insert(op->operands.begin(), op->operands.end()); });
+    for (Op* loop : loops_in(*f))
       for (std::size_t i = 0; i < loop->operands.size(); ++i)
         if (loop->operands[i]->type.is_tensor() && !used.contains(loop->results[i]))
           any |= Elements(module, loop).run(i);

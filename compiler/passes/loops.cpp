@@ -54,6 +54,42 @@ std::optional<Countdown> counts_down(const Op* loop) {
   return Countdown{n->index, next};
 }
 
+std::optional<WholeTrips> whole_trips(const Op* loop) {
+  if (const auto up = counted(loop)) {
+    const Op* first = constant(loop->operands[up->index]);
+    if (!first || first->integer != 0) return {};
+    return WholeTrips{loop->blocks[1]->params[up->index], up->bound};
+  }
+  if (const auto down = counts_down(loop)) return WholeTrips{down->trip, loop->operands[down->index]};
+  return {};
+}
+
+std::optional<Filled> filled(const Value* v) {
+  if (!v->type.is_tensor() || !v->def) return {};
+  Filled f;
+  for (; v->def && v->def->is(Opcode::zeros_like_); v = v->def->operands[0]) f.zeros = true;
+  f.zero = f.zeros;
+  if (!v->def || !v->def->is(Opcode::fill_) || !v->def->operands[0]->type.is_scalar()) {
+    if (!f.zeros) return {};
+    f.like = v;
+    return f;
+  }
+  f.fill = v->def;
+  if (f.zeros) return f;
+  const Op* with = f.fill->operands[0]->def;
+  if (with && with->is(Opcode::undef_)) return {};
+  f.zero = with && with->is(Opcode::constant_) && with->number == 0 && with->integer == 0;
+  return f;
+}
+
+std::vector<Op*> loops_in(const ir::Function& f) {
+  std::vector<Op*> loops;
+  ir::walk(f.body, [&](Op* op) {
+    if (op->is(Opcode::loop_)) loops.push_back(op);
+  });
+  return loops;
+}
+
 BodyUses::BodyUses(const Op* loop) {
   for (Block* b : loop->blocks)
     ir::walk(b, [&](Op* op) {

@@ -25,6 +25,26 @@ struct Countdown {
 };
 std::optional<Countdown> counts_down(const Op* loop);
 
+/// The trips of a loop that counts up from 0, or down to it, as indices: from 0 to below `size`, each once.
+struct WholeTrips {
+  const Value* index = nullptr;  ///< in the body
+  const Value* size = nullptr;
+};
+std::optional<WholeTrips> whole_trips(const Op* loop);
+
+/// A tensor that begins with one value throughout, by `fill` or zeros_like.
+struct Filled {
+  bool zeros = false;           ///< by zeros_like, whatever the fill behind it holds
+  bool zero = false;            ///< the value is 0
+  const Op* fill = nullptr;     ///< what tells its sizes: a fill,
+  const Value* like = nullptr;  ///< or a tensor of the same shape
+};
+/// How a tensor was filled; nothing for others, and for those without a value.
+std::optional<Filled> filled(const Value* v);
+
+/// The loops of a function, outer ones first.
+std::vector<Op*> loops_in(const ir::Function& f);
+
 /// True for one integer, or two constants of it.
 bool same_number(const Value* a, const Value* b);
 

@@ -100,11 +100,7 @@ class Rotation {
 void rotate(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     if (f->cps) continue;
-    std::vector<Op*> loops;
-    ir::walk(f->body, [&](Op* op) {
-      if (op->is(Opcode::loop_)) loops.push_back(op);
-    });
-    for (Op* loop : loops)
+    for (Op* loop : loops_in(*f))
       for (std::size_t i = 0, n = loop->operands.size(); i < n;) i += Rotation(module, loop).run(i) ? n : 1;
   }
 }

@@ -228,11 +228,7 @@ void split(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    std::vector<Op*> loops;
-    ir::walk(f->body, [&](Op* op) {
-      if (op->is(Opcode::loop_)) loops.push_back(op);
-    });
-    for (Op* loop : loops) any |= Splitting(module, loop).run();
+    for (Op* loop : loops_in(*f)) any |= Splitting(module, loop).run();
   }
   if (any) simplify(module);
 }

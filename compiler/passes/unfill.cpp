@@ -12,30 +12,6 @@ namespace lantern::passes {
 
 namespace {
 
-/// A tensor that begins with one value throughout, by `fill` or zeros_like.
-struct Filled {
-  bool zero = false;
-  const Op* fill = nullptr;     ///< what tells its sizes: a fill,
-  const Value* like = nullptr;  ///< or a tensor of the same shape
-};
-
-std::optional<Filled> filled(const Value* v) {
-  if (!v->type.is_tensor() || !v->def) return {};
-  Filled f;
-  for (; v->def && v->def->is(Opcode::zeros_like_); v = v->def->operands[0]) f.zero = true;
-  if (!v->def || !v->def->is(Opcode::fill_) || !v->def->operands[0]->type.is_scalar()) {
-    if (!f.zero) return {};
-    f.like = v;
-    return f;
-  }
-  f.fill = v->def;
-  const Op* with = f.fill->operands[0]->def;
-  if (f.zero) return f;
-  if (with && with->is(Opcode::undef_)) return {};
-  f.zero = with && with->is(Opcode::constant_) && with->number == 0 && with->integer == 0;
-  return f;
-}
-
 /// True where an integer is the size of a filled tensor in one dimension.
 bool is_size(const Value* n, const Filled& f, std::size_t dimension) {
   if (f.fill) return same_number(n, f.fill->operands[1 + dimension]);
@@ -94,24 +70,15 @@ class Writes {
   bool collect(const Op* loop, std::size_t state) {
     const Block* body = loop->blocks[1];
     if (!uses_.of(loop->blocks[0]->params[state]).empty()) return false;
-    const Value* trip = nullptr;
-    if (const auto up = counted(loop)) {
-      const Op* first = constant(loop->operands[up->index]);
-      if (!first || first->integer != 0) return false;
-      trip = body->params[up->index];
-      bounds_[trip] = up->bound;
-    } else if (const auto down = counts_down(loop)) {
-      trip = down->trip;
-      bounds_[trip] = loop->operands[down->index];
-    } else {
-      return false;
-    }
+    const auto trips = whole_trips(loop);
+    if (!trips) return false;
+    bounds_[trips->index] = trips->size;
     for (const Value* v = body->params[state];;) {
       const auto& all = uses_.of(v);
       if (all.size() != 1 || all[0].op->parent != body) return false;
       const auto [op, operand] = all[0];
       if (op->is(Opcode::yield_)) {
-        bounds_.erase(trip);
+        bounds_.erase(trips->index);
         return operand == state;
       }
       if (operand == 0 && (op->is(Opcode::set_) || op->is(Opcode::add_at_))) {
@@ -211,10 +178,7 @@ void unfill(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    std::vector<Op*> loops;
-    ir::walk(f->body, [&](Op* op) {
-      if (op->is(Opcode::loop_)) loops.push_back(op);
-    });
+    const std::vector<Op*> loops = loops_in(*f);
     for (Op* loop : loops)
       for (std::size_t i = 0; i < loop->operands.size(); ++i) {
         const Value* start = loop->operands[i];
