@@ -97,7 +97,7 @@ void Workspace::reset() {
 }
 
 bool Workspace::succeeds(void (*body)(lt_workspace*, void*), void* data) {
-  Landing landing{};
+  Landing landing;  // `place` is written by setjmp: clearing it would take longer than the call
   landing.outer = memory_.host;
   landing.workspace = this;
   memory_.host = &landing;

@@ -28,6 +28,9 @@ namespace lantern::driver {
 
 namespace {
 
+/// tcc's stack of values ends at 256: a call with more arguments does not compile.
+constexpr std::size_t most_numbers_of_tcc = 200;
+
 class CompiledCode : public Code {
  public:
   CompiledCode(std::unique_ptr<ir::Module> module, const CompileOptions& options)
@@ -91,7 +94,12 @@ class CompiledCode : public Code {
     lambdas_ = with_lambdas();
     passes::close(*module_);
     recursive_ = has_recursion(*module_);
-    const bool clang = options_.target == Target::cpp || options_.debug;
+    const std::size_t numbers = module_->entry->body->params.size() + results_.size();
+    if (options_.target == Target::c && numbers > most_numbers_of_tcc)
+      throw Error("Target::c: expected at most " + std::to_string(most_numbers_of_tcc) +
+                  " arguments and results, got " + std::to_string(numbers) +
+                  ": pass an Array, or compile for Target::cpp");
+    const bool clang = options_.target == Target::cpp || options_.debug || numbers > most_numbers_of_tcc;
     load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_)));
     if (options_.target == Target::automatic && !clang) {
       // A failure here must not end the program: the first tier goes on answering.

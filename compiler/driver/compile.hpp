@@ -110,24 +110,14 @@ namespace detail {
 template <class R, class... P>
 host_out<R> call_entry(lt_entry* entry, bool recursive, const std::vector<ir::Type>& results,
                        const host_in<P>&... args) {
-  if constexpr (scalars_only<R>() && (scalars_only<P>() && ...)) {
-    host_out<R> out{};
-    std::array<const void*, 64> in_pointers{};
-    std::array<void*, 64> out_pointers{};
-    std::size_t n = 0, m = 0;
-    (for_each_leaf<P>(args, [&](auto, const auto& h) { in_pointers.at(n++) = &h; }), ...);
-    for_each_leaf<R>(out, [&](auto, auto& h) { out_pointers.at(m++) = &h; });
-    driver::run(entry, recursive, in_pointers.data(), out_pointers.data());
-    return out;
-  } else {
-    Arguments in;
-    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
-    Results results_memory(results);
-    driver::run(entry, recursive, in.data(), results_memory.data());
-    host_out<R> out{};
-    for_each_leaf<R>(out, [&](auto type, auto& h) { results_memory.take(type, h); });
-    return out;
-  }
+  Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
+  (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+  Results<leaf_count<R>()> results_memory(results);
+  driver::run(entry, recursive, in.data(), results_memory.data());
+  host_out<R> out{};
+  std::size_t i = 0;
+  for_each_leaf<R>(out, [&](auto type, auto& h) { results_memory.take(i++, type, h); });
+  return out;
 }
 
 template <class T, class H>
@@ -224,7 +214,8 @@ class Compiled<F, R, std::tuple<P...>> {
   }
 
   /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a
-  /// scalar, std::span<T> for an array, TensorView<T> for a tensor, which must have the result's size. A
+  /// scalar, std::span<T> for an array, TensorView<T> for a tensor, which must have the result's size, and
+  /// a struct or std::array of these where the program returns one. A
   /// result is computed in place where that can be. After an error the targets' contents are unspecified.
   template <class... A>
   void into(A&&... outs_then_ins) const {
@@ -289,34 +280,37 @@ class Compiled<F, R, std::tuple<P...>> {
   /// over.
   template <class... Out>
   void write_from(bool add, const std::tuple<Out&...>& targets, const detail::host_in<P>&... args) const {
-    using Leaves = std::conditional_t<detail::RepType<R>, std::tuple<R>, R>;
-    static_assert(detail::TupleType<Leaves>, "into takes one target per result, then the arguments");
-    static_assert(std::tuple_size_v<Leaves> == sizeof...(Out),
+    using Parts = std::conditional_t<detail::TupleType<R>, R, std::tuple<R>>;
+    static_assert(std::tuple_size_v<Parts> == sizeof...(Out),
                   "into takes one target per result, then the arguments");
+    constexpr std::size_t count = detail::leaf_count<R>();
+    const auto for_each_target = [&](auto&& f) {  // f(i, type, target) for the i-th number, array or tensor
+      std::size_t i = 0;
+      const auto with_number = [&](auto type, auto& out) { f(i++, type, out); };
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (detail::for_each_leaf<std::tuple_element_t<I, Parts>>(std::get<I>(targets), with_number), ...);
+      }
+      (std::index_sequence_for<Out...>{});
+    };
     const driver::Code& code = code_for(args...);
-    detail::Arguments in;
+    detail::Arguments<(count + ... + detail::leaf_count<P>())> in;
     (detail::for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
-    detail::Results results(code.results());
-    std::array<lt_target, sizeof...(Out)> wanted{};
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((wanted[I] = {nullptr, -1}), ...);
-      if (!add)
-        ((wanted[I] = in.target(leaf_type<std::tuple_element_t<I, Leaves>>, std::get<I>(targets))), ...);
-    }
-    (std::index_sequence_for<Out...>{});
+    detail::Results<count> results(code.results());
+    std::array<lt_target, count> wanted;
+    for_each_target([&](std::size_t i, auto type, auto& out) {
+      wanted[i] = add ? lt_target{nullptr, -1} : in.target(type, out);
+    });
     driver::run(code.entry(), code.recursive(), in.data(), results.data(), wanted.data());
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      // Braces: one after another.
-      std::tuple from{
-          in.apart(results.elements(leaf_type<std::tuple_element_t<I, Leaves>>), wanted[I].data)...};
-      (detail::store(leaf_type<std::tuple_element_t<I, Leaves>>, std::get<I>(from), std::get<I>(targets),
-                     add),
-       ...);
-    }
-    (std::index_sequence_for<Out...>{});
+    std::array<const void*, count> from;
+    for_each_target([&](std::size_t i, auto type, auto&) {
+      from[i] = in.apart(results.elements(i, type), wanted[i].data).data();
+    });
+    for_each_target([&]<class T>(std::size_t i, std::type_identity<T> type, auto& out) {
+      using E = typename detail::Traits<T>::element;
+      detail::store(type, std::span(static_cast<const E*>(from[i]), results.elements(i, type).size()), out,
+                    add);
+    });
   }
-  template <detail::RepType L>
-  static constexpr std::type_identity<typename L::value_type> leaf_type{};
 
   std::shared_ptr<State> state_;
 };

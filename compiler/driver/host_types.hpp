@@ -98,15 +98,16 @@ void for_each_leaf(H& host, F&& f) {
   }
 }
 
-/// True where every leaf is a scalar.
+/// How many leaves a product has.
 template <class P>
-constexpr bool scalars_only() {
-  if constexpr (RepType<P>) return Scalar<typename P::value_type>;
+constexpr std::size_t leaf_count() {
+  if constexpr (RepType<P>) return 1;
   else if constexpr (TupleType<P>)
-    return []<class... T>(std::type_identity<std::tuple<T...>>) {
-      return (scalars_only<std::remove_cvref_t<T>>() && ...);
-    }(std::type_identity<P>{});
-  else return false;
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (std::size_t{0} + ... + leaf_count<std::remove_cvref_t<std::tuple_element_t<I, P>>>());
+    }(std::make_index_sequence<std::tuple_size_v<P>>{});
+  else if constexpr (SequenceType<P>) return std::tuple_size_v<P> * leaf_count<typename P::value_type>();
+  else return leaf_count<decltype(fields(std::declval<P&>()))>();
 }
 
 /// The flattened types of a parameter list; a tensor without dimensions takes its rank from the caller's view.

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
-#include <deque>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lantern/compiler/driver/host_types.hpp"
@@ -12,24 +13,53 @@
 
 namespace lantern::detail {
 
-/// Raises where a view's shape does not fit the parameter's type, naming both.
-void check_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared, std::size_t argument);
+/// Raises: a view's shape does not fit the parameter's type.
+[[noreturn]] void fail_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared,
+                             std::size_t argument);
 
-/// Storage for the descriptors of one call.
+/// Whether a view of such a shape is a tensor of the declared type.
+template <class T>
+struct Declared;
+template <class E, std::int64_t... D>
+struct Declared<Tensor<E, D...>> {
+  static bool fits(const std::vector<std::int64_t>& shape) {
+    std::size_t i = 0;
+    return shape.size() == sizeof...(D) && ((i += 1, D == dyn || D == shape[i - 1]) && ...);
+  }
+};
+
+/// Memory for descriptors, which stay where they are. So many words lie in the caller's frame: a call of a
+/// small function takes as long as asking for memory once.
+template <std::size_t Here>
+class Words {
+ public:
+  std::int64_t* take(std::size_t n) {
+    if (n <= Here - used_) return here_.data() + std::exchange(used_, used_ + n);
+    return more_.emplace_back(n).data();
+  }
+
+ private:
+  std::array<std::int64_t, Here> here_;  // not set before it is taken
+  std::size_t used_ = 0;
+  std::vector<std::vector<std::int64_t>> more_;
+};
+
+/// Storage for the descriptors of one call, of up to Count arguments and targets.
+template <std::size_t Count>
 class Arguments {
  public:
   template <class T, class H>
   void add(std::type_identity<T>, const H& host) {
     if constexpr (Scalar<T>) {
-      in_.push_back(&host);
+      in_[count_++] = &host;
     } else if constexpr (Traits<T>::tensor) {
       using E = typename Traits<T>::element;
-      auto& d = words_.emplace_back();
       if constexpr (std::same_as<T, Array<E>>) {
-        d = {word(host.data()), static_cast<std::int64_t>(host.size())};
-        memory_.push_back(std::as_bytes(std::span<const E>(host)));
+        put({word(host.data()), static_cast<std::int64_t>(host.size())}, {});
+        keep(std::span<const E>(host));
       } else {
-        if constexpr (!std::same_as<T, Tensor<E>>) check_shape(host.shape(), TypeOf<T>::get(), in_.size());
+        if constexpr (!std::same_as<T, Tensor<E>>)
+          if (!Declared<T>::fits(host.shape())) fail_shape(host.shape(), TypeOf<T>::get(), count_);
         const E* data = host.data();
         if (!host.contiguous()) {
           auto& copy = copies_.emplace_back(static_cast<std::size_t>(host.size()) * sizeof(E));
@@ -37,18 +67,17 @@ class Arguments {
           for (std::int64_t i = 0; i < host.size(); ++i) to[i] = host.at_flat(i);
           data = to;
         }
-        memory_.push_back(std::as_bytes(std::span(data, static_cast<std::size_t>(host.size()))));
-        d.push_back(word(data));
-        d.insert(d.end(), host.shape().begin(), host.shape().end());
+        put({word(data)}, host.shape());
+        keep(std::span(data, static_cast<std::size_t>(host.size())));
       }
-      in_.push_back(d.data());
     } else {
-      auto& d = words_.emplace_back();
       const TreeColumns& c = *host.columns();
-      d = {word(c.left.data()), word(c.right.data())};
-      for (const auto& column : c.values) d.push_back(word(column.data()));
-      d.push_back(host.root());
-      in_.push_back(d.data());
+      std::int64_t* to = words_.take(c.values.size() + 3);
+      in_[count_++] = to;
+      *to++ = word(c.left.data());
+      *to++ = word(c.right.data());
+      for (const auto& column : c.values) *to++ = word(column.data());
+      *to = host.root();
     }
   }
   const void* const* data() const { return in_.data(); }
@@ -65,10 +94,10 @@ class Arguments {
       if constexpr (requires { out.contiguous(); })
         if (!out.contiguous()) return {nullptr, -1};
       const auto bytes = std::as_bytes(std::span(out.data(), static_cast<std::size_t>(out.size())));
-      const bool shared = std::any_of(memory_.begin(), memory_.end(), [&](const auto& m) {
+      const bool shared = std::any_of(memory_.begin(), memory_.begin() + kept_, [&](const auto& m) {
         return bytes.data() < m.data() + m.size() && m.data() < bytes.data() + bytes.size();
       });
-      memory_.push_back(bytes);
+      keep(bytes);
       return {shared ? nullptr : out.data(), shared ? -1 : static_cast<std::int64_t>(bytes.size())};
     }
   }
@@ -82,70 +111,77 @@ class Arguments {
     const auto inside = [&](const auto& m) {
       return bytes.data() >= m.data() && bytes.data() < m.data() + m.size();
     };
-    if (std::none_of(memory_.begin(), memory_.end(), inside)) return result;
+    if (std::none_of(memory_.begin(), memory_.begin() + kept_, inside)) return result;
     const auto& copy = copies_.emplace_back(bytes.begin(), bytes.end());
     return {reinterpret_cast<const E*>(copy.data()), result.size()};
   }
 
  private:
   static std::int64_t word(const void* p) { return reinterpret_cast<std::int64_t>(p); }
-  std::vector<const void*> in_;
-  std::deque<std::vector<std::int64_t>> words_;
-  std::deque<std::vector<std::byte>> copies_;
-  std::vector<std::span<const std::byte>> memory_;  ///< of arrays and tensors, then of targets
+  void put(std::initializer_list<std::int64_t> first, std::span<const std::int64_t> rest) {
+    std::int64_t* to = words_.take(first.size() + rest.size());
+    in_[count_++] = to;
+    std::copy(rest.begin(), rest.end(), std::copy(first.begin(), first.end(), to));
+  }
+  template <class E>
+  void keep(std::span<E> memory) {
+    memory_[kept_++] = std::as_bytes(memory);
+  }
+
+  std::array<const void*, Count> in_;
+  std::array<std::span<const std::byte>, Count> memory_;  ///< of arrays and tensors, then of targets
+  unsigned count_ = 0, kept_ = 0;
+  Words<4 * Count> words_;
+  std::vector<std::vector<std::byte>> copies_;
 };
 
-/// Storage for the results of one call, and their way to host values.
+/// Storage for the Count results of one call, and their way to host values.
 ///
-/// Results are taken one by one, in order, as host values or as the elements where they lie.
+/// Results are taken by number, as host values or as the elements where they lie.
+template <std::size_t Count>
 class Results {
  public:
   /// Room for one result of each type, in order.
-  explicit Results(const std::vector<ir::Type>& types) {
-    for (const ir::Type& t : types) {
-      words_.emplace_back(t.is_tensor() ? static_cast<std::size_t>(t.rank()) + 1 : 1);
-      ranks_.push_back(t.rank());
-    }
-    for (auto& w : words_) out_.push_back(w.data());
+  explicit Results(const std::vector<ir::Type>& types) : types_(types) {
+    for (std::size_t i = 0; i < Count; ++i)
+      out_[i] = words_.take(types[i].is_tensor() ? static_cast<std::size_t>(types[i].rank()) + 1 : 1);
   }
   void* const* data() const { return out_.data(); }
 
-  /// The elements of the next result: in the workspace, until the next call, or in an argument's memory.
+  /// The elements of result i: in the workspace, until the next call, or in an argument's memory.
   template <class T>
-  std::span<const typename Traits<T>::element> elements(std::type_identity<T>) {
+  std::span<const typename Traits<T>::element> elements(std::size_t i, std::type_identity<T>) const {
     static_assert(Scalar<T> || Traits<T>::tensor, "a compiled function cannot return a tree");
     using E = typename Traits<T>::element;
-    const std::int64_t* w = words_[at_].data();
-    const auto rank = static_cast<std::size_t>(ranks_[at_++]);
+    const std::int64_t* w = words_of(i);
     if constexpr (Scalar<T>) {
       return {reinterpret_cast<const E*>(w), 1};
     } else {
       std::int64_t n = 1;
-      for (std::size_t i = 0; i < rank; ++i) n *= w[1 + i];
+      for (int d = 0; d < types_[i].rank(); ++d) n *= w[1 + d];
       return {reinterpret_cast<const E*>(w[0]), static_cast<std::size_t>(n)};
     }
   }
 
   template <class T, class H>
-  void take(std::type_identity<T> type, H& host) {
-    const std::int64_t* shape = words_[at_].data() + 1;
-    const int rank = ranks_[at_];
-    const auto from = elements(type);
+  void take(std::size_t i, std::type_identity<T> type, H& host) const {
+    const auto from = elements(i, type);
     if constexpr (Scalar<T>) {
       host = from[0];
     } else if constexpr (std::same_as<T, Array<typename Traits<T>::element>>) {
       host.assign(from.begin(), from.end());
     } else {
       host.data.assign(from.begin(), from.end());
-      host.shape.assign(shape, shape + rank);
+      host.shape.assign(words_of(i) + 1, words_of(i) + 1 + types_[i].rank());
     }
   }
 
  private:
-  std::vector<std::vector<std::int64_t>> words_;
-  std::vector<int> ranks_;
-  std::vector<void*> out_;
-  std::size_t at_ = 0;
+  const std::int64_t* words_of(std::size_t i) const { return static_cast<const std::int64_t*>(out_[i]); }
+
+  const std::vector<ir::Type>& types_;
+  std::array<void*, Count> out_;
+  Words<4 * Count> words_;
 };
 
 }  // namespace lantern::detail

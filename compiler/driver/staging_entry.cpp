@@ -9,13 +9,9 @@ namespace lantern {
 
 namespace detail {
 
-void check_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared, std::size_t argument) {
-  const auto& dims = declared.dims();
-  bool fits = shape.size() == dims.size();
-  for (std::size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] == ir::dynamic || dims[i] == shape[i];
-  if (fits) return;
-  throw Error("argument " + std::to_string(argument + 1) + ": expected a tensor " + declared.str() + ", got " +
-              ir::Type::tensor(declared.element(), shape).str());
+void fail_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared, std::size_t argument) {
+  throw Error("argument " + std::to_string(argument + 1) + ": expected a tensor " + declared.str() +
+              ", got " + ir::Type::tensor(declared.element(), shape).str());
 }
 
 }  // namespace detail

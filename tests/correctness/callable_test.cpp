@@ -1,12 +1,29 @@
 // What compile() and eager() give back: types at the edge, memory, tiers, threads.
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
+#include <new>
+#include <numeric>
 #include <thread>
 
 #include "lantern/lantern.hpp"
 #include "lantern/runtime/dlpack.hpp"
 
 using namespace lantern;
+
+namespace {
+thread_local std::size_t allocations = 0;
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -144,6 +161,82 @@ TEST_CASE("into: results are computed where they are wanted") {
     CHECK(left == std::vector<double>{1, 4, 9});
     CHECK(right == std::vector<double>{16, 25, 36});
   }
+}
+
+TEST_CASE("a call asks for no memory but that of the vectors it returns") {
+  using A = Rep<Array<double>>;
+  const auto made_by = [](auto&& call) {
+    call();  // the workspace grows
+    const std::size_t before = allocations;
+    call();
+    return allocations - before;
+  };
+  const auto length = [](Rep<Tensor<double, dyn, dyn>> t, A a) { return sum(t * t) + sum(a * a); };
+  auto number = compile(grad(area));
+  auto value = compile(length);
+  auto gradient = compile(grad(length));
+  number.wait();
+  value.wait();
+  gradient.wait();
+  const std::vector<double> data{1, 2, 3, 4, 5, 6}, a{1, 2};
+  std::vector<double> dt(6), da(2);
+  const TensorView<const double> t(data.data(), {2, 3});
+  const TensorView<double> out(dt.data(), {2, 3});
+  double y = 0;
+  Point<double> p{0, 0};
+  CHECK(made_by([&] { p = number({1.0, 2.0}); }) == 0);
+  CHECK(made_by([&] { number.into(p, Point<double>{1.0, 2.0}); }) == 0);
+  CHECK(made_by([&] { y = value(t, a); }) == 0);
+  CHECK(made_by([&] { value.into(y, t, a); }) == 0);
+  CHECK(made_by([&] { gradient.into(out, da, t, a); }) == 0);
+  std::tuple<TensorValue<double>, std::vector<double>> result;
+  CHECK(made_by([&] { result = gradient(t, a); }) == 3);  // elements, shape, elements
+  CHECK(p.x == Approx(2 + std::cos(1.0)));
+  CHECK(y == 96);
+  CHECK(dt == std::vector<double>{2, 4, 6, 8, 10, 12});
+  CHECK(da == std::vector<double>{2, 4});
+}
+
+TEST_CASE("hundreds of numbers in one argument") {
+  using Many = std::array<Rep<double>, 300>;
+  const auto program = [](Many x) {
+    std::reverse(x.begin(), x.end());
+    return std::tuple(x, x[0] * x[1]);
+  };
+  CHECK_THROWS_WITH(compile(program, {.target = Target::c}),
+                    "Target::c: expected at most 200 arguments and results, got 601: pass an Array, or compile for Target::cpp");
+  auto reversed = compile(program);
+  std::array<double, 300> x;
+  std::iota(x.begin(), x.end(), 0.0);
+  const auto [y, product] = reversed(x);
+  CHECK(y.front() == 299);
+  CHECK(y.back() == 0);
+  CHECK(product == 299 * 298);
+  std::array<double, 300> z;
+  double p;
+  reversed.into(z, p, x);
+  CHECK(z == y);
+  CHECK(p == product);
+}
+
+TEST_CASE("into: structs and arrays of results") {
+  using A = Rep<Array<double>>;
+  auto shifted = compile(
+      [](Point<A> p, Rep<double> by) {
+        return std::tuple(Point<A>{p.x + by, p.y - by}, std::array<Rep<double>, 2>{by, -by});
+      },
+      {.target = Target::c});
+  const std::vector<double> x{1, 2}, y{3, 4, 5};
+  std::vector<double> to_x(2), to_y(3);
+  std::array<double, 2> by;
+  const Point<std::span<double>> out{to_x, to_y};
+  shifted.into(out, by, Point<std::span<const double>>{x, y}, 1.0);
+  CHECK(to_x == std::vector<double>{2, 3});
+  CHECK(to_y == std::vector<double>{2, 3, 4});
+  CHECK(by == std::array{1.0, -1.0});
+  shifted.accumulate_into(out, by, Point<std::span<const double>>{x, y}, 1.0);
+  CHECK(to_y == std::vector<double>{4, 6, 8});
+  CHECK(by == std::array{2.0, -2.0});
 }
 
 TEST_CASE("tensors: strided views, ranks from the argument, DLPack") {
