@@ -85,7 +85,7 @@ void StatementPrinter::cell(const Op& op) {
     default: {
       const auto code = static_cast<Opcode>(op.integer);
       if (code == Opcode::add_at_)
-        for (std::size_t i = 0; i < dims(c).size(); ++i) check_index(op, op.operands[1 + i], c, i);
+        for (std::size_t i = 0; i < dims(c).size(); ++i) check_index(op, 1 + i, c, i);
       return accumulate(code, place(c), op);
     }
   }

@@ -34,6 +34,7 @@ bool stays_apart(const ir::Function& f) {
 
 StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
     : unit_(unit), function_(function), info_(unit.info(&function)), uses_(function), names_(&unit.names()) {
+  if (unit.options().bounds_checks) ranges_.emplace(function, uses_);
   bind_parameters();
   if (function.module->entry == &function && !function.cps) find_placed();
 }
@@ -507,6 +508,7 @@ std::size_t StatementPrinter::counter(const Op& loop) const {
 
 void StatementPrinter::loop(const Op& op) {
   const ir::Block *head = op.blocks[0], *body = op.blocks[1];
+  checks_before(op);
   const std::size_t count = counter(op);
   Sink sink;
   std::vector<std::string> declarations;

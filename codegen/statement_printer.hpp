@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lantern/codegen/expression.hpp"
+#include "lantern/codegen/index_ranges.hpp"
 #include "lantern/codegen/unit.hpp"
 
 namespace lantern::codegen {
@@ -128,7 +129,10 @@ class StatementPrinter {
   const Dims& dims(const ir::Value* t);
   void set_dims(const ir::Value* t, const Dims& d);
   std::int64_t size_of(const ir::Value* n);
-  void check_index(const ir::Op& op, const ir::Value* index, const ir::Value* t, std::size_t dimension);
+  void check_index(const ir::Op& op, std::size_t operand, const ir::Value* t, std::size_t dimension);
+  void checks_before(const ir::Op& loop);
+  bool checked_before(const ir::Op& access, const KnownRange& known) const;
+  std::optional<Expression> sum(const IntegerSum& s);
   void check_dims(const ir::Op& op, const ir::Value* a, std::size_t a_from, const ir::Value* b,
                   std::size_t b_from, std::size_t n);
   void check_fits(const ir::Value* v, const ir::Type& type, const char* what, const ir::Op& op);
@@ -173,6 +177,8 @@ class StatementPrinter {
   const ir::Function& function_;
   const FunctionInfo& info_;
   Uses uses_;
+  std::optional<IndexRanges> ranges_;                                   ///< where indices are checked
+  std::unordered_map<const ir::Op*, std::unordered_set<int>> checked_;  ///< before which loop, which
   NameScope names_;
   std::string out_;
   int indent_ = 0;

@@ -90,17 +90,71 @@ std::string StatementPrinter::offset(const Value* t, const std::vector<const Val
 
 // ---- checks
 
-void StatementPrinter::check_index(const Op& op, const Value* index, const Value* t, std::size_t dimension) {
-  if (!unit_.options().bounds_checks) return;
+void StatementPrinter::check_index(const Op& op, std::size_t operand, const Value* t, std::size_t dimension) {
+  if (!ranges_) return;
+  const Value* index = op.operands[operand];
   const std::int64_t size = dims(t)[dimension];
   const bool constant = index->def && index->def->is(Opcode::constant_);
   if (constant && size >= 0 && index->def->integer >= 0 && index->def->integer < size) return;
+  KnownRange known = ranges_->of(op, operand);
+  known.low |= constant && index->def->integer >= 0;
+  if ((known.low && known.high) || checked_before(op, known)) return;
   unit_.prelude().need("fail_index");
   const std::string i = text(index), n = dim(t, dimension);
-  const std::string outside =
-      constant && index->def->integer >= 0 ? n + " <= " + i : i + " < 0 || " + i + " >= " + n;
+  std::string outside = known.low ? "" : i + " < 0";
+  if (!known.high) outside += (outside.empty() ? "" : " || ") + i + " >= " + n;
   line("if (" + outside + ") lt_fail_index(" + ws() + ", " + i + ", " + n + ", " + c_string(where(op)) +
        ");");
+}
+
+/// True where a check before the loop stands for that of an access in it.
+bool StatementPrinter::checked_before(const Op& access, const KnownRange& known) const {
+  const auto it = checked_.find(access.parent->parent);
+  return it != checked_.end() && it->second.contains(known.check);
+}
+
+/// One check for what a loop accesses in all of its trips, where that can be said before it.
+void StatementPrinter::checks_before(const Op& loop) {
+  if (!ranges_) return;
+  const std::vector<LoopCheck>& checks = ranges_->before(loop);
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    const LoopCheck& c = checks[i];
+    const auto first = sum(c.first), end = sum(c.end), size = sum(c.size);
+    const auto trips = c.trips ? sum(*c.trips) : integer_literal(1);
+    if (!first || !end || !size || !trips) continue;
+    unit_.prelude().need("check_range");
+    const std::string guard = c.trips ? "if (" + trips->text + " > 0) " : "";
+    line(guard + "lt_check_range(" + ws() + ", " + first->text + ", " + end->text + ", " +
+         std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
+         c_string(where(*c.access)) + ");");
+    checked_[&loop].insert(static_cast<int>(i));
+  }
+}
+
+/// The text of a sum; nothing where a value in it is not printed.
+std::optional<Expression> StatementPrinter::sum(const IntegerSum& s) {
+  Expression e;
+  const auto put = [&](bool minus, const std::string& text) {
+    if (e.text.empty())
+      e.text = (minus ? "-" : "") + text;
+    else
+      e.text += (minus ? " - " : " + ") + text;
+  };
+  // What is added comes first.
+  for (const bool minus : {false, true}) {
+    for (const IntegerSum::Term& t : s.terms) {
+      if ((t.factor < 0) != minus) continue;
+      if (!bindings_.contains(t.value)) return {};
+      const std::string name =
+          t.dimension < 0 ? atom(t.value) : dim(t.value, static_cast<std::size_t>(t.dimension));
+      const std::int64_t factor = minus ? -t.factor : t.factor;
+      put(minus, factor == 1 ? name : std::to_string(factor) + " * " + name);
+    }
+    if (!minus && (s.constant > 0 || s.terms.empty())) put(false, std::to_string(s.constant));
+    if (minus && s.constant < 0 && !s.terms.empty()) put(true, std::to_string(-s.constant));
+  }
+  e.precedence = Precedence::additive;
+  return e;
 }
 
 /// That n sizes of two tensors agree, unless it is known.
@@ -303,7 +357,7 @@ void StatementPrinter::element_access(const Op& op) {
                                     op.operands.begin() + 1 + static_cast<std::ptrdiff_t>(rank));
   if (std::ranges::any_of(indices, [](const Value* i) { return i->type.is_vector(); }))
     return lanes_access(op);
-  for (std::size_t i = 0; i < rank; ++i) check_index(op, indices[i], t, i);
+  for (std::size_t i = 0; i < rank; ++i) check_index(op, 1 + i, t, i);
   if (!op.is(Opcode::get_)) return accumulate(op.code, updated(op), op);
   Expression e{atom(t) + ".data[" + offset(t, indices) + "]", Precedence::primary, true, value(t).varying};
   for (const Value* i : indices) {
@@ -335,7 +389,7 @@ void StatementPrinter::rows(const Op& op) {
                                                    : hi.text + " - " + in_context(low, Precedence::unary);
     shape = count + (shape.empty() ? "" : ", " + shape);
   } else {
-    check_index(op, first, t, 0);
+    check_index(op, 1, t, 0);
     if (shape.empty()) shape = "1";
   }
   const std::string start =
@@ -508,7 +562,7 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
       const std::string row = text(first), stride = elements(t, 1);
       check_dims(op, t, 1, z, slice ? 1 : 0, type.dims().size() - 1);
       if (!slice) {
-        check_index(op, first, t, 0);
+        check_index(op, 1, t, 0);
       } else if (unit_.options().bounds_checks) {
         unit_.prelude().need("fail_slice");
         line("if (" + row + " < 0 || " + row + " + " + dim(z, 0) + " > " + dim(t, 0) + ") lt_fail_slice(" +

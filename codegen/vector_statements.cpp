@@ -225,14 +225,20 @@ void StatementPrinter::lanes_access(const Op& op) {
 
   for (std::size_t i = 0; i < rank; ++i) {
     if (!indices[i]->type.is_vector()) {
-      check_index(op, indices[i], t, i);
-    } else if (unit_.options().bounds_checks && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
+      check_index(op, 1 + i, t, i);
+    } else if (ranges_ && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
       if (start && i == which) {
+        const KnownRange known = ranges_->of(op, 1 + i);
+        if ((known.low && known.high) || checked_before(op, known)) continue;
         unit_.prelude().need("fail_index");
         const std::string first = in_context(*start, Precedence::additive), n = dim(t, i);
-        line("if (" + first + " < 0 || " + first + " + " + count + " > " + n + ") lt_fail_index(" + ws() +
-             ", " + first + " < 0 || " + first + " > " + n + " ? " + first + " : " + n + ", " + n + ", " +
-             c_string(where(op)) + ");");
+        const std::string below = known.low ? "" : first + " < 0";
+        const std::string beyond = known.high ? "" : first + " + " + count + " > " + n;
+        const std::string bad = known.high  ? first
+                                : known.low ? first + " > " + n + " ? " + first + " : " + n
+                                            : below + " || " + first + " > " + n + " ? " + first + " : " + n;
+        line("if (" + below + (below.empty() || beyond.empty() ? "" : " || ") + beyond + ") lt_fail_index(" +
+             ws() + ", " + bad + ", " + n + ", " + c_string(where(op)) + ");");
       } else {
         line(unit_.prelude().vector_function("check", Kind::i64, lanes) + "(" + ws() + ", " +
              text(indices[i]) + ", " + count + ", " + dim(t, i) + ", " + c_string(where(op)) + ");");

@@ -119,6 +119,16 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   lt_fail_where(ws, at, where);
 }
 )c"},
+      {"check_range",
+       functions,
+       {"fail_index"},
+       R"c(/* That first, first + step, ... below end, and after each count - 1 that follow, are below size. */
+static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, int64_t step, int64_t count,
+    int64_t size, const char* where) {
+  if (first < end && (first < 0 || first + (end - 1 - first) / step * step + count > size))
+    lt_fail_index(ws, first < 0 || first > size ? first : size, size, where);
+}
+)c"},
       {"fail_slice",
        functions,
        {"put_number", "fail_where"},

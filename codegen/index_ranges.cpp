@@ -1,0 +1,587 @@
+// Linear inequalities between integers, followed through the structure of a function.
+#include "lantern/codegen/index_ranges.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include "lantern/ir/op.hpp"
+
+namespace lantern::codegen {
+
+using ir::Block;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+namespace {
+
+constexpr std::size_t longest_sum = 8;
+constexpr std::size_t most_facts = 12;  ///< that are tried for one unknown
+constexpr int deepest = 6, most_steps = 200;
+// Counters take years to leave 2^50, and sums of eight of these stay below 2^63.
+constexpr std::int64_t largest_step = 1024, largest_factor = 512, largest_constant = std::int64_t{1} << 40;
+
+bool is_integer(const Value* v) { return v->type.is_scalar() && v->type.kind() == ir::Kind::i64; }
+
+const Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
+
+/// A tensor that has the shape of its first operand.
+bool shaped_as_first(const Op& op) {
+  switch (op.code) {
+    case Opcode::set_:
+    case Opcode::add_at_:
+    case Opcode::lane_set_:
+    case Opcode::lane_add_at_:
+    case Opcode::add_take_:
+    case Opcode::add_slice_:
+    case Opcode::add_outer_:
+    case Opcode::add_matmul_:
+    case Opcode::zeros_like_:
+    case Opcode::copy_:
+    case Opcode::cast_:
+    case Opcode::cast_like_:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_lane_access(const Op& op) {
+  return op.is(Opcode::lane_get_) || op.is(Opcode::lane_set_) || op.is(Opcode::lane_add_at_);
+}
+
+}  // namespace
+
+IndexRanges::IndexRanges(const ir::Function& function, const Uses& uses) : uses_(uses) {
+  block(function.body);
+}
+
+KnownRange IndexRanges::of(const Op& access, std::size_t operand) const {
+  const auto it = known_.find(&access);
+  return it == known_.end() || operand >= it->second.size() ? KnownRange{} : it->second[operand];
+}
+
+const std::vector<LoopCheck>& IndexRanges::before(const Op& loop) const {
+  static const std::vector<LoopCheck> none;
+  const auto it = checks_.find(&loop);
+  return it == checks_.end() ? none : it->second;
+}
+
+// ---- sums
+
+void IndexRanges::add(Sum& to, const Sum& x, std::int64_t factor) {
+  std::int64_t c = 0;
+  to.known &= x.known && !__builtin_mul_overflow(x.constant, factor, &c) &&
+              !__builtin_add_overflow(to.constant, c, &to.constant);
+  for (const auto& [u, f] : x.terms) {
+    std::int64_t by = 0;
+    to.known &= !__builtin_mul_overflow(f, factor, &by);
+    const auto at = std::ranges::find_if(to.terms, [&](const auto& t) { return t.first <= u; });
+    if (at == to.terms.end() || at->first != u) {
+      to.terms.insert(at, {u, by});
+    } else {
+      to.known &= !__builtin_add_overflow(at->second, by, &at->second);
+      if (at->second == 0) to.terms.erase(at);
+    }
+  }
+  to.known &= to.terms.size() <= longest_sum;
+}
+
+/// x - y + constant.
+IndexRanges::Sum IndexRanges::difference(const Sum& x, const Sum& y, std::int64_t constant) {
+  Sum s = x;
+  add(s, y, -1);
+  add(s, {constant, {}}, 1);
+  return s;
+}
+
+bool IndexRanges::small(const Sum& s) const {
+  const auto within = [](std::int64_t x, std::int64_t most) { return -most <= x && x <= most; };
+  return s.known && within(s.constant, largest_constant) && std::ranges::all_of(s.terms, [&](const auto& t) {
+           return unknowns_[static_cast<std::size_t>(t.first)].small && within(t.second, largest_factor);
+         });
+}
+
+void IndexRanges::set_small(const Value* v) {
+  const Sum s = sum_of(v);
+  if (s.terms.size() == 1) unknowns_[static_cast<std::size_t>(s.terms[0].first)].small = true;
+}
+
+void IndexRanges::set_sum(const Value* v, Sum s) {
+  if (small(s)) sums_[v] = std::move(s);
+}
+
+IndexRanges::Sum IndexRanges::unknown(const Value* v, int dimension) {
+  auto& numbers = numbers_[v];
+  auto at = std::ranges::find_if(numbers, [&](const auto& n) { return n.first == dimension; });
+  if (at == numbers.end()) {
+    at = numbers.insert(at, {dimension, static_cast<int>(unknowns_.size())});
+    unknowns_.push_back({v, dimension, dimension >= 0, dimension >= 0, {}});
+  }
+  return {0, {{at->second, 1}}, true};
+}
+
+IndexRanges::Sum IndexRanges::sum_of(const Value* v) {
+  if (const Op* c = constant(v)) return {c->integer, {}, true};
+  if (const Sum* s = sums_.find(v)) return *s;
+  return unknown(v, -1);
+}
+
+IndexRanges::Sum IndexRanges::size_of(const Value* t, std::size_t dimension) {
+  const Value* from = shape_source(t);
+  for (const Value* v : {t, from}) {
+    const ir::Type& type = v->type.is_ref() ? v->type.content() : v->type;
+    if (type.dims()[dimension] != ir::dynamic) return {type.dims()[dimension], {}, true};
+  }
+  if (const Op* op = from->def) {
+    if (op->is(Opcode::fill_) && op->operands[0]->type.is_scalar() &&
+        op->operands.size() == from->type.dims().size() + 1)
+      return sum_of(op->operands[1 + dimension]);
+    if (op->is(Opcode::take_)) return size_of(op->operands[0], dimension + 1);
+    if (op->is(Opcode::slice_))
+      return dimension > 0 ? size_of(op->operands[0], dimension)
+                           : difference(sum_of(op->operands[2]), sum_of(op->operands[1]));
+  }
+  return unknown(from, static_cast<int>(dimension));
+}
+
+// ---- shapes
+
+/// The value that a tensor has its shape from.
+const Value* IndexRanges::shape_source(const Value* t) {
+  const Value* v = t;
+  for (;;) {
+    if (const Value* const* known = sources_.find(v)) {
+      v = *known;
+      if (v->def) break;  // of a loop's state more may be known by now
+    }
+    const Op* op = v->def;
+    if (!op) {
+      const Op* around = v->block->parent;
+      if (!around || !around->is(Opcode::loop_) || !keeps_shape(*around, v->index)) break;
+      v = around->operands[v->index];
+    } else if (op->is(Opcode::loop_)) {
+      if (!keeps_shape(*op, v->index)) break;
+      v = op->operands[v->index];
+    } else if (op->is(Opcode::branch_)) {
+      const Value* then = shape_source(op->blocks[0]->ops.back()->operands[v->index]);
+      if (then != shape_source(op->blocks[1]->ops.back()->operands[v->index]) || then == v) break;
+      if (!ir::visible_from(then, op->parent)) break;
+      v = then;
+    } else if (shaped_as_first(*op)) {
+      v = op->operands[0];
+    } else if (op->is(Opcode::broadcast_) || op->is(Opcode::reduce_to_)) {
+      v = op->operands[1];
+    } else if (ir::info(op->code).elementwise) {
+      const auto first =
+          std::ranges::find_if(op->operands, [](const Value* x) { return x->type.is_tensor(); });
+      if (first == op->operands.end()) break;
+      v = *first;
+    } else {
+      break;
+    }
+  }
+  if (v != t) sources_[t] = v;
+  return v;
+}
+
+/// True where a tensor that a loop carries has one shape in all trips.
+bool IndexRanges::keeps_shape(const Op& loop, std::size_t state) {
+  constexpr signed char not_known = -1, no = 0, yes = 1, being_asked = 2;
+  auto& all = keeps_[&loop];
+  if (all.empty()) all.assign(loop.operands.size(), not_known);
+  if (all[state] != not_known) return all[state] == yes;
+  all[state] = being_asked;
+  const Block* body = loop.blocks[1];
+  const Value* source = shape_source(body->ops.back()->operands[state]);
+  const bool same = source == body->params[state] || source == shape_source(loop.operands[state]);
+  keeps_[&loop][state] = same ? yes : no;
+  return same;
+}
+
+// ---- what is known
+
+void IndexRanges::assume(Sum s) {
+  if (!s.known || s.terms.empty()) return;
+  for (const auto& [u, f] : s.terms)
+    unknowns_[static_cast<std::size_t>(u)].facts.push_back(static_cast<int>(facts_.size()));
+  facts_.push_back(std::move(s));
+}
+
+/// Forgets all but the first facts.
+void IndexRanges::forget(std::size_t facts) {
+  for (; facts_.size() > facts; facts_.pop_back())
+    for (const auto& [u, f] : facts_.back().terms) unknowns_[static_cast<std::size_t>(u)].facts.pop_back();
+}
+
+/// What a condition says of integers: sums that are not negative.
+std::vector<IndexRanges::Sum> IndexRanges::facts_of(const Value* condition, bool holds) {
+  const Op* op = condition->def;
+  if (!op) return {};
+  if (op->is(Opcode::lnot_)) return facts_of(op->operands[0], !holds);
+  if (op->is(holds ? Opcode::land_ : Opcode::lor_)) {
+    std::vector<Sum> all = facts_of(op->operands[0], holds);
+    std::ranges::move(facts_of(op->operands[1], holds), std::back_inserter(all));
+    return all;
+  }
+  const bool less = op->is(Opcode::lt_), at_most = op->is(Opcode::le_);
+  const bool equal = op->is(holds ? Opcode::eq_ : Opcode::ne_);
+  if (!(less || at_most || equal) || !is_integer(op->operands[0])) return {};
+  const Sum x = sum_of(op->operands[0]), y = sum_of(op->operands[1]);
+  if (equal) return {difference(x, y), difference(y, x)};
+  if (holds) return {difference(y, x, less ? -1 : 0)};
+  return {difference(x, y, less ? 0 : -1)};
+}
+
+void IndexRanges::assume(const Value* condition, bool holds) {
+  for (Sum& s : facts_of(condition, holds)) assume(std::move(s));
+}
+
+bool IndexRanges::proved(const Sum& s) {
+  int steps = most_steps;
+  return s.known && proved(s, deepest, steps);
+}
+
+/// True where s is not negative: takes facts away until only sizes and a number are left.
+bool IndexRanges::proved(const Sum& s, int depth, int& steps) {
+  const auto free = [&](const auto& t) {
+    return t.second > 0 && unknowns_[static_cast<std::size_t>(t.first)].size;
+  };
+  auto pivot = std::ranges::find_if_not(s.terms, free);
+  if (pivot == s.terms.end()) {
+    if (s.constant >= 0) return true;
+    if (s.terms.empty()) return false;
+    pivot = s.terms.begin();  // a size may be known to be larger than nothing
+  }
+  if (depth == 0) return false;
+  const auto [u, factor] = *pivot;
+  const auto& facts = unknowns_[static_cast<std::size_t>(u)].facts;
+  std::size_t tried = 0;
+  for (std::size_t i = facts.size(); i-- > 0 && tried < most_facts;) {
+    const Sum& fact = facts_[static_cast<std::size_t>(facts[i])];
+    const auto in = std::ranges::find_if(fact.terms, [&](const auto& t) { return t.first == u; });
+    if ((in->second > 0) != (factor > 0) || factor % in->second != 0) continue;
+    if (--steps < 0) return false;
+    ++tried;
+    Sum rest = s;
+    add(rest, fact, -(factor / in->second));
+    if (rest.known && proved(rest, depth - 1, steps)) return true;
+  }
+  return false;
+}
+
+// ---- the walk
+
+void IndexRanges::block(const Block* b) {
+  const std::size_t before = facts_.size();
+  for (const Op* op : b->ops) operation(*op);
+  forget(before);
+}
+
+void IndexRanges::operation(const Op& op) {
+  switch (op.code) {
+    case Opcode::branch_:
+      return branch(op);
+    case Opcode::loop_:
+      return loop(op);
+    case Opcode::get_:
+    case Opcode::set_:
+    case Opcode::add_at_:
+    case Opcode::lane_get_:
+    case Opcode::lane_set_:
+    case Opcode::lane_add_at_:
+    case Opcode::take_:
+    case Opcode::add_take_:
+      return access(op);
+    default:
+      if (!op.results.empty() && is_integer(op.result())) integer(op);
+      for (const Block* b : op.blocks) block(b);
+  }
+}
+
+void IndexRanges::branch(const Op& op) {
+  for (const bool holds : {true, false}) {
+    const std::size_t before = facts_.size();
+    assume(op.operands[0], holds);
+    block(op.blocks[holds ? 0 : 1]);
+    forget(before);
+  }
+}
+
+/// In a loop the state is the same in the condition and in the trip that follows. Counters go one way.
+void IndexRanges::loop(const Op& op) {
+  const Block *head = op.blocks[0], *body = op.blocks[1];
+  const Value* condition = head->ops.back()->operands[0];
+  std::vector<Sum> begin;  // what counters never leave, of the state and of the results
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    if (!is_integer(op.operands[i])) continue;
+    const Sum state = sum_of(head->params[i]), first = sum_of(op.operands[i]);
+    sums_[body->params[i]] = state;
+    const Op* next = body->ops.back()->operands[i]->def;
+    if (!next || !(next->is(Opcode::add_) || next->is(Opcode::sub_)) || next->operands[0] != body->params[i])
+      continue;
+    const Op* by = constant(next->operands[1]);
+    if (!by || by->integer == 0 || by->integer < -largest_step || by->integer > largest_step) continue;
+    const bool up = next->is(Opcode::add_) == (by->integer > 0);
+    for (const Value* v : {head->params[i], op.results[i]}) {
+      if (small(first)) set_small(v);
+      begin.push_back(up ? difference(sum_of(v), first) : difference(first, sum_of(v)));
+    }
+  }
+  for (Sum& s : begin) assume(std::move(s));
+  const std::size_t before = facts_.size();
+  for (const Op* o : head->ops) operation(*o);
+  std::vector<Sum> end = facts_of(condition, false);
+  const std::vector<Sum> go_on = facts_of(condition, true);
+  for (const Sum& s : go_on) assume(s);
+  const auto outer = std::exchange(counting_, counting(op, go_on));
+  block(body);
+  counting_ = outer;
+  forget(before);
+
+  // Behind the loop its results do not fulfil the condition.
+  for (Sum& s : end) {
+    Sum behind{s.constant, {}, s.known};
+    for (const auto& [u, factor] : s.terms) {
+      const Value* v = unknowns_[static_cast<std::size_t>(u)].value;
+      const bool state = v->block == head && !v->def && is_integer(v);
+      behind.known &= state || ir::visible_from(v, op.parent);
+      add(behind, state ? sum_of(op.results[v->index]) : Sum{0, {{u, 1}}, true}, factor);
+    }
+    assume(std::move(behind));
+  }
+}
+
+// ---- checks before loops
+
+bool IndexRanges::visible(const Sum& s, const Block* from) const {
+  return s.known && std::ranges::all_of(s.terms, [&](const auto& t) {
+           return ir::visible_from(unknowns_[static_cast<std::size_t>(t.first)].value, from);
+         });
+}
+
+IntegerSum IndexRanges::written(const Sum& s) const {
+  IntegerSum w{s.constant, {}};
+  for (const auto& [u, factor] : s.terms) {
+    const Unknown& x = unknowns_[static_cast<std::size_t>(u)];
+    w.terms.push_back({x.value, x.size ? x.dimension : -1, factor});
+  }
+  return w;
+}
+
+/// How a loop counts that does nothing but compute in its trips, and ends by one comparison of its counter.
+std::optional<IndexRanges::Counting> IndexRanges::counting(const Op& loop,
+                                                           const std::vector<Sum>& condition) {
+  const Block *head = loop.blocks[0], *body = loop.blocks[1];
+  const Op* test = head->ops.back()->operands[0]->def;
+  if (condition.size() != 1 || !test || !(test->is(Opcode::lt_) || test->is(Opcode::le_))) return {};
+  bool pure = true;
+  for (Block* b : loop.blocks)
+    ir::walk(b, [&](const Op* op) {
+      switch (op->code) {
+        case Opcode::check_:
+        case Opcode::print_:
+        case Opcode::call_:
+        case Opcode::fun_:
+        case Opcode::jump_:
+        case Opcode::closure_:
+        case Opcode::halt_:
+          pure = false;
+          break;
+        default:
+          break;
+      }
+    });
+  if (!pure) return {};
+  for (const auto& [u, factor] : condition[0].terms) {
+    const Value* v = unknowns_[static_cast<std::size_t>(u)].value;
+    if (v->block != head || v->def || (factor != 1 && factor != -1)) continue;
+    const Value* next = body->ops.back()->operands[v->index];
+    const Op* by = next->def && next->def->operands.size() == 2 ? constant(next->def->operands[1]) : nullptr;
+    if (!by || next->def->operands[0] != body->params[v->index]) return {};
+    const Sum begin = sum_of(loop.operands[v->index]);
+    Counting c{&loop, u, {}, {}, by->integer};
+    Sum rest = condition[0];
+    add(rest, {0, {{u, 1}}, true}, -factor);
+    if (factor == -1 && next->def->is(Opcode::add_) && by->integer > 0) {  // counter <= rest
+      c.first = begin;
+      c.end = difference(rest, {-1, {}, true});
+    } else if (factor == 1 && next->def->is(Opcode::sub_) && by->integer == 1) {  // counter >= -rest
+      add(c.first, rest, -1);
+      c.end = difference(begin, {-1, {}, true});
+    } else {
+      return {};
+    }
+    if (!visible(c.first, loop.parent) || !visible(c.end, loop.parent)) return {};
+    return c;
+  }
+  return {};
+}
+
+/// The number of the check that covers an access in all trips; -1 where there is none.
+int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum& index, std::int64_t count,
+                              const Sum& size) {
+  const Block* outside = loop.loop->parent;
+  Sum rest = index;
+  const auto at = std::ranges::find_if(index.terms, [&](const auto& t) { return t.first == loop.counter; });
+  const std::int64_t factor = at == index.terms.end() ? 0 : at->second;
+  add(rest, {0, {{loop.counter, 1}}, true}, -factor);
+  if (!visible(rest, outside) || !visible(size, outside)) return -1;
+  LoopCheck check;
+  Sum first = rest, end = rest;
+  if (factor == 0) {
+    add(end, {1, {}, true}, 1);
+    check.trips = written(difference(loop.end, loop.first));
+    if (!small(loop.first) || !small(loop.end)) return -1;
+  } else if (factor == 1) {
+    add(first, loop.first, 1);
+    add(end, loop.end, 1);
+    check.step = loop.step;
+  } else if (factor == -1 && loop.step == 1) {
+    add(first, {1, {}, true}, 1);
+    add(first, loop.end, -1);
+    add(end, {1, {}, true}, 1);
+    add(end, loop.first, -1);
+  } else {
+    return -1;
+  }
+  // Nothing wraps that is not a number of the program as it stands.
+  const auto plain = [](const Sum& s) {
+    return s.terms.size() == 1 && s.terms[0].second == 1 && s.constant == 0;
+  };
+  for (const Sum* s : std::initializer_list<const Sum*>{&first, &end, &size})
+    if (!small(*s) && !(s->known && plain(*s))) return -1;
+  check.first = written(first);
+  check.end = written(end);
+  check.size = written(size);
+  check.count = count;
+  check.access = &access;
+  auto& checks = checks_[loop.loop];
+  const auto same = [](const IntegerSum& x, const IntegerSum& y) {
+    return x.constant == y.constant && std::ranges::equal(x.terms, y.terms, [](const auto& a, const auto& b) {
+             return a.value == b.value && a.dimension == b.dimension && a.factor == b.factor;
+           });
+  };
+  for (std::size_t i = 0; i < checks.size(); ++i)
+    if (same(checks[i].first, check.first) && same(checks[i].end, check.end) && checks[i].count == count &&
+        same(checks[i].size, check.size) && checks[i].trips.has_value() == check.trips.has_value())
+      return static_cast<int>(i);
+  checks.push_back(std::move(check));
+  return static_cast<int>(checks.size() - 1);
+}
+
+void IndexRanges::integer(const Op& op) {
+  const Value* v = op.result();
+  const auto operand = [&](std::size_t i) { return sum_of(op.operands[i]); };
+  switch (op.code) {
+    case Opcode::dim_:
+      sums_[v] = size_of(op.operands[0], static_cast<std::size_t>(op.integer));
+      return;
+    case Opcode::add_:
+    case Opcode::sub_:
+    case Opcode::neg_: {
+      Sum s;
+      for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        if (!small(operand(i))) return;
+        add(s, operand(i), op.is(Opcode::neg_) || (op.is(Opcode::sub_) && i == 1) ? -1 : 1);
+      }
+      return set_sum(v, std::move(s));
+    }
+    case Opcode::mul_:
+      for (const std::size_t i : {0u, 1u}) {
+        const Op* c = constant(op.operands[i]);
+        if (!c || !small(operand(1 - i))) continue;
+        Sum s;
+        add(s, operand(1 - i), c->integer);
+        return set_sum(v, std::move(s));
+      }
+      return;
+    case Opcode::imax_:
+    case Opcode::imin_:
+      if (small(operand(0)) && small(operand(1))) set_small(v);
+      for (const std::size_t i : {0u, 1u})
+        assume(op.is(Opcode::imax_) ? difference(sum_of(v), operand(i)) : difference(operand(i), sum_of(v)));
+      return;
+    case Opcode::select_: {
+      // Not negative where both are not, and at most the larger one.
+      const Sum x = operand(1), y = operand(2);
+      if (small(x) && small(y)) set_small(v);
+      if (proved(x) && proved(y)) assume(sum_of(v));
+      for (const auto& [a, b] : {std::pair(x, y), std::pair(y, x)})
+        if (proved(difference(a, b))) assume(difference(a, sum_of(v)));
+      return;
+    }
+    case Opcode::rem_: {
+      const Sum x = operand(0), y = operand(1), r = sum_of(v);
+      if (small(x)) set_small(v);
+      if (!proved(x)) return;
+      assume(r);
+      assume(difference(x, r));
+      if (proved(y)) assume(difference(y, r, -1));  // not zero: that would have been an error
+      return;
+    }
+    case Opcode::div_: {
+      const Op* c = constant(op.operands[1]);
+      const Sum x = operand(0), q = sum_of(v);
+      if (!c || c->integer <= 0 || c->integer > largest_factor) return;
+      if (small(x)) set_small(v);
+      if (!proved(x)) return;
+      Sum rest = x, over{c->integer - 1, {}, true};
+      add(rest, q, -c->integer);
+      add(over, rest, -1);
+      for (const Sum& s : {q, rest, over}) assume(s);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+/// The scalar that a vector of indices starts at, if its lanes follow each other.
+std::optional<IndexRanges::Sum> IndexRanges::first_lane(const Value* index) {
+  const Op* op = index->def;
+  if (!op) return {};
+  if (op->is(Opcode::lane_index_)) return Sum{};
+  if (!op->is(Opcode::add_) && !op->is(Opcode::sub_)) return {};
+  const bool subtract = op->is(Opcode::sub_);
+  for (std::size_t i = 0; i < (subtract ? 1u : 2u); ++i) {
+    const Op* splat = op->operands[1 - i]->def;
+    if (!splat || !splat->is(Opcode::lane_splat_)) continue;
+    auto start = first_lane(op->operands[i]);
+    if (!start) continue;
+    const Sum by = sum_of(splat->operands[0]);
+    if (start->terms.empty() && start->constant == 0 && !subtract) return by;
+    if (!small(*start) || !small(by)) return {};
+    add(*start, by, subtract ? -1 : 1);
+    return start;
+  }
+  return {};
+}
+
+void IndexRanges::access(const Op& op) {
+  const Value* t = op.operands[0];
+  const bool rows = op.is(Opcode::take_) || op.is(Opcode::add_take_);
+  const std::size_t indices = rows ? 1 : t->type.dims().size();
+  std::vector<KnownRange> known(1 + indices);
+  for (std::size_t i = 0; i < indices; ++i) {
+    const Value* index = op.operands[1 + i];
+    std::optional<Sum> low = index->type.is_vector() ? first_lane(index) : sum_of(index);
+    if (!low) continue;
+    const Sum count = !index->type.is_vector() ? Sum{1, {}, true}
+                      : is_lane_access(op)     ? sum_of(op.operands.back())
+                                               : Sum{index->type.lanes(), {}, true};
+    const Sum high = difference(difference(size_of(t, i), *low), count);
+    known[1 + i] = {proved(*low), proved(high)};
+    if (!uses_.live(&op) || (known[1 + i].low && known[1 + i].high)) continue;
+    if (counting_ && op.parent == counting_->loop->blocks[1] && count.terms.empty())
+      known[1 + i].check = check_before(*counting_, op, *low, count.constant, size_of(t, i));
+    if (!known[1 + i].low) assume(*low);
+    if (!known[1 + i].high) assume(high);
+  }
+  if (std::ranges::any_of(known, [](const KnownRange& k) { return k.low || k.high || k.check >= 0; }))
+    known_[&op] = std::move(known);
+}
+
+}  // namespace lantern::codegen

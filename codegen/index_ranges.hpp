@@ -1,0 +1,133 @@
+// Which checks of indices can never fail, so that nothing is printed for them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lantern/codegen/analysis.hpp"
+#include "lantern/ir/graph.hpp"
+#include "lantern/ir/pointer_map.hpp"
+
+namespace lantern::codegen {
+
+/// constant + sum of factors times integers: values, or sizes of tensors.
+struct IntegerSum {
+  struct Term {
+    const ir::Value* value = nullptr;
+    int dimension = -1;  ///< of a tensor; -1: the value itself
+    std::int64_t factor = 0;
+  };
+  std::int64_t constant = 0;
+  std::vector<Term> terms;
+};
+
+/// A check of all indices that one access has in a loop, to be made before it: first, first + step, ... below
+/// end, and after each `count` - 1 that follow it, must be below size. There is nothing to check where end is
+/// not above first; `trips`, where given, must then be positive for there to be anything.
+struct LoopCheck {
+  IntegerSum first, end, size;
+  std::int64_t step = 1, count = 1;
+  std::optional<IntegerSum> trips;
+  const ir::Op* access = nullptr;  ///< the first one that it is for
+};
+
+/// What is known of an index without looking: that it is not negative, that it is below the size; or which of
+/// the checks before the loop says so.
+struct KnownRange {
+  bool low = false;
+  bool high = false;
+  int check = -1;
+};
+
+/// Where indices of one function lie, whatever its arguments are.
+///
+/// Integers are written as sums of multiples of those that nothing is known about. Where a loop begins, what
+/// conditions say, sizes of tensors, and checks that come before give sums that are not negative; an index i
+/// of a dimension of n elements is in range where i and n - 1 - i are sums of such sums. (Farkas: linear
+/// inequalities that follow from others are nonnegative combinations of them; found by elimination, newest
+/// unknown first.)
+class IndexRanges {
+ public:
+  IndexRanges(const ir::Function& function, const Uses& uses);
+
+  /// Of operand `operand` of an access, as the index of a dimension; of a vector of indices that follow each
+  /// other: of all of them.
+  KnownRange of(const ir::Op& access, std::size_t operand) const;
+  /// The checks to make before a loop.
+  const std::vector<LoopCheck>& before(const ir::Op& loop) const;
+
+ private:
+  /// constant + sum of factors times unknowns, by falling number of the unknown.
+  struct Sum {
+    std::int64_t constant = 0;
+    std::vector<std::pair<int, std::int64_t>> terms;
+    bool known = true;  ///< false where a number grew too large, or the sum too long
+  };
+  struct Unknown {
+    const ir::Value* value = nullptr;
+    int dimension = -1;
+    bool size = false;  ///< of a dimension: not negative
+    /// Far from where integers wrap: sizes, and what counts from them in small steps. The sum of others, as
+    /// the machine computes it, need not be the sum, and is an unknown of its own.
+    bool small = false;
+    std::vector<int> facts;  ///< in which it stands
+  };
+
+  /// How a loop counts: in steps of so much, all numbers from first to below end, if nothing else ends it.
+  struct Counting {
+    const ir::Op* loop = nullptr;
+    int counter = 0;  ///< the unknown
+    Sum first, end;
+    std::int64_t step = 1;
+  };
+  std::optional<Counting> counting(const ir::Op& loop, const std::vector<Sum>& condition);
+  int check_before(const Counting& loop, const ir::Op& access, const Sum& index, std::int64_t count,
+                   const Sum& size);
+  IntegerSum written(const Sum& s) const;
+  bool visible(const Sum& s, const ir::Block* from) const;
+
+  void block(const ir::Block* b);
+  void operation(const ir::Op& op);
+  void loop(const ir::Op& op);
+  void branch(const ir::Op& op);
+  void access(const ir::Op& op);
+  void integer(const ir::Op& op);
+
+  Sum sum_of(const ir::Value* v);
+  Sum size_of(const ir::Value* t, std::size_t dimension);
+  Sum unknown(const ir::Value* v, int dimension);
+  std::optional<Sum> first_lane(const ir::Value* index);
+  const ir::Value* shape_source(const ir::Value* t);
+  bool keeps_shape(const ir::Op& loop, std::size_t state);
+
+  static void add(Sum& to, const Sum& x, std::int64_t factor);
+  static Sum difference(const Sum& x, const Sum& y, std::int64_t constant = 0);
+  bool small(const Sum& s) const;
+  /// Marks the unknown that a value is.
+  void set_small(const ir::Value* v);
+  /// Writes a value as a sum, if what the machine computes is that.
+  void set_sum(const ir::Value* v, Sum s);
+  /// From here on `s` is not negative.
+  void assume(Sum s);
+  void assume(const ir::Value* condition, bool holds);
+  bool proved(const Sum& s);
+  bool proved(const Sum& s, int depth, int& steps);
+  std::vector<Sum> facts_of(const ir::Value* condition, bool holds);
+  void forget(std::size_t facts);
+
+  const Uses& uses_;
+  std::optional<Counting> counting_;  ///< of the loop whose body is being walked
+  std::vector<Sum> facts_;
+  std::vector<Unknown> unknowns_;
+  std::unordered_map<const ir::Value*, std::vector<std::pair<int, int>>> numbers_;  ///< dimension, unknown
+  ir::PointerMap<const ir::Value, Sum> sums_;
+  ir::PointerMap<const ir::Value, const ir::Value*> sources_;
+  std::unordered_map<const ir::Op*, std::vector<signed char>> keeps_;  ///< -1: not known, 2: being asked
+  std::unordered_map<const ir::Op*, std::vector<KnownRange>> known_;
+  std::unordered_map<const ir::Op*, std::vector<LoopCheck>> checks_;
+};
+
+}  // namespace lantern::codegen
