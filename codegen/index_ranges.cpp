@@ -226,6 +226,17 @@ std::vector<IndexRanges::Sum> IndexRanges::facts_of(const Value* condition, bool
     std::ranges::move(facts_of(op->operands[1], holds), std::back_inserter(all));
     return all;
   }
+  if (op->is(Opcode::branch_)) {  // AND and OR: one side is a constant
+    for (const bool side : {true, false}) {
+      const Op* decided = constant(op->blocks[side ? 1 : 0]->ops.back()->operands[condition->index]);
+      if (!decided || (decided->integer != 0) == holds) continue;
+      std::vector<Sum> all = facts_of(op->operands[0], side);
+      const Value* other = op->blocks[side ? 0 : 1]->ops.back()->operands[condition->index];
+      std::ranges::move(facts_of(other, holds), std::back_inserter(all));
+      return all;
+    }
+    return {};
+  }
   const bool less = op->is(Opcode::lt_), at_most = op->is(Opcode::le_);
   const bool equal = op->is(holds ? Opcode::eq_ : Opcode::ne_);
   if (!(less || at_most || equal) || !is_integer(op->operands[0])) return {};
@@ -336,6 +347,7 @@ void IndexRanges::loop(const Op& op) {
   std::vector<Sum> end = facts_of(condition, false);
   const std::vector<Sum> go_on = facts_of(condition, true);
   for (const Sum& s : go_on) assume(s);
+  assume_multiples(op);
   const auto outer = std::exchange(counting_, counting(op, go_on));
   block(body);
   counting_ = outer;
@@ -472,6 +484,22 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
   return static_cast<int>(checks.size() - 1);
 }
 
+/// What counts down from a multiple of its step, and is positive, is at least the step.
+void IndexRanges::assume_multiples(const Op& loop) {
+  for (std::size_t i = 0; i < loop.operands.size(); ++i) {
+    const Op* next = loop.blocks[1]->ops.back()->operands[i]->def;
+    if (!next || !next->is(Opcode::sub_) || !is_integer(next->result()) ||
+        next->operands[0] != loop.blocks[1]->params[i])
+      continue;
+    const Op* by = constant(next->operands[1]);
+    const Sum first = sum_of(loop.operands[i]), state = sum_of(loop.blocks[0]->params[i]);
+    if (!by || by->integer < 2 || !small(first) || first.constant % by->integer != 0) continue;
+    if (std::ranges::any_of(first.terms, [&](const auto& t) { return t.second % by->integer != 0; }))
+      continue;
+    if (proved(difference(state, {1, {}, true}))) assume(difference(state, {by->integer, {}, true}));
+  }
+}
+
 void IndexRanges::integer(const Op& op) {
   const Value* v = op.result();
   const auto operand = [&](std::size_t i) { return sum_of(op.operands[i]); };
@@ -501,6 +529,9 @@ void IndexRanges::integer(const Op& op) {
     case Opcode::imax_:
     case Opcode::imin_:
       if (small(operand(0)) && small(operand(1))) set_small(v);
+      for (const std::size_t i : {0u, 1u})
+        if (proved(difference(operand(i), operand(1 - i))))
+          return set_sum(v, operand(op.is(Opcode::imax_) ? i : 1 - i));
       for (const std::size_t i : {0u, 1u})
         assume(op.is(Opcode::imax_) ? difference(sum_of(v), operand(i)) : difference(operand(i), sum_of(v)));
       return;
@@ -539,23 +570,37 @@ void IndexRanges::integer(const Op& op) {
   }
 }
 
-/// The scalar that a vector of indices starts at, if its lanes follow each other.
-std::optional<IndexRanges::Sum> IndexRanges::first_lane(const Value* index) {
+/// A vector of indices in equal steps.
+std::optional<IndexRanges::Lanes> IndexRanges::lanes(const Value* index) {
   const Op* op = index->def;
   if (!op) return {};
-  if (op->is(Opcode::lane_index_)) return Sum{};
-  if (!op->is(Opcode::add_) && !op->is(Opcode::sub_)) return {};
-  const bool subtract = op->is(Opcode::sub_);
-  for (std::size_t i = 0; i < (subtract ? 1u : 2u); ++i) {
+  if (op->is(Opcode::lane_index_)) return Lanes{{}, 1};
+  if (op->operands.size() != 2) return {};
+  for (const std::size_t i : {0u, 1u}) {
     const Op* splat = op->operands[1 - i]->def;
     if (!splat || !splat->is(Opcode::lane_splat_)) continue;
-    auto start = first_lane(op->operands[i]);
-    if (!start) continue;
+    std::optional<Lanes> x = lanes(op->operands[i]);
     const Sum by = sum_of(splat->operands[0]);
-    if (start->terms.empty() && start->constant == 0 && !subtract) return by;
-    if (!small(*start) || !small(by)) return {};
-    add(*start, by, subtract ? -1 : 1);
-    return start;
+    if (!x) continue;
+    const bool nothing = x->first.terms.empty() && x->first.constant == 0;
+    if (op->is(Opcode::add_) && nothing) return Lanes{by, x->step};
+    if (!small(x->first) || !small(by)) return {};
+    Lanes r{{}, x->step};
+    std::int64_t factor = 1;
+    if (op->is(Opcode::mul_) && by.terms.empty()) {
+      factor = by.constant;
+    } else if (op->is(Opcode::sub_) && i == 1) {
+      factor = -1;
+      r.first = by;
+    } else if (op->is(Opcode::add_) || op->is(Opcode::sub_)) {
+      add(r.first, by, op->is(Opcode::add_) ? 1 : -1);
+    } else {
+      return {};
+    }
+    add(r.first, x->first, factor);
+    r.step *= factor;
+    if (!small(r.first) || r.step > largest_step || r.step < -largest_step) return {};
+    return r;
   }
   return {};
 }
@@ -567,18 +612,27 @@ void IndexRanges::access(const Op& op) {
   std::vector<KnownRange> known(1 + indices);
   for (std::size_t i = 0; i < indices; ++i) {
     const Value* index = op.operands[1 + i];
-    std::optional<Sum> low = index->type.is_vector() ? first_lane(index) : sum_of(index);
-    if (!low) continue;
-    const Sum count = !index->type.is_vector() ? Sum{1, {}, true}
-                      : is_lane_access(op)     ? sum_of(op.operands.back())
-                                               : Sum{index->type.lanes(), {}, true};
-    const Sum high = difference(difference(size_of(t, i), *low), count);
-    known[1 + i] = {proved(*low), proved(high)};
+    const Sum size = size_of(t, i), one{1, {}, true};
+    Sum low = sum_of(index), high = low;  // the smallest, and the largest index
+    std::optional<Lanes> vector;
+    Sum count = one;
+    if (index->type.is_vector()) {
+      vector = lanes(index);
+      if (!vector) continue;
+      count = is_lane_access(op) ? sum_of(op.operands.back()) : Sum{index->type.lanes(), {}, true};
+      low = high = vector->first;
+      add(vector->step < 0 ? low : high, difference(count, one), vector->step);
+    }
+    const Sum room = difference(difference(size, high), one);
+    known[1 + i].low = proved(low);
+    known[1 + i].high = proved(room);
     if (!uses_.live(&op) || (known[1 + i].low && known[1 + i].high)) continue;
-    if (counting_ && op.parent == counting_->loop->blocks[1] && count.terms.empty())
-      known[1 + i].check = check_before(*counting_, op, *low, count.constant, size_of(t, i));
-    if (!known[1 + i].low) assume(*low);
-    if (!known[1 + i].high) assume(high);
+    if (counting_ && op.parent == counting_->loop->blocks[1] && count.terms.empty() &&
+        (!vector || vector->step == 1))
+      known[1 + i].check = check_before(*counting_, op, low, count.constant, size);
+    if (vector && vector->step != 1 && !count.terms.empty()) continue;  // there may be none
+    if (!known[1 + i].low) assume(low);
+    if (!known[1 + i].high) assume(room);
   }
   if (std::ranges::any_of(known, [](const KnownRange& k) { return k.low || k.high || k.check >= 0; }))
     known_[&op] = std::move(known);

@@ -92,6 +92,7 @@ class IndexRanges {
   void block(const ir::Block* b);
   void operation(const ir::Op& op);
   void loop(const ir::Op& op);
+  void assume_multiples(const ir::Op& loop);
   void branch(const ir::Op& op);
   void access(const ir::Op& op);
   void integer(const ir::Op& op);
@@ -99,7 +100,11 @@ class IndexRanges {
   Sum sum_of(const ir::Value* v);
   Sum size_of(const ir::Value* t, std::size_t dimension);
   Sum unknown(const ir::Value* v, int dimension);
-  std::optional<Sum> first_lane(const ir::Value* index);
+  struct Lanes {
+    Sum first;
+    std::int64_t step = 1;
+  };
+  std::optional<Lanes> lanes(const ir::Value* index);
   const ir::Value* shape_source(const ir::Value* t);
   bool keeps_shape(const ir::Op& loop, std::size_t state);
 

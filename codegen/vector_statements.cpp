@@ -227,9 +227,9 @@ void StatementPrinter::lanes_access(const Op& op) {
     if (!indices[i]->type.is_vector()) {
       check_index(op, 1 + i, t, i);
     } else if (ranges_ && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
+      const KnownRange known = ranges_->of(op, 1 + i);
+      if ((known.low && known.high) || checked_before(op, known)) continue;
       if (start && i == which) {
-        const KnownRange known = ranges_->of(op, 1 + i);
-        if ((known.low && known.high) || checked_before(op, known)) continue;
         unit_.prelude().need("fail_index");
         const std::string first = in_context(*start, Precedence::additive), n = dim(t, i);
         const std::string below = known.low ? "" : first + " < 0";

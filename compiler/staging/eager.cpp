@@ -159,7 +159,8 @@ Datum own(Datum& d) {
 
 std::int64_t check_index(const Operation& op, std::int64_t i, std::int64_t size) {
   if (i < 0 || i >= size)
-    raise_at(op.loc, "index " + std::to_string(i) + " is outside 0.." + std::to_string(size - 1));
+    raise_at(op.loc, "index " + std::to_string(i) + " is outside " +
+                         (size > 0 ? "0.." + std::to_string(size - 1) : "an empty dimension"));
   return i;
 }
 

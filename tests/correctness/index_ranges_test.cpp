@@ -1,0 +1,329 @@
+// Checks of indices: those that cannot fail are not printed, and what is left fails as eager evaluation does.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+
+namespace {
+
+using I = Rep<std::int64_t>;
+using D = Rep<double>;
+using A = Rep<Array<double>>;
+using M = Rep<Tensor<double, dyn, dyn>>;
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++n;
+  return n;
+}
+
+struct Checks {
+  std::size_t in_place, before_loops;
+};
+
+/// The checks in a program's code.
+template <class F>
+Checks checks_of(F f, Target target = Target::c) {
+  const std::string text = compile(f, {.target = target}).source(target == Target::c ? "c" : "cpp");
+  const std::size_t body = text.find(target == Target::c ? "_entry(" : "extern \"C\"");
+  const std::string function = text.substr(target == Target::c ? 0 : body);
+  return {count(function, ") lt_fail_index(ws"), count(function, "lt_check_range(ws,")};
+}
+
+D total(const I& lo, const I& hi, const std::function<D(I)>& f) {
+  return FOR(lo, hi, D(0.0), [&](I i, D s) { return s + f(i); });
+}
+
+}  // namespace
+
+TEST_CASE("checks that cannot fail are not printed") {
+  const auto none = [](auto f) {
+    for (const Target target : {Target::c, Target::cpp}) {
+      const Checks c = checks_of(f, target);
+      INFO(compile(f, {.target = target}).source("cpp"));
+      CHECK(c.in_place + c.before_loops == 0);
+    }
+  };
+  none([](A a) { return total(0, a.size(), [&](I i) { return a[i]; }); });
+  none([](A a) { return total(1, a.size() - 1, [&](I i) { return a[i - 1] * a[i + 1]; }); });
+  none([](A a) { return total(0, a.size(), [&](I i) { return a[a.size() - 1 - i]; }); });
+  none([](A a) { return total(0, a.size() / 2, [&](I i) { return a[2 * i + 1]; }); });
+  none([](A a, I k) {
+    return IF(
+        AND(k >= 0, [&] { return k < a.size(); }), [&] { return a[k]; }, [&] { return D(0.0); });
+  });
+  none([](M m) {
+    return total(0, m.dim(0), [&](I i) { return total(0, m.dim(1), [&](I j) { return m(i, j); }); });
+  });
+  none([](M m) {
+    return total(0, m.dim(0), [&](I i) { return total(0, min(i, m.dim(1)), [&](I j) { return m(i, j); }); });
+  });
+  none([](I n) {
+    const A a = FOR(0, n, fill(D(0.0), n), [&](I i, A x) { return x.set(i, cast<double>(i)); });
+    return total(0, n, [&](I i) { return a[i] * a[i]; });
+  });
+  none(grad([](A a) { return total(0, a.size(), [&](I i) { return sin(a[i]) * a[i]; }); }));
+  none(grad([](A a) { return total(0, a.size() - 1, [&](I i) { return a[i] * a[i + 1]; }); }));
+  none([](A a) {
+    return WHILE(
+        std::tuple(a.size(), D(0.0)), [](I n, D) { return 0 < n; },
+        [&](I n, D s) { return std::tuple(n - 1, s + a[n - 1]); });
+  });
+}
+
+TEST_CASE("a remainder stays below its divisor") {
+  CHECK(checks_of([](A a) {
+          return total(0, a.size(), [&](I i) { return a[(i + 1) % a.size()]; });
+        }).in_place == 0);
+  CHECK(checks_of([](A a) {
+          return total(0, a.size(), [&](I i) { return a[(i + a.size() - 1) % a.size()]; });
+        }).in_place == 0);
+}
+
+TEST_CASE("one check stands before a loop") {
+  const Checks plain =
+      checks_of([](A a, A b) { return total(0, a.size(), [&](I i) { return a[i] * b[i]; }); });
+  CHECK(plain.in_place == 0);
+  CHECK(plain.before_loops == 1);
+  const Checks invariant =
+      checks_of([](A a, A b, I k) { return total(0, a.size(), [&](I i) { return a[i] * b[k]; }); });
+  CHECK(invariant.before_loops + invariant.in_place == 1);
+  // What a trip prints comes before what it fails of.
+  const Checks printing = checks_of([](A a, A b) {
+    return total(0, a.size(), [&](I i) {
+      print(a[i], "a");
+      return b[i];
+    });
+  });
+  CHECK(printing.before_loops == 0);
+  CHECK(printing.in_place == 1);
+  // One of equal indices is checked.
+  CHECK(checks_of([](A a, I k) { return a[k] * a[k] + a[k]; }).in_place == 1);
+}
+
+TEST_CASE("sums that wrap are not taken for small ones") {
+  const auto guarded = [](A a, I i) {
+    return IF(
+        AND(i >= 0, [&] { return i + 5 < a.size(); }), [&] { return a[i + 5]; }, [&] { return D(-1.0); });
+  };
+  const auto offset = [](A a, I n) { return total(0, n, [&](I i) { return a[i + 1]; }); };
+  const std::vector<double> a{1, 2, 3};
+  for (const Target target : {Target::c, Target::cpp}) {
+    auto f = compile(guarded, {.target = target});
+    CHECK(f(a, 1) == -1);
+    CHECK_THROWS_WITH(f(a, INT64_MAX - 2),
+                      Catch::Matchers::StartsWith("index -9223372036854775806 is outside 0..2"));
+    auto g = compile(offset, {.target = target});
+    CHECK(g(a, 2) == 5);
+    CHECK(g(a, INT64_MIN) == 0);
+    CHECK_THROWS_WITH(g(a, INT64_MAX), Catch::Matchers::StartsWith("index 3 is outside 0..2"));
+  }
+}
+
+namespace {
+
+// ---- random loops around one access
+
+/// An integer, as a tree.
+struct Term {
+  enum Kind {
+    number,
+    size,
+    other,
+    argument,
+    outer,
+    inner,
+    sum,
+    difference,
+    multiple,
+    quotient,
+    remainder,
+    least,
+    most
+  } kind = number;
+  std::int64_t value = 0;
+  std::vector<Term> of;
+};
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : random_(seed) {}
+  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  Term term(int depth, int variables) {
+    Term t;
+    if (depth == 0 || below(3) == 0) {
+      const int k = below(4 + variables);
+      t.kind = k < 1   ? Term::number
+               : k < 2 ? Term::size
+               : k < 3 ? Term::other
+               : k < 4 ? Term::argument
+               : k < 5 ? Term::outer
+                       : Term::inner;
+      t.value = below(7) - 2;
+      return t;
+    }
+    static constexpr Term::Kind kinds[] = {Term::sum,        Term::sum,      Term::sum,      Term::difference,
+                                           Term::difference, Term::multiple, Term::quotient, Term::remainder,
+                                           Term::least,      Term::most};
+    t.kind = kinds[below(10)];
+    t.value = t.kind == Term::quotient || below(2) == 0 ? 2 : -1;
+    t.of.push_back(term(depth - 1, variables));
+    if (t.kind != Term::multiple && t.kind != Term::quotient) t.of.push_back(term(depth - 1, variables));
+    return t;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+struct Values {
+  I size, other, argument, outer, inner;
+};
+
+I value(const Term& t, const Values& v) {
+  const auto of = [&](std::size_t i) { return value(t.of[i], v); };
+  switch (t.kind) {
+    case Term::number:
+      return I(t.value);
+    case Term::size:
+      return v.size;
+    case Term::other:
+      return v.other;
+    case Term::argument:
+      return v.argument;
+    case Term::outer:
+      return v.outer;
+    case Term::inner:
+      return v.inner;
+    case Term::sum:
+      return of(0) + of(1);
+    case Term::difference:
+      return of(0) - of(1);
+    case Term::multiple:
+      return t.value * of(0);
+    case Term::quotient:
+      return of(0) / t.value;
+    case Term::remainder: {
+      const I by = of(1);
+      return of(0) % IF(
+                         by == 0, [] { return I(3); }, [&] { return by; });
+    }
+    case Term::least:
+      return min(of(0), of(1));
+    case Term::most:
+      return max(of(0), of(1));
+  }
+  return I(0);
+}
+
+/// Loops over random ranges, a condition, one access.
+class Program {
+ public:
+  explicit Program(unsigned seed) : r_(seed) {
+    shape_ = r_.below(5);
+    steps_ = r_.below(3);
+    guard_ = r_.below(3);
+    for (Term* t : {&lo_, &hi_}) *t = r_.term(1, 0);
+    for (Term* t : {&inner_lo_, &inner_hi_}) *t = r_.term(1, 1);
+    index_ = r_.term(2, shape_ >= 2 ? 2 : 1);
+    left_ = r_.term(1, shape_ >= 2 ? 2 : 1);
+    right_ = r_.term(1, shape_ >= 2 ? 2 : 1);
+  }
+
+  D operator()(A a, A b, I p) const {
+    Values v{a.size(), b.size(), p, I(0), I(0)};
+    const auto leaf = [&](const Values& w, D s) {
+      const auto read = [&] {
+        const I i = value(index_, w);
+        return s + a[i] * 1.5 + cast<double>(i);
+      };
+      if (guard_ == 0) return read();
+      if (guard_ == 1) return IF(value(left_, w) < value(right_, w), read, [&] { return s; });
+      const I i = value(index_, w);
+      return IF(AND(i >= 0, [&] { return i < value(right_, w); }), read, [&] { return s; });
+    };
+    const auto inner = [&](const Values& w, D s) {
+      if (shape_ < 2) return leaf(w, s);
+      return loop(value(inner_lo_, w), value(inner_hi_, w), steps_, s, [&](I j, D t) {
+        Values x = w;
+        x.inner = j;
+        return leaf(x, t);
+      });
+    };
+    return loop(value(lo_, v), value(hi_, v), shape_ == 4 ? 0 : shape_ % 2, D(0.0), [&](I i, D s) {
+      Values w = v;
+      w.outer = i;
+      return inner(w, s);
+    });
+  }
+
+ private:
+  /// kind 0: up by one; 1: down by one; 2: up by two.
+  static D loop(I lo, I hi, int kind, D s, const std::function<D(I, D)>& body) {
+    if (kind == 0) return FOR(lo, hi, s, body);
+    if (kind == 1)
+      return std::get<1>(WHILE(
+          std::tuple(hi, s), [&](I n, D) { return lo < n; },
+          [&](I n, D t) { return std::tuple(n - 1, body(n - 1, t)); }));
+    return std::get<1>(WHILE(
+        std::tuple(lo, s), [&](I n, D) { return n + 1 < hi; },
+        [&](I n, D t) { return std::tuple(n + 2, body(n, t)); }));
+  }
+
+  Random r_;
+  int shape_, steps_, guard_;
+  Term lo_, hi_, inner_lo_, inner_hi_, index_, left_, right_;
+};
+
+/// What a call gives, or how it fails: without the place.
+std::string outcome(const std::function<double()>& call) {
+  try {
+    return fmt::format("{}", call());
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    const std::size_t from = std::min(text.find("index "), text.size());
+    return text.substr(from, text.find(" (", from) - from);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random loops read what they should, or fail as they should") {
+  const char* const first = std::getenv("LANTERN_FIRST_SEED");
+  const char* const seeds = std::getenv("LANTERN_SEEDS");
+  const unsigned begin = first ? static_cast<unsigned>(std::atoi(first)) : 1;
+  const unsigned number = seeds ? static_cast<unsigned>(std::atoi(seeds)) : 300;
+  int failures = 0, values = 0;
+  for (unsigned seed = begin; seed < begin + number; ++seed) {
+    const Program program(seed);
+    const auto f = [&](A a, A b, I p) { return program(a, b, p); };
+    auto by_eager = eager(f);
+    auto by_c = compile(f, {.target = Target::c});
+    // Vectors and their tails.
+    const bool clang = seed % 10 == 0 || seeds;
+    auto by_cpp = compile(f, {.target = clang ? Target::cpp : Target::c, .opt = clang ? 2 : 1});
+    for (const int n : {0, 1, 3, 8, 21})
+      for (const int m : {0, 2, 20})
+        for (const std::int64_t p : {-1, 0, 2, 9}) {
+          std::vector<double> a(static_cast<std::size_t>(n)), b(static_cast<std::size_t>(m));
+          for (std::size_t i = 0; i < a.size(); ++i) a[i] = 1.0 / static_cast<double>(1 << i);
+          const std::string expected = outcome([&] { return by_eager(a, b, p); });
+          (expected.starts_with("index") ? failures : values) += 1;
+          INFO("seed " << seed << ", sizes " << n << " " << m << ", argument " << p << "\n"
+                       << by_c.source("c"));
+          REQUIRE(outcome([&] { return by_c(a, b, p); }) == expected);
+          REQUIRE(outcome([&] { return by_cpp(a, b, p); }) == expected);
+        }
+  }
+  CHECK(failures > values / 20);
+  CHECK(values > failures / 20);
+}
