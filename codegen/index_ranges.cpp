@@ -421,6 +421,7 @@ std::optional<IndexRanges::Counting> IndexRanges::counting(const Op& loop,
       c.first = begin;
       c.end = difference(rest, {-1, {}, true});
     } else if (factor == 1 && next->def->is(Opcode::sub_) && by->integer == 1) {  // counter >= -rest
+      c.step = -1;
       add(c.first, rest, -1);
       c.end = difference(begin, {-1, {}, true});
     } else {
@@ -451,7 +452,8 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
     add(first, loop.first, 1);
     add(end, loop.end, 1);
     check.step = loop.step;
-  } else if (factor == -1 && loop.step == 1) {
+  } else if (factor == -1 && (loop.step == 1 || loop.step == -1)) {
+    check.step = -loop.step;
     add(first, {1, {}, true}, 1);
     add(first, loop.end, -1);
     add(end, {1, {}, true}, 1);

@@ -25,8 +25,9 @@ struct IntegerSum {
 };
 
 /// A check of all indices that one access has in a loop, to be made before it: first, first + step, ... below
-/// end, and after each `count` - 1 that follow it, must be below size. There is nothing to check where end is
-/// not above first; `trips`, where given, must then be positive for there to be anything.
+/// end, and after each `count` - 1 that follow it, must be below size. With step -1 they come in falling order.
+/// There is nothing to check where end is not above first; `trips`, where given, must then be positive for
+/// there to be anything.
 struct LoopCheck {
   IntegerSum first, end, size;
   std::int64_t step = 1, count = 1;
@@ -76,7 +77,8 @@ class IndexRanges {
     std::vector<int> facts;  ///< in which it stands
   };
 
-  /// How a loop counts: in steps of so much, all numbers from first to below end, if nothing else ends it.
+  /// How a loop counts: in steps of so much, all numbers from first to below end, if nothing else ends it; by
+  /// -1 the last one comes first.
   struct Counting {
     const ir::Op* loop = nullptr;
     int counter = 0;  ///< the unknown

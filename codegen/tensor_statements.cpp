@@ -101,8 +101,11 @@ void StatementPrinter::check_index(const Op& op, std::size_t operand, const Valu
   if ((known.low && known.high) || checked_before(op, known)) return;
   unit_.prelude().need("fail_index");
   const std::string i = text(index), n = dim(t, dimension);
-  std::string outside = known.low ? "" : i + " < 0";
-  if (!known.high) outside += (outside.empty() ? "" : " || ") + i + " >= " + n;
+  std::string outside = known.high ? i + " < 0" : i + " >= " + n;
+  if (!known.low && !known.high) {
+    unit_.prelude().need("outside");
+    outside = "lt_outside(" + i + ", " + n + ")";
+  }
   line("if (" + outside + ") lt_fail_index(" + ws() + ", " + i + ", " + n + ", " + c_string(where(op)) +
        ");");
 }

@@ -119,14 +119,25 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   lt_fail_where(ws, at, where);
 }
 )c"},
+      {"outside",
+       functions,
+       {},
+       R"c(/* Whether i is negative, or not below n: as one comparison. */
+static inline int lt_outside(int64_t i, int64_t n) {
+  return (unsigned long long)i >= (unsigned long long)n;
+}
+)c"},
       {"check_range",
        functions,
        {"fail_index"},
-       R"c(/* That first, first + step, ... below end, and after each count - 1 that follow, are below size. */
+       R"c(/* That first, first + step, ... below end, and after each count - 1 that follow, are below size. With step
+   -1 they come in falling order. */
 static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, int64_t step, int64_t count,
     int64_t size, const char* where) {
-  if (first < end && (first < 0 || first + (end - 1 - first) / step * step + count > size))
-    lt_fail_index(ws, first < 0 || first > size ? first : size, size, where);
+  const int64_t last = step < 0 ? end - 1 : first + (end - 1 - first) / step * step;
+  if (first >= end || (first >= 0 && last + count <= size)) return;
+  if (step < 0) lt_fail_index(ws, last >= size || last < 0 ? last : -1, size, where);
+  lt_fail_index(ws, first < 0 || first > size ? first : size, size, where);
 }
 )c"},
       {"fail_slice",
