@@ -321,7 +321,11 @@ TEST_CASE("random loops read what they should, or fail as they should") {
           INFO("seed " << seed << ", sizes " << n << " " << m << ", argument " << p << "\n"
                        << by_c.source("c"));
           REQUIRE(outcome([&] { return by_c(a, b, p); }) == expected);
-          REQUIRE(outcome([&] { return by_cpp(a, b, p); }) == expected);
+          // Of the lanes of one vector any may be named.
+          const auto unnamed = [](const std::string& t) {
+            return t.starts_with("index") ? t.substr(t.find(" is outside")) : t;
+          };
+          REQUIRE(unnamed(outcome([&] { return by_cpp(a, b, p); })) == unnamed(expected));
         }
   }
   CHECK(failures > values / 20);
