@@ -183,7 +183,7 @@ const Value* IndexRanges::shape_source(const Value* t) {
       break;
     }
   }
-  if (v != t) sources_[t] = v;
+  sources_[t] = v;
   return v;
 }
 
