@@ -89,27 +89,24 @@ constexpr std::array templates{
   lt_store_some_$N(p, lt_load_some_$N(p, n) + x, n);
 }
 )c"},
+    // Idle lanes read what the last one that works reads.
     Template{"load_strided_some", "",
              R"c(static inline $V lt_load_strided_some_$N(const $E* p, int64_t stride, int64_t n) {
-  $E e[$L];
-  for (int i = 0; i < $L; ++i) e[i] = i < n ? p[i * stride] : 0;
-  return *(const $V_memory*)e;
+  $V x;
+  for (int i = 0; i < $L; ++i) x[i] = p[(i < n ? i : n - 1) * stride];
+  return x;
 }
 )c"},
     Template{"store_strided_some", "",
              R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
-  $E e[$L];
-  *($V_memory*)e = x;
   for (int i = 0; i < $L; ++i)
-    if (i < n) p[i * stride] = e[i];
+    if (i < n) p[i * stride] = x[i];
 }
 )c"},
     Template{"add_strided_some", "",
              R"c(static inline void lt_add_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
-  $E e[$L];
-  *($V_memory*)e = x;
   for (int i = 0; i < $L; ++i)
-    if (i < n) p[i * stride] += e[i];
+    if (i < n) p[i * stride] += x[i];
 }
 )c"},
     Template{"gather_some", "", R"c(static inline $V lt_gather_some_$N(const $E* p, $I at, int64_t n) {
@@ -253,6 +250,17 @@ std::string in_parts(const std::string& type, const std::string& part, const std
          (two ? ", w" : "") + ";\n  u.all = x;\n" + (two ? "  w.all = y;\n" : "") + "  for (int i = 0; i < " +
          parts + "; ++i) u.part[i] = " + f + "(u.part[i]" + (two ? ", w.part[i]" : "") +
          ");\n  return u.all;\n";
+}
+
+/// The same where x has fewer lanes than the parts that f takes: the others hold what these hold.
+std::string in_first_lanes(const std::string& part, const std::string& size, const std::string& lanes,
+                           const std::string& f, bool two) {
+  const auto set = [&](const std::string& to, const std::string& from) {
+    return "  for (int i = 0; i < " + size + "; ++i) " + to + "[i] = " + from + "[i % " + lanes + "];\n";
+  };
+  return "  " + part + " u" + (two ? ", w" : "") + ";\n" + set("u", "x") + (two ? set("w", "y") : "") +
+         "  u = " + f + "(u" + (two ? ", w" : "") + ");\n  for (int i = 0; i < " + lanes +
+         "; ++i) x[i] = u[i];\n  return x;\n";
 }
 
 constexpr std::string_view math_lanes =
@@ -484,9 +492,13 @@ std::string Prelude::vector_math_function(const std::string& name, const std::st
     if (fresh("math_lanes_" + f))
       add(Group::functions, "#ifdef LT_MATH_LANES\nLT_C " + part + " " + call + "(" + part +
                                 (two ? ", " + part : "") + ");\n#endif\n");
-    const std::string parts = l + (narrow ? " / (2 * LT_MATH_LANES)" : " / LT_MATH_LANES");
-    body =
-        "#ifdef LT_MATH_LANES\n" + in_parts(type, part, parts, call, two) + "#else\n" + scalar + "#endif\n";
+    const std::string at_once = narrow ? "(2 * LT_MATH_LANES)" : "LT_MATH_LANES";
+    const std::string whole = in_parts(type, part, l + " / " + at_once, call, two);
+    body = "#ifdef LT_MATH_LANES\n" + whole + "#else\n" + scalar + "#endif\n";
+    if (lanes < part_of(kind))
+      body = "#if defined LT_MATH_LANES && " + at_once + " <= " + l + "\n" + whole +
+             "#elif defined LT_MATH_LANES\n" + in_first_lanes(part, at_once, l, call, two) + "#else\n" +
+             scalar + "#endif\n";
   }
   add(Group::functions, "static inline " + type + " " + full + "(" + type + " x" +
                             (two ? ", " + type + " y" : "") + ") {\n" + body + "}\n");

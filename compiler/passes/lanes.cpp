@@ -33,7 +33,11 @@ class Analysis {
     if (!worthwhile()) return refused("there is no arithmetic in it that differs from trip to trip");
     find_summed(*plan_, uses_, ops_);
     find_packed();
-    plan_->lanes = width();
+    plan_->trips = trips();
+    const auto blocks = choose_blocks(shape(), native_);
+    if (!blocks) return refused("it makes too few trips");
+    plan_->blocks = *blocks;
+    plan_->lanes = blocks->widest();
     return std::move(plan_);
   }
 
@@ -330,30 +334,69 @@ class Analysis {
     });
   }
 
-  /// As many lanes as the values of the innermost loops leave registers for: twice as many of f32, where
-  /// there is nothing wider than that to compute. Loops over directions, which read nothing of their own
-  /// trip, are short: 32 lanes at most.
-  int width() const {
-    bool inner = false;
-    const bool narrow = std::ranges::none_of(ops_, [&](const Op* op) {
-      return std::ranges::any_of(
-          op->results, [&](const Value* v) { return varies(v) && v->type.element() == ir::Kind::f64; });
-    });
-    const int native = narrow ? 2 * native_ : native_;
-    std::unordered_map<const Block*, int> work;
+  /// The number of trips, where it is known.
+  std::optional<std::int64_t> trips() const {
+    const Op* from = constant(plan_->loop->operands[plan_->index]);
+    if (plan_->down) return from ? std::optional(std::max<std::int64_t>(from->integer, 0)) : std::nullopt;
+    const Op* to = constant(plan_->bound);
+    if (!from || !to) return {};
+    return std::max<std::int64_t>(to->integer - from->integer, 0);
+  }
+
+  LoopShape shape() const {
+    LoopShape shape{.narrow = true, .trips = plan_->trips};
+    int apart = 0, together = 0;
     for (const Op* op : ops_) {
-      inner |= op->is(Opcode::loop_);
-      if (!op->results.empty() && op->result()->type.is_scalar() && varies(op->result()) &&
-          op->result()->type.is_float_element())
-        ++work[op->parent];
+      for (const Value* v : op->results) shape.narrow &= !(varies(v) && v->type.element() == ir::Kind::f64);
+      shape.inner |= op->is(Opcode::loop_);
+      if (is_access(*op)) {
+        const bool own = std::any_of(op->operands.begin() + 1, op->operands.end(),
+                                     [&](const Value* v) { return moves(v); });
+        shape.reads |= op->is(Opcode::get_) && !varies(op->operands[0]) && own;
+        if (depth(op->parent) > 1 && !plan_->packed.contains(op->operands[0]))
+          (lies_apart(*op) ? apart : together) += differs(*op);
+      }
+      if (op->results.empty() || !op->result()->type.is_scalar() || !varies(op->result()) ||
+          !op->result()->type.is_float_element())
+        continue;
+      shape.heavy |= is_function(*op);
+      shape.work += op->parent == plan_->loop->blocks[1];
     }
-    if (!inner) return work[plan_->loop->blocks[1]] > 64 ? native : 2 * native;
-    const bool reads = std::ranges::any_of(ops_, [&](const Op* op) {
-      return op->is(Opcode::get_) && !varies(op->operands[0]) &&
-             std::any_of(op->operands.begin() + 1, op->operands.end(),
-                         [&](const Value* v) { return moves(v); });
-    });
-    return reads ? 8 * native : std::min(8 * native, 32);
+    shape.apart = apart > together;
+    return shape;
+  }
+
+  static bool is_access(const Op& op) {
+    return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
+  }
+
+  /// Written as a call: a function of the mathematical library.
+  static bool is_function(const Op& op) {
+    switch (op.code) {
+      case Opcode::min_:
+      case Opcode::max_:
+      case Opcode::abs_:
+      case Opcode::sqrt_:
+        return false;
+      default:
+        return ir::info(op.code).elementwise &&
+               ir::info(op.code).expression.find('(') != std::string_view::npos;
+    }
+  }
+
+  /// True where lanes access elements of one tensor that differ.
+  bool differs(const Op& op) const {
+    return !plan_->is_varying(op.operands[0]) && !plan_->is_summed(op.operands[0]) &&
+           std::any_of(op.operands.begin() + 1, op.operands.begin() + 1 + op.operands[0]->type.rank(),
+                       [&](const Value* v) { return varies(v); });
+  }
+  /// True where these do not follow each other in memory.
+  bool lies_apart(const Op& op) const {
+    if (!differs(op)) return false;
+    const int rank = op.operands[0]->type.rank();
+    for (int i = 1; i < rank; ++i)
+      if (varies(op.operands[static_cast<std::size_t>(i)])) return true;
+    return !moves(op.operands[static_cast<std::size_t>(rank)]);
   }
 
   /// Tensors from outside whose row `index` is read element by element within inner loops of inner loops.

@@ -2,13 +2,40 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "lantern/compiler/passes/loops.hpp"
 
 namespace lantern::passes {
+
+/// How trips are shared out to vectors: whole blocks of so many lanes, then of fewer; then blocks with idle
+/// lanes for what is left.
+struct LaneBlocks {
+  std::vector<int> whole;  ///< falling powers of two; 1: trip by trip
+  std::vector<int> rest;   ///< falling powers of two: each takes what the next ones could not hold in a block
+
+  int widest() const { return whole.empty() ? rest.front() : whole.front(); }
+  /// Any order will do: loops that must have the same blocks take the first.
+  auto operator<=>(const LaneBlocks&) const = default;
+};
+
+/// What the choice of blocks asks about a loop.
+struct LoopShape {
+  bool inner = false;   ///< there are loops inside
+  bool reads = false;   ///< reads elements of each trip's own
+  bool apart = false;   ///< what inner loops read and write of each trip lies apart from lane to lane
+  bool heavy = false;   ///< calls functions such as exp
+  bool narrow = false;  ///< no vector is wider than f32
+  int work = 0;         ///< floating-point operations that differ from trip to trip, outside inner loops
+  std::optional<std::int64_t> trips;  ///< if they are known
+};
+
+/// The blocks for a loop; nothing where trip by trip is better. `native`: how many f64 a register holds.
+std::optional<LaneBlocks> choose_blocks(const LoopShape& shape, int native);
 
 /// How a loop's trips become lanes.
 struct LanePlan {
@@ -17,7 +44,9 @@ struct LanePlan {
   bool down = false;       ///< counts down to zero: the mirror of a loop that counts up
   Value* bound = nullptr;  ///< of a loop that counts up
   Value* trip = nullptr;   ///< in the body: the index, or what numbers the trips of a loop that counts down
-  int lanes = 8;
+  LaneBlocks blocks;
+  int lanes = 8;                                 ///< of the widest blocks
+  std::optional<std::int64_t> trips;             ///< how many, where that is known
   std::unordered_set<std::int64_t> outer_tapes;  ///< pushed here and popped elsewhere, or the other way round
   std::unordered_set<const Value*>
       varying;                              ///< differ from lane to lane; tensors among them gain a dimension
@@ -31,6 +60,9 @@ struct LanePlan {
   /// sum, without lanes.
   std::unordered_set<const Value*> summed;
   std::unordered_set<const Value*> packed;  ///< tensors whose rows are read again and again, a row a lane
+
+  /// True for an integer of the state that moves on with the index.
+  bool counts_along(std::size_t state) const { return !down && state != index && step_of(loop, state); }
 
   bool is_varying(const Value* v) const { return varying.contains(v) && !summed.contains(v); }
   bool is_summed(const Value* v) const { return summed.contains(v); }
