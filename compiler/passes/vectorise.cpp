@@ -312,7 +312,7 @@ class Choice {
 
   /// True for a loop of a few trips around one that runs in lanes.
   bool inside_is_better(const LanePlan& plan) const {
-    if (!plan.trips || *plan.trips >= native_) return false;
+    if (!plan.trips || *plan.trips >= std::max(native_, 4)) return false;
     bool any = false;
     ir::walk(plan.loop->blocks[1],
              [&](Op* op) { any |= op->is(Opcode::loop_) && plan_lanes(op, tapes_, native_); });
