@@ -13,9 +13,10 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr int small_body = 16;  ///< operations of which five versions are not much code
-constexpr int large_body = 64;  ///< operations that leave no registers for two vectors each
-constexpr int few_trips = 4;    ///< known to be fewer: the compiler writes them out
+constexpr int small_body = 16;   ///< operations of which five versions are not much code
+constexpr int large_body = 64;   ///< operations that leave no registers for two vectors each
+constexpr int large_loop = 200;  ///< operations, with those in inner loops: three versions are much code
+constexpr int few_trips = 4;     ///< known to be fewer: the compiler writes them out
 
 }  // namespace
 
@@ -37,7 +38,10 @@ std::optional<LaneBlocks> choose_blocks(const LoopShape& shape, int native) {
   if (!shape.reads) return LaneBlocks{{std::min(8 * reg, 32)}, {std::min(8 * reg, 32)}};
   // Elements that lie apart are fetched one by one, from as many places in memory as there are lanes.
   if (shape.apart) return LaneBlocks{{reg}, {reg}};
-  return LaneBlocks{{8 * reg}, {2 * reg}};
+  // Long inner loops keep as many sums in registers as there is room for; short ones have none for so many.
+  if (shape.brief) return LaneBlocks{{2 * reg}, {2 * reg, reg}};
+  if (shape.size > large_loop) return LaneBlocks{{8 * reg}, {2 * reg}};
+  return LaneBlocks{{8 * reg, 2 * reg}, {reg}};
 }
 
 }  // namespace lantern::passes

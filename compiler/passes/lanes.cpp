@@ -344,11 +344,12 @@ class Analysis {
   }
 
   LoopShape shape() const {
-    LoopShape shape{.narrow = true, .trips = plan_->trips};
+    LoopShape shape{.brief = true, .narrow = true, .size = ops_.size(), .trips = plan_->trips};
     int apart = 0, together = 0;
     for (const Op* op : ops_) {
       for (const Value* v : op->results) shape.narrow &= !(varies(v) && v->type.element() == ir::Kind::f64);
       shape.inner |= op->is(Opcode::loop_);
+      shape.brief &= !op->is(Opcode::loop_) || is_brief(op);
       if (is_access(*op)) {
         const bool own = std::any_of(op->operands.begin() + 1, op->operands.end(),
                                      [&](const Value* v) { return moves(v); });
@@ -364,6 +365,17 @@ class Analysis {
     }
     shape.apart = apart > together;
     return shape;
+  }
+
+  /// Known to make a few trips.
+  static bool is_brief(const Op* loop) {
+    constexpr std::int64_t few = 8;
+    if (const auto down = counts_down(loop)) {
+      const Op* from = constant(loop->operands[down->index]);
+      return from && from->integer <= few;
+    }
+    const auto trips = constant_trips(loop);
+    return trips && *trips <= few;
   }
 
   static bool is_access(const Op& op) {

@@ -25,12 +25,14 @@ struct LaneBlocks {
 
 /// What the choice of blocks asks about a loop.
 struct LoopShape {
-  bool inner = false;   ///< there are loops inside
-  bool reads = false;   ///< reads elements of each trip's own
-  bool apart = false;   ///< what inner loops read and write of each trip lies apart from lane to lane
-  bool heavy = false;   ///< calls functions such as exp
-  bool narrow = false;  ///< no vector is wider than f32
-  int work = 0;         ///< floating-point operations that differ from trip to trip, outside inner loops
+  bool inner = false;    ///< there are loops inside
+  bool reads = false;    ///< reads elements of each trip's own
+  bool apart = false;    ///< what inner loops read and write of each trip lies apart from lane to lane
+  bool brief = false;    ///< inner loops make a few trips, as is known
+  bool heavy = false;    ///< calls functions such as exp
+  bool narrow = false;   ///< no vector is wider than f32
+  int work = 0;          ///< floating-point operations that differ from trip to trip, outside inner loops
+  std::size_t size = 0;  ///< all operations
   std::optional<std::int64_t> trips;  ///< if they are known
 };
 

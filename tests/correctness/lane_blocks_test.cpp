@@ -80,6 +80,21 @@ Rep<T> by_row(Rep<Array<T>> a, Rep<Tensor<T, dyn, dyn>> w, Int times) {
   });
 }
 
+/// By columns, which lie side by side from lane to lane: wide blocks, and narrower ones for what is left.
+template <class T>
+Rep<T> by_column(Rep<Array<T>> a, Rep<Tensor<T, dyn, dyn>> w, Int times) {
+  return steps<T>(a.size(), a, times, [&](const auto& h, const Int& i) {
+    return tanh(total<T>(a.size(), [&](Int j) { return w(j, i) * h[j]; }));
+  });
+}
+/// An inner loop of three trips.
+template <class T>
+Rep<T> by_threes(Rep<Array<T>> a, Rep<Tensor<T, dyn, dyn>>, Int times) {
+  return steps<T>(a.size(), a, times, [&](const auto& h, const Int& i) {
+    return FOR(0, 3, h[i], [&](Int, Rep<T> y) { return y * (T(1.2) - y * y); });
+  });
+}
+
 template <class T, class F>
 void check_every_length(F f, double tolerance) {
   const auto fast = compile(value_and_grad<0, 1>(f), lanes),
@@ -113,6 +128,8 @@ TEST_CASE("blocks: every number of trips, with tapes", "[vectorise]") {
   SECTION("long") { check_every_length<double>(long_one<double>, 1e-11); }
   SECTION("functions") { check_every_length<double>(with_function<double>, 1e-11); }
   SECTION("rows") { check_every_length<double>(by_row<double>, 1e-11); }
+  SECTION("columns") { check_every_length<double>(by_column<double>, 1e-11); }
+  SECTION("threes") { check_every_length<double>(by_threes<double>, 1e-11); }
   SECTION("cheap, floats") { check_every_length<float>(cheap<float>, 1e-4); }
   SECTION("functions, floats") { check_every_length<float>(with_function<float>, 1e-4); }
   SECTION("rows, floats") { check_every_length<float>(by_row<float>, 1e-4); }
@@ -154,6 +171,8 @@ TEST_CASE("blocks: a tape holds vectors of one width", "[vectorise]") {
     check(with_function<double>, native);
     check(by_row<double>, native);
     check(by_row<float>, native);
+    check(by_column<double>, native);
+    check(by_threes<double>, native);
   }
 }
 
@@ -224,30 +243,34 @@ int lanes_run(const LaneBlocks& blocks, int n) {
 
 TEST_CASE("blocks: which are chosen", "[vectorise]") {
   for (const int native : {2, 4, 8})
-    for (const bool narrow : {false, true})
-      for (const bool inner : {false, true})
-        for (const bool apart : {false, true})
-          for (const bool heavy : {false, true})
-            for (const int work : {1, 16, 17, 64, 65}) {
-              CAPTURE(native, narrow, inner, apart, heavy, work);
-              const LoopShape shape{.inner = inner,
-                                    .reads = true,
-                                    .apart = apart,
-                                    .heavy = heavy,
-                                    .narrow = narrow,
-                                    .work = work,
-                                    .trips = {}};
-              const auto blocks = passes::choose_blocks(shape, native);
-              REQUIRE(blocks);
-              const int registers = narrow ? 2 * native : native;
-              CHECK(blocks->widest() <= 8 * registers);
-              // At most two registers are idle.
-              for (int n = 0; n <= 100; ++n) {
-                CAPTURE(n);
-                CHECK(lanes_run(*blocks, n) < n + 2 * registers);
-              }
-              if (!inner && !heavy && work <= 16) CHECK(lanes_run(*blocks, 7) == 7);
-            }
+    for (const std::size_t size : {10u, 1000u})
+      for (const bool brief : {false, true})
+        for (const bool narrow : {false, true})
+          for (const bool inner : {false, true})
+            for (const bool apart : {false, true})
+              for (const bool heavy : {false, true})
+                for (const int work : {1, 16, 17, 64, 65}) {
+                  CAPTURE(native, size, brief, narrow, inner, apart, heavy, work);
+                  const LoopShape shape{.inner = inner,
+                                        .reads = true,
+                                        .apart = apart,
+                                        .brief = brief,
+                                        .heavy = heavy,
+                                        .narrow = narrow,
+                                        .work = work,
+                                        .size = size,
+                                        .trips = {}};
+                  const auto blocks = passes::choose_blocks(shape, native);
+                  REQUIRE(blocks);
+                  const int registers = narrow ? 2 * native : native;
+                  CHECK(blocks->widest() <= 8 * registers);
+                  // At most two registers are idle.
+                  for (int n = 0; n <= 100; ++n) {
+                    CAPTURE(n);
+                    CHECK(lanes_run(*blocks, n) < n + 2 * registers);
+                  }
+                  if (!inner && !heavy && work <= 16) CHECK(lanes_run(*blocks, 7) == 7);
+                }
   CHECK(!passes::choose_blocks({.reads = true, .work = 2, .trips = 3}, 4));
   CHECK(passes::choose_blocks({.reads = true, .heavy = true, .work = 2, .trips = 3}, 4));
 }
