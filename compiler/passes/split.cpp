@@ -73,7 +73,7 @@ class Splitting {
         const Value* index = op->operands[d];
         if (!inside(index)) continue;
         const Offset o = offset(index);
-        if (!o.base) continue;
+        if (!o.base || !inside(o.base)) continue;
         if (o.base != body->params[index_] || by || (dimension && *dimension != d)) return false;
         by = static_cast<std::int64_t>(o.by) - first();
         dimension = d;

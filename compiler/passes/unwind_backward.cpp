@@ -154,9 +154,9 @@ void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>&
 }
 
 void Unwinder::backward_loop(Region& r, Segment& s) {
-  if (const auto count = counted(s.forward);
-      count && outermost(r) && separable(s.forward, *count) && may_run_twice(s.forward))
-    return backward_fused(r, s, *count);
+  const auto count = counted(s.forward);
+  const bool apart = count && separable(s.forward, *count) && may_run_twice(s.forward);
+  if (apart && outermost(r)) return backward_fused(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];
   const std::vector<Value*>& params = s.continuation->blocks[0]->params;
@@ -176,6 +176,10 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   std::vector<Value*> incoming;
   for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content(), adjoint_name(c)));
   backward(body, incoming);
+  if (apart && cheaper_again(s)) {
+    for (Block* b : s.forward->blocks) drop_frames(b);
+    return backward_fused(r, s, *count);
+  }
 
   // What one trip passes on: the count, the adjoint of the state, and the outer cells it touched.
   ir::Builder end = into(body.bwd, t->loc);

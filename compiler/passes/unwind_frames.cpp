@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/passes/unwinder.hpp"
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::passes {
@@ -45,7 +46,7 @@ int price(const Op& op) {
   return integer ? 1 : float_operation;
 }
 
-bool is_update(const Op& op, std::size_t operand) {
+bool is_update(const Op& op) {
   switch (op.code) {
     case Opcode::set_:
     case Opcode::add_at_:
@@ -53,23 +54,58 @@ bool is_update(const Op& op, std::size_t operand) {
     case Opcode::add_slice_:
     case Opcode::add_outer_:
     case Opcode::add_matmul_:
-      return operand == 0;
-    case Opcode::loop_:
-    case Opcode::call_:
-    case Opcode::yield_:
       return true;
     default:
       return false;
   }
 }
 
+/// True where a loop reads elements of a tensor that are not its trip's own: it is then still needed while the
+/// loop changes the state that starts as this tensor, which has to be in memory of its own.
+bool reads_neighbours(const Op* loop, const Value* tensor) {
+  bool found = false;
+  for (Block* block : loop->blocks)
+    ir::walk(block, [&](const Op* op) {
+      if (!op->is(Opcode::get_) || op->operands[0] != tensor) return;
+      const auto first = op->operands.begin() + 1, last = op->operands.end();
+      found |= std::none_of(first, last, [&](const Value* i) { return i->block == loop->blocks[1] && !i->def; }) ||
+               std::any_of(first, last, [](const Value* i) { return i->def != nullptr; });
+    });
+  return found;
+}
+
 }  // namespace
 
 void Unwinder::note_updates(const Block* block) {
   ir::walk(const_cast<Block*>(block), [&](const Op* op) {
-    for (std::size_t i = 0; i < op->operands.size(); ++i)
-      if (op->operands[i]->type.is_tensor() && is_update(*op, i)) updated_.insert(op->operands[i]);
+    if (is_update(*op)) updated_.insert(op->operands[0]);
+    for (std::size_t i = 0; i < op->operands.size(); ++i) {
+      Value* const v = op->operands[i];
+      if (!v->type.is_tensor()) continue;
+      if (op->is(Opcode::call_)) updated_.insert(v);
+      if (op->is(Opcode::loop_) && !reads_neighbours(op, v)) handed_on_[v].push_back(op->blocks[1]->params[i]);
+      const Op* const around = op->parent->parent;
+      if (!op->is(Opcode::yield_) || !around) continue;
+      if (i < around->results.size()) handed_on_[v].push_back(around->results[i]);
+      if (around->is(Opcode::loop_)) handed_on_[v].push_back(around->blocks[1]->params[i]);
+    }
   });
+}
+
+/// True for a tensor that may give its memory to a changed one: it is updated, or handed on to what is.
+bool Unwinder::gives_way(const Value* tensor) const {
+  std::unordered_set<const Value*> seen{tensor};
+  std::vector<const Value*> work{tensor};
+  while (!work.empty()) {
+    const Value* const v = work.back();
+    work.pop_back();
+    if (updated_.contains(v)) return true;
+    const auto on = handed_on_.find(v);
+    if (on == handed_on_.end()) continue;
+    for (const Value* next : on->second)
+      if (seen.insert(next).second) work.push_back(next);
+  }
+  return false;
 }
 
 Region* Unwinder::home_of(Value* v) const {
@@ -101,7 +137,7 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   for (Value* x : op.operands) {
     if (sum > budget) return never;
     if (op.is(Opcode::get_) && x->type.is_tensor()) {
-      if (updated_.contains(x)) return never;
+      if (gives_way(x)) return never;
       // A tensor from outside is saved once for all elements that are read here.
       if (saved_outside(home, x)) continue;
     }
@@ -115,6 +151,71 @@ bool Unwinder::saved_outside(const Region& inner, const Value* x) const {
   const auto it = homes_.find(x->block);
   return it != homes_.end() && it->second != &inner && it->second->kind == Region::Kind::body &&
          it->second->bwd;
+}
+
+/// Whether running the trips of a loop again in the backward part takes less than what their frames,
+/// which are known by now, take to be written and read. What is run again must be arithmetic and elements of
+/// tensors that stay in memory anyway: then no trip keeps anything, and trips need not run from last to first.
+bool Unwinder::cheaper_again(const Segment& s) const {
+  // Trips that do not wait for each other overlap, or run in lanes; memory takes the time it takes.
+  constexpr int overlap = 2, inner_trips = 8;
+  const Op* const loop = s.forward;
+  std::unordered_map<const Block*, std::int64_t> often{{loop->blocks[1], 1}};  // in a trip
+  std::vector<const Value*> work;
+  std::int64_t frames = 0, again = 0;
+  bool simple = true;
+  ir::walk(loop->blocks[1], [&](const Op* op) {
+    const std::int64_t times = often.at(op->parent);
+    for (const Block* b : op->blocks) often[b] = op->is(Opcode::loop_) ? times * inner_trips : times;
+    simple &= !op->callee;
+    if (!op->is(Opcode::push_)) return;
+    simple &= is_frame(*op) && op->operands[0]->type.is_scalar();
+    frames += times * overlap * save_float;
+    work.push_back(op->operands[0]);
+  });
+  ir::walk(s.continuation->blocks[0],
+           [&](const Op* op) { simple &= !op->is(Opcode::fun_) || !ir::LoopMemory::of(*op).bounded(); });
+  if (!simple || frames == 0) return false;
+
+  std::unordered_set<const Value*> seen;
+  const auto need = [&](const Value* v) {
+    if (seen.insert(v).second) work.push_back(v);
+  };
+  while (!work.empty() && again <= frames) {
+    const Value* const v = work.back();
+    work.pop_back();
+    const auto times = often.find(v->block);
+    if (times == often.end()) {
+      if (v->type.is_tensor() && !stays(v)) return false;
+      continue;
+    }
+    if (constant(v)) continue;
+    const Op* const owner = v->def ? v->def : v->block->parent;
+    if (!v->def && (owner == loop || step_of(owner, v->index))) {
+      if (v->type.is_tensor()) return false;
+    } else if (owner->is(Opcode::loop_)) {
+      need(owner->operands[v->index]);
+      need(owner->blocks[1]->yields()[v->index]);
+      need(owner->blocks[0]->yields()[0]);
+    } else if (owner->is(Opcode::branch_)) {
+      need(owner->operands[0]);
+      for (Block* side : owner->blocks) need(side->yields()[v->index]);
+    } else {
+      again += times->second * price(*owner);
+      if (!owner->is(Opcode::dim_))
+        for (const Value* x : owner->operands) need(x);
+    }
+  }
+  return again <= frames;
+}
+
+/// True for a tensor of the forward part that is in memory, as it is, when the backward part runs; or may be
+/// at no cost, because nobody changes it.
+bool Unwinder::stays(const Value* tensor) const {
+  const auto it = homes_.find(tensor->block);
+  if (it == homes_.end()) return false;
+  return it->second->visible() || it->second->saved.contains(const_cast<Value*>(tensor)) ||
+         !gives_way(tensor);
 }
 
 /// A forward value where the backward part of `r` can see it.

@@ -84,8 +84,14 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   const Segment head = scan(header);
   Op* const test = header->ops[head.t];
 
+  constexpr std::size_t none = ~std::size_t{0};
   std::vector<Value*> params, state;
-  for (Value* p : header->params) (p->type.is_ref() ? state : params).push_back(p);
+  std::vector<std::size_t> adjoint;  // of each parameter: which of the state
+  for (Value* p : header->params) {
+    if (p->type.is_ref()) adjoint.back() = state.size();
+    else adjoint.push_back(none);
+    (p->type.is_ref() ? state : params).push_back(p);
+  }
 
   Value* const first = at(r, forward_op->operands[count.index]);
   Value* const bound = at(r, count.bound);
@@ -101,7 +107,8 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   std::vector<Value*> incoming;
   for (Value* c : state) incoming.push_back(module_.add_param(block, c->type.content(), adjoint_name(c)));
 
-  // The trip's forward part. Names of the header mean this trip's values inside, the final state afterwards.
+  // The trip's forward part. Names of the header mean this trip's values inside, the final state afterwards;
+  // so do those of the headers around it.
   Region body(Region::Kind::fused, &r, block);
   body.bwd = block;
   body.exit = s.continuation->result();
@@ -111,6 +118,8 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
     outside[original] = fwd(original);
     fwd_[original] = now;
   };
+  for (const Region* around = &r; around; around = around->parent)
+    for (const auto& [original, now] : around->own) rebind(original, now);
   for (std::size_t i = 0; i < params.size(); ++i) {
     Value* now = index;
     ir::Builder b = into(block, test->loc);
@@ -122,7 +131,9 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
       if (*step != 1) steps = b.emit(Opcode::mul_, {steps, b.integer(*step)});
       now = b.emit(Opcode::add_, {at(body, forward_op->operands[i]), steps});
     } else if (params[i]->type.is_tensor()) {
-      now = at(body, forward_op->operands[i]);  // only its shape is asked for
+      // Only the shape is asked for: if need be, that of its adjoint.
+      Value* const start = forward_op->operands[i];
+      now = adjoint[i] == none || home_of(start)->visible() ? at(body, start) : incoming[adjoint[i]];
     } else {
       now = b.op(Opcode::undef_, {}, {params[i]->type})->result();
     }

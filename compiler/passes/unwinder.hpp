@@ -99,6 +99,9 @@ class Unwinder {
   void backward_loop(Region& r, Segment& s);
   void backward_fused(Region& r, Segment& s, const CountedLoop& count);
   bool may_run_twice(const Op* loop) const;
+  bool cheaper_again(const Segment& s) const;
+  bool gives_way(const Value* tensor) const;
+  bool stays(const Value* tensor) const;
   void reach(Region& body);
   void mark_backward(Block* block, std::size_t from);
   const char* adjoint_name(Value* cell) const;
@@ -185,7 +188,8 @@ class Unwinder {
   ir::PointerMap<Value, Value*> bwd_;                ///< original value of a P part -> backward value
   std::unordered_map<const Block*, Region*> homes_;  ///< forward block -> region
   std::unordered_map<const Block*, Value*> exits_;   ///< memo of exit_of
-  std::unordered_set<const Value*> updated_;         ///< forward tensors that give way to changed ones
+  std::unordered_set<const Value*> updated_;         ///< forward tensors with an element that is changed
+  std::unordered_map<const Value*, std::vector<const Value*>> handed_on_;  ///< to loops and by yields
   ir::PointerMap<Value, Value*> likes_;              ///< cell -> the primal whose shape it has (original)
   std::unordered_map<Value*, Value*> value_cells_;   ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;
