@@ -83,6 +83,15 @@ bool is_expression(const Op& op) {
   return ir::info(op.code).effect == ir::Effect::none && op.blocks.empty() && op.results.size() == 1;
 }
 
+/// A tensor of one value that is made outside a loop: each trip that updates it would have to copy it, which
+/// takes longer than making it.
+bool is_cheaper_made(const Op& op, const Op& first) {
+  if (!op.result()->type.is_tensor() || !(op.is(Opcode::zeros_like_) || op.is(Opcode::fill_))) return false;
+  for (const Block* b = op.parent; b && b != first.parent; b = b->parent ? b->parent->parent : nullptr)
+    if (b->parent && b->parent->is(Opcode::loop_)) return true;
+  return false;
+}
+
 class Sharing : public Rewriter {
  public:
   using Rewriter::Rewriter;
@@ -91,7 +100,7 @@ class Sharing : public Rewriter {
   Action enter(Op* op) override {
     if (!is_expression(*op)) return Action::keep;
     Op* first = known_.find_or_add(op);
-    if (first == op) return Action::keep;
+    if (first == op || is_cheaper_made(*op, *first)) return Action::keep;
     if (!first->loc.known()) first->loc = op->loc;
     replace(op->result(), first->result());
     return Action::drop;

@@ -3,7 +3,8 @@
 //
 // Marking is by component. A result of a branch asks for what both sides yield there, state of a loop for its
 // initial and its next value, a parameter for the arguments of the calls that matter; what only feeds itself
-// is never asked for. The body of a continuation matters once the continuation does.
+// is never asked for. The body of a continuation matters once the continuation does. What is done to a tape
+// matters once a value popped from it does: nothing is saved that nobody reads.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,7 @@ namespace {
 using ir::Effect;
 using ir::Function;
 
+bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 bool writes_cell(const Op& op) {
   return op.is(Opcode::ref_set_) || op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_);
 }
@@ -68,6 +70,8 @@ class Liveness {
         const Effect effect = ir::info(op->code).effect;
         facts.effects |= effect == Effect::effect || effect == Effect::tape || op->is(Opcode::jump_);
         facts.effects |= writes_cell(*op) && !op->operands[0]->def;
+        if (on_tape(*op))
+          (op->is(Opcode::push_) ? tapes_[op->integer].pushed : tapes_[op->integer].popped) = true;
         if (op->callee) callers_[op->callee].push_back(f);
         if (op->is(Opcode::closure_)) facts_[op->callee].fixed = true;
       });
@@ -120,8 +124,14 @@ class Liveness {
   void find_effects(Block* block) {
     ir::walk(block, [&](Op* op) {
       if (op->is(Opcode::fun_)) return false;
-      const Effect effect = ir::info(op->code).effect;
-      if (effect == Effect::effect || effect == Effect::tape || op->is(Opcode::jump_)) {
+      if (on_tape(*op)) {
+        Tape& tape = tapes_[op->integer];
+        // A tape that others push to, or pop from, is theirs.
+        if (tape.live || !tape.pushed || !tape.popped)
+          need(op);
+        else
+          tape.ops.push_back(op);
+      } else if (ir::info(op->code).effect == Effect::effect || op->is(Opcode::jump_)) {
         need(op);
       } else if (op->is(Opcode::call_)) {
         if (facts_[op->callee].effects) need(op);
@@ -187,6 +197,12 @@ class Liveness {
         facts.results[v->index] = true;
         return need(op->callee->body->yields()[v->index]);
       }
+      case Opcode::pop_: {
+        Tape& tape = tapes_[op->integer];
+        tape.live = true;
+        for (const Op* o : std::exchange(tape.ops, {})) need(o);
+        return;
+      }
       default:
         break;
     }
@@ -214,7 +230,14 @@ class Liveness {
     need(loop->blocks[1]->yields()[i]);
   }
 
+  struct Tape {
+    bool pushed = false, popped = false;
+    bool live = false;           ///< a value popped from it matters
+    std::vector<const Op*> ops;  ///< as long as it is not
+  };
+
   const ir::Module& module_;
+  std::unordered_map<std::int64_t, Tape> tapes_;
   std::unordered_map<const Function*, Facts> facts_;
   std::unordered_map<const Function*, std::vector<const Function*>> callers_;
   ir::PointerSet<const Op> ops_;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lantern/compiler/passes/rewrite.hpp"
+#include "lantern/compiler/passes/shapes.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/error.hpp"
@@ -94,6 +95,12 @@ class Folding : public Rewriter {
       case Opcode::ref_new_:
         use_shape_of(op, 0);
         return Action::keep;
+      case Opcode::push_:
+        shapes_.note_push(op);
+        return Action::keep;
+      case Opcode::pop_:
+        shapes_.note_pop(op);
+        return Action::keep;
       default:
         break;
     }
@@ -103,18 +110,12 @@ class Folding : public Rewriter {
       replace(result, by);
       return Action::drop;
     }
-    if (result->type.is_tensor()) note_shape(op);
+    if (result->type.is_tensor()) shapes_.note(op);
     return Action::keep;
   }
 
   void leave(Op* op) override {
     if (op->is(Opcode::branch_)) merge_equal_results(op);
-    // State that keeps its shape in a trip has it at the end too.
-    if (op->is(Opcode::loop_))
-      for (std::size_t i = 0; i < op->results.size(); ++i)
-        if (op->results[i]->type.is_tensor() && op->results[i]->type == op->operands[i]->type &&
-            shape_of(op->blocks[1]->yields()[i]) == op->blocks[1]->params[i])
-          shapes_[op->results[i]] = shape_of(op->operands[i]);
   }
 
   // ---- constructs
@@ -174,6 +175,7 @@ class Folding : public Rewriter {
       replace(body->params[i], initial);
       replace(op->results[i], initial);
     }
+    shapes_.note_loop(op);
     return Action::keep;
   }
 
@@ -425,37 +427,7 @@ class Folding : public Rewriter {
 
   // ---- shapes
 
-  /// Remembers whose shape the result of an operation has.
-  void note_shape(const Op* op) {
-    const Value* like = nullptr;
-    switch (op->code) {
-      case Opcode::cast_:
-      case Opcode::zeros_like_:
-      case Opcode::copy_:
-      case Opcode::set_:
-      case Opcode::add_at_:
-      case Opcode::add_take_:
-      case Opcode::add_slice_:
-      case Opcode::add_outer_:
-      case Opcode::add_matmul_:
-        like = op->operands[0];
-        break;
-      case Opcode::broadcast_:
-      case Opcode::reduce_to_:
-      case Opcode::reshape_:
-        like = op->operands[1];
-        break;
-      default:
-        if (!ir::info(op->code).elementwise) return;
-        like = op->operands.back();
-    }
-    shapes_[op->result()] = shape_of(like);
-  }
-  /// A value with the shape of `v`, as early in the program as is known.
-  Value* shape_of(const Value* v) const {
-    const auto it = shapes_.find(v);
-    return it == shapes_.end() ? const_cast<Value*>(v) : it->second;
-  }
+  Value* shape_of(const Value* v) const { return shapes_.of(v); }
   bool same_shape(const Value* a, const Value* b) const {
     if (!a->type.is_tensor() || !b->type.is_tensor() || a->type.rank() != b->type.rank()) return false;
     if (shape_of(a) == shape_of(b)) return true;
@@ -522,7 +494,7 @@ class Folding : public Rewriter {
     note_change();
   }
 
-  std::unordered_map<const Value*, Value*> shapes_;
+  Shapes shapes_{function()};
 };
 
 }  // namespace

@@ -1,0 +1,143 @@
+// Shapes are followed to where they come from.
+#include "lantern/compiler/passes/shapes.hpp"
+
+#include <algorithm>
+
+namespace lantern::passes {
+
+namespace {
+
+/// The tensor whose sizes are given to `fill` one by one, or null.
+const Value* filled_like(const Op& fill) {
+  const Value* like = nullptr;
+  for (std::size_t d = 1; d < fill.operands.size(); ++d) {
+    const Op* size = fill.operands[d]->def;
+    if (!size || !size->is(Opcode::dim_) || size->integer != static_cast<std::int64_t>(d - 1)) return nullptr;
+    if (like && size->operands[0] != like) return nullptr;
+    like = size->operands[0];
+  }
+  return like && like->type.rank() == fill.result()->type.rank() ? like : nullptr;
+}
+
+/// An operand whose shape the result has, or null.
+const Value* like(const Op& op) {
+  switch (op.code) {
+    case Opcode::cast_:
+    case Opcode::zeros_like_:
+    case Opcode::copy_:
+    case Opcode::set_:
+    case Opcode::add_at_:
+    case Opcode::add_take_:
+    case Opcode::add_slice_:
+    case Opcode::add_outer_:
+    case Opcode::add_matmul_:
+      return op.operands[0];
+    case Opcode::broadcast_:
+    case Opcode::reduce_to_:
+    case Opcode::reshape_:
+      return op.operands[1];
+    default:
+      return ir::info(op.code).elementwise ? op.operands.back() : nullptr;
+  }
+}
+
+const Block* around(const Block* b) { return b->parent ? b->parent->parent : nullptr; }
+
+}  // namespace
+
+void Shapes::note(const Op* op) {
+  const Value* const by = like(*op);
+  if (by && by->type.is_tensor()) origins_[op->result()] = of(by);
+}
+
+void Shapes::note_loop(const Op* loop) {
+  const std::vector<bool> keeps = kept(loop);
+  for (std::size_t i = 0; i < keeps.size(); ++i) {
+    if (!keeps[i]) continue;
+    Value* const initial = of(loop->operands[i]);
+    origins_[loop->results[i]] = initial;
+    for (const Block* b : loop->blocks) origins_[b->params[i]] = initial;
+  }
+}
+
+/// The same as `of`, also for what has not been walked, and where a fill's sizes are another's.
+const Value* Shapes::origin(const Value* v) {
+  for (;;) {
+    v = of(v);
+    if (!v->def) return v;
+    const Value* by = nullptr;
+    if (v->def->is(Opcode::loop_))
+      by = kept(v->def)[v->index] ? v->def->operands[v->index] : nullptr;
+    else if (v->def->is(Opcode::fill_))
+      by = filled_like(*v->def);
+    else if (v->def->results.size() == 1)
+      by = like(*v->def);
+    if (!by || !by->type.is_tensor()) return v;
+    v = by;
+  }
+}
+
+/// Assumed of all state at first; what a trip hands on refutes it.
+const std::vector<bool>& Shapes::kept(const Op* loop) {
+  if (const auto it = kept_.find(loop); it != kept_.end()) return it->second;
+  const Block* const body = loop->blocks[1];
+  const std::size_t n = loop->operands.size();
+  std::vector<bool> keeps(n);
+  std::vector<const Value*> first(n), next(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    keeps[i] = loop->results[i]->type.is_tensor() && loop->results[i]->type == loop->operands[i]->type;
+    if (!keeps[i]) continue;
+    first[i] = origin(loop->operands[i]);
+    next[i] = origin(loop->blocks[1]->ops.back()->operands[i]);
+  }
+  const auto holds = [&](std::size_t i) {
+    if (next[i]->def || next[i]->block != body) return next[i] == first[i];
+    return keeps[next[i]->index] && first[next[i]->index] == first[i];
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < n; ++i)
+      if (keeps[i] && !holds(i)) {
+        keeps[i] = false;
+        changed = true;
+      }
+  }
+  return kept_[loop] = std::move(keeps);
+}
+
+Shapes::Shapes(const ir::Function& function) {
+  const auto count = [&](const ir::Function& f) {
+    ir::walk(f.body, [&](const Op* op) {
+      if (op->is(Opcode::push_) && op->operands[0]->type.is_tensor()) ++tapes_[op->integer].pushes;
+      if (op->is(Opcode::pop_) && op->result()->type.is_tensor()) ++tapes_[op->integer].pops;
+    });
+  };
+  count(function);
+  if (tapes_.empty()) return;
+  for (const ir::Function* f : function.module->functions())
+    if (f != &function) count(*f);
+}
+
+void Shapes::note_push(const Op* push) {
+  const auto tape = tapes_.find(push->integer);
+  if (tape != tapes_.end()) tape->second.origins.push_back(origin(push->operands[0]));
+}
+
+void Shapes::note_pop(const Op* pop) {
+  const auto tape = tapes_.find(pop->integer);
+  if (tape == tapes_.end()) return;
+  const Tape& all = tape->second;
+  if (all.origins.empty() || all.origins.size() != all.pushes) return;
+  const Value* const shape = all.origins.front();
+  if (std::ranges::count(all.origins, shape) != std::ssize(all.origins)) return;
+  // Seen from here: of a block around the pop, and made before the push, which runs before the pop. Within a
+  // loop it is the value of the trip at hand if what a trip pushes is popped in the same trip, as one push
+  // and one pop alone do.
+  bool seen = false, repeated = false;
+  for (const Block* b = pop->parent; b && !seen; b = around(b)) seen = b == shape->block;
+  for (const Block* b = shape->block; b; b = around(b)) repeated |= b->parent && b->parent->is(Opcode::loop_);
+  if (seen && (!repeated || (all.pushes == 1 && all.pops == 1)))
+    origins_[pop->result()] = const_cast<Value*>(shape);
+}
+
+}  // namespace lantern::passes
