@@ -159,6 +159,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   if (apart && outermost(r)) return backward_fused(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];
+  body.apart = apart;
   const std::vector<Value*>& params = s.continuation->blocks[0]->params;
   std::vector<Value*> state;  // the cells of the loop's state
   for (Value* p : params)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/passes/unwinder.hpp"
+#include "lantern/compiler/passes/updates.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -17,6 +18,9 @@ namespace {
 constexpr int float_operation = 4, slow_operation = 16, load = 8, save_float = 24, save_integer = 40;
 
 constexpr int never = 1 << 20;
+
+// Trips that do not wait for each other overlap, or run in lanes; memory takes the time it takes.
+constexpr int overlap = 2;
 
 int price(const Op& op) {
   const ir::OpInfo& row = ir::info(op.code);
@@ -60,16 +64,17 @@ bool is_update(const Op& op) {
   }
 }
 
-/// True where a loop reads elements of a tensor that are not its trip's own: it is then still needed while the
-/// loop changes the state that starts as this tensor, which has to be in memory of its own.
+/// True where a loop reads elements of a tensor that are not its trip's own: it is then still needed while
+/// the loop changes the state that starts as this tensor, which has to be in memory of its own.
 bool reads_neighbours(const Op* loop, const Value* tensor) {
   bool found = false;
   for (Block* block : loop->blocks)
     ir::walk(block, [&](const Op* op) {
       if (!op->is(Opcode::get_) || op->operands[0] != tensor) return;
       const auto first = op->operands.begin() + 1, last = op->operands.end();
-      found |= std::none_of(first, last, [&](const Value* i) { return i->block == loop->blocks[1] && !i->def; }) ||
-               std::any_of(first, last, [](const Value* i) { return i->def != nullptr; });
+      found |=
+          std::none_of(first, last, [&](const Value* i) { return i->block == loop->blocks[1] && !i->def; }) ||
+          std::any_of(first, last, [](const Value* i) { return i->def != nullptr; });
     });
   return found;
 }
@@ -83,7 +88,8 @@ void Unwinder::note_updates(const Block* block) {
       Value* const v = op->operands[i];
       if (!v->type.is_tensor()) continue;
       if (op->is(Opcode::call_)) updated_.insert(v);
-      if (op->is(Opcode::loop_) && !reads_neighbours(op, v)) handed_on_[v].push_back(op->blocks[1]->params[i]);
+      if (op->is(Opcode::loop_) && !reads_neighbours(op, v))
+        handed_on_[v].push_back(op->blocks[1]->params[i]);
       const Op* const around = op->parent->parent;
       if (!op->is(Opcode::yield_) || !around) continue;
       if (i < around->results.size()) handed_on_[v].push_back(around->results[i]);
@@ -155,10 +161,10 @@ bool Unwinder::saved_outside(const Region& inner, const Value* x) const {
 
 /// Whether running the trips of a loop again in the backward part takes less than what their frames,
 /// which are known by now, take to be written and read. What is run again must be arithmetic and elements of
-/// tensors that stay in memory anyway: then no trip keeps anything, and trips need not run from last to first.
+/// tensors that stay in memory anyway: then no trip keeps anything, and trips need not run from last to
+/// first.
 bool Unwinder::cheaper_again(const Segment& s) const {
-  // Trips that do not wait for each other overlap, or run in lanes; memory takes the time it takes.
-  constexpr int overlap = 2, inner_trips = 8;
+  constexpr int inner_trips = 8;
   const Op* const loop = s.forward;
   std::unordered_map<const Block*, std::int64_t> often{{loop->blocks[1], 1}};  // in a trip
   std::vector<const Value*> work;
@@ -185,10 +191,7 @@ bool Unwinder::cheaper_again(const Segment& s) const {
     const Value* const v = work.back();
     work.pop_back();
     const auto times = often.find(v->block);
-    if (times == often.end()) {
-      if (v->type.is_tensor() && !stays(v)) return false;
-      continue;
-    }
+    if (times == often.end()) continue;
     if (constant(v)) continue;
     const Op* const owner = v->def ? v->def : v->block->parent;
     if (!v->def && (owner == loop || step_of(owner, v->index))) {
@@ -202,8 +205,15 @@ bool Unwinder::cheaper_again(const Segment& s) const {
       for (Block* side : owner->blocks) need(side->yields()[v->index]);
     } else {
       again += times->second * price(*owner);
-      if (!owner->is(Opcode::dim_))
-        for (const Value* x : owner->operands) need(x);
+      if (owner->is(Opcode::dim_)) continue;
+      for (const Value* x : owner->operands) {
+        if (x->type.is_tensor() && !often.contains(x->block) && !stays(x)) {
+          // Instead of giving its memory to another it is copied, if that is in proportion.
+          if (!owner->is(Opcode::get_) || !swept(*owner)) return false;
+          if (!seen.contains(x)) again += load + save_float;
+        }
+        need(x);
+      }
     }
   }
   return again <= frames;
@@ -218,6 +228,45 @@ bool Unwinder::stays(const Value* tensor) const {
          !gives_way(tensor);
 }
 
+/// True for an element of a tensor whose indices are those of loops over the tensor's whole dimensions, but
+/// for a few elements at their ends, as far as can be seen: then to copy the tensor takes no longer than the
+/// loops.
+bool Unwinder::swept(const Op& get) {
+  const auto origin = [](const Value* v) {
+    for (int steps = 0; steps < 64; ++steps) {
+      const Op* const op = v->def ? v->def : v->block->parent;
+      if (!op || op->operands.empty() || op->is(Opcode::fill_)) break;
+      if (op->is(Opcode::loop_))
+        v = op->operands[v->index];
+      else if (is_update(*op) || op->is(Opcode::zeros_like_))
+        v = op->operands[0];
+      else if (ir::info(op->code).elementwise)
+        v = op->operands.back();
+      else
+        break;
+    }
+    return v;
+  };
+  const Value* const tensor = origin(get.operands[0]);
+  std::unordered_set<const Op*> loops;
+  for (std::size_t d = 0; d + 1 < get.operands.size(); ++d) {
+    const Value* const index = offset(get.operands[d + 1]).base;
+    const Op* const loop = index && !index->def ? index->block->parent : nullptr;
+    if (!loop || !loop->is(Opcode::loop_) || !loops.insert(loop).second) return false;
+    const auto count = counted(loop);
+    if (!count || count->index != index->index || !constant(loop->operands[count->index])) return false;
+    const Value* const size = offset(count->bound).base;
+    if (!size) return false;
+    const bool of_fill =
+        tensor->def && tensor->def->is(Opcode::fill_) && tensor->def->operands[1 + d] == size;
+    if (!of_fill &&
+        !(size->def && size->def->is(Opcode::dim_) && size->def->integer == static_cast<std::int64_t>(d) &&
+          origin(size->def->operands[0]) == tensor))
+      return false;
+  }
+  return true;
+}
+
 /// A forward value where the backward part of `r` can see it.
 Value* Unwinder::at(Region& r, Value* v) {
   if (v->def && v->def->code == Opcode::constant_) {
@@ -230,7 +279,8 @@ Value* Unwinder::at(Region& r, Value* v) {
   if (home->visible()) return v;
   const auto found = home->saved.find(v);
   if (found != home->saved.end()) return found->second;
-  const int budget = v->type.is_integer() || v->type.is_bool() ? save_integer : save_float;
+  int budget = v->type.is_integer() || v->type.is_bool() ? save_integer : save_float;
+  if (home->apart) budget *= overlap;
   return cost(*home, v, budget) <= budget ? derive(*home, v) : save(*home, v);
 }
 

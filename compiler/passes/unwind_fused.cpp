@@ -88,8 +88,10 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   std::vector<Value*> params, state;
   std::vector<std::size_t> adjoint;  // of each parameter: which of the state
   for (Value* p : header->params) {
-    if (p->type.is_ref()) adjoint.back() = state.size();
-    else adjoint.push_back(none);
+    if (p->type.is_ref())
+      adjoint.back() = state.size();
+    else
+      adjoint.push_back(none);
     (p->type.is_ref() ? state : params).push_back(p);
   }
 

@@ -52,13 +52,14 @@ struct Region {
 
   std::unordered_map<Value*, Value*> saved;  ///< forward value -> the same value in `bwd`
   std::unordered_map<Value*, Value*>
-      own;  ///< body: the loop header's values in this trip (original -> forward)
-  ir::PointerMap<Value, Value*> cells;       ///< cell -> adjoint so far; null or absent: zero
-  ir::PointerSet<Value> declared;            ///< cells of this region
-  std::vector<Value*> imported;              ///< cells of enclosing regions touched in `bwd`, in order
-  Value* trips = nullptr;                    ///< body: in `bwd`, how many trips are left, this one included
-  std::size_t pops = 0;                      ///< at the start of `bwd`: pops,
-  std::size_t derived = 0;                   ///< then values computed again from what is at hand
+      own;                              ///< body: the loop header's values in this trip (original -> forward)
+  ir::PointerMap<Value, Value*> cells;  ///< cell -> adjoint so far; null or absent: zero
+  ir::PointerSet<Value> declared;       ///< cells of this region
+  std::vector<Value*> imported;         ///< cells of enclosing regions touched in `bwd`, in order
+  bool apart = false;                   ///< body: trips do not depend on each other
+  Value* trips = nullptr;               ///< body: in `bwd`, how many trips are left, this one included
+  std::size_t pops = 0;                 ///< at the start of `bwd`: pops,
+  std::size_t derived = 0;              ///< then values computed again from what is at hand
 
   /// True where the backward part sees the forward part's values as they are.
   bool visible() const { return kind == Kind::unit || kind == Kind::fused; }
@@ -102,6 +103,7 @@ class Unwinder {
   bool cheaper_again(const Segment& s) const;
   bool gives_way(const Value* tensor) const;
   bool stays(const Value* tensor) const;
+  static bool swept(const Op& get);
   void reach(Region& body);
   void mark_backward(Block* block, std::size_t from);
   const char* adjoint_name(Value* cell) const;
@@ -190,14 +192,14 @@ class Unwinder {
   std::unordered_map<const Block*, Value*> exits_;   ///< memo of exit_of
   std::unordered_set<const Value*> updated_;         ///< forward tensors with an element that is changed
   std::unordered_map<const Value*, std::vector<const Value*>> handed_on_;  ///< to loops and by yields
-  ir::PointerMap<Value, Value*> likes_;              ///< cell -> the primal whose shape it has (original)
-  std::unordered_map<Value*, Value*> value_cells_;   ///< cell written by ref_set -> forward value
+  ir::PointerMap<Value, Value*> likes_;             ///< cell -> the primal whose shape it has (original)
+  std::unordered_map<Value*, Value*> value_cells_;  ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;
   std::unordered_set<const ir::Function*> forward_halves_;
   std::unordered_map<ir::Function*, ir::Function*> values_;  ///< forward half -> the same without frames
   std::vector<ir::Function*> unfilled_;                      ///< forward halves whose copies are empty so far
   std::unordered_set<std::int64_t> frames_;                  ///< tapes that hold frames
-  std::unordered_set<const Op*> fused_;                      ///< backward loops whose trips hold forward parts
+  std::unordered_set<const Op*> fused_;  ///< backward loops whose trips hold forward parts
 };
 
 }  // namespace lantern::passes

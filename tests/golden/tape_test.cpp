@@ -1,0 +1,248 @@
+// What derivatives keep: which values go onto a tape, which are read again, and that nothing is kept unread.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <set>
+
+#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+using M = Rep<Tensor<double, dyn, dyn>>;
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
+  return n;
+}
+
+D squares(A a) {
+  return FOR(0, a.size(), 0.0, [&](I i, D sum) { return sum + a[i] * a[i]; });
+}
+
+/// `steps` steps in which each inner element becomes f(left, own, right).
+template <class F>
+auto steps_of(F f) {
+  return [f](A a, I steps) {
+    const I n = a.size();
+    return squares(FOR(0, steps, a, [&](I, A s) {
+      return FOR(1, n - 1, s, [&](I i, A v) { return v.set(i, f(s[i - 1], s[i], s[i + 1])); });
+    }));
+  };
+}
+
+std::vector<double> wave(std::size_t n) {
+  std::vector<double> x(n);
+  for (std::size_t i = 0; i < n; ++i) x[i] = 0.5 + 0.3 * std::sin(1.0 + static_cast<double>(i));
+  return x;
+}
+
+struct Kept {
+  std::size_t arrays = 0, numbers = 0;
+  bool operator==(const Kept&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Kept& k) {
+  return out << k.arrays << " arrays and " << k.numbers << " numbers";
+}
+
+/// What the pushes of a compiled function keep each time: values by their types.
+Kept kept(const std::string& ir) {
+  Kept k;
+  const auto module = ir::parse(ir);
+  for (const ir::Function* f : module->functions())
+    ir::walk(f->body, [&](const ir::Op* op) {
+      if (!op->is(ir::Opcode::push_)) return;
+      for (const ir::Value* v : op->operands) ++(v->type.is_tensor() ? k.arrays : k.numbers);
+    });
+  return k;
+}
+
+/// The gradient by the first argument, at several sizes, beside the eager one; what it keeps.
+template <class F>
+Kept kept_by_steps(F f) {
+  const auto gradient = grad<0>(f);
+  const auto reference = eager(gradient);
+  std::string text;  // without lanes, where a loop stands once
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto compiled = compile(gradient, {.target = target, .opt = 3});
+    if (target == Target::c) text = compiled.source("ir");
+    for (const std::size_t n : {2u, 3u, 4u, 9u, 41u}) {
+      const std::vector<double> expected = reference(wave(n), 3), got = compiled(wave(n), 3);
+      REQUIRE(got.size() == n);
+      for (std::size_t i = 0; i < n; ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+    }
+  }
+  return kept(text);
+}
+
+}  // namespace
+
+TEST_CASE("tape: linear steps keep nothing", "[tape]") {
+  CHECK(kept_by_steps(steps_of([](D l, D c, D r) { return c + 0.1 * (l - 2.0 * c + r); })) == Kept{0, 0});
+  const auto plate = [](M a) {
+    const I m = a.dim(0), n = a.dim(1);
+    const M last = FOR(0, 3, a, [&](I, M s) {
+      return FOR(1, m - 1, s, [&](I i, M rows) {
+        return FOR(1, n - 1, rows, [&](I j, M r) {
+          return r.set(0.25 * (s(i - 1, j) + s(i + 1, j) + s(i, j - 1) + s(i, j + 1)), i, j);
+        });
+      });
+    });
+    return sum(last * last);
+  };
+  CHECK(kept(compile(grad(plate), {.target = Target::c, .opt = 3}).source("ir")) == Kept{0, 0});
+}
+
+TEST_CASE("tape: nonlinear stencils keep the array of each step", "[tape]") {
+  const auto stencil = steps_of([](D l, D c, D r) { return c - 0.1 * c * (r - l); });
+  CHECK(kept_by_steps(stencil) == Kept{1, 0});
+  const auto flux = [](D d) { return d / (1.0 + d * d); };
+  CHECK(kept_by_steps(steps_of([=](D l, D c, D r) { return c + 0.1 * (flux(r - c) - flux(c - l)); })) ==
+        Kept{1, 0});
+  CHECK(kept_by_steps(steps_of([](D l, D c, D r) {
+          return IF(
+              r > l, [&] { return c - 0.1 * c * (c - l); }, [&] { return c - 0.1 * c * (r - c); });
+        })) == Kept{1, 0});
+  // Functions of the mathematical library are not computed again.
+  CHECK(kept_by_steps(steps_of([](D l, D c, D r) { return c + 0.1 * (l + r) * exp(-c); })) == Kept{1, 1});
+}
+
+TEST_CASE("tape: steps of two stages, of two dimensions, and of pairs", "[tape]") {
+  const auto midpoint = [](A a, I steps) {
+    const I n = a.size();
+    return squares(FOR(0, steps, a, [&](I, A s) {
+      const auto step = [&](A from, D h) {
+        return FOR(1, n - 1, s,
+                   [&](I i, A v) { return v.set(i, s[i] - h * from[i] * (from[i + 1] - from[i - 1])); });
+      };
+      return step(step(s, 0.05), 0.1);
+    }));
+  };
+  CHECK(kept_by_steps(midpoint) == Kept{2, 0});
+
+  const auto pairs = [](A a, I steps) {
+    const I n = a.size();
+    return squares(FOR(0, steps, a, [&](I, A x) {
+      return FOR(0, n, x, [&](I i, A next) {
+        const D force = FOR(0, n, 0.0, [&](I j, D sum) {
+          const D d = x[j] - x[i];
+          return sum + d / (0.1 + d * d);
+        });
+        return next.set(i, x[i] + 0.01 * force);
+      });
+    }));
+  };
+  CHECK(kept_by_steps(pairs) == Kept{1, 0});
+
+  const auto plate = [](M a, I steps) {
+    const I m = a.dim(0), n = a.dim(1);
+    const M last = FOR(0, steps, a, [&](I, M s) {
+      return FOR(1, m - 1, s, [&](I i, M rows) {
+        return FOR(1, n - 1, rows, [&](I j, M r) {
+          return r.set(s(i, j) - 0.1 * s(i, j) * (s(i + 1, j) - s(i - 1, j) + s(i, j + 1) - s(i, j - 1)), i,
+                       j);
+        });
+      });
+    });
+    return sum(last * last);
+  };
+  const auto compiled = compile(grad<0>(plate), {.target = Target::cpp, .opt = 3});
+  CHECK(kept(compiled.source("ir")) == Kept{1, 0});
+  const std::vector<double> x = wave(7 * 12);
+  const TensorView<const double> view(x.data(), {7, 12});
+  const auto expected = eager(grad<0>(plate))(view, 3), got = compiled(view, 3);
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(got.data[i] == Approx(expected.data[i]).epsilon(1e-12));
+}
+
+TEST_CASE("tape: a network in time keeps its state, not the factors of its sums", "[tape]") {
+  const auto network = [](M w, A a, I steps) {
+    const I n = a.size();
+    return squares(FOR(0, steps, a, [&](I, A h) {
+      return FOR(0, n, h, [&](I i, A next) {
+        return next.set(i, tanh(FOR(0, n, 0.0, [&](I j, D sum) { return sum + w(i, j) * h[j]; })));
+      });
+    }));
+  };
+  const auto gradient = grad<0, 1>(network);
+  const auto compiled = compile(gradient, {.target = Target::cpp, .opt = 3});
+  CHECK(kept(compile(gradient, {.target = Target::c, .opt = 3}).source("ir")) == Kept{1, 1});
+  const std::vector<double> w = wave(25);
+  const TensorView<const double> view(w.data(), {5, 5});
+  const auto [dw, da] = eager(gradient)(view, wave(5), 4);
+  const auto [gw, ga] = compiled(view, wave(5), 4);
+  for (std::size_t i = 0; i < w.size(); ++i) CHECK(gw.data[i] == Approx(dw.data[i]).epsilon(1e-12));
+  for (std::size_t i = 0; i < 5; ++i) CHECK(ga[i] == Approx(da[i]).epsilon(1e-12));
+}
+
+TEST_CASE("tape: arrays that give way to others are not kept whole for a few elements", "[tape]") {
+  // The table is updated at one place in each step; what is read of it must not keep all of it.
+  const auto table = [](A a, I steps) {
+    return squares(FOR(0, steps, a, [&](I t, A s) {
+      const D sum = FOR(0, 3, 0.0, [&](I k, D so_far) { return so_far + s[k] * s[k] * s[k + 1]; });
+      return s.set(t, 0.1 * sum);
+    }));
+  };
+  const auto compiled = compile(grad<0>(table), {.target = Target::cpp, .opt = 3});
+  CHECK(kept(compiled.source("ir")).arrays == 0);
+  const auto expected = eager(grad<0>(table))(wave(9), 5), got = compiled(wave(9), 5);
+  for (std::size_t i = 0; i < 9; ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+}
+
+namespace {
+
+std::string simplified(const std::string& text) {
+  const auto module = ir::parse(text);
+  ir::verify(*module);
+  passes::simplify(*module);
+  ir::verify(*module);
+  return ir::print(*module);
+}
+
+/// Two loops of n trips, of which the first pushes %p to tape 1 for the second to pop as %q.
+std::string two_loops(const std::string& state, const std::string& trip, const std::string& back) {
+  return "entry @f\n\nfun @f(%x: f64[?], %n: i64) -> f64[?], f64 {\n  %one = constant 1 : i64\n  %zero = "
+         "constant 0 : i64\n  %none = constant 0 : f64\n  %start = " +
+         state +
+         "\n  %i1, %s1 = loop %zero, %start : i64, f64[?] while (%ic: i64, %sc: f64[?]) {\n    %less = lt "
+         "%ic, %n : bool\n    yield %less\n  } do (%i: i64, %s: f64[?]) {\n" +
+         trip +
+         "    push[1] %s\n    %after = add %i, %one : i64\n    yield %after, %next\n  }\n  %m1, %d1 = loop "
+         "%n, %none : i64, f64 while (%mc: i64, %dc: f64) {\n    %more = lt %zero, %mc : bool\n    yield "
+         "%more\n  } do (%m: i64, %d: f64) {\n    %q = pop[1] : f64[?]\n" +
+         back + "    %before = sub %m, %one : i64\n    yield %before, %r\n  }\n  yield %s1, %d1\n}\n";
+}
+
+const std::string set = "    %v = get %s, %i : f64\n    %next = set %s, %i, %v : f64[?]\n";
+const std::string size = "    %k = dim[0] %q : i64\n    %c = cast[f64] %k : f64\n    %r = add %d, %c : f64\n";
+
+}  // namespace
+
+TEST_CASE("tape: what is popped and not read is not pushed", "[tape]") {
+  const std::string text = simplified(two_loops("copy %x : f64[?]", set, "    %r = add %d, %none : f64\n"));
+  CHECK(count(text, "push[") == 0);
+  CHECK(count(text, "pop[") == 0);
+  // Read once, it stays.
+  CHECK(count(simplified(two_loops("copy %x : f64[?]", set,
+                                   "    %e = get %q, %zero : f64\n    %r = add %d, %e : f64\n")),
+              "push[1]") == 1);
+}
+
+TEST_CASE("tape: what is popped for its shape alone is not pushed", "[tape]") {
+  CHECK(count(simplified(two_loops("copy %x : f64[?]", set, size)), "push[") == 0);
+  // Also where trips make the array anew, of the same size.
+  CHECK(
+      count(simplified(two_loops("zeros_like %x : f64[?]",
+                                 "    %k0 = dim[0] %x : i64\n    %next = fill %none, %k0 : f64[?]\n", size)),
+            "push[") == 0);
+  // Another shape in every trip: it has to be kept.
+  CHECK(count(simplified(two_loops("copy %x : f64[?]", "    %next = concat %s, %x : f64[?]\n", size)),
+              "push[1]") == 1);
+}
