@@ -191,6 +191,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
     carried.push_back(cell_or_zero(r, c));
   }
   end.yield(next);
+  settle(body);
 
   std::vector<Value*> results;
   if (const auto memory = ir::LoopMemory::of(*s.continuation); memory.bounded()) {

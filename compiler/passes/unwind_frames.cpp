@@ -370,6 +370,46 @@ Value* Unwinder::save(Region& home, Value* v) {
   return home.saved[v] = pop->result();
 }
 
+/// Takes out of a region's frame what follows from the rest of it: a value may have been asked for before the
+/// one that it is made of. The backward part is complete.
+void Unwinder::settle(Region& home) {
+  const auto push_of = [&](const Op* pop) {
+    return std::ranges::find_if(
+        home.fwd->ops, [&](const Op* op) { return op->is(Opcode::push_) && op->integer == pop->integer; });
+  };
+  std::unordered_map<Value*, Value*> frame;  // what is popped, alone
+  for (const auto& [v, popped] : home.saved)
+    if (popped->def && popped->def->is(Opcode::pop_) && popped->block == home.bwd) frame[v] = popped;
+  std::unordered_map<Value*, Value*> again;
+  const std::vector<Op*> pops(home.bwd->ops.begin(), home.bwd->ops.begin() + static_cast<long>(home.pops));
+  std::swap(home.saved, frame);
+  for (Op* pop : pops) {
+    Value* const v = (*push_of(pop))->operands[0];
+    if (!v->def || v->type.is_tensor()) continue;
+    home.saved.erase(v);
+    if (cost(home, v, save_float) > save_float) {
+      home.saved[v] = pop->result();
+      continue;
+    }
+    // What it is made of lies in the frame, or is made now, before all that was made of the frame so far.
+    const std::size_t before = std::exchange(home.derived, 0);
+    again[pop->result()] = derive(home, v);
+    home.derived += before;
+    home.fwd->ops.erase(push_of(pop));
+    std::erase(home.bwd->ops, pop);
+    --home.pops;
+    std::erase_if(home.saved, [&](const auto& entry) { return !entry.second->def->is(Opcode::pop_); });
+  }
+  std::swap(home.saved, frame);
+  for (auto& [v, now] : home.saved)
+    if (const auto it = again.find(now); it != again.end()) now = it->second;
+  if (again.empty()) return;
+  ir::walk(home.bwd, [&](Op* op) {
+    for (Value*& v : op->operands)
+      if (const auto it = again.find(v); it != again.end()) v = it->second;
+  });
+}
+
 /// How often a loop of the forward part ran, for its mirror in the backward part of `r`.
 Value* Unwinder::trips_of(Region& r, const Op* loop) {
   const auto count = counted(loop);

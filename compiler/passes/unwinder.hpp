@@ -117,6 +117,7 @@ class Unwinder {
   Value* at(Region& r, Value* forward_value);
   Value* save(Region& home, Value* v);
   Value* derive(Region& home, Value* v);
+  void settle(Region& home);
   int cost(const Region& from, Value* v, int budget) const;
   bool saved_outside(const Region& inner, const Value* x) const;
   void note_updates(const Block* block);

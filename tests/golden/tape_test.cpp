@@ -115,6 +115,23 @@ TEST_CASE("tape: nonlinear stencils keep the array of each step", "[tape]") {
   CHECK(kept_by_steps(steps_of([](D l, D c, D r) { return c + 0.1 * (l + r) * exp(-c); })) == Kept{1, 1});
 }
 
+TEST_CASE("tape: what follows from the rest of a frame is not in it", "[tape]") {
+  // 1 / (1 + e) is asked for before e, which it is made of.
+  CHECK(kept_by_steps(steps_of([](D l, D c, D r) { return c + 0.1 * (l - r) / (1.0 + exp(-c)); })) ==
+        Kept{1, 1});
+  const auto gate = [](const D& x) { return 1.0 / (1.0 + exp(-x)); };
+  const auto cells = [=](A a, I steps) {
+    return squares(FOR(0, steps, a, [&](I, A s) {
+      return FOR(0, a.size(), s, [&](I i, A next) {
+        const D c = s[i];
+        return next.set(i, gate(2.0 * c) * c + gate(c + 1.0) * tanh(c));
+      });
+    }));
+  };
+  // The state, an exponential for each gate, and the hyperbolic tangent.
+  CHECK(kept_by_steps(cells) == Kept{0, 4});
+}
+
 TEST_CASE("tape: steps of two stages, of two dimensions, and of pairs", "[tape]") {
   const auto midpoint = [](A a, I steps) {
     const I n = a.size();
