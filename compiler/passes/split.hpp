@@ -8,8 +8,10 @@
 //   for (i = 1; i < n - 1; ++i) { t[i - 1] += x; t[i] += y; t[i + 1] += z; }
 //   becomes   for (...) t[i - 1] += x;   for (...) t[i + 1] += z;   for (...) t[i] += y;
 //
-// What they need is computed in each of them, so it must be little: no function of the mathematical library,
-// nothing that the loop hands from trip to trip. Sums are reassociated, as accumulation into adjoints may be.
+// What they need is computed in each of them, so it must be little, and nothing that the loop hands from trip
+// to trip. What is made by a function of the mathematical library, or popped from a tape, is left in an array
+// by the loop, and the loops for the neighbours, which then follow it, read it there. Sums are reassociated, as
+// accumulation into adjoints may be.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
