@@ -20,6 +20,11 @@ constexpr std::size_t longest_operands = 80;
 
 bool is_constant(const Value* v) { return v->def && v->def->is(Opcode::constant_); }
 
+/// True where C computes an operand only if another one asks for it.
+bool may_be_skipped(const Op& user, std::size_t operand) {
+  return operand > 0 && (user.is(Opcode::select_) || user.is(Opcode::land_) || user.is(Opcode::lor_));
+}
+
 /// True for a function whose calls cost nothing beside it: a compiler that puts such functions together again
 /// costs minutes. In operations, of which a loop costs a compiler as much as some dozens.
 bool stays_apart(const ir::Function& f) {
@@ -170,7 +175,9 @@ bool StatementPrinter::foldable(const Op& op, const Expression& e, int epoch) co
     if (e.reads_memory || !b->parent || !b->parent->is(Opcode::branch_)) return false;
   if (e.reads_memory && epoch != uses_.epoch(user)) return false;
   for (std::size_t i = 0; i < user->operands.size(); ++i)
-    if (user->operands[i] == v && needs_atom(*user, i)) return false;
+    // A function that works on tapes is called whatever a condition says.
+    if (user->operands[i] == v && (needs_atom(*user, i) || (e.calls && may_be_skipped(*user, i))))
+      return false;
   return true;
 }
 

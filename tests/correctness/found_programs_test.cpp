@@ -1,0 +1,38 @@
+// Programs that random ones have shown to be compiled wrongly once, made small: each agrees with eager
+// evaluation, in both tool chains.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+
+const CompileOptions ways[] = {{.target = Target::c, .opt = 3}, {.target = Target::cpp, .opt = 3}};
+
+}  // namespace
+
+TEST_CASE("a call that works on a tape is made whatever select chooses", "[codegen]") {
+  const auto f = [](D x) {
+    const auto twice = FUN<double(double, std::int64_t)>("twice", [](auto self, D y, I depth) {
+      return IF(
+          depth == 0, [&] { return y; },
+          [&] { return self(0.5 * y, depth - 1) * tanh(self(y + 0.1, depth - 1)); });
+    });
+    return select(x < 0.5, twice(x, 2), 0.75 * x) + select(x < 0.7, 0.2 * x, tanh(twice(x, 1)));
+  };
+  const auto expected = eager(value_and_grad(f));
+  for (const CompileOptions& way : ways) {
+    const auto compiled = compile(value_and_grad(f), way);
+    for (const double x : {0.3, 0.6, 0.9, 0.4}) {
+      CHECK(std::get<0>(compiled(x)) == Approx(std::get<0>(expected(x))).epsilon(1e-13));
+      CHECK(std::get<1>(compiled(x)) == Approx(std::get<1>(expected(x))).epsilon(1e-13));
+    }
+  }
+}
