@@ -41,6 +41,7 @@ class Analysis {
       for (Block* b : op->blocks)
         ir::walk(b, [&](const Op* o) {
           for (const Value* v : o->results) holds |= v->type.is_vector();
+          for (const Value* v : o->operands) holds |= v->type.is_vector();  // it may only add them somewhere
         });
       if (holds && !op->blocks.empty()) found_.constructs.insert(op);
     });

@@ -494,7 +494,8 @@ void check(unsigned seed) {
 }  // namespace
 
 TEST_CASE("programs over arrays that were wrong once", "[arrays]") {
-  check(1034);  // trips of a loop in lanes popped what lanes of a loop inside its partner had pushed
+  check(1034);   // trips of a loop in lanes popped what lanes of a loop inside its partner had pushed
+  check(20255);  // a loop that only adds vectors to elements was no construct that holds vectors
 }
 
 // LANTERN_FIRST_SEED and LANTERN_SEEDS choose others, and more than half a minute of them.
