@@ -46,6 +46,7 @@ class Rep<Array<T>> {
 
   LANTERN_ARITHMETIC(Array<T>)
   LANTERN_REAL_FUNCTIONS(Array<T>)
+  LANTERN_TENSOR_FUNCTIONS(Array<T>)
 
  private:
   Datum datum_;
@@ -99,6 +100,7 @@ class Rep<Tensor<T, Dims...>> {
 
   LANTERN_ARITHMETIC(value_type)
   LANTERN_REAL_FUNCTIONS(value_type)
+  LANTERN_TENSOR_FUNCTIONS(value_type)
 
  private:
   Rep<T> element(std::initializer_list<Index> indices) const {
@@ -113,6 +115,7 @@ class Rep<Tensor<T, Dims...>> {
 
 #undef LANTERN_ARITHMETIC
 #undef LANTERN_REAL_FUNCTIONS
+#undef LANTERN_TENSOR_FUNCTIONS
 
 namespace detail {
 template <class T>

@@ -101,6 +101,24 @@ struct Traits<Tensor<T, Dims...>> {
   static constexpr bool tensor = true;
 };
 
+/// Tensors with dimensions in their type.
+template <class T>
+inline constexpr bool rank_declared = false;
+template <class T, std::int64_t D, std::int64_t... More>
+inline constexpr bool rank_declared<Tensor<T, D, More...>> = true;
+
+/// Two types of which one is a tensor or array, and which no operator takes together: neither is the element of
+/// the other, nor a tensor of undeclared rank of the same element.
+template <class T, class U>
+inline constexpr bool mixed = [] {
+  using E = typename Traits<T>::element;
+  using F = typename Traits<U>::element;
+  if constexpr (std::same_as<T, U> || !(Traits<T>::tensor || Traits<U>::tensor)) return false;
+  else if constexpr (!std::same_as<E, F>) return true;
+  else if constexpr (std::same_as<T, E> || std::same_as<U, E>) return false;
+  else return !(rank_declared<T> && std::same_as<U, Tensor<E>>) && !(rank_declared<U> && std::same_as<T, Tensor<E>>);
+}();
+
 template <class T>
 Datum literal(T v) {
   const ir::Type type = TypeOf<T>::get();
@@ -129,6 +147,12 @@ struct At {
   /// A scalar beside a tensor: repeated over its elements.
   At(const Rep<typename detail::Traits<T>::element>& r, std::source_location l = std::source_location::current())
     requires(detail::Traits<T>::tensor)
+      : datum(r.datum()), loc(here(l)) {}
+
+  /// A tensor of undeclared rank beside one whose rank is declared.
+  At(const Rep<Tensor<typename detail::Traits<T>::element>>& r,
+     std::source_location l = std::source_location::current())
+    requires(detail::rank_declared<T>)
       : datum(r.datum()), loc(here(l)) {}
 
   Datum datum;
@@ -164,10 +188,15 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   Rep& operator*=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::mul_, *this, b); }          \
   Rep& operator/=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::div_, *this, b); }
 
-/// Floating-point functions of two and three operands, literals allowed.
+/// Floating-point functions of two operands, literals allowed.
 #define LANTERN_REAL_FUNCTIONS(T)                                                                           \
   friend Rep pow(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::pow_, a, b); }        \
   friend Rep atan2(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::atan2_, a, b); }
+
+/// Element by element: `max(t, 0.0)`.
+#define LANTERN_TENSOR_FUNCTIONS(T)                                                                         \
+  friend Rep min(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::min_, a, b); }        \
+  friend Rep max(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::max_, a, b); }
 
 /// A truth value. `!` works; `&&` and `||` cannot short-circuit: use AND(a, [&] { return b; }) and OR.
 template <>
@@ -277,6 +306,21 @@ class Rep {
 };
 
 /// Two Rep types do not mix silently.
+#define LANTERN_NO_MIXING_OF_TENSORS(symbol)                                                               \
+  template <class T, class U>                                                                              \
+    requires(detail::mixed<T, U>)                                                                          \
+  Rep<T> operator symbol(const Rep<T>& a, const Rep<U>&) {                                                 \
+    static_assert(detail::dependent_false<T>,                                                              \
+                  "operands of two different Rep types: convert one, for example as_tensor(array), "       \
+                  "as_array(tensor), cast<double>(x), or Rep<Tensor<double>>(matrix)");                    \
+    return a;                                                                                              \
+  }
+LANTERN_NO_MIXING_OF_TENSORS(+)
+LANTERN_NO_MIXING_OF_TENSORS(-)
+LANTERN_NO_MIXING_OF_TENSORS(*)
+LANTERN_NO_MIXING_OF_TENSORS(/)
+#undef LANTERN_NO_MIXING_OF_TENSORS
+
 #define LANTERN_NO_MIXING(symbol)                                                                          \
   template <class T, class U>                                                                              \
     requires(Scalar<T> && Scalar<U> && !std::same_as<T, U>)                                                \
@@ -309,6 +353,13 @@ template <class T>
 Rep<T> select(const Rep<bool>& c, const Rep<T>& a, const std::type_identity_t<Rep<T>>& b,
               std::source_location l = std::source_location::current()) {
   return Rep<T>(perform({Opcode::select_, 0, here(l)}, {c.datum(), a.datum(), b.datum()}));
+}
+
+/// The same with a literal first.
+template <class T, class U>
+  requires(std::is_arithmetic_v<U> && Scalar<T>)
+Rep<T> select(const Rep<bool>& c, U a, const Rep<T>& b, std::source_location l = std::source_location::current()) {
+  return select(c, Rep<T>(a), b, l);
 }
 
 /// The functions of <math.h> over floating-point numbers and, element by element, tensors.

@@ -545,3 +545,30 @@ TEST_CASE("no operation of the table was forgotten", "[operations]") {
   INFO("forgotten:" << forgotten);
   CHECK(forgotten.empty());
 }
+
+TEST_CASE("a tensor of undeclared rank beside one whose rank is declared; largest and smallest of tensors",
+          "[operations]") {
+  using Matrix = Rep<Tensor<double, dyn, dyn>>;
+  using Vector = Rep<Tensor<double, dyn>>;
+  const auto f = [](Matrix m, Vector v, Rep<Array<double>> a) {
+    const Rep<Tensor<double>> u = matmul(m, v);
+    Matrix p = m + outer(u, v);
+    p += transpose(transpose(outer(u, v) - m));
+    p = p * outer(u, v) / (1.0 + m * m);
+    const Rep<Array<double>> b = max(a, 0.3) + min(a, sum(v)) + max(0.1, a);
+    return sum(max(p, 0.0)) + sum(b) + select(sum(v) < 1.0, 2.0, sum(v)) + sum(u - v);
+  };
+  const std::vector<double> m{1, -2, 3, 4}, v{0.5, -1}, a{0.2, 0.4};
+  const auto run = [&](auto&& g) {
+    return g(TensorView<const double>(m.data(), {2, 2}), TensorView<const double>(v.data(), {2}), a);
+  };
+  // u = (2.5, -2.5); p = outer(u, v) * 2 * outer(u, v) / (1 + m * m).
+  const double p = 2 * (1.5625 / 2 + 6.25 / 5 + 1.5625 / 10 + 6.25 / 17);
+  CHECK(run(eager(f)) == Approx(p + 0.3 + 0.4 - 0.5 - 0.5 + 0.2 + 0.4 + 2 + 0.5));
+  CHECK(run(compile(f, {.target = Target::c})) == Approx(run(eager(f))));
+  const auto [dm, dv, da] = run(eager(grad(f)));
+  const auto [em, ev, ea] = run(compile(grad(f), {.target = Target::c}));
+  for (std::size_t i = 0; i < 4; ++i) CHECK(dm.data[i] == Approx(em.data[i]));
+  CHECK(da == std::vector<double>{0 + 0 + 1, 1 + 0 + 1});
+  CHECK(da == ea);
+}
