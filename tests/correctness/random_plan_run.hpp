@@ -59,10 +59,13 @@ class PlanRunner {
   }
   PlanRunner(const PlanRunner&) = delete;
 
-  D operator()(Scope s) const {
+  /// With all that the program makes before its result.
+  Scope made(Scope s) const {
     for (const Node& stage : plan_.stages) add(s, stage);
-    return number(s, plan_.result);
+    return s;
   }
+  D result(const Scope& s) const { return number(s, plan_.result); }
+  D operator()(const Scope& s) const { return result(made(s)); }
 
  private:
   I row(const Scope& s, const Node& n) const {

@@ -295,6 +295,64 @@ void check_errors(unsigned seed) {
   }
 }
 
+/// Arrays that are results, once or twice, arguments among them; results in the memory of arguments.
+void check_results(unsigned seed) {
+  const RandomPlan plan = PlanSource(seed).plan();
+  const PlanRunner runner(plan);
+  const auto scope = [&runner](D x, A a, A b, M w, Singles f, Ints at, T tree) {
+    return runner.made({.n = a.size(),
+                        .m = w.dim(1),
+                        .tree = tree,
+                        .numbers = {x},
+                        .arrays = {a, b},
+                        .singles = {f},
+                        .indices = {at},
+                        .matrices = {w},
+                        .rows = {},
+                        .columns = {}});
+  };
+  const auto all = [scope, &runner](D x, A a, A b, M w, Singles f, Ints at, T tree) {
+    const auto s = scope(x, a, b, w, f, at, tree);
+    return std::tuple(s.arrays.back(), s.arrays.back(), s.matrices.back(), s.singles.back(), s.indices.back(),
+                      a, runner.result(s));
+  };
+  // Two results that are wanted in the arguments' memory, in the other order.
+  const auto two = [scope](D x, A a, A b, M w, Singles f, Ints at, T tree) {
+    const auto s = scope(x, a, b, w, f, at, tree);
+    return std::tuple(A(s.arrays.back() + 0.5 * b), A(a * x));
+  };
+  const auto numbers = [](auto&& g, const Input& in) {
+    Numbers n;
+    std::apply([&](const auto&... part) { (append(n, part), ...); },
+               g(in.x, in.a, in.b, in.matrix(), in.f, in.at, in.tree));
+    return n;
+  };
+  for (const CompileOptions& way :
+       {CompileOptions{.target = Target::c, .opt = 0}, CompileOptions{.target = Target::c, .opt = 3},
+        CompileOptions{.target = Target::cpp, .opt = 3}}) {
+    if (way.target == Target::cpp && seed % 3) continue;
+    const auto f = compile(all, way);
+    const auto g = compile(two, way);
+    for (const Input& in : {Input(0, 1), Input(4, 3), Input(33, 2)}) {
+      INFO(fmt::format("seed {}, {}, opt {}, {} rows", seed, way.target == Target::c ? "tcc" : "Clang",
+                       way.opt, in.n));
+      Numbers expected = numbers(eager(all), in);
+      noise = {.relative = 1e-15};
+      const double allowed = 1e-10 + 200 * distance(numbers(eager(all), in), expected);
+      noise = {};
+      if (!(allowed < 1e-3)) continue;
+      CHECK(distance(numbers(f, in), expected) <= allowed);
+      expected = numbers(eager(two), in);
+      Input own = in;
+      g.into(std::span<double>(own.b), std::span<double>(own.a), own.x, own.a, own.b, own.matrix(), own.f,
+             own.at, own.tree);
+      Numbers found = own.b;
+      append(found, own.a);
+      CHECK(distance(found, expected) <= allowed);
+    }
+  }
+}
+
 /// The suite's seeds, or those asked for.
 void each_seed(const std::function<void(unsigned)>& check, std::chrono::seconds time) {
   const auto number = [](const char* name, unsigned otherwise) {
@@ -320,6 +378,10 @@ void each_seed(const std::function<void(unsigned)>& check, std::chrono::seconds 
 
 TEST_CASE("random programs with every construct", "[arrays]") {
   each_seed([](unsigned seed) { Case(seed).check(); }, std::chrono::seconds(18));
+}
+
+TEST_CASE("random programs with arrays as results", "[arrays]") {
+  each_seed(check_results, std::chrono::seconds(6));
 }
 
 TEST_CASE("random programs as C++", "[arrays]") {
