@@ -184,7 +184,9 @@ void need(const Operation& op, bool ok, const char* what) {
 /// Rows lo .. lo + rows - 1 of `t` as element offset and count, checked.
 std::pair<std::size_t, std::size_t> rows_of(const Operation& op, const TensorBox& t, std::int64_t lo,
                                             std::int64_t rows) {
-  need(op, lo >= 0 && rows >= 0 && lo + rows <= t.shape[0], "the rows lie outside the tensor");
+  if (lo < 0 || rows < 0 || lo > t.shape[0] - rows)
+    raise_at(op.loc, "rows " + std::to_string(lo) + " to " + std::to_string(lo + rows) +
+                         " (exclusive) are outside 0.." + std::to_string(t.shape[0]));
   return {static_cast<std::size_t>(lo * row_size(t)), static_cast<std::size_t>(rows * row_size(t))};
 }
 
@@ -319,7 +321,7 @@ struct Kernels {
       case Opcode::fill_: {
         std::vector<std::int64_t> shape;
         for (const Datum& size : in.subspan(1)) {
-          need(op, size.i() >= 0, "a size is negative");
+          if (size.i() < 0) raise_at(op.loc, "a tensor of negative size");
           shape.push_back(size.i());
         }
         Datum out = make_tensor(in[0].type().kind(), std::move(shape));
@@ -332,7 +334,7 @@ struct Kernels {
       case Opcode::reduce_to_: return reduce_to();
       case Opcode::sum_: return total();
       case Opcode::argmax_:
-        need(op, t(0).count() > 0, "the tensor is empty");
+        if (t(0).count() == 0) raise_at(op.loc, "argmax of an empty tensor");
         return Datum::integer(std::max_element(p(0), p(0) + t(0).count()) - p(0), ir::I64);
       case Opcode::dot_: return dot();
       case Opcode::matvec_: return matvec();

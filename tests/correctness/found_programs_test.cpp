@@ -36,3 +36,25 @@ TEST_CASE("a call that works on a tape is made whatever select chooses", "[codeg
     }
   }
 }
+
+TEST_CASE("what is outside is said in the same words by eager evaluation and compiled code", "[errors]") {
+  const std::vector<double> a{1, 2, 3};
+  const auto words = [](const auto& f, const auto&... arguments) {
+    try {
+      f(arguments...);
+      return std::string("nothing");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+  };
+  const auto both = [&](const auto& f, const std::vector<double>& x, std::int64_t n,
+                        const std::string& expected) {
+    CHECK_THAT(words(eager(f), x, n), Catch::EndsWith("error: " + expected));
+    CHECK_THAT(words(compile(f, {.target = Target::c}), x, n), Catch::StartsWith(expected));
+  };
+  both([](A x, I n) { return sum(x.slice(n, x.size())); }, a, 4, "rows 4 to 3 (exclusive) are outside 0..3");
+  both([](A x, I n) { return sum(x.slice(n, n + 2)); }, a, 2, "rows 2 to 4 (exclusive) are outside 0..3");
+  both([](A x, I n) { return sum(fill(x[0], n)); }, a, -3, "a tensor of negative size");
+  both([](A x, I n) { return max(x.slice(n, n)); }, a, 1, "argmax of an empty tensor");
+  both([](A x, I n) { return x.slice(n, n)[0]; }, a, 1, "index 0 is outside an empty dimension");
+}
