@@ -283,4 +283,12 @@ bool keeps_memory(const Op& loop, std::size_t state) {
   return memory_root(body->ops.back()->operands[state]) == body->params[state];
 }
 
+bool stays_apart(const ir::Function& f) {
+  constexpr std::size_t longest_inlined = 200, loop_weight = 40;
+  if (f.body->ops.size() > longest_inlined) return true;
+  std::size_t sum = 0;
+  ir::walk(f.body, [&](const Op* op) { sum += op->is(Opcode::loop_) ? loop_weight : 1; });
+  return sum > longest_inlined;
+}
+
 }  // namespace lantern::codegen

@@ -76,6 +76,10 @@ bool keeps_memory(const ir::Op& loop, std::size_t state);
 /// True for an update that works in its first operand's memory.
 bool updates_in_place(const ir::Op& op);
 
+/// True for a function whose calls cost nothing beside it: a compiler that puts such functions together again
+/// costs minutes. In operations, of which a loop costs a compiler as much as some dozens.
+bool stays_apart(const ir::Function& f);
+
 /// True where a value of this type refers to arena memory.
 bool owns_memory(const ir::Type& type);
 

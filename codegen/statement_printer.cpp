@@ -25,16 +25,6 @@ bool may_be_skipped(const Op& user, std::size_t operand) {
   return operand > 0 && (user.is(Opcode::select_) || user.is(Opcode::land_) || user.is(Opcode::lor_));
 }
 
-/// True for a function whose calls cost nothing beside it: a compiler that puts such functions together again
-/// costs minutes. In operations, of which a loop costs a compiler as much as some dozens.
-bool stays_apart(const ir::Function& f) {
-  constexpr std::size_t longest_inlined = 200, loop_weight = 40;
-  if (f.body->ops.size() > longest_inlined) return true;
-  std::size_t sum = 0;
-  ir::walk(f.body, [&](const Op* op) { sum += op->is(Opcode::loop_) ? loop_weight : 1; });
-  return sum > longest_inlined;
-}
-
 }  // namespace
 
 StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
