@@ -377,11 +377,11 @@ void each_seed(const std::function<void(unsigned)>& check, std::chrono::seconds 
 }  // namespace
 
 TEST_CASE("random programs with every construct", "[arrays]") {
-  each_seed([](unsigned seed) { Case(seed).check(); }, std::chrono::seconds(18));
+  each_seed([](unsigned seed) { Case(seed).check(); }, std::chrono::seconds(14));
 }
 
 TEST_CASE("random programs with arrays as results", "[arrays]") {
-  each_seed(check_results, std::chrono::seconds(6));
+  each_seed(check_results, std::chrono::seconds(4));
 }
 
 TEST_CASE("random programs as C++", "[arrays]") {
@@ -399,5 +399,5 @@ TEST_CASE("random programs as C++", "[arrays]") {
 }
 
 TEST_CASE("random programs with indices outside", "[arrays][errors]") {
-  each_seed(check_errors, std::chrono::seconds(8));
+  each_seed(check_errors, std::chrono::seconds(5));
 }
