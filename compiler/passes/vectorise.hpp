@@ -7,8 +7,9 @@ namespace lantern::passes {
 
 /// Turns the outermost loops that allow it into loops over blocks of trips, one trip a lane, whole bodies
 /// with their inner loops, tapes and arrays: what every trip computes alike stays a scalar; an array of a
-/// trip gains a last dimension, the lanes. The last, incomplete block repeats the last trip in its idle lanes
-/// and leaves them out of sums.
+/// trip gains a last dimension, the lanes. Blocks of many lanes are followed by blocks of fewer, and what is
+/// left after them runs trip by trip, or with idle lanes that are left out of sums and write nothing: which
+/// blocks there are depends on what a trip does, so that a loop of n trips takes a time that grows about as n.
 ///
 /// A loop is left as it is where trips may depend on each other, where lanes would part ways in an inner
 /// loop, and where its body calls functions or works on whole tensors that differ from lane to lane.
