@@ -386,6 +386,13 @@ void Unwinder::settle(Region& home) {
   for (Op* pop : pops) {
     Value* const v = (*push_of(pop))->operands[0];
     if (!v->def || v->type.is_tensor()) continue;
+    // Which way the trip went is said by the same bits, not by a sum that may be rounded otherwise here.
+    if (!v->type.is_float_element() && !std::ranges::all_of(v->def->operands, [&](Value* x) {
+          const auto it = homes_.find(x->block);
+          return x->type.is_integer() || constant(x) || it == homes_.end() || it->second != &home ||
+                 home.saved.contains(x);
+        }))
+      continue;
     home.saved.erase(v);
     if (cost(home, v, save_float) > save_float) {
       home.saved[v] = pop->result();
