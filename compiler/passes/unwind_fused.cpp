@@ -6,6 +6,9 @@
 // computes a trip again and differentiates it: nothing is kept from trip to trip, and what the trip needs
 // stays in registers or in memory that every trip uses again. Where nobody needs the value of the loop, its
 // forward part is dead and each trip is computed once.
+//
+// A loop inside a loop that leaves frames does the same where that takes less than frames of its own
+// (cheaper_again): then the outer loop's frames keep the tensors that its trips read.
 #include <algorithm>
 #include <set>
 
