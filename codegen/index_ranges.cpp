@@ -312,13 +312,28 @@ void IndexRanges::operation(const Op& op) {
   }
 }
 
+/// A result is at least, or at most, what one side gives where that holds of the other side.
 void IndexRanges::branch(const Op& op) {
+  std::vector<Sum> behind;
+  std::vector<bool> both_small(op.results.size(), true);
   for (const bool holds : {true, false}) {
     const std::size_t before = facts_.size();
     assume(op.operands[0], holds);
-    block(op.blocks[holds ? 0 : 1]);
+    for (const Op* o : op.blocks[holds ? 0 : 1]->ops) operation(*o);
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      if (!is_integer(op.results[i])) continue;
+      const Sum here = sum_of(op.blocks[holds ? 0 : 1]->ops.back()->operands[i]);
+      const Sum there = sum_of(op.blocks[holds ? 1 : 0]->ops.back()->operands[i]);
+      both_small[i] = both_small[i] && small(here);
+      if (!visible(there, op.parent)) continue;
+      if (proved(difference(here, there))) behind.push_back(difference(sum_of(op.results[i]), there));
+      if (proved(difference(there, here))) behind.push_back(difference(there, sum_of(op.results[i])));
+    }
     forget(before);
   }
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    if (is_integer(op.results[i]) && both_small[i]) set_small(op.results[i]);
+  for (Sum& s : behind) assume(std::move(s));
 }
 
 /// In a loop the state is the same in the condition and in the trip that follows. Counters go one way.

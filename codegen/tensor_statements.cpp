@@ -101,7 +101,7 @@ void StatementPrinter::check_index(const Op& op, std::size_t operand, const Valu
   if ((known.low && known.high) || checked_before(op, known)) return;
   unit_.prelude().need("fail_index");
   const std::string i = text(index), n = dim(t, dimension);
-  std::string outside = known.high ? i + " < 0" : i + " >= " + n;
+  std::string outside = known.high ? i + " < 0" : constant ? n + " <= " + i : i + " >= " + n;
   if (!known.low && !known.high) {
     unit_.prelude().need("outside");
     outside = "lt_outside(" + i + ", " + n + ")";

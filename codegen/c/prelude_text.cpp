@@ -136,8 +136,8 @@ static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, 
     int64_t size, const char* where) {
   const int64_t last = step < 0 ? end - 1 : first + (end - 1 - first) / step * step;
   if (first >= end || (first >= 0 && last + count <= size)) return;
-  if (step < 0) lt_fail_index(ws, last >= size || last < 0 ? last : -1, size, where);
-  lt_fail_index(ws, first < 0 || first > size ? first : size, size, where);
+  const int64_t falling = last >= size || last < 0 ? last : -1, rising = first < 0 || first > size ? first : size;
+  lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
       {"fail_slice",

@@ -188,7 +188,9 @@ void LaneBody::pack(Value* index) {
     Value* t = now(op->operands[0]);
     Value* n = builder_.emit(Opcode::dim_, {t}, 1);
     const std::int64_t dims[] = {t->type.dims()[1], lanes_};
-    Value* rows = builder_.emit(Opcode::fill_, {builder_.number(0), n, builder_.integer(lanes_)}, 0, dims);
+    // Memory: the loop sets all of it.
+    Value* none = builder_.op(Opcode::undef_, {}, {ir::F64})->result();
+    Value* rows = builder_.emit(Opcode::fill_, {none, n, builder_.integer(lanes_)}, 0, dims);
     Op* loop = builder_.op(Opcode::loop_, {builder_.integer(0), rows}, {ir::I64, rows->type});
     Block* const outer = builder_.block();
     for (int k = 0; k < 2; ++k) {
