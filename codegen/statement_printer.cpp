@@ -1,10 +1,9 @@
-// Values, expressions and control flow of one function.
+// Values, expressions and control flow.
 #include "lantern/codegen/statement_printer.hpp"
 
 #include <algorithm>
 
 #include "lantern/ir/error.hpp"
-#include "lantern/ir/team.hpp"
 
 namespace lantern::codegen {
 
@@ -66,18 +65,39 @@ std::string StatementPrinter::where(const Op& op) const {
 
 // ---- values
 
+/// What a value is called in the program; a tensor also by what goes on in its memory.
+const char* StatementPrinter::name_of(const Value* v) const {
+  constexpr int furthest = 16;
+  for (int steps = 0; steps < furthest; ++steps) {
+    if (v->name) return v->name;
+    // What goes through a construct keeps the name it has inside.
+    if (v->def && v->def->is(Opcode::loop_))
+      for (const ir::Block* b : v->def->blocks)
+        if (b->params[v->index]->name) return b->params[v->index]->name;
+    if (!v->type.is_tensor() || uses_.count(v) != 1) return nullptr;
+    const Op& user = *uses_.user(v);
+    const auto i = static_cast<std::size_t>(std::ranges::find(user.operands, v) - user.operands.begin());
+    if (user.is(Opcode::loop_) ? !keeps_memory(user, i) : i != 0 || !updates_in_place(user)) return nullptr;
+    v = user.results[i];
+  }
+  return nullptr;
+}
+
 std::string StatementPrinter::fresh_name(const Value* v, const char* stem) {
-  const char* name = v->name;
-  // What goes through a construct keeps the name it has inside.
-  if (!name && v->def && v->def->is(Opcode::loop_))
-    for (const ir::Block* b : v->def->blocks)
-      if (!name) name = b->params[v->index]->name;
-  if (name) return names_.unique(name);
+  if (const char* name = name_of(v)) return names_.unique(name);
+  if (const auto it = placed_.find(v); it != placed_.end())
+    return names_.unique("result" + (placed_.size() > 1 ? std::to_string(it->second) : ""));
   if (!stem) {
     const bool cell = v->type.is_ref(), k = v->type.is_cont(), t = v->type.is_tree();
     stem = cell ? "d" : k ? "k" : t ? "t" : v->def ? "v" : "x";
   }
   return names_.numbered(stem);
+}
+
+/// A tensor in the memory of another, and of its shape, goes by the same name.
+void StatementPrinter::bind_same(const Value* v, const Value* other) {
+  set_dims(v, dims(other));
+  bindings_[v] = Binding(bindings_.at(other));
 }
 
 void StatementPrinter::bind(const Value* v, const std::string& name, bool varying) {
@@ -219,7 +239,7 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
       finish(op, sink);
       break;
     }
-    if (!uses_.live(&op)) continue;
+    if (!uses_.live(&op) || in_header_.contains(&op)) continue;
     current_ = &op;
     // gdb stops once for each line and block: the backward part is one of its own.
     if (unit_.options().line_directives && !apart && section_ == ir::Part::forward &&
@@ -274,6 +294,34 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
   line("return {" + list + "};");
 }
 
+/// "x = e;", or "x += e;" where that says the same.
+std::string StatementPrinter::assignment(const std::string& target, const Expression& from) {
+  const std::string& text = from.text;
+  // x + a - b is (x + a) - b, which is not x + (a - b).
+  const auto one_operand = [&](std::size_t begin, std::size_t end) {
+    int depth = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const char c = text[i];
+      depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+      const bool joins =
+          from.precedence == Precedence::additive ? c == '+' || c == '-' : c == '*' || c == '/' || c == '%';
+      if (depth == 0 && joins && i > begin && text[i - 1] == ' ') return false;
+    }
+    return true;
+  };
+  for (const std::string op : {"+", "-", "*"}) {
+    if (from.precedence != (op == "*" ? Precedence::multiplicative : Precedence::additive)) continue;
+    const std::string start = target + " " + op + " ", end = " " + op + " " + target;
+    std::optional<std::string> other;
+    if (text.starts_with(start) && one_operand(start.size(), text.size()))
+      other = text.substr(start.size());
+    else if (op != "-" && text.ends_with(end) && one_operand(0, text.size() - end.size()))
+      other = text.substr(0, text.size() - end.size());
+    if (other) return target + " " + op + "= " + *other + ";";
+  }
+  return target + " = " + text + ";";
+}
+
 /// Assigns all at once: a variable is overwritten when nobody reads its old value any more.
 void StatementPrinter::copies(const std::vector<const Value*>& values, const Sink& sink) {
   struct Copy {
@@ -297,7 +345,7 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
     const std::size_t before = waiting.size();
     std::erase_if(waiting, [&](const Copy& c) {
       if (readers[c.target] > 0) return false;
-      line(c.target + " = " + c.from.text + ";");
+      line(assignment(c.target, c.from));
       count(c, -1);
       return true;
     });
@@ -447,6 +495,11 @@ void StatementPrinter::branch(const Op& op, const Sink* forwarded) {
         own.targets.emplace_back();
         continue;
       }
+      if (const Value* root = memory_root(v); root != v && v->type.is_tensor()) {
+        bind_same(v, root);
+        own.targets.emplace_back();
+        continue;
+      }
       const std::string name = fresh_name(v);
       line(unit_.declaration(v->type, name) + ";");
       own.targets.push_back(name);
@@ -503,10 +556,40 @@ std::size_t StatementPrinter::counter(const Op& loop) const {
   return i;
 }
 
+/// True for a state that needs no variable: its memory is that of its first value in every trip, under a name
+/// that does not change meanwhile. A debugger shows what the user has named.
+bool StatementPrinter::shares_name(const Op& loop, std::size_t i) {
+  if (!loop.results[i]->type.is_tensor() || !keeps_memory(loop, i)) return false;
+  if (unit_.options().line_directives && loop.blocks[1]->params[i]->name) return false;
+  return text(loop.operands[i]).find('.') == std::string::npos;
+}
+
+/// The state that makes this a loop that counts down, `for (i = hi; i-- > lo;)`, or none: trips only ask for
+/// the number below the state's.
+std::size_t StatementPrinter::falling(const Op& loop) const {
+  constexpr auto none = static_cast<std::size_t>(-1);
+  const ir::Block *head = loop.blocks[0], *body = loop.blocks[1];
+  const Value* condition = head->ops.back()->operands[0];
+  if (!condition->def || !condition->def->is(Opcode::lt_)) return none;
+  const Value *low = condition->def->operands[0], *state = condition->def->operands[1];
+  if (state->def || state->block != head || uses_.count(state) != 1) return none;
+  if (low->block == head && !is_constant(low)) return none;
+  const std::size_t i = state->index;
+  const Value *param = body->params[i], *next = body->ops.back()->operands[i];
+  if (!next->def || next->block != body || !next->def->is(Opcode::sub_) || uses_.count(param) != 1)
+    return none;
+  if (next->def->operands[0] != param || !is_constant(next->def->operands[1]) ||
+      next->def->operands[1]->def->integer != 1)
+    return none;
+  if (uses_.count(loop.results[i]) != 0 || (unit_.options().line_directives && param->name)) return none;
+  return i;
+}
+
 void StatementPrinter::loop(const Op& op) {
   const ir::Block *head = op.blocks[0], *body = op.blocks[1];
   checks_before(op);
-  const std::size_t count = counter(op);
+  const std::size_t count = counter(op), none = static_cast<std::size_t>(-1);
+  const std::size_t down = count == none ? falling(op) : none;
   Sink sink;
   std::vector<std::string> declarations;
   bool owns = false;
@@ -521,7 +604,14 @@ void StatementPrinter::loop(const Op& op) {
     owns |= owns_memory(type) && !keeps_memory(op, i);
     check_fits(op.operands[i], type, "loop state", op);
     const std::string initial = text(op.operands[i]);
-    const Value* named = body->params[i]->name   ? body->params[i]
+    if (shares_name(op, i)) {
+      for (const Value* v : {head->params[i], body->params[i], op.results[i]}) bind_same(v, op.operands[i]);
+      declarations.emplace_back();
+      sink.targets.emplace_back();
+      continue;
+    }
+    const Value* named = i == down               ? body->ops.back()->operands[i]
+                         : body->params[i]->name ? body->params[i]
                          : head->params[i]->name ? head->params[i]
                                                  : op.results[i];
     const std::string name = fresh_name(named, type.is_integer() ? "n" : type.is_tree() ? "t" : "s");
@@ -533,11 +623,11 @@ void StatementPrinter::loop(const Op& op) {
     set_dims(body->params[i], dims(op.results[i]));
   }
   for (std::size_t i = 0; i < declarations.size(); ++i)
-    if (i != count && !declarations[i].empty()) line(declarations[i] + ";");
-  const std::size_t none = static_cast<std::size_t>(-1);
+    if (i != count && i != down && !declarations[i].empty()) line(declarations[i] + ";");
   const std::vector<std::int64_t> tapes = open_tapes(op, count == none ? "" : trips(op, count));
   const std::size_t start = out_.size();
-  if (count != none) line(declarations[count] + ";");
+  const std::size_t counted = count != none ? count : down;
+  if (counted != none) line(declarations[counted] + ";");
   const std::size_t header = out_.size();
   const int allocations = allocations_;
 
@@ -559,7 +649,16 @@ void StatementPrinter::loop(const Op& op) {
     out_.resize(header);
     shown_section_ = section;
     --indent_;
-    if (count != none) {
+    if (down != none) {
+      out_.resize(start);
+      sink.skip = down;
+      const Op& test = *head->ops.back()->operands[0]->def;
+      const Op& next = *body->ops.back()->operands[down]->def;
+      bind(next.result(), sink.targets[down]);
+      in_header_.insert(&next);
+      open("for (" + declarations[down] + "; " + sink.targets[down] + "-- > " +
+           in_context(value(test.operands[0]), Precedence::additive) + ";) {");
+    } else if (count != none) {
       out_.resize(start);
       const std::int64_t step = body->ops.back()->operands[count]->def->operands[1]->def->integer;
       const std::string& name = sink.targets[count];
@@ -640,153 +739,6 @@ std::string StatementPrinter::trips(const Op& loop, std::size_t count) {
   if (is_constant(first) && first->def->integer == 0) return last.text;
   return in_context(last, Precedence::additive) + " - " +
          in_context(value(first), Precedence::multiplicative);
-}
-
-std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* callee, std::size_t first) {
-  std::string list;
-  const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
-  if (unit_.info(callee).workspace) add(ws());
-  for (std::size_t i = first; i < op.operands.size(); ++i) {
-    check_fits(op.operands[i], callee->body->params[i]->type, "argument", op);
-    add(argument(op.operands[i]));
-  }
-  return list;
-}
-
-void StatementPrinter::call(const Op& op) {
-  if (in_team_.contains(&op)) return;
-  if (ir::team_size(op) > 0 && can_fork(op)) return team(op);
-  const ir::Function* callee = op.callee;
-  const FunctionInfo& to = unit_.info(callee);
-  callees_.push_back(callee);
-  std::string list = call_arguments(op, callee, 0);
-  for (const Value* v : op.results) allocations_ += owns_memory(v->type);
-  std::size_t used = 0;
-  for (const Value* v : op.results) used += uses_.count(v) > 0;
-  if (op.results.size() <= 1) {
-    const std::string text = to.name + "(" + list + ")";
-    if (used == 0) return line((op.results.empty() ? "" : "(void)") + text + ";");
-    const Op* user = uses_.user(op.result());
-    // The call happens where its value is used, if nothing else happens in between.
-    // Not into the yield of a construct: a result that nobody uses would take the call with it.
-    const bool leaves_construct = user->is(Opcode::yield_) && user->parent->parent != nullptr;
-    if (user->parent == op.parent && uses_.epoch(user) == uses_.epoch(&op) + 1 && !leaves_construct) {
-      Expression e{text, Precedence::primary, true, {}, true};
-      for (const Value* v : op.operands) {
-        const auto it = bindings_.find(v);
-        if (it == bindings_.end()) continue;
-        const std::vector<std::string>& varying = it->second.expression.varying;
-        e.varying.insert(e.varying.end(), varying.begin(), varying.end());
-      }
-      if (foldable(op, e, uses_.epoch(&op) + 1)) {
-        bindings_[op.result()] = {std::move(e), true, false};
-        return;
-      }
-    }
-    return define_statement(op.result(), text);
-  }
-  if (to.by_pointer) {
-    for (const Value* v : op.results) {
-      const std::string name = fresh_name(v);
-      line(unit_.declaration(v->type, name) + ";");
-      bind(v, name);
-      list += (list.empty() ? "&" : ", &") + name;
-    }
-    return line(to.name + "(" + list + ");");
-  }
-  if (used == 0) return line("(void)" + to.name + "(" + list + ");");
-  const std::string together = names_.unique(to.name + "_results");
-  line("const " + unit_.results_type(callee) + " " + together + " = " + to.name + "(" + list + ");");
-  for (std::size_t i = 0; i < op.results.size(); ++i)
-    bind(op.results[i], together + ".r" + std::to_string(i));
-}
-
-// ---- the function
-
-void StatementPrinter::bind_parameters() {
-  const auto& params = function_.body->params;
-  int unnamed = 0;
-  for (const Value* p : params) unnamed += !p->name && !p->type.is_ref() && !p->type.is_cont();
-  for (const Value* p : params) {
-    const bool plain = !p->name && !p->type.is_ref() && !p->type.is_cont() && !p->type.is_tree();
-    const std::string name =
-        plain && unnamed == 1 ? names_.unique("x") : fresh_name(p, plain ? "x" : nullptr);
-    parameter_names_.push_back(name);
-    bind(p, name);
-    bindings_[p].pointer = p->type.is_ref() && !unit_.target().is_cpp();
-  }
-  if (!info_.by_pointer) return;
-  for (std::size_t i = 0; i < function_.result_types.size(); ++i)
-    result_names_.push_back(names_.unique("result" + std::to_string(i)));
-}
-
-std::string StatementPrinter::parameters() {
-  std::string list;
-  const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
-  if (info_.closure) {
-    add("void* captured");
-  } else if (info_.workspace) {
-    add("lt_workspace* ws");
-  }
-  for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
-    add(unit_.declaration(function_.body->params[i]->type, parameter_names_[i]));
-  if (info_.by_pointer)
-    for (std::size_t i = 0; i < result_names_.size(); ++i)
-      add(unit_.type(function_.result_types[i]) + "* " + result_names_[i]);
-  return list.empty() && !unit_.target().is_cpp() ? "void" : list;
-}
-
-std::string StatementPrinter::signature() {
-  const Target& target = unit_.target();
-  std::string result = "void";
-  if (function_.result_types.size() == 1) result = unit_.type(function_.result_types[0]);
-  if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
-  const bool apart = !info_.exported && (info_.forked || stays_apart(function_));
-  return (info_.exported ? target.exported() : target.internal()) +
-         (apart ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
-}
-
-std::string StatementPrinter::definition() {
-  const std::string head =
-      line_directive(head_place()) +
-      (unit_.options().line_directives ? signature() + " {" : wrapped(signature() + " {")) + "\n";
-  ++indent_;
-  std::string prologue;
-  const bool owns = std::any_of(function_.result_types.begin(), function_.result_types.end(), owns_memory);
-  if (info_.allocates && !owns && !unit_.escapes().from(&function_)) {
-    unit_.prelude().need("mark");
-    mark_ = names_.unique("mark");
-    ws();
-  }
-  if (unit_.options().check_nan && function_.module->entry == &function_) check_arguments();
-  Sink sink;
-  sink.returns = true;
-  sink.types = function_.result_types;
-  block(function_.body, sink);
-  --indent_;
-  if (info_.closure) {
-    std::string fields;
-    if (info_.workspace) fields += "  lt_workspace* ws = env->ws;\n";
-    for (std::size_t i = 0; i < info_.captured; ++i) {
-      const Value* p = function_.body->params[i];
-      if (uses_.count(p) == 0) continue;
-      const char* star = p->type.is_ref() && unit_.target().is_cpp() ? "*" : "";
-      fields += "  " + unit_.declaration(p->type, parameter_names_[i]) + " = " + star + "env->" + "c" +
-                std::to_string(i) + ";\n";
-    }
-    if (fields.empty()) {
-      prologue += "  (void)captured;\n";
-    } else {
-      const std::string type = unit_.captured_type(&function_);
-      prologue += "  const " + type + "* env = (const " + type + "*)captured;\n" + fields;
-    }
-  } else if (info_.workspace && !used_workspace_) {
-    prologue += "  (void)ws;\n";
-  }
-  for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
-    if (uses_.count(function_.body->params[i]) == 0) prologue += "  (void)" + parameter_names_[i] + ";\n";
-  if (!mark_.empty()) prologue += "  const lt_position " + mark_ + " = lt_mark(ws);\n";
-  return head + prologue + out_ + "}\n";
 }
 
 }  // namespace lantern::codegen

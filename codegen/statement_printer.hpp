@@ -74,8 +74,10 @@ class StatementPrinter {
   std::string text(const ir::Value* v) { return value(v).text; }
   /// As an operand of postfix operators: a name.
   std::string atom(const ir::Value* v);
+  const char* name_of(const ir::Value* v) const;
   std::string fresh_name(const ir::Value* v, const char* stem = nullptr);
   void bind(const ir::Value* v, const std::string& name, bool varying = false);
+  void bind_same(const ir::Value* v, const ir::Value* other);
   void define(const ir::Op& op, Expression e);
   void define_statement(const ir::Value* v, const std::string& expression);
   void materialise(const ir::Value* v);
@@ -87,6 +89,7 @@ class StatementPrinter {
   // ---- structure
   void block(const ir::Block* block, const Sink& sink);
   void finish(const ir::Op& yield, const Sink& sink);
+  static std::string assignment(const std::string& target, const Expression& from);
   void copies(const std::vector<const ir::Value*>& values, const Sink& sink);
   void operation(const ir::Op& op);
   void statement(const ir::Op& op);
@@ -100,6 +103,8 @@ class StatementPrinter {
   void cast(const ir::Op& op);
   Expression applied(const ir::Op& op, const std::vector<Expression>& operands);
   std::size_t counter(const ir::Op& loop) const;
+  std::size_t falling(const ir::Op& loop) const;
+  bool shares_name(const ir::Op& loop, std::size_t state);
   std::string trips(const ir::Op& loop, std::size_t counter);
   std::string parameters();
   void bind_parameters();
@@ -125,6 +130,7 @@ class StatementPrinter {
   std::string dim(const ir::Value* t, std::size_t i);
   std::string sizes(const ir::Value* t, std::size_t from = 0);
   std::string elements(const ir::Value* t, std::size_t from = 0);
+  static Expression in_row(const Expression& row, const std::string& size, const Expression& element);
   std::string offset(const ir::Value* t, const std::vector<const ir::Value*>& indices);
   const Dims& dims(const ir::Value* t);
   void set_dims(const ir::Value* t, const Dims& d);
@@ -198,6 +204,7 @@ class StatementPrinter {
   bool used_workspace_ = false;
   int allocations_ = 0;
   std::vector<const ir::Function*> callees_;
+  std::unordered_set<const ir::Op*> in_header_;  ///< printed with the header of their loop
   std::unordered_set<const ir::Op*> in_team_;  ///< calls that have been printed with the first of their team
   std::string mark_;                           ///< to be released before the function returns
   std::size_t else_start_ = 0, else_end_ = 0;  ///< the last "} else {" printed, for `else if`

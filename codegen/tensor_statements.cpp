@@ -80,12 +80,22 @@ std::string StatementPrinter::elements(const Value* t, std::size_t from) {
 std::string StatementPrinter::offset(const Value* t, const std::vector<const Value*>& indices) {
   if (indices.empty()) return "0";
   Expression e = value(indices[0]);
-  for (std::size_t i = 1; i < indices.size(); ++i) {
-    e.text = in_context(e, Precedence::multiplicative) + " * " + dim(t, i) + " + " +
-             in_context(value(indices[i]), Precedence::multiplicative);
-    e.precedence = Precedence::additive;
-  }
+  for (std::size_t i = 1; i < indices.size(); ++i) e = in_row(e, dim(t, i), value(indices[i]));
   return e.text;
+}
+
+/// row * size + element
+Expression StatementPrinter::in_row(const Expression& row, const std::string& size,
+                                    const Expression& element) {
+  if (row.text == "0") return element;
+  Expression e = row;
+  e.text = in_context(row, Precedence::multiplicative) + " * " + size;
+  e.precedence = Precedence::multiplicative;
+  if (element.text == "0") return e;
+  e.text += " + " + in_context(element, Precedence::multiplicative);
+  e.precedence = Precedence::additive;
+  e.varying.insert(e.varying.end(), element.varying.begin(), element.varying.end());
+  return e;
 }
 
 // ---- checks
@@ -555,8 +565,12 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
     case Opcode::set_:
     case Opcode::add_at_: {
       const std::vector<const Value*> indices(op.operands.begin() + 1, op.operands.end() - 1);
-      return line(to + ".data[" + offset(t, indices) + "] " + (code == Opcode::set_ ? "= " : "+= ") +
-                  text(op.operands.back()) + ";");
+      const std::string element = to + ".data[" + offset(t, indices) + "]";
+      const Expression z = value(op.operands.back());
+      if (code == Opcode::set_) return line(assignment(element, z));
+      if (z.precedence == Precedence::unary && z.text[0] == '-')
+        return line(element + " -= " + z.text.substr(1) + ";");
+      return line(element + " += " + z.text + ";");
     }
     case Opcode::add_take_:
     case Opcode::add_slice_: {

@@ -251,16 +251,11 @@ void StatementPrinter::lanes_access(const Op& op) {
   const std::string data = reads ? atom(t) : updated(op);
   const auto index = [&](std::size_t i) { return start && i == which ? *start : value(indices[i]); };
   Expression offset = index(0);
-  for (std::size_t i = 1; i < rank; ++i) {
-    const Expression next = index(i);
-    offset.text = in_context(offset, Precedence::multiplicative) + " * " + dim(t, i);
-    if (next.text != "0") offset.text += " + " + in_context(next, Precedence::multiplicative);
-    offset.precedence = next.text == "0" ? Precedence::multiplicative : Precedence::additive;
-    offset.varying.insert(offset.varying.end(), next.varying.begin(), next.varying.end());
-  }
+  for (std::size_t i = 1; i < rank; ++i) offset = in_row(offset, dim(t, i), index(i));
   const std::string stride = start ? elements(t, which + 1) : "";
-  std::string arguments =
-      start ? data + ".data + " + in_context(offset, Precedence::additive) : data + ".data, " + offset.text;
+  std::string arguments = data + ".data, " + offset.text;
+  if (start)
+    arguments = data + ".data" + (offset.text == "0" ? "" : " + " + in_context(offset, Precedence::additive));
   if (start && stride != "1") arguments += ", " + stride;
   std::string name = reads ? "load" : adds ? "add" : "store";
   if (!start)

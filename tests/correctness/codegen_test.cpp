@@ -205,7 +205,7 @@ fun @f(%x: f64, %n: i64) -> f64, f64 {
   double b = x;
   for (int64_t i = 0; i < n; ++i) {
     double next_a = b;
-    b = a + b;
+    b += a;
     a = next_a;
   }
   *result0 = a;
@@ -221,6 +221,51 @@ fun @f(%x: f64, %n: i64) -> f64, f64 {
     CHECK(fib == 89);
     CHECK(next == 144);
   }
+}
+
+TEST_CASE("loops count down; only what means the same is added in place") {
+  Module m = program(R"(
+entry @f
+fun @f(%x: f64, %n: i64) -> f64 {
+  %one = constant 1 : i64
+  %low = constant 3 : i64
+  %a, %b, %k = loop %x, %x, %n : f64, f64, i64 while (%a: f64, %b: f64, %k: i64) {
+    %c = lt %low, %k
+    yield %c
+  } do (%a: f64, %b: f64, %k: i64) {
+    %i = sub %k, %one
+    %d = cast[f64] %i
+    %s = add %a, %d
+    %t = sub %s, %x
+    %p = mul %d, %x
+    %q = sub %b, %p
+    yield %t, %q, %i
+  }
+  %r = mul %a, %b
+  yield %r
+})");
+  CHECK(excerpt(print_c(*m), "double f(", "\nvoid f_entry") ==
+        R"(double f(double x, int64_t n) {
+  double a = x;
+  double b = x;
+  for (int64_t i = n; i-- > 3;) {
+    double d = (double)i;
+    a = a + d - x;
+    b -= d * x;
+  }
+  return a * b;
+}
+)");
+  for (const Built& b : build(*m))
+    for (const std::int64_t n : {10, 4, 3, 0, -5}) {
+      Workspace ws;
+      const double x = 0.5;
+      double result = 0, first = x, second = x;
+      for (std::int64_t i = n - 1; i >= 3; --i)
+        first = first + static_cast<double>(i) - x, second -= static_cast<double>(i) * x;
+      call(ws, b, "f", {&x, &n}, {&result});
+      CHECK(result == first * second);
+    }
 }
 
 TEST_CASE("continuations print as nested lambdas in C++") {

@@ -27,6 +27,16 @@ Rep<double> loops(Rep<double> start, Rep<std::int64_t> trips) {
              [&](Rep<std::int64_t> trip, Rep<double> sum) { return sum + cast<double>(trip) * sum; });
 }
 
+Rep<Array<double>> smooth(Rep<Array<double>> signal, Rep<std::int64_t> rounds) {
+  const Rep<std::int64_t> n = signal.size();
+  return FOR(0, rounds, fill(Rep<double>(0.0), n), [&](Rep<std::int64_t>, Rep<Array<double>> mean) {
+    return FOR(0, n, mean, [&](Rep<std::int64_t> i, Rep<Array<double>> inner) {
+      return IF(
+          signal[i] > 0.0, [&] { return inner.set(i, inner[i] + signal[i]); }, [&] { return inner; });
+    });
+  });
+}
+
 Rep<double> one_line(Rep<double> x) {
   Rep<double> y = x * x;
   Rep<double> z = y + x;
@@ -107,9 +117,18 @@ TEST_CASE("loops of a derivative are named in both parts") {
   const std::string text =
       compile(grad<0>(&loops), {.target = Target::c, .opt = 1, .name = "slope"}).source("c");
   CHECK_THAT(text, Contains("// forward\n") && Contains("// backward\n"));
-  CHECK_THAT(text, Contains("double level = start;") && Contains("int64_t trip = n2 - 1;"));
+  CHECK_THAT(text, Contains("double level = start;") && Contains("for (int64_t trip = trips; trip-- > 0;)"));
   CHECK_THAT(text, Contains("double d_level") && Contains("double d_sum"));
   CHECK(text.find("// forward") < text.find("// backward"));
+}
+
+TEST_CASE("an array that loops and branches change in place goes by one name") {
+  const auto f = compile(&smooth, {.target = Target::c, .name = "smooth"});
+  const std::string text = f.source("c");
+  const std::string body = text.substr(text.find("lt_f64_1d smooth(lt_workspace"));
+  CHECK_THAT(body, Contains("lt_f64_1d mean = lt_new_f64_1d(") && Contains("mean.data[i] += ") &&
+                       Contains("return mean;") && !Contains("inner.data") && !Contains("else"));
+  CHECK(f(std::vector{1.0, -2.0, 3.0}, 4) == std::vector{4.0, 0.0, 12.0});
 }
 
 TEST_CASE("a function without derivative has no sections") {
@@ -150,7 +169,8 @@ TEST_CASE("a reader of source text finds bodies and variables") {
 }
 
 TEST_CASE("an array that is filled from a list is no variable of a value") {
-  const SourceText text("const Function functions[] = {a(1), b}; v[i] = x; auto [] = g(); const auto& [p, q] = h();");
+  const SourceText text(
+      "const Function functions[] = {a(1), b}; v[i] = x; auto [] = g(); const auto& [p, q] = h();");
   REQUIRE(text.assignments().size() == 1);
   CHECK(text.assignments()[0].names == std::vector<std::string>{"p", "q"});
 }

@@ -17,15 +17,13 @@ extern "C" double snippet(double x) {
   double t = x;
   int64_t n1 = 0;
   while (1.0 < t) {
-    t = t * 0.5;
-    n1 = n1 + 1;
+    t *= 0.5;
+    n1 += 1;
   }
   // backward
-  int64_t n2 = n1;
   double d_t = 1.0;
-  while (0 < n2) {
-    n2 = n2 - 1;
-    d_t = 0.5 * d_t;
+  for (int64_t n2 = n1; n2-- > 0;) {
+    d_t *= 0.5;
   }
   return d_t;
 }

@@ -1,0 +1,162 @@
+// Functions: calls, signatures, definitions.
+#include <algorithm>
+
+#include "lantern/codegen/statement_printer.hpp"
+#include "lantern/ir/team.hpp"
+
+namespace lantern::codegen {
+
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+// ---- calls
+
+std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* callee, std::size_t first) {
+  std::string list;
+  const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
+  if (unit_.info(callee).workspace) add(ws());
+  for (std::size_t i = first; i < op.operands.size(); ++i) {
+    check_fits(op.operands[i], callee->body->params[i]->type, "argument", op);
+    add(argument(op.operands[i]));
+  }
+  return list;
+}
+
+void StatementPrinter::call(const Op& op) {
+  if (in_team_.contains(&op)) return;
+  if (ir::team_size(op) > 0 && can_fork(op)) return team(op);
+  const ir::Function* callee = op.callee;
+  const FunctionInfo& to = unit_.info(callee);
+  callees_.push_back(callee);
+  std::string list = call_arguments(op, callee, 0);
+  for (const Value* v : op.results) allocations_ += owns_memory(v->type);
+  std::size_t used = 0;
+  for (const Value* v : op.results) used += uses_.count(v) > 0;
+  if (op.results.size() <= 1) {
+    const std::string text = to.name + "(" + list + ")";
+    if (used == 0) return line((op.results.empty() ? "" : "(void)") + text + ";");
+    const Op* user = uses_.user(op.result());
+    // The call happens where its value is used, if nothing else happens in between.
+    // Not into the yield of a construct: a result that nobody uses would take the call with it.
+    const bool leaves_construct = user->is(Opcode::yield_) && user->parent->parent != nullptr;
+    if (user->parent == op.parent && uses_.epoch(user) == uses_.epoch(&op) + 1 && !leaves_construct) {
+      Expression e{text, Precedence::primary, true, {}, true};
+      for (const Value* v : op.operands) {
+        const auto it = bindings_.find(v);
+        if (it == bindings_.end()) continue;
+        const std::vector<std::string>& varying = it->second.expression.varying;
+        e.varying.insert(e.varying.end(), varying.begin(), varying.end());
+      }
+      if (foldable(op, e, uses_.epoch(&op) + 1)) {
+        bindings_[op.result()] = {std::move(e), true, false};
+        return;
+      }
+    }
+    return define_statement(op.result(), text);
+  }
+  if (to.by_pointer) {
+    for (const Value* v : op.results) {
+      const std::string name = fresh_name(v);
+      line(unit_.declaration(v->type, name) + ";");
+      bind(v, name);
+      list += (list.empty() ? "&" : ", &") + name;
+    }
+    return line(to.name + "(" + list + ");");
+  }
+  if (used == 0) return line("(void)" + to.name + "(" + list + ");");
+  const std::string together = names_.unique(to.name + "_results");
+  line("const " + unit_.results_type(callee) + " " + together + " = " + to.name + "(" + list + ");");
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    bind(op.results[i], together + ".r" + std::to_string(i));
+}
+
+// ---- the function
+
+void StatementPrinter::bind_parameters() {
+  const auto& params = function_.body->params;
+  int unnamed = 0;
+  for (const Value* p : params) unnamed += !p->name && !p->type.is_ref() && !p->type.is_cont();
+  for (const Value* p : params) {
+    const bool plain = !p->name && !p->type.is_ref() && !p->type.is_cont() && !p->type.is_tree();
+    const std::string name =
+        plain && unnamed == 1 ? names_.unique("x") : fresh_name(p, plain ? "x" : nullptr);
+    parameter_names_.push_back(name);
+    bind(p, name);
+    bindings_[p].pointer = p->type.is_ref() && !unit_.target().is_cpp();
+  }
+  if (!info_.by_pointer) return;
+  for (std::size_t i = 0; i < function_.result_types.size(); ++i)
+    result_names_.push_back(names_.unique("result" + std::to_string(i)));
+}
+
+std::string StatementPrinter::parameters() {
+  std::string list;
+  const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
+  if (info_.closure) {
+    add("void* captured");
+  } else if (info_.workspace) {
+    add("lt_workspace* ws");
+  }
+  for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
+    add(unit_.declaration(function_.body->params[i]->type, parameter_names_[i]));
+  if (info_.by_pointer)
+    for (std::size_t i = 0; i < result_names_.size(); ++i)
+      add(unit_.type(function_.result_types[i]) + "* " + result_names_[i]);
+  return list.empty() && !unit_.target().is_cpp() ? "void" : list;
+}
+
+std::string StatementPrinter::signature() {
+  const Target& target = unit_.target();
+  std::string result = "void";
+  if (function_.result_types.size() == 1) result = unit_.type(function_.result_types[0]);
+  if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
+  const bool apart = !info_.exported && (info_.forked || stays_apart(function_));
+  return (info_.exported ? target.exported() : target.internal()) +
+         (apart ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
+}
+
+std::string StatementPrinter::definition() {
+  const std::string head =
+      line_directive(head_place()) +
+      (unit_.options().line_directives ? signature() + " {" : wrapped(signature() + " {")) + "\n";
+  ++indent_;
+  std::string prologue;
+  const bool owns = std::any_of(function_.result_types.begin(), function_.result_types.end(), owns_memory);
+  if (info_.allocates && !owns && !unit_.escapes().from(&function_)) {
+    unit_.prelude().need("mark");
+    mark_ = names_.unique("mark");
+    ws();
+  }
+  if (unit_.options().check_nan && function_.module->entry == &function_) check_arguments();
+  Sink sink;
+  sink.returns = true;
+  sink.types = function_.result_types;
+  block(function_.body, sink);
+  --indent_;
+  if (info_.closure) {
+    std::string fields;
+    if (info_.workspace) fields += "  lt_workspace* ws = env->ws;\n";
+    for (std::size_t i = 0; i < info_.captured; ++i) {
+      const Value* p = function_.body->params[i];
+      if (uses_.count(p) == 0) continue;
+      const char* star = p->type.is_ref() && unit_.target().is_cpp() ? "*" : "";
+      fields += "  " + unit_.declaration(p->type, parameter_names_[i]) + " = " + star + "env->" + "c" +
+                std::to_string(i) + ";\n";
+    }
+    if (fields.empty()) {
+      prologue += "  (void)captured;\n";
+    } else {
+      const std::string type = unit_.captured_type(&function_);
+      prologue += "  const " + type + "* env = (const " + type + "*)captured;\n" + fields;
+    }
+  } else if (info_.workspace && !used_workspace_) {
+    prologue += "  (void)ws;\n";
+  }
+  for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
+    if (uses_.count(function_.body->params[i]) == 0) prologue += "  (void)" + parameter_names_[i] + ";\n";
+  if (!mark_.empty()) prologue += "  const lt_position " + mark_ + " = lt_mark(ws);\n";
+  return head + prologue + out_ + "}\n";
+}
+
+}  // namespace lantern::codegen
