@@ -167,14 +167,13 @@ class Analysis {
     return false;
   }
 
-  /// True for the trip's number with something from outside the loop added.
+  /// True for the trip's number with something from outside the loop added, or taken from that.
   bool moves(const Value* v) const {
     if (v == plan_->trip) return true;
     if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
     const Value *x = v->def->operands[0], *y = v->def->operands[1];
     const auto fixed = [&](const Value* w) { return constant(w) || outside(w); };
-    if (moves(x) && fixed(y)) return true;
-    return v->def->is(Opcode::add_) && moves(y) && fixed(x);
+    return (moves(x) && fixed(y)) || (moves(y) && fixed(x));
   }
 
   bool outside(const Value* v) const { return depth(v->block) == 0; }

@@ -8,11 +8,13 @@ namespace lantern::passes {
 std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
   const Block* body = loop->blocks[1];
   if (!body->params[state]->type.is_integer()) return {};
-  const Value* next = body->ops.back()->operands[state];
-  if (!next->def || !next->def->is(Opcode::add_) || next->def->operands[0] != body->params[state]) return {};
-  const Op* by = next->def->operands[1]->def;
-  if (!by || !by->is(Opcode::constant_)) return {};
-  return by->integer;
+  const Op* next = body->ops.back()->operands[state]->def;
+  if (!next || !(next->is(Opcode::add_) || next->is(Opcode::sub_))) return {};
+  // x + c, c + x or x - c
+  const Value *x = next->operands[0], *c = next->operands[1];
+  if (next->is(Opcode::add_) && constant(x)) std::swap(x, c);
+  if (x != body->params[state] || !constant(c)) return {};
+  return next->is(Opcode::add_) ? constant(c)->integer : -constant(c)->integer;
 }
 
 std::optional<CountedLoop> counted(const Op* loop) {
@@ -103,16 +105,90 @@ const std::vector<BodyUses::Use>& BodyUses::of(const Value* v) const {
   return it == uses_.end() ? none : it->second;
 }
 
-bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t state, const Value* index,
-                 std::vector<Value*>* chain) {
+namespace {
+
+constexpr std::size_t anywhere = ~std::size_t{0};
+
+/// True for what is made in the block, or in one inside it.
+bool in_block_of(const Value* v, const Block* block) {
+  const Block* b = v->block;
+  while (b && b != block) b = b->parent ? b->parent->parent : nullptr;
+  return b != nullptr;
+}
+
+/// The operation of `block` that is `op` or holds it; null where it is not in the block.
+const Op* in_block(const Op* op, const Block* block) {
+  while (op && op->parent != block) op = op->parent->parent;
+  return op;
+}
+
+/// True for an index that differs from trip to trip: the loop's, or it added to, or taken from, what is the
+/// same in all trips.
+bool own_index(const Value* v, const Value* index) {
+  if (v == index) return true;
+  if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
+  const auto fixed = [&](const Value* x) { return constant(x) || !in_block_of(x, index->block); };
+  const Value *a = v->def->operands[0], *b = v->def->operands[1];
+  return (a == index && fixed(b)) || (b == index && fixed(a));
+}
+
+/// Which elements of a tensor a trip updates.
+class Updates {
+ public:
+  explicit Updates(const Value* index) : index_(index) {}
+
+  void add(const Op& op) {
+    sets_ |= op.is(Opcode::set_);
+    for (std::size_t d = 0; d + 2 < op.operands.size(); ++d) {
+      const Value* const at = op.operands[d + 1];
+      if (!any_)
+        own_.push_back(own_index(at, index_) ? at : nullptr);
+      else if (own_[d] != at)
+        own_[d] = nullptr;
+    }
+    any_ = true;
+  }
+  /// Sums may go anywhere; what is set, and added to beside, is the trip's own by one of its indices.
+  bool apart() const {
+    return !sets_ || std::ranges::any_of(own_, [](const Value* at) { return at != nullptr; });
+  }
+
+ private:
+  const Value* index_;
+  std::vector<const Value*> own_;  ///< in all updates alike, for each dimension; null where they differ
+  bool sets_ = false, any_ = false;
+};
+
+/// As accumulates(); `state` may be `anywhere`, and then says which operand of the yield it was.
+bool passed_on(const BodyUses& uses, Value* v, const Block* block, std::size_t& state, Updates& updates,
+               std::vector<Value*>* chain) {
   for (;;) {
     if (chain) chain->push_back(v);
-    const auto& all = uses.of(v);
-    if (all.size() != 1) return false;
-    const auto [op, operand] = all.front();
-    if (op->parent != block) return false;
+    // Beside the block's own uses there may be others, of the other side of a branch.
+    const BodyUses::Use* use = nullptr;
+    const Op* holder = nullptr;
+    for (const BodyUses::Use& u : uses.of(v)) {
+      const Op* const top = in_block(u.op, block);
+      if (!top) continue;
+      if (use && (top != holder || u.op == holder || use->op == holder)) return false;
+      use = &u;
+      holder = top;
+    }
+    if (!use) return false;
+    if (holder != use->op) {
+      // Both sides of a branch pass it on, to the same result.
+      if (!holder->is(Opcode::branch_)) return false;
+      std::size_t result = anywhere;
+      for (const Block* side : holder->blocks)
+        if (!passed_on(uses, v, side, result, updates, chain)) return false;
+      v = holder->results[result];
+      continue;
+    }
+    const Op* const op = use->op;
+    const std::size_t operand = use->operand;
     switch (op->code) {
       case Opcode::yield_:
+        if (state == anywhere) state = operand;
         return operand == state;
       case Opcode::add_:
         if (!v->type.is_scalar()) return false;
@@ -121,18 +197,15 @@ bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t
         if (!v->type.is_scalar() || operand != 0) return false;
         break;
       case Opcode::set_:
-        // The element belongs to this trip.
-        if (operand != 0 ||
-            std::find(op->operands.begin() + 1, op->operands.end() - 1, index) == op->operands.end() - 1)
-          return false;
-        break;
       case Opcode::add_at_:
         if (operand != 0) return false;
+        updates.add(*op);
         break;
       case Opcode::loop_: {
         const Block *condition = op->blocks[0], *body = op->blocks[1];
+        std::size_t next = operand;
         if (!uses.of(condition->params[operand]).empty() ||
-            !accumulates(uses, body->params[operand], body, operand, index, chain))
+            !passed_on(uses, body->params[operand], body, next, updates, chain))
           return false;
         v = op->results[operand];
         continue;
@@ -142,6 +215,14 @@ bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t
     }
     v = op->result();
   }
+}
+
+}  // namespace
+
+bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t state, const Value* index,
+                 std::vector<Value*>* chain) {
+  Updates updates(index);
+  return passed_on(uses, v, block, state, updates, chain) && updates.apart();
 }
 
 namespace {

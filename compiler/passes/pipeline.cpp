@@ -8,6 +8,7 @@
 #include "lantern/compiler/passes/contify.hpp"
 #include "lantern/compiler/passes/elements.hpp"
 #include "lantern/compiler/passes/fuse.hpp"
+#include "lantern/compiler/passes/counting.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/outline.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
@@ -34,6 +35,8 @@ void plain(ir::Module& module, const PipelineOptions&) {
 }
 
 constexpr std::array all_passes{
+    Pass{"counting", "loops that count do so as FOR: up by ones, to a bound known before",
+         plain<counting>},
     Pass{"contify", "continuations that are called once become code", plain<contify>},
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},

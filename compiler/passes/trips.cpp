@@ -240,13 +240,12 @@ class Trips {
     return false;
   }
 
-  /// True for the trip's number with something from outside the loop added.
+  /// True for the trip's number with something from outside the loop added, or taken from that.
   bool moves(const Value* v) const {
     if (v == trip_) return true;
     if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
     const Value *x = v->def->operands[0], *y = v->def->operands[1];
-    if (moves(x) && fixed(y)) return true;
-    return v->def->is(Opcode::add_) && moves(y) && fixed(x);
+    return (moves(x) && fixed(y)) || (moves(y) && fixed(x));
   }
   bool fixed(const Value* v) const {
     if (constant(v)) return true;
