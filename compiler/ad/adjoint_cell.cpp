@@ -34,14 +34,14 @@ void EagerCell::add(const Datum& v, const Location& loc) {
     value_ = combine(Opcode::add_, {v}, loc);
 }
 
-void EagerCell::accumulate(Opcode op, const Data& arguments, const Location& loc) {
+void EagerCell::accumulate(Opcode op, const Datums& arguments, const Location& loc) {
   if (value_.empty()) value_ = zeros_like(like(), loc);
   value_ = combine(op, arguments, loc);
 }
 
 // At the bottom level the cell's own memory is reused; above it, the level's handler is asked.
-Datum EagerCell::combine(Opcode op, const Data& arguments, const Location& loc) {
-  Data operands;
+Datum EagerCell::combine(Opcode op, const Datums& arguments, const Location& loc) {
+  Datums operands;
   operands.push_back(std::move(value_));
   bool tagged = operands[0].is_tagged();
   for (const Datum& d : arguments) {
@@ -66,7 +66,7 @@ void StagedCell::add(const Datum& v, const Location& loc) {
   emit(Opcode::ref_add_, {ref_, context().staging->use(v, loc)}, loc);
 }
 
-void StagedCell::accumulate(Opcode op, const Data& arguments, const Location& loc) {
+void StagedCell::accumulate(Opcode op, const Datums& arguments, const Location& loc) {
   touched_ = true;
   std::vector<ir::Value*> operands{ref_};
   for (const Datum& d : arguments) operands.push_back(context().staging->use(d, loc));

@@ -6,8 +6,8 @@
 
 namespace lantern::ad {
 
-Data Carrying::split(const Data& data, const std::vector<ir::Type>& types, const Location& loc) const {
-  Data out;
+Datums Carrying::split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const {
+  Datums out;
   for (std::size_t i = 0; i < data.size(); ++i) {
     out.push_back(primal_of(data[i]));
     if (!types[i].is_differentiable()) continue;
@@ -16,8 +16,8 @@ Data Carrying::split(const Data& data, const std::vector<ir::Type>& types, const
   return out;
 }
 
-Data Carrying::join(const Data& data, const std::vector<ir::Type>& types) {
-  Data out;
+Datums Carrying::join(const Datums& data, const std::vector<ir::Type>& types) {
+  Datums out;
   std::size_t at = 0;
   for (const ir::Type& t : types) {
     const Datum& p = data[at++];
@@ -31,7 +31,7 @@ Data Carrying::join(const Data& data, const std::vector<ir::Type>& types) {
   return out;
 }
 
-Data Carrying::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+Datums Carrying::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
                       const std::vector<ir::Type>& results, const Location& loc) {
   return join(detail::branch(
                   condition, [&] { return split(then(), results, loc); },
@@ -39,25 +39,25 @@ Data Carrying::branch(const Datum& condition, const Thunk& then, const Thunk& ot
               results);
 }
 
-Data Carrying::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+Datums Carrying::loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
                     const Body& body, std::int64_t attribute, const Location& loc) {
   return join(detail::loop(
-                  split(initial, state, loc), [&](const Data& s) { return condition(join(s, state)); },
-                  [&](const Data& s) { return split(body(join(s, state)), state, loc); }, loc, attribute),
+                  split(initial, state, loc), [&](const Datums& s) { return condition(join(s, state)); },
+                  [&](const Datums& s) { return split(body(join(s, state)), state, loc); }, loc, attribute),
               state);
 }
 
-Data Carrying::call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+Datums Carrying::call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
                     const Location& loc) {
   std::vector<bool> active;
-  Data operands;
+  Datums operands;
   for (const Datum& d : arguments) {
     active.push_back(is_active(d));
     operands.push_back(primal_of(d));
     if (!active.back()) continue;
     for (Datum& c : companions_of(d, loc)) operands.push_back(std::move(c));
   }
-  const Data results = staging_.call(instance(callee, active), operands, loc);
+  const Datums results = staging_.call(instance(callee, active), operands, loc);
   staging_.block()->ops.back()->integer = attribute;
   return join(results, callee->result_types);
 }
@@ -80,18 +80,18 @@ ir::Function* Carrying::instance(ir::Function* callee, const std::vector<bool>& 
   instances_.emplace(key, f);
 
   const Staging::Scope scope(staging_, f);
-  Data arguments;
+  Datums arguments;
   std::size_t at = 0;
   for (std::size_t i = 0; i < active.size(); ++i) {
     ir::Value* p = f->body->params[at++];
     p->name = callee->body->params[i]->name;
     arguments.push_back(Datum::node(p));
     if (!active[i]) continue;
-    Data companions;
+    Datums companions;
     for (std::size_t k = 0; k < companions_; ++k) companions.push_back(Datum::node(f->body->params[at++]));
     arguments.back() = with(arguments.back(), companions);
   }
-  const Data values =
+  const Datums values =
       split(Replay(staging_, this).run(*callee, arguments), callee->result_types, callee->loc);
   staging_.builder(callee->loc).yield(staging_.use(values, callee->loc));
   return f;
@@ -109,7 +109,7 @@ void Carrying::push(std::int64_t tape, const Datum& value, const Location& loc) 
   };
   emit(primal_of(value), tape);
   if (!value.type().is_differentiable()) return;
-  const Data companions = companions_of(value, loc);
+  const Datums companions = companions_of(value, loc);
   for (std::size_t k = 0; k < companions.size(); ++k) emit(companions[k], companion_tape(tape, k));
 }
 
@@ -121,7 +121,7 @@ Datum Carrying::pop(std::int64_t tape, const ir::Type& type, const Location& loc
   };
   const Datum v = emit(tape);
   if (!type.is_differentiable()) return v;
-  Data companions;
+  Datums companions;
   for (std::size_t k = 0; k < companions_; ++k) companions.push_back(emit(companion_tape(tape, k)));
   return with(v, companions);
 }

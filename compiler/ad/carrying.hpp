@@ -14,25 +14,25 @@ class Carrying : public StagedMode {
   Carrying(Staging& staging, std::size_t companions, const char* suffix)
       : staging_(staging), companions_(companions), suffix_(suffix) {}
 
-  Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+  Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
-  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+  Datums loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
             const Body& body, std::int64_t attribute, const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+  Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
             const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
 
  protected:
   /// The companions of a floating datum, one level down; zeros where it has none.
-  virtual Data companions_of(const Datum& d, const Location& loc) const = 0;
+  virtual Datums companions_of(const Datum& d, const Location& loc) const = 0;
   /// A floating datum with its companions.
   virtual Datum with(const Datum& primal, std::span<const Datum> companions) = 0;
 
  private:
   /// Every floating value followed by its companions, and back.
-  Data split(const Data& data, const std::vector<ir::Type>& types, const Location& loc) const;
-  Data join(const Data& data, const std::vector<ir::Type>& types);
+  Datums split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const;
+  Datums join(const Datums& data, const std::vector<ir::Type>& types);
   ir::Function* instance(ir::Function* callee, const std::vector<bool>& active);
   /// The tape of the companion of that number.
   std::int64_t companion_tape(std::int64_t tape, std::size_t number);

@@ -9,7 +9,7 @@ namespace ad {
 
 /// A program of which reverse mode records nothing but the arguments. Eager: see Reverse::checkpoint; forward
 /// mode passes through. While staging: a call with the attribute of ir/checkpoint.hpp.
-Data checkpoint(const Program& program, const Data& arguments, const Location& loc);
+Datums checkpoint(const Program& program, const Datums& arguments, const Location& loc);
 
 }  // namespace ad
 
@@ -24,10 +24,10 @@ class Checkpoint<F, std::tuple<P...>> {
  public:
   Checkpoint(F f, Location loc) : f_(std::make_shared<const F>(std::move(f))), loc_(loc) {}
   Value operator()(const P&... p) const {
-    Data data;
+    Datums data;
     (flatten(p, data), ...);
     const auto [run, prototype] = run_again<Value>(f_, p...);
-    const Data results = ad::checkpoint({name(), run}, data, loc_);
+    const Datums results = ad::checkpoint({name(), run}, data, loc_);
     return rebuild(*prototype, results);
   }
   std::string name() const { return "checkpoint_" + name_of(*f_); }

@@ -12,7 +12,8 @@ class Checkpointing {
  public:
   /// The part's results, of which nothing inside is recorded: the backward pass runs `part` again, recorded this
   /// time, and then backward (thesis 4.5). `part` is kept until then.
-  virtual Data checkpoint(const std::function<Data(const Data&)>& part, const Data& arguments, const Location& loc) = 0;
+  virtual Datums checkpoint(const std::function<Datums(const Datums&)>& part, const Datums& arguments,
+                            const Location& loc) = 0;
 
  protected:
   ~Checkpointing() = default;

@@ -6,7 +6,7 @@
 
 namespace lantern::ad {
 
-Data app(const HigherOrder::Function& f, const Data& x, const Location& loc) {
+Datums app(const HigherOrder::Function& f, const Datums& x, const Location& loc) {
   Mode* top = nullptr;
   for (const Datum& d : x) {
     if (!d.is_tagged()) continue;

@@ -10,9 +10,9 @@ namespace ad {
 /// A mode that handles the application of functions.
 class HigherOrder {
  public:
-  using Function = std::function<Data(const Data&)>;
+  using Function = std::function<Datums(const Datums&)>;
   /// What f gives for x. The handler decides what of f is remembered.
-  virtual Data app(const Function& f, const Data& x, const Location& loc) = 0;
+  virtual Datums app(const Function& f, const Datums& x, const Location& loc) = 0;
 
  protected:
   ~HigherOrder() = default;
@@ -21,7 +21,7 @@ class HigherOrder {
 /// Applies a function: the handler in charge of the arguments is asked, if it is one for functions;
 /// mode::checkpointed runs the function again in its backward pass. Other modes, evaluation and staging just
 /// call it.
-Data app(const HigherOrder::Function& f, const Data& x, const Location& loc);
+Datums app(const HigherOrder::Function& f, const Datums& x, const Location& loc);
 
 }  // namespace ad
 
@@ -36,10 +36,10 @@ class Closure<F, std::tuple<P...>> {
  public:
   Closure(F f, Location loc) : f_(std::make_shared<const F>(std::move(f))), loc_(loc) {}
   Value operator()(const P&... p) const {
-    Data data;
+    Datums data;
     (flatten(p, data), ...);
     const auto [run, prototype] = run_again<Value>(f_, p...);
-    const Data results = ad::app(run, data, loc_);
+    const Datums results = ad::app(run, data, loc_);
     return rebuild(*prototype, results);
   }
   std::string name() const { return name_of(*f_); }

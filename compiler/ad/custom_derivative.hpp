@@ -88,27 +88,27 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
     const auto rule = std::make_shared<ad::Rule>();
     rule->name = name_of(parts_->f);
     rule->what = "custom_vjp";
-    rule->primal = [parts = parts_, call](const Data& in) {
+    rule->primal = [parts = parts_, call](const Datums& in) {
       auto arguments = rebuild(call->arguments, in);
       call->value = convert<Value>(std::apply(parts->f, arguments));
       return flatten(call->value);
     };
-    rule->forward = [parts = parts_, call](const Data& in) -> ad::Rule::Split {
+    rule->forward = [parts = parts_, call](const Datums& in) -> ad::Rule::Split {
       auto arguments = rebuild(call->arguments, in);
       const auto all = std::apply(parts->forward, arguments);
       call->value = convert<Value>(std::get<0>(all));
       call->residuals = rest_of(all);
       return {flatten(call->value), flatten(call->residuals)};
     };
-    rule->backward = [parts = parts_, call](const Data& residuals, const Data& cotangents) {
+    rule->backward = [parts = parts_, call](const Datums& residuals, const Datums& cotangents) {
       std::span<const Datum> view(cotangents);
       auto all = std::tuple_cat(rebuild(call->residuals, residuals),
                                 std::tuple<Value>(shaped_like(call->value, view)));
       return floating_data(derivative_of(std::apply(parts->backward, all)));
     };
-    Data data;
+    Datums data;
     (flatten(p, data), ...);
-    const Data results = ad::call_with_rule(rule, data, loc_);
+    const Datums results = ad::call_with_rule(rule, data, loc_);
     return rebuild(call->value, results);
   }
   std::string name() const { return name_of(parts_->f); }
@@ -174,12 +174,12 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
     const auto rule = std::make_shared<ad::Rule>();
     rule->name = name_of(parts_->f);
     rule->what = "custom_jvp";
-    rule->primal = [parts = parts_, call](const Data& in) {
+    rule->primal = [parts = parts_, call](const Datums& in) {
       auto arguments = rebuild(call->arguments, in);
       call->value = convert<Value>(std::apply(parts->f, arguments));
       return flatten(call->value);
     };
-    rule->tangent = [parts = parts_, call](const Data& in, const Data& tangents) -> ad::Rule::Split {
+    rule->tangent = [parts = parts_, call](const Datums& in, const Datums& tangents) -> ad::Rule::Split {
       auto arguments = rebuild(call->arguments, in);
       std::span<const Datum> view(tangents);
       auto all = std::tuple_cat(arguments, tangents_of(arguments, view));
@@ -187,9 +187,9 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
       call->value = value;
       return {flatten(value), floating_data(derivative)};
     };
-    Data data;
+    Datums data;
     (flatten(p, data), ...);
-    const Data results = ad::call_with_rule(rule, data, loc_);
+    const Datums results = ad::call_with_rule(rule, data, loc_);
     return rebuild(call->value, results);
   }
   std::string name() const { return name_of(parts_->f); }

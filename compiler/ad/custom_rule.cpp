@@ -11,21 +11,21 @@ namespace lantern::ad {
 
 namespace {
 
-Data joined(Data a, const Data& b) {
+Datums joined(Datums a, const Datums& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-using LinearMap = std::function<Data(const Data& given, const Data& vectors)>;
+using LinearMap = std::function<Datums(const Datums& given, const Datums& vectors)>;
 
 /// L^T c, where L(given, .) is a linear map from the space of `like`: its vector-Jacobian product at zero.
-Data transposed(const std::string& name, const LinearMap& map, const Data& given, const Data& like,
-                const Data& c, const Location& loc) {
+Datums transposed(const std::string& name, const LinearMap& map, const Datums& given, const Datums& like,
+                const Datums& c, const Location& loc) {
   const auto n = static_cast<std::ptrdiff_t>(given.size());
-  const Program program{name, [map, n](const Data& in) {
-                          return map(Data(in.begin(), in.begin() + n), Data(in.begin() + n, in.end()));
+  const Program program{name, [map, n](const Datums& in) {
+                          return map(Datums(in.begin(), in.begin() + n), Datums(in.begin() + n, in.end()));
                         }};
-  Data at = given;
+  Datums at = given;
   for (const Datum& d : like) at.push_back(zeros_like(d, loc));
   Active active(at.size(), true);
   std::fill_n(active.begin(), n, false);
@@ -33,7 +33,7 @@ Data transposed(const std::string& name, const LinearMap& map, const Data& given
 }
 
 /// The highest derivative handler among the arguments, or null.
-Mode* in_charge(const Data& arguments) {
+Mode* in_charge(const Datums& arguments) {
   Mode* top = nullptr;
   for (const Datum& d : arguments) {
     if (!d.is_tagged()) continue;
@@ -43,45 +43,45 @@ Mode* in_charge(const Data& arguments) {
   return top;
 }
 
-Data eager(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+Datums eager(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
   Mode* mode = in_charge(arguments);
   if (!mode) {
-    Data results = rule->primal(arguments);
+    Datums results = rule->primal(arguments);
     if (const Mode* captured = in_charge(results)) require_untagged(*rule, results, *captured, loc);
     return results;
   }
   auto* handler = dynamic_cast<RuleFollowing*>(mode);
   if (mode->ended() || !handler) refuse(*rule, *mode, loc);
-  const auto again = [rule, loc](const Data& down) { return call_with_rule(rule, down, loc); };
+  const auto again = [rule, loc](const Datums& down) { return call_with_rule(rule, down, loc); };
   return handler->follow(std::make_shared<const Rule>(completed(*rule, again, arguments.size(), loc)),
                          arguments, loc);
 }
 
 }  // namespace
 
-Data call_with_rule(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+Datums call_with_rule(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
   Staging* s = context().staging;
   return s ? StagedRule::emit(*s, rule, arguments, loc) : eager(rule, arguments, loc);
 }
 
-Rule completed(const Rule& rule, const std::function<Data(const Data&)>& again, std::size_t arguments,
+Rule completed(const Rule& rule, const std::function<Datums(const Datums&)>& again, std::size_t arguments,
                const Location& loc) {
   Rule full = rule;
   if (!full.forward)
-    full.forward = [again](const Data& in) -> Rule::Split {
-      const Data results = again(in);
+    full.forward = [again](const Datums& in) -> Rule::Split {
+      const Datums results = again(in);
       return {results, joined(in, results)};
     };
   if (!full.backward)
-    full.backward = [rule, arguments, loc](const Data& residuals, const Data& cotangents) {
-      const Data in(residuals.begin(), residuals.begin() + static_cast<std::ptrdiff_t>(arguments));
+    full.backward = [rule, arguments, loc](const Datums& residuals, const Datums& cotangents) {
+      const Datums in(residuals.begin(), residuals.begin() + static_cast<std::ptrdiff_t>(arguments));
       return transposed(
           rule.name + "_tangent",
-          [rule](const Data& given, const Data& t) { return rule.tangent(given, t).rest; }, in, floating(in),
+          [rule](const Datums& given, const Datums& t) { return rule.tangent(given, t).rest; }, in, floating(in),
           cotangents, loc);
     };
   if (!full.tangent)
-    full.tangent = [forward = full.forward, rule, loc](const Data& in, const Data& tangents) -> Rule::Split {
+    full.tangent = [forward = full.forward, rule, loc](const Datums& in, const Datums& tangents) -> Rule::Split {
       const auto [results, residuals] = forward(in);
       if (rule.linear) return {results, rule.linear(residuals, tangents)};
       return {results, transposed(rule.name + "_backward", rule.backward, residuals, floating(results),
@@ -95,14 +95,14 @@ void refuse(const Rule& rule, const Mode& mode, const Location& loc) {
                     std::string(mode.name()) + (mode.ended() ? " that has ended" : ""));
 }
 
-Data floating(const Data& data) {
-  Data out;
+Datums floating(const Datums& data) {
+  Datums out;
   for (const Datum& d : data)
     if (d.type().is_differentiable()) out.push_back(d);
   return out;
 }
 
-void require_untagged(const Rule& rule, const Data& data, const Mode& mode, const Location& loc) {
+void require_untagged(const Rule& rule, const Datums& data, const Mode& mode, const Location& loc) {
   for (const Datum& d : data)
     if (d.is_tagged() && static_cast<TaggedBox*>(d.box())->mode->tag() >= mode.tag())
       raise_at(
@@ -110,9 +110,9 @@ void require_untagged(const Rule& rule, const Data& data, const Mode& mode, cons
           rule.what + ": the function captures a value that is being differentiated; pass it as an argument");
 }
 
-void require_derivatives(const Rule& rule, const Data& values, const Data& derivatives, const char* of,
+void require_derivatives(const Rule& rule, const Datums& values, const Datums& derivatives, const char* of,
                          const Location& loc) {
-  const Data expected = floating(values);
+  const Datums expected = floating(values);
   if (expected.size() != derivatives.size())
     raise_at(loc, rule.what + ": expected derivatives of " + std::to_string(expected.size()) + " floating " +
                       of + "s, got " + std::to_string(derivatives.size()));

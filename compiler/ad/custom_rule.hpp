@@ -16,22 +16,22 @@ namespace lantern::ad {
 struct Rule {
   /// Results, and what comes with them: residuals, or tangents.
   struct Split {
-    Data results, rest;
+    Datums results, rest;
   };
 
   std::string name;  ///< of the function, for generated code
   std::string what;  ///< for messages: "custom_vjp", ...
-  std::function<Data(const Data& arguments)> primal;
+  std::function<Datums(const Datums& arguments)> primal;
 
   /// Reverse mode: results and residuals. Empty: the function itself, with its arguments and results as
   /// residuals; a derivative of higher order then meets the function, and its rule, again.
-  std::function<Split(const Data& arguments)> forward;
+  std::function<Split(const Datums& arguments)> forward;
   /// From the cotangents of the floating results to those of the floating arguments; linear in them.
-  std::function<Data(const Data& residuals, const Data& cotangents)> backward;
+  std::function<Datums(const Datums& residuals, const Datums& cotangents)> backward;
   /// Forward mode: results, and tangents of the floating results from those of the floating arguments.
-  std::function<Split(const Data& arguments, const Data& tangents)> tangent;
+  std::function<Split(const Datums& arguments, const Datums& tangents)> tangent;
   /// The same from the residuals: the tangents alone.
-  std::function<Data(const Data& residuals, const Data& tangents)> linear;
+  std::function<Datums(const Datums& residuals, const Datums& tangents)> linear;
 };
 
 /// A derivative handler that follows rules.
@@ -39,7 +39,7 @@ class RuleFollowing {
  public:
   /// The function's results, with the derivatives that the rule gives; at least one argument carries the
   /// handler's tag. `rule` is completed.
-  virtual Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments,
+  virtual Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                       const Location& loc) = 0;
 
  protected:
@@ -49,25 +49,25 @@ class RuleFollowing {
 /// Calls a function that has a rule. Eager: the handler in charge follows the rule. While staging: a call of
 /// a function that the graph's builder knows to have a rule (staged_rule.hpp), which replay follows. Errors:
 /// a derivative by a handler that follows no rules; a captured value that is being differentiated.
-Data call_with_rule(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc);
+Datums call_with_rule(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc);
 
 /// The rule with `forward`, `backward` and `tangent`. `again` calls the function one level down. A missing
 /// `backward` is the transpose of `tangent`, a missing `tangent` that of `backward`: a linear map is
 /// transposed by its vector-Jacobian product, taken at zero.
-Rule completed(const Rule& rule, const std::function<Data(const Data&)>& again, std::size_t arguments,
+Rule completed(const Rule& rule, const std::function<Datums(const Datums&)>& again, std::size_t arguments,
                const Location& loc);
 
 /// Error: a derivative by a handler that follows no rules, or by one that has ended.
 [[noreturn]] void refuse(const Rule& rule, const Mode& mode, const Location& loc);
 
 /// The differentiable ones.
-Data floating(const Data& data);
+Datums floating(const Datums& data);
 
 /// Error where data that `rule` gave to `mode` carries a tag of it, or of one above: a captured value.
-void require_untagged(const Rule& rule, const Data& data, const Mode& mode, const Location& loc);
+void require_untagged(const Rule& rule, const Datums& data, const Mode& mode, const Location& loc);
 
 /// Error unless there is one derivative for each floating value, of its type.
-void require_derivatives(const Rule& rule, const Data& values, const Data& derivatives, const char* of,
+void require_derivatives(const Rule& rule, const Datums& values, const Datums& derivatives, const char* of,
                          const Location& loc);
 
 }  // namespace lantern::ad

@@ -86,7 +86,7 @@ std::string name_of(const F& f) {
 template <class F>
 ad::Program program_of(const F& f) {
   using Params = typename FunctionTraits<F>::Params;
-  return {name_of(f), [&f](const Data& data) {
+  return {name_of(f), [&f](const Datums& data) {
             std::span<const Datum> in(data);
             Params args{};
             for_each_rep(args, [&]<class T>(Rep<T>& r) {
@@ -161,7 +161,7 @@ struct Selected<Options, std::tuple<P...>> {
 
 /// Flattened arguments and which of them are active.
 template <class Options, class... P>
-void collect(const std::tuple<P...>& args, Data& data, ad::Active& active) {
+void collect(const std::tuple<P...>& args, Datums& data, ad::Active& active) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     const auto one = [&](const auto& p, bool selected) {
       for_each_rep(p, [&](const auto& r) {
@@ -213,12 +213,12 @@ class Gradient<F, Options, with_value, std::tuple<P...>> {
   Gradient(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   std::conditional_t<with_value, std::tuple<Value, Derivative>, Derivative> operator()(const P&... p) const {
     const std::tuple<P...> args(p...);
-    Data data;
+    Datums data;
     ad::Active active;
     collect<Options>(args, data, active);
-    const Data out = ad::gradient(Options::selected, program_of(f_), data, active, with_value, loc_);
+    const Datums out = ad::gradient(Options::selected, program_of(f_), data, active, with_value, loc_);
     const std::span<const Datum> derivatives = std::span(out).subspan(with_value ? 1 : 0);
-    if constexpr (with_value) return {rebuild(Value{}, Data{out[0]}), gradient_result<Options>(args, derivatives)};
+    if constexpr (with_value) return {rebuild(Value{}, Datums{out[0]}), gradient_result<Options>(args, derivatives)};
     else return gradient_result<Options>(args, derivatives);
   }
   std::string name() const { return "grad_" + name_of(f_); }
@@ -235,8 +235,8 @@ std::size_t floating_leaves(const P& p) {
   return n;
 }
 template <class P>
-Data floating_data(const P& p) {
-  Data out;
+Datums floating_data(const P& p) {
+  Datums out;
   for_each_rep(p, [&]<class T>(const Rep<T>& r) {
     if constexpr (std::is_floating_point_v<typename Traits<T>::element>) out.push_back(r.datum());
   });
@@ -257,11 +257,11 @@ class VectorJacobian<F, std::tuple<P...>> {
   VectorJacobian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   std::tuple<Value, Derivative> operator()(const P&... p, const Value& ybar) const {
     const std::tuple<P...> args(p...);
-    Data data;
+    Datums data;
     ad::Active active;
     collect<AllFloating>(args, data, active);
-    const Data seeds = floating_data(ybar);
-    const Data out = ad::vjp(program_of(f_), data, active, &seeds, true, loc_);
+    const Datums seeds = floating_data(ybar);
+    const Datums out = ad::vjp(program_of(f_), data, active, &seeds, true, loc_);
     std::span<const Datum> view(out);
     Value value = rebuild(ybar, view);
     return {std::move(value), gradient_result<AllFloating>(args, view)};
@@ -285,14 +285,14 @@ class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> {
  public:
   JacobianVector(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   std::tuple<Value, Value> operator()(const P&... p, const T&... dp) const {
-    Data data, tangents;
+    Datums data, tangents;
     ad::Active active;
     collect<AllFloating>(std::tuple<P...>(p...), data, active);
     const auto add = [&](const auto& t) {
       for (const Datum& d : floating_data(t)) tangents.push_back(d);
     };
     (add(dp), ...);
-    const Data out = ad::jvp(program_of(f_), data, active, tangents, loc_);
+    const Datums out = ad::jvp(program_of(f_), data, active, tangents, loc_);
     std::span<const Datum> view(out);
     const Value value = rebuild(Value{}, view);
     return {value, shaped_like(value, view)};
@@ -313,14 +313,14 @@ class Taylor<order, F, std::tuple<P...>, std::tuple<T...>> {
  public:
   Taylor(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   std::array<Value, order + 1> operator()(const P&... p, const T&... dp) const {
-    Data data, tangents;
+    Datums data, tangents;
     ad::Active active;
     collect<AllFloating>(std::tuple<P...>(p...), data, active);
     const auto add = [&](const auto& t) {
       for (const Datum& d : floating_data(t)) tangents.push_back(d);
     };
     (add(dp), ...);
-    const std::vector<Data> series = ad::taylor(program_of(f_), data, active, tangents, order, loc_);
+    const std::vector<Datums> series = ad::taylor(program_of(f_), data, active, tangents, order, loc_);
     std::array<Value, order + 1> out;
     out[0] = rebuild(Value{}, series[0]);
     for (std::size_t k = 1; k < out.size(); ++k) {

@@ -14,7 +14,7 @@ Datum constant(double v, const ir::Type& like) {
 }
 
 /// Performs an operation of a formula; element-wise operands of lower rank are broadcast.
-Datum apply(Opcode code, Data arguments, const Location& loc) {
+Datum apply(Opcode code, Datums arguments, const Location& loc) {
   const Operation op{code, 0, loc};
   if (ir::info(code).elementwise) {
     const Datum* widest = &arguments[0];
@@ -27,13 +27,13 @@ Datum apply(Opcode code, Data arguments, const Location& loc) {
   return perform(op, arguments);
 }
 
-Data index_operands(const RuleContext& c) {
+Datums index_operands(const RuleContext& c) {
   const std::size_t last = c.op.code == Opcode::get_ ? c.operands.size() : c.operands.size() - 1;
-  return Data(c.operands.begin() + 1, c.operands.begin() + static_cast<long>(last));
+  return Datums(c.operands.begin() + 1, c.operands.begin() + static_cast<long>(last));
 }
 
 /// Arguments of a call from position `from`; `like` gives number literals their type.
-Data arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from);
+Datums arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from);
 
 Datum evaluate_as(const ir::Formula& f, const RuleContext& c, const ir::Type& like) {
   return f.kind == ir::Formula::Kind::number ? constant(f.number, like) : evaluate_formula(f, c);
@@ -47,8 +47,8 @@ const ir::Type& number_type(const RuleContext& c) {
   return c.result.type();
 }
 
-Data arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from) {
-  Data out;
+Datums arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from) {
+  Datums out;
   // Row numbers and sizes (slice, dim) are integers; everything else has the operation's element type.
   const bool rows = f.op == Opcode::slice_ || f.op == Opcode::add_slice_;
   for (std::size_t i = from; i < f.arguments.size(); ++i) {
@@ -119,7 +119,7 @@ Datum evaluate_formula(const ir::Formula& f, const RuleContext& c) {
       }
     case ir::Formula::Kind::call: {
       // `dim(x)` is a number while staging where it can be.
-      Data arguments = arguments_of(f, c, 0);
+      Datums arguments = arguments_of(f, c, 0);
       if (f.op == Opcode::select_ && !arguments[0].type().is_bool() && !arguments[0].type().is_tensor())
         arguments[0] = perform({Opcode::ne_, 0, c.op.loc}, {arguments[0], constant(0, arguments[0].type())});
       if (is_condition(f.op) || ir::info(f.op).elementwise)
@@ -198,7 +198,7 @@ Datum tangent(const RuleContext& c, std::span<const Datum> tangents) {
     case ir::Linearity::accumulating:
       return tangent_accumulating(c, tangents);
     case ir::Linearity::joint: {
-      Data operands(c.operands.begin(), c.operands.end());
+      Datums operands(c.operands.begin(), c.operands.end());
       bool any = false;
       for (std::size_t i = 0; i < n; ++i) {
         if (!carries_derivative(c.op, i, n)) continue;
@@ -210,7 +210,7 @@ Datum tangent(const RuleContext& c, std::span<const Datum> tangents) {
     case ir::Linearity::each:
       for (std::size_t i = 0; i < n; ++i) {
         if (tangents[i].empty() || !carries_derivative(c.op, i, n)) continue;
-        Data operands(c.operands.begin(), c.operands.end());
+        Datums operands(c.operands.begin(), c.operands.end());
         operands[i] = tangents[i];
         sum = add(sum, perform(c.op, operands), c.op.loc);
       }

@@ -11,12 +11,12 @@ namespace lantern::ad {
 
 namespace {
 
-Data joined(Data a, const Data& b) {
+Datums joined(Datums a, const Datums& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
-Data part(const Data& all, std::size_t from, std::size_t to) {
-  return Data(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to));
+Datums part(const Datums& all, std::size_t from, std::size_t to) {
+  return Datums(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to));
 }
 
 class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
@@ -25,8 +25,8 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
   Fixpoint(Program f, std::size_t components, FixpointOptions options, bool linear)
       : f_(std::move(f)), n_(components), options_(options), loc_(here(options.place)), linear_(linear) {}
 
-  Data operator()(const Data& x0, const Data& arguments) const {
-    Data in;
+  Datums operator()(const Datums& x0, const Datums& arguments) const {
+    Datums in;
     // Not a derivative of the start: it would be solved for in vain.
     for (const Datum& d : x0) in.push_back(perform({Opcode::stop_gradient_, 0, loc_}, {d}));
     return call_with_rule(rule(), joined(in, arguments), loc_);
@@ -38,9 +38,9 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
     const auto self = shared_from_this();
     rule->name = "fixpoint_" + f_.name;
     rule->what = "fixpoint";
-    rule->primal = [self](const Data& in) { return self->solve(in); };
-    rule->backward = [self](const Data& residuals, const Data& g) { return self->backward(residuals, g); };
-    rule->linear = [self](const Data& residuals, const Data& t) { return self->tangent(residuals, t); };
+    rule->primal = [self](const Datums& in) { return self->solve(in); };
+    rule->backward = [self](const Datums& residuals, const Datums& g) { return self->backward(residuals, g); };
+    rule->linear = [self](const Datums& residuals, const Datums& t) { return self->tangent(residuals, t); };
     return rule;
   }
 
@@ -49,7 +49,7 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
   }
 
   /// The sum of the squares of all elements, as a double.
-  Datum square(const Data& x) const {
+  Datum square(const Datums& x) const {
     Datum total;
     for (const Datum& d : x) {
       Datum s =
@@ -61,7 +61,7 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
     return total.empty() ? Datum::number(0.0, ir::F64) : total;
   }
 
-  double tolerance(const Data& x) const {
+  double tolerance(const Datums& x) const {
     if (options_.tolerance > 0) return options_.tolerance;
     const bool single =
         std::ranges::any_of(x, [](const Datum& d) { return d.type().element() == ir::Kind::f32; });
@@ -69,8 +69,8 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
   }
 
   /// The components of f(x, arguments).
-  Data apply(const Data& x, const Data& arguments) const {
-    Data next = f_.run(joined(x, arguments));
+  Datums apply(const Datums& x, const Datums& arguments) const {
+    Datums next = f_.run(joined(x, arguments));
     for (std::size_t i = 0; i < n_; ++i) {
       const std::string what = "fixpoint: expected f to give component " + std::to_string(i) + " of x as " +
                                x[i].type().str() + ", got ";
@@ -80,21 +80,21 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
     return next;
   }
 
-  Data solve(const Data& in) const {
-    const Data x0 = part(in, 0, n_), arguments = part(in, n_, in.size());
+  Datums solve(const Datums& in) const {
+    const Datums x0 = part(in, 0, n_), arguments = part(in, n_, in.size());
     const double t = tolerance(x0);
     const Datum square_of_tolerance = Datum::number(t * t, ir::F64);
     const Datum least = linear_ ? square(x0) : Datum::number(1.0, ir::F64);
     const Datum last = Datum::integer(options_.iterations, ir::I64);
     // x, the number of applications, and whether x still moves; a NaN moves.
-    const Data done = detail::loop(
+    const Datums done = detail::loop(
         joined(x0, {Datum::integer(0, ir::I64), Datum::integer(1, ir::Bool)}),
-        [&](const Data& s) {
+        [&](const Datums& s) {
           return op(Opcode::land_, {s[n_ + 1], op(Opcode::lt_, {s[n_], last})});
         },
-        [&](const Data& s) {
-          const Data x = part(s, 0, n_), next = apply(x, arguments);
-          Data step;
+        [&](const Datums& s) {
+          const Datums x = part(s, 0, n_), next = apply(x, arguments);
+          Datums step;
           for (std::size_t i = 0; i < n_; ++i) step.push_back(op(Opcode::sub_, {next[i], x[i]}));
           const Datum bound =
               op(Opcode::mul_, {square_of_tolerance, op(Opcode::add_, {least, square(next)})});
@@ -103,7 +103,7 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
               next, {op(Opcode::add_, {s[n_], Datum::integer(1, ir::I64)}), op(Opcode::lnot_, {at_rest})});
         },
         loc_);
-    Data x = part(done, 0, n_);
+    Datums x = part(done, 0, n_);
     const Datum at_rest = op(Opcode::lnot_, {strip(done[n_ + 1])});
     if (options_.raise) {
       detail::require(at_rest,
@@ -124,24 +124,24 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
   }
 
   /// w = g + (df/dx)^T w at the solution; then (df/darguments)^T w, and zero for x0.
-  Data backward(const Data& residuals, const Data& g) const {
+  Datums backward(const Datums& residuals, const Datums& g) const {
     const std::size_t m = residuals.size() - n_;  // x0 and arguments, then the solution
-    const Data x0 = part(residuals, 0, n_), arguments = part(residuals, n_, m),
+    const Datums x0 = part(residuals, 0, n_), arguments = part(residuals, n_, m),
                x = part(residuals, m, m + n_);
-    const Program equation{"adjoint_" + f_.name, [self = shared_from_this()](const Data& in) {
+    const Program equation{"adjoint_" + f_.name, [self = shared_from_this()](const Datums& in) {
                              const std::size_t n = self->n_;
-                             const Data w = part(in, 0, n), at = part(in, n, in.size() - n),
+                             const Datums w = part(in, 0, n), at = part(in, n, in.size() - n),
                                         right = part(in, in.size() - n, in.size());
                              Active active(at.size(), false);
                              std::fill_n(active.begin(), n, true);
-                             Data out = vjp(self->f_, at, active, &w, false, self->loc_);
+                             Datums out = vjp(self->f_, at, active, &w, false, self->loc_);
                              for (std::size_t i = 0; i < n; ++i)
                                out[i] = self->op(Opcode::add_, {out[i], right[i]});
                              return out;
                            }};
-    const Data at = joined(x, arguments);
-    const Data w = solution(equation, g, joined(at, g));
-    Data out;
+    const Datums at = joined(x, arguments);
+    const Datums w = solution(equation, g, joined(at, g));
+    Datums out;
     for (const Datum& d : x0) out.push_back(zeros_like(d, loc_));
     const Active active = floating_arguments(arguments);
     if (std::ranges::none_of(active, [](bool a) { return a; })) return out;
@@ -149,22 +149,22 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
   }
 
   /// dx = (df/dx) dx + (df/darguments) darguments at the solution.
-  Data tangent(const Data& residuals, const Data& tangents) const {
+  Datums tangent(const Datums& residuals, const Datums& tangents) const {
     const std::size_t m = residuals.size() - n_;
-    const Data arguments = part(residuals, n_, m), x = part(residuals, m, m + n_);
+    const Datums arguments = part(residuals, n_, m), x = part(residuals, m, m + n_);
     const Active active = floating_arguments(arguments);
-    Data zeros;
+    Datums zeros;
     for (const Datum& d : x) zeros.push_back(zeros_like(d, loc_));
     if (std::ranges::none_of(active, [](bool a) { return a; })) return zeros;
-    const Data at = joined(x, arguments);
-    const Data right = part(jvp(f_, at, active, part(tangents, n_, tangents.size()), loc_), n_, 2 * n_);
-    const Program equation{"tangent_" + f_.name, [self = shared_from_this()](const Data& in) {
+    const Datums at = joined(x, arguments);
+    const Datums right = part(jvp(f_, at, active, part(tangents, n_, tangents.size()), loc_), n_, 2 * n_);
+    const Program equation{"tangent_" + f_.name, [self = shared_from_this()](const Datums& in) {
                              const std::size_t n = self->n_;
-                             const Data dx = part(in, 0, n), here = part(in, n, in.size() - n),
+                             const Datums dx = part(in, 0, n), here = part(in, n, in.size() - n),
                                         b = part(in, in.size() - n, in.size());
                              Active by_x(here.size(), false);
                              std::fill_n(by_x.begin(), n, true);
-                             Data out = part(jvp(self->f_, here, by_x, dx, self->loc_), n, 2 * n);
+                             Datums out = part(jvp(self->f_, here, by_x, dx, self->loc_), n, 2 * n);
                              for (std::size_t i = 0; i < n; ++i)
                                out[i] = self->op(Opcode::add_, {out[i], b[i]});
                              return out;
@@ -172,12 +172,12 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
     return solution(equation, right, joined(at, right));
   }
 
-  Data solution(const Program& equation, const Data& right, const Data& arguments) const {
+  Datums solution(const Program& equation, const Datums& right, const Datums& arguments) const {
     return (*std::make_shared<const Fixpoint>(equation, n_, options_, true))(right, arguments);
   }
 
   /// Which of x and the arguments are differentiated: the floating arguments.
-  Active floating_arguments(const Data& arguments) const {
+  Active floating_arguments(const Datums& arguments) const {
     Active active(n_, false);
     for (const Datum& d : arguments) active.push_back(d.type().is_differentiable());
     return active;
@@ -192,7 +192,7 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
 
 }  // namespace
 
-Data fixpoint(const Program& f, const Data& x0, const Data& arguments, const FixpointOptions& options) {
+Datums fixpoint(const Program& f, const Datums& x0, const Datums& arguments, const FixpointOptions& options) {
   for (std::size_t i = 0; i < x0.size(); ++i)
     if (!x0[i].type().is_differentiable())
       raise_at(here(options.place), "fixpoint: expected component " + std::to_string(i) +

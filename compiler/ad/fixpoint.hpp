@@ -22,7 +22,7 @@ namespace ad {
 
 /// x = f(x, arguments) by iteration from x0, all of whose components are floating. `f` is run after this
 /// returns.
-Data fixpoint(const Program& f, const Data& x0, const Data& arguments, const FixpointOptions& options);
+Datums fixpoint(const Program& f, const Datums& x0, const Datums& arguments, const FixpointOptions& options);
 
 }  // namespace ad
 
@@ -38,11 +38,11 @@ X fixpoint(F f, const FixpointOptions& options, const X& x0, const A&... args) {
   static_assert(converts<X, result_of<F, X, A...>>(),
                 "fixpoint: expected f to give a value of the type of x0");
   const auto prototypes = std::make_shared<const std::tuple<X, A...>>(x0, args...);
-  const auto run = [f = std::move(f), prototypes](const Data& in) {
+  const auto run = [f = std::move(f), prototypes](const Datums& in) {
     auto all = rebuild(*prototypes, in);
     return flatten(convert<X>(std::apply(f, all)));
   };
-  Data arguments;
+  Datums arguments;
   (flatten(args, arguments), ...);
   return rebuild(x0, ad::fixpoint({name_of(f), run}, flatten(x0), arguments, options));
 }

@@ -64,8 +64,8 @@ Datum Forward::on_numbers(const Operation& op, std::span<const Datum> operands) 
   return any ? dual(step.value(), Datum::number(dy, ir::Type(ir::Kind::f64))) : step.value();
 }
 
-Data Forward::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
-  Data primals, tangents;
+Datums Forward::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
+  Datums primals, tangents;
   for (const Datum& d : arguments) {
     primals.push_back(primal(d));
     if (d.type().is_differentiable()) tangents.push_back(tangent_of(d, loc));

@@ -18,7 +18,7 @@ class Forward : public Mode, public RuleFollowing {
   using Mode::Mode;
   const char* name() const override { return "forward mode"; }
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
-  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
 
   Datum dual(Datum primal, Datum tangent);
   Dual* dual_of(const Datum& d) const {

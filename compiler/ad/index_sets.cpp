@@ -101,7 +101,7 @@ class IndexSets : public Mode, public RuleFollowing {
   Sets& sets() { return sets_; }
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Data primals;
+    Datums primals;
     for (const Datum& d : operands) primals.push_back(primal(d));
     const Datum y = perform(op, primals);
     if (!y.type().is_differentiable()) return y;
@@ -124,15 +124,15 @@ class IndexSets : public Mode, public RuleFollowing {
   }
 
   /// Every result may depend on every argument: a rule says nothing about elements.
-  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override {
-    Data primals;
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override {
+    Datums primals;
     Ids all;
     for (const Datum& d : arguments) {
       primals.push_back(primal(d));
       const Ids sets = sets_of(d);
       all.insert(all.end(), sets.begin(), sets.end());
     }
-    Data results = rule->forward(primals).results;
+    Datums results = rule->forward(primals).results;
     require_untagged(*rule, results, *this, loc);
     const Sets::Id any = sets_.unite(std::move(all));
     for (Datum& y : results)
@@ -141,7 +141,7 @@ class IndexSets : public Mode, public RuleFollowing {
   }
 
  private:
-  Ids propagate(const Operation& op, const Data& primals, const std::vector<Ids>& in, std::size_t n) {
+  Ids propagate(const Operation& op, const Datums& primals, const std::vector<Ids>& in, std::size_t n) {
     if (ir::info(op.code).elementwise) {
       Ids out(n, 0);
       for (const Ids& x : in)
@@ -203,9 +203,9 @@ class IndexSets : public Mode, public RuleFollowing {
   }
 
   /// An operation that moves elements, and adds to zeros at most: it is run on their numbers.
-  Ids moved(const Operation& op, const Data& primals, const std::vector<Ids>& in, std::size_t n) const {
+  Ids moved(const Operation& op, const Datums& primals, const std::vector<Ids>& in, std::size_t n) const {
     Ids all{0};
-    Data numbers;
+    Datums numbers;
     for (std::size_t i = 0; i < primals.size(); ++i) {
       const Datum& p = strip(primals[i]);
       if (!p.type().is_differentiable()) {
@@ -262,7 +262,7 @@ class IndexSets : public Mode, public RuleFollowing {
 
 }  // namespace
 
-Pattern dependences(const Program& program, const Data& arguments, std::size_t argument,
+Pattern dependences(const Program& program, const Datums& arguments, std::size_t argument,
                     const Location& loc) {
   const StagingScope eagerly(nullptr);
   const auto require_vector = [&](const Datum& d, const char* what) {
@@ -272,12 +272,12 @@ Pattern dependences(const Program& program, const Data& arguments, std::size_t a
   };
   const auto mode = std::make_shared<IndexSets>(++context().tags);
   require_vector(arguments[argument], "the argument");
-  Data tagged = arguments;
+  Datums tagged = arguments;
   Ids own(elements(arguments[argument]));
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = mode->sets().singleton(static_cast<std::int64_t>(i));
   const auto columns = static_cast<std::int64_t>(own.size());
   tagged[argument] = mode->dependent(arguments[argument], std::move(own));
-  const Data results = program.run(tagged);
+  const Datums results = program.run(tagged);
   if (results.size() != 1)
     raise_at(loc,
              "sparsity: expected one array as the result, got " + std::to_string(results.size()) + " values");

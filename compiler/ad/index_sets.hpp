@@ -13,6 +13,6 @@ namespace lantern::ad {
 /// derivatives has the pattern of those: the pattern of a gradient is that of the Hessian. Errors: an
 /// argument or result that is not a floating vector. Source: Griewank, Walther, "Evaluating Derivatives", 2nd
 /// edition, 2008, section 7.1 (index domains).
-Pattern dependences(const Program& program, const Data& arguments, std::size_t argument, const Location& loc);
+Pattern dependences(const Program& program, const Datums& arguments, std::size_t argument, const Location& loc);
 
 }  // namespace lantern::ad

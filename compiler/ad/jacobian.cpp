@@ -11,7 +11,7 @@ namespace {
 
 class Passes {
  public:
-  Passes(const Program& program, const Data& arguments, const Active& active, const Location& loc)
+  Passes(const Program& program, const Datums& arguments, const Active& active, const Location& loc)
       : given_(arguments), loc_(loc) {
     for (std::size_t i = 0; i < arguments.size(); ++i)
       if (active[i]) inputs_.push_back(i);
@@ -22,8 +22,8 @@ class Passes {
     arguments_ = arguments;
     for (std::size_t i : inputs_) arguments_[i] = flat(arguments[i]);
     for (const Datum& y : results_) outputs_.push_back(flat(y));
-    program_ = {program.name, [this, program](const Data& in) {
-                  Data shaped = in, out;
+    program_ = {program.name, [this, program](const Datums& in) {
+                  Datums shaped = in, out;
                   for (std::size_t i : inputs_)
                     if (given_[i].type().rank() > 1) shaped[i] = op(Opcode::reshape_, {in[i], given_[i]});
                   for (const Datum& y : program.run(shaped)) out.push_back(flat(y));
@@ -35,23 +35,23 @@ class Passes {
 
   /// Whether the arguments have at most as many elements as the results.
   Datum tall() const {
-    Data x;
+    Datums x;
     for (std::size_t i : inputs_) x.push_back(arguments_[i]);
     return op(Opcode::le_, {elements(x), elements(outputs_)});
   }
 
   /// Column by column, by forward mode; all derivatives in a row, results first.
-  Data columns() const {
-    std::vector<Data> by_input;
+  Datums columns() const {
+    std::vector<Datums> by_input;
     for (std::size_t i : inputs_) {
       Active one(arguments_.size(), false);
       one[i] = true;
       by_input.push_back(along(arguments_[i], outputs_, [&](const Datum& unit) {
-        const Data out = jvp(program_, arguments_, one, {unit}, loc_);
-        return Data(out.end() - static_cast<std::ptrdiff_t>(outputs_.size()), out.end());
+        const Datums out = jvp(program_, arguments_, one, {unit}, loc_);
+        return Datums(out.end() - static_cast<std::ptrdiff_t>(outputs_.size()), out.end());
       }));
     }
-    Data all;
+    Datums all;
     for (std::size_t o = 0; o < outputs_.size(); ++o)
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
         const Datum& d = by_input[i][o];
@@ -61,16 +61,16 @@ class Passes {
   }
 
   /// Row by row, by reverse mode; in the same order.
-  Data rows() const {
+  Datums rows() const {
     Active active(arguments_.size(), false);
-    Data inputs, all;
+    Datums inputs, all;
     for (std::size_t i : inputs_) {
       active[i] = true;
       inputs.push_back(arguments_[i]);
     }
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
-      const Data row = along(outputs_[o], inputs, [&](const Datum& unit) {
-        Data seeds;
+      const Datums row = along(outputs_[o], inputs, [&](const Datum& unit) {
+        Datums seeds;
         for (const Datum& y : outputs_) seeds.push_back(zeros_like(y, loc_));
         seeds[o] = unit;
         return vjp(program_, arguments_, active, &seeds, false, loc_);
@@ -87,14 +87,14 @@ class Passes {
   Datum shaped(const Datum& block, std::size_t output, std::size_t input) const {
     const Datum &y = results_[output], &x = given_[inputs_[input]];
     if (y.type().rank() <= 1 && x.type().rank() <= 1) return block;
-    Data sizes{Datum::zero(ir::Type(y.type().element()))};
+    Datums sizes{Datum::zero(ir::Type(y.type().element()))};
     for (const Datum* d : {&y, &x})
       for (std::size_t k = 0; k < rank(*d); ++k) sizes.push_back(dimension(*d, k));
     return op(Opcode::reshape_, {block, op(Opcode::fill_, sizes)});
   }
 
  private:
-  Datum op(Opcode code, const Data& operands) const { return perform({code, 0, loc_}, operands); }
+  Datum op(Opcode code, const Datums& operands) const { return perform({code, 0, loc_}, operands); }
 
   void require_floating(const Datum& d, const char* what) const {
     if (!d.type().is_differentiable())
@@ -125,31 +125,31 @@ class Passes {
     const Datum zero = Datum::zero(ir::Type(d.type().element()));
     return op(Opcode::reshape_, {d, op(Opcode::fill_, {zero, size(d)})});
   }
-  Datum elements(const Data& data) const {
+  Datum elements(const Datums& data) const {
     Datum n = Datum::integer(0, ir::I64);
     for (const Datum& d : data) n = op(Opcode::add_, {n, size(d)});
     return n;
   }
 
   /// `pass` for each unit vector of the space of `from`: what it gives for every one of `to`, as rows.
-  Data along(const Datum& from, const Data& to, const std::function<Data(const Datum&)>& pass) const {
+  Datums along(const Datum& from, const Datums& to, const std::function<Datums(const Datum&)>& pass) const {
     const ir::Type element(from.type().element());
     if (from.type().is_scalar()) return pass(Datum::number(1.0, element));
     const Datum zero = zeros_like(from, loc_), n = size(from);
-    Data state{Datum::integer(0, ir::I64)};
+    Datums state{Datum::integer(0, ir::I64)};
     for (const Datum& t : to) {
-      Data sizes{Datum::zero(ir::Type(t.type().element())), n};
+      Datums sizes{Datum::zero(ir::Type(t.type().element())), n};
       if (t.type().is_tensor()) sizes.push_back(size(t));
       state.push_back(op(Opcode::fill_, sizes));
     }
-    Data done = detail::loop(
+    Datums done = detail::loop(
         state,
-        [&](const Data& s) {
+        [&](const Datums& s) {
           return op(Opcode::lt_, {s[0], n});
         },
-        [&](const Data& s) {
-          const Data parts = pass(op(Opcode::set_, {zero, s[0], Datum::number(1.0, element)}));
-          Data next{op(Opcode::add_, {s[0], Datum::integer(1, ir::I64)})};
+        [&](const Datums& s) {
+          const Datums parts = pass(op(Opcode::set_, {zero, s[0], Datum::number(1.0, element)}));
+          Datums next{op(Opcode::add_, {s[0], Datum::integer(1, ir::I64)})};
           for (std::size_t k = 0; k < parts.size(); ++k)
             next.push_back(op(parts[k].type().is_tensor() ? Opcode::add_take_ : Opcode::set_,
                               {s[k + 1], s[0], parts[k]}));
@@ -160,25 +160,25 @@ class Passes {
     return done;
   }
 
-  const Data& given_;  ///< the arguments as they came
-  Data results_;       ///< of the program, in their shapes
+  const Datums& given_;  ///< the arguments as they came
+  Datums results_;       ///< of the program, in their shapes
   Location loc_;
   std::vector<std::size_t> inputs_;  ///< positions of the active arguments
   Program program_;                  ///< on vectors, as `arguments_` and `outputs_` are
-  Data arguments_, outputs_;
+  Datums arguments_, outputs_;
 };
 
 }  // namespace
 
-std::vector<Data> jacobian(const Program& program, const Data& arguments, const Active& active,
+std::vector<Datums> jacobian(const Program& program, const Datums& arguments, const Active& active,
                            std::optional<mode> how, const Location& loc) {
   const Passes passes(program, arguments, active, loc);
-  const Data all = how == mode::forward   ? passes.columns()
+  const Datums all = how == mode::forward   ? passes.columns()
                    : how == mode::reverse ? passes.rows()
                                           : detail::branch(
                                                 passes.tall(), [&] { return passes.columns(); },
                                                 [&] { return passes.rows(); }, loc);
-  std::vector<Data> by_output;
+  std::vector<Datums> by_output;
   for (std::size_t o = 0; o < passes.outputs(); ++o) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(o * passes.inputs());
     by_output.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(passes.inputs()));

@@ -13,7 +13,7 @@ namespace ad {
 /// the result, followed by that of the argument. Forward mode takes one pass per element of the arguments,
 /// reverse mode one per element of the results; without `how`, whichever takes fewer, forward mode where they
 /// are equal. Where the sizes show only when the program runs, the choice is made then.
-std::vector<Data> jacobian(const Program& program, const Data& arguments, const Active& active,
+std::vector<Datums> jacobian(const Program& program, const Datums& arguments, const Active& active,
                            std::optional<mode> how, const Location& loc);
 
 }  // namespace ad
@@ -39,8 +39,8 @@ struct DerivativeOf {
   using type = Y;
 };
 template <class S, class T>
-requires(Real<typename Traits<S>::element>&&
-             Real<typename Traits<T>::element>) struct DerivativeOf<Rep<S>, Rep<T>> {
+requires(FloatElement<typename Traits<S>::element>&&
+             FloatElement<typename Traits<T>::element>) struct DerivativeOf<Rep<S>, Rep<T>> {
   static constexpr bool rows = Traits<S>::tensor, columns = Traits<T>::tensor;
   using Matrix = Rep<Tensor<typename Traits<S>::element>>;
   using type = std::conditional_t<rows && columns, Matrix, std::conditional_t<columns, Rep<T>, Rep<S>>>;
@@ -72,10 +72,10 @@ class Jacobian<F, Options, std::tuple<P...>> {
  public:
   Jacobian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   Result operator()(const P&... p) const {
-    Data data, all;
+    Datums data, all;
     ad::Active active;
     collect<Options>(std::tuple<P...>(p...), data, active);
-    for (const Data& row : ad::jacobian(program_of(f_), data, active, Options::how, loc_))
+    for (const Datums& row : ad::jacobian(program_of(f_), data, active, Options::how, loc_))
       all.insert(all.end(), row.begin(), row.end());
     return rebuild(Result{}, all);
   }

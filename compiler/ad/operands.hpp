@@ -64,17 +64,17 @@ class Operands {
 /// A share in a box.
 class BoxRef {
  public:
-  explicit BoxRef(Box& box) : box_(&box) { ++box.references; }
+  explicit BoxRef(Boxed& box) : box_(&box) { ++box.references; }
   BoxRef(const BoxRef& o) : BoxRef(*o.box_) {}
   BoxRef(BoxRef&& o) noexcept : box_(std::exchange(o.box_, nullptr)) {}
   BoxRef& operator=(const BoxRef&) = delete;
   ~BoxRef() {
     if (box_ && --box_->references == 0) delete box_;
   }
-  Box& operator*() const { return *box_; }
+  Boxed& operator*() const { return *box_; }
 
  private:
-  Box* box_;
+  Boxed* box_;
 };
 
 /// The same for the time of one call: up to three lie in the object itself.
@@ -95,7 +95,7 @@ class Transient {
  private:
   std::array<Datum, 3> few_;
   std::size_t size_;
-  Data many_;
+  Datums many_;
 };
 
 }  // namespace lantern::ad

@@ -22,7 +22,7 @@ namespace {
 
 std::uint64_t fresh_tag() { return ++context().tags; }
 
-void require_seeds(const std::vector<ir::Type>& results, const Data& seeds, const Location& loc) {
+void require_seeds(const std::vector<ir::Type>& results, const Datums& seeds, const Location& loc) {
   std::size_t at = 0;
   for (const ir::Type& t : results) {
     if (!t.is_differentiable()) continue;
@@ -38,20 +38,20 @@ struct Ending {
   ~Ending() { mode.end(); }
 };
 
-Data eager_vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds,
+Datums eager_vjp(const Program& program, const Datums& arguments, const Active& active, const Datums* seeds,
                bool values, const Location& loc) {
   const auto mode = std::make_shared<Reverse>(fresh_tag());
   const Ending ending{*mode};
-  Data tagged = arguments;
+  Datums tagged = arguments;
   std::vector<CellPtr> cells;
   for (std::size_t i = 0; i < tagged.size(); ++i) {
     if (!active[i]) continue;
     cells.push_back(eager_cell(arguments[i]));
     tagged[i] = mode->variable(arguments[i], cells.back());
   }
-  Data out;
+  Datums out;
   mode->run([&] {
-    const Data results = program.run(tagged);
+    const Datums results = program.run(tagged);
     if (seeds) require_seeds(types_of(results), *seeds, loc);
     else require_scalar(types_of(results), loc);
     std::size_t at = 0;
@@ -66,16 +66,16 @@ Data eager_vjp(const Program& program, const Data& arguments, const Active& acti
   return out;
 }
 
-Data eager_jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,
+Datums eager_jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
                const Location& loc) {
   const auto mode = std::make_shared<Forward>(fresh_tag());
   const Ending ending{*mode};
-  Data tagged = arguments;
+  Datums tagged = arguments;
   std::size_t at = 0;
   for (std::size_t i = 0; i < tagged.size(); ++i)
     if (active[i]) tagged[i] = mode->dual(arguments[i], tangents[at++]);
-  const Data results = program.run(tagged);
-  Data out, derivatives;
+  const Datums results = program.run(tagged);
+  Datums out, derivatives;
   for (const Datum& r : results) {
     out.push_back(mode->primal(r));
     if (r.type().is_differentiable()) derivatives.push_back(mode->tangent_of(r, loc));
@@ -105,7 +105,7 @@ ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, b
   const Staging::Scope scope(s, f);
   const auto mode = std::make_shared<Handler>(s, fresh_tag());
   const Ending ending{*mode};
-  Data tagged;
+  Datums tagged;
   std::vector<std::shared_ptr<StagedCell>> cells, values;
   for (std::size_t i = 0; i < arguments; ++i) {
     ir::Value* p = f->body->params[i];
@@ -121,7 +121,7 @@ ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, b
       values.push_back(std::make_shared<StagedCell>(
           s.builder(loc).op(Opcode::slot_, {}, {ir::Type::ref(t)})->result()));
   mode->run([&] {
-    const Data out = Replay(s, mode.get()).run(primal, tagged);
+    const Datums out = Replay(s, mode.get()).run(primal, tagged);
     std::size_t seed = arguments;
     for (std::size_t i = 0; i < values.size(); ++i)
       s.builder(loc).op(Opcode::ref_set_, {values[i]->ref(), s.use(mode->primal(out[i]), loc)});
@@ -132,7 +132,7 @@ ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, b
       if (Variable* v = mode->variable_of(r)) v->cell->add(g, loc);
     }
   });
-  Data out;
+  Datums out;
   for (const auto& v : values) out.push_back(v->get(loc));
   for (const auto& c : cells) out.push_back(c->get(loc));
   s.builder(loc).yield(s.use(out, loc));
@@ -155,15 +155,15 @@ ir::Function* jvp_unit(Staging& s, ir::Function& primal, const Active& active, c
   const Staging::Scope scope(s, f);
   const auto mode = std::make_shared<StagedForward>(s, fresh_tag());
   const Ending ending{*mode};
-  Data tagged;
+  Datums tagged;
   std::size_t at = arguments;
   for (std::size_t i = 0; i < arguments; ++i) {
     ir::Value* p = f->body->params[i];
     p->name = primal.body->params[i]->name;
     tagged.push_back(active[i] ? mode->dual(Datum::node(p), Datum::node(f->body->params[at++])) : Datum::node(p));
   }
-  const Data values = Replay(s, mode.get()).run(primal, tagged);
-  Data out, tangents;
+  const Datums values = Replay(s, mode.get()).run(primal, tagged);
+  Datums out, tangents;
   for (const Datum& v : values) {
     out.push_back(mode->primal(v));
     if (v.type().is_differentiable()) tangents.push_back(mode->tangent_of(v, loc));
@@ -185,13 +185,13 @@ void require_scalar(const std::vector<ir::Type>& results, const Location& loc) {
 
 Staging* staging_in_progress() { return context().staging; }
 
-std::vector<ir::Type> types_of(const Data& data) {
+std::vector<ir::Type> types_of(const Datums& data) {
   std::vector<ir::Type> types;
   for (const Datum& d : data) types.push_back(d.type());
   return types;
 }
 
-Data vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds, bool values,
+Datums vjp(const Program& program, const Datums& arguments, const Active& active, const Datums* seeds, bool values,
          const Location& loc) {
   Staging* s = context().staging;
   if (!s) return eager_vjp(program, arguments, active, seeds, values, loc);
@@ -203,10 +203,10 @@ Data vjp(const Program& program, const Data& arguments, const Active& active, co
   return s->call(f, unit.arguments, loc);
 }
 
-Data vjp_of_all(const Program& program, const Data& arguments, const Active& active, const Data& cotangents,
+Datums vjp_of_all(const Program& program, const Datums& arguments, const Active& active, const Datums& cotangents,
                 const Location& loc) {
-  const Data some = vjp(program, arguments, active, &cotangents, false, loc);
-  Data all;
+  const Datums some = vjp(program, arguments, active, &cotangents, false, loc);
+  Datums all;
   std::size_t next = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].type().is_differentiable())
@@ -217,7 +217,7 @@ Data vjp_of_all(const Program& program, const Data& arguments, const Active& act
 namespace {
 
 template <class Handler>
-Data staged_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active, bool value,
+Datums staged_gradient(Staging& s, const Program& program, const Datums& arguments, const Active& active, bool value,
                      const Location& loc) {
   const Unit unit = stage_unit(s, program, arguments, active, loc);
   require_scalar(unit.primal->function->result_types, loc);
@@ -226,17 +226,17 @@ Data staged_gradient(Staging& s, const Program& program, const Data& arguments, 
 
 }  // namespace
 
-Data staged_cps_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active,
+Datums staged_cps_gradient(Staging& s, const Program& program, const Datums& arguments, const Active& active,
                          bool value, const Location& loc) {
   return staged_gradient<StagedCps>(s, program, arguments, active, value, loc);
 }
 
-Data staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Data& arguments,
+Datums staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Datums& arguments,
                                         const Active& active, bool value, const Location& loc) {
   return staged_gradient<StagedDivideAndConquer>(s, program, arguments, active, value, loc);
 }
 
-Data jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,
+Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
          const Location& loc) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -249,17 +249,17 @@ Data jvp(const Program& program, const Data& arguments, const Active& active, co
   return s->call(f, unit.arguments, loc);
 }
 
-Data run_eagerly(const Program& program, const Data& arguments) {
+Datums run_eagerly(const Program& program, const Datums& arguments) {
   const StagingScope eager(nullptr);
   return program.run(arguments);
 }
 
-Data forward_gradient(const Program& program, const Data& arguments, const Active& active, const Location& loc) {
-  Data out;
+Datums forward_gradient(const Program& program, const Datums& arguments, const Active& active, const Location& loc) {
+  Datums out;
   const auto directional = [&](std::size_t i, const Datum& direction) {
     Active one(arguments.size(), false);
     one[i] = true;
-    const Data r = jvp(program, arguments, one, {direction}, loc);
+    const Datums r = jvp(program, arguments, one, {direction}, loc);
     require_scalar({r[0].type()}, loc);
     if (out.empty()) out.push_back(r[0]);
     return r.back();
@@ -277,14 +277,14 @@ Data forward_gradient(const Program& program, const Data& arguments, const Activ
     // One pass per element, collected in a loop.
     const Datum zero = zeros_like(x, loc);
     const Datum size = perform({Opcode::dim_, 0, loc}, {strip(x)});
-    const Data done = detail::loop(
+    const Datums done = detail::loop(
         {Datum::integer(0, ir::I64), zero},
-        [&](const Data& s) { return perform({Opcode::lt_, 0, loc}, {s[0], size}); },
-        [&](const Data& s) -> Data {
+        [&](const Datums& s) { return perform({Opcode::lt_, 0, loc}, {s[0], size}); },
+        [&](const Datums& s) -> Datums {
           const Datum unit = perform({Opcode::set_, 0, loc}, {zero, s[0], Datum::number(1.0, ir::Type(x.type().element()))});
           Active one(arguments.size(), false);
           one[i] = true;
-          const Data r = jvp(program, arguments, one, {unit}, loc);
+          const Datums r = jvp(program, arguments, one, {unit}, loc);
           require_scalar({r[0].type()}, loc);
           return {perform({Opcode::add_, 0, loc}, {s[0], Datum::integer(1, ir::I64)}),
                   perform({Opcode::set_, 0, loc}, {s[1], s[0], r.back()})};

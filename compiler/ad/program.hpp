@@ -16,7 +16,7 @@ namespace lantern::ad {
 /// A program over flattened products.
 struct Program {
   std::string name;
-  std::function<Data(const Data&)> run;
+  std::function<Datums(const Datums&)> run;
 };
 
 /// Which arguments are differentiated, one entry per flattened argument.
@@ -26,38 +26,38 @@ using Active = std::vector<bool>;
 /// computes a vector-Jacobian product; without, the result must be one floating scalar, whose adjoint is 1.
 /// `values` false leaves the values out of the result.
 /// Eager outside staging; while staging, a derivative unit is built and called.
-Data vjp(const Program& program, const Data& arguments, const Active& active, const Data* seeds, bool values,
+Datums vjp(const Program& program, const Datums& arguments, const Active& active, const Datums* seeds, bool values,
          const Location& loc);
 
 /// The same without values, with one adjoint per floating argument: zero for those that are not active.
-Data vjp_of_all(const Program& program, const Data& arguments, const Active& active, const Data& cotangents,
+Datums vjp_of_all(const Program& program, const Datums& arguments, const Active& active, const Datums& cotangents,
                 const Location& loc);
 
 /// Reverse mode of a scalar program while staging, its operators in continuation-passing style (modes/staged_cps.hpp):
 /// the value if `value`, then one adjoint per active argument.
-Data staged_cps_gradient(Staging& s, const Program& program, const Data& arguments, const Active& active,
+Datums staged_cps_gradient(Staging& s, const Program& program, const Datums& arguments, const Active& active,
                          bool value, const Location& loc);
 
 /// The same with states of loops instead of a tape (modes/staged_divide_and_conquer.hpp).
-Data staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Data& arguments,
+Datums staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Datums& arguments,
                                         const Active& active, bool value, const Location& loc);
 
 /// Forward mode: the values, then one tangent per floating result. `tangents` has one entry per active argument.
-Data jvp(const Program& program, const Data& arguments, const Active& active, const Data& tangents,
+Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
          const Location& loc);
 
 /// The gradient of a scalar program by forward mode, one pass per element of each active argument.
-Data forward_gradient(const Program& program, const Data& arguments, const Active& active, const Location& loc);
+Datums forward_gradient(const Program& program, const Datums& arguments, const Active& active, const Location& loc);
 
 /// Error, naming `loc`, unless the results are one floating scalar.
 void require_scalar(const std::vector<ir::Type>& results, const Location& loc);
 
-std::vector<ir::Type> types_of(const Data& data);
+std::vector<ir::Type> types_of(const Datums& data);
 
 /// The graph that this thread is building, or null.
 Staging* staging_in_progress();
 
 /// Runs a program at once, also while something is being staged.
-Data run_eagerly(const Program& program, const Data& arguments);
+Datums run_eagerly(const Program& program, const Datums& arguments);
 
 }  // namespace lantern::ad

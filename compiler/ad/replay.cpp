@@ -14,7 +14,7 @@
 
 namespace lantern::ad {
 
-Data Replay::run(ir::Function& f, const Data& arguments) { return run_block(f.body, arguments); }
+Datums Replay::run(ir::Function& f, const Datums& arguments) { return run_block(f.body, arguments); }
 
 Datum Replay::value(const ir::Value* v) const {
   const auto it = env_.find(v);
@@ -22,8 +22,8 @@ Datum Replay::value(const ir::Value* v) const {
   return primal_only_ && mode_ ? mode_->primal_of(it->second) : it->second;
 }
 
-Data Replay::values(const std::vector<ir::Value*>& list) const {
-  Data out;
+Datums Replay::values(const std::vector<ir::Value*>& list) const {
+  Datums out;
   out.reserve(list.size());
   for (const ir::Value* v : list) out.push_back(value(v));
   return out;
@@ -36,7 +36,7 @@ void Replay::keep_name(const ir::Value* from, const Datum& to) {
     primal.node()->name = staging_.module().intern(from->name);
 }
 
-Data Replay::run_block(ir::Block* block, const Data& arguments) {
+Datums Replay::run_block(ir::Block* block, const Datums& arguments) {
   for (std::size_t i = 0; i < block->params.size(); ++i) {
     env_[block->params[i]] = arguments[i];
     keep_name(block->params[i], arguments[i]);
@@ -100,7 +100,7 @@ bool Replay::active(ir::Op* op) const {
 }
 
 void Replay::run_op(ir::Op* op) {
-  const auto give = [&](const Data& results) {
+  const auto give = [&](const Datums& results) {
     for (std::size_t i = 0; i < op->results.size(); ++i) {
       env_[op->results[i]] = results[i];
       keep_name(op->results[i], results[i]);
@@ -134,7 +134,7 @@ void Replay::run_op(ir::Op* op) {
       return give({Datum::node(pop->result())});
     }
     default: {
-      const Data operands = values(op->operands);
+      const Datums operands = values(op->operands);
       const std::int64_t attribute =
           op->code == Opcode::dim_ || op->code == Opcode::tree_value_ || op->code == Opcode::cast_ ? op->integer : 0;
       return give({perform({op->code, attribute, place(op), op->result()->type.dims(), op->text}, operands)});
@@ -142,7 +142,7 @@ void Replay::run_op(ir::Op* op) {
   }
 }
 
-Data Replay::run_branch(ir::Op* op) {
+Datums Replay::run_branch(ir::Op* op) {
   const Datum condition = value(op->operands[0]);
   const auto then = [this, op] { return run_block(op->blocks[0], {}); };
   const auto otherwise = [this, op] { return run_block(op->blocks[1], {}); };
@@ -154,21 +154,21 @@ Data Replay::run_branch(ir::Op* op) {
     return mode_->branch(c, then, otherwise, types, place(op));
   }
   const bool saved = std::exchange(primal_only_, true);
-  Data results = detail::branch(c, then, otherwise, place(op));
+  Datums results = detail::branch(c, then, otherwise, place(op));
   primal_only_ = saved;
   return results;
 }
 
-Data Replay::run_loop(ir::Op* op) {
-  const Data initial = values(op->operands);
+Datums Replay::run_loop(ir::Op* op) {
+  const Datums initial = values(op->operands);
   // A condition looks at primals only: nothing it computes reaches a derivative.
-  const auto condition = [this, op](const Data& state) {
+  const auto condition = [this, op](const Datums& state) {
     const bool saved = std::exchange(primal_only_, true);
-    const Data c = run_block(op->blocks[0], state);
+    const Datums c = run_block(op->blocks[0], state);
     primal_only_ = saved;
     return c[0];
   };
-  const auto body = [this, op](const Data& state) { return run_block(op->blocks[1], state); };
+  const auto body = [this, op](const Datums& state) { return run_block(op->blocks[1], state); };
   if (active(op)) {
     if (op->integer != 0 && mode_->bounds_by_rule()) return run_bounded_loop(op, initial);
     std::vector<ir::Type> types;
@@ -176,18 +176,18 @@ Data Replay::run_loop(ir::Op* op) {
     return mode_->loop(initial, types, condition, body, op->integer, place(op));
   }
   const bool saved = std::exchange(primal_only_, true);
-  Data primals;
+  Datums primals;
   for (const Datum& d : initial) primals.push_back(strip(d));
-  Data results = detail::loop(std::move(primals), condition, body, place(op), op->integer);
+  Datums results = detail::loop(std::move(primals), condition, body, place(op), op->integer);
   primal_only_ = saved;
   return results;
 }
 
 /// The loop as a function of its initial state and of what it uses from outside, and the derivative of that.
-Data Replay::run_bounded_loop(ir::Op* op, const Data& initial) {
+Datums Replay::run_bounded_loop(ir::Op* op, const Datums& initial) {
   std::unordered_set<const ir::Value*> inside;
   std::vector<const ir::Value*> outside;
-  Data arguments = initial;
+  Datums arguments = initial;
   std::unordered_map<const ir::Value*, Datum> literals;
   for (const ir::Block* block : op->blocks) inside.insert(block->params.begin(), block->params.end());
   const auto each = [&](const auto& look) {
@@ -211,7 +211,7 @@ Data Replay::run_bounded_loop(ir::Op* op, const Data& initial) {
   });
   for (std::size_t i = 0; i < initial.size(); ++i)
     if (initial[i].is_literal()) literals.emplace(op->operands[i], initial[i]);
-  const auto run = [&staging = staging_, op, outside, literals](const Data& in) {
+  const auto run = [&staging = staging_, op, outside, literals](const Datums& in) {
     Replay again(staging, nullptr);
     const std::size_t state = op->operands.size();
     for (std::size_t i = 0; i < state; ++i) again.env_[op->operands[i]] = in[i];
@@ -225,8 +225,8 @@ Data Replay::run_bounded_loop(ir::Op* op, const Data& initial) {
   rule->name = "loop";
   rule->what = "a loop";
   rule->primal = run;
-  rule->forward = [run](const Data& in) -> Rule::Split { return {run(in), in}; };
-  rule->backward = [run, active, loc = place(op)](const Data& in, const Data& cotangents) {
+  rule->forward = [run](const Datums& in) -> Rule::Split { return {run(in), in}; };
+  rule->backward = [run, active, loc = place(op)](const Datums& in, const Datums& cotangents) {
     return vjp_of_all({"loop", run}, in, active, cotangents, loc);
   };
   return dynamic_cast<RuleFollowing&>(mode_->mode()).follow(rule, arguments, place(op));
@@ -257,8 +257,8 @@ bool inlinable(ir::Function* f) {
 
 }  // namespace
 
-Data Replay::run_call(ir::Op* op) {
-  const Data arguments = values(op->operands);
+Datums Replay::run_call(ir::Op* op) {
+  const Datums arguments = values(op->operands);
   const auto rule = staging_.rules.find(op->callee);
   if (rule != staging_.rules.end() && active(op)) return rule->second->follow(*mode_, arguments, op->loc);
   if (active(op)) {
@@ -267,9 +267,9 @@ Data Replay::run_call(ir::Op* op) {
     if (!ir::is_checkpointed(*op) && inlinable(op->callee)) return run(*op->callee, arguments);
   }
   if (active(op)) return mode_->call(op->callee, arguments, op->integer, place(op));
-  Data primals;
+  Datums primals;
   for (const Datum& d : arguments) primals.push_back(strip(d));
-  Data results = staging_.call(op->callee, primals, place(op));
+  Datums results = staging_.call(op->callee, primals, place(op));
   staging_.block()->ops.back()->integer = op->integer;
   return results;
 }

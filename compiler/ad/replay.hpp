@@ -15,9 +15,9 @@ namespace lantern::ad {
 /// A derivative handler that also gives meaning to control flow, functions and tapes while staging.
 class StagedMode {
  public:
-  using Thunk = std::function<Data()>;
-  using Condition = std::function<Datum(const Data&)>;
-  using Body = std::function<Data(const Data&)>;
+  using Thunk = std::function<Datums()>;
+  using Condition = std::function<Datum(const Datums&)>;
+  using Body = std::function<Datums(const Datums&)>;
 
   virtual ~StagedMode() = default;
   virtual Mode& mode() = 0;
@@ -27,16 +27,16 @@ class StagedMode {
   virtual Datum primal_of(const Datum& d) const = 0;
   virtual bool is_active(const Datum& d) const = 0;
 
-  virtual Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+  virtual Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
                       const std::vector<ir::Type>& results, const Location& loc) = 0;
   /// `attribute`: of the loop (ir/checkpoint.hpp).
-  virtual Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+  virtual Datums loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
                     const Body& body, std::int64_t attribute, const Location& loc) = 0;
   /// Whether a loop with a bound on memory is to be handled as a function with a rule (custom_rule.hpp): its backward
   /// part is that of reverse mode, which keeps the bound.
   virtual bool bounds_by_rule() const { return false; }
   /// `attribute`: of the call (ir/checkpoint.hpp).
-  virtual Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) = 0;
+  virtual Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute, const Location& loc) = 0;
   virtual void push(std::int64_t tape, const Datum& value, const Location& loc) = 0;
   virtual Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) = 0;
 };
@@ -49,20 +49,20 @@ bool works_on_tape(const ir::Function& f);
 class Replay {
  public:
   Replay(Staging& staging, StagedMode* mode) : staging_(staging), mode_(mode) {}
-  Data run(ir::Function& f, const Data& arguments);
+  Datums run(ir::Function& f, const Datums& arguments);
 
  private:
-  Data run_block(ir::Block* block, const Data& arguments);
+  Datums run_block(ir::Block* block, const Datums& arguments);
   void run_op(ir::Op* op);
-  Data run_branch(ir::Op* op);
-  Data run_loop(ir::Op* op);
-  Data run_bounded_loop(ir::Op* op, const Data& initial);
-  Data run_call(ir::Op* op);
+  Datums run_branch(ir::Op* op);
+  Datums run_loop(ir::Op* op);
+  Datums run_bounded_loop(ir::Op* op, const Datums& initial);
+  Datums run_call(ir::Op* op);
 
   Location place(const ir::Op* op) const;
   void keep_name(const ir::Value* from, const Datum& to);
   Datum value(const ir::Value* v) const;
-  Data values(const std::vector<ir::Value*>& list) const;
+  Datums values(const std::vector<ir::Value*>& list) const;
   /// Whether derivatives flow through a construct: an active value enters it and a floating value leaves it, or
   /// it works on a tape.
   bool active(ir::Op* op) const;

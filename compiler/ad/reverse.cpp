@@ -104,8 +104,8 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const
   return y;
 }
 
-Data Reverse::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
-  Data primals;
+Datums Reverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
+  Datums primals;
   bool differentiable = false;
   for (const Datum& d : arguments) {
     primals.push_back(primal(d));
@@ -116,9 +116,9 @@ Data Reverse::follow(const std::shared_ptr<const Rule>& rule, const Data& argume
   require_untagged(*rule, residuals, *this, loc);
   if (!recording_ || !differentiable || floating(values).empty()) return values;
 
-  return shift<Data>(prompt_, [this, rule, arguments, primals, loc, values = std::move(values),
+  return shift<Datums>(prompt_, [this, rule, arguments, primals, loc, values = std::move(values),
                                residuals = std::move(residuals)](auto k) {
-    Data results, cotangents;
+    Datums results, cotangents;
     std::vector<CellPtr> cells;
     for (const Datum& y : values) {
       if (y.type().is_differentiable()) cells.push_back(make_cell(y, loc));
@@ -127,7 +127,7 @@ Data Reverse::follow(const std::shared_ptr<const Rule>& rule, const Data& argume
     k(results);
     if (std::ranges::none_of(cells, [](const CellPtr& c) { return c->touched(); })) return;
     for (const CellPtr& c : cells) cotangents.push_back(c->get(loc));
-    const Data adjoints = rule->backward(residuals, cotangents);
+    const Datums adjoints = rule->backward(residuals, cotangents);
     require_untagged(*rule, adjoints, *this, loc);
     require_derivatives(*rule, primals, adjoints, "argument", loc);
     std::size_t at = 0;
@@ -139,10 +139,10 @@ Data Reverse::follow(const std::shared_ptr<const Rule>& rule, const Data& argume
   });
 }
 
-Data Reverse::checkpoint(const std::function<Data(const Data&)>& program, const Data& operands,
+Datums Reverse::checkpoint(const std::function<Datums(const Datums&)>& program, const Datums& operands,
                          const Location& loc) {
   if (!recording_) return program(operands);
-  Data values;
+  Datums values;
   bool differentiable = false;
   {
     struct Pause {
@@ -158,8 +158,8 @@ Data Reverse::checkpoint(const std::function<Data(const Data&)>& program, const 
       raise_at(loc, "checkpoint: the function captures a value of an inner derivative; pass it as an argument");
   }
   if (!differentiable) return values;
-  return shift<Data>(prompt_, [this, program, operands, values, loc](auto k) {
-    Data results;
+  return shift<Datums>(prompt_, [this, program, operands, values, loc](auto k) {
+    Datums results;
     std::vector<CellPtr> cells;
     for (const Datum& v : values) {
       cells.push_back(v.type().is_differentiable() ? make_cell(v, loc) : nullptr);
@@ -168,7 +168,7 @@ Data Reverse::checkpoint(const std::function<Data(const Data&)>& program, const 
     k(results);
     if (std::ranges::none_of(cells, [](const CellPtr& c) { return c && c->touched(); })) return;
     run([&] {
-      const Data again = program(operands);
+      const Datums again = program(operands);
       for (std::size_t i = 0; i < again.size(); ++i)
         if (Variable* v = variable_of(again[i]); v && cells[i]->touched()) v->cell->add(cells[i]->get(loc), loc);
     });

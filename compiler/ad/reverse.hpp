@@ -34,9 +34,10 @@ class Reverse : public Mode, public Checkpointing, public RuleFollowing {
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
 
   /// `program` outlives the frame that calls this.
-  Data checkpoint(const std::function<Data(const Data&)>& program, const Data& operands, const Location& loc) override;
+  Datums checkpoint(const std::function<Datums(const Datums&)>& program, const Datums& operands,
+                    const Location& loc) override;
 
-  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
 
   /// Runs `program` with the rest of its life delimited: when this returns, all adjoints are complete.
   void run(const std::function<void()>& program);

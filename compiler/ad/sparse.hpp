@@ -41,7 +41,7 @@ class SparseJacobian<position, F, std::tuple<P...>> {
   using Y = typename FunctionTraits<F>::Result;
   template <class V>
   struct ElementOf {};
-  template <Real T>
+  template <FloatElement T>
   struct ElementOf<Rep<Array<T>>> {
     using type = T;
   };

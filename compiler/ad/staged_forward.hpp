@@ -15,7 +15,7 @@ class StagedForward : public Forward, public Carrying {
   bool is_active(const Datum& d) const override { return dual_of(d) != nullptr; }
 
  protected:
-  Data companions_of(const Datum& d, const Location& loc) const override { return {tangent_of(d, loc)}; }
+  Datums companions_of(const Datum& d, const Location& loc) const override { return {tangent_of(d, loc)}; }
   Datum with(const Datum& primal, std::span<const Datum> companions) override {
     return dual(primal, companions[0]);
   }

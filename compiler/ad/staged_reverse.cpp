@@ -27,14 +27,14 @@ void StagedReverse::lift(const Datum& d, std::vector<ir::Value*>& out, const Loc
   out.push_back(v ? static_cast<StagedCell&>(*v->cell).ref() : staged_cell(p, loc)->ref());
 }
 
-std::vector<ir::Value*> StagedReverse::lift(const Data& data, const Location& loc) {
+std::vector<ir::Value*> StagedReverse::lift(const Datums& data, const Location& loc) {
   std::vector<ir::Value*> out;
   for (const Datum& d : data) lift(d, out, loc);
   return out;
 }
 
-Data StagedReverse::variables(const std::vector<ir::Value*>& params, const std::vector<ir::Type>& types) {
-  Data out;
+Datums StagedReverse::variables(const std::vector<ir::Value*>& params, const std::vector<ir::Type>& types) {
+  Datums out;
   std::size_t at = 0;
   for (const ir::Type& t : types) {
     const Datum p = Datum::node(params[at++]);
@@ -43,7 +43,7 @@ Data StagedReverse::variables(const std::vector<ir::Value*>& params, const std::
   return out;
 }
 
-void StagedReverse::jump(ir::Value* continuation, const Data& results, const Location& loc) {
+void StagedReverse::jump(ir::Value* continuation, const Datums& results, const Location& loc) {
   std::vector<ir::Value*> operands = lift(results, loc);
   operands.insert(operands.begin(), continuation);
   staging_.builder(loc).op(Opcode::jump_, std::move(operands));
@@ -64,10 +64,10 @@ void StagedReverse::close(const Location& loc) { staging_.builder(loc).yield({})
 
 // Paper 4.2:  shift { k => val k1 = fun(k); if (c) reset(k1(a)) else reset(k1(b)) }
 // The branches are staged first, against k1 declared; the user's own stack is resumed last, as the body of k1.
-Data StagedReverse::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+Datums StagedReverse::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
                            const std::vector<ir::Type>& results, const Location& loc) {
   ir::Value* c = staging_.use(condition, loc);
-  return shift<Data>(prompt_, [this, c, then, otherwise, results, loc](auto k) {
+  return shift<Datums>(prompt_, [this, c, then, otherwise, results, loc](auto k) {
     ir::Op* k1 = continuation("k", results, loc);
     ir::Op* op = staging_.builder(loc).branch(c, {});
     const Thunk* sides[] = {&then, &otherwise};
@@ -84,14 +84,14 @@ Data StagedReverse::branch(const Datum& condition, const Thunk& then, const Thun
 }
 
 // Paper 4.3:  shift { k => def loop = fun { x => if (c(x)) reset(loop(b(x))) else reset(k(x)) }; loop(init) }
-Data StagedReverse::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+Datums StagedReverse::loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
                          const Body& body, std::int64_t attribute, const Location& loc) {
-  return shift<Data>(prompt_, [this, initial, state, condition, body, attribute, loc](auto k) {
+  return shift<Datums>(prompt_, [this, initial, state, condition, body, attribute, loc](auto k) {
     ir::Op* loop = continuation("loop", state, loc);
     loop->integer = attribute;
     jump(loop->result(), initial, loc);
     ir::Block* header = loop->blocks[0];
-    const Data now = variables(header->params, state);
+    const Datums now = variables(header->params, state);
     inside(header, [&] {
       ir::Op* op = staging_.builder(loc).branch(staging_.use(condition(now), loc), {});
       inside(op->blocks[0], [&] {
@@ -108,12 +108,12 @@ Data StagedReverse::loop(const Data& initial, const std::vector<ir::Type>& state
 }
 
 // Paper 4.4: a function takes its continuation as a parameter.
-Data StagedReverse::call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+Datums StagedReverse::call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
                          const Location& loc) {
   std::vector<bool> active;
   for (const Datum& d : arguments) active.push_back(is_active(d));
   ir::Function* f = instance(callee, active);
-  return shift<Data>(prompt_, [this, f, callee, arguments, active, attribute, loc](auto k) {
+  return shift<Datums>(prompt_, [this, f, callee, arguments, active, attribute, loc](auto k) {
     const std::vector<ir::Type> results = callee->result_types;
     ir::Op* kont = continuation("k", results, loc);
     std::vector<ir::Value*> operands;
@@ -152,7 +152,7 @@ ir::Function* StagedReverse::instance(ir::Function* callee, const std::vector<bo
   instances_.emplace(key, f);
 
   const Staging::Scope scope(staging_, f);
-  Data arguments;
+  Datums arguments;
   std::size_t at = 0;
   for (std::size_t i = 0; i < active.size(); ++i) {
     ir::Value* p = f->body->params[at++];

@@ -17,11 +17,11 @@ class StagedReverse : public Reverse, public StagedMode {
   Datum primal_of(const Datum& d) const override { return primal(d); }
   bool is_active(const Datum& d) const override { return variable_of(d) != nullptr; }
 
-  Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+  Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
-  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition, const Body& body,
+  Datums loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition, const Body& body,
             std::int64_t attribute, const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) override;
+  Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute, const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
 
@@ -34,10 +34,10 @@ class StagedReverse : public Reverse, public StagedMode {
   /// Graph values of a datum of the given type: primal, and cell if floating. A value that no derivative reaches
   /// gets a fresh cell: what the handler in charge needs decides, not the operand's tag.
   void lift(const Datum& d, std::vector<ir::Value*>& out, const Location& loc);
-  std::vector<ir::Value*> lift(const Data& data, const Location& loc);
+  std::vector<ir::Value*> lift(const Datums& data, const Location& loc);
   /// The reverse: data over block parameters.
-  Data variables(const std::vector<ir::Value*>& params, const std::vector<ir::Type>& types);
-  void jump(ir::Value* continuation, const Data& results, const Location& loc);
+  Datums variables(const std::vector<ir::Value*>& params, const std::vector<ir::Type>& types);
+  void jump(ir::Value* continuation, const Datums& results, const Location& loc);
   /// Emits a continuation `name(types lifted)`; its body is filled in later.
   ir::Op* continuation(const char* name, const std::vector<ir::Type>& types, const Location& loc);
   void inside(ir::Block* block, const std::function<void()>& f);

@@ -34,15 +34,15 @@ class InsideRule {
 
 }  // namespace
 
-Data StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Data& arguments,
+Datums StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                       const Location& loc) {
-  Data nodes;
+  Datums nodes;
   for (ir::Value* v : s.use(arguments, loc)) nodes.push_back(Datum::node(v));
   const std::shared_ptr<StagedRule> self(new StagedRule(s, rule));
   self->parameters_ = types_of(nodes);
   self->stage(
       self->primal_, "", self->parameters_, {},
-      [&](const Data& in, const Data&) {
+      [&](const Datums& in, const Datums&) {
         return Rule::Split{rule->primal(in), {}};
       },
       loc);
@@ -53,7 +53,7 @@ Data StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const
 
 void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Type>& first,
                        const std::vector<ir::Type>& second,
-                       const std::function<Rule::Split(const Data&, const Data&)>& body,
+                       const std::function<Rule::Split(const Datums&, const Datums&)>& body,
                        const Location& loc) {
   if (part.function) return;
   std::vector<ir::Type> types = first;
@@ -61,11 +61,11 @@ void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Typ
   const auto n = static_cast<std::ptrdiff_t>(first.size());
   staging_.stage(
       rule_->name + suffix, types, nullptr,
-      [&](const Data& in) {
+      [&](const Datums& in) {
         // What the function captures its parts may use, also where they are staged later.
         if (primal_.function != part.function)
           for (ir::Value* v : primal_.function->captured) staging_.capture(*part.function, v);
-        Rule::Split out = body(Data(in.begin(), in.begin() + n), Data(in.begin() + n, in.end()));
+        Rule::Split out = body(Datums(in.begin(), in.begin() + n), Datums(in.begin() + n, in.end()));
         part.results = out.results.size();
         out.results.insert(out.results.end(), out.rest.begin(), out.rest.end());
         return out.results;
@@ -81,12 +81,12 @@ void StagedRule::stage_parts(const Location& loc) {
   if (rule_->forward) {
     stage(
         forward_, "_forward", parameters_, {},
-        [&](const Data& in, const Data&) { return rule_->forward(in); }, loc);
+        [&](const Datums& in, const Datums&) { return rule_->forward(in); }, loc);
     const std::vector<ir::Type>& all = forward_.function->function->result_types;
     residuals.assign(all.begin() + static_cast<std::ptrdiff_t>(forward_.results), all.end());
   }
   const auto only = [](const auto& part) {
-    return [&part](const Data& a, const Data& b) { return Rule::Split{{}, part(a, b)}; };
+    return [&part](const Datums& a, const Datums& b) { return Rule::Split{{}, part(a, b)}; };
   };
   if (rule_->backward)
     stage(backward_, "_backward", residuals, differentiable(results), only(rule_->backward), loc);
@@ -102,9 +102,9 @@ void StagedRule::stage_parts(const Location& loc) {
   }
 }
 
-Rule::Split StagedRule::call(const Part& part, const Data& first, const Data& second, const Data& captured,
+Rule::Split StagedRule::call(const Part& part, const Datums& first, const Datums& second, const Datums& captured,
                              const Location& loc) {
-  Data operands = first;
+  Datums operands = first;
   operands.insert(operands.end(), second.begin(), second.end());
   const std::vector<ir::Value*>& all = primal_.function->captured;
   for (ir::Value* v : part.function->captured) {
@@ -115,49 +115,49 @@ Rule::Split StagedRule::call(const Part& part, const Data& first, const Data& se
                         "capture values that the rule's function does not");
     operands.push_back(captured[static_cast<std::size_t>(at - all.begin())]);
   }
-  const Data out = staging_.call(part.function->function, operands, loc);
+  const Datums out = staging_.call(part.function->function, operands, loc);
   const auto middle = out.begin() + static_cast<std::ptrdiff_t>(part.results);
-  return {Data(out.begin(), middle), Data(middle, out.end())};
+  return {Datums(out.begin(), middle), Datums(middle, out.end())};
 }
 
-Rule StagedRule::calls(const Data& captured, const Location& loc) {
+Rule StagedRule::calls(const Datums& captured, const Location& loc) {
   const auto part = [this, captured, loc](const Part& p) {
-    return [this, &p, captured, loc](const Data& a, const Data& b) { return call(p, a, b, captured, loc); };
+    return [this, &p, captured, loc](const Datums& a, const Datums& b) { return call(p, a, b, captured, loc); };
   };
   const auto rest = [&](const Part& p) {
-    return [run = part(p)](const Data& a, const Data& b) { return run(a, b).rest; };
+    return [run = part(p)](const Datums& a, const Datums& b) { return run(a, b).rest; };
   };
   Rule rule{rule_->name, rule_->what, nullptr, nullptr, nullptr, nullptr, nullptr};
-  rule.primal = [run = part(primal_)](const Data& in) { return run(in, {}).results; };
-  if (rule_->forward) rule.forward = [run = part(forward_)](const Data& in) { return run(in, {}); };
+  rule.primal = [run = part(primal_)](const Datums& in) { return run(in, {}).results; };
+  if (rule_->forward) rule.forward = [run = part(forward_)](const Datums& in) { return run(in, {}); };
   if (rule_->backward) rule.backward = rest(backward_);
   if (rule_->tangent) rule.tangent = part(tangent_);
   if (rule_->linear) rule.linear = rest(linear_);
   return rule;
 }
 
-Rule StagedRule::with_captured(const Data& captured, const Location& loc) {
-  const auto rule = [this, loc, n = parameters_.size()](const Data& values) {
+Rule StagedRule::with_captured(const Datums& captured, const Location& loc) {
+  const auto rule = [this, loc, n = parameters_.size()](const Datums& values) {
     const Rule given = calls(values, loc);
     return completed(given, given.primal, n, loc);
   };
   Rule full = rule(captured);
-  full.forward = [forward = full.forward, captured](const Data& in) {
+  full.forward = [forward = full.forward, captured](const Datums& in) {
     Rule::Split out = forward(in);
     out.rest.insert(out.rest.end(), captured.begin(), captured.end());
     return out;
   };
-  full.backward = [rule, n = static_cast<std::ptrdiff_t>(captured.size())](const Data& residuals,
-                                                                           const Data& cotangents) {
-    const Rule there = rule(Data(residuals.end() - n, residuals.end()));
-    return there.backward(Data(residuals.begin(), residuals.end() - n), cotangents);
+  full.backward = [rule, n = static_cast<std::ptrdiff_t>(captured.size())](const Datums& residuals,
+                                                                           const Datums& cotangents) {
+    const Rule there = rule(Datums(residuals.end() - n, residuals.end()));
+    return there.backward(Datums(residuals.begin(), residuals.end() - n), cotangents);
   };
   return full;
 }
 
-Data StagedRule::follow(StagedMode& mode, const Data& operands, const Location& loc) {
+Datums StagedRule::follow(StagedMode& mode, const Datums& operands, const Location& loc) {
   const auto middle = operands.begin() + static_cast<std::ptrdiff_t>(parameters_.size());
-  const Data arguments(operands.begin(), middle), captured(middle, operands.end());
+  const Datums arguments(operands.begin(), middle), captured(middle, operands.end());
   require_untagged(*rule_, captured, mode.mode(), loc);
   stage_parts(loc);
   auto* handler = dynamic_cast<RuleFollowing*>(&mode.mode());

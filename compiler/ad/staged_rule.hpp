@@ -19,12 +19,12 @@ class StagedMode;
 class StagedRule {
  public:
   /// Stages the function and calls it.
-  static Data emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Data& arguments,
+  static Datums emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                    const Location& loc);
 
   /// The call, met again under a derivative handler. `operands`: the arguments, then what the function
   /// captured.
-  Data follow(StagedMode& mode, const Data& operands, const Location& loc);
+  Datums follow(StagedMode& mode, const Datums& operands, const Location& loc);
 
  private:
   struct Part {
@@ -37,16 +37,16 @@ class StagedRule {
   /// Stages a part that is not there yet. `first`, `second`: the types of what it takes.
   void stage(Part& part, const char* suffix, const std::vector<ir::Type>& first,
              const std::vector<ir::Type>& second,
-             const std::function<Rule::Split(const Data&, const Data&)>& body, const Location& loc);
+             const std::function<Rule::Split(const Datums&, const Datums&)>& body, const Location& loc);
   void stage_parts(const Location& loc);
   /// A call of a part.
-  Rule::Split call(const Part& part, const Data& first, const Data& second, const Data& captured,
+  Rule::Split call(const Part& part, const Datums& first, const Datums& second, const Datums& captured,
                    const Location& loc);
   /// The rule whose parts are calls.
-  Rule calls(const Data& captured, const Location& loc);
+  Rule calls(const Datums& captured, const Location& loc);
   /// The same with all parts. What the function captured is among the residuals: the backward part of a mode
   /// may stand where nothing else of the forward part can be seen.
-  Rule with_captured(const Data& captured, const Location& loc);
+  Rule with_captured(const Datums& captured, const Location& loc);
 
   Staging& staging_;
   std::shared_ptr<const Rule> rule_;

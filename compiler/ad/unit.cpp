@@ -5,9 +5,9 @@
 
 namespace lantern::ad {
 
-Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active,
+Unit stage_unit(Staging& s, const Program& program, const Datums& arguments, const Active& active,
                 const Location& loc) {
-  Data nodes;
+  Datums nodes;
   std::vector<ir::Type> types;
   for (ir::Value* v : s.use(arguments, loc)) {
     nodes.push_back(Datum::node(v));

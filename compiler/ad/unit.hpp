@@ -9,12 +9,12 @@ namespace lantern::ad {
 /// The program staged as a function, with its arguments as the caller sees them: own first, captured after.
 struct Unit {
   StagedFunction* primal;
-  Data arguments;
+  Datums arguments;
   Active active;
 };
 
 /// Error, naming `loc`, where the program calls a function that is still being defined.
-Unit stage_unit(Staging& s, const Program& program, const Data& arguments, const Active& active,
+Unit stage_unit(Staging& s, const Program& program, const Datums& arguments, const Active& active,
                 const Location& loc);
 
 /// Error, naming `loc`, for a derivative that does not have the type of what it belongs to, as far as that is

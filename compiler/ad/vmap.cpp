@@ -13,34 +13,34 @@ namespace {
 
 class Batching {
  public:
-  Batching(const Program& f, const Data& arguments, const std::vector<bool>& mapped, const Location& loc)
+  Batching(const Program& f, const Datums& arguments, const std::vector<bool>& mapped, const Location& loc)
       : f_(f), arguments_(arguments), mapped_(mapped), loc_(loc) {}
 
-  Data run(const std::vector<ir::Type>& results) {
+  Datums run(const std::vector<ir::Type>& results) {
     size_ = common_size();
     types_ = results;
     const bool known =
         !results.empty() && std::ranges::none_of(results, [](const ir::Type& t) { return t.is_tensor(); });
-    Data sizes;
+    Datums sizes;
     if (!known) sizes = result_sizes();
-    Data state{Datum::integer(0, ir::I64)};
+    Datums state{Datum::integer(0, ir::I64)};
     for (std::size_t i = 0, at = 0; i < types_.size(); ++i) {
-      Data operands{Datum::zero(ir::Type(types_[i].element())), size_};
+      Datums operands{Datum::zero(ir::Type(types_[i].element())), size_};
       for (int k = 0; k < types_[i].rank(); ++k) operands.push_back(sizes[at++]);
       state.push_back(perform({Opcode::fill_, 0, loc_}, operands));
     }
-    Data done = detail::loop(
+    Datums done = detail::loop(
         state,
-        [&](const Data& s) {
+        [&](const Datums& s) {
           return op(Opcode::lt_, {s[0], size_});
         },
-        [&](const Data& s) { return trip(s); }, loc_);
+        [&](const Datums& s) { return trip(s); }, loc_);
     done.erase(done.begin());
     return done;
   }
 
  private:
-  Datum op(Opcode code, const Data& operands) const { return perform({code, 0, loc_}, operands); }
+  Datum op(Opcode code, const Datums& operands) const { return perform({code, 0, loc_}, operands); }
   Datum dimension(const Datum& t, int k) const {
     const std::int64_t known = t.type().dims()[static_cast<std::size_t>(k)];
     return known != ir::dynamic ? Datum::integer(known, ir::I64)
@@ -68,15 +68,15 @@ class Batching {
     return size;
   }
 
-  Data example(const Datum& i) const {
-    Data in = arguments_;
+  Datums example(const Datum& i) const {
+    Datums in = arguments_;
     for (std::size_t k = 0; k < in.size(); ++k)
       if (mapped_[k]) in[k] = op(in[k].type().rank() == 1 ? Opcode::get_ : Opcode::take_, {in[k], i});
     return in;
   }
 
   /// The sizes of the first example's results, one after another; zeros where there is none.
-  Data result_sizes() {
+  Datums result_sizes() {
     const std::vector<ir::Type> declared = types_;
     const auto count = [this] {
       std::size_t n = 0;
@@ -84,7 +84,7 @@ class Batching {
       return n;
     };
     const auto first = [&] {
-      Data sizes;
+      Datums sizes;
       types_.clear();
       for (const Datum& r : f_.run(example(Datum::integer(0, ir::I64)))) {
         types_.push_back(r.type());
@@ -98,15 +98,15 @@ class Batching {
             loc_,
             "vmap: expected at least one example of a function whose results have sizes that show when it "
             "runs, got none");
-      return Data(count(), Datum::integer(0, ir::I64));
+      return Datums(count(), Datum::integer(0, ir::I64));
     };
     return detail::branch(op(Opcode::lt_, {Datum::integer(0, ir::I64), size_}), first, none, loc_);
   }
 
-  Data trip(const Data& s) const {
+  Datums trip(const Datums& s) const {
     const Datum& i = s[0];
-    const Data results = f_.run(example(i));
-    Data next{op(Opcode::add_, {i, Datum::integer(1, ir::I64)})};
+    const Datums results = f_.run(example(i));
+    Datums next{op(Opcode::add_, {i, Datum::integer(1, ir::I64)})};
     for (std::size_t k = 0; k < results.size(); ++k) {
       const Datum& r = results[k];
       if (!r.type().is_tensor()) {
@@ -122,7 +122,7 @@ class Batching {
   }
 
   const Program& f_;
-  const Data& arguments_;
+  const Datums& arguments_;
   const std::vector<bool>& mapped_;
   Location loc_;
   Datum size_;
@@ -131,7 +131,7 @@ class Batching {
 
 }  // namespace
 
-Data vmap(const Program& f, const Data& arguments, const std::vector<bool>& mapped,
+Datums vmap(const Program& f, const Datums& arguments, const std::vector<bool>& mapped,
           const std::vector<ir::Type>& results, const Location& loc) {
   return Batching(f, arguments, mapped, loc).run(results);
 }

@@ -10,7 +10,7 @@ namespace ad {
 /// Runs `f` for every example. `mapped`: the arguments of which example i is row i; the others are passed
 /// whole. `results`: the types of f's results as far as they are known without running it; empty where not
 /// even their number is.
-Data vmap(const Program& f, const Data& arguments, const std::vector<bool>& mapped,
+Datums vmap(const Program& f, const Datums& arguments, const std::vector<bool>& mapped,
           const std::vector<ir::Type>& results, const Location& loc);
 
 }  // namespace ad
@@ -24,11 +24,11 @@ struct Batch {
                 "vmap: expected scalars, arrays and tensors of numbers, or products of them");
   using type = P;
 };
-template <Scalar T>
+template <ScalarElement T>
 struct Batch<Rep<T>> {
   using type = Rep<Array<T>>;
 };
-template <Real T>
+template <FloatElement T>
 struct Batch<Rep<Array<T>>> {
   using type = Rep<Tensor<T, dyn, dyn>>;
 };
@@ -127,7 +127,7 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
   Vectorised(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
 
   Result operator()(const Given<I, P>&... given) const {
-    Data data;
+    Datums data;
     std::vector<bool> mapped;
     const auto add = [&](const auto& argument, bool many) {
       for_each_rep(argument, [&](const auto& r) {
@@ -138,7 +138,7 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
     (add(given, maps<I>), ...);
     const std::tuple<P...> example(structured_like<P>(given)...);
     Value value{};
-    const auto run = [&](const Data& in) {
+    const auto run = [&](const Datums& in) {
       auto arguments = rebuild(example, in);
       value = convert<Value>(std::apply(f_, arguments));
       return flatten(value);
@@ -146,7 +146,7 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
     std::vector<ir::Type> results;
     if constexpr (countable<Value>())
       if (!types_of<Value>(results)) results.clear();
-    const Data out = ad::vmap({name_of(f_), run}, data, mapped, results, loc_);
+    const Datums out = ad::vmap({name_of(f_), run}, data, mapped, results, loc_);
     return rebuild(structured_like<Result>(value), out);
   }
   std::string name() const { return "vmap_" + name_of(f_); }

@@ -184,7 +184,7 @@ class CompiledCode : public Code {
 }  // namespace
 
 std::shared_ptr<const Code> compile(const std::string& name, const std::vector<ir::Type>& params,
-                                    const std::function<Data(const Data&)>& program,
+                                    const std::function<Datums(const Datums&)>& program,
                                     const CompileOptions& options) {
   if (options.opt < 0 || options.opt > 3)
     throw Error("compile: expected an optimisation level from 0 to 3, got " + std::to_string(options.opt));

@@ -87,11 +87,11 @@ class Code {
 
 /// The program staged as the entry of a module of its own. Runs on a large stack.
 std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
-                                  const std::function<Data(const Data&)>& program);
+                                  const std::function<Datums(const Datums&)>& program);
 
 /// Stages, optimises and compiles. Raises in a program built by lanternc without --with-jit.
 std::shared_ptr<const Code> compile(const std::string& name, const std::vector<ir::Type>& params,
-                                    const std::function<Data(const Data&)>& program,
+                                    const std::function<Datums(const Datums&)>& program,
                                     const CompileOptions& options);
 
 /// Runs an entry point in the calling thread's workspace, which is kept between calls. `targets`: see
@@ -122,7 +122,7 @@ host_out<R> call_entry(lt_entry* entry, bool recursive, const std::vector<ir::Ty
 
 template <class T, class H>
 Datum to_datum(std::type_identity<T>, const H& h) {
-  if constexpr (Scalar<T>) {
+  if constexpr (ScalarElement<T>) {
     return literal(h);
   } else if constexpr (std::same_as<T, Array<typename Traits<T>::element>>) {
     using E = typename Traits<T>::element;
@@ -143,7 +143,7 @@ Datum to_datum(std::type_identity<T>, const H& h) {
 
 template <class T, class H>
 void from_datum(std::type_identity<T>, const Datum& d, H& h) {
-  if constexpr (Scalar<T>) {
+  if constexpr (ScalarElement<T>) {
     if constexpr (std::is_floating_point_v<T>)
       h = static_cast<T>(d.f());
     else
@@ -170,7 +170,7 @@ void store(std::type_identity<T>, std::span<const typename Traits<T>::element> f
     else
       for (std::size_t i = 0; i < from.size(); ++i) to(i) = from[i];
   };
-  if constexpr (Scalar<T>) {
+  if constexpr (ScalarElement<T>) {
     write([&](std::size_t) -> Out& { return out; });
   } else {
     const auto size = static_cast<std::size_t>(out.size());
@@ -335,14 +335,14 @@ class EagerCall<F, R, std::tuple<P...>> {
  public:
   EagerCall(F f, Check check) : f_(std::move(f)), check_(resolved(check)) {}
   detail::host_out<R> operator()(const detail::host_in<P>&... args) const {
-    Data data;
+    Datums data;
     (detail::for_each_leaf<P>(args,
                               [&](auto type, const auto& h) { data.push_back(detail::to_datum(type, h)); }),
      ...);
     const detail::CheckScope scope(check_);
     if (check_ != Check::none)
       for (std::size_t i = 0; i < data.size(); ++i) detail::check_argument(i, data[i]);
-    const Data results = ad::run_eagerly(detail::program_of(f_), data);
+    const Datums results = ad::run_eagerly(detail::program_of(f_), data);
     detail::host_out<R> out{};
     std::size_t at = 0;
     detail::for_each_leaf<R>(out, [&](auto type, auto& h) { detail::from_datum(type, results[at++], h); });

@@ -18,7 +18,7 @@ namespace lantern::detail {
 
 template <class P>
 struct Host;
-template <Scalar T>
+template <ScalarElement T>
 struct Host<Rep<T>> {
   using in = T;
   using out = T;

@@ -50,7 +50,7 @@ class Arguments {
  public:
   template <class T, class H>
   void add(std::type_identity<T>, const H& host) {
-    if constexpr (Scalar<T>) {
+    if constexpr (ScalarElement<T>) {
       in_[count_++] = &host;
     } else if constexpr (Traits<T>::tensor) {
       using E = typename Traits<T>::element;
@@ -86,7 +86,7 @@ class Arguments {
   /// own. To be asked for all results before the call.
   template <class T, class Out>
   lt_target target(std::type_identity<T>, Out& out) {
-    if constexpr (Scalar<T>) {
+    if constexpr (ScalarElement<T>) {
       return {nullptr, -1};
     } else {
       static_assert(std::same_as<std::remove_reference_t<decltype(*out.data())>, typename Traits<T>::element>,
@@ -151,10 +151,10 @@ class Results {
   /// The elements of result i: in the workspace, until the next call, or in an argument's memory.
   template <class T>
   std::span<const typename Traits<T>::element> elements(std::size_t i, std::type_identity<T>) const {
-    static_assert(Scalar<T> || Traits<T>::tensor, "a compiled function cannot return a tree");
+    static_assert(ScalarElement<T> || Traits<T>::tensor, "a compiled function cannot return a tree");
     using E = typename Traits<T>::element;
     const std::int64_t* w = words_of(i);
-    if constexpr (Scalar<T>) {
+    if constexpr (ScalarElement<T>) {
       return {reinterpret_cast<const E*>(w), 1};
     } else {
       std::int64_t n = 1;
@@ -166,7 +166,7 @@ class Results {
   template <class T, class H>
   void take(std::size_t i, std::type_identity<T> type, H& host) const {
     const auto from = elements(i, type);
-    if constexpr (Scalar<T>) {
+    if constexpr (ScalarElement<T>) {
       host = from[0];
     } else if constexpr (std::same_as<T, Array<typename Traits<T>::element>>) {
       host.assign(from.begin(), from.end());

@@ -33,7 +33,7 @@ class SparsityOfProgram<symmetric, position, F, std::tuple<P...>> {
   SparsityOfProgram(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
 
   Sparsity operator()(const host_in<P>&... args) const {
-    Data data;
+    Datums data;
     std::size_t argument = 0, at = 0;
     const auto add = [&]<class Q>(std::type_identity<Q>, const auto& arg) {
       if (at++ == position) argument = data.size();

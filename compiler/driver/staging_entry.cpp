@@ -62,7 +62,7 @@ void drop_identities(ir::Module& module) {
 }  // namespace
 
 std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
-                                  const std::function<Data(const Data&)>& program) {
+                                  const std::function<Datums(const Datums&)>& program) {
   auto module = std::make_unique<ir::Module>();
   run_on_large_stack([&] {
     Staging staging(*module);

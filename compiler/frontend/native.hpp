@@ -16,21 +16,21 @@ namespace lantern {
 
 /// `++i` and its relatives, which programs with native loops write. Results as for built-in types. They have no
 /// place: an operator cannot be told where it stands.
-template <Number T>
+template <NumberElement T>
 Rep<T>& operator++(Rep<T>& x) {
   return x += At<T>(1, std::source_location());
 }
-template <Number T>
+template <NumberElement T>
 Rep<T>& operator--(Rep<T>& x) {
   return x -= At<T>(1, std::source_location());
 }
-template <Number T>
+template <NumberElement T>
 Rep<T> operator++(Rep<T>& x, int) {
   const Rep<T> before = x;
   ++x;
   return before;
 }
-template <Number T>
+template <NumberElement T>
 Rep<T> operator--(Rep<T>& x, int) {
   const Rep<T> before = x;
   --x;
@@ -111,14 +111,14 @@ R staged_branch(const Datum& condition, A& a, B& b, const std::tuple<S&...>& sta
   std::optional<std::vector<std::byte>> plain;
   const auto run = [&](auto& body) {
     if (plain) before.restore();
-    Data out;
+    Datums out;
     if constexpr (std::is_void_v<R>) {
       body();
     } else {
       result.emplace(convert<R>(body()));
       append_values(*result, out);
     }
-    const Data after = values(state);
+    const Datums after = values(state);
     out.insert(out.end(), after.begin(), after.end());
     std::vector<std::byte> now = plain_parts(state);
     untouched.restore();
@@ -129,7 +129,7 @@ R staged_branch(const Datum& condition, A& a, B& b, const std::tuple<S&...>& sta
     plain = std::move(now);
     return out;
   };
-  const Data joined = branch(
+  const Datums joined = branch(
       condition, [&] { return run(a); }, [&] { return run(b); }, loc);
   std::span<const Datum> rest(joined);
   if constexpr (!std::is_void_v<R>) take_values(*result, rest);
@@ -225,13 +225,13 @@ void staged_loop(const std::optional<Flag>& go, const Test& test, const Advance&
   const Saved<Z...> untouched(scratch);
   const std::vector<std::byte> plain = plain_parts(state);
   const auto gather = [&](const Flag& flag) {
-    Data out;
+    Datums out;
     if (go) out.push_back(flag.datum());
-    const Data more = values(state);
+    const Datums more = values(state);
     out.insert(out.end(), more.begin(), more.end());
     return out;
   };
-  const auto enter = [&](const Data& now) {
+  const auto enter = [&](const Datums& now) {
     std::span<const Datum> rest(now);
     Flag flag = true;
     if (go) take_values(flag, rest);
@@ -245,14 +245,14 @@ void staged_loop(const std::optional<Flag>& go, const Test& test, const Advance&
                "a plain value is changed in a loop whose condition is staged: it would need a value for each "
                "iteration; make it a Rep");
   };
-  const Data last = loop(
+  const Datums last = loop(
       gather(go.value_or(true)),
-      [&](const Data& now) {
+      [&](const Datums& now) {
         const Flag answer = test(enter(now));
         leave();
         return answer.datum();
       },
-      [&](const Data& now) {
+      [&](const Datums& now) {
         enter(now);
         const Flag next = advance();
         leave();
@@ -469,7 +469,7 @@ template <class R, class F, class... A>
 R recursive(const void* object, const char* name, const F& body, A&... arguments) {
   if constexpr ((detail::has_rep<A>() || ...)) {
     const std::tuple<A&...> all(arguments...);
-    const Data data = detail::values(all);
+    const Datums data = detail::values(all);
     if (detail::staging() && !data.empty()) {
       static char identity = 0;
       std::string key;
@@ -480,19 +480,19 @@ R recursive(const void* object, const char* name, const F& body, A&... arguments
         definition = detail::make_definition(name);
         definition->results_known = detail::types_of<R>(definition->results);
         definition->body = [body,
-                            prototype = std::tuple<std::remove_const_t<A>...>(arguments...)](const Data& in) {
+                            prototype = std::tuple<std::remove_const_t<A>...>(arguments...)](const Datums& in) {
           auto own = prototype;
           std::span<const Datum> rest(in);
           std::apply([&](auto&... v) { (detail::take_values(v, rest), ...); }, own);
           const R result = std::apply([&](auto&... v) { return detail::convert<R>(body(v...)); }, own);
-          Data out;
+          Datums out;
           detail::append_values(result, out);
           return out;
         };
       }
       const std::shared_ptr<detail::FunctionDefinition> called = definition;
       R result{};
-      const Data results = detail::call(called, data, {});
+      const Datums results = detail::call(called, data, {});
       std::span<const Datum> rest(results);
       detail::take_values(result, rest);
       return result;

@@ -114,14 +114,14 @@ constexpr bool has_rep() {
 template <class T>
 Datum value_of(const Rep<T>& r) {
   if (!r.datum().empty()) return r.datum();
-  if constexpr (Scalar<T>) {
+  if constexpr (ScalarElement<T>) {
     return Datum::zero(TypeOf<T>::get());
   } else if constexpr (Traits<T>::tensor) {
     const ir::Type type = TypeOf<T>::get();
     using E = typename Traits<T>::element;
     std::vector<std::int64_t> dims = type.dims();
     for (std::int64_t& n : dims) n = n == ir::dynamic ? 0 : n;
-    Data operands{Datum::zero(TypeOf<E>::get())};
+    Datums operands{Datum::zero(TypeOf<E>::get())};
     for (std::int64_t n : dims) operands.push_back(literal(n));
     return perform({Opcode::fill_, 0, {}, dims}, operands);
   } else {
@@ -130,7 +130,7 @@ Datum value_of(const Rep<T>& r) {
 }
 
 template <class V>
-void append_values(const V& v, Data& out) {
+void append_values(const V& v, Datums& out) {
   for_each_leaf(
       v, [&](const auto& r) { out.push_back(value_of(r)); }, [](const auto&) {});
 }
@@ -147,8 +147,8 @@ void take_values(V& v, std::span<const Datum>& data) {
 }
 
 template <class... V>
-Data values(const std::tuple<V&...>& variables) {
-  Data out;
+Datums values(const std::tuple<V&...>& variables) {
+  Datums out;
   std::apply([&](const auto&... v) { (append_values(v, out), ...); }, variables);
   return out;
 }

@@ -234,7 +234,7 @@ class Folding : public Rewriter {
   bool compute(Op* op) {
     if (!op->result()->type.is_scalar() || overflows(*op)) return false;
     if (op->is(Opcode::cast_) && outside(*op)) return false;
-    Data operands;
+    Datums operands;
     for (const Value* v : op->operands) {
       const Op* c = constant(v);
       operands.push_back(v->type.is_float_element() ? Datum::number(c->number, v->type)

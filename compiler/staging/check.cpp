@@ -47,7 +47,7 @@ void for_each_number(const Datum& d, const F& f) {
     static_cast<void>(f(d.f(), std::size_t{0}));
     return;
   }
-  if (!d.is_boxed(Box::Kind::tensor)) return;
+  if (!d.is_boxed(Boxed::Kind::tensor)) return;
   const auto& t = *static_cast<const TensorBox*>(d.box());
   const bool narrow = d.type().element() == ir::Kind::f32;
   for (std::size_t i = 0, n = static_cast<std::size_t>(t.count()); i < n; ++i)

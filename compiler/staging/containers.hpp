@@ -20,7 +20,7 @@ inline Rep<std::int64_t> dimension(const Datum& t, std::int64_t k, const Locatio
 /// nobody can see the old one, memory is reused). An index outside 0 .. size-1 raises.
 template <class T>
 class Rep<Array<T>> {
-  static_assert(Scalar<T>, "Array<T> takes bool, int32_t, int64_t, float or double");
+  static_assert(ScalarElement<T>, "Array<T> takes bool, int32_t, int64_t, float or double");
 
  public:
   using value_type = Array<T>;
@@ -56,7 +56,7 @@ class Rep<Array<T>> {
 /// tensor of lower rank along the leading dimensions; shapes that do not fit raise, naming both.
 template <class T, std::int64_t... Dims>
 class Rep<Tensor<T, Dims...>> {
-  static_assert(Real<T>, "Tensor<T> takes float or double");
+  static_assert(FloatElement<T>, "Tensor<T> takes float or double");
 
  public:
   using value_type = Tensor<T, Dims...>;
@@ -104,7 +104,7 @@ class Rep<Tensor<T, Dims...>> {
 
  private:
   Rep<T> element(std::initializer_list<Index> indices) const {
-    Data operands;
+    Datums operands;
     operands.reserve(1 + indices.size());
     operands.push_back(datum_);
     for (const Index& i : indices) operands.push_back(i.datum);
@@ -177,28 +177,28 @@ Rep<detail::vector_result<T>> concat(const Rep<T>& a, const Rep<T>& b,
   return Rep<detail::vector_result<T>>(perform({Opcode::concat_, 0, here(l)}, {a.datum(), b.datum()}));
 }
 /// An array of `n` elements, all `v`.
-template <Scalar T>
+template <ScalarElement T>
 Rep<Array<T>> fill(const Rep<T>& v, const At<std::int64_t>& n) {
   return Rep<Array<T>>(perform({Opcode::fill_, 0, n.loc}, {v.datum(), n.datum}));
 }
 /// A tensor with so many elements in each dimension, all `v`: `fill(v, m, n)` is a matrix of m rows.
-template <Real T, std::convertible_to<At<std::int64_t>>... Size>
+template <FloatElement T, std::convertible_to<At<std::int64_t>>... Size>
   requires(sizeof...(Size) >= 1)
 auto fill(const Rep<T>& v, const At<std::int64_t>& m, const Size&... more) {
   return Rep<Tensor<T, dyn, (static_cast<void>(sizeof(Size)), dyn)...>>(
       perform({Opcode::fill_, 0, m.loc}, {v.datum(), m.datum, At<std::int64_t>(more).datum...}));
 }
 /// A tensor of the given static shape, all elements `v`.
-template <Real T>
+template <FloatElement T>
 Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<std::int64_t>& shape,
                     std::source_location l = std::source_location::current()) {
-  Data operands;
+  Datums operands;
   operands.reserve(1 + shape.size());
   operands.push_back(v.datum());
   for (std::int64_t n : shape) operands.push_back(detail::literal(n));
   return Rep<Tensor<T>>(perform({Opcode::fill_, 0, here(l), shape}, operands));
 }
-template <Real T>
+template <FloatElement T>
 Rep<Tensor<T>> zeros(const std::vector<std::int64_t>& shape,
                      std::source_location l = std::source_location::current()) {
   return full<T>(Rep<T>(T(0)), shape, l);
@@ -209,9 +209,9 @@ Rep<T> zeros_like(const Rep<T>& t, std::source_location l = std::source_location
   return Rep<T>(perform({Opcode::zeros_like_, 0, here(l)}, {strip(t.datum())}));
 }
 /// Between an array and a vector of the same elements.
-template <Real T>
+template <FloatElement T>
 Rep<Tensor<T>> as_tensor(const Rep<Array<T>>& a) { return Rep<Tensor<T>>(a.datum()); }
-template <Real T, std::int64_t... D>
+template <FloatElement T, std::int64_t... D>
 Rep<Array<T>> as_array(const Rep<Tensor<T, D...>>& a, std::source_location l = std::source_location::current()) {
   return Rep<Array<T>>(detail::shaped(a.datum(), detail::TypeOf<Array<T>>::get(), false, here(l)));
 }
@@ -235,7 +235,7 @@ class Rep<Tree<T>> {
   Rep right(Loc l = Loc::current()) const { return detail::unary<Rep>(Opcode::tree_right_, datum_, l); }
   /// The node's value: a Rep, or a tuple of Reps where T is a tuple. The empty tree has none (it raises).
   auto value(Loc l = Loc::current()) const {
-    if constexpr (Scalar<T>) {
+    if constexpr (ScalarElement<T>) {
       return component<T>(0, l);
     } else {
       return [&]<std::size_t... I>(std::index_sequence<I...>) {

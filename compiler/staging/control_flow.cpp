@@ -27,8 +27,8 @@ void inside(Staging& s, ir::Block* block, F&& f) {
   s.set_block(saved);
 }
 
-Data variables() {
-  Data values;
+Datums variables() {
+  Datums values;
   for (const VarCell* v : context().vars) values.push_back(v->value);
   return values;
 }
@@ -45,14 +45,14 @@ bool same(const Datum& a, const Datum& b) {
 
 /// What a branch produced: its results, then the value of every variable.
 struct Branch {
-  Data results;
-  Data vars;
+  Datums results;
+  Datums vars;
 };
 
-Data stage_branch(Staging& s, const Datum& condition, const Thunk& then, const Thunk& otherwise,
+Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const Thunk& otherwise,
                   const Location& loc) {
   ir::Op* op = s.builder(loc).branch(s.use(condition, loc), {});
-  const Data before = variables();
+  const Datums before = variables();
   const auto run = [&](ir::Block* block, const Thunk& body) {
     Branch b;
     inside(s, block, [&] { b.results = body(); });
@@ -66,7 +66,7 @@ Data stage_branch(Staging& s, const Datum& condition, const Thunk& then, const T
     if (!same(a.vars[i], before[i]) || !same(b.vars[i], before[i])) assigned.push_back(i);
 
   const auto yield = [&](ir::Block* block, const Branch& branch) {
-    Data all = branch.results;
+    Datums all = branch.results;
     for (std::size_t i : assigned) all.push_back(branch.vars[i]);
     inside(s, block, [&] { s.builder(loc).yield(s.use(all, loc)); });
   };
@@ -75,7 +75,7 @@ Data stage_branch(Staging& s, const Datum& condition, const Thunk& then, const T
   yield(op->blocks[0], a);
   yield(op->blocks[1], b);
   const auto &ya = op->blocks[0]->yields(), &yb = op->blocks[1]->yields();
-  Data results;
+  Datums results;
   for (std::size_t i = 0; i < ya.size(); ++i)
     results.push_back(Datum::node(s.module().add_result(
         op, with_notes(s, {{"the first branch's value", ya[i]}, {"the second branch's value", yb[i]}}, loc,
@@ -112,11 +112,11 @@ std::vector<std::size_t> drop_invariants(ir::Op* op, std::size_t keep) {
   return left;
 }
 
-Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const Data&)>& condition,
-                const std::function<Data(const Data&)>& body, std::int64_t attribute, const Location& loc) {
+Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(const Datums&)>& condition,
+                const std::function<Datums(const Datums&)>& body, std::int64_t attribute, const Location& loc) {
   const std::size_t n = initial.size();
-  const Data before = variables();
-  Data all = initial;
+  const Datums before = variables();
+  Datums all = initial;
   all.insert(all.end(), before.begin(), before.end());
   std::vector<ir::Value*> operands = s.use(all, loc);
 
@@ -128,7 +128,7 @@ Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const
     op->integer = attribute;
     for (int k = 0; k < 2; ++k) op->blocks.push_back(s.module().new_block(op, s.current()->function));
     const auto enter = [&](ir::Block* block) {
-      Data params;
+      Datums params;
       for (std::size_t i = 0; i < types.size(); ++i)
         params.push_back(Datum::node(s.module().add_param(block, types[i], operands[i]->name)));
       assign_variables(std::span(params).subspan(n));
@@ -136,8 +136,8 @@ Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const
       return params;
     };
     inside(s, op->blocks[0], [&] {
-      const Data params = enter(op->blocks[0]);
-      const Data vars = variables();
+      const Datums params = enter(op->blocks[0]);
+      const Datums vars = variables();
       const Datum c = condition(params);
       for (std::size_t i = 0; i < vars.size(); ++i)
         if (!same(vars[i], context().vars[i]->value)) raise_at(loc, "a condition must not assign variables");
@@ -145,9 +145,9 @@ Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const
     });
     bool again = false;
     inside(s, op->blocks[1], [&] {
-      Data next = body(enter(op->blocks[1]));
+      Datums next = body(enter(op->blocks[1]));
       if (next.size() != n) raise_at(loc, "the body of a loop must return the state's components");
-      const Data vars = variables();
+      const Datums vars = variables();
       next.insert(next.end(), vars.begin(), vars.end());
       std::vector<ir::Value*> values = s.use(next, loc);
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -166,7 +166,7 @@ Data stage_loop(Staging& s, const Data& initial, const std::function<Datum(const
     }
     const std::vector<std::size_t> assigned = drop_invariants(op, n);
     read_own_elements(op);
-    Data results;
+    Datums results;
     for (std::size_t i = 0; i < op->operands.size(); ++i)
       results.push_back(
           Datum::node(s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name)));
@@ -198,7 +198,7 @@ std::int64_t attribute_of(const LoopOptions& options, const Location& loc) {
   return ir::LoopMemory{options.memory, options.checkpoints}.attribute();
 }
 
-Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc) {
+Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc) {
   const Datum& c = strip(condition);
   if (c.empty()) raise_at(loc, "the condition of IF is an empty Rep");
   if (c.is_literal()) return c.b() ? then() : otherwise();
@@ -207,11 +207,11 @@ Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, c
   return stage_branch(*s, c, then, otherwise, loc);
 }
 
-Data loop(Data state, const std::function<Datum(const Data&)>& condition,
-          const std::function<Data(const Data&)>& body, const Location& loc, std::int64_t attribute) {
+Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
+          const std::function<Datums(const Datums&)>& body, const Location& loc, std::int64_t attribute) {
   if (Staging* s = context().staging) return stage_loop(*s, state, condition, body, attribute, loc);
   while (strip(condition(state)).b()) {
-    Data next = body(state);
+    Datums next = body(state);
     for (std::size_t i = 0; i < next.size(); ++i)
       join_types(state[i].type(), next[i].type(), "loop state", loc);
     state = std::move(next);
@@ -226,7 +226,7 @@ std::shared_ptr<FunctionDefinition> make_definition(std::string name) {
   return d;
 }
 
-Data call(const std::shared_ptr<FunctionDefinition>& definition, Data arguments, const Location& loc) {
+Datums call(const std::shared_ptr<FunctionDefinition>& definition, Datums arguments, const Location& loc) {
   if (!definition || !definition->body)
     raise_at(loc, "the function '" + (definition ? definition->name : "?") +
                       "' has no definition: call define() first");
@@ -235,7 +235,7 @@ Data call(const std::shared_ptr<FunctionDefinition>& definition, Data arguments,
   std::vector<ir::Value*> values = s->use(arguments, loc);
   std::string key = std::to_string(definition->id);
   std::vector<ir::Type> types;
-  Data nodes;
+  Datums nodes;
   for (ir::Value* v : values) {
     key += "," + v->type.str();
     types.push_back(v->type);

@@ -28,12 +28,12 @@ struct LoopOptions {
 
 namespace detail {
 
-using Thunk = std::function<Data()>;
+using Thunk = std::function<Datums()>;
 
-Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc);
+Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc);
 /// `attribute`: of the loop's operation (ir/checkpoint.hpp).
-Data loop(Data state, const std::function<Datum(const Data&)>& condition,
-          const std::function<Data(const Data&)>& body, const Location& loc, std::int64_t attribute = 0);
+Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
+          const std::function<Datums(const Datums&)>& body, const Location& loc, std::int64_t attribute = 0);
 std::int64_t attribute_of(const LoopOptions& options, const Location& loc);
 
 /// What FUN and TREE define: a name and a body over flattened products.
@@ -42,10 +42,10 @@ struct FunctionDefinition {
   std::uint64_t id = 0;           ///< identity: instances are shared by definition
   std::vector<ir::Type> results;  ///< declared result types
   bool results_known = false;     ///< false while a tensor result has no rank
-  std::function<Data(const Data&)> body;
+  std::function<Datums(const Datums&)> body;
 };
 std::shared_ptr<FunctionDefinition> make_definition(std::string name);
-Data call(const std::shared_ptr<FunctionDefinition>& definition, Data arguments, const Location& loc);
+Datums call(const std::shared_ptr<FunctionDefinition>& definition, Datums arguments, const Location& loc);
 
 void register_var(VarCell& cell);
 void unregister_var(VarCell& cell);
@@ -112,7 +112,7 @@ auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_l
     static_assert(std::is_void_v<RA> && std::is_void_v<RB>,
                   "one branch of IF returns a value, the other none");
     detail::branch(
-        c.datum(), [&] { return a(), Data(); }, [&] { return b(), Data(); }, here(l));
+        c.datum(), [&] { return a(), Datums(); }, [&] { return b(), Datums(); }, here(l));
   } else {
     using R = typename detail::Merged<RA, RB>::type;
     R prototype{};
@@ -120,7 +120,7 @@ auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_l
       prototype = detail::convert<R>(f());
       return detail::flatten(prototype);
     };
-    const Data results = detail::branch(
+    const Datums results = detail::branch(
         c.datum(), [&] { return run(a); }, [&] { return run(b); }, here(l));
     return detail::rebuild(prototype, results);
   }
@@ -168,12 +168,12 @@ auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
            std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
   P prototype = detail::convert<P>(state);
-  const Data result = detail::loop(
+  const Datums result = detail::loop(
       detail::flatten(prototype),
-      [&](const Data& s) {
+      [&](const Datums& s) {
         return Rep<bool>(detail::apply_state(cond, detail::rebuild(prototype, s))).datum();
       },
-      [&](const Data& s) {
+      [&](const Datums& s) {
         return detail::flatten(detail::convert<P>(detail::apply_state(body, detail::rebuild(prototype, s))));
       },
       here(l), detail::attribute_of(options, here(l)));
@@ -191,20 +191,20 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
          const LoopOptions& options, std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
   P prototype = detail::convert<P>(state);
-  Data start;
+  Datums start;
   start.push_back(lo.datum);
   detail::flatten(prototype, start);
   using Index = Rep<std::int64_t>;
-  const auto rebuilt = [&prototype](const Data& s) {
+  const auto rebuilt = [&prototype](const Datums& s) {
     std::span<const Datum> rest = std::span(s).subspan(1);
     return detail::rebuild(prototype, rest);
   };
-  const Data result = detail::loop(
-      std::move(start), [&](const Data& s) { return perform({Opcode::lt_, 0, here(l)}, {s[0], hi.datum}); },
-      [&](const Data& s) {
+  const Datums result = detail::loop(
+      std::move(start), [&](const Datums& s) { return perform({Opcode::lt_, 0, here(l)}, {s[0], hi.datum}); },
+      [&](const Datums& s) {
         const Index i(s[0]);
         const P now = rebuilt(s);
-        Data next;
+        Datums next;
         next.reserve(s.size());
         next.emplace_back();
         detail::flatten(detail::convert<P>(detail::apply_state(body, now, i)), next);
@@ -245,7 +245,7 @@ class Fun<R(A...)> {
   template <class F>
   void define(F body) {
     std::weak_ptr<detail::FunctionDefinition> self = definition_;
-    definition_->body = [self, body](const Data& data) {
+    definition_->body = [self, body](const Datums& data) {
       std::span<const Datum> in(data);
       std::tuple<detail::rep_t<A>...> args{};
       detail::for_each_rep(args, [&]<class T>(Rep<T>& r) {
@@ -267,7 +267,7 @@ class Fun<R(A...)> {
  private:
   explicit Fun(std::shared_ptr<detail::FunctionDefinition> d) : definition_(std::move(d)) {}
   Result call(const Location& loc, const detail::rep_t<A>&... args) const {
-    Data data;
+    Datums data;
     (detail::flatten(args, data), ...);
     return detail::rebuild(Result{}, detail::call(definition_, std::move(data), loc));
   }
@@ -294,7 +294,7 @@ auto TREE(const P& init, const Rep<Tree<T>>& tree, F combine,
   for (const Datum& d : detail::flatten(start)) definition->results.push_back(d.type());
   definition->results_known = true;
   std::weak_ptr<detail::FunctionDefinition> self = definition;
-  definition->body = [start, combine, self, l, loc](const Data& arguments) {
+  definition->body = [start, combine, self, l, loc](const Datums& arguments) {
     const Rep<Tree<T>> node(arguments[0]);
     const auto fold = [&](const Rep<Tree<T>>& child) {
       return detail::rebuild(start, detail::call(self.lock(), {child.datum()}, loc));

@@ -18,12 +18,12 @@ struct TreeColumns;
 }
 
 /// Things too large for a Datum, shared by reference count. Confined to one thread.
-struct Box {
+struct Boxed {
   enum class Kind : std::uint8_t { tensor, tree, tagged };
-  explicit Box(Kind k) : kind(k) {}
-  Box(const Box&) = delete;
-  Box& operator=(const Box&) = delete;
-  virtual ~Box() = default;
+  explicit Boxed(Kind k) : kind(k) {}
+  Boxed(const Boxed&) = delete;
+  Boxed& operator=(const Boxed&) = delete;
+  virtual ~Boxed() = default;
   static void* operator new(std::size_t bytes) { return pool_take(bytes); }
   static void operator delete(void* memory, std::size_t bytes) noexcept { pool_give(memory, bytes); }
   Kind kind;
@@ -77,7 +77,7 @@ class Datum {
     d.bits_.node = v;
     return d;
   }
-  static Datum boxed(Box* box, const ir::Type& type) {
+  static Datum boxed(Boxed* box, const ir::Type& type) {
     Datum d(type, State::boxed);
     d.bits_.box = box;
     ++box->references;
@@ -89,14 +89,14 @@ class Datum {
   bool empty() const { return state_ == State::empty; }
   bool is_literal() const { return state_ == State::literal; }
   bool is_node() const { return state_ == State::node; }
-  bool is_boxed(Box::Kind k) const { return state_ == State::boxed && bits_.box->kind == k; }
-  bool is_tagged() const { return is_boxed(Box::Kind::tagged); }
+  bool is_boxed(Boxed::Kind k) const { return state_ == State::boxed && bits_.box->kind == k; }
+  bool is_tagged() const { return is_boxed(Boxed::Kind::tagged); }
 
   double f() const { return bits_.f; }
   std::int64_t i() const { return bits_.i; }
   bool b() const { return bits_.i != 0; }
   ir::Value* node() const { return bits_.node; }
-  Box* box() const { return bits_.box; }
+  Boxed* box() const { return bits_.box; }
   /// Which graph a node belongs to: the node itself must not be looked at once that graph is gone.
   std::uint32_t graph() const { return graph_; }
   /// Nobody else can see the box: it may be changed in place.
@@ -119,14 +119,14 @@ class Datum {
     double f;
     std::int64_t i = 0;
     ir::Value* node;
-    Box* box;
+    Boxed* box;
   } bits_;
 };
 static_assert(sizeof(Datum) == 24);
 
 /// An eager tensor: contiguous, row-major; elements of the kind in its Datum's type.
-struct TensorBox : Box {
-  TensorBox(std::vector<std::int64_t> s, std::size_t bytes) : Box(Kind::tensor), shape(std::move(s)), data(bytes) {}
+struct TensorBox : Boxed {
+  TensorBox(std::vector<std::int64_t> s, std::size_t bytes) : Boxed(Kind::tensor), shape(std::move(s)), data(bytes) {}
   std::vector<std::int64_t> shape;
   std::vector<std::byte> data;
   std::int64_t count() const {
@@ -145,9 +145,9 @@ struct TensorBox : Box {
 };
 
 /// An eager tree: shared columns and a node number.
-struct TreeBox : Box {
+struct TreeBox : Boxed {
   TreeBox(std::shared_ptr<const detail::TreeColumns> c, std::int64_t n)
-      : Box(Kind::tree), columns(std::move(c)), node(n) {}
+      : Boxed(Kind::tree), columns(std::move(c)), node(n) {}
   std::shared_ptr<const detail::TreeColumns> columns;
   std::int64_t node;
 };
@@ -158,6 +158,6 @@ std::size_t element_size(ir::Kind k);
 /// An eager tensor datum with static dimensions equal to `shape`, zeroed.
 Datum make_tensor(ir::Kind element, std::vector<std::int64_t> shape);
 
-using Data = std::vector<Datum>;
+using Datums = std::vector<Datum>;
 
 }  // namespace lantern

@@ -58,8 +58,8 @@ class ModeRef {
 };
 
 /// A number under a derivative handler: the primal lives one level down. Each mode adds what it carries.
-struct TaggedBox : Box {
-  TaggedBox(Mode& m, Datum p) : Box(Kind::tagged), mode(m), primal(std::move(p)) {}
+struct TaggedBox : Boxed {
+  TaggedBox(Mode& m, Datum p) : Boxed(Kind::tagged), mode(m), primal(std::move(p)) {}
   ModeRef mode;
   Datum primal;
 };

@@ -81,7 +81,7 @@ Datum perform(const Operation& op, std::span<const Datum> operands) {
     for (std::size_t i = 0; i < operands.size(); ++i) copy[i] = operands[i];
     return evaluate(op, std::span(copy).first(operands.size()));
   }
-  Data copy(operands.begin(), operands.end());
+  Datums copy(operands.begin(), operands.end());
   return evaluate(op, copy);
 }
 

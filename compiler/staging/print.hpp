@@ -19,7 +19,7 @@ Rep<T> print(const Rep<T>& x, std::string_view label,
 /// adjoint of the value is known. Where no adjoint arrives, compiled code may print a zero; otherwise nothing is
 /// printed, nor in the other modes. In nested derivatives each of them prints its own.
 template <class T>
-  requires(Real<typename detail::Traits<T>::element>)
+  requires(FloatElement<typename detail::Traits<T>::element>)
 Rep<T> print_adjoint(const Rep<T>& x, std::string_view label,
                      std::source_location l = std::source_location::current()) {
   return Rep<T>(perform({Opcode::print_adjoint_, 0, here(l), {}, label_of(label)}, {x.datum()}));

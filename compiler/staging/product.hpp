@@ -98,12 +98,12 @@ void for_each_rep(P& p, F&& f) {
 }
 
 template <class P>
-void flatten(const P& p, Data& out) {
+void flatten(const P& p, Datums& out) {
   for_each_rep(p, [&](const auto& r) { out.push_back(r.datum()); });
 }
 template <class P>
-Data flatten(const P& p) {
-  Data out;
+Datums flatten(const P& p) {
+  Datums out;
   flatten(p, out);
   return out;
 }
@@ -118,7 +118,7 @@ P rebuild(const P& prototype, std::span<const Datum>& data) {
   return p;
 }
 template <class P>
-P rebuild(const P& prototype, const Data& data) {
+P rebuild(const P& prototype, const Datums& data) {
   std::span<const Datum> view(data);
   return rebuild(prototype, view);
 }

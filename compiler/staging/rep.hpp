@@ -34,12 +34,12 @@ template <>
 class Rep<bool>;
 
 template <class T>
-concept Scalar = std::same_as<T, bool> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
-                 std::same_as<T, float> || std::same_as<T, double>;
+concept ScalarElement = std::same_as<T, bool> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
+                        std::same_as<T, float> || std::same_as<T, double>;
 template <class T>
-concept Real = std::same_as<T, float> || std::same_as<T, double>;
+concept FloatElement = std::same_as<T, float> || std::same_as<T, double>;
 template <class T>
-concept Number = Scalar<T> && !std::same_as<T, bool>;
+concept NumberElement = ScalarElement<T> && !std::same_as<T, bool>;
 
 namespace detail {
 
@@ -247,7 +247,7 @@ class Rep<bool> {
 /// not mix: write cast<double>(x). A branch on a Rep<bool> is written IF(c, [&] { ... }, [&] { ... }).
 template <class T>
 class Rep {
-  static_assert(Scalar<T>, "Rep<T> takes bool, int32_t, int64_t, float, double, Array<T>, Tensor<T>, Tree<T>; "
+  static_assert(ScalarElement<T>, "Rep<T> takes bool, int32_t, int64_t, float, double, Array<T>, Tensor<T>, Tree<T>; "
                            "put several of them into a struct template or a std::tuple");
 
  public:
@@ -323,7 +323,7 @@ LANTERN_NO_MIXING_OF_TENSORS(/)
 
 #define LANTERN_NO_MIXING(symbol)                                                                          \
   template <class T, class U>                                                                              \
-    requires(Scalar<T> && Scalar<U> && !std::same_as<T, U>)                                                \
+    requires(ScalarElement<T> && ScalarElement<U> && !std::same_as<T, U>)                                  \
   Rep<T> operator symbol(const Rep<T>& a, const Rep<U>&) {                                                 \
     static_assert(detail::dependent_false<T>,                                                              \
                   "operands of two different Rep types: convert one, for example cast<double>(n)");        \
@@ -342,7 +342,7 @@ LANTERN_NO_MIXING(!=)
 #undef LANTERN_NO_MIXING
 
 /// Conversion between number types. float <-> double keeps derivatives; to an integer truncates and has none.
-template <Scalar To, Scalar From>
+template <ScalarElement To, ScalarElement From>
 Rep<To> cast(const Rep<From>& x, std::source_location l = std::source_location::current()) {
   if constexpr (std::same_as<To, From>) return x;
   else return Rep<To>(perform({Opcode::cast_, static_cast<int>(detail::TypeOf<To>::get().kind()), here(l)}, {x.datum()}));
@@ -357,7 +357,7 @@ Rep<T> select(const Rep<bool>& c, const Rep<T>& a, const std::type_identity_t<Re
 
 /// The same with a literal first.
 template <class T, class U>
-  requires(std::is_arithmetic_v<U> && Scalar<T>)
+  requires(std::is_arithmetic_v<U> && ScalarElement<T>)
 Rep<T> select(const Rep<bool>& c, U a, const Rep<T>& b, std::source_location l = std::source_location::current()) {
   return select(c, Rep<T>(a), b, l);
 }
@@ -365,7 +365,7 @@ Rep<T> select(const Rep<bool>& c, U a, const Rep<T>& b, std::source_location l =
 /// The functions of <math.h> over floating-point numbers and, element by element, tensors.
 #define LANTERN_UNARY(name, op)                                                                    \
   template <class T>                                                                               \
-    requires(Real<typename detail::Traits<T>::element>)                                            \
+    requires(FloatElement<typename detail::Traits<T>::element>)                                    \
   Rep<T> name(const Rep<T>& x, std::source_location l = std::source_location::current()) {         \
     return detail::unary<Rep<T>>(Opcode::op##_, x.datum(), l);                                     \
   }

@@ -61,7 +61,7 @@ StagedFunction* Staging::find(const ir::Function* f) {
 }
 
 StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Type>& params,
-                               const std::vector<ir::Type>* results, const std::function<Data(Data)>& body,
+                               const std::vector<ir::Type>* results, const std::function<Datums(Datums)>& body,
                                const Location& loc, StagedFunction** early) {
   if (current_ && current_->depth + 1 > max_depth)
     raise_at(loc, "staging '" + name + "' does not end: " + std::to_string(max_depth) +
@@ -82,7 +82,7 @@ StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Ty
   context().vars.clear();
   StagedFunction* const saved = current_;
   current_ = &f;
-  Data arguments;
+  Datums arguments;
   for (ir::Value* p : f.function->body->params) arguments.push_back(Datum::node(p));
   const auto restore = [&] {
     current_ = saved;
@@ -90,7 +90,7 @@ StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Ty
     f.open = false;
   };
   try {
-    const Data values = body(std::move(arguments));
+    const Datums values = body(std::move(arguments));
     std::vector<ir::Value*> yields = use(values, loc);
     std::vector<ir::Type> types;
     for (std::size_t i = 0; i < yields.size(); ++i)
@@ -203,7 +203,7 @@ Datum Staging::emit(const Operation& op, std::span<const Datum> operands) {
   }
 }
 
-Data Staging::call(StagedFunction& callee, std::span<const Datum> arguments, const Location& loc) {
+Datums Staging::call(StagedFunction& callee, std::span<const Datum> arguments, const Location& loc) {
   if (callee.open && !callee.results_known)
     raise_at(loc, "'" + callee.function->name +
                       "' calls itself before its result type is known; declare tensor results with their "
@@ -211,14 +211,14 @@ Data Staging::call(StagedFunction& callee, std::span<const Datum> arguments, con
   ir::Op* op = builder(loc).call(callee.function, use(arguments, loc));
   callee.calls.push_back({op, current_});
   pass_captures(callee, callee.calls.back(), 0);
-  Data results;
+  Datums results;
   for (ir::Value* r : op->results) results.push_back(Datum::node(r));
   return results;
 }
 
-Data Staging::call(ir::Function* callee, std::span<const Datum> arguments, const Location& loc) {
+Datums Staging::call(ir::Function* callee, std::span<const Datum> arguments, const Location& loc) {
   ir::Op* op = builder(loc).call(callee, use(arguments, loc));
-  Data results;
+  Datums results;
   for (ir::Value* r : op->results) results.push_back(Datum::node(r));
   return results;
 }

@@ -60,14 +60,14 @@ class Staging {
   /// given, are the types the body must produce (so that it may call itself).
   /// Errors: recursion while staging deeper than 256 functions; results that do not fit.
   StagedFunction& stage(const std::string& name, const std::vector<ir::Type>& params,
-                        const std::vector<ir::Type>* results, const std::function<Data(Data)>& body,
+                        const std::vector<ir::Type>* results, const std::function<Datums(Datums)>& body,
                         const Location& loc, StagedFunction** early = nullptr);
 
   /// Emits a call, passing what the callee captured; a recursive call to an open function is completed later.
-  Data call(StagedFunction& callee, std::span<const Datum> arguments, const Location& loc);
+  Datums call(StagedFunction& callee, std::span<const Datum> arguments, const Location& loc);
 
   /// Emits a call of a function without captures.
-  Data call(ir::Function* callee, std::span<const Datum> arguments, const Location& loc);
+  Datums call(ir::Function* callee, std::span<const Datum> arguments, const Location& loc);
 
   /// The graph value of a datum, visible here: literals become constants, values of enclosing functions are
   /// captured. Error when a value is used outside the block or function it belongs to.

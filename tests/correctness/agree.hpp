@@ -340,12 +340,12 @@ void check_points(const Ways& ways, const std::string& name, F fn,
 }
 
 /// A program of scalars at one point: fn(Rep...), all double or all float.
-template <class F, Real... T>
+template <class F, FloatElement... T>
 void check_all(const Ways& ways, const std::string& name, F fn, T... x) {
   using First = std::tuple_element_t<0, std::tuple<T...>>;
   check_points<First, sizeof...(T)>(ways, name, fn, {{x...}});
 }
-template <class F, Real... T>
+template <class F, FloatElement... T>
 void check_all(const std::string& name, F fn, T... x) {
   check_all(Ways{}, name, fn, x...);
 }

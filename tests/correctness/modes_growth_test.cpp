@@ -50,7 +50,7 @@ class Counting : public Mode {
   const char* name() const override { return "counting"; }
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     ++operations;
-    Data below;
+    Datums below;
     for (const Datum& d : operands)
       below.push_back(d.is_tagged() ? static_cast<TaggedBox*>(d.box())->primal : d);
     return number(perform(op, below));

@@ -85,10 +85,10 @@ void check(const Program& program) {
 
 std::string graph(const Staged& f, std::size_t arity) {
   const std::vector<ir::Type> types(arity, ir::F64);
-  const auto module = driver::stage("program", types, [&](const Data& in) {
+  const auto module = driver::stage("program", types, [&](const Datums& in) {
     std::vector<Rep<double>> x;
     for (const Datum& d : in) x.emplace_back(d);
-    return Data{f(x).datum()};
+    return Datums{f(x).datum()};
   });
   return ir::print(*module, {.locations = false, .names = false});
 }

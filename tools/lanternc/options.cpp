@@ -70,7 +70,8 @@ void describe(CLI::App& app, Given& given) {
        "KIND");
   word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
   word("-O", given.level,
-       "optimise: 0 (as staged, no passes) to 3 (default; with -g the passes, but not the compiler)", "LEVEL");
+       "optimise: 0 (as staged, no passes) to 3 (default; with -g the passes, but not the compiler)",
+       "LEVEL");
   word("--target", given.target, "cpu (default) or cuda", "TARGET");
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
   word("--threads", given.threads,
@@ -83,11 +84,13 @@ void describe(CLI::App& app, Given& given) {
        "or what LANTERN_CHECK says",
        "WHAT");
   app.add_flag("--with-jit", o.with_jit, "keep compile() in the program: it then needs LLVM at run time");
-  app.add_flag("!--no-rewrite", o.rewrite,
-               "leave native if, while, ... over Rep as they are: they do not compile");
-  app.add_flag("!--no-cache", o.cache,
-               "compile anew, whatever is kept of earlier runs; for models that\n"
-               "read files while they are staged");
+  app.add_flag_callback(
+      "--no-rewrite", [&o] { o.rewrite = false; },
+      "leave native if, while, ... over Rep as they are: they do not compile");
+  app.add_flag_callback(
+      "--no-cache", [&o] { o.cache = false; },
+      "compile anew, whatever is kept of earlier runs; for models that\n"
+      "read files while they are staged");
   app.add_flag("--explain-cache", o.explain_cache, "say why an earlier result is not used");
   app.add_flag("--explain", o.explain,
                "tell what becomes of each function instead of making something:\n"

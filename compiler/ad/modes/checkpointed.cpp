@@ -18,7 +18,7 @@ namespace lantern::ad {
 
 namespace {
 
-using Part = std::function<Data(const Data&)>;
+using Part = std::function<Datums(const Datums&)>;
 
 class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
  public:
@@ -44,11 +44,11 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
   }
 
   /// `part` is kept until the backward pass.
-  Data checkpoint(const Part& part, const Data& arguments, const Location& loc) override {
+  Datums checkpoint(const Part& part, const Datums& arguments, const Location& loc) override {
     if (evaluating_) return part(arguments);
-    const Data values = evaluate_only(part, arguments);
-    return shift<Data>(prompt_, [this, part, arguments, values, loc](auto k) {
-      Data results;
+    const Datums values = evaluate_only(part, arguments);
+    return shift<Datums>(prompt_, [this, part, arguments, values, loc](auto k) {
+      Datums results;
       std::vector<CellPtr> cells;
       for (const Datum& v : values) {
         const bool active = variable_of<Variable>(v) != nullptr;
@@ -57,7 +57,7 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
       }
       k(std::move(results));
       run([&] {
-        const Data again = part(arguments);
+        const Datums again = part(arguments);
         for (std::size_t i = 0; i < again.size(); ++i)
           if (cells[i] && cells[i]->touched()) seed(again[i], cells[i]->get(loc), loc);
       });
@@ -81,16 +81,16 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
     CellPtr d;  // null where only the value is computed
   };
 
-  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
     if (evaluating_) {
-      Data out;
+      Datums out;
       for (const Datum& y : values)
         out.push_back(y.type().is_differentiable() ? make_variable<Variable>(y, nullptr) : y);
       return out;
     }
-    return shift<Data>(prompt_, [this, operands, values, pullback = std::move(pullback), loc](auto k) {
-      Data made, cotangents;
-      Data results;
+    return shift<Datums>(prompt_, [this, operands, values, pullback = std::move(pullback), loc](auto k) {
+      Datums made, cotangents;
+      Datums results;
       for (const Datum& y : values) {
         const bool floating = y.type().is_differentiable();
         results.push_back(floating ? make_variable<Variable>(y, eager_cell(y)) : y);
@@ -104,7 +104,7 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
         cotangents.push_back(d->get(loc));
       }
       if (!touched) return;
-      const Data shares = pullback(cotangents);
+      const Datums shares = pullback(cotangents);
       for (std::size_t i = 0; i < operands.size(); ++i)
         if (auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
           cell(*x, loc).add(shares[i], loc);
@@ -120,7 +120,7 @@ class Checkpointed : public EagerReverse, public RunsFunctionsAgain {
     return *x.d;
   }
 
-  Data evaluate_only(const Part& part, const Data& arguments) {
+  Datums evaluate_only(const Part& part, const Datums& arguments) {
     struct Evaluating {
       bool& flag;
       explicit Evaluating(bool& f) : flag(f) { flag = true; }

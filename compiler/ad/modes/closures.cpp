@@ -34,7 +34,7 @@ class Closures : public EagerReverse, public HigherOrder {
     return r;
   }
 
-  Data app(const Function& f, const Data& x, const Location&) override {
+  Datums app(const Function& f, const Datums& x, const Location&) override {
     auto [result, own] = instrumented(f, x);
     pass_.push([own = std::move(own)]() mutable { own.run(); });
     return result;
@@ -58,18 +58,18 @@ class Closures : public EagerReverse, public HigherOrder {
   /// A reverse pass: the functions it runs, the last first.
   using Pass = control::Deferred;
 
-  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
     return vertex_for_later(pass_, operands, values, std::move(pullback), loc);
   }
 
   /// g = {x -> reverseh (f x)}: the result, and the reverse pass of this call alone.
-  std::pair<Data, Pass> instrumented(const Function& f, const Data& x) {
+  std::pair<Datums, Pass> instrumented(const Function& f, const Datums& x) {
     struct Caller {
       Pass& current;
       Pass saved;
       ~Caller() { current = std::move(saved); }
     } caller{pass_, std::exchange(pass_, Pass())};
-    Data result = f(x);
+    Datums result = f(x);
     return {std::move(result), std::exchange(pass_, Pass())};
   }
 

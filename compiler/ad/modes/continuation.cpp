@@ -71,7 +71,7 @@ class Continuations : public EagerReverse {
 
   // r_j = f_j(x, ...), { z -> the sum of dx (what the rule gives x for the z of all places) }: the rule is
   // linear, and asked once for all values.
-  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
     return vertex_for_later(made_, operands, values, std::move(pullback), loc);
   }
 

@@ -42,9 +42,9 @@ class Cps : public EagerReverse {
     if (d.touched()) s.propagate_to([this](const Datum& x) { return cell_of(x); }, d.get(s.op.loc));
   }
 
-  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
-    return shift<Data>(prompt_, [this, operands, values, pullback = std::move(pullback), loc](auto k) {
-      Data made;
+  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
+    return shift<Datums>(prompt_, [this, operands, values, pullback = std::move(pullback), loc](auto k) {
+      Datums made;
       k(with_adjoints(values, made));
       pull_back(operands, made, pullback, loc);
     });

@@ -120,9 +120,9 @@ class DivideAndConquer : public EagerReverse {
         g);
   }
 
-  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
-    end_part<Data>(loc);
-    Data out;
+  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
+    end_part<Datums>(loc);
+    Datums out;
     for (const Datum& y : values) {
       note(Opcode::call_, y);
       out.push_back(y.type().is_differentiable() ? make_variable<Variable>(y, names_++) : y);
@@ -134,9 +134,9 @@ class DivideAndConquer : public EagerReverse {
     return out;
   }
 
-  void undo_vertex(const Data& operands, const Data& results, const Pullback& pullback, const Location& loc) {
+  void undo_vertex(const Datums& operands, const Datums& results, const Pullback& pullback, const Location& loc) {
     bool touched = false;
-    Data cotangents;
+    Datums cotangents;
     for (const Datum& r : results) {
       const auto* y = variable_of<Variable>(r);
       if (!y) continue;
@@ -145,7 +145,7 @@ class DivideAndConquer : public EagerReverse {
       cotangents.push_back(own.empty() ? zeros_like(y->primal, loc) : own.mapped()->get(loc));
     }
     if (!touched) return;
-    const Data shares = pullback(cotangents);
+    const Datums shares = pullback(cotangents);
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (const auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
         cell(x->name, x->primal).add(shares[i], loc);

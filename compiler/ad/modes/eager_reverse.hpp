@@ -97,7 +97,7 @@ class EagerReverse : public Mode, public RuleFollowing {
   using Mode::Mode;
 
   /// A function with a rule is one vertex: its forward part runs now, its backward part in the backward pass.
-  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
 
   /// A variable to differentiate by.
   virtual Datum input(const Datum& primal) = 0;
@@ -118,15 +118,15 @@ class EagerReverse : public Mode, public RuleFollowing {
  protected:
   /// From the cotangents of a vertex's floating values, what each operand receives; empty where nothing.
   /// Linear.
-  using Pullback = std::function<Data(const Data& cotangents)>;
+  using Pullback = std::function<Datums(const Datums& cotangents)>;
   /// Values that were computed from the operands, one level down, by something that is more than one
   /// operation: those that are floating become variables, and the backward pass calls `pullback` where their
   /// turn comes.
-  virtual Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) = 0;
+  virtual Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) = 0;
 
   /// The same for variables with their adjoints: the values as variables, the floating ones to `made`, too,
-  Data with_adjoints(const Data& values, Data& made) {
-    Data out;
+  Datums with_adjoints(const Datums& values, Datums& made) {
+    Datums out;
     for (const Datum& y : values) {
       out.push_back(y.type().is_differentiable() ? make_variable<WithAdjoint>(y) : y);
       if (y.type().is_differentiable()) made.push_back(out.back());
@@ -134,21 +134,21 @@ class EagerReverse : public Mode, public RuleFollowing {
     return out;
   }
   /// and the backward pass.
-  void pull_back(const Data& operands, const Data& made, const Pullback& pullback,
+  void pull_back(const Datums& operands, const Datums& made, const Pullback& pullback,
                  const Location& loc) const {
     if (std::none_of(made.begin(), made.end(), [&](const Datum& y) { return cell_of(y)->touched(); })) return;
-    Data cotangents;
+    Datums cotangents;
     for (const Datum& y : made) cotangents.push_back(cell_of(y)->get(loc));
-    const Data shares = pullback(cotangents);
+    const Datums shares = pullback(cotangents);
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (Cell* x = cell_of(operands[i]); x && !shares[i].empty()) x->add(shares[i], loc);
   }
 
   /// A vertex of variables with their adjoints whose backward pass is left for later.
-  Data vertex_for_later(control::Deferred& later, const Data& operands, const Data& values, Pullback pullback,
+  Datums vertex_for_later(control::Deferred& later, const Datums& operands, const Datums& values, Pullback pullback,
                         const Location& loc) {
-    Data made;
-    Data out = with_adjoints(values, made);
+    Datums made;
+    Datums out = with_adjoints(values, made);
     later.push([this, operands, made, pullback = std::move(pullback), loc] {
       pull_back(operands, made, pullback, loc);
     });

@@ -66,10 +66,10 @@ class Functional : public EagerReverse {
   };
   Datum fresh(const Datum& primal) { return make_variable<Variable>(primal, ++ids_); }
 
-  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
-    return shift<Data>(prompt_,
+  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
+    return shift<Datums>(prompt_,
                        [this, operands, values, pullback = std::move(pullback), loc](auto k) -> Store {
-                         Data results, cotangents;
+                         Datums results, cotangents;
                          for (const Datum& y : values)
                            results.push_back(y.type().is_differentiable() ? fresh(y) : y);
                          Store store = k(results);
@@ -82,7 +82,7 @@ class Functional : public EagerReverse {
                            cotangents.push_back(own.empty() ? zeros_like(y->primal, loc) : own.mapped());
                          }
                          if (!touched) return store;
-                         const Data shares = pullback(cotangents);
+                         const Datums shares = pullback(cotangents);
                          for (std::size_t i = 0; i < operands.size(); ++i)
                            if (const auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
                              store = plus(std::move(store), x->id, shares[i], loc);

@@ -44,7 +44,7 @@ class GlobalTape : public EagerReverse {
   /// called first.
   using Tape = control::Deferred;
 
-  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
+  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
     return vertex_for_later(tape_, operands, values, std::move(pullback), loc);
   }
 

@@ -79,7 +79,7 @@ class HessianReverse : public Mode, public RuleFollowing {
   }
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Data primals;
+    Datums primals;
     for (const Datum& d : operands) primals.push_back(primal(d));
     Datum r = perform(op, primals);
     if (!r.type().is_differentiable()) return r;
@@ -101,8 +101,8 @@ class HessianReverse : public Mode, public RuleFollowing {
 
   /// The results are substituted one after the other, the last one first: those before it are variables like
   /// others.
-  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override {
-    Data primals;
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override {
+    Datums primals;
     std::vector<std::size_t> places;
     std::vector<Part> parts;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -129,10 +129,10 @@ class HessianReverse : public Mode, public RuleFollowing {
           s.second.back().push_back(element(all.second[j][x.argument][y.argument], {x.index, y.index}, loc));
       }
     }
-    return shift<Data>(prompt_, [this, steps = std::move(steps), values = all.values](auto k) {
+    return shift<Datums>(prompt_, [this, steps = std::move(steps), values = all.values](auto k) {
       const Name first = names_;
       names_ += steps.size();
-      Data results;
+      Datums results;
       Name next = first;
       for (const Datum& y : values) results.push_back(y.type().is_differentiable() ? variable(y, next++) : y);
       k(results);
@@ -164,8 +164,8 @@ class HessianReverse : public Mode, public RuleFollowing {
   /// partial derivative; empty where it is zero.
   struct Step {
     std::vector<Name> operands;
-    Data first;
-    std::vector<Data> second;
+    Datums first;
+    std::vector<Datums> second;
     Location loc;
   };
 
@@ -178,7 +178,7 @@ class HessianReverse : public Mode, public RuleFollowing {
   /// The element of a block at the indices that are there.
   static Datum element(const Datum& block, std::initializer_list<std::optional<std::int64_t>> indices,
                        const Location& loc) {
-    Data operands{block};
+    Datums operands{block};
     for (const auto& index : indices)
       if (index) operands.push_back(Datum::integer(*index, ir::I64));
     return operands.size() == 1 ? block : perform({Opcode::get_, 0, loc}, operands);
@@ -189,7 +189,7 @@ class HessianReverse : public Mode, public RuleFollowing {
   }
   Name element(const Datum& index) const { return static_cast<Name>(strip(index).i()); }
 
-  Step differentiated(const Operation& op, std::span<const Datum> operands, const Data& primals,
+  Step differentiated(const Operation& op, std::span<const Datum> operands, const Datums& primals,
                       const Datum& r) const {
     const std::size_t n = operands.size();
     Step s{{}, {}, {}, op.loc};
@@ -264,7 +264,7 @@ ir::Function* hessian_unit(Staging& s, ir::Function& primal, std::size_t vector,
       {primal.result_types[0], params[vector], ir::Type::tensor(element, {ir::dynamic, ir::dynamic})});
   f->loc = primal.loc;
   const Staging::Scope scope(s, f);
-  Data in;
+  Datums in;
   for (std::size_t i = 0; i < params.size(); ++i) {
     f->body->params[i]->name = primal.body->params[i]->name;
     in.push_back(Datum::node(f->body->params[i]));
@@ -285,11 +285,11 @@ Datum staged_hessian_by_reverse(Staging& s, const Program& program, const Datum&
   return s.call(hessian_unit(s, *unit.primal->function, 0, loc), unit.arguments, loc)[2];
 }
 
-SecondOrder hessian_by_reverse(const Program& program, const Data& arguments, const Active& active,
+SecondOrder hessian_by_reverse(const Program& program, const Datums& arguments, const Active& active,
                                const Location& loc) {
   const auto mode = std::make_shared<HessianReverse>(++context().tags);
   const Ending ending{*mode};
-  Data tagged = arguments;
+  Datums tagged = arguments;
   std::vector<std::pair<Name, ir::Type>> inputs;
   for (std::size_t i = 0; i < tagged.size(); ++i) {
     if (!active[i]) continue;
@@ -308,7 +308,7 @@ SecondOrder hessian_by_reverse(const Program& program, const Data& arguments, co
   }
   SecondOrder out;
   mode->run([&] {
-    const Data results = program.run(tagged);
+    const Datums results = program.run(tagged);
     require_scalar(types_of(results), loc);
     out.value = mode->primal(results[0]);
     mode->seed(results[0]);

@@ -43,14 +43,14 @@ struct Ending {
   ~Ending() { mode.end(); }
 };
 
-Data gradient_by(EagerReverse& handler, const Program& program, const Data& arguments, const Active& active,
+Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments, const Active& active,
                  bool value, const Location& loc) {
   const Ending ending{handler};
-  Data tagged = arguments, inputs, out;
+  Datums tagged = arguments, inputs, out;
   for (std::size_t i = 0; i < tagged.size(); ++i)
     if (active[i]) inputs.push_back(tagged[i] = handler.input(arguments[i]));
   handler.run([&] {
-    const Data results = program.run(tagged);
+    const Datums results = program.run(tagged);
     require_scalar(types_of(results), loc);
     if (value && out.empty()) out.push_back(handler.primal(results[0]));
     handler.seed(results[0], Datum::number(1.0, results[0].type()), loc);
@@ -60,7 +60,7 @@ Data gradient_by(EagerReverse& handler, const Program& program, const Data& argu
 }
 
 /// The gradient as a function (arguments...) -> (value, adjoints...), called.
-Data staged_gradient(const Entry& entry, Staging& s, const Program& program, const Data& arguments,
+Datums staged_gradient(const Entry& entry, Staging& s, const Program& program, const Datums& arguments,
                      const Active& active, bool value, const Location& loc) {
   const Unit unit = stage_unit(s, program, arguments, active, loc);
   ir::Function& primal = *unit.primal->function;
@@ -76,7 +76,7 @@ Data staged_gradient(const Entry& entry, Staging& s, const Program& program, con
         s.module().add_function(std::string(entry.name) + "_grad_" + primal.name, params, results);
     made->loc = primal.loc;
     const Staging::Scope scope(s, made);
-    Data in;
+    Datums in;
     for (std::size_t i = 0; i < params.size(); ++i) {
       made->body->params[i]->name = primal.body->params[i]->name;
       in.push_back(Datum::node(made->body->params[i]));
@@ -91,11 +91,11 @@ Data staged_gradient(const Entry& entry, Staging& s, const Program& program, con
 
 }  // namespace
 
-Data gradient(mode m, const Program& program, const Data& arguments, const Active& active, bool value,
+Datums gradient(mode m, const Program& program, const Datums& arguments, const Active& active, bool value,
               const Location& loc) {
   if (m == mode::reverse) return vjp(program, arguments, active, nullptr, value, loc);
   if (m == mode::forward) {
-    Data out = forward_gradient(program, arguments, active, loc);
+    Datums out = forward_gradient(program, arguments, active, loc);
     if (!value) out.erase(out.begin());
     return out;
   }

@@ -28,22 +28,22 @@ namespace ad {
 
 /// The gradient of a scalar program: its value if `value`, then one adjoint per active argument.
 /// Error, naming `loc`, for a result that is not one floating scalar, and for mode::closures while staging.
-Data gradient(mode m, const Program& program, const Data& arguments, const Active& active, bool value,
+Datums gradient(mode m, const Program& program, const Datums& arguments, const Active& active, bool value,
               const Location& loc);
 
 /// f(x + t dx) as a power series in t up to the given order: the derivatives of order 0 to `order` of each
 /// result by t, at t = 0, one list per order. `tangents` has one entry per active argument.
-std::vector<Data> taylor(const Program& program, const Data& arguments, const Active& active,
-                         const Data& tangents, int order, const Location& loc);
+std::vector<Datums> taylor(const Program& program, const Datums& arguments, const Active& active,
+                         const Datums& tangents, int order, const Location& loc);
 
 /// The value, the gradient and, row by row, the Hessian of a scalar program by its active arguments, in one
 /// reverse pass. These are scalars, or one vector whose elements the program reads.
 struct SecondOrder {
   Datum value;
-  Data gradient;
-  std::vector<Data> hessian;
+  Datums gradient;
+  std::vector<Datums> hessian;
 };
-SecondOrder hessian_by_reverse(const Program& program, const Data& arguments, const Active& active,
+SecondOrder hessian_by_reverse(const Program& program, const Datums& arguments, const Active& active,
                                const Location& loc);
 
 /// The Hessian of a scalar program of one vector, staged. Error, naming `loc`, for other programs.

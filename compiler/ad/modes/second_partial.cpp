@@ -8,12 +8,12 @@
 
 namespace lantern::ad {
 
-Datum second_partial(const Operation& op, const Data& primals, const Datum& result, std::size_t i,
+Datum second_partial(const Operation& op, const Datums& primals, const Datum& result, std::size_t i,
                      std::size_t j, const Datum& first_j) {
   const ir::Formula& f = *ir::derivative(op.code, i, primals.size());
   if (f.kind == ir::Formula::Kind::number) return {};
   const auto forward = std::make_shared<Forward>(++context().tags);
-  Data duals = primals;
+  Datums duals = primals;
   duals[j] = forward->dual(primals[j], Datum::number(1.0, primals[j].type()));
   const Datum d = evaluate_formula(f, {op, duals, forward->dual(result, first_j), Datum()});
   const Dual* v = forward->dual_of(d);
@@ -28,19 +28,19 @@ namespace {
 /// the rule has them.
 Program gradients(const std::shared_ptr<const Rule>& rule, const std::vector<std::size_t>& by,
                   const Location& loc) {
-  return {rule->name + "_gradients", [rule, by, loc](const Data& in) {
+  return {rule->name + "_gradients", [rule, by, loc](const Datums& in) {
             const auto [results, residuals] = rule->forward(in);
-            const Data values = floating(results);
-            Data out;
+            const Datums values = floating(results);
+            Datums out;
             for (std::size_t j = 0; j < values.size(); ++j) {
-              Data unit;
+              Datums unit;
               for (std::size_t i = 0; i < values.size(); ++i)
                 unit.push_back(Datum::number(i == j ? 1.0 : 0.0, values[i].type()));
-              const Data row = rule->backward(residuals, unit);
+              const Datums row = rule->backward(residuals, unit);
               require_derivatives(*rule, in, row, "argument", loc);
               for (const std::size_t place : by) {
                 const auto before = in.begin() + static_cast<std::ptrdiff_t>(place);
-                out.push_back(row[floating(Data(in.begin(), before)).size()]);
+                out.push_back(row[floating(Datums(in.begin(), before)).size()]);
               }
             }
             return out;
@@ -49,7 +49,7 @@ Program gradients(const std::shared_ptr<const Rule>& rule, const std::vector<std
 
 }  // namespace
 
-RulePartials partials_of(const std::shared_ptr<const Rule>& rule, const Data& arguments,
+RulePartials partials_of(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                          const std::vector<std::size_t>& by, const Location& loc) {
   const auto require = [&](const Datum& d, int rank, const char* what) {
     if (d.type().rank() > rank)
@@ -66,8 +66,8 @@ RulePartials partials_of(const std::shared_ptr<const Rule>& rule, const Data& ar
   for (const Datum& y : floating(all.values)) require(y, 0, "scalar results");
   if (floating(all.values).empty()) return all;
   const Program program = gradients(rule, by, loc);
-  const Data first = program.run(arguments);
-  const std::vector<Data> second = jacobian(program, arguments, active, mode::forward, loc);
+  const Datums first = program.run(arguments);
+  const std::vector<Datums> second = jacobian(program, arguments, active, mode::forward, loc);
   for (std::size_t j = 0; j < first.size(); j += by.size()) {
     const auto from = static_cast<std::ptrdiff_t>(j), to = static_cast<std::ptrdiff_t>(j + by.size());
     all.first.emplace_back(first.begin() + from, first.begin() + to);

@@ -42,9 +42,9 @@ class StagedContinuation : public TwoPass {
     });
   }
 
-  Data linear(const Data& z, const std::function<Data(const Data&)>& body, const Location& loc) override {
+  Datums linear(const Datums& z, const std::function<Datums(const Datums&)>& body, const Location& loc) override {
     std::vector<ir::Type> types;
-    Data nodes;
+    Datums nodes;
     for (ir::Value* v : staging_.use(z, loc)) {
       types.push_back(v->type);
       nodes.push_back(Datum::node(v));

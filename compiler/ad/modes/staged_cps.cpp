@@ -7,7 +7,7 @@ namespace lantern::ad {
 
 // (x op x')(k) = { val y = new NumR0(x.x op x'.x, 0); k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
 Datum StagedCps::apply(const Operation& op, std::span<const Datum> operands) {
-  Data primals;
+  Datums primals;
   bool differentiable = false;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     primals.push_back(primal(operands[i]));
@@ -15,7 +15,7 @@ Datum StagedCps::apply(const Operation& op, std::span<const Datum> operands) {
   }
   const Datum y = perform(op, primals);
   if (!differentiable || !y.type().is_differentiable()) return y;
-  return shift<Datum>(prompt_, [this, op, y, operands = Data(operands.begin(), operands.end()),
+  return shift<Datum>(prompt_, [this, op, y, operands = Datums(operands.begin(), operands.end()),
                                 primals = std::move(primals)](auto k) {
     const CellPtr d = make_cell(y, op.loc);
     ir::Op* kont = continuation("k", {y.type()}, op.loc);

@@ -40,7 +40,7 @@ int calls_back(const ir::Block& block, const ir::Function& f) {
 
 }  // namespace
 
-Data StagedDivideAndConquer::loop(const Data& initial, const std::vector<ir::Type>& state,
+Datums StagedDivideAndConquer::loop(const Datums& initial, const std::vector<ir::Type>& state,
                                   const Condition& condition, const Body& body, std::int64_t attribute,
                                   const Location& loc) {
   constexpr ir::LoopMemory states{0, 32};
@@ -59,7 +59,7 @@ void StagedDivideAndConquer::keep_all() {
   }
 }
 
-Data StagedDivideAndConquer::call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+Datums StagedDivideAndConquer::call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
                                   const Location& loc) {
   const bool tape = works_on_tape(*callee);
   if (tape) keep_all();

@@ -17,9 +17,9 @@ class StagedDivideAndConquer : public StagedReverse {
   using StagedReverse::StagedReverse;
   const char* name() const override { return "divide-and-conquer reverse mode"; }
 
-  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+  Datums loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
             const Body& body, std::int64_t attribute, const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+  Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
             const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;

@@ -26,14 +26,14 @@ Datum StagedHessian::kept(Name x, Name y, const Datum& d, const Location& loc) c
   return times(Datum::number(0.5, ir::Type(d.type().element())), d, loc);
 }
 
-Data StagedHessian::value_gradient_hessian(ir::Function& program, const Data& arguments, std::size_t vector,
+Datums StagedHessian::value_gradient_hessian(ir::Function& program, const Datums& arguments, std::size_t vector,
                                            const Location& loc) {
   begin();
   x_ = arguments[vector];
-  Data tagged = arguments;
+  Datums tagged = arguments;
   tagged[vector] = variable(x_);
   vector_ = variable_of(tagged[vector])->name;
-  Data out{both_parts(program, tagged, loc), {}, {}};
+  Datums out{both_parts(program, tagged, loc), {}, {}};
   out[1] = adjoint_or_zero(vector_, loc);
   // Of h[x, x] half is kept: the other half is its transpose.
   const Datum half = adjoint_or_zero(entry(vector_, vector_), loc);
@@ -73,7 +73,7 @@ Datum StagedHessian::apply(const Operation& op, std::span<const Datum> operands)
   return y;
 }
 
-Data StagedHessian::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments,
+Datums StagedHessian::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                            const Location& loc) {
   std::vector<std::size_t> places;
   std::vector<Name> names;
@@ -84,7 +84,7 @@ Data StagedHessian::follow(const std::shared_ptr<const Rule>& rule, const Data& 
     names.push_back(x->name);
   }
   const RulePartials all = partials_of(rule, primals(arguments), places, loc);
-  const Data out = results_of(all.values, [](std::size_t) { return true; });
+  const Datums out = results_of(all.values, [](std::size_t) { return true; });
   std::vector<std::pair<Partials, Name>> steps;
   for (const Datum& r : out)
     if (const Variable* y = variable_of(r)) {
@@ -99,17 +99,17 @@ Data StagedHessian::follow(const std::shared_ptr<const Rule>& rule, const Data& 
 
 // A function that calls itself has as many live variables as calls: it is one operation, whose derivatives
 // are computed by forward over reverse mode.
-Data StagedHessian::call(ir::Function* callee, const Data& arguments, std::int64_t, const Location& loc) {
+Datums StagedHessian::call(ir::Function* callee, const Datums& arguments, std::int64_t, const Location& loc) {
   if (works_on_tape(*callee)) push(0, {}, loc);
   Active active;
   for (const Datum& d : arguments) active.push_back(is_active(d));
   const auto rule = std::make_shared<Rule>();
   rule->name = callee->name;
   rule->what = "a call of '" + callee->name + "'";
-  rule->primal = [this, callee, loc](const Data& in) { return staging_.call(callee, in, loc); };
-  rule->forward = [run = rule->primal](const Data& in) -> Rule::Split { return {run(in), in}; };
-  rule->backward = [run = rule->primal, name = callee->name, active, loc](const Data& in,
-                                                                          const Data& cotangents) {
+  rule->primal = [this, callee, loc](const Datums& in) { return staging_.call(callee, in, loc); };
+  rule->forward = [run = rule->primal](const Datums& in) -> Rule::Split { return {run(in), in}; };
+  rule->backward = [run = rule->primal, name = callee->name, active, loc](const Datums& in,
+                                                                          const Datums& cotangents) {
     return vjp_of_all({name, run}, in, active, cotangents, loc);
   };
   return follow(rule, arguments, loc);
@@ -149,8 +149,8 @@ void StagedHessian::undo(const Partials& p, Name r) {
 void StagedHessian::undo_get(const Datum& i, Name r, const Location& loc) {
   const Datum w = take(r);
   const Row u = take_row(r);
-  const auto accumulate = [&](Name name, Opcode code, const Data& what) {
-    Data operands{adjoint_or_zero(name, loc)};
+  const auto accumulate = [&](Name name, Opcode code, const Datums& what) {
+    Datums operands{adjoint_or_zero(name, loc)};
     operands.insert(operands.end(), what.begin(), what.end());
     store_[name] = perform({code, 0, loc}, operands);
   };

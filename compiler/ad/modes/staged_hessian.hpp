@@ -17,12 +17,12 @@ class StagedHessian : public TwoPass {
   const char* name() const override { return "Hessian reverse mode"; }
 
   /// Emits the program and its backward part: its value, its gradient and its Hessian by a vector argument.
-  Data value_gradient_hessian(ir::Function& program, const Data& arguments, std::size_t vector,
+  Datums value_gradient_hessian(ir::Function& program, const Datums& arguments, std::size_t vector,
                               const Location& loc);
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
-  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
+  Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
             const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
@@ -32,8 +32,8 @@ class StagedHessian : public TwoPass {
   /// What an operation contributes: first and second partial derivatives by its variables; empty where zero.
   struct Partials {
     std::vector<Name> by;
-    Data first;
-    std::vector<Data> second;
+    Datums first;
+    std::vector<Datums> second;
     Location loc;
   };
   /// The row of a variable, taken out of h: the entries with others, and that with itself.

@@ -93,7 +93,7 @@ class Taped : public EagerReverse {
       Name name;
       std::size_t at;
     };
-    Data values;  // the floating ones
+    Datums values;  // the floating ones
     std::vector<Name> results;
     std::vector<Place> operands;
     Pullback pullback;
@@ -150,8 +150,8 @@ class Taped : public EagerReverse {
     d = d.empty() ? g : plus(d, g, loc);
   }
 
-  Data vertex(const Data& operands, const Data& values, Pullback pullback, const Location& loc) override {
-    Data out;
+  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
+    Datums out;
     Vertex v{{}, {}, {}, std::move(pullback), loc};
     for (const Datum& y : values) {
       if (!y.type().is_differentiable()) {
@@ -171,12 +171,12 @@ class Taped : public EagerReverse {
 
   static void reverse_vertex(const Vertex& v) {
     if (std::ranges::all_of(v.results, [](Name y) { return y->derivative.empty(); })) return;
-    Data cotangents;
+    Datums cotangents;
     for (std::size_t i = 0; i < v.results.size(); ++i) {
       Datum g = std::exchange(v.results[i]->derivative, {});
       cotangents.push_back(g.empty() ? zeros_like(v.values[i], v.loc) : std::move(g));
     }
-    const Data shares = v.pullback(cotangents);
+    const Datums shares = v.pullback(cotangents);
     for (const auto& [name, at] : v.operands)
       if (!shares[at].empty()) add(*name, shares[at], v.loc);
   }

@@ -49,7 +49,7 @@ const Taylor::Series* Taylor::series_of(const Datum& d) const {
 
 Datum Taylor::apply(const Operation& op, std::span<const Datum> operands) {
   std::size_t size = 0;  // the number of coefficients known of every operand
-  Data primals;
+  Datums primals;
   for (const Datum& d : operands) {
     const Series* s = series_of(d);
     if (s) size = size == 0 ? s->c.size() : std::min(size, s->c.size());
@@ -75,7 +75,7 @@ Datum Taylor::truncated(const Datum& d, std::size_t size) {
 
 Datum Taylor::elementwise(const Operation& op, std::span<const Datum> operands, const Coefficients& r,
                           std::size_t k) {
-  Data lower;
+  Datums lower;
   for (const Datum& d : operands) lower.push_back(truncated(d, k));
   const Datum result = k == 1 ? r[0] : series(r);
   Datum sum;
@@ -97,13 +97,13 @@ Datum Taylor::elementwise(const Operation& op, std::span<const Datum> operands, 
 Datum Taylor::linear(const Operation& op, std::span<const Datum> operands, ir::Linearity linearity,
                      std::size_t k) {
   const std::size_t n = operands.size();
-  Data at_zero;
+  Datums at_zero;
   for (const Datum& d : operands) at_zero.push_back(coefficient(d, 0));
   std::vector<std::size_t> varying;
   for (std::size_t i = 0; i < n; ++i)
     if (series_of(operands[i]) && carries_derivative(op, i, n)) varying.push_back(i);
   if (linearity == ir::Linearity::joint) {
-    Data in = at_zero;
+    Datums in = at_zero;
     bool any = false;
     for (std::size_t i = 0; i < n; ++i) {
       if (!carries_derivative(op, i, n)) continue;
@@ -119,7 +119,7 @@ Datum Taylor::linear(const Operation& op, std::span<const Datum> operands, ir::L
   if (accumulating) std::erase(varying, std::size_t{0});
   if (varying.empty()) return sum;
   const auto product = [&](std::size_t a, std::size_t b) {
-    Data in = at_zero;
+    Datums in = at_zero;
     const auto put = [&](std::size_t i, std::size_t order) {
       return !(in[i] = coefficient(operands[i], order)).empty();
     };
@@ -166,21 +166,21 @@ Datum polynomial(const Coefficients& c, const Datum& t, const Location& loc) {
 
 // y(t) = f(x(t)) has y'(t) = tangent(x(t), x'(t)), which a Taylor mode of its own expands in t. Where the
 // order is one less this ends, also for rules that lead to themselves.
-Data Taylor::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
+Datums Taylor::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
   std::size_t size = 0;
   for (const Datum& d : arguments)
     if (const Series* s = series_of(d)) size = size == 0 ? s->c.size() : std::min(size, s->c.size());
-  Data primals;
+  Datums primals;
   for (const Datum& d : arguments) primals.push_back(coefficient(d, 0));
   if (size == 1) {
-    Data values = rule->forward(primals).results;
+    Datums values = rule->forward(primals).results;
     require_untagged(*rule, values, *this, loc);
     for (Datum& y : values)
       if (y.type().is_differentiable()) y = series({y});
     return values;
   }
   // All coefficients in a row: a program sees data that it is given.
-  Data given{Datum::number(0.0, ir::F64)};
+  Datums given{Datum::number(0.0, ir::F64)};
   std::vector<std::vector<std::size_t>> places(arguments.size());  // 0: the coefficient is zero
   for (std::size_t i = 0; i < arguments.size(); ++i)
     for (std::size_t k = 0; k < (primals[i].type().is_differentiable() ? size : 1); ++k) {
@@ -190,8 +190,8 @@ Data Taylor::follow(const std::shared_ptr<const Rule>& rule, const Data& argumen
     }
   std::size_t count = 0;  // of the values
   const Program derivative{
-      rule->name + "_along", [&](const Data& in) {
-        Data x, dx;
+      rule->name + "_along", [&](const Datums& in) {
+        Datums x, dx;
         for (const std::vector<std::size_t>& place : places) {
           Coefficients c, dc;
           for (std::size_t k = 0; k < place.size(); ++k) {
@@ -215,21 +215,21 @@ Data Taylor::follow(const std::shared_ptr<const Rule>& rule, const Data& argumen
       }};
   Active by_t(given.size(), false);
   by_t[0] = true;
-  std::vector<Data> orders{{}};
+  std::vector<Datums> orders{{}};
   if (size == 2)
     orders[0] = derivative.run(given);
   else
     orders =
         ad::taylor(derivative, given, by_t, {Datum::number(1.0, ir::F64)}, static_cast<int>(size) - 2, loc);
-  for (const Data& order : orders) require_untagged(*rule, order, *this, loc);
-  Data out(orders[0].begin(), orders[0].begin() + static_cast<std::ptrdiff_t>(count));
+  for (const Datums& order : orders) require_untagged(*rule, order, *this, loc);
+  Datums out(orders[0].begin(), orders[0].begin() + static_cast<std::ptrdiff_t>(count));
   const std::size_t m = floating(out).size();
   std::size_t j = 0;
   for (Datum& y : out) {
     if (!y.type().is_differentiable()) continue;
     Coefficients c{y};
     for (std::size_t k = 1; k < size; ++k) {
-      const Data& order = orders[k - 1];
+      const Datums& order = orders[k - 1];
       const Datum& d = order[order.size() - m + j];  // k - 1 times differentiated: k! times the coefficient
       c.push_back(k == 1 ? d : scale(1.0 / factorial(k), d, loc));
     }
@@ -241,8 +241,8 @@ Data Taylor::follow(const std::shared_ptr<const Rule>& rule, const Data& argumen
 
 // ---- staged ----
 
-Data StagedTaylor::companions_of(const Datum& d, const Location& loc) const {
-  Data out;
+Datums StagedTaylor::companions_of(const Datum& d, const Location& loc) const {
+  Datums out;
   for (std::size_t k = 1; k <= order_; ++k) {
     const Datum c = coefficient(d, k);
     out.push_back(c.empty() ? zeros_like(d, loc) : c);
@@ -271,9 +271,9 @@ Coefficients along(const Datum& x, const Datum& direction, std::size_t size) {
 }
 
 /// The derivatives of order 0, then of order 1, and so on: k! times the coefficients of the results.
-std::vector<Data> derivatives(const Taylor& mode, const Data& results, std::size_t size,
+std::vector<Datums> derivatives(const Taylor& mode, const Datums& results, std::size_t size,
                               const Location& loc) {
-  std::vector<Data> out(size);
+  std::vector<Datums> out(size);
   for (std::size_t k = 0; k < size; ++k)
     for (const Datum& r : results) {
       if (k > 0 && !r.type().is_differentiable()) continue;
@@ -285,11 +285,11 @@ std::vector<Data> derivatives(const Taylor& mode, const Data& results, std::size
   return out;
 }
 
-std::vector<Data> eager_taylor(const Program& program, const Data& arguments, const Active& active,
-                               const Data& tangents, std::size_t size, const Location& loc) {
+std::vector<Datums> eager_taylor(const Program& program, const Datums& arguments, const Active& active,
+                               const Datums& tangents, std::size_t size, const Location& loc) {
   const auto mode = std::make_shared<Taylor>(++context().tags);
   const Ending ending{*mode};
-  Data in = arguments;
+  Datums in = arguments;
   std::size_t at = 0;
   for (std::size_t i = 0; i < in.size(); ++i)
     if (active[i]) in[i] = mode->series(along(arguments[i], tangents[at++], size));
@@ -314,7 +314,7 @@ ir::Function* taylor_unit(Staging& s, ir::Function& primal, const Active& active
   const Staging::Scope scope(s, f);
   const auto mode = std::make_shared<StagedTaylor>(s, ++context().tags, size - 1);
   const Ending ending{*mode};
-  Data in;
+  Datums in;
   std::size_t at = arguments;
   for (std::size_t i = 0; i < arguments; ++i) {
     ir::Value* p = f->body->params[i];
@@ -322,21 +322,21 @@ ir::Function* taylor_unit(Staging& s, ir::Function& primal, const Active& active
     in.push_back(Datum::node(p));
     if (active[i]) in.back() = mode->series(along(in.back(), Datum::node(f->body->params[at++]), size));
   }
-  Data out;
-  for (const Data& order : derivatives(*mode, Replay(s, mode.get()).run(primal, in), size, loc))
+  Datums out;
+  for (const Datums& order : derivatives(*mode, Replay(s, mode.get()).run(primal, in), size, loc))
     out.insert(out.end(), order.begin(), order.end());
   s.builder(loc).yield(s.use(out, loc));
   return found = f;
 }
 
-std::vector<Data> staged_taylor(Staging& s, const Program& program, const Data& arguments,
-                                const Active& active, const Data& tangents, std::size_t size,
+std::vector<Datums> staged_taylor(Staging& s, const Program& program, const Datums& arguments,
+                                const Active& active, const Datums& tangents, std::size_t size,
                                 const Location& loc) {
   Unit unit = stage_unit(s, program, arguments, active, loc);
   ir::Function* f = taylor_unit(s, *unit.primal->function, unit.active, size, loc);
   unit.arguments.insert(unit.arguments.end(), tangents.begin(), tangents.end());
-  const Data all = s.call(f, unit.arguments, loc);
-  std::vector<Data> out(size);
+  const Datums all = s.call(f, unit.arguments, loc);
+  std::vector<Datums> out(size);
   auto next = all.begin();
   for (std::size_t k = 0; k < size; ++k)
     for (const ir::Type& t : unit.primal->function->result_types)
@@ -346,8 +346,8 @@ std::vector<Data> staged_taylor(Staging& s, const Program& program, const Data& 
 
 }  // namespace
 
-std::vector<Data> taylor(const Program& program, const Data& arguments, const Active& active,
-                         const Data& tangents, int order, const Location& loc) {
+std::vector<Datums> taylor(const Program& program, const Datums& arguments, const Active& active,
+                         const Datums& tangents, int order, const Location& loc) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (active[i]) require_like(arguments[i].type(), tangents[at++].type(), "taylor: a tangent", loc);

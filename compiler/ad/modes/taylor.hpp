@@ -8,7 +8,7 @@
 namespace lantern::ad {
 
 /// Coefficients of a power series; the one of order 0 first. An empty datum is zero, except the first.
-using Coefficients = Data;
+using Coefficients = Datums;
 
 /// The arithmetic of power series in t, one level up: see taylor.cpp.
 class Taylor : public Mode, public RuleFollowing {
@@ -23,7 +23,7 @@ class Taylor : public Mode, public RuleFollowing {
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
   /// The rule's tangent along the series is the series of the derivative: as for an operation, of one order
   /// less.
-  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
 
  private:
   struct Series : TaggedBox {
@@ -51,7 +51,7 @@ class StagedTaylor : public Taylor, public Carrying {
   bool is_active(const Datum& d) const override { return is_series(d); }
 
  protected:
-  Data companions_of(const Datum& d, const Location& loc) const override;
+  Datums companions_of(const Datum& d, const Location& loc) const override;
   Datum with(const Datum& primal, std::span<const Datum> companions) override;
 
  private:

@@ -26,8 +26,8 @@ class StoreCell : public Cell {
   void add(const Datum& v, const Location& loc) override {
     value_ = value_.empty() ? v : perform({Opcode::add_, 0, loc}, {value_, v});
   }
-  void accumulate(Opcode op, const Data& arguments, const Location& loc) override {
-    Data operands{get(loc)};
+  void accumulate(Opcode op, const Datums& arguments, const Location& loc) override {
+    Datums operands{get(loc)};
     operands.insert(operands.end(), arguments.begin(), arguments.end());
     value_ = perform({op, 0, loc}, operands);
   }
@@ -41,14 +41,14 @@ class StoreCell : public Cell {
 
 }  // namespace
 
-Data TwoPass::gradient(ir::Function& program, const Data& arguments, const Active& active, bool value,
+Datums TwoPass::gradient(ir::Function& program, const Datums& arguments, const Active& active, bool value,
                        const Location& loc) {
   begin();
-  Data tagged = arguments, inputs;
+  Datums tagged = arguments, inputs;
   for (std::size_t i = 0; i < tagged.size(); ++i)
     if (active[i]) inputs.push_back(tagged[i] = variable(arguments[i]));
   const Datum y = both_parts(program, tagged, loc);
-  Data out;
+  Datums out;
   if (value) out.push_back(y);
   for (const Datum& x : inputs) out.push_back(adjoint_or_zero(variable_of(x)->name, loc));
   return out;
@@ -59,8 +59,8 @@ void TwoPass::begin() {
   region_->backward = region_->forward;  // both parts in one block: they see the same values
 }
 
-Datum TwoPass::both_parts(ir::Function& program, const Data& arguments, const Location& loc) {
-  const Data results = Replay(staging_, this).run(program, arguments);
+Datum TwoPass::both_parts(ir::Function& program, const Datums& arguments, const Location& loc) {
+  const Datums results = Replay(staging_, this).run(program, arguments);
   require_scalar(types_of(results), loc);
   if (const Variable* z = variable_of(results[0])) add(z->name, Datum::number(1.0, results[0].type()), loc);
   for (std::size_t i = region_->tape.size(); i-- > 0;) region_->tape[i]();
@@ -80,8 +80,8 @@ const Datum& TwoPass::primal(const Datum& d) const {
   return v ? v->primal : d;
 }
 
-Data TwoPass::primals(const Data& data) const {
-  Data out;
+Datums TwoPass::primals(const Datums& data) const {
+  Datums out;
   for (const Datum& d : data) out.push_back(primal(d));
   return out;
 }
@@ -94,7 +94,7 @@ Datum TwoPass::variable(const Datum& primal) {
 // ---- forward
 
 TwoPass::Step TwoPass::step(const Operation& op, std::span<const Datum> operands) const {
-  Step s{op, Data(operands.begin(), operands.end()), {}, {}};
+  Step s{op, Datums(operands.begin(), operands.end()), {}, {}};
   for (const Datum& d : operands) s.primals.push_back(primal(d));
   s.y = perform(op, s.primals);
   return s;
@@ -154,8 +154,8 @@ std::vector<TwoPass::Name> TwoPass::passed(const std::vector<Name>& outs, const 
   return names;
 }
 
-Data TwoPass::adjoints(const std::vector<Name>& names, const Location& loc) {
-  Data out;
+Datums TwoPass::adjoints(const std::vector<Name>& names, const Location& loc) {
+  Datums out;
   for (const Name x : names) out.push_back(adjoint_or_zero(x, loc));
   return out;
 }
@@ -185,7 +185,7 @@ void TwoPass::propagate_to(const Step& s, std::size_t i, const Datum& g) {
   adjoint = received(std::exchange(adjoint, {}), s, i, g);
 }
 
-Data TwoPass::linear(const Data& in, const std::function<Data(const Data&)>& body, const Location&) {
+Datums TwoPass::linear(const Datums& in, const std::function<Datums(const Datums&)>& body, const Location&) {
   return body(in);
 }
 
@@ -215,7 +215,7 @@ Datum TwoPass::again(ir::Value* v, const Region* home) {
   if (op->is(Opcode::constant_))
     return v->type.is_float_element() ? Datum::number(op->number, v->type)
                                       : Datum::integer(op->integer, v->type);
-  Data operands;
+  Datums operands;
   for (ir::Value* x : op->operands) operands.push_back(again(x, home));
   return perform({op->code, op->is(Opcode::cast_) ? op->integer : 0, op->loc}, operands);
 }

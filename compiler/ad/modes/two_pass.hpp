@@ -27,24 +27,24 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   /// Emits, at the end of the current function, a scalar program and its backward part: the program's value
   /// if `value`, then one adjoint per active argument. Error, naming `loc`, for a result that is not one
   /// floating scalar.
-  Data gradient(ir::Function& program, const Data& arguments, const Active& active, bool value,
+  Datums gradient(ir::Function& program, const Datums& arguments, const Active& active, bool value,
                 const Location& loc);
 
   Mode& mode() override { return *this; }
   Datum primal_of(const Datum& d) const override { return primal(d); }
   bool is_active(const Datum& d) const override { return variable_of(d) != nullptr; }
 
-  Data branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+  Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
   bool bounds_by_rule() const override { return true; }
-  Data loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+  Datums loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
             const Body& body, std::int64_t attribute, const Location& loc) override;
-  Data call(ir::Function* callee, const Data& arguments, std::int64_t attribute,
+  Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
             const Location& loc) override;
   void push(std::int64_t tape, const Datum& value, const Location& loc) override;
   Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) override;
   /// The rule's forward part, and its backward part in the mirror image.
-  Data follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) override;
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
 
  protected:
   using Name = std::size_t;
@@ -59,7 +59,7 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   };
   Variable* variable_of(const Datum& d) const;
   const Datum& primal(const Datum& d) const;
-  Data primals(const Data& data) const;
+  Datums primals(const Datums& data) const;
   Datum variable(const Datum& primal);
 
   // ---- an operation: forward
@@ -67,8 +67,8 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   /// An operation performed one level down. In the backward part: with what its rule looks at at hand.
   struct Step {
     Operation op;
-    Data operands;  ///< as they came
-    Data primals;   ///< one level down
+    Datums operands;  ///< as they came
+    Datums primals;   ///< one level down
     Datum y;        ///< the value
     RuleContext rule(const Datum& g) const { return {op, primals, y, g}; }
     /// As ad::Step::backward.
@@ -83,7 +83,7 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   Step step(const Operation& op, std::span<const Datum> operands) const;
   bool differentiable(const Step& s) const;
   /// Values of which those that are floating, and active, become variables.
-  Data results_of(const Data& values, const std::function<bool(std::size_t)>& active);
+  Datums results_of(const Datums& values, const std::function<bool(std::size_t)>& active);
   /// Puts an update on the tape of the current block. `uses` are the operands it adds to.
   void record(std::span<const Datum> uses, Update update);
 
@@ -116,7 +116,7 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   /// A zero in the backward part.
   virtual Datum zero_of(Name x, const Location& loc);
   /// Stages the backward block of one side, trip or function: from the adjoints `in` to those it gives.
-  virtual Data linear(const Data& in, const std::function<Data(const Data&)>& body, const Location& loc);
+  virtual Datums linear(const Datums& in, const std::function<Datums(const Datums&)>& body, const Location& loc);
   /// A call of a function marked by checkpoint(f); others are differentiated like any call.
   virtual bool runs_again(std::int64_t /*attribute*/) const { return false; }
 
@@ -147,7 +147,7 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
     return known_.size() - 1;
   }
   /// Runs the program forward and backward: its value. `arguments` are tagged already.
-  Datum both_parts(ir::Function& program, const Data& arguments, const Location& loc);
+  Datum both_parts(ir::Function& program, const Datums& arguments, const Location& loc);
   /// Opens the region of the current function; variables belong to it.
   void begin();
 
@@ -160,23 +160,23 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
 
   Region* open(Region* parent);
   /// Runs `body`, forward, in a region of its own. Its results.
-  Data inside(Region*& region, const std::function<Data()>& body);
+  Datums inside(Region*& region, const std::function<Datums()>& body);
   void touch(const Datum& d);
   void mark_tape();
   /// The backward block of a region, from the adjoints `in` of `names` to those of `left`: what the
   /// construct's results `outs` have moves to what the region gave for them, and in the end what `entries`
   /// have moves to `outs`.
-  Data mirrored(Region& r, const std::vector<Name>& names, const Data& in, const std::vector<Name>& left,
-                const Data& outs, const Data& exits, const Data& entries, const Location& loc);
+  Datums mirrored(Region& r, const std::vector<Name>& names, const Datums& in, const std::vector<Name>& left,
+                const Datums& outs, const Datums& exits, const Datums& entries, const Location& loc);
 
   Region* home_of(const ir::Value* v) const;
   Datum at(ir::Value* v);
   bool invariant(const ir::Value* v, const Region* home, int budget) const;
   Datum again(ir::Value* v, const Region* home);
-  Data adjoints(const std::vector<Name>& names, const Location& loc);
-  bool any_wanted(const Data& results) const;
+  Datums adjoints(const std::vector<Name>& names, const Location& loc);
+  bool any_wanted(const Datums& results) const;
   /// The names of the variables among data, and `touched`.
-  std::vector<Name> names_of(const Data& data, std::vector<Name> touched = {}) const;
+  std::vector<Name> names_of(const Datums& data, std::vector<Name> touched = {}) const;
 
   Halves& halves(ir::Function* callee, const Active& active);
   std::int64_t adjoint_tape(std::int64_t tape);

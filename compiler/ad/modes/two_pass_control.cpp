@@ -16,7 +16,7 @@ std::vector<T> joined(std::vector<T> a, const std::vector<T>& b) {
   return a;
 }
 
-Data range_of(const Data& data, std::size_t from, std::size_t to) {
+Datums range_of(const Datums& data, std::size_t from, std::size_t to) {
   return {data.begin() + static_cast<long>(from), data.begin() + static_cast<long>(to)};
 }
 
@@ -30,39 +30,39 @@ TwoPass::Region* TwoPass::open(Region* parent) {
   return &r;
 }
 
-Data TwoPass::inside(Region*& region, const std::function<Data()>& body) {
+Datums TwoPass::inside(Region*& region, const std::function<Datums()>& body) {
   region = open(region_);
   Region* const saved = std::exchange(region_, region);
-  Data results = body();
+  Datums results = body();
   for (const Datum& d : results) touch(d);  // the backward block adds the results' cotangents
   region_ = saved;
   return results;
 }
 
-Data TwoPass::results_of(const Data& values, const std::function<bool(std::size_t)>& active) {
-  Data out;
+Datums TwoPass::results_of(const Datums& values, const std::function<bool(std::size_t)>& active) {
+  Datums out;
   for (std::size_t i = 0; i < values.size(); ++i)
     out.push_back(values[i].type().is_differentiable() && active(i) ? variable(values[i]) : values[i]);
   return out;
 }
 
-bool TwoPass::any_wanted(const Data& results) const {
+bool TwoPass::any_wanted(const Datums& results) const {
   return std::ranges::any_of(names_of(results), [this](Name x) { return wanted(x); });
 }
 
-std::vector<TwoPass::Name> TwoPass::names_of(const Data& data, std::vector<Name> touched) const {
+std::vector<TwoPass::Name> TwoPass::names_of(const Datums& data, std::vector<Name> touched) const {
   for (const Datum& d : data)
     if (const Variable* v = variable_of(d); v && std::ranges::find(touched, v->name) == touched.end())
       touched.push_back(v->name);
   return touched;
 }
 
-Data TwoPass::mirrored(Region& r, const std::vector<Name>& names, const Data& in,
-                       const std::vector<Name>& left, const Data& outs, const Data& exits,
-                       const Data& entries, const Location& loc) {
+Datums TwoPass::mirrored(Region& r, const std::vector<Name>& names, const Datums& in,
+                       const std::vector<Name>& left, const Datums& outs, const Datums& exits,
+                       const Datums& entries, const Location& loc) {
   return linear(
       in,
-      [&](const Data& adjoints_in) {
+      [&](const Datums& adjoints_in) {
         const Store saved = std::exchange(store_, {});
         r.backward = staging_.block();
         r.popped.clear();
@@ -70,24 +70,24 @@ Data TwoPass::mirrored(Region& r, const std::vector<Name>& names, const Data& in
         for (std::size_t i = 0; i < outs.size(); ++i) move(variable_of(outs[i])->name, exits[i], loc);
         for (std::size_t i = r.tape.size(); i-- > 0;) r.tape[i]();
         for (std::size_t i = 0; i < entries.size(); ++i) move(variable_of(entries[i])->name, outs[i], loc);
-        const Data out = adjoints(left, loc);
+        const Datums out = adjoints(left, loc);
         store_ = saved;
         return out;
       },
       loc);
 }
 
-Data TwoPass::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+Datums TwoPass::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
                      const std::vector<ir::Type>& results, const Location& loc) {
   Region* sides[2];
-  Data outs[2];
+  Datums outs[2];
   const auto run = [&](std::size_t i, const Thunk& side) {
     return [&, i] { return primals(outs[i] = inside(sides[i], side)); };
   };
-  const Data values = detail::branch(condition, run(0, then), run(1, otherwise), loc);
+  const Datums values = detail::branch(condition, run(0, then), run(1, otherwise), loc);
   const auto active = [&](std::size_t i) { return is_active(outs[0][i]) || is_active(outs[1][i]); };
-  const Data out = results_of(values, active);
-  Data variables, exits[2];
+  const Datums out = results_of(values, active);
+  Datums variables, exits[2];
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!variable_of(out[i])) continue;
     variables.push_back(out[i]);
@@ -106,8 +106,8 @@ Data TwoPass::branch(const Datum& condition, const Thunk& then, const Thunk& oth
            for (const Name x : names)
              if (std::ranges::none_of(results_names, [&](Name r) { return belongs(x, r); }))
                left.push_back(x);
-           const Data before = adjoints(names, loc);
-           const Data after = detail::branch(
+           const Datums before = adjoints(names, loc);
+           const Datums after = detail::branch(
                at(condition), [&] { return mirrored(*first, names, before, left, variables, a, {}, loc); },
                [&] { return mirrored(*second, names, before, left, variables, b, {}, loc); }, loc);
            for (const Name x : names) take(x);
@@ -117,17 +117,17 @@ Data TwoPass::branch(const Datum& condition, const Thunk& then, const Thunk& oth
 }
 
 // The backward loop makes as many trips; the cotangents of the state go from trip to trip.
-Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, const Condition& condition,
+Datums TwoPass::loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
                    const Body& body, std::int64_t /*attribute*/, const Location& loc) {
   const auto plus_one = [loc](const Datum& n, std::int64_t by) {
     return perform({Opcode::add_, 0, loc}, {n, Datum::integer(by, ir::I64)});
   };
   Region* trip = nullptr;
-  Data params, outs;
-  const Data counted = detail::loop(
+  Datums params, outs;
+  const Datums counted = detail::loop(
       joined({Datum::integer(0, ir::I64)}, primals(initial)),
-      [&](const Data& s) { return condition(range_of(s, 1, s.size())); },
-      [&](const Data& s) {
+      [&](const Datums& s) { return condition(range_of(s, 1, s.size())); },
+      [&](const Datums& s) {
         outs = inside(trip, [&] {
           params = results_of(range_of(s, 1, s.size()), [](std::size_t) { return true; });
           return body(params);
@@ -135,8 +135,8 @@ Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, cons
         return joined({plus_one(s[0], 1)}, primals(outs));
       },
       loc);
-  const Data out = results_of(range_of(counted, 1, counted.size()), [](std::size_t) { return true; });
-  Data variables, exits, entries, starts;
+  const Datums out = results_of(range_of(counted, 1, counted.size()), [](std::size_t) { return true; });
+  Datums variables, exits, entries, starts;
   for (std::size_t i = 0; i < state.size(); ++i) {
     if (!state[i].is_differentiable()) continue;
     variables.push_back(out[i]);
@@ -148,12 +148,12 @@ Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, cons
   record(initial, [this, trip, variables, exits, entries, starts, loc, plus_one, trips = counted[0]] {
     if (!trip->on_tape && !any_wanted(variables)) return;
     const std::vector<Name> names = passed(names_of(variables), trip->touched);
-    const Data after = detail::loop(
+    const Datums after = detail::loop(
         joined({at(trips)}, adjoints(names, loc)),
-        [&](const Data& s) {
+        [&](const Datums& s) {
           return perform({Opcode::lt_, 0, loc}, {Datum::integer(0, ir::I64), s[0]});
         },
-        [&](const Data& s) {
+        [&](const Datums& s) {
           return joined({plus_one(s[0], -1)}, mirrored(*trip, names, range_of(s, 1, s.size()), names,
                                                        variables, exits, entries, loc));
         },
@@ -166,21 +166,21 @@ Data TwoPass::loop(const Data& initial, const std::vector<ir::Type>& state, cons
 
 // A function becomes two: forward, and from the results' cotangents and the arguments' adjoints so far to the
 // arguments' adjoints.
-Data TwoPass::call(ir::Function* callee, const Data& arguments, std::int64_t attribute, const Location& loc) {
+Datums TwoPass::call(ir::Function* callee, const Datums& arguments, std::int64_t attribute, const Location& loc) {
   Active active;
   for (const Datum& d : arguments) active.push_back(is_active(d));
   const Halves both = halves(callee, active);
   if (both.on_tape) mark_tape();
   const bool twice = runs_again(attribute);
-  const Data in = primals(arguments);
-  const Data values = staging_.call(twice ? callee : both.forward, in, loc);
-  const Data out = results_of(values, [](std::size_t) { return true; });
+  const Datums in = primals(arguments);
+  const Datums values = staging_.call(twice ? callee : both.forward, in, loc);
+  const Datums out = results_of(values, [](std::size_t) { return true; });
   record(arguments, [this, out, arguments, in, both, twice, loc] {
     if (!both.on_tape && !any_wanted(out)) return;
-    Data operands = adjoints(names_of(out), loc);
+    Datums operands = adjoints(names_of(out), loc);
     for (const Name x : names_of(out)) take(x);
     if (twice) {
-      Data here;
+      Datums here;
       for (const Datum& d : in) here.push_back(at(d));
       staging_.call(both.forward, here, loc);
     }
@@ -196,7 +196,7 @@ Data TwoPass::call(ir::Function* callee, const Data& arguments, std::int64_t att
       else
         operands.push_back(d.type().is_scalar() ? Datum::zero(d.type()) : zeros_like(at(v->primal), loc));
     }
-    const Data after = staging_.call(both.backward, operands, loc);
+    const Datums after = staging_.call(both.backward, operands, loc);
     for (std::size_t i = 0; i < names.size(); ++i)
       if (first[i])
         store_[names[i]] = after[i];
@@ -206,21 +206,21 @@ Data TwoPass::call(ir::Function* callee, const Data& arguments, std::int64_t att
   return out;
 }
 
-Data TwoPass::follow(const std::shared_ptr<const Rule>& rule, const Data& arguments, const Location& loc) {
-  const Data in = primals(arguments);
+Datums TwoPass::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
+  const Datums in = primals(arguments);
   const auto [values, residuals] = rule->forward(in);
-  const Data out = results_of(values, [](std::size_t) { return true; });
+  const Datums out = results_of(values, [](std::size_t) { return true; });
   record(arguments, [this, rule, arguments, in, out, residuals, loc] {
     if (!any_wanted(out)) return;
     const std::vector<Name> names = names_of(out);
-    const Data cotangents = adjoints(names, loc);
+    const Datums cotangents = adjoints(names, loc);
     for (const Name x : names) take(x);
-    const auto here = [this](const Data& data) {
-      Data there;
+    const auto here = [this](const Datums& data) {
+      Datums there;
       for (const Datum& d : data) there.push_back(at(d));
       return there;
     };
-    const Data given = rule->backward(here(residuals), cotangents);
+    const Datums given = rule->backward(here(residuals), cotangents);
     require_derivatives(*rule, here(in), given, "argument", loc);
     std::size_t next = 0;
     for (const Datum& d : arguments) {
@@ -256,7 +256,7 @@ TwoPass::Halves& TwoPass::halves(ir::Function* callee, const Active& active) {
   Region* const outer = std::exchange(region_, nullptr);
   const Store saved = std::exchange(store_, {});
   Region* body = nullptr;
-  Data arguments, results;
+  Datums arguments, results;
   std::vector<Name> names;
   {
     const Staging::Scope scope(staging_, result.forward);
@@ -283,7 +283,7 @@ TwoPass::Halves& TwoPass::halves(ir::Function* callee, const Active& active) {
       if (const Variable* v = variable_of(r)) add(v->name, g, loc);
     }
     for (std::size_t i = body->tape.size(); i-- > 0;) body->tape[i]();
-    const Data after = adjoints(names, loc);
+    const Datums after = adjoints(names, loc);
     staging_.builder(loc).yield(staging_.use(after, loc));
   }
   region_ = outer;
