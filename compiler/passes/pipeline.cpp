@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/elements.hpp"
 #include "lantern/compiler/passes/fuse.hpp"
 #include "lantern/compiler/passes/counting.hpp"
+#include "lantern/compiler/passes/gather.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/outline.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
@@ -48,6 +49,8 @@ constexpr std::array all_passes{
     Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<tables>},
     Pass{"updates", "several updates of one element become one", plain<updates>},
+    Pass{"gather", "a loop whose trips add to neighbouring elements becomes one that sums for each element",
+         plain<gather>},
     Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",
          plain<split>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},

@@ -46,7 +46,8 @@ class Interpreter {
     std::unordered_map<const Value*, Item> values;
   };
 
-  explicit Interpreter(std::size_t steps = 20000) : steps_(steps) {}
+  /// `sizes`: a mask for the sizes of what is filled, which in random programs may be any numbers.
+  explicit Interpreter(std::size_t steps = 20000, std::int64_t sizes = 3) : steps_(steps), sizes_(sizes) {}
 
   static Item number(double v) { return {Datum::number(v, F64), {}, 0, {}, {}, nullptr, nullptr}; }
   static Item integer(std::int64_t v, const Type& type = I64) {
@@ -237,7 +238,7 @@ class Interpreter {
     switch (code) {
       case Opcode::fill_: {
         std::vector<std::int64_t> shape;
-        for (std::size_t i = 1; i < in.size(); ++i) shape.push_back(in[i].i() & 3);
+        for (std::size_t i = 1; i < in.size(); ++i) shape.push_back(in[i].i() & sizes_);
         if (op.result()->type.dims()[0] != dynamic) shape = op.result()->type.dims();
         Item r = fresh(shape);
         std::fill_n(r.data(), r.count(), t.scalar.f());
@@ -310,6 +311,7 @@ class Interpreter {
   }
 
   std::size_t steps_;
+  std::int64_t sizes_;
   int depth_ = 0;
   std::size_t allocations_ = 0;
   std::map<std::int64_t, Items> tapes_;

@@ -1,0 +1,535 @@
+// Which loops scatter to neighbours, and the loops that gather.
+#include "lantern/compiler/passes/gather.hpp"
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/shifted_trips.hpp"
+#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/ir/library_function.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// The most neighbours at an end that are written one by one, and operations that trips may need.
+constexpr std::int64_t widest = 6;
+constexpr std::size_t longest = 300;
+
+/// Roughly how long operations take, an addition being 1.
+std::size_t weight(const Block& b) {
+  std::size_t sum = 0;
+  for (const Op* op : b.ops) {
+    if (op->results.empty() || op->is(Opcode::constant_)) continue;
+    const bool slow =
+        (op->is(Opcode::div_) || op->is(Opcode::sqrt_)) && op->result()->type.is_float_element();
+    sum += ir::is_library_function(op->code) ? 40 : slow ? 16 : 1;
+  }
+  return sum;
+}
+
+/// What is added to one line of a tensor, along dimension `along`.
+struct Line {
+  std::size_t state = 0;
+  std::size_t along = 0;                          ///< which index counts with the trips
+  std::vector<Value*> others;                     ///< the other indices, null for that one
+  std::map<std::int64_t, std::vector<Op*>> adds;  ///< by the distance of the element from the trip's number
+  std::int64_t low() const { return adds.begin()->first; }
+  std::int64_t high() const { return adds.rbegin()->first; }
+};
+
+/// The loop sets an element of `state` to zero in every trip, at this distance, and `sum` adds that state to
+/// the line's, which begins with zeros: nobody asks for either alone.
+struct Joined {
+  std::size_t state = 0;
+  std::int64_t by = 0;
+  Op* sum = nullptr;
+};
+
+class Gathering {
+ public:
+  Gathering(ir::Module& module, Op* loop) : module_(module), loop_(loop), uses_(loop) {}
+
+  bool run() {
+    const auto range = trip_range(loop_);
+    if (!range) return false;
+    range_ = *range;
+    const Block *condition = loop_->blocks[0], *body = loop_->blocks[1];
+    for (std::size_t i = 0; i < condition->params.size(); ++i)
+      if (i != range_.index && !uses_.of(condition->params[i]).empty()) return false;
+    for (const Op* op : body->ops)
+      if (!op->blocks.empty() || (ir::info(op->code).effect != ir::Effect::none && !op->is(Opcode::yield_)))
+        return false;
+    for (std::size_t state = 0; state < loop_->operands.size(); ++state)
+      if (loop_->operands[state]->type.is_tensor()) collect(state);
+    if (lines_.empty()) return false;
+    find_joined();
+    if (!worthwhile()) return false;
+    rewrite();
+    return true;
+  }
+
+ private:
+  // ---- what there is
+
+  /// Notes the lines of a state that is only added to, those that several trips add to.
+  void collect(std::size_t state) {
+    Block* const body = loop_->blocks[1];
+    std::vector<Line> found;
+    for (Value* v = body->params[state];;) {
+      const auto& uses = uses_.of(v);
+      if (uses.size() != 1) return;
+      const auto [op, operand] = uses.front();
+      if (op->is(Opcode::yield_)) {
+        if (operand != state) return;
+        break;
+      }
+      if (!op->is(Opcode::add_at_) || operand != 0) return;
+      Line line{state, 0, std::vector<Value*>(op->operands.begin() + 1, op->operands.end() - 1), {}};
+      std::optional<std::int64_t> by;
+      for (std::size_t d = 0; d < line.others.size(); ++d) {
+        if (!inside(line.others[d])) continue;
+        const auto distance = distance_of(line.others[d]);
+        if (!distance || by) return;
+        by = distance;
+        line.along = d;
+        line.others[d] = nullptr;
+      }
+      if (!by) return;
+      const auto same = std::ranges::find_if(
+          found, [&](const Line& l) { return l.along == line.along && l.others == line.others; });
+      (same == found.end() ? found.emplace_back(std::move(line)) : *same).adds[*by].push_back(op);
+      v = op->result();
+    }
+    for (Line& line : found)
+      if (line.adds.size() > 1 && line.high() - line.low() <= widest && available(line))
+        lines_.push_back(std::move(line));
+  }
+
+  /// How far an index lies from the trip's number, if that is the same in all trips.
+  std::optional<std::int64_t> distance_of(const Value* index) const {
+    if (!(index->type == ir::I64)) return {};
+    const Offset o = offset(index);
+    if (o.base != loop_->blocks[1]->params[range_.index]) return {};
+    return static_cast<std::int64_t>(o.by) + range_.ahead;
+  }
+
+  /// True where all that is added is to be had in any order of the trips.
+  bool available(const Line& line) const {
+    std::vector<const Value*> todo;
+    for (const auto& [by, adds] : line.adds)
+      for (const Op* add : adds) todo.push_back(add->operands.back());
+    std::unordered_set<const Op*> seen;
+    while (!todo.empty()) {
+      const Value* v = todo.back();
+      todo.pop_back();
+      if (!inside(v)) continue;
+      if (!v->def) {
+        if (v->index != range_.index) return false;
+        continue;
+      }
+      const Op& op = *v->def;
+      if (!seen.insert(&op).second) continue;
+      if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || seen.size() > longest) return false;
+      const bool state = op.is(Opcode::get_) && inside(op.operands[0]);
+      if (state && !unchanged(op)) return false;
+      todo.insert(todo.end(), op.operands.begin() + (state ? 1 : 0), op.operands.end());
+    }
+    return true;
+  }
+
+  /// A state's element, read before the trip changes it, which no other trip does: as it was before the loop.
+  bool unchanged(const Op& get) const {
+    for (const Value* v = get.operands[0]; v->def; v = v->def->operands[0])
+      if (!v->def->is(Opcode::set_) && !v->def->is(Opcode::add_at_)) return false;
+    const Value* v = get.operands[0];
+    if (v->def) return false;
+    const std::size_t state = v->index;
+    for (;;) {
+      const Op* next = nullptr;
+      for (const auto& [op, operand] : uses_.of(v)) {
+        if (op->is(Opcode::get_) && operand == 0) continue;
+        if (next) return false;
+        next = op;
+      }
+      if (!next) return false;
+      if (next->is(Opcode::yield_)) return next->operands[state] == v;
+      if (!(next->is(Opcode::set_) || next->is(Opcode::add_at_)) || next->operands[0] != v ||
+          !same_element(get, *next) || !own(get))
+        return false;
+      v = next->result();
+    }
+  }
+  /// An element that belongs to the trip: the index counts in one dimension.
+  bool own(const Op& access) const {
+    return std::any_of(access.operands.begin() + 1,
+                       access.operands.begin() + 1 + access.operands[0]->type.rank(),
+                       [&](const Value* index) { return inside(index) && distance_of(index); });
+  }
+  bool inside(const Value* v) const { return v->block == loop_->blocks[1]; }
+
+  /// Finds a sum with a state that has become zero where trips were.
+  void find_joined() {
+    for (const Line& line : lines_) {
+      const Value* start = loop_->operands[line.state];
+      const auto fill = filled(start);
+      if (start->type.rank() != 1 || !fill || !fill->zero) continue;
+      starts_as_zeros_.insert(line.state);
+      Op* const sum = only_use(loop_->results[line.state]);
+      if (!sum || !sum->is(Opcode::add_) || sum->parent != loop_->parent) continue;
+      const Value* other = sum->operands[sum->operands[0] == loop_->results[line.state] ? 1 : 0];
+      if (other->def != loop_ || other->index == line.state || only_use(other) != sum ||
+          !(other->type == sum->result()->type))
+        continue;
+      if (const auto by = zeroed(other->index)) joined_[line.state] = {other->index, *by, sum};
+    }
+  }
+  Op* only_use(const Value* v) const {
+    Op* found = nullptr;
+    std::size_t n = 0;
+    ir::walk(loop_->parent, [&](Op* op) {
+      const auto uses = static_cast<std::size_t>(std::ranges::count(op->operands, v));
+      n += uses;
+      if (uses) found = op;
+    });
+    return n == 1 ? found : nullptr;
+  }
+  /// The distance of the element that is set to zero in every trip, after it may have been read.
+  std::optional<std::int64_t> zeroed(std::size_t state) const {
+    const Value* v = loop_->blocks[1]->params[state];
+    const Op* set = nullptr;
+    for (const auto& [op, operand] : uses_.of(v)) {
+      if (op->is(Opcode::get_) && operand == 0) {
+        if (!unchanged(*op)) return {};
+      } else if (op->is(Opcode::set_) && operand == 0 && !set) {
+        set = op;
+      } else {
+        return {};
+      }
+    }
+    if (!set || loop_->operands[state]->type.rank() != 1 || !inside(set->operands[1])) return {};
+    const Op* zero = constant(set->operands[2]);
+    const auto& onward = uses_.of(set->result());
+    if (!zero || zero->number != 0 || onward.size() != 1 || !onward[0].op->is(Opcode::yield_) ||
+        onward[0].operand != state)
+      return {};
+    return distance_of(set->operands[1]);
+  }
+
+  // ---- whether it pays
+
+  /// What is written in the ends counts too: `low` to `high` are the distances at which a trip writes.
+  std::int64_t low(const Line& line) const {
+    const auto j = joined_.find(line.state);
+    return j == joined_.end() ? line.low() : std::min(line.low(), j->second.by);
+  }
+  std::int64_t high(const Line& line) const {
+    const auto j = joined_.find(line.state);
+    return j == joined_.end() ? line.high() : std::max(line.high(), j->second.by);
+  }
+  std::int64_t reach() const {
+    std::int64_t most = 0;
+    for (const Line& line : lines_) most = std::max(most, high(line) - low(line));
+    return most;
+  }
+
+  bool worthwhile() {
+    if (reach() > widest) return false;
+    constexpr std::size_t pass = 6;  // over an array that is read and written
+    for (const Line& line : lines_) {
+      Block* const scratch = module_.new_block(loop_->parent->parent, loop_->parent->function);
+      Block* const as_is = module_.new_block(loop_->parent->parent, loop_->parent->function);
+      const Offset somewhere{loop_->blocks[1]->params[range_.index], 0};
+      ShiftedTrips gathered(module_, loop_, range_, scratch, somewhere);
+      ShiftedTrips scattered(module_, loop_, range_, as_is, somewhere);
+      for (const auto& [by, adds] : line.adds)
+        for (const Op* add : adds) {
+          gathered.at(add->operands.back(), -by);
+          scattered.at(add->operands.back(), 0);
+        }
+      if (weight(*scratch) > weight(*as_is) + pass * line.adds.size()) return false;
+    }
+    return true;
+  }
+
+  // ---- the loops that gather
+
+  void rewrite() {
+    Block* const around = loop_->parent;
+    auto& ops = around->ops;
+    // Zeros that nobody else asks for are made where few trips add to them.
+    for (const std::size_t state : starts_as_zeros_) {
+      const Value* start = loop_->operands[state];
+      if (start->block == around && only_use(start)) std::erase(ops, start->def);
+    }
+    const auto here = std::ranges::find(ops, loop_);
+    std::vector<Op*> tail(here + 1, ops.end());
+    ops.erase(here, ops.end());
+
+    ir::Builder b(module_, around);
+    b.loc = loop_->loc;
+    Value* const first = of(b, range_.first);
+    Value* const last = of(b, range_.last);
+    Value* many = b.emit(Opcode::le_, {b.emit(Opcode::add_, {first, b.integer(reach())}), last});
+    many = b.emit(Opcode::land_, {b.emit(Opcode::lt_, {first, last}), many});
+    for (const auto& [state, j] : joined_)
+      many = b.emit(Opcode::land_,
+                    {many, b.emit(Opcode::eq_, {size_of(b, loop_->operands[state]),
+                                                b.emit(Opcode::dim_, {loop_->operands[j.state]})})});
+    std::vector<ir::Type> types;
+    for (const Value* r : loop_->results) types.push_back(r->type);
+    Op* const branch = b.branch(many, types);
+    for (std::size_t i = 0; i < types.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
+
+    ir::Builder fast(module_, branch->blocks[0]), slow(module_, branch->blocks[1]);
+    fast.loc = slow.loc = loop_->loc;
+    slow.yield(few_trips(slow));
+    fast.yield(many_trips(fast));
+
+    std::unordered_map<const Value*, Value*> now;
+    for (std::size_t i = 0; i < types.size(); ++i) now[loop_->results[i]] = branch->results[i];
+    for (const auto& [state, j] : joined_) {
+      now[j.sum->result()] = branch->results[state];
+      std::erase(tail, j.sum);
+    }
+    ops.insert(ops.end(), tail.begin(), tail.end());
+    ir::walk(around, [&](Op* op) {
+      for (Value*& v : op->operands)
+        if (const auto it = now.find(v); it != now.end()) v = it->second;
+    });
+  }
+
+  static Value* of(ir::Builder& b, const Offset& o) {
+    const auto by = static_cast<std::int64_t>(o.by);
+    if (!o.base) return b.integer(by);
+    auto* const base = const_cast<Value*>(o.base);
+    if (by == 0) return base;
+    return b.emit(by > 0 ? Opcode::add_ : Opcode::sub_, {base, b.integer(by > 0 ? by : -by)});
+  }
+  static Offset moved(const Offset& o, std::int64_t by) {
+    return {o.base, o.by + static_cast<std::uint64_t>(by)};
+  }
+  /// How many elements a filled array has.
+  static Value* size_of(ir::Builder& b, Value* start) {
+    const Filled f = *filled(start);
+    return f.fill ? f.fill->operands[1] : b.emit(Opcode::dim_, {const_cast<Value*>(f.like)});
+  }
+
+  /// The sums of both, in place of the first, where that is what is asked for.
+  std::vector<Value*> with_sums(ir::Builder& b, std::vector<Value*> results) {
+    for (const auto& [state, j] : joined_)
+      results[state] = b.emit(Opcode::add_, {results[state], results[j.state]});
+    return results;
+  }
+
+  /// Trips one by one, of which there are fewer than the ends take.
+  std::vector<Value*> few_trips(ir::Builder& b) {
+    std::vector<ir::Type> types;
+    for (const Value* r : loop_->results) types.push_back(r->type);
+    std::vector<Value*> state = loop_->operands;
+    for (const std::size_t i : starts_as_zeros_) state[i] = zeros(b, state[i]);
+    std::vector<Value*> results = trip(b, state, reach() - 1, types);
+    return with_sums(b, std::move(results));
+  }
+  /// An array of zeros of its own, where the start is not needed otherwise.
+  static Value* zeros(ir::Builder& b, Value* start) {
+    const Filled f = *filled(start);
+    if (!f.fill) return b.emit(Opcode::zeros_like_, {const_cast<Value*>(f.like)});
+    Value* const zero = b.number(0.0, ir::Type(start->type.element()));
+    return b.op(Opcode::fill_, {zero, f.fill->operands[1]}, {start->type})->result();
+  }
+  std::vector<Value*> trip(ir::Builder& b, const std::vector<Value*>& state, std::int64_t left,
+                           const std::vector<ir::Type>& types) {
+    if (left <= 0) return state;
+    Value* const go = written(b, loop_->blocks[0], state).front();
+    Op* const branch = b.branch(go, types);
+    ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
+    yes.loc = no.loc = b.loc;
+    yes.yield(trip(yes, written(yes, loop_->blocks[1], state), left - 1, types));
+    no.yield(state);
+    return branch->results;
+  }
+  /// A block's operations with other values for its parameters; what it yields.
+  std::vector<Value*> written(ir::Builder& b, const Block* from, const std::vector<Value*>& params,
+                              const std::unordered_set<const Op*>& without = {}) {
+    std::unordered_map<const Value*, Value*> map;
+    for (std::size_t i = 0; i < params.size(); ++i) map[from->params[i]] = params[i];
+    const auto now = [&](Value* v) {
+      const auto it = map.find(v);
+      return it == map.end() ? v : it->second;
+    };
+    for (const Op* op : from->ops) {
+      std::vector<Value*> operands;
+      for (Value* v : op->operands) operands.push_back(now(v));
+      if (op->is(Opcode::yield_)) return operands;
+      if (without.contains(op)) {
+        map[op->result()] = operands[0];
+        continue;
+      }
+      Op* const made = b.op(op->code, std::move(operands), {op->result()->type});
+      made->number = op->number;
+      made->integer = op->integer;
+      made->loc = op->loc;
+      made->result()->name = op->result()->name;
+      map[op->result()] = made->result();
+    }
+    return {};
+  }
+
+  std::vector<Value*> many_trips(ir::Builder& b) {
+    std::vector<Value*> results = loop_->operands;
+    for (const Line& line : lines_) results[line.state] = gathered(b, line, results[line.state]);
+    return rest(b, std::move(results));
+  }
+
+  /// The loop without what has been gathered.
+  std::vector<Value*> rest(ir::Builder& b, std::vector<Value*> state) {
+    std::unordered_set<const Op*> without;
+    for (const Line& line : lines_)
+      for (const auto& [by, adds] : line.adds) without.insert(adds.begin(), adds.end());
+    std::vector<ir::Type> types;
+    for (const Value* r : loop_->results) types.push_back(r->type);
+    Op* const made = b.op(Opcode::loop_, std::move(state), types);
+    for (int k = 0; k < 2; ++k) {
+      Block* const block = module_.new_block(made, b.block()->function);
+      made->blocks.push_back(block);
+      for (const Value* p : loop_->blocks[static_cast<std::size_t>(k)]->params)
+        module_.add_param(block, p->type, p->name);
+      ir::Builder inner(module_, block);
+      inner.yield(written(inner, loop_->blocks[static_cast<std::size_t>(k)], block->params, without));
+    }
+    for (std::size_t i = 0; i < types.size(); ++i) made->results[i]->name = loop_->results[i]->name;
+    return made->results;
+  }
+
+  Value* gathered(ir::Builder& b, const Line& line, Value* t) {
+    const std::int64_t lo = low(line), hi = high(line);
+    const bool zeros = starts_as_zeros_.contains(line.state);
+    const auto joined = joined_.find(line.state);
+    Value* const old = joined == joined_.end() ? nullptr : loop_->operands[joined->second.state];
+    if (zeros) {
+      Value* const size = size_of(b, t);
+      Value* const none = b.op(Opcode::undef_, {}, {ir::Type(t->type.element())})->result();
+      const ir::Type type = t->type;
+      t = b.op(Opcode::fill_, {none, size}, {type})->result();
+      t = outside(b, t, Offset{}, moved(range_.first, lo), old);
+      t = outside(b, t, moved(range_.last, hi), offset(size), old);
+    }
+    // The elements at both ends.
+    for (const bool front : {true, false}) {
+      ShiftedTrips trips(module_, loop_, range_, b.block(), front ? range_.first : range_.last);
+      for (std::int64_t k = lo; k < hi; ++k) {
+        // Trips first and following add at the front, to first + k; trips before last at the end, last + k.
+        const auto adds = [&](std::int64_t by) { return front ? by <= k : by > k; };
+        Value* sum = nullptr;
+        const Op* at = nullptr;
+        for (const auto& [by, ops] : line.adds)
+          if (adds(by)) sum = total(trips, ops, k - by, sum, at);
+        if (zeros && old && !adds(joined->second.by)) {
+          Value* const kept = trips.builder().emit(Opcode::get_, {old, trips.number(k)});
+          sum = sum ? trips.builder().emit(Opcode::add_, {kept, sum}) : kept;
+        }
+        if (!sum && zeros) sum = trips.builder().number(0.0, ir::Type(t->type.element()));
+        if (sum) t = store(trips, line, t, k, sum, zeros, at);
+      }
+    }
+    return middle(b, line, t, moved(range_.first, hi), moved(range_.last, lo), zeros);
+  }
+
+  /// Adds what operations add in the trip `shift`.
+  Value* total(ShiftedTrips& trips, const std::vector<Op*>& adds, std::int64_t shift, Value* sum,
+               const Op*& at) {
+    for (const Op* add : adds) {
+      if (!at) at = add;
+      trips.builder().loc = add->loc;
+      Value* const x = trips.at(add->operands.back(), shift);
+      sum = sum ? trips.builder().emit(Opcode::add_, {sum, x}) : x;
+    }
+    return sum;
+  }
+  static Value* store(ShiftedTrips& trips, const Line& line, Value* t, std::int64_t k, Value* sum, bool set,
+                      const Op* at) {
+    if (at) trips.builder().loc = at->loc;
+    std::vector<Value*> operands{t};
+    for (Value* other : line.others) operands.push_back(other ? other : trips.number(k));
+    operands.push_back(sum);
+    return trips.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();
+  }
+
+  /// An empty loop over an array, from one index to below another, and its body.
+  struct Over {
+    Op* loop;
+    Value *index, *array;
+    Block* body;
+  };
+  Over over(ir::Builder& b, Value* t, Value* from, Value* to) {
+    Op* const loop = b.op(Opcode::loop_, {from, t}, {ir::I64, t->type});
+    for (int k = 0; k < 2; ++k) {
+      Block* const block = module_.new_block(loop, b.block()->function);
+      loop->blocks.push_back(block);
+      module_.add_param(block, ir::I64);
+      module_.add_param(block, t->type);
+    }
+    ir::Builder head(module_, loop->blocks[0]);
+    head.loc = b.loc;
+    head.yield({head.emit(Opcode::lt_, {loop->blocks[0]->params[0], to})});
+    return {loop, loop->blocks[1]->params[0], loop->blocks[1]->params[1], loop->blocks[1]};
+  }
+  static Value* close(ir::Builder& b, const Over& o, Value* array) {
+    ir::Builder body(b.module(), o.body);
+    body.loc = b.loc;
+    body.yield({body.emit(Opcode::add_, {o.index, body.integer(1)}), array});
+    return o.loop->results[1];
+  }
+
+  /// True for one value, or one size asked for twice.
+  static bool same_base(const Value* a, const Value* b) {
+    if (a == b || !a || !b || !a->def || !b->def) return a == b;
+    return a->def->is(Opcode::dim_) && b->def->is(Opcode::dim_) && a->def->integer == b->def->integer &&
+           a->def->operands[0] == b->def->operands[0];
+  }
+
+  /// Elements that no trip reaches: zeros, or as they were in another array.
+  Value* outside(ir::Builder& b, Value* t, const Offset& from, const Offset& to, Value* old) {
+    if (same_base(from.base, to.base) &&
+        static_cast<std::int64_t>(from.by) >= static_cast<std::int64_t>(to.by))
+      return t;
+    const Over o = over(b, t, of(b, from), of(b, to));
+    ir::Builder body(module_, o.body);
+    body.loc = b.loc;
+    Value* const v =
+        old ? body.emit(Opcode::get_, {old, o.index}) : body.number(0.0, ir::Type(t->type.element()));
+    return close(b, o, body.emit(Opcode::set_, {o.array, o.index, v}));
+  }
+
+  Value* middle(ir::Builder& b, const Line& line, Value* t, const Offset& from, const Offset& to, bool set) {
+    const Over o = over(b, t, of(b, from), of(b, to));
+    ShiftedTrips trips(module_, loop_, range_, o.body, Offset{o.index, 0});
+    Value* sum = nullptr;
+    const Op* at = nullptr;
+    for (const auto& [by, ops] : line.adds) sum = total(trips, ops, -by, sum, at);
+    return close(b, o, store(trips, line, o.array, 0, sum, set, at));
+  }
+
+  ir::Module& module_;
+  Op* loop_;
+  BodyUses uses_;
+  TripRange range_;
+  std::vector<Line> lines_;
+  std::set<std::size_t> starts_as_zeros_;
+  std::map<std::size_t, Joined> joined_;
+};
+
+}  // namespace
+
+void gather(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    for (Op* loop : loops_in(*f)) any |= Gathering(module, loop).run();
+  }
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes
