@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/gather_rows.hpp"
 #include "lantern/compiler/passes/shifted_trips.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/library_function.hpp"
@@ -141,8 +142,6 @@ class Gathering {
 
   /// A state's element, read before the trip changes it, which no other trip does: as it was before the loop.
   bool unchanged(const Op& get) const {
-    for (const Value* v = get.operands[0]; v->def; v = v->def->operands[0])
-      if (!v->def->is(Opcode::set_) && !v->def->is(Opcode::add_at_)) return false;
     const Value* v = get.operands[0];
     if (v->def) return false;
     const std::size_t state = v->index;
@@ -241,8 +240,8 @@ class Gathering {
       Block* const scratch = module_.new_block(loop_->parent->parent, loop_->parent->function);
       Block* const as_is = module_.new_block(loop_->parent->parent, loop_->parent->function);
       const Offset somewhere{loop_->blocks[1]->params[range_.index], 0};
-      ShiftedTrips gathered(module_, loop_, range_, scratch, somewhere);
-      ShiftedTrips scattered(module_, loop_, range_, as_is, somewhere);
+      ShiftedTrips gathered(module_, {{loop_, range_, somewhere}}, scratch);
+      ShiftedTrips scattered(module_, {{loop_, range_, somewhere}}, as_is);
       for (const auto& [by, adds] : line.adds)
         for (const Op* add : adds) {
           gathered.at(add->operands.back(), -by);
@@ -269,8 +268,8 @@ class Gathering {
 
     ir::Builder b(module_, around);
     b.loc = loop_->loc;
-    Value* const first = of(b, range_.first);
-    Value* const last = of(b, range_.last);
+    Value* const first = passes::written(b, range_.first);
+    Value* const last = passes::written(b, range_.last);
     Value* many = b.emit(Opcode::le_, {b.emit(Opcode::add_, {first, b.integer(reach())}), last});
     many = b.emit(Opcode::land_, {b.emit(Opcode::lt_, {first, last}), many});
     for (const auto& [state, j] : joined_)
@@ -300,13 +299,6 @@ class Gathering {
     });
   }
 
-  static Value* of(ir::Builder& b, const Offset& o) {
-    const auto by = static_cast<std::int64_t>(o.by);
-    if (!o.base) return b.integer(by);
-    auto* const base = const_cast<Value*>(o.base);
-    if (by == 0) return base;
-    return b.emit(by > 0 ? Opcode::add_ : Opcode::sub_, {base, b.integer(by > 0 ? by : -by)});
-  }
   static Offset moved(const Offset& o, std::int64_t by) {
     return {o.base, o.by + static_cast<std::uint64_t>(by)};
   }
@@ -418,7 +410,7 @@ class Gathering {
     }
     // The elements at both ends.
     for (const bool front : {true, false}) {
-      ShiftedTrips trips(module_, loop_, range_, b.block(), front ? range_.first : range_.last);
+      ShiftedTrips trips(module_, {{loop_, range_, front ? range_.first : range_.last}}, b.block());
       for (std::int64_t k = lo; k < hi; ++k) {
         // Trips first and following add at the front, to first + k; trips before last at the end, last + k.
         const auto adds = [&](std::int64_t by) { return front ? by <= k : by > k; };
@@ -495,7 +487,7 @@ class Gathering {
     if (same_base(from.base, to.base) &&
         static_cast<std::int64_t>(from.by) >= static_cast<std::int64_t>(to.by))
       return t;
-    const Over o = over(b, t, of(b, from), of(b, to));
+    const Over o = over(b, t, passes::written(b, from), passes::written(b, to));
     ir::Builder body(module_, o.body);
     body.loc = b.loc;
     Value* const v =
@@ -504,8 +496,8 @@ class Gathering {
   }
 
   Value* middle(ir::Builder& b, const Line& line, Value* t, const Offset& from, const Offset& to, bool set) {
-    const Over o = over(b, t, of(b, from), of(b, to));
-    ShiftedTrips trips(module_, loop_, range_, o.body, Offset{o.index, 0});
+    const Over o = over(b, t, passes::written(b, from), passes::written(b, to));
+    ShiftedTrips trips(module_, {{loop_, range_, Offset{o.index, 0}}}, o.body);
     Value* sum = nullptr;
     const Op* at = nullptr;
     for (const auto& [by, ops] : line.adds) sum = total(trips, ops, -by, sum, at);
@@ -527,6 +519,7 @@ void gather(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
+    for (Op* loop : loops_in(*f)) any |= gather_rows(module, loop);
     for (Op* loop : loops_in(*f)) any |= Gathering(module, loop).run();
   }
   if (any) simplify(module);

@@ -1,6 +1,8 @@
 // Copies of a trip's operations, at other trips' indices.
 #include "lantern/compiler/passes/shifted_trips.hpp"
 
+#include <algorithm>
+
 namespace lantern::passes {
 
 std::optional<TripRange> trip_range(const Op* loop) {
@@ -23,30 +25,32 @@ std::optional<TripRange> trip_range(const Op* loop) {
   return r;
 }
 
-Value* ShiftedTrips::number(std::int64_t shift) {
-  Value*& v = numbers_[shift];
-  if (v) return v;
-  const auto by = static_cast<std::int64_t>(base_.by + static_cast<std::uint64_t>(shift));
-  if (!base_.base) return v = b_.integer(by);
-  auto* const base = const_cast<Value*>(base_.base);
-  if (by == 0) return v = base;
-  return v = b_.emit(by > 0 ? Opcode::add_ : Opcode::sub_, {base, b_.integer(by > 0 ? by : -by)});
+Value* written(ir::Builder& b, const Offset& o) {
+  const auto by = static_cast<std::int64_t>(o.by);
+  if (!o.base) return b.integer(by);
+  auto* const base = const_cast<Value*>(o.base);
+  if (by == 0) return base;
+  return b.emit(by > 0 ? Opcode::add_ : Opcode::sub_, {base, b.integer(by > 0 ? by : -by)});
 }
 
-std::vector<Value*> ShiftedTrips::indices(const Op& access, std::int64_t shift) {
-  std::vector<Value*> all;
-  const auto rank = static_cast<std::size_t>(access.operands[0]->type.rank());
-  for (std::size_t d = 1; d <= rank; ++d) all.push_back(at(access.operands[d], shift));
-  return all;
+Value* ShiftedTrips::number(std::size_t loop, std::int64_t shift) {
+  Value*& v = numbers_[loop][shift];
+  const Offset& base = loops_[loop].base;
+  if (!v) v = written(b_, {base.base, base.by + static_cast<std::uint64_t>(shift)});
+  return v;
 }
 
 Value* ShiftedTrips::at(Value* v, std::int64_t shift) {
-  const Block* const body = loop_->blocks[1];
-  if (v->block != body) return v;
-  if (v->type == ir::I64)
-    if (const Offset o = offset(v); o.base == body->params[range_.index])
-      return number(shift + range_.ahead + static_cast<std::int64_t>(o.by));
-  if (!v->def) return loop_->operands[v->index];
+  const auto around =
+      std::ranges::find_if(loops_, [&](const TripBase& l) { return v->block == l.loop->blocks[1]; });
+  if (around == loops_.end()) return v;
+  if (v->type == ir::I64) {
+    const Offset o = offset(v);
+    for (std::size_t k = 0; k < loops_.size(); ++k)
+      if (o.base == loops_[k].loop->blocks[1]->params[loops_[k].range.index])
+        return number(k, (k == 0 ? shift : 0) + loops_[k].range.ahead + static_cast<std::int64_t>(o.by));
+  }
+  if (!v->def) return at(around->loop->operands[v->index], shift);
   if (constant(v)) shift = 0;
   if (const auto it = made_.find({v, shift}); it != made_.end()) return it->second;
   Value* const made = copy(*v->def, shift);
@@ -55,13 +59,7 @@ Value* ShiftedTrips::at(Value* v, std::int64_t shift) {
 
 Value* ShiftedTrips::copy(const Op& op, std::int64_t shift) {
   std::vector<Value*> operands;
-  for (Value* v : op.operands) {
-    // An element that no trip has changed yet: as it was before the loop.
-    const bool state = op.is(Opcode::get_) && v == op.operands[0] && v->block == loop_->blocks[1];
-    if (state)
-      while (v->def) v = v->def->operands[0];
-    operands.push_back(at(v, shift));
-  }
+  for (Value* v : op.operands) operands.push_back(at(v, shift));
   const Key key{op.code, op.integer, operands};
   if (!operands.empty())
     if (const auto it = equal_.find(key); it != equal_.end()) return it->second;

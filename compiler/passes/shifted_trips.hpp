@@ -22,38 +22,46 @@ struct TripRange {
 /// Nothing for a loop whose condition asks something else, and for one with a bound on memory.
 std::optional<TripRange> trip_range(const Op* loop);
 
-/// Appends the values that the trip `base + shift` has to a block, for any number of shifts. What is equal is
-/// written once, also where trips share it: of a[i + 1] - a[i], the trip before has what is a[i] - a[i - 1].
+/// A loop whose trips are written again, and where: `base` stands for the number of a trip.
+struct TripBase {
+  const Op* loop = nullptr;
+  TripRange range;
+  Offset base;
+};
+
+/// Appends the values that a trip has to a block: that of one loop, whose number is its base and a shift, or
+/// of loops in one another, of which the shift is the outermost one's. What is equal is written once, also
+/// where trips share it: of a[i + 1] - a[i], the trip before has what is a[i] - a[i - 1].
 ///
-/// The trips' values may need pure operations on values from outside the loop, on the trip's number, and on
-/// elements of the loop's state as it was before the loop.
+/// The trips' values may need pure operations on values from outside the loops, on the trips' numbers, and on
+/// elements of the loops' state as it was before the loops.
 class ShiftedTrips {
  public:
-  ShiftedTrips(ir::Module& module, const Op* loop, const TripRange& range, Block* into, Offset base)
-      : loop_(loop), range_(range), base_(base), b_(module, into) {
-    b_.loc = loop->loc;
+  ShiftedTrips(ir::Module& module, std::vector<TripBase> loops, Block* into)
+      : loops_(std::move(loops)), b_(module, into), numbers_(loops_.size()) {
+    b_.loc = loops_.front().loop->loc;
   }
 
-  /// What `v` of the loop's body is in the trip `base + shift`.
+  /// What `v` of a loop's body is in the trip `base + shift`.
   Value* at(Value* v, std::int64_t shift);
   /// The number `base + shift`.
-  Value* number(std::int64_t shift);
-  /// The indices of an access in that trip.
-  std::vector<Value*> indices(const Op& access, std::int64_t shift);
+  Value* number(std::int64_t shift) { return number(0, shift); }
   ir::Builder& builder() { return b_; }
 
  private:
   using Key = std::tuple<Opcode, std::int64_t, std::vector<Value*>>;
 
+  Value* number(std::size_t loop, std::int64_t shift);
   Value* copy(const Op& op, std::int64_t shift);
 
-  const Op* loop_;
-  const TripRange& range_;
-  Offset base_;
+  std::vector<TripBase> loops_;
   ir::Builder b_;
   std::map<std::pair<const Value*, std::int64_t>, Value*> made_;
-  std::map<std::int64_t, Value*> numbers_;
+  std::vector<std::map<std::int64_t, Value*>> numbers_;
   std::map<Key, Value*> equal_;
 };
+
+/// An offset as a value at the end of a block.
+Value* written(ir::Builder& b, const Offset& o);
 
 }  // namespace lantern::passes
