@@ -12,6 +12,7 @@
 
 #include "lantern/compiler/passes/lane_body.hpp"
 #include "lantern/compiler/passes/remarks.hpp"
+#include "lantern/compiler/passes/shifted_trips.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -310,13 +311,44 @@ class Choice {
     });
   }
 
-  /// True for a loop of a few trips around one that runs in lanes.
+  /// True for a loop of a few trips around one that runs in lanes, and for a loop over rows of which the loop
+  /// inside takes one element after the other.
   bool inside_is_better(const LanePlan& plan) const {
+    if (const Op* row = goes_along_rows(plan.loop); row && plan_lanes(const_cast<Op*>(row), tapes_, native_))
+      return true;
     if (!plan.trips || *plan.trips >= std::max(native_, 4)) return false;
     bool any = false;
     ir::walk(plan.loop->blocks[1],
              [&](Op* op) { any |= op->is(Opcode::loop_) && plan_lanes(op, tapes_, native_); });
     return any;
+  }
+
+  /// The loop that is all that another one does, and does nothing but compute and store elements that follow
+  /// each other in memory from trip to trip, those of whole rows of a matrix. Lanes that are rows would fetch
+  /// each element by itself.
+  static const Op* goes_along_rows(const Op* loop) {
+    const Op* inner = nullptr;
+    for (const Op* op : loop->blocks[1]->ops) {
+      if (op->is(Opcode::loop_) && !inner)
+        inner = op;
+      else if (!op->is(Opcode::yield_) && (op->results.size() != 1 || !(op->result()->type == ir::I64)))
+        return nullptr;
+    }
+    const auto range = inner ? trip_range(inner) : std::nullopt;
+    if (!range || constant_trips(inner)) return nullptr;
+    const Value* column = inner->blocks[1]->params[range->index];
+    for (const Value* p : inner->blocks[1]->params)
+      if (p != column && p->type.rank() < 2) return nullptr;
+    bool stores = false;
+    for (const Op* op : inner->blocks[1]->ops) {
+      if (!op->blocks.empty()) return nullptr;
+      const bool get = op->is(Opcode::get_), store = op->is(Opcode::set_) || op->is(Opcode::add_at_);
+      if (!get && !store) continue;
+      const auto rank = static_cast<std::size_t>(op->operands[0]->type.rank());
+      if (rank > 1 && offset(op->operands[rank]).base != column) return nullptr;
+      stores |= store;
+    }
+    return stores ? inner : nullptr;
   }
 
   /// The planned loop around an operation.

@@ -376,6 +376,71 @@ TEST_CASE("gather: gradients of random stencils", "[passes]") {
   CHECK(changed > 6);
 }
 
+namespace {
+
+/// Steps of a random stencil over a matrix, `first` and `less` elements of which stay as they are.
+struct Plate {
+  std::int64_t first[2] = {0, 0}, less[2] = {0, 0};
+  std::vector<std::array<std::int64_t, 2>> neighbours;
+  int kind = 0;
+
+  D operator()(M a, I steps) const {
+    const I m = a.dim(0), n = a.dim(1);
+    const M last = FOR(0, steps, a, [&](I, M s) {
+      const M from = kind == 2 ? fill(D(0.5), m, n) : s;
+      return FOR(first[0], m - less[0], from, [&](I i, M rows) {
+        return FOR(first[1], n - less[1], rows, [&](I j, M r) {
+          D sum = 0.0;
+          for (const auto& [di, dj] : neighbours) sum = sum + 0.2 * s(i + di, j + dj);
+          return r.set(kind == 0 ? sum : s(i, j) + sum * s(i, j), i, j);
+        });
+      });
+    });
+    return sum(last * last);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gather: gradients of random stencils over matrices", "[passes]") {
+  int changed = 0;
+  for (unsigned seed = 0; seed < 9; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](unsigned n) { return static_cast<std::int64_t>(random() % n); };
+    Plate plate;
+    plate.kind = static_cast<int>(seed % 3);
+    for (std::int64_t count = 2 + below(4), k = 0; k < count; ++k)
+      plate.neighbours.push_back({below(5) - 2, below(3) - 1});
+    for (const std::size_t d : {0u, 1u}) {
+      for (const auto& by : plate.neighbours) {
+        plate.first[d] = std::max(plate.first[d], -by[d]);
+        plate.less[d] = std::max(plate.less[d], by[d]);
+      }
+      plate.first[d] += below(2);
+      plate.less[d] += below(2);
+    }
+    const auto f = sig<double(Tensor<double, dyn, dyn>, std::int64_t)>(plate);
+    const auto expected = eager(grad<0>(f));
+    const auto got = compile(grad<0>(f), {.target = seed % 4 == 0 ? Target::cpp : Target::c});
+    const auto scattered = compile(grad<0>(f), {.target = Target::c, .disabled_passes = {"gather"}});
+    changed += got.source("ir") != scattered.source("ir");
+    for (const std::int64_t m : {0, 1, 2, 3, 4, 5, 6, 11})
+      for (const std::int64_t n : {0, 1, 2, 4, 5, 17}) {
+        std::vector<double> x(static_cast<std::size_t>(m * n));
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(2.0 + 1.3 * static_cast<double>(i));
+        const TensorView<const double> view(x.data(), {m, n});
+        const auto e = expected(view, 2), g = got(view, 2), s = scattered(view, 2);
+        INFO("seed " << seed << ", " << m << " by " << n << " elements");
+        REQUIRE(g.data.size() == x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          CHECK(g.data[i] == Approx(e.data[i]).epsilon(1e-11).margin(1e-13));
+          CHECK(s.data[i] == Approx(e.data[i]).epsilon(1e-11).margin(1e-13));
+        }
+      }
+  }
+  CHECK(changed > 5);
+}
+
 TEST_CASE("gather: rows of a matrix", "[passes]") {
   const auto plate = [](M a) {
     const I m = a.dim(0), n = a.dim(1);
