@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/shifted_trips.hpp"
 #include "lantern/ir/library_function.hpp"
 
@@ -311,31 +312,8 @@ class RowGathering {
     std::unordered_set<const Op*> left_out;
     for (const Rows& rows : found_)
       for (const auto& [by, adds] : rows.adds) left_out.insert(adds.begin(), adds.end());
-    std::unordered_map<const Value*, Value*> map;
-    return copy(b, *outer_, map, left_out)->results;
-  }
-  Op* copy(ir::Builder& b, const Op& op, std::unordered_map<const Value*, Value*>& map,
-           const std::unordered_set<const Op*>& left_out) {
-    Op* const made = module_.new_op(op.code, b.block());
-    made->number = op.number;
-    made->integer = op.integer;
-    made->loc = op.loc;
-    for (Value* v : op.operands) made->operands.push_back(map.contains(v) ? map[v] : v);
-    for (const Value* r : op.results) map[r] = module_.add_result(made, r->type, r->name);
-    for (const Block* from : op.blocks) {
-      Block* const block = module_.new_block(made, b.block()->function);
-      made->blocks.push_back(block);
-      for (const Value* p : from->params) map[p] = module_.add_param(block, p->type, p->name);
-      ir::Builder in(module_, block);
-      for (const Op* o : from->ops) {
-        if (left_out.contains(o))
-          map[o->result()] = map.at(o->operands[0]);
-        else
-          copy(in, *o, map, left_out);
-      }
-    }
-    b.block()->ops.push_back(made);
-    return made;
+    Renaming names;
+    return copy_op(b, *outer_, names, left_out)->results;
   }
 
   Value* gathered(ir::Builder& b, const Rows& rows, Value* t) {

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "lantern/compiler/passes/contify.hpp"
+#include "lantern/compiler/passes/cut.hpp"
 #include "lantern/compiler/passes/elements.hpp"
 #include "lantern/compiler/passes/fuse.hpp"
 #include "lantern/compiler/passes/counting.hpp"
@@ -49,6 +50,7 @@ constexpr std::array all_passes{
     Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<tables>},
     Pass{"updates", "several updates of one element become one", plain<updates>},
+    Pass{"cut", "a loop whose trips ask where they are becomes one loop for each answer", plain<cut>},
     Pass{"gather", "a loop whose trips add to neighbouring elements becomes one that sums for each element",
          plain<gather>},
     Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",

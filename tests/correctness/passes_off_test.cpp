@@ -126,6 +126,41 @@ TEST_CASE("without each pass: arrays", "[passes]") {
                some);
 }
 
+TEST_CASE("without each pass: steps in time", "[passes]") {
+  check_passes(value_and_grad<0>([](A a, I steps) {
+                 const I n = a.size();
+                 const A last = FOR(0, steps, a, [&](I, A s) {
+                   return FOR(1, n - 1, s, [&](I i, A v) {
+                     return v.set(i, s[i] - 0.1 * s[i] * (s[i + 1] - s[i - 1]) + 0.2 * s[i - 1]);
+                   });
+                 });
+                 return total(n, [&](I i) { return last[i] * last[i]; });
+               }),
+               some, std::int64_t{3});
+  check_passes(value_and_grad([](A a) {
+                 const I n = a.size();
+                 const A next = FOR(0, n, a, [&](I i, A v) {
+                   return v.set(i, IF(
+                                       AND(0 < i, [&] { return i < n - 1; }),
+                                       [&] { return a[i - 1] * a[i + 1]; }, [&] { return sin(a[i]); }));
+                 });
+                 return total(n, [&](I i) { return next[i] * next[i]; });
+               }),
+               some);
+  const std::vector<double> plate{0.1, 0.2, -0.3, 0.4, 0.5, 0.6, -0.7, 0.8,
+                                  0.9, 1.0, -1.1, 1.2, 0.3, 0.2, 0.1};
+  check_passes(value_and_grad([](M a) {
+                 const I m = a.dim(0), n = a.dim(1);
+                 const M next = FOR(1, m - 1, a, [&](I i, M rows) {
+                   return FOR(1, n - 1, rows, [&](I j, M r) {
+                     return r.set(a(i, j) * a(i - 1, j) + a(i + 1, j) + a(i, j - 1) * a(i, j + 1), i, j);
+                   });
+                 });
+                 return sum(next * next);
+               }),
+               TensorView<const double>(plate.data(), {3, 5}));
+}
+
 TEST_CASE("without each pass: points and matrices", "[passes]") {
   // A loop over points with a triangular matrix, and one with small dense products.
   const std::vector<double> points{0.1, 0.2, -0.3, 0.4, 0.5, 0.6, -0.7, 0.8,

@@ -771,7 +771,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  const std::string loops = "fuse elements rotate tables updates gather split unfill ";
+  const std::string loops = "fuse elements rotate tables updates cut gather split unfill ";
   CHECK(run({}) == "counting contify unwind simplify " + loops + "inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) == "counting unwind " + loops + "inplace records outline ");
@@ -789,6 +789,6 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
         "counting contify unwind simplify " + loops + "vectorise strips inplace records outline ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, contify, unwind, simplify, fuse, elements, rotate, tables, "
-                    "updates, gather, split, unfill, parallel, "
+                    "updates, cut, gather, split, unfill, parallel, "
                     "vectorise, strips, inplace, records, outline), got 'simplfy'");
 }
