@@ -441,6 +441,29 @@ TEST_CASE("gather: gradients of random stencils over matrices", "[passes]") {
   CHECK(changed > 5);
 }
 
+TEST_CASE("gather: what neighbours divide by is inverted once for both", "[passes]") {
+  // Of each difference r of neighbours: r / (1 + r * r) again, and 1 / (1 + r * r) for its two partials.
+  const auto diffusion = [](A a) {
+    const I n = a.size();
+    const A next = FOR(1, n - 1, a, [&](I i, A v) {
+      const D r = a[i + 1] - a[i], l = a[i] - a[i - 1];
+      return v.set(i, a[i] + 0.1 * (r / (1.0 + r * r) - l / (1.0 + l * l)));
+    });
+    return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + next[i] * next[i]; });
+  };
+  const auto g = compile(grad(diffusion), {.target = Target::c});
+  const std::string ir = g.source("ir");
+  // The loop in which all neighbours add, which the one for few trips follows.
+  const std::size_t last = ir.rfind("= loop");
+  const std::string body = ir.substr(last, ir.find("} else", last) - last);
+  CHECK(count(body, "= div") == 4);
+  CHECK(count(body, "= set") == 1);
+  std::vector<double> x(23);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(1.3 * static_cast<double>(i));
+  const std::vector<double> e = eager(grad(diffusion))(x), got = g(x);
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(e[i]).epsilon(1e-12));
+}
+
 TEST_CASE("gather: rows of a matrix", "[passes]") {
   const auto plate = [](M a) {
     const I m = a.dim(0), n = a.dim(1);
