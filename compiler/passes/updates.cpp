@@ -50,8 +50,13 @@ class Updates {
   bool run() {
     for (Block* b : blocks_) {
       const std::vector<Op*> ops = b->ops;
-      for (Op* op : ops)
+      for (Op* op : ops) {
         while (is_update(*op) && combine(op)) changed_ = true;
+        if (op->is(Opcode::set_) && sets_what_is_there(*op)) {
+          replace(op, op->operands[0]);
+          changed_ = true;
+        }
+      }
     }
     if (changed_)
       for (Block* b : blocks_) rebuild(b);
@@ -63,6 +68,18 @@ class Updates {
   static bool watched(const Value* v) { return v->def && (is_update(*v->def) || v->def->is(Opcode::get_)); }
   void used(const Value* v, Op* by) {
     if (watched(v)) uses_[v].push_back(by);
+  }
+
+  /// True for set(a, i, get(a, i)).
+  static bool sets_what_is_there(const Op& set) {
+    const Op* get = set.operands.back()->def;
+    return get && get->is(Opcode::get_) && get->operands[0] == set.operands[0] && same_element(*get, set) &&
+           set.operands[0]->type == set.result()->type;
+  }
+  /// What is added to nothing is the sum.
+  static bool is_zero(const Value* x) {
+    const Op* c = constant(x);
+    return c && x->type.is_float_element() && c->number == 0;
   }
 
   /// Looks for an update of the same element before `last` and lets that one do the work of both.
@@ -117,7 +134,8 @@ class Updates {
         replace(get, x);
     if (sums) {
       if (!onto) last->code = Opcode::set_;
-      set_operand(last, last->operands.size() - 1, sum_before(last, x, last->operands.back()));
+      if (onto || !is_zero(x))
+        set_operand(last, last->operands.size() - 1, sum_before(last, x, last->operands.back()));
     }
     replace(first, first->operands[0]);
     return true;

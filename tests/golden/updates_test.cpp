@@ -44,6 +44,17 @@ TEST_CASE("updates: two updates of one element", "[passes]") {
         "  %1 = set %t, %i, %y : f64[?]\n  yield %1\n");
 }
 
+TEST_CASE("updates: what is added to zero, and what is there already", "[passes]") {
+  CHECK(after("%zero = constant 0 : f64\n%1 = set %t, %i, %zero\n%2 = add_at %1, %i, %y\nyield %2\n") ==
+        "  %1 = set %t, %i, %y : f64[?]\n  yield %1\n");
+  CHECK(after("%1 = get %t, %i\n%2 = set %t, %i, %1\nyield %2\n") == "  yield %t\n");
+  CHECK(after("%zero = constant 0 : f64\n%0 = get %t, %i\n%1 = set %t, %i, %zero\n%2 = add_at %1, %i, "
+              "%0\nyield %2\n") == "  yield %t\n");
+  // Another element, and one of another array.
+  CHECK(unchanged("%1 = get %t, %j\n%2 = set %t, %i, %1\nyield %2\n"));
+  CHECK(unchanged("%1 = set %t, %j, %x\n%2 = get %t, %i\n%3 = set %1, %i, %2\nyield %3\n"));
+}
+
 TEST_CASE("updates: many of one element, in the order in which they were made", "[passes]") {
   CHECK(after("%1 = set %t, %i, %x\n%2 = add_at %1, %i, %y\n%3 = add_at %2, %i, %x\nyield %3\n") ==
         "  %1 = add %x, %y : f64\n  %2 = add %1, %x : f64\n  %3 = set %t, %i, %2 : f64[?]\n  yield %3\n");
