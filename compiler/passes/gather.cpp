@@ -5,10 +5,10 @@
 #include <set>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/gather_rows.hpp"
 #include "lantern/compiler/passes/shifted_trips.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
-#include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
 
@@ -17,18 +17,6 @@ namespace {
 /// The most neighbours at an end that are written one by one, and operations that trips may need.
 constexpr std::int64_t widest = 6;
 constexpr std::size_t longest = 300;
-
-/// Roughly how long operations take, an addition being 1.
-std::size_t weight(const Block& b) {
-  std::size_t sum = 0;
-  for (const Op* op : b.ops) {
-    if (op->results.empty() || op->is(Opcode::constant_)) continue;
-    const bool slow =
-        (op->is(Opcode::div_) || op->is(Opcode::sqrt_)) && op->result()->type.is_float_element();
-    sum += ir::is_library_function(op->code) ? 40 : slow ? 16 : 1;
-  }
-  return sum;
-}
 
 /// What is added to one line of a tensor, along dimension `along`.
 struct Line {
@@ -247,7 +235,7 @@ class Gathering {
           gathered.at(add->operands.back(), -by);
           scattered.at(add->operands.back(), 0);
         }
-      if (weight(*scratch) > weight(*as_is) + pass * line.adds.size()) return false;
+      if (price(*scratch) > price(*as_is) + pass * line.adds.size()) return false;
     }
     return true;
   }
@@ -268,8 +256,8 @@ class Gathering {
 
     ir::Builder b(module_, around);
     b.loc = loop_->loc;
-    Value* const first = passes::written(b, range_.first);
-    Value* const last = passes::written(b, range_.last);
+    Value* const first = written(b, range_.first);
+    Value* const last = written(b, range_.last);
     Value* many = b.emit(Opcode::le_, {b.emit(Opcode::add_, {first, b.integer(reach())}), last});
     many = b.emit(Opcode::land_, {b.emit(Opcode::lt_, {first, last}), many});
     for (const auto& [state, j] : joined_)
@@ -334,39 +322,20 @@ class Gathering {
   std::vector<Value*> trip(ir::Builder& b, const std::vector<Value*>& state, std::int64_t left,
                            const std::vector<ir::Type>& types) {
     if (left <= 0) return state;
-    Value* const go = written(b, loop_->blocks[0], state).front();
+    Value* const go = block_with(b, *loop_->blocks[0], state).front();
     Op* const branch = b.branch(go, types);
     ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
     yes.loc = no.loc = b.loc;
-    yes.yield(trip(yes, written(yes, loop_->blocks[1], state), left - 1, types));
+    yes.yield(trip(yes, block_with(yes, *loop_->blocks[1], state), left - 1, types));
     no.yield(state);
     return branch->results;
   }
   /// A block's operations with other values for its parameters; what it yields.
-  std::vector<Value*> written(ir::Builder& b, const Block* from, const std::vector<Value*>& params,
-                              const std::unordered_set<const Op*>& without = {}) {
-    std::unordered_map<const Value*, Value*> map;
-    for (std::size_t i = 0; i < params.size(); ++i) map[from->params[i]] = params[i];
-    const auto now = [&](Value* v) {
-      const auto it = map.find(v);
-      return it == map.end() ? v : it->second;
-    };
-    for (const Op* op : from->ops) {
-      std::vector<Value*> operands;
-      for (Value* v : op->operands) operands.push_back(now(v));
-      if (op->is(Opcode::yield_)) return operands;
-      if (without.contains(op)) {
-        map[op->result()] = operands[0];
-        continue;
-      }
-      Op* const made = b.op(op->code, std::move(operands), {op->result()->type});
-      made->number = op->number;
-      made->integer = op->integer;
-      made->loc = op->loc;
-      made->result()->name = op->result()->name;
-      map[op->result()] = made->result();
-    }
-    return {};
+  static std::vector<Value*> block_with(ir::Builder& b, const Block& from,
+                                        const std::vector<Value*>& params) {
+    Renaming names;
+    for (std::size_t i = 0; i < params.size(); ++i) names[from.params[i]] = params[i];
+    return copy_block(b, from, names);
   }
 
   std::vector<Value*> many_trips(ir::Builder& b) {
@@ -380,18 +349,9 @@ class Gathering {
     std::unordered_set<const Op*> without;
     for (const Line& line : lines_)
       for (const auto& [by, adds] : line.adds) without.insert(adds.begin(), adds.end());
-    std::vector<ir::Type> types;
-    for (const Value* r : loop_->results) types.push_back(r->type);
-    Op* const made = b.op(Opcode::loop_, std::move(state), types);
-    for (int k = 0; k < 2; ++k) {
-      Block* const block = module_.new_block(made, b.block()->function);
-      made->blocks.push_back(block);
-      for (const Value* p : loop_->blocks[static_cast<std::size_t>(k)]->params)
-        module_.add_param(block, p->type, p->name);
-      ir::Builder inner(module_, block);
-      inner.yield(written(inner, loop_->blocks[static_cast<std::size_t>(k)], block->params, without));
-    }
-    for (std::size_t i = 0; i < types.size(); ++i) made->results[i]->name = loop_->results[i]->name;
+    Renaming names;
+    Op* const made = copy_op(b, *loop_, names, without);
+    made->operands = std::move(state);
     return made->results;
   }
 
@@ -487,7 +447,7 @@ class Gathering {
     if (same_base(from.base, to.base) &&
         static_cast<std::int64_t>(from.by) >= static_cast<std::int64_t>(to.by))
       return t;
-    const Over o = over(b, t, passes::written(b, from), passes::written(b, to));
+    const Over o = over(b, t, written(b, from), written(b, to));
     ir::Builder body(module_, o.body);
     body.loc = b.loc;
     Value* const v =
@@ -496,7 +456,7 @@ class Gathering {
   }
 
   Value* middle(ir::Builder& b, const Line& line, Value* t, const Offset& from, const Offset& to, bool set) {
-    const Over o = over(b, t, passes::written(b, from), passes::written(b, to));
+    const Over o = over(b, t, written(b, from), written(b, to));
     ShiftedTrips trips(module_, {{loop_, range_, Offset{o.index, 0}}}, o.body);
     Value* sum = nullptr;
     const Op* at = nullptr;

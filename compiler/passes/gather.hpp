@@ -10,13 +10,15 @@
 //
 // and the elements at both ends, to which only some of the trips add, one by one. (The same for adjoints of
 // stencils: Hückelheim, Kukreja, Narayanan, Luporini, Gorman and Hovland, "Automatic differentiation for
-// adjoint stencil loops", ICPP 2019, section 3.) Too few trips for that are made one by one as they stood.
+// adjoint stencil loops", ICPP 2019.) Too few trips for that are made one by one as they stood.
 //
 // What trips add may need the loop's state as it was before the loop, and what does not change; what beside
 // each other trips share is computed once. Where that is more work than before, loops stay as they are.
 //
 // Where the sum of all that, and of an array of which the loop has zeroed an element in every trip, is what
 // is asked for, as after v.set(i, ...), it is stored at once: t[i] of the elements that were not zeroed.
+//
+// Of two loops over a matrix the outer one goes through the rows in the same way (gather_rows.hpp).
 //
 // Sums are reassociated, as accumulation into adjoints may be.
 #pragma once

@@ -6,7 +6,6 @@
 
 #include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/shifted_trips.hpp"
-#include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
 
@@ -15,17 +14,6 @@ namespace {
 constexpr std::int64_t widest = 6;     ///< the most rows between neighbours
 constexpr std::size_t longest = 300;   ///< operations that trips may need
 constexpr std::size_t row_update = 6;  ///< what a load and a store of an element count, an addition being 1
-
-std::size_t weight(const Block& b) {
-  std::size_t sum = 0;
-  for (const Op* op : b.ops) {
-    if (op->results.empty() || op->is(Opcode::constant_)) continue;
-    const bool slow =
-        (op->is(Opcode::div_) || op->is(Opcode::sqrt_)) && op->result()->type.is_float_element();
-    sum += ir::is_library_function(op->code) ? 40 : slow ? 16 : 1;
-  }
-  return sum;
-}
 
 /// What is added to one state of the outer loop, by the distance of the row from the outer trip's number.
 struct Rows {
@@ -243,7 +231,7 @@ class RowGathering {
           together.at(add->operands.back(), -by);
           apart.at(add->operands.back(), 0);
         }
-      if (weight(*gathered) > weight(*scattered) + row_update * (rows.adds.size() - 1)) return false;
+      if (price(*gathered) > price(*scattered) + row_update * (rows.adds.size() - 1)) return false;
     }
     return true;
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lantern/ir/library_function.hpp"
+
 namespace lantern::passes {
 
 std::optional<TripRange> trip_range(const Op* loop) {
@@ -23,6 +25,18 @@ std::optional<TripRange> trip_range(const Op* loop) {
   }
   if (!(r.number->type == ir::I64)) return {};
   return r;
+}
+
+std::size_t price(const Block& b) {
+  constexpr std::size_t function = 40, division = 16;
+  std::size_t sum = 0;
+  for (const Op* op : b.ops) {
+    if (op->results.empty() || op->is(Opcode::constant_)) continue;
+    const bool slow =
+        (op->is(Opcode::div_) || op->is(Opcode::sqrt_)) && op->result()->type.is_float_element();
+    sum += ir::is_library_function(op->code) ? function : slow ? division : 1;
+  }
+  return sum;
 }
 
 Value* written(ir::Builder& b, const Offset& o) {

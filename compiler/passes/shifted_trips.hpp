@@ -61,6 +61,10 @@ class ShiftedTrips {
   std::map<Key, Value*> equal_;
 };
 
+/// Roughly how long what trips compute in a block takes, an addition being 1: whether it is to be computed
+/// again or kept.
+std::size_t price(const Block& b);
+
 /// An offset as a value at the end of a block.
 Value* written(ir::Builder& b, const Offset& o);
 
