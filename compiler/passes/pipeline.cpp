@@ -16,6 +16,7 @@
 #include "lantern/compiler/passes/parallel.hpp"
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
+#include "lantern/compiler/passes/scalars.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/split.hpp"
 #include "lantern/compiler/passes/strips.hpp"
@@ -39,6 +40,7 @@ void plain(ir::Module& module, const PipelineOptions&) {
 constexpr std::array all_passes{
     Pass{"counting", "loops that count do so as FOR: up by ones, to a bound known before",
          plain<counting>},
+    Pass{"scalars", "small tensors of a known shape become numbers", plain<scalars>},
     Pass{"contify", "continuations that are called once become code", plain<contify>},
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},

@@ -122,6 +122,10 @@ void same_shape(const Operation& op, const TensorBox& a, const TensorBox& b) {
 
 Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
   const Rule rule = ir::info(op.code).rule;
+  if (rule == Rule::choice && in[0].type().is_scalar()) {  // of one tensor or the other, whole
+    same_shape(op, box(in[1]), box(in[2]));
+    return in[in[0].b() ? 1 : 2];
+  }
   const TensorBox& first = box(in[0]);
   for (const Datum& d : in) same_shape(op, first, box(d));
   const auto n = static_cast<std::size_t>(first.count());

@@ -772,9 +772,9 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     return order;
   };
   const std::string loops = "fuse elements rotate tables updates cut gather split unfill ";
-  CHECK(run({}) == "counting contify unwind simplify " + loops + "inplace records outline ");
+  CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
-  CHECK(run({.disabled = {"simplify", "contify"}}) == "counting unwind " + loops + "inplace records outline ");
+  CHECK(run({.disabled = {"simplify", "contify"}}) == "scalars unwind " + loops + "inplace records outline ");
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
@@ -782,13 +782,14 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
   CHECK(names ==
-        "counting contify unwind simplify " + loops + "parallel vectorise strips inplace records outline ");
+        "counting scalars contify unwind simplify " + loops + "parallel vectorise strips inplace records outline ");
   CHECK(run({.threads = 2}) ==
-        "counting contify unwind simplify " + loops + "parallel inplace records outline ");
+        "counting scalars contify unwind simplify " + loops + "parallel inplace records outline ");
   CHECK(run({.vector_lanes = 4}) ==
-        "counting contify unwind simplify " + loops + "vectorise strips inplace records outline ");
-  CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
-                    "expected the name of a pass (counting, contify, unwind, simplify, fuse, elements, rotate, tables, "
-                    "updates, cut, gather, split, unfill, parallel, "
-                    "vectorise, strips, inplace, records, outline), got 'simplfy'");
+        "counting scalars contify unwind simplify " + loops + "vectorise strips inplace records outline ");
+  CHECK_THROWS_WITH(
+      run({.disabled = {"simplfy"}}),
+      "expected the name of a pass (counting, scalars, contify, unwind, simplify, fuse, elements, rotate, tables, "
+      "updates, cut, gather, split, unfill, parallel, "
+      "vectorise, strips, inplace, records, outline), got 'simplfy'");
 }
