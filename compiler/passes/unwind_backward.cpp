@@ -153,6 +153,32 @@ void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>&
   for (Value* c : touched) set_cell(r, c, module_.add_result(op, c->type.content(), adjoint_name(c)));
 }
 
+/// Whether a loop in a fused trip is run for its frames alone: what it gives goes nowhere but into sums that
+/// nobody looks at here. Run again, it is run once.
+bool Unwinder::only_frames(const Region& r, const Segment& s) const {
+  if (r.kind != Region::Kind::fused) return false;
+  bool plain = true;  // frames of its own, of which each is left out or made again with its trip
+  ir::walk(s.forward->blocks[1], [&](const Op* op) {
+    plain &= !op->callee && (!op->is(Opcode::push_) || is_frame(*op)) && !op->is(Opcode::pop_);
+  });
+  if (!plain) return false;
+  std::unordered_set<const Value*> given(s.forward->results.begin(), s.forward->results.end());
+  const auto asks = [&](const Op* op) {
+    return std::ranges::any_of(op->operands, [&](const Value* v) { return given.contains(v); });
+  };
+  for (std::size_t i = 0; i < r.fwd->ops.size(); ++i) {
+    Op* const op = r.fwd->ops[i];
+    if (op == s.forward) continue;
+    bool asked = false;
+    for (Block* b : op->blocks) ir::walk(b, [&](const Op* o) { asked |= asks(o); });
+    if (!asked && !asks(op)) continue;
+    if (asked || i >= r.forward_ops || !op->blocks.empty() || ir::info(op->code).effect != ir::Effect::none)
+      return false;
+    given.insert(op->results.begin(), op->results.end());
+  }
+  return true;
+}
+
 void Unwinder::backward_loop(Region& r, Segment& s) {
   const auto count = counted(s.forward);
   const bool apart = count && separable(s.forward, *count) && may_run_twice(s.forward);
@@ -177,7 +203,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   std::vector<Value*> incoming;
   for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content(), adjoint_name(c)));
   backward(body, incoming);
-  if (apart && cheaper_again(s)) {
+  if (apart && (cheaper_again(s) || only_frames(r, s))) {
     for (Block* b : s.forward->blocks) drop_frames(b);
     return backward_fused(r, s, *count);
   }

@@ -159,6 +159,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   forward(body, test->blocks[0]);
   note_updates(block);
   reach(body);
+  body.forward_ops = block->ops.size();
 
   backward(body, incoming);
 

@@ -56,6 +56,7 @@ struct Region {
   ir::PointerMap<Value, Value*> cells;  ///< cell -> adjoint so far; null or absent: zero
   ir::PointerSet<Value> declared;       ///< cells of this region
   std::vector<Value*> imported;         ///< cells of enclosing regions touched in `bwd`, in order
+  std::size_t forward_ops = 0;          ///< fused: so many operations belong to the forward part
   bool apart = false;                   ///< body: trips do not depend on each other
   Value* trips = nullptr;               ///< body: in `bwd`, how many trips are left, this one included
   std::size_t pops = 0;                 ///< at the start of `bwd`: pops,
@@ -101,6 +102,7 @@ class Unwinder {
   void backward_fused(Region& r, Segment& s, const CountedLoop& count);
   bool may_run_twice(const Op* loop) const;
   bool cheaper_again(const Segment& s) const;
+  bool only_frames(const Region& r, const Segment& s) const;
   bool gives_way(const Value* tensor) const;
   bool stays(const Value* tensor) const;
   static bool swept(const Op& get);

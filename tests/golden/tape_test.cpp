@@ -199,6 +199,32 @@ TEST_CASE("tape: a network in time keeps its state, not the factors of its sums"
   for (std::size_t i = 0; i < 5; ++i) CHECK(ga[i] == Approx(da[i]).epsilon(1e-12));
 }
 
+TEST_CASE("tape: an inner sum of an independent trip is computed once, with its derivative", "[tape]") {
+  const auto rows = [](auto f) {
+    return [f](M a) {
+      return FOR(0, a.dim(0), 0.0, [&](I i, D sum) {
+        return sum + f(FOR(0, a.dim(1), 0.0, [&](I j, D row) {
+                 const D x = a(i, j) * a(i, 0);
+                 return row + sin(x) * x;
+               }));
+      });
+    };
+  };
+  const auto loops = [](auto f) {
+    const auto df = compile(grad(f), {.target = Target::c});
+    for (const std::int64_t m : {0, 1, 3})
+      for (const std::int64_t n : {1, 2, 7}) {
+        const std::vector<double> x = wave(static_cast<std::size_t>(m * n));
+        const TensorView<const double> a(x.data(), {m, n});
+        const auto got = df(a), expected = eager(grad(f))(a);
+        for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+      }
+    return count(df.source("ir"), "= loop");
+  };
+  CHECK(loops(rows([](D row) { return 2.0 * row; })) == 2);
+  CHECK(loops(rows([](D row) { return exp(row); })) == 3);  // the sum is asked for first
+}
+
 TEST_CASE("tape: arrays that give way to others are not kept whole for a few elements", "[tape]") {
   // The table is updated at one place in each step; what is read of it must not keep all of it.
   const auto table = [](A a, I steps) {
