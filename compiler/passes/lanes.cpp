@@ -34,6 +34,10 @@ class Analysis {
     find_summed(*plan_, uses_, ops_);
     find_packed();
     plan_->trips = trips();
+    for (const Op* op : ops_) {
+      if (is_access(*op) && scatters(*op)) plan_->scattered.insert(op);
+      plan_->calls |= op->parent == plan_->loop->blocks[1] && is_function(*op) && any_varies(*op);
+    }
     const auto blocks = choose_blocks(shape(), native_);
     if (!blocks) return refused("it makes too few trips");
     plan_->blocks = *blocks;
@@ -403,11 +407,29 @@ class Analysis {
   }
   /// True where these do not follow each other in memory.
   bool lies_apart(const Op& op) const {
+    return differs(op) &&
+           (row_differs(op) || !moves(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())]));
+  }
+  /// True where it is an index before the last one that differs.
+  bool row_differs(const Op& op) const {
+    return std::any_of(op.operands.begin() + 1, op.operands.begin() + op.operands[0]->type.rank(),
+                       [&](const Value* v) { return varies(v); });
+  }
+
+  /// True for an access to rows that lie apart and are written, or are gathered from anywhere. (To the last
+  /// index what all lanes have alike may be added.)
+  bool scatters(const Op& op) const {
     if (!differs(op)) return false;
-    const int rank = op.operands[0]->type.rank();
-    for (int i = 1; i < rank; ++i)
-      if (varies(op.operands[static_cast<std::size_t>(i)])) return true;
-    return !moves(op.operands[static_cast<std::size_t>(rank)]);
+    const auto first = op.operands.begin() + 1, last = first + op.operands[0]->type.rank() - 1;
+    if (op.is(Opcode::get_))
+      return std::any_of(first, last, [&](const Value* v) { return varies(v) && !follows(v); });
+    return row_differs(op) || !follows(*last);
+  }
+  bool follows(const Value* v) const {
+    if (v == plan_->trip) return true;
+    if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
+    const Value *x = v->def->operands[0], *y = v->def->operands[1];
+    return (follows(x) && !varies(y)) || (v->def->is(Opcode::add_) && follows(y) && !varies(x));
   }
 
   /// Tensors from outside whose row `index` is read element by element within inner loops of inner loops.

@@ -311,9 +311,10 @@ class Choice {
     });
   }
 
-  /// True for a loop of a few trips around one that runs in lanes, and for a loop over rows of which the loop
-  /// inside takes one element after the other.
+  /// True for a loop of a few trips around one that runs in lanes, and where inner loops write rows, or read
+  /// gathered ones, from end to end: to lanes of this one their elements lie apart.
   bool inside_is_better(const LanePlan& plan) const {
+    if (rows_inside(plan)) return true;
     if (const Op* row = goes_along_rows(plan.loop); row && plan_lanes(const_cast<Op*>(row), tapes_, native_))
       return true;
     if (!plan.trips || *plan.trips >= std::max(native_, 4)) return false;
@@ -349,6 +350,27 @@ class Choice {
       stores |= store;
     }
     return stores ? inner : nullptr;
+  }
+
+  /// What the lanes share, or read in packed rows, is worth more than that, and so are functions in lanes.
+  bool rows_inside(const LanePlan& plan) const {
+    if (plan.scattered.empty() || plan.calls || !plan.summed.empty() || !plan.packed.empty() ||
+        !plan.outer_tapes.empty())
+      return false;
+    std::unordered_map<const Op*, bool> better;  // inner loops: the rows are swept by them
+    const auto sweeps = [&](Op* loop) {
+      const auto [it, added] = better.try_emplace(loop, false);
+      if (added) {
+        const auto inner = plan_lanes(loop, tapes_, native_);
+        it->second = inner && inner->scattered.empty() && (!inner->trips || *inner->trips >= 2 * native_);
+      }
+      return it->second;
+    };
+    return std::ranges::all_of(plan.scattered, [&](const Op* op) {
+      for (const Block* b = op->parent; b->parent != plan.loop; b = b->parent->parent)
+        if (b->parent->is(Opcode::loop_) && sweeps(b->parent)) return true;
+      return false;
+    });
   }
 
   /// The planned loop around an operation.

@@ -184,6 +184,40 @@ TEST_CASE("rows written by their own trip", "[vectorise]") {
   }
 }
 
+TEST_CASE("rows that inner loops write run in lanes from end to end", "[vectorise]") {
+  const auto check = [](auto f) {
+    const auto fast = compile(grad<0, 1>(f), lanes), slow = compile(grad<0, 1>(f), scalar());
+    for (const char* call : {"lt_store_strided", "lt_add_strided", "lt_add_scatter"})
+      CHECK(fast.source("cpp").find(call) == std::string::npos);
+    for (const std::int64_t m : {1, 2, 5, 9})
+      for (const std::int64_t n : {1, 2, 7, 8, 9, 17, 40}) {
+        const std::vector<double> x = numbers(static_cast<std::size_t>(m * n)),
+                                  y = numbers(static_cast<std::size_t>(m * n), 0.4);
+        std::vector<std::int64_t> at(23);
+        for (std::size_t i = 0; i < at.size(); ++i) at[i] = static_cast<std::int64_t>(i * i) % m;
+        const TensorView<const double> a(x.data(), {m, n}), b(y.data(), {m, n});
+        const auto [fa, fb] = fast(a, b, at);
+        const auto [sa, sb] = slow(a, b, at);
+        check_close(fa.data, sa.data);
+        check_close(fb.data, sb.data);
+      }
+  };
+  // each trip's own row
+  check([](Mat a, Mat b, Ints) {
+    return total(a.dim(0), [&](Int i) {
+      return total(a.dim(1), [&](Int j) { return a(i, j) * a(i, j) * b(i, 0) + b(i, j); });
+    });
+  });
+  // rows by a list of their numbers, of which some come twice
+  check([](Mat a, Mat b, Ints at) {
+    return total(at.size(), [&](Int r) {
+      const Int i = at[r];
+      const Num e = 1.0 - total(a.dim(1), [&](Int j) { return a(i, j) * b(i, j); });
+      return e * e;
+    });
+  });
+}
+
 TEST_CASE("loops that are not for lanes stay", "[vectorise]") {
   const auto stays = [](auto f) {
     return compile(sig<double(Array<double>)>(f), lanes).source("ir").find("lane_") == std::string::npos;
