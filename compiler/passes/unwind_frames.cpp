@@ -1,9 +1,11 @@
 // What the backward part needs of the forward part: at hand, computed again, or saved.
 //
 // A value is computed again where that takes less than writing it to a tape and reading it back: indices of
-// counting loops, arithmetic on them, elements of tensors that nobody overwrites, a few operations on such.
+// counting loops, arithmetic on them, elements of tensors that nobody overwrites, or of those that their loop
+// leaves behind as they were read (settled.hpp), a few operations on such.
 #include <algorithm>
 
+#include "lantern/compiler/passes/settled.hpp"
 #include "lantern/compiler/passes/unwinder.hpp"
 #include "lantern/compiler/passes/updates.hpp"
 #include "lantern/ir/checkpoint.hpp"
@@ -143,6 +145,7 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   for (Value* x : op.operands) {
     if (sum > budget) return never;
     if (op.is(Opcode::get_) && x->type.is_tensor()) {
+      if (left_behind(v)) continue;
       if (gives_way(x)) return never;
       // A tensor from outside is saved once for all elements that are read here.
       if (saved_outside(home, x)) continue;
@@ -150,6 +153,18 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
     sum += cost(from, x, budget - sum);
   }
   return sum > budget ? never : sum;
+}
+
+/// The tensor at hand in which the backward part finds an element that the forward part has read, or null.
+Value* Unwinder::left_behind(const Value* element) const {
+  if (!element->def || !element->def->is(Opcode::get_)) return nullptr;
+  const auto [it, added] = left_behind_.try_emplace(element, nullptr);
+  if (added)
+    if (Value* const tensor = settled(*element->def)) {
+      const auto home = homes_.find(tensor->block);
+      if (home != homes_.end() && home->second->visible() && !gives_way(tensor)) it->second = tensor;
+    }
+  return it->second;
 }
 
 /// True for a tensor of a region around `inner` that can go into that region's frame.
@@ -324,7 +339,8 @@ Value* Unwinder::derive(Region& home, Value* v) {
   }
   const Op& op = *v->def;
   std::vector<Value*> operands;
-  for (Value* x : op.operands) operands.push_back(here(x));
+  Value* const tensor = left_behind(v);
+  for (Value* x : op.operands) operands.push_back(tensor && x->type.is_tensor() ? tensor : here(x));
   return emit([&] {
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (!operands[i]) operands[i] = constant(op.operands[i]);

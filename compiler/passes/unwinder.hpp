@@ -121,6 +121,7 @@ class Unwinder {
   Value* derive(Region& home, Value* v);
   void settle(Region& home);
   int cost(const Region& from, Value* v, int budget) const;
+  Value* left_behind(const Value* element) const;
   bool saved_outside(const Region& inner, const Value* x) const;
   void note_updates(const Block* block);
   Value* bwd(Region& r, Value* original);
@@ -195,6 +196,7 @@ class Unwinder {
   std::unordered_map<const Block*, Value*> exits_;   ///< memo of exit_of
   std::unordered_set<const Value*> updated_;         ///< forward tensors with an element that is changed
   std::unordered_map<const Value*, std::vector<const Value*>> handed_on_;  ///< to loops and by yields
+  mutable std::unordered_map<const Value*, Value*> left_behind_;  ///< memo
   ir::PointerMap<Value, Value*> likes_;             ///< cell -> the primal whose shape it has (original)
   std::unordered_map<Value*, Value*> value_cells_;  ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;

@@ -199,6 +199,73 @@ TEST_CASE("tape: a network in time keeps its state, not the factors of its sums"
   for (std::size_t i = 0; i < 5; ++i) CHECK(ga[i] == Approx(da[i]).epsilon(1e-12));
 }
 
+TEST_CASE("tape: what a trip reads of elements that are not written again is found where they lie",
+          "[tape]") {
+  const auto check = [](auto f, const std::vector<std::size_t>& sizes) {
+    const auto df = compile(grad(f), {.target = Target::cpp}),
+               plain = compile(grad(f), {.target = Target::c});
+    for (const std::size_t n : sizes) {
+      CAPTURE(n);
+      const std::vector<double> x = wave(n), expected = eager(grad(f))(x);
+      for (const auto& got : {df(x), plain(x)}) {
+        REQUIRE(got.size() == n);
+        for (std::size_t i = 0; i < n; ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-10));
+      }
+    }
+    return kept(plain.source("ir"));
+  };
+  const auto recurrence = [](A x) {
+    return squares(FOR(1, x.size(), fill(D(0.7), x.size()),
+                       [&](I i, A a) { return a.set(i, x[i] * a[i - 1] * a[i - 1]); }));
+  };
+  CHECK(check(recurrence, {1, 2, 3, 10, 100}) == Kept{0, 0});
+  // a Cholesky factor of a matrix made of x, and what it solves
+  const auto factor = [](A x) {
+    const I n = x.size();
+    const M low = FOR(0, n, fill(D(0.0), n, n), [&](I i, M rows) {
+      const M row = FOR(0, i, rows, [&](I j, M l) {
+        return l.set(FOR(0, j, x[i] * x[j], [&](I c, D s) { return s - l(i, c) * l(j, c); }) / l(j, j), i, j);
+      });
+      return row.set(sqrt(FOR(0, i, 3.0 + x[i], [&](I c, D s) { return s - row(i, c) * row(i, c); })), i, i);
+    });
+    return squares(FOR(0, n, fill(D(0.0), n), [&](I i, A y) {
+      return y.set(i, FOR(0, i, x[i], [&](I c, D s) { return s - low(i, c) * y[c]; }) / low(i, i));
+    }));
+  };
+  CHECK(check(factor, {1, 2, 3, 7, 20}).arrays == 0);
+  CHECK(check(factor, {}).numbers <= 4);  // a few of each row and element, none of each product
+
+  // Elements that are written again, or read as they were before, are kept.
+  const auto again = [](A x) {
+    return squares(FOR(1, x.size(), x, [&](I i, A a) {
+      return a.set(i, x[i] * a[i - 1] * a[i - 1]).set(i - 1, sin(a[i - 1]));
+    }));
+  };
+  CHECK(check(again, {1, 2, 3, 10}).numbers > 0);
+  const auto ahead = [](A x) {
+    return squares(FOR(1, x.size(), x, [&](I i, A a) { return a.set(i - 1, a[i] * a[i] * a[i - 1]); }));
+  };
+  CHECK(check(ahead, {1, 2, 3, 10}).numbers + check(ahead, {}).arrays > 0);
+  const auto in_turn = [](A x) {
+    return squares(FOR(0, 3, x, [&](I, A a) {
+      return FOR(1, x.size(), a,
+                 [&](I i, A b) { return b.set(i, 0.3 * b[i - 1] * b[i - 1] + 0.3 * sin(b[i])); });
+    }));
+  };
+  CHECK(check(in_turn, {1, 2, 3, 10}) != Kept{0, 0});
+  // A loop that is run in segments leaves the same behind.
+  const std::vector<double> many(600'000, 0.999), ones(many.size(), 1.0);
+  const auto long_one = [](A x) {
+    return squares(
+        FOR(1, x.size(), x, [&](I i, A a) { return a.set(i, sin(x[i] * a[i - 1]) + 0.1 * a[i - 1]); }));
+  };
+  const std::vector<double> d = compile(grad(long_one), {.target = Target::cpp})(many);
+  double along = 0;
+  for (const double v : d) along += v;
+  const auto forward = compile(jvp(long_one), {.target = Target::cpp})(many, ones);
+  CHECK(along == Approx(std::get<1>(forward)).epsilon(1e-9));
+}
+
 TEST_CASE("tape: an inner sum of an independent trip is computed once, with its derivative", "[tape]") {
   const auto rows = [](auto f) {
     return [f](M a) {
