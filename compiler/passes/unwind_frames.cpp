@@ -123,6 +123,13 @@ Region* Unwinder::home_of(Value* v) const {
   return it->second;
 }
 
+/// True for a value that the backward part of `r` sees as it is: also for what the forward part of a fused
+/// trip found in the backward part around it (reach).
+bool Unwinder::at_hand(const Region& r, const Value* v) const {
+  const auto it = homes_.find(v->block);
+  return it == homes_.end() ? ir::visible_from(v, r.bwd) : it->second->visible();
+}
+
 /// What it takes to have a forward value in the backward part of `from`'s chain of regions; `never` beyond
 /// budget.
 int Unwinder::cost(const Region& from, Value* v, int budget) const {
@@ -290,8 +297,8 @@ Value* Unwinder::at(Region& r, Value* v) {
     c->integer = v->def->integer;
     return c->result();
   }
+  if (at_hand(r, v)) return v;
   Region* home = home_of(v);
-  if (home->visible()) return v;
   const auto found = home->saved.find(v);
   if (found != home->saved.end()) return found->second;
   int budget = v->type.is_integer() || v->type.is_bool() ? save_integer : save_float;

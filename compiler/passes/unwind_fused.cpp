@@ -138,7 +138,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
     } else if (params[i]->type.is_tensor()) {
       // Only the shape is asked for: if need be, that of its adjoint.
       Value* const start = forward_op->operands[i];
-      now = adjoint[i] == none || home_of(start)->visible() ? at(body, start) : incoming[adjoint[i]];
+      now = adjoint[i] == none || at_hand(body, start) ? at(body, start) : incoming[adjoint[i]];
     } else {
       now = b.op(Opcode::undef_, {}, {params[i]->type})->result();
     }

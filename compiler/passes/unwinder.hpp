@@ -126,6 +126,7 @@ class Unwinder {
   void note_updates(const Block* block);
   Value* bwd(Region& r, Value* original);
   Region* home_of(Value* v) const;
+  bool at_hand(const Region& r, const Value* v) const;
   Value* cell(Region& r, Value* c);
   Value* cell_or_zero(Region& r, Value* c);
   Value* zero(Region& r, Value* c);

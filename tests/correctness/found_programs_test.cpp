@@ -58,3 +58,38 @@ TEST_CASE("what is outside is said in the same words by eager evaluation and com
   both([](A x, I n) { return max(x.slice(n, n)); }, a, 1, "argmax of an empty tensor");
   both([](A x, I n) { return x.slice(n, n)[0]; }, a, 1, "index 0 is outside an empty dimension");
 }
+
+TEST_CASE("a fused trip in a backward half finds what an inner loop counts to", "[unwind]") {
+  // The gradient becomes a function with halves; its second derivative asked for sizes there.
+  const auto f = [](D x, A a, A b) {
+    const I n = a.size();
+    const A moved = FOR(0, n, b, [&](I i, A to) {
+      return IF(
+          a[i] < b[i] + 0.017, [&] { return to.set(max(i - 1, 0), sin(a[i])); }, [&] { return to; });
+    });
+    const A powers = FOR(0, n, fill(D(0.0), n), [&](I i, A all) {
+      const D base = FOR(0, n, 0.0, [&](I, D s) { return s + moved[n - 1 - i]; });
+      const D exponent = FOR(0, 2, x, [&](I j, D y) {
+        const auto [z, trips] = WHILE(
+            std::tuple(b[(j + i) % n], I(0)),
+            [](D at, I trip) { return AND(abs(at) > 0.3, [&] { return trip < 7; }); },
+            [&](D at, I trip) { return std::tuple(0.6 * at + 0.1 * sin(a[min(i + 1, n - 1)]), trip + 1); });
+        return sin(z) + 0.5 * y;
+      });
+      const D p = pow(1.0 + abs(tanh(base)), tanh(exponent));
+      return all.set(i, p / (1.0 + 0.1 * p * p));
+    });
+    return FOR(0, n, 0.0, [&](I i, D s) { return s + powers[i] * powers[i]; });
+  };
+  const auto squares = [f](D x, A a, A b) {
+    const auto [dx, da] = grad<0, 1>(f)(x, a, b);
+    return dx * dx + FOR(0, da.size(), 0.0, [&](I i, D s) { return s + da[i] * da[i]; });
+  };
+  const std::vector<double> a{0.3, -0.8, 1.1}, b{0.9, 0.4, -0.7};
+  const auto [dx, da] = eager(grad<0, 1>(squares))(0.6, a, b);
+  for (const CompileOptions& way : ways) {
+    const auto [x, found] = compile(grad<0, 1>(squares), way)(0.6, a, b);
+    CHECK(x == Approx(dx).epsilon(1e-10));
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK(found[i] == Approx(da[i]).epsilon(1e-10));
+  }
+}
