@@ -130,23 +130,8 @@ class Gathering {
 
   /// A state's element, read before the trip changes it, which no other trip does: as it was before the loop.
   bool unchanged(const Op& get) const {
-    const Value* v = get.operands[0];
-    if (v->def) return false;
-    const std::size_t state = v->index;
-    for (;;) {
-      const Op* next = nullptr;
-      for (const auto& [op, operand] : uses_.of(v)) {
-        if (op->is(Opcode::get_) && operand == 0) continue;
-        if (next) return false;
-        next = op;
-      }
-      if (!next) return false;
-      if (next->is(Opcode::yield_)) return next->operands[state] == v;
-      if (!(next->is(Opcode::set_) || next->is(Opcode::add_at_)) || next->operands[0] != v ||
-          !same_element(get, *next) || !own(get))
-        return false;
-      v = next->result();
-    }
+    const Value* const v = get.operands[0];
+    return !v->def && as_before_loop(uses_, get, v->index, own(get));
   }
   /// An element that belongs to the trip: the index counts in one dimension.
   bool own(const Op& access) const {

@@ -176,20 +176,7 @@ class RowGathering {
       column |= offset(get.operands[d]).base == inner_->blocks[1]->params[columns_.index];
     }
     if (!row || !column) return false;
-    for (;;) {
-      const Op* next = nullptr;
-      for (const auto& [op, operand] : uses_.of(v)) {
-        if (op->is(Opcode::get_) && operand == 0) continue;
-        if (next) return false;
-        next = op;
-      }
-      if (!next) return false;
-      if (next->is(Opcode::yield_)) return next->operands[inner] == v;
-      if (!(next->is(Opcode::set_) || next->is(Opcode::add_at_)) || next->operands[0] != v ||
-          !same_element(get, *next))
-        return false;
-      v = next->result();
-    }
+    return as_before_loop(uses_, get, inner, true);
   }
 
   /// Finds a sum with another state that alone is asked for.

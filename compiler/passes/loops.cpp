@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/updates.hpp"
+
 namespace lantern::passes {
 
 std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
@@ -244,6 +246,24 @@ bool prints(Block* block) {
 }
 
 }  // namespace
+
+bool as_before_loop(const BodyUses& uses, const Op& get, std::size_t state, bool own) {
+  const Value* v = get.operands[0];
+  for (;;) {
+    const Op* next = nullptr;
+    for (const auto& [op, operand] : uses.of(v)) {
+      if (op->is(Opcode::get_) && operand == 0) continue;
+      if (next) return false;
+      next = op;
+    }
+    if (!next) return false;
+    if (next->is(Opcode::yield_)) return next->operands[state] == v;
+    if (!(next->is(Opcode::set_) || next->is(Opcode::add_at_)) || next->operands[0] != v || !own ||
+        !same_element(get, *next))
+      return false;
+    v = next->result();
+  }
+}
 
 bool separable(const Op* loop, const CountedLoop& count) {
   Block* const body = loop->blocks[1];

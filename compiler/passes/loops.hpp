@@ -74,6 +74,11 @@ class BodyUses {
 bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t state, const Value* index,
                  std::vector<Value*>* chain = nullptr);
 
+/// True for a read of a state that is as it was at the start of the trip, at an element that nobody else
+/// changes: what the trip changes of this state, on its way to operand `state` of the yield, is that element
+/// alone, and the element is its `own`; or it changes nothing.
+bool as_before_loop(const BodyUses& uses, const Op& get, std::size_t state, bool own);
+
 /// True where the trips of a counted loop do not depend on each other: beside integers that count, its state
 /// is only added to, or written at elements that belong to the trip.
 bool separable(const Op* loop, const CountedLoop& count);
