@@ -8,6 +8,17 @@
 
 using namespace lantern;
 
+// Names that users give to their own beside `using namespace lantern`.
+using Real = Rep<double>;
+using Number = Real;
+using Scalar = Number;
+struct Box {
+  double width = 2.0;
+};
+struct Data {
+  Box box;
+};
+
 namespace {
 
 using D = Rep<double>;
@@ -92,4 +103,11 @@ TEST_CASE("a fused trip in a backward half finds what an inner loop counts to", 
     CHECK(x == Approx(dx).epsilon(1e-10));
     for (std::size_t i = 0; i < a.size(); ++i) CHECK(found[i] == Approx(da[i]).epsilon(1e-10));
   }
+}
+
+TEST_CASE("users' names are theirs", "[names]") {
+  const Data data;
+  const auto area = [](Scalar side, Number other) -> Real { return side * other; };
+  const auto slope = compile(grad<0>(area), {.target = Target::c});
+  CHECK(slope(3.0, data.box.width) == 2.0);
 }
