@@ -239,13 +239,12 @@ void StatementPrinter::place_result(const Value* tensor, const std::string& name
 /// result.
 std::string StatementPrinter::updated(const Op& op) {
   const Value* from = op.operands[0];
-  set_dims(op.result(), dims(from));
   if (updates_in_place(op)) {
     const std::string name = atom(from);
-    const Binding binding = bindings_.at(from);
-    bindings_[op.result()] = binding;
+    bind_same(op.result(), from);
     return name;
   }
+  set_dims(op.result(), dims(from));
   return new_tensor(op.result(), "copy", atom(from));
 }
 

@@ -14,9 +14,8 @@ namespace lantern::passes {
 
 namespace {
 
-/// The most neighbours at an end that are written one by one, and operations that trips may need.
+/// The most neighbours at an end that are written one by one.
 constexpr std::int64_t widest = 6;
-constexpr std::size_t longest = 300;
 
 /// What is added to one line of a tensor, along dimension `along`.
 struct Line {
@@ -96,36 +95,17 @@ class Gathering {
         lines_.push_back(std::move(line));
   }
 
-  /// How far an index lies from the trip's number, if that is the same in all trips.
-  std::optional<std::int64_t> distance_of(const Value* index) const {
-    if (!(index->type == ir::I64)) return {};
-    const Offset o = offset(index);
-    if (o.base != loop_->blocks[1]->params[range_.index]) return {};
-    return static_cast<std::int64_t>(o.by) + range_.ahead;
-  }
+  std::optional<std::int64_t> distance_of(const Value* index) const { return distance(loop_, range_, index); }
 
   /// True where all that is added is to be had in any order of the trips.
   bool available(const Line& line) const {
-    std::vector<const Value*> todo;
+    std::vector<const Value*> added;
     for (const auto& [by, adds] : line.adds)
-      for (const Op* add : adds) todo.push_back(add->operands.back());
-    std::unordered_set<const Op*> seen;
-    while (!todo.empty()) {
-      const Value* v = todo.back();
-      todo.pop_back();
-      if (!inside(v)) continue;
-      if (!v->def) {
-        if (v->index != range_.index) return false;
-        continue;
-      }
-      const Op& op = *v->def;
-      if (!seen.insert(&op).second) continue;
-      if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || seen.size() > longest) return false;
-      const bool state = op.is(Opcode::get_) && inside(op.operands[0]);
-      if (state && !unchanged(op)) return false;
-      todo.insert(todo.end(), op.operands.begin() + (state ? 1 : 0), op.operands.end());
-    }
-    return true;
+      for (const Op* add : adds) added.push_back(add->operands.back());
+    return in_any_order(
+        std::move(added), [&](const Value* v) { return inside(v); },
+        [&](const Value* v) { return v->index == range_.index; },
+        [&](const Op& get) { return unchanged(get); });
   }
 
   /// A state's element, read before the trip changes it, which no other trip does: as it was before the loop.
@@ -157,16 +137,7 @@ class Gathering {
       if (const auto by = zeroed(other->index)) joined_[line.state] = {other->index, *by, sum};
     }
   }
-  Op* only_use(const Value* v) const {
-    Op* found = nullptr;
-    std::size_t n = 0;
-    ir::walk(loop_->parent, [&](Op* op) {
-      const auto uses = static_cast<std::size_t>(std::ranges::count(op->operands, v));
-      n += uses;
-      if (uses) found = op;
-    });
-    return n == 1 ? found : nullptr;
-  }
+  Op* only_use(const Value* v) const { return passes::only_use(loop_->parent, v); }
   /// The distance of the element that is set to zero in every trip, after it may have been read.
   std::optional<std::int64_t> zeroed(std::size_t state) const {
     const Value* v = loop_->blocks[1]->params[state];
@@ -394,32 +365,6 @@ class Gathering {
     return trips.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();
   }
 
-  /// An empty loop over an array, from one index to below another, and its body.
-  struct Over {
-    Op* loop;
-    Value *index, *array;
-    Block* body;
-  };
-  Over over(ir::Builder& b, Value* t, Value* from, Value* to) {
-    Op* const loop = b.op(Opcode::loop_, {from, t}, {ir::I64, t->type});
-    for (int k = 0; k < 2; ++k) {
-      Block* const block = module_.new_block(loop, b.block()->function);
-      loop->blocks.push_back(block);
-      module_.add_param(block, ir::I64);
-      module_.add_param(block, t->type);
-    }
-    ir::Builder head(module_, loop->blocks[0]);
-    head.loc = b.loc;
-    head.yield({head.emit(Opcode::lt_, {loop->blocks[0]->params[0], to})});
-    return {loop, loop->blocks[1]->params[0], loop->blocks[1]->params[1], loop->blocks[1]};
-  }
-  static Value* close(ir::Builder& b, const Over& o, Value* array) {
-    ir::Builder body(b.module(), o.body);
-    body.loc = b.loc;
-    body.yield({body.emit(Opcode::add_, {o.index, body.integer(1)}), array});
-    return o.loop->results[1];
-  }
-
   /// True for one value, or one size asked for twice.
   static bool same_base(const Value* a, const Value* b) {
     if (a == b || !a || !b || !a->def || !b->def) return a == b;
@@ -432,21 +377,21 @@ class Gathering {
     if (same_base(from.base, to.base) &&
         static_cast<std::int64_t>(from.by) >= static_cast<std::int64_t>(to.by))
       return t;
-    const Over o = over(b, t, written(b, from), written(b, to));
-    ir::Builder body(module_, o.body);
-    body.loc = b.loc;
-    Value* const v =
-        old ? body.emit(Opcode::get_, {old, o.index}) : body.number(0.0, ir::Type(t->type.element()));
-    return close(b, o, body.emit(Opcode::set_, {o.array, o.index, v}));
+    return over(b, t, written(b, from), written(b, to), [&](ir::Builder& body, Value* index, Value* array) {
+      Value* const v =
+          old ? body.emit(Opcode::get_, {old, index}) : body.number(0.0, ir::Type(t->type.element()));
+      return body.emit(Opcode::set_, {array, index, v});
+    });
   }
 
   Value* middle(ir::Builder& b, const Line& line, Value* t, const Offset& from, const Offset& to, bool set) {
-    const Over o = over(b, t, written(b, from), written(b, to));
-    ShiftedTrips trips(module_, {{loop_, range_, Offset{o.index, 0}}}, o.body);
-    Value* sum = nullptr;
-    const Op* at = nullptr;
-    for (const auto& [by, ops] : line.adds) sum = total(trips, ops, -by, sum, at);
-    return close(b, o, store(trips, line, o.array, 0, sum, set, at));
+    return over(b, t, written(b, from), written(b, to), [&](ir::Builder& body, Value* index, Value* array) {
+      ShiftedTrips trips(module_, {{loop_, range_, Offset{index, 0}}}, body.block());
+      Value* sum = nullptr;
+      const Op* at = nullptr;
+      for (const auto& [by, ops] : line.adds) sum = total(trips, ops, -by, sum, at);
+      return store(trips, line, array, 0, sum, set, at);
+    });
   }
 
   ir::Module& module_;

@@ -12,7 +12,6 @@ namespace lantern::passes {
 namespace {
 
 constexpr std::int64_t widest = 6;     ///< the most rows between neighbours
-constexpr std::size_t longest = 300;   ///< operations that trips may need
 constexpr std::size_t row_update = 6;  ///< what a load and a store of an element count, an addition being 1
 
 /// What is added to one state of the outer loop, by the distance of the row from the outer trip's number.
@@ -128,38 +127,21 @@ class RowGathering {
     return true;
   }
   std::optional<std::int64_t> distance(const Value* index) const {
-    if (!(index->type == ir::I64)) return {};
-    const Offset o = offset(index);
-    if (o.base != outer_->blocks[1]->params[range_.index]) return {};
-    return static_cast<std::int64_t>(o.by) + range_.ahead;
+    return passes::distance(outer_, range_, index);
   }
   bool inside(const Value* v) const { return v->block == outer_->blocks[1] || v->block == inner_->blocks[1]; }
 
   /// True where all that is added is to be had in any order of the trips.
   bool available(const Rows& rows) const {
-    std::vector<const Value*> todo;
+    std::vector<const Value*> added;
     for (const auto& [by, adds] : rows.adds)
-      for (const Op* add : adds) todo.push_back(add->operands.back());
-    std::unordered_set<const Op*> seen;
-    while (!todo.empty()) {
-      const Value* v = todo.back();
-      todo.pop_back();
-      if (!inside(v)) continue;
-      if (!v->def) {
-        const bool counts =
-            v == outer_->blocks[1]->params[range_.index] || v == inner_->blocks[1]->params[columns_.index];
-        if (!counts) return false;
-        continue;
-      }
-      const Op& op = *v->def;
-      if (!seen.insert(&op).second) continue;
-      if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || seen.size() > longest)
-        return false;
-      const bool state = op.is(Opcode::get_) && inside(op.operands[0]);
-      if (state && !unchanged(op)) return false;
-      todo.insert(todo.end(), op.operands.begin() + (state ? 1 : 0), op.operands.end());
-    }
-    return true;
+      for (const Op* add : adds) added.push_back(add->operands.back());
+    const auto counts = [&](const Value* v) {
+      return v == outer_->blocks[1]->params[range_.index] || v == inner_->blocks[1]->params[columns_.index];
+    };
+    return in_any_order(
+        std::move(added), [&](const Value* v) { return inside(v); }, counts,
+        [&](const Op& get) { return unchanged(get); });
   }
 
   /// A state's element, read before the trip changes it, which no other trip does: as it was before the
@@ -194,16 +176,7 @@ class RowGathering {
     rows.sum = sum;
     rows.other = other->index;
   }
-  Op* only_use(const Value* v) const {
-    Op* found = nullptr;
-    std::ptrdiff_t n = 0;
-    ir::walk(outer_->parent, [&](Op* op) {
-      const auto uses = std::ranges::count(op->operands, v);
-      n += uses;
-      if (uses) found = op;
-    });
-    return n == 1 ? found : nullptr;
-  }
+  Op* only_use(const Value* v) const { return passes::only_use(outer_->parent, v); }
 
   bool worthwhile() {
     for (const Rows& rows : found_) {
@@ -345,23 +318,6 @@ class RowGathering {
         return elements;
       });
     });
-  }
-  template <class Body>
-  Value* over(ir::Builder& b, Value* t, Value* from, Value* to, const Body& each) {
-    Op* const loop = b.op(Opcode::loop_, {from, t}, {ir::I64, t->type});
-    for (int k = 0; k < 2; ++k) {
-      Block* const block = module_.new_block(loop, b.block()->function);
-      loop->blocks.push_back(block);
-      module_.add_param(block, ir::I64);
-      module_.add_param(block, t->type);
-    }
-    ir::Builder head(module_, loop->blocks[0]), body(module_, loop->blocks[1]);
-    head.loc = body.loc = b.loc;
-    head.yield({head.emit(Opcode::lt_, {loop->blocks[0]->params[0], to})});
-    Value* const index = loop->blocks[1]->params[0];
-    Value* const after = each(body, index, loop->blocks[1]->params[1]);
-    body.yield({body.emit(Opcode::add_, {index, body.integer(1)}), after});
-    return loop->results[1];
   }
 
   ir::Module& module_;

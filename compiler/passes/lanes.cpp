@@ -158,26 +158,8 @@ class Analysis {
     }
   }
 
-  /// True where one of the indices says, in all accesses alike, which trip an element belongs to.
   bool independent(const Chain& chain) const {
-    if (chain.only_added || chain.accesses.empty()) return true;
-    const std::size_t rank = static_cast<std::size_t>(chain.accesses.front()->operands[0]->type.rank());
-    for (std::size_t d = 1; d <= rank; ++d) {
-      const Value* index = chain.accesses.front()->operands[d];
-      if (moves(index) &&
-          std::ranges::all_of(chain.accesses, [&](const Op* op) { return op->operands[d] == index; }))
-        return true;
-    }
-    return false;
-  }
-
-  /// True for the trip's number with something from outside the loop added, or taken from that.
-  bool moves(const Value* v) const {
-    if (v == plan_->trip) return true;
-    if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
-    const Value *x = v->def->operands[0], *y = v->def->operands[1];
-    const auto fixed = [&](const Value* w) { return constant(w) || outside(w); };
-    return (moves(x) && fixed(y)) || (moves(y) && fixed(x));
+    return chain.only_added || chain.accesses.empty() || apart_by_index(chain.accesses, plan_->trip);
   }
 
   bool outside(const Value* v) const { return depth(v->block) == 0; }
@@ -355,7 +337,7 @@ class Analysis {
       shape.brief &= !op->is(Opcode::loop_) || is_brief(op);
       if (is_access(*op)) {
         const bool own = std::any_of(op->operands.begin() + 1, op->operands.end(),
-                                     [&](const Value* v) { return moves(v); });
+                                     [&](const Value* v) { return moves(v, plan_->trip); });
         shape.reads |= op->is(Opcode::get_) && !varies(op->operands[0]) && own;
         if (depth(op->parent) > 1 && !plan_->packed.contains(op->operands[0]))
           (lies_apart(*op) ? apart : together) += differs(*op);
@@ -408,7 +390,8 @@ class Analysis {
   /// True where these do not follow each other in memory.
   bool lies_apart(const Op& op) const {
     return differs(op) &&
-           (row_differs(op) || !moves(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())]));
+           (row_differs(op) ||
+            !moves(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())], plan_->trip));
   }
   /// True where it is an index before the last one that differs.
   bool row_differs(const Op& op) const {

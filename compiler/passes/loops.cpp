@@ -124,46 +124,9 @@ const Op* in_block(const Op* op, const Block* block) {
   return op;
 }
 
-/// True for an index that differs from trip to trip: the loop's, or it added to, or taken from, what is the
-/// same in all trips.
-bool own_index(const Value* v, const Value* index) {
-  if (v == index) return true;
-  if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
-  const auto fixed = [&](const Value* x) { return constant(x) || !in_block_of(x, index->block); };
-  const Value *a = v->def->operands[0], *b = v->def->operands[1];
-  return (a == index && fixed(b)) || (b == index && fixed(a));
-}
-
-/// Which elements of a tensor a trip updates.
-class Updates {
- public:
-  explicit Updates(const Value* index) : index_(index) {}
-
-  void add(const Op& op) {
-    sets_ |= op.is(Opcode::set_);
-    for (std::size_t d = 0; d + 2 < op.operands.size(); ++d) {
-      const Value* const at = op.operands[d + 1];
-      if (!any_)
-        own_.push_back(own_index(at, index_) ? at : nullptr);
-      else if (own_[d] != at)
-        own_[d] = nullptr;
-    }
-    any_ = true;
-  }
-  /// Sums may go anywhere; what is set, and added to beside, is the trip's own by one of its indices.
-  bool apart() const {
-    return !sets_ || std::ranges::any_of(own_, [](const Value* at) { return at != nullptr; });
-  }
-
- private:
-  const Value* index_;
-  std::vector<const Value*> own_;  ///< in all updates alike, for each dimension; null where they differ
-  bool sets_ = false, any_ = false;
-};
-
 /// As accumulates(); `state` may be `anywhere`, and then says which operand of the yield it was.
-bool passed_on(const BodyUses& uses, Value* v, const Block* block, std::size_t& state, Updates& updates,
-               std::vector<Value*>* chain) {
+bool passed_on(const BodyUses& uses, Value* v, const Block* block, std::size_t& state,
+               std::vector<const Op*>& updates, std::vector<Value*>* chain) {
   for (;;) {
     if (chain) chain->push_back(v);
     // Beside the block's own uses there may be others, of the other side of a branch.
@@ -201,7 +164,7 @@ bool passed_on(const BodyUses& uses, Value* v, const Block* block, std::size_t& 
       case Opcode::set_:
       case Opcode::add_at_:
         if (operand != 0) return false;
-        updates.add(*op);
+        updates.push_back(op);
         break;
       case Opcode::loop_: {
         const Block *condition = op->blocks[0], *body = op->blocks[1];
@@ -221,10 +184,33 @@ bool passed_on(const BodyUses& uses, Value* v, const Block* block, std::size_t& 
 
 }  // namespace
 
+bool moves(const Value* v, const Value* trip) {
+  if (v == trip) return true;
+  if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
+  const auto fixed = [&](const Value* x) { return constant(x) || !in_block_of(x, trip->block); };
+  const Value *x = v->def->operands[0], *y = v->def->operands[1];
+  return (moves(x, trip) && fixed(y)) || (moves(y, trip) && fixed(x));
+}
+
+bool apart_by_index(const std::vector<const Op*>& accesses, const Value* trip) {
+  if (accesses.empty()) return false;
+  const auto rank = static_cast<std::size_t>(accesses.front()->operands[0]->type.rank());
+  for (std::size_t d = 1; d <= rank; ++d) {
+    const Value* const index = accesses.front()->operands[d];
+    if (moves(index, trip) &&
+        std::ranges::all_of(accesses, [&](const Op* op) { return op->operands[d] == index; }))
+      return true;
+  }
+  return false;
+}
+
 bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t state, const Value* index,
                  std::vector<Value*>* chain) {
-  Updates updates(index);
-  return passed_on(uses, v, block, state, updates, chain) && updates.apart();
+  std::vector<const Op*> updates;
+  if (!passed_on(uses, v, block, state, updates, chain)) return false;
+  // Sums may go anywhere; what is set, and added to beside, is the trip's own.
+  return std::ranges::none_of(updates, [](const Op* op) { return op->is(Opcode::set_); }) ||
+         apart_by_index(updates, index);
 }
 
 namespace {

@@ -68,6 +68,12 @@ class BodyUses {
   std::unordered_map<const Value*, std::vector<Use>> uses_;
 };
 
+/// True for the number of a trip with something from outside the loop added, or taken from that: another one
+/// in each trip.
+bool moves(const Value* v, const Value* trip);
+/// True where one of the indices says, in all accesses to elements alike, which trip an element belongs to.
+bool apart_by_index(const std::vector<const Op*>& accesses, const Value* trip);
+
 /// Follows state that is only passed on and added to, from `v` to operand `state` of the yield of `block`:
 /// sums, `add_at`, and `set` at elements that belong to the trip with this index. `chain` takes the values on
 /// the way.

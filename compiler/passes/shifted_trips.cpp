@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/shifted_trips.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "lantern/ir/library_function.hpp"
 
@@ -25,6 +26,66 @@ std::optional<TripRange> trip_range(const Op* loop) {
   }
   if (!(r.number->type == ir::I64)) return {};
   return r;
+}
+
+std::optional<std::int64_t> distance(const Op* loop, const TripRange& range, const Value* index) {
+  if (!(index->type == ir::I64)) return {};
+  const Offset o = offset(index);
+  if (o.base != loop->blocks[1]->params[range.index]) return {};
+  return static_cast<std::int64_t>(o.by) + range.ahead;
+}
+
+bool in_any_order(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
+                  const std::function<bool(const Value*)>& counts,
+                  const std::function<bool(const Op&)>& unchanged) {
+  constexpr std::size_t longest = 300;
+  std::unordered_set<const Op*> seen;
+  while (!values.empty()) {
+    const Value* const v = values.back();
+    values.pop_back();
+    if (!inside(v)) continue;
+    if (!v->def) {
+      if (!counts(v)) return false;
+      continue;
+    }
+    const Op& op = *v->def;
+    if (!seen.insert(&op).second) continue;
+    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || seen.size() > longest)
+      return false;
+    const bool state = op.is(Opcode::get_) && inside(op.operands[0]);
+    if (state && !unchanged(op)) return false;
+    values.insert(values.end(), op.operands.begin() + (state ? 1 : 0), op.operands.end());
+  }
+  return true;
+}
+
+Op* only_use(Block* in, const Value* v) {
+  Op* found = nullptr;
+  std::ptrdiff_t n = 0;
+  ir::walk(in, [&](Op* op) {
+    const auto uses = std::ranges::count(op->operands, v);
+    n += uses;
+    if (uses) found = op;
+  });
+  return n == 1 ? found : nullptr;
+}
+
+Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
+            const std::function<Value*(ir::Builder&, Value*, Value*)>& each) {
+  Op* const loop = b.op(Opcode::loop_, {from, array}, {ir::I64, array->type});
+  for (int k = 0; k < 2; ++k) {
+    Block* const block = b.module().new_block(loop, b.block()->function);
+    loop->blocks.push_back(block);
+    b.module().add_param(block, ir::I64);
+    b.module().add_param(block, array->type);
+  }
+  ir::Builder head(b.module(), loop->blocks[0]), body(b.module(), loop->blocks[1]);
+  head.loc = body.loc = b.loc;
+  head.yield({head.emit(Opcode::lt_, {loop->blocks[0]->params[0], to})});
+  Value* const index = loop->blocks[1]->params[0];
+  Value* const after = each(body, index, loop->blocks[1]->params[1]);
+  body.yield({body.emit(Opcode::add_, {index, body.integer(1)}), after});
+  return loop->results[1];
 }
 
 std::size_t price(const Block& b) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -21,6 +22,23 @@ struct TripRange {
 };
 /// Nothing for a loop whose condition asks something else, and for one with a bound on memory.
 std::optional<TripRange> trip_range(const Op* loop);
+
+/// How far an index lies from the number of the loop's trip, if that is the same in all trips.
+std::optional<std::int64_t> distance(const Op* loop, const TripRange& range, const Value* index);
+
+/// True where values are to be had in any order of the trips: from what is not `inside`, from numbers that
+/// `count`, by a limited number of operations, none of which changes a state or is a loop, and from elements
+/// of states that are `unchanged`.
+bool in_any_order(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
+                  const std::function<bool(const Value*)>& counts,
+                  const std::function<bool(const Op&)>& unchanged);
+
+/// The operation that alone uses a value, once, in a block or below; else null.
+Op* only_use(Block* in, const Value* v);
+
+/// A loop over an array, from one index to below another: `each` builds what a trip makes of it.
+Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
+            const std::function<Value*(ir::Builder&, Value* index, Value* array)>& each);
 
 /// A loop whose trips are written again, and where: `base` stands for the number of a trip.
 struct TripBase {

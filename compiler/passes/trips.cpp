@@ -125,7 +125,7 @@ class Trips {
       const bool number = (type.is_scalar() || type.is_tensor()) && type.element() != ir::Kind::boolean;
       return number ? std::optional(StateRole::sum) : std::nullopt;
     }
-    if (independent(chain)) return StateRole::own;
+    if (!chain.added_whole && apart_by_index(chain.accesses, trip_)) return StateRole::own;
     return {};
   }
 
@@ -225,33 +225,6 @@ class Trips {
     if (yes && yes->integer != 0) return Opcode::lor_;
     if (no && no->integer == 0) return Opcode::land_;
     return {};
-  }
-
-  /// True where one of the indices says, in all accesses alike, which trip an element belongs to.
-  bool independent(const Chain& chain) const {
-    if (chain.added_whole || chain.accesses.empty()) return false;
-    const auto rank = static_cast<std::size_t>(chain.accesses.front()->operands[0]->type.rank());
-    for (std::size_t d = 1; d <= rank; ++d) {
-      const Value* index = chain.accesses.front()->operands[d];
-      if (moves(index) &&
-          std::ranges::all_of(chain.accesses, [&](const Op* op) { return op->operands[d] == index; }))
-        return true;
-    }
-    return false;
-  }
-
-  /// True for the trip's number with something from outside the loop added, or taken from that.
-  bool moves(const Value* v) const {
-    if (v == trip_) return true;
-    if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
-    const Value *x = v->def->operands[0], *y = v->def->operands[1];
-    return (moves(x) && fixed(y)) || (moves(y) && fixed(x));
-  }
-  bool fixed(const Value* v) const {
-    if (constant(v)) return true;
-    for (const Block* b = v->block; b && b->parent; b = b->parent->parent)
-      if (b->parent == loop_) return false;
-    return true;
   }
 
   /// What a trip does beside computing, in the functions that it calls too.
