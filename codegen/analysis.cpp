@@ -198,38 +198,53 @@ Escapes::Escapes(const std::vector<const ir::Function*>& functions) {
   for (const ir::Function* f : functions) {
     ir::walk(f->body, [&](const Op* op) {
       if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) return;
-      ++tape_uses_[op->integer];
       for (const ir::Value* v : op->operands) tape_sizes_[op->integer].insert(size(v->type));
     });
+    for (const auto& [tape, n] : (own_[f] = own(f->body)).tape_uses) tape_uses_[tape] += n;
   }
   // Callees come first, so that few rounds suffice.
   for (bool changed = true; changed;) {
     changed = false;
     for (const ir::Function* f : functions)
-      if (!from(f) && escapes(f->body, true)) changed = functions_.insert(f).second;
+      if (!from(f) && from(f->body)) changed = functions_.insert(f).second;
   }
 }
 
-bool Escapes::from(ir::Block* body) const { return escapes(body, true); }
-
-bool Escapes::escapes(ir::Block* body, bool transitive) const {
-  std::unordered_map<std::int64_t, int> tapes;
-  std::unordered_set<std::int64_t> with_tensors;
-  bool found = false;
+Escapes::Own Escapes::own(ir::Block* body) {
+  Own found;
   ir::walk(body, [&](const Op* op) {
     if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
-      ++tapes[op->integer];
+      ++found.tape_uses[op->integer];
       for (const ir::Value* v : op->operands)
-        if (owns_memory(v->type) && !ir::owns_elements(*op)) with_tensors.insert(op->integer);
+        if (owns_memory(v->type) && !ir::owns_elements(*op)) found.tensor_tapes.insert(op->integer);
     }
-    found |= op->is(Opcode::ref_set_) && owns_memory(op->operands[1]->type);
-    found |= transitive && op->callee && from(op->callee);
-    // A continuation may be anything that the module holds.
-    found |= op->is(Opcode::jump_) && !functions_.empty();
+    found.cell |= op->is(Opcode::ref_set_) && owns_memory(op->operands[1]->type);
+    found.jump |= op->is(Opcode::jump_);
   });
-  // Whoever holds all uses of a tape pops what it pushes.
-  for (const std::int64_t tape : with_tensors) found |= tapes.at(tape) != tape_uses_.at(tape);
   return found;
+}
+
+bool Escapes::from(ir::Block* body) const {
+  Own all = own(body);
+  const auto called = ir::callees(body);
+  // A function that calls itself may push in one call what it pops in another.
+  const bool recursive = called.contains(body->function);
+  if (recursive && std::ranges::any_of(called, [&](const ir::Function* f) { return from(f); })) return true;
+  for (const ir::Function* f : called) {
+    const auto its = own_.find(f);
+    if (its == own_.end()) continue;
+    all.cell |= its->second.cell;
+    all.jump |= its->second.jump;
+    if (recursive) continue;
+    for (const auto& [tape, n] : its->second.tape_uses) all.tape_uses[tape] += n;
+    all.tensor_tapes.insert(its->second.tensor_tapes.begin(), its->second.tensor_tapes.end());
+  }
+  // A continuation may be anything that the module holds.
+  if (all.cell || (all.jump && !functions_.empty())) return true;
+  // Whoever holds all uses of a tape, in what it calls too, pops what it pushes.
+  return std::ranges::any_of(all.tensor_tapes, [&](std::int64_t tape) {
+    return all.tape_uses.at(tape) != tape_uses_.at(tape);
+  });
 }
 
 std::int64_t Escapes::tape_slot(std::int64_t tape) const {

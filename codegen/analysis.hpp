@@ -61,8 +61,16 @@ class Escapes {
   std::int64_t tape_slot(std::int64_t tape) const;
 
  private:
-  bool escapes(ir::Block* body, bool transitive) const;
+  /// What a function does itself, without those that it calls.
+  struct Own {
+    std::unordered_map<std::int64_t, int> tape_uses;
+    std::unordered_set<std::int64_t> tensor_tapes;  ///< that hold memory which others have
+    bool cell = false;                              ///< puts a tensor into a cell
+    bool jump = false;
+  };
+  static Own own(ir::Block* body);
 
+  std::unordered_map<const ir::Function*, Own> own_;
   std::unordered_set<const ir::Function*> functions_;
   std::unordered_map<std::int64_t, int> tape_uses_;
   std::unordered_map<std::int64_t, std::unordered_set<std::int64_t>> tape_sizes_;

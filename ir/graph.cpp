@@ -167,6 +167,19 @@ bool visible_from(const Value* value, const Block* block) {
   return false;
 }
 
+std::unordered_set<const Function*> callees(Block* block) {
+  std::unordered_set<const Function*> seen;
+  std::vector<Block*> work{block};
+  while (!work.empty()) {
+    Block* const b = work.back();
+    work.pop_back();
+    walk(b, [&](const Op* op) {
+      if (op->callee && seen.insert(op->callee).second) work.push_back(op->callee->body);
+    });
+  }
+  return seen;
+}
+
 std::size_t size(const Function& function) {
   std::size_t n = 0;
   walk(function.body, [&](Op*) { ++n; });

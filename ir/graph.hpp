@@ -190,6 +190,9 @@ void walk(Block* root, Enter&& enter) {
   }
 }
 
+/// What runs in a block calls these functions, they call these, and so on.
+std::unordered_set<const Function*> callees(Block* block);
+
 /// Number of operations in the module.
 std::size_t size(const Module& module);
 std::size_t size(const Function& function);

@@ -99,10 +99,14 @@ class Outline {
   }
 
   static bool is_number(const Value* v) { return v->type == ir::F64; }
-  static bool is_constant(const Value* v) { return v->def && v->def->is(Opcode::constant_); }
+  /// Constants and lanes' numbers, which each part makes for itself. Of an index that was handed in, nobody
+  /// would see any more that its lanes lie side by side.
+  static bool is_constant(const Value* v) {
+    return v->def && (v->def->is(Opcode::constant_) || v->def->is(Opcode::lane_index_));
+  }
 
   static Value* made_again(Builder& b, const Value* constant) {
-    Op* copy = b.op(Opcode::constant_, {}, {constant->type});
+    Op* copy = b.op(constant->def->code, {}, {constant->type});
     copy->number = constant->def->number;
     copy->integer = constant->def->integer;
     return copy->result();

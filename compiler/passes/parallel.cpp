@@ -508,7 +508,7 @@ class Forker : public Rewriter {
 std::vector<Function*> callers_first(const ir::Module& module) {
   std::vector<Function*> order = module.functions();
   std::unordered_map<const Function*, std::size_t> called;
-  for (const Function* f : order) called[f] = callees(f->body).size();
+  for (const Function* f : order) called[f] = ir::callees(f->body).size();
   // Whoever calls f calls all that f calls, and f.
   std::ranges::stable_sort(order,
                            [&](const Function* a, const Function* b) { return called[a] > called[b]; });
@@ -532,7 +532,7 @@ void parallel(ir::Module& module, int threads, int vector_lanes) {
       continue;
     }
     const Choice choice(*f, analysis, tapes, threads, vector_lanes);
-    for (const auto& [loop, plan] : choice.plans()) in_ranges.merge(callees(loop->blocks[1]));
+    for (const auto& [loop, plan] : choice.plans()) in_ranges.merge(ir::callees(loop->blocks[1]));
     changed |= Forker(*f, choice, threads).run();
   }
   if (changed) eliminate_dead(module);

@@ -245,7 +245,7 @@ class Trips {
                 ", which calls itself and needs a stack that threads have not";
     };
     ir::walk(body_, [&](const Op* op) { look(op, false); });
-    for (const ir::Function* f : callees(body_)) ir::walk(f->body, [&](const Op* op) { look(op, true); });
+    for (const ir::Function* f : ir::callees(body_)) ir::walk(f->body, [&](const Op* op) { look(op, true); });
     for (const auto& [tape, n] : tapes)
       if (tapes_.at(tape).size() != n && found.empty())
         found = "what it keeps for later is used by other code";
@@ -263,23 +263,10 @@ class Trips {
 
 }  // namespace
 
-std::unordered_set<const ir::Function*> callees(Block* block) {
-  std::unordered_set<const ir::Function*> seen;
-  std::vector<Block*> work{block};
-  while (!work.empty()) {
-    Block* const b = work.back();
-    work.pop_back();
-    ir::walk(b, [&](const Op* op) {
-      if (op->callee && seen.insert(op->callee).second) work.push_back(op->callee->body);
-    });
-  }
-  return seen;
-}
-
 std::unordered_set<const ir::Function*> recursive_functions(const ir::Module& module) {
   std::unordered_set<const ir::Function*> found;
   for (const ir::Function* f : module.functions())
-    if (callees(f->body).contains(f)) found.insert(f);
+    if (ir::callees(f->body).contains(f)) found.insert(f);
   return found;
 }
 

@@ -35,8 +35,6 @@ std::int64_t weight(const Op& op);
 
 /// The functions of a module that may call themselves, by way of others or not.
 std::unordered_set<const ir::Function*> recursive_functions(const ir::Module& module);
-/// What runs in a block calls these functions, they call these, and so on.
-std::unordered_set<const ir::Function*> callees(Block* block);
 
 /// Analyses loops of one module, which does not change meanwhile.
 class TripAnalysis {

@@ -334,6 +334,59 @@ TEST_CASE("threads: the memory of ranges is kept and counted", "[threads]") {
   CHECK(in_two < 8 * once);
 }
 
+std::size_t times(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+// A body so long that it is cut into functions hands arrays from one to another on a tape: what forks in the
+// IR does so in the program.
+TEST_CASE("threads: a loop of a long body forks", "[threads]") {
+  const auto f = [](Mat means, Mat factors, Mat points) {
+    const Int n = points.dim(0), d = points.dim(1), k = means.dim(0);
+    const auto tabulate = [](Int size, auto g) {
+      return FOR(0, size, fill(Num(0.0), size), [&](Int i, Vec v) { return v.set(i, g(i)); });
+    };
+    return total(n, [&](Int p) {
+      const Vec terms = tabulate(k, [&](Int c) {
+        const Vec centred = tabulate(d, [&](Int i) { return points(p, i) - means(c, i); });
+        return -0.5 * total(d, [&](Int i) {
+          const Num y = FOR(0, i, exp(factors(c, i)) * centred[i], [&](Int j, Num s) {
+            return s + factors(c, (i * (i - 1)) / 2 + d + j) * centred[j];
+          });
+          return y * y;
+        });
+      });
+      const Num most = FOR(1, k, terms[0], [&](Int c, Num m) { return max(m, terms[c]); });
+      const Num likely = most + log(total(k, [&](Int c) { return exp(terms[c] - most); }));
+      const Vec near = tabulate(k, [&](Int c) {
+        return total(d, [&](Int i) { return tanh(points(p, i) * means(c, i)) * terms[c]; });
+      });
+      return likely + total(k, [&](Int c) { return sin(near[c]) * terms[c]; });
+    });
+  };
+  const std::size_t n = 20003, k = 5, d = 6, size = d * (d + 1) / 2;
+  const std::vector<double> means = numbers(k * d), factors = numbers(k * size, 0.2), points = numbers(n * d);
+  const auto at = [&](const auto& v, std::size_t rows) {
+    return TensorView<const double>(
+        v.data(), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(v.size() / rows)});
+  };
+  const auto [m1, f1, p1] =
+      compile(grad(f), in_threads(1, Target::cpp))(at(means, k), at(factors, k), at(points, n));
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto two = compile(grad(f), in_threads(2, target));
+    const std::string ir = two.source("ir");
+    CHECK(ir.find("_part_2_part") != std::string::npos);
+    CHECK(times(ir, "call[fork ") >= 1);
+    CHECK(times(two.source("c"), "->fork(ws, 2") == times(ir, "call[fork "));
+    const auto [m, f2, p] = two(at(means, k), at(factors, k), at(points, n));
+    check_close(m.data, m1.data);
+    check_close(f2.data, f1.data);
+    check_close(p.data, p1.data);
+  }
+}
+
 TEST_CASE("threads: random loops", "[threads]") {
   int forked = 0;
   for (unsigned seed = 0; seed < 24; ++seed) {
