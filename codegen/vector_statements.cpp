@@ -71,6 +71,10 @@ void StatementPrinter::vector(const Op& op) {
                                              bindings_.at(m->result()).pending)
         return define(op, dot(*m));
       return define(op, called(unit_.prelude().vector_function("sum", kind, op.operands[0]->type.lanes())));
+    case Opcode::lane_dots_: {
+      const std::string dots = "dots" + std::to_string(lanes);
+      return define(op, called(unit_.prelude().vector_function(dots, kind, op.operands[0]->type.lanes())));
+    }
     case Opcode::lane_splat_: {
       // Where an operator takes a scalar it gets the scalar itself; elsewhere the vector is made on the spot.
       const Value* x = op.operands[0];

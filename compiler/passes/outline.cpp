@@ -21,6 +21,8 @@ using ir::Value;
 
 // In operations. A loop costs a compiler as much as many.
 constexpr std::size_t loop_weight = 40, longest_block = 3000, piece = 250;
+// What is left at the end of a block and is shorter stays with what is before it.
+constexpr std::size_t least_piece = 25;
 // What a trip keeps or reads back goes to memory, where compilers compare each access with each other one:
 // the body of a loop is cut earlier.
 constexpr std::size_t longest_loop_body = 700;
@@ -70,9 +72,14 @@ class Outline {
       pieces.back().push_back(op);
       sum += weight(op);
     }
+    if (sum < least_piece && pieces.size() > 1) {
+      std::vector<Op*> rest = std::move(pieces.back());
+      pieces.pop_back();
+      pieces.back().insert(pieces.back().end(), rest.begin(), rest.end());
+    }
     // One or two constructs are most of it: they would be no shorter on their own, and a result made in a
     // piece cannot lie where the caller wants it.
-    if (pieces.size() < 3) return;
+    if (pieces.size() < (block->parent ? 2 : 3)) return;
     find_crossing(pieces, *yield);
     block->ops.clear();
     if (slots_.empty()) {

@@ -7,12 +7,14 @@
 
 #include "lantern/compiler/passes/contify.hpp"
 #include "lantern/compiler/passes/cut.hpp"
+#include "lantern/compiler/passes/dots.hpp"
 #include "lantern/compiler/passes/elements.hpp"
 #include "lantern/compiler/passes/fuse.hpp"
 #include "lantern/compiler/passes/counting.hpp"
 #include "lantern/compiler/passes/gather.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/outline.hpp"
+#include "lantern/compiler/passes/pack.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
@@ -65,8 +67,11 @@ constexpr std::array all_passes{
          false, true},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
+    Pass{"pack", "elements that inner loops walk through by leaps lie side by side in a copy", plain<pack>, true},
     Pass{"strips", "vectors of many registers are worked on register by register",
          [](ir::Module& m, const PipelineOptions& options) { strips(m, options.vector_lanes); }, true},
+    Pass{"dots", "sums over the lanes are taken for several trips at once",
+         [](ir::Module& m, const PipelineOptions& options) { dots(m, options.vector_lanes); }, true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
     Pass{"records", "values that are saved together lie on one tape", plain<records>},
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/nests.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/library_function.hpp"
 
@@ -143,7 +144,17 @@ class Table {
       }
       std::vector<Value*> fill{b.number(0.0, op_->result()->type)};
       fill.insert(fill.end(), sizes.begin(), sizes.end());
-      Value* const table = nest(b, b.emit(Opcode::fill_, fill), sizes, order, loop, 0, {});
+      Value* const table = nest(
+          b, b.emit(Opcode::fill_, fill), order.size(),
+          [&](ir::Builder&, std::span<Value* const> at) { return sizes[at.size()]; },
+          [&](ir::Builder& inside, Value* now, std::span<Value* const> at) {
+            Indices indices;
+            for (std::size_t d = 0; d < at.size(); ++d) indices.emplace_back(loops_[order[d]].index, at[d]);
+            std::vector<Value*> set{now};
+            set.insert(set.end(), at.begin(), at.end());
+            set.push_back(clone(inside, op_->result(), loop, indices));
+            return inside.emit(Opcode::set_, set);
+          });
       // The read, where the operation stood.
       Op* get = module_.new_op(Opcode::get_, op_->parent);
       get->loc = op_->loc;
@@ -168,32 +179,6 @@ class Table {
   }
 
   using Indices = std::vector<std::pair<const Value*, Value*>>;
-
-  /// The loops over the table's dimensions from `depth` on; gives the table.
-  Value* nest(ir::Builder& b, Value* table, const std::vector<Value*>& sizes,
-              const std::vector<std::size_t>& order, const Op* outermost, std::size_t depth, Indices at) {
-    if (depth == order.size()) {
-      std::vector<Value*> set{table};
-      for (const auto& [from, to] : at) set.push_back(to);
-      set.push_back(clone(b, op_->result(), outermost, at));
-      return b.emit(Opcode::set_, set);
-    }
-    const ir::Type count = sizes[depth]->type;
-    Op* loop = b.op(Opcode::loop_, {b.integer(0, count), table}, {count, table->type});
-    for (int i = 0; i < 2; ++i) {
-      loop->blocks.push_back(module_.new_block(loop, b.block()->function));
-      module_.add_param(loop->blocks.back(), count);
-      module_.add_param(loop->blocks.back(), table->type);
-    }
-    ir::Builder condition(module_, loop->blocks[0]), body(module_, loop->blocks[1]);
-    condition.loc = body.loc = b.loc;
-    condition.yield({condition.emit(Opcode::lt_, {loop->blocks[0]->params[0], sizes[depth]})});
-    Value* const index = loop->blocks[1]->params[0];
-    at.emplace_back(loops_[order[depth]].index, index);
-    Value* const next = nest(body, loop->blocks[1]->params[1], sizes, order, outermost, depth + 1, at);
-    body.yield({body.emit(Opcode::add_, {index, body.integer(1, count)}), next});
-    return loop->result(1);
-  }
 
   /// A constant may stand where it cannot be seen from outside.
   Value* copied(ir::Builder& b, Value* v) {

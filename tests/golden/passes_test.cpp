@@ -783,14 +783,13 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
   CHECK(names == "counting scalars contify unwind simplify " + loops +
-                     "parallel vectorise strips inplace records outline ");
+                     "parallel vectorise pack strips dots inplace records outline ");
   CHECK(run({.threads = 2}) ==
         "counting scalars contify unwind simplify " + loops + "parallel inplace records outline ");
-  CHECK(run({.vector_lanes = 4}) ==
-        "counting scalars contify unwind simplify " + loops + "vectorise strips inplace records outline ");
+  CHECK(run({.vector_lanes = 4}) == "counting scalars contify unwind simplify " + loops +
+                                        "vectorise pack strips dots inplace records outline ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, fuse, "
-                    "elements, rotate, tables, "
-                    "updates, cut, gather, split, unfill, parallel, "
-                    "vectorise, strips, inplace, records, outline), got 'simplfy'");
+                    "elements, rotate, tables, updates, cut, gather, split, unfill, parallel, "
+                    "vectorise, pack, strips, dots, inplace, records, outline), got 'simplfy'");
 }

@@ -2,11 +2,8 @@
 #include "lantern/compiler/passes/strips.hpp"
 
 #include "../correctness/agree.hpp"
+#include "around_pass.hpp"
 #include "golden.hpp"
-#include "lantern/compiler/passes/pipeline.hpp"
-#include "lantern/ir/parse.hpp"
-#include "lantern/ir/print.hpp"
-#include "lantern/ir/verify.hpp"
 
 using namespace lantern;
 using namespace lantern::test;
@@ -97,22 +94,7 @@ M read_back(M w, A a) {
 /// The IR before strips and after it, for a machine of so many f64 a register.
 template <class F>
 std::pair<std::string, std::string> around_strips(F f, int native = 4) {
-  std::vector<ir::Type> types;
-  using Params = typename detail::FunctionTraits<F>::Params;
-  [&]<class... P>(std::type_identity<std::tuple<P...>>) {
-    (detail::types_of<P>(types), ...);
-  }(std::type_identity<Params>{});
-  const auto module = driver::stage("f", types, detail::program_of(f).run);
-  std::pair<std::string, std::string> text;
-  passes::PipelineOptions options;
-  options.vector_lanes = native;
-  options.verify_each = true;
-  options.after = [&](std::string_view pass, const ir::Module& m) {
-    if (pass == "vectorise") text.first = ir::print(m);
-    if (pass == "strips") text.second = ir::print(m);
-  };
-  run_on_large_stack([&] { passes::run_pipeline(*module, options); });
-  return text;
+  return around_pass("strips", f, native);
 }
 
 struct Input {

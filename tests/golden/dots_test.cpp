@@ -1,0 +1,101 @@
+// dots: sums over the lanes of several trips at once, and that the numbers are the same.
+#include "lantern/compiler/passes/dots.hpp"
+
+#include "../correctness/agree.hpp"
+#include "around_pass.hpp"
+#include "golden.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+using M = Rep<Tensor<double, dyn, dyn>>;
+
+template <class F>
+D total(const I& n, F f) {
+  return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + f(i); });
+}
+
+/// A layer for each row of x: what comes back to w are sums over the rows.
+D layer(M w, M x) {
+  return total(x.dim(0), [&](I r) {
+    return total(w.dim(0),
+                 [&](I i) { return tanh(total(w.dim(1), [&](I j) { return w(i, j) * x(r, j); })); });
+  });
+}
+
+/// The same from the second entry on, and of two tensors in one loop.
+D two_layers(M w, M v, M x) {
+  return total(x.dim(0), [&](I r) {
+    return total(w.dim(0), [&](I i) {
+      return tanh(FOR(1, w.dim(1), D(0.5),
+                      [&](I j, D s) { return s + w(i, j) * x(r, j) - v(i, j - 1) * x(r, j - 1) * 0.5; }));
+    });
+  });
+}
+
+std::vector<double> numbers(std::size_t n, double shift) {
+  std::vector<double> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = std::sin(shift + 1.3 * static_cast<double>(i)) / 2;
+  return v;
+}
+TensorView<const double> matrix(const std::vector<double>& v, std::size_t rows, std::size_t columns) {
+  return {v.data(), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}};
+}
+
+void check_close(const std::vector<double>& got, const std::vector<double>& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(agree::close(got[i], expected[i], 1e-11));
+}
+
+}  // namespace
+
+TEST_CASE("dots: before and after", "[passes]") {
+  const auto [before, after] = around_pass("dots", grad<0>(layer));
+  check_golden("dots/layer.before.ir", before);
+  check_golden("dots/layer.after.ir", after);
+}
+
+TEST_CASE("dots: as many at once as a register has lanes", "[passes]") {
+  for (const int native : {2, 4, 8}) {
+    const std::string after = around_pass("dots", grad<0>(layer), native).second;
+    CHECK(after.find("lane_dots") != std::string::npos);
+    CHECK(after.find(" : f64x" + std::to_string(native) + "\n") != std::string::npos);
+  }
+  // Sums over the lanes that are added to numbers, or to elements that lie apart, stay alone.
+  CHECK(around_pass("dots", grad<0>([](A a, M x) {
+                      return total(x.dim(0), [&](I r) {
+                        return tanh(total(a.size() / 3, [&](I j) { return a[j * 3] * x(r, j); }));
+                      });
+                    }))
+            .second.find("lane_dots") == std::string::npos);
+}
+
+TEST_CASE("dots: the same numbers", "[passes]") {
+  for (const std::size_t n : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 16u, 23u})
+    for (const std::size_t rows : {1u, 4u, 33u, 70u}) {
+      CAPTURE(n, rows);
+      const std::vector<double> x = numbers(rows * n, 0.4), w = numbers(6 * n, 0.9), v = numbers(6 * n, 0.1);
+      const auto one = grad<0>(layer);
+      const auto two = grad<0, 1, 2>(two_layers);
+      const auto expected =
+          compile(one, {.target = Target::c, .opt = 0})(matrix(w, 6, n), matrix(x, rows, n));
+      const auto [dw, dv, dx] =
+          compile(two, {.target = Target::c, .opt = 0})(matrix(w, 6, n), matrix(v, 6, n), matrix(x, rows, n));
+      for (const bool strict : {false, true})
+        for (const std::vector<std::string>& off : {std::vector<std::string>{}, {"dots"}}) {
+          const CompileOptions options{
+              .target = Target::cpp, .opt = 3, .strict_math = strict, .disabled_passes = off};
+          check_close(compile(one, options)(matrix(w, 6, n), matrix(x, rows, n)).data, expected.data);
+          const auto [fw, fv, fx] =
+              compile(two, options)(matrix(w, 6, n), matrix(v, 6, n), matrix(x, rows, n));
+          check_close(fw.data, dw.data);
+          check_close(fv.data, dv.data);
+          check_close(fx.data, dx.data);
+        }
+    }
+}

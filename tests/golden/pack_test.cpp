@@ -1,0 +1,186 @@
+// pack: which elements get a copy in the order of the loops, which stay, and that the numbers are the same.
+#include "lantern/compiler/passes/pack.hpp"
+
+#include "../correctness/agree.hpp"
+#include "around_pass.hpp"
+#include "golden.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+using M = Rep<Tensor<double, dyn, dyn>>;
+
+template <class F>
+D total(const I& n, F f) {
+  return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + f(i); });
+}
+
+/// Entry (i, j), j <= i, of a lower triangle that is stored column by column.
+I packed(const I& n, const I& i, const I& j) { return j * (2 * n - j - 1) / 2 + i; }
+
+/// The squares of a triangle's products with the rows of x.
+D triangle(A t, M x) {
+  return total(x.dim(0), [&](I r) {
+    return total(x.dim(1), [&](I i) {
+      const D s = total(i + 1, [&](I j) { return t[packed(x.dim(1), i, j)] * x(r, j); });
+      return s * s;
+    });
+  });
+}
+
+/// Triangles of several classes, and one loop more around, which does not change what is read.
+D classes(M t, M x) {
+  return total(2, [&](I twice) {
+    return total(x.dim(0), [&](I r) {
+      return total(t.dim(0), [&](I c) {
+        return sin(total(x.dim(1), [&](I i) {
+          const D own = exp(t(c, packed(x.dim(1), i, i)));
+          const D s = FOR(0, i, own * x(r, i), [&](I j, D sum) {
+            return sum + t(c, packed(x.dim(1), i, j)) * x(r, j) * cast<double>(twice + 1);
+          });
+          return s * s;
+        }));
+      });
+    });
+  });
+}
+
+std::vector<double> numbers(std::size_t n, double shift) {
+  std::vector<double> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = std::sin(shift + 1.3 * static_cast<double>(i)) / 2;
+  return v;
+}
+TensorView<const double> matrix(const std::vector<double>& v, std::size_t rows, std::size_t columns) {
+  return {v.data(), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}};
+}
+
+void check_close(const std::vector<double>& got, const std::vector<double>& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(agree::close(got[i], expected[i], 1e-11));
+}
+
+/// Gradients with the pass and without, in lanes and without, in threads.
+template <class F, class T, class X>
+void check_gradients(F f, const T& t, const X& x) {
+  const auto gradient = grad<0, 1>(f);
+  const auto [dt, dx] = compile(gradient, {.target = Target::c, .opt = 0})(t, x);
+  for (const Target target : {Target::c, Target::cpp})
+    for (const std::vector<std::string>& off :
+         {std::vector<std::string>{}, {"pack"}, {"dots"}, {"vectorise"}, {"pack", "dots"}})
+      for (const int threads : {1, 2}) {
+        const auto [ft, fx] =
+            compile(gradient, {.target = target, .opt = 3, .threads = threads, .disabled_passes = off})(t, x);
+        if constexpr (std::is_same_v<std::decay_t<decltype(dt)>, std::vector<double>>)
+          check_close(ft, dt);
+        else
+          check_close(ft.data, dt.data);
+        check_close(fx.data, dx.data);
+      }
+}
+
+/// Whether the pass changes a program.
+template <class F>
+bool packs(F f) {
+  const auto [before, after] = around_pass("pack", f);
+  REQUIRE_FALSE(before.empty());
+  return before != after;
+}
+
+}  // namespace
+
+TEST_CASE("pack: before and after", "[passes]") {
+  const auto [before, after] = around_pass("pack", grad<0>(triangle));
+  check_golden("pack/triangle.before.ir", before);
+  check_golden("pack/triangle.after.ir", after);
+}
+
+TEST_CASE("pack: what stays and what is packed", "[passes]") {
+  CHECK(packs(triangle));
+  CHECK(packs(classes));
+  // Side by side already: rows of a matrix, and a triangle stored row by row.
+  CHECK_FALSE(packs([](M w, M x) {
+    return total(x.dim(0), [&](I r) {
+      return total(w.dim(0),
+                   [&](I i) { return sin(total(w.dim(1), [&](I j) { return w(i, j) * x(r, j); })); });
+    });
+  }));
+  CHECK_FALSE(packs([](A t, M x) {
+    return total(x.dim(0), [&](I r) {
+      return total(x.dim(1),
+                   [&](I i) { return sin(total(i, [&](I j) { return t[i * (i + 1) / 2 + j] * x(r, j); })); });
+    });
+  }));
+  // A column of a matrix: the loop around walks along rows.
+  CHECK_FALSE(packs([](M w, M x) {
+    return total(x.dim(0), [&](I r) {
+      return total(w.dim(1),
+                   [&](I i) { return sin(total(w.dim(0), [&](I j) { return w(j, i) * x(r, j); })); });
+    });
+  }));
+  // Read once: no loop around makes another trip over it.
+  CHECK_FALSE(packs([](A t, A x) {
+    return total(x.size(),
+                 [&](I i) { return sin(total(i, [&](I j) { return t[packed(x.size(), i, j)] * x[j]; })); });
+  }));
+  // What is read only now and then.
+  CHECK_FALSE(packs([](A t, M x) {
+    return total(x.dim(0), [&](I r) {
+      return total(x.dim(1), [&](I i) {
+        return total(i, [&](I j) {
+          return IF(
+              x(0, j) > 0.0, [&] { return t[packed(x.dim(1), i, j)] * x(r, j); }, [&] { return D(0.0); });
+        });
+      });
+    });
+  }));
+  // What the loop itself makes.
+  CHECK_FALSE(packs([](M x) {
+    return total(x.dim(0), [&](I r) {
+      const A own = FOR(0, x.dim(1) * x.dim(1), fill(D(0.0), x.dim(1) * x.dim(1)),
+                        [&](I i, A a) { return a.set(i, sin(x(r, 0) * cast<double>(i))); });
+      return total(x.dim(1), [&](I i) {
+        return sin(total(i, [&](I j) { return own[packed(x.dim(1), i, j)] * x(r, j); }));
+      });
+    });
+  }));
+}
+
+TEST_CASE("pack: nothing is read that the program does not read", "[passes]") {
+  const std::vector<double> x = numbers(120, 0.4), few = numbers(2, 0.1);
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto f = compile(value_and_grad<0>(triangle), {.target = target, .opt = 3});
+    const auto [none, d] = f(few, matrix(x, 0, 3));
+    CHECK(none == 0.0);
+    CHECK(d == std::vector<double>(2, 0.0));
+    for (const std::size_t rows : {4u, 40u}) {  // without wide vectors and with them
+      CHECK_THROWS_WITH(f(few, matrix(x, rows, 3)), Catch::Contains("is outside 0..1"));
+      CHECK_THROWS_WITH(f(few, matrix(x, rows, 3)), Catch::Contains("pack_test.cpp"));
+    }
+  }
+}
+
+TEST_CASE("pack: gradients", "[passes]") {
+  for (const std::size_t n : {1u, 3u, 4u, 5u, 13u})
+    for (const std::size_t rows : {1u, 2u, 7u, 41u}) {
+      CAPTURE(n, rows);
+      const std::vector<double> x = numbers(rows * n, 0.4), t = numbers(n * (n + 1) / 2, 0.9),
+                                w = numbers(5 * n, 0.2), three = numbers(3 * n * (n + 1) / 2, 0.7);
+      if (rows != 2) check_gradients(triangle, t, matrix(x, rows, n));
+      if (rows % 2) check_gradients(classes, matrix(three, 3, n * (n + 1) / 2), matrix(x, rows, n));
+    }
+}
+
+TEST_CASE("pack: all ways agree", "[passes]") {
+  const auto f = [](A a) {
+    const M x = FOR(0, 12, fill(D(0.0), 12, 3), [&](I r, M m) {
+      return FOR(0, 3, m, [&](I j, M k) { return k.set(sin(a[j] * cast<double>(r + j)), r, j); });
+    });
+    return triangle(a, x);
+  };
+  check_all("packed triangle", f, numbers(6, 0.3));
+}
