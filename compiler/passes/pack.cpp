@@ -42,7 +42,7 @@ class Packer {
   Packer(ir::Module& module, Op* loop) : module_(module), loop_(loop), body_(loop->blocks[1]) {}
 
   bool run() {
-    if (loop_->integer != 0 || !has_wide_vectors()) return false;
+    if (loop_->integer != 0) return false;  // a bound on memory
     std::vector<Op*> accesses;
     ir::walk(body_, [&](Op* op) {
       if (op->is(Opcode::get_) || op->is(Opcode::add_at_)) accesses.push_back(op);
@@ -50,16 +50,17 @@ class Packer {
     bool any = false;
     for (Op* op : accesses) {
       const auto walk = walk_of(op);
-      if (walk && leaps(*walk)) any |= op->is(Opcode::get_) ? read(op, *walk) : add(op, *walk);
+      if (walk && leaps(*walk) && in_wide_vectors(*walk))
+        any |= op->is(Opcode::get_) ? read(op, *walk) : add(op, *walk);
     }
     return any;
   }
 
  private:
-  /// True where a trip stands for many: what is read once more for a copy is little beside it.
-  bool has_wide_vectors() const {
+  /// True where an element is read for many lanes: what is read once more for a copy is little beside that.
+  static bool in_wide_vectors(const Walk& w) {
     bool wide = false;
-    ir::walk(body_, [&](const Op* op) {
+    ir::walk(w.around.back().loop->blocks[1], [&](const Op* op) {
       for (const Value* v : op->results) wide |= v->type.is_vector() && v->type.lanes() >= least_lanes;
       return !wide;
     });
