@@ -275,6 +275,7 @@ bool Unwinder::swept(const Op& get) {
     const Value* const index = offset(get.operands[d + 1]).base;
     const Op* const loop = index && !index->def ? index->block->parent : nullptr;
     if (!loop || !loop->is(Opcode::loop_) || !loops.insert(loop).second) return false;
+    if (loop->blocks[0]->ops.empty()) return false;  // a fused loop around, which is still being written
     const auto count = counted(loop);
     if (!count || count->index != index->index || !constant(loop->operands[count->index])) return false;
     const Value* const size = offset(count->bound).base;

@@ -376,6 +376,10 @@ void each_seed(const std::function<void(unsigned)>& check, std::chrono::seconds 
 
 }  // namespace
 
+TEST_CASE("programs with every construct that were wrong once", "[arrays]") {
+  Case(93024).check();  // an element at the index of a fused loop around, whose condition was not written yet
+}
+
 TEST_CASE("random programs with every construct", "[arrays]") {
   each_seed([](unsigned seed) { Case(seed).check(); }, std::chrono::seconds(14));
 }
