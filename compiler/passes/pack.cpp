@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/pack.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -199,15 +200,6 @@ class Packer {
     return b.emit(v->def->code, operands, v->def->integer);
   }
 
-  /// The trips of the copy's loops. None are made where the program would not get to the access.
-  NestSize sizes(const Walk& w, Value* gets_there) const {
-    return [this, &w, gets_there](Builder& b, std::span<Value* const> at) {
-      Value* const all = at_indices(b, w.around[w.used[at.size()]].size, w, at);
-      if (!at.empty()) return all;
-      return b.emit(Opcode::select_, {gets_there, all, b.integer(0, all->type)});
-    };
-  }
-
   /// Whether the loops that do not belong to the copy make a trip.
   Value* gets_there(Builder& b, const Walk& w) const {
     Value* all = nullptr;
@@ -225,16 +217,51 @@ class Packer {
     return all;
   }
 
-  /// A tensor of zeros with room for all trips, or for none.
-  Value* room(Builder& b, const Walk& w, const ir::Type& element, Value* gets_there) const {
-    std::vector<Value*> fill{b.number(0.0, element)}, sizes;
-    // An index that a loop ends at is below the size of its loop.
-    for (const std::size_t k : w.used) sizes.push_back(at_indices(b, w.around[k].size, w, sizes));
-    for (Value* size : sizes) {
-      Value* const all = b.emit(Opcode::imax_, {size, b.integer(0, size->type)});
-      fill.push_back(b.emit(Opcode::select_, {gets_there, all, b.integer(0, all->type)}));
+  /// The sizes of copies that are filled in the same loops. They are computed before the loop, once.
+  struct Shape {
+    std::vector<Value*> extents;  ///< room for all trips
+    Value* first = nullptr;       ///< trips of the outermost loop: none where the program does not get there
+  };
+
+  const Shape& shape_of(Builder& b, const Walk& w) {
+    std::string name;
+    for (std::size_t k = 0; k < w.around.size(); ++k) {
+      name += std::ranges::find(w.used, k) == w.used.end() ? " -" : " +";
+      add_name(name, w.around[k].size, w);
     }
-    return b.emit(Opcode::fill_, fill);
+    const auto [it, added] = shapes_.try_emplace(name);
+    Shape& shape = it->second;
+    if (!added) return shape;
+    // An index that a loop ends at is below the size of its loop.
+    for (const std::size_t k : w.used) {
+      Value* const size = at_indices(b, w.around[k].size, w, shape.extents);
+      shape.extents.push_back(b.emit(Opcode::imax_, {size, b.integer(0, size->type)}));
+    }
+    Value* const none = b.integer(0, shape.extents[0]->type);
+    shape.first = b.emit(Opcode::select_, {gets_there(b, w), shape.extents[0], none});
+    return shape;
+  }
+
+  NestSize sizes(const Walk& w, const Shape& shape) const {
+    return [this, &w, &shape](Builder& b, std::span<Value* const> at) {
+      if (at.empty()) return shape.first;
+      const Value* size = w.around[w.used[at.size()]].size;
+      return fixed(w, size) ? shape.extents[at.size()] : at_indices(b, size, w, at);
+    };
+  }
+
+  /// A copy: an element for each trip of its loops, which say what it is.
+  Value* copy_of(Builder& b, const Walk& w, const Shape& shape, const ir::Type& element,
+                 const std::function<Value*(Builder&, std::span<Value* const>)>& value) const {
+    std::vector<Value*> fill{b.op(Opcode::undef_, {}, {element})->result()};
+    fill.insert(fill.end(), shape.extents.begin(), shape.extents.end());
+    return nest(b, b.emit(Opcode::fill_, fill), w.used.size(), sizes(w, shape),
+                [&](Builder& inside, Value* now, std::span<Value* const> at) {
+                  std::vector<Value*> set{now};
+                  set.insert(set.end(), at.begin(), at.end());
+                  set.push_back(value(inside, at));
+                  return inside.emit(Opcode::set_, set);
+                });
   }
 
   std::vector<Value*> element(Builder& b, Value* tensor, const Walk& w, std::span<Value* const> at) const {
@@ -278,14 +305,10 @@ class Packer {
       Block* const scratch = module_.new_block(loop_->parent->parent, loop_->parent->function);
       Builder b(module_, scratch);
       b.loc = op->loc;
-      Value* const there = gets_there(b, w);
-      copy = nest(b, room(b, w, op->result()->type, there), w.used.size(), sizes(w, there),
-                  [&](Builder& inside, Value* now, std::span<Value* const> at) {
-                    std::vector<Value*> set{now};
-                    set.insert(set.end(), at.begin(), at.end());
-                    set.push_back(inside.emit(Opcode::get_, element(inside, tensor, w, at)));
-                    return inside.emit(Opcode::set_, set);
-                  });
+      copy =
+          copy_of(b, w, shape_of(b, w), op->result()->type, [&](Builder& inside, std::span<Value* const> at) {
+            return inside.emit(Opcode::get_, element(inside, tensor, w, at));
+          });
       put(scratch, false);
     }
     op->operands = indices_here(w);
@@ -296,23 +319,25 @@ class Packer {
   /// Accesses of one name read the same elements in the same order.
   std::string name_of(const Value* tensor, const Walk& w) const {
     std::string name = std::to_string(reinterpret_cast<std::uintptr_t>(tensor));
-    const auto add = [&](const auto& self, const Value* v) -> void {
-      if (const Op* c = constant(v)) {
-        name += ' ' + std::to_string(c->integer);
-      } else if (const auto k = position(w, v)) {
-        name += " #" + std::to_string(std::ranges::find(w.used, *k) - w.used.begin());
-      } else if (outside(v)) {
-        name += " v" + std::to_string(reinterpret_cast<std::uintptr_t>(v));
-      } else {
-        name += " (" + std::string(ir::info(v->def->code).name) + std::to_string(v->def->integer);
-        for (const Value* o : v->def->operands) self(self, o);
-        name += ')';
-      }
-    };
-    for (const Value* v : w.indices) add(add, v);
+    for (const Value* v : w.indices) add_name(name, v, w);
     name += " :";
-    for (const Around& a : w.around) add(add, a.size);
+    for (const Around& a : w.around) add_name(name, a.size, w);
     return name;
+  }
+
+  /// What a value is made of, as text.
+  void add_name(std::string& name, const Value* v, const Walk& w) const {
+    if (const Op* c = constant(v)) {
+      name += ' ' + std::to_string(c->integer);
+    } else if (const auto k = position(w, v)) {
+      name += " #" + std::to_string(std::ranges::find(w.used, *k) - w.used.begin());
+    } else if (outside(v)) {
+      name += " v" + std::to_string(reinterpret_cast<std::uintptr_t>(v));
+    } else {
+      name += " (" + std::string(ir::info(v->def->code).name) + std::to_string(v->def->integer);
+      for (const Value* o : v->def->operands) add_name(name, o, w);
+      name += ')';
+    }
   }
 
   // ---- what is added
@@ -323,8 +348,11 @@ class Packer {
     Block* const before = module_.new_block(loop_->parent->parent, loop_->parent->function);
     Builder b(module_, before);
     b.loc = op->loc;
-    Value* const there = gets_there(b, w);
-    Value* const zeros = room(b, w, op->operands.back()->type, there);
+    const Shape& shape = shape_of(b, w);
+    const ir::Type type = op->operands.back()->type;
+    Value* const zeros = copy_of(b, w, shape, type, [&](Builder& inside, std::span<Value* const>) {
+      return inside.number(0.0, type);
+    });
     put(before, false);
 
     // The sums go through all loops on the way.
@@ -355,7 +383,7 @@ class Packer {
     Builder a(module_, after);
     a.loc = op->loc;
     Value* const all = loop_->results[*state];
-    Value* const sum = nest(a, all, w.used.size(), sizes(w, there),
+    Value* const sum = nest(a, all, w.used.size(), sizes(w, shape),
                             [&](Builder& inside, Value* into, std::span<Value* const> at) {
                               std::vector<Value*> operands = element(inside, into, w, at), get{next};
                               get.insert(get.end(), at.begin(), at.end());
@@ -417,6 +445,7 @@ class Packer {
   ir::Module& module_;
   Op* loop_;
   Block* body_;
+  std::map<std::string, Shape> shapes_;
   std::map<std::string, Value*> copies_;
 };
 
