@@ -242,9 +242,8 @@ bool Escapes::from(ir::Block* body) const {
   // A continuation may be anything that the module holds.
   if (all.cell || (all.jump && !functions_.empty())) return true;
   // Whoever holds all uses of a tape, in what it calls too, pops what it pushes.
-  return std::ranges::any_of(all.tensor_tapes, [&](std::int64_t tape) {
-    return all.tape_uses.at(tape) != tape_uses_.at(tape);
-  });
+  return std::ranges::any_of(
+      all.tensor_tapes, [&](std::int64_t tape) { return all.tape_uses.at(tape) != tape_uses_.at(tape); });
 }
 
 std::int64_t Escapes::tape_slot(std::int64_t tape) const {

@@ -382,8 +382,10 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       for (int i = 0; i < parts; ++i) {
         const std::string at = (i % 2 ? "b" : "a") + n;
         const std::string product = "__builtin_shufflevector(" + x + ", " + x + ", " + lane_list(i) +
-                                    ") *\n    __builtin_shufflevector(" + y + ", " + y + ", " + lane_list(i) + ")";
-        body += "  " + (i < 2 ? small + " " + at + " = " + product : at + " = " + at + " + " + product) + ";\n";
+                                    ") *\n    __builtin_shufflevector(" + y + ", " + y + ", " + lane_list(i) +
+                                    ")";
+        body +=
+            "  " + (i < 2 ? small + " " + at + " = " + product : at + " = " + at + " + " + product) + ";\n";
       }
       if (parts > 1) body += "  a" + n + " = a" + n + " + b" + n + ";\n";
     }
