@@ -161,8 +161,7 @@ TEST_CASE("graphs") {
     CHECK(module->entry->name == "dhalved");
     CHECK((text.find("= fun (") != std::string::npos) == (std::string(kind) == "--emit=cps"));
   }
-  if (!find_program("dot")) return;
-  CHECK(silent({scalar, "--emit=svg", "--function", "dcubic"}).find("<svg") != std::string::npos);
+  CHECK(silent({scalar, "--emit=svg", "--function", "dcubic"}).starts_with("<svg"));
 }
 
 TEST_CASE("sources stand alone, objects and libraries hold the generated code alone") {
@@ -384,8 +383,6 @@ TEST_CASE("missing tools are named") {
   for (const char* tool : {"c++", "as", "ld"})
     fs::create_symlink(*find_program(tool), directory.path() / tool);
   const Environment path("PATH", directory.path().string());
-  CHECK(refused({scalar, "--emit=svg", "--function=dcubic", "-o", output}) ==
-        "lanternc: error: --emit=svg needs Graphviz (dot), which was not found; install graphviz or use "
-        "--emit=ir\n");
-  CHECK_FALSE(fs::exists(output));
+  silent({scalar, "--emit=svg", "--function=dcubic", "-o", output});
+  CHECK(fs::exists(output));
 }

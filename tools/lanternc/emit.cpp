@@ -12,9 +12,9 @@
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/compiler/control/control.hpp"
-#include "lantern/ir/dot.hpp"
 #include "lantern/ir/print.hpp"
 #include "page.hpp"
+#include "page_drawing.hpp"
 #include "report.hpp"
 
 namespace lantern::tool {
@@ -60,26 +60,6 @@ std::string header(const Functions& functions, const Options& options) {
   if (options.cuda) return cuda_header(functions, name);
   close_functions(functions);
   return codegen::print_header(modules(functions), name);
-}
-
-std::string picture(const StagedFunction& function) {
-  if (!codegen::find_program("dot"))
-    throw Error("--emit=svg needs Graphviz (dot), which was not found; install graphviz or use --emit=ir");
-  const codegen::ProcessResult result = codegen::run_process({"dot", "-Tsvg"}, ir::dot(*function.module));
-  if (result.status != 0) throw InternalError("dot does not accept the graph:\n" + result.err);
-  return result.out;
-}
-
-/// For a page, which can do without where Graphviz is missing.
-std::vector<std::string> pictures(const Functions& functions) {
-  std::vector<std::string> all;
-  const bool drawn = codegen::find_program("dot").has_value();
-  for (const StagedFunction& f : functions) {
-    const auto result = drawn ? codegen::run_process({"dot", "-Tsvg"}, ir::dot(*f.module, line_class))
-                              : codegen::ProcessResult{1, {}, {}};
-    all.push_back(result.status == 0 ? result.out : "");
-  }
-  return all;
 }
 
 /// Objects of the sources that stand alone.
@@ -145,9 +125,9 @@ void emit(const Functions& functions, const Options& options, Output& output) {
       case Emit::header:
         return output.write(header(functions, options));
       case Emit::svg:
-        return output.write(picture(functions.front()));
+        return output.write(ir::svg(ir::drawing(*functions.front().module), source_lines()));
       case Emit::html:
-        return output.write(page(functions, options, pictures(functions)));
+        return output.write(page(functions, options));
       case Emit::object:
       case Emit::shared:
         return linked(functions, options, output);

@@ -13,35 +13,12 @@
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/ir/print.hpp"
+#include "page_drawing.hpp"
 #include "page_style.hpp"
 
 namespace lantern::tool {
 
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        // Control characters have no place in a page.
-        out += static_cast<unsigned char>(c) < 32 && c != '\t' ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 std::string class_of(const std::string& file, const std::string& line) {
   std::string name = "at-";
@@ -110,36 +87,21 @@ std::string listing(const std::vector<Line>& lines, const std::set<std::string>&
   for (const Line& line : lines) {
     const bool link = linked.count(line.from) != 0;
     out += "<div data-n=\"" + std::to_string(line.number) + "\"" +
-           (link ? " class=\"linked " + line.from + "\"" : "") + ">" + escaped(line.text) + "</div>\n";
+           (link ? " class=\"linked " + line.from + "\"" : "") + ">" + ir::markup(line.text) + "</div>\n";
   }
   return out;
 }
 
-/// The picture without what stands before <svg>, its nodes able to be pointed at.
-std::string picture(const std::string& svg) {
-  const std::size_t begin = svg.find("<svg");
-  if (begin == std::string::npos) return "";
-  static const std::regex hyphen("&#45;"), node(R"re(class="node (at-[^"]*)")re");
-  std::string text = std::regex_replace(svg.substr(begin), hyphen, "-");
-  text = std::regex_replace(text, node, "class=\"node linked $1\"");
-  // Node numbers begin anew in each picture; an id may stand once in a page. So do titles, which browsers
-  // show.
-  text = std::regex_replace(text, std::regex(R"re( id="[^"]*")re"), "");
-  return std::regex_replace(text, std::regex(R"re(<title>[^<]*</title>\n?)re"), "");
-}
-
 }  // namespace
 
-std::string line_class(const ir::Location& loc) {
-  return loc.known() ? class_of(loc.file, std::to_string(loc.line)) : "";
-}
-
-std::string page(const std::vector<StagedFunction>& functions, const Options& options,
-                 const std::vector<std::string>& pictures) {
+std::string page(const std::vector<StagedFunction>& functions, const Options& options) {
+  const ir::SourceLine source_line = source_lines();
+  std::vector<std::vector<ir::DrawnItem>> drawings;
   std::vector<std::vector<Line>> graphs, codes;
   std::set<std::string> linked;
   for (const StagedFunction& f : functions) {
     graphs.push_back(graph(*f.module));
+    drawings.push_back(ir::drawing(*f.module));
     if (codegen::continuation_depth(*f.module->entry) >= codegen::deepest_nest) passes::close(*f.module);
     codes.push_back(code(*f.module));
     for (const auto* lines : {&graphs.back(), &codes.back()})
@@ -156,35 +118,39 @@ std::string page(const std::vector<StagedFunction>& functions, const Options& op
     for (const Line& line : lines) shown.insert(line.from);
     const std::string name = std::filesystem::path(source).filename().string();
     files += (files.empty() ? "" : ", ") + name;
-    if (options.sources.size() > 1) sources += "<h3>" + escaped(name) + "</h3>\n";
+    if (options.sources.size() > 1) sources += "<h3>" + ir::markup(name) + "</h3>\n";
     sources += listing(lines, linked);
   }
 
   // What comes from a header has nothing on the page to be joined with.
   std::erase_if(linked, [&](const std::string& line) { return shown.count(line) == 0; });
 
-  std::string tabs, ir, cpp, drawn;
+  const auto linked_class = [&](const ir::Location& loc) -> std::string {
+    if (!loc.known()) return "";
+    const std::string name = class_of(loc.file, std::to_string(loc.line));
+    return linked.count(name) != 0 ? name : "";
+  };
+  std::string tabs, pictures, ir, cpp;
   for (std::size_t i = 0; i < functions.size(); ++i) {
-    const std::string name = escaped(functions[i].name);
+    const std::string name = ir::markup(functions[i].name);
     const std::string of = " data-of=\"" + name + "\"" + (i == 0 ? "" : " hidden=\"\"");
     tabs += "<button data-show=\"" + name + "\">" + name + "</button>\n";
-    ir += "<div" + of + " class=\"code\">\n" + listing(graphs[i], linked) + "</div>\n";
-    cpp += "<div" + of + " class=\"code\">\n" + listing(codes[i], linked) + "</div>\n";
-    drawn += "<div" + of + " class=\"picture\">\n" +
-             (pictures[i].empty() ? "<p>The picture needs Graphviz (dot), which was not found.</p>\n"
-                                  : picture(pictures[i])) +
-             "</div>\n";
+    pictures += "<div" + of + ">\n" + drawn(drawings[i], source_line, linked_class) + "</div>\n";
+    ir += "<div" + of + ">\n" + listing(graphs[i], linked) + "</div>\n";
+    cpp += "<div" + of + ">\n" + listing(codes[i], linked) + "</div>\n";
   }
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>" +
-         escaped(files) + " - Lantern</title>\n<style>" + page_style +
-         "</style>\n</head>\n<body>\n<header>\n<h1>" + escaped(files) + "</h1>\n<nav>\n" + tabs +
-         "</nav>\n<p>Point at a line to see what it became; click to hold it.</p>\n</header>\n<main>\n"
-         "<section class=\"source\"><h2>Source</h2><div class=\"code\">\n" +
-         sources + "</div></section>\n<section><h2>Graph after the passes</h2>\n" + ir +
-         "</section>\n<section><h2>Generated C++</h2>\n" + cpp +
-         "</section>\n</main>\n<div id=\"graph\"><h2>The graph, drawn</h2>\n" + drawn +
-         "</div>\n<script>//<![CDATA[\n" + page_script + "//]]></script>\n</body>\n</html>\n";
+         ir::markup(files) + " - Lantern</title>\n<style>" + page_style +
+         "</style>\n</head>\n<body>\n<header>\n<h1>" + ir::markup(files) + "</h1>\n<nav>\n" + tabs +
+         "</nav>\n" + page_legend +
+         "</header>\n<main>\n<section class=\"source\"><h2>Source</h2>\n<div class=\"pane code\">\n" +
+         sources + "</div></section>\n<section><h2>Graph after the passes" + page_views +
+         "</h2>\n<div class=\"pane drawn\">\n" + pictures +
+         "</div>\n<div class=\"pane code\" hidden=\"\">\n" + ir +
+         "</div></section>\n<section><h2>Generated C++</h2>\n<div class=\"pane code\">\n" + cpp +
+         "</div></section>\n</main>\n<script>//<![CDATA[\n" + page_script +
+         "//]]></script>\n</body>\n</html>\n";
 }
 
 }  // namespace lantern::tool
