@@ -54,10 +54,11 @@ class Sets {
 
 using Ids = std::vector<Sets::Id>;
 
-/// A value and the set of each of its elements.
+/// A value and the number of each element's set: of a tensor a tensor of numbers, of which updates share what
+/// they do not change, as those of the value do.
 struct Dependent : TaggedBox {
-  Dependent(Mode& m, Datum p, Ids s) : TaggedBox(m, std::move(p)), sets(std::move(s)) {}
-  Ids sets;
+  Dependent(Mode& m, Datum p, Datum s) : TaggedBox(m, std::move(p)), sets(std::move(s)) {}
+  Datum sets;
 };
 
 std::size_t elements(const Datum& d) {
@@ -68,22 +69,14 @@ std::size_t dimension(const Datum& d, std::size_t k) {
   return static_cast<std::size_t>(static_cast<const TensorBox*>(strip(d).box())->shape[k]);
 }
 
-/// Row-major, of a tensor at indices that its own access has checked.
-std::size_t element_of(const Datum& tensor, std::span<const Datum> indices) {
-  std::size_t flat = 0;
-  for (std::size_t k = 0; k < indices.size(); ++k)
-    flat = flat * dimension(tensor, k) + static_cast<std::size_t>(strip(indices[k]).i());
-  return flat;
-}
-
 class IndexSets : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
   const char* name() const override { return "detection of sparsity"; }
 
-  Datum dependent(const Datum& primal, Ids sets) {
+  Datum dependent(const Datum& primal, const Ids& sets) {
     if (std::ranges::all_of(sets, [](Sets::Id s) { return s == 0; })) return primal;
-    return Datum::boxed(new Dependent(*this, primal, std::move(sets)), primal.type());
+    return with_numbers(primal, numbers(primal, sets));
   }
   const Dependent* dependent_of(const Datum& d) const {
     if (!d.is_tagged()) return nullptr;
@@ -96,7 +89,10 @@ class IndexSets : public Mode, public RuleFollowing {
   }
   Ids sets_of(const Datum& d) const {
     const Dependent* v = dependent_of(d);
-    return v ? v->sets : Ids(elements(d), 0);
+    if (!v) return Ids(elements(d), 0);
+    if (v->sets.type().is_scalar()) return {static_cast<Sets::Id>(v->sets.i())};
+    const auto* const from = static_cast<const TensorBox*>(v->sets.box())->as<std::int64_t>();
+    return Ids(from, from + elements(d));
   }
   Sets& sets() { return sets_; }
 
@@ -105,17 +101,7 @@ class IndexSets : public Mode, public RuleFollowing {
     for (const Datum& d : operands) primals.push_back(primal(d));
     const Datum y = perform(op, primals);
     if (!y.type().is_differentiable()) return y;
-    if (op.code == Opcode::get_) {
-      const Dependent* v = dependent_of(operands[0]);
-      return v ? dependent(y, {v->sets[element_of(primals[0], std::span(primals).subspan(1))]}) : y;
-    }
-    if (op.code == Opcode::set_ || op.code == Opcode::add_at_) {
-      Ids sets = sets_of(operands[0]);
-      Sets::Id& at = sets[element_of(primals[0], std::span(primals).subspan(1, primals.size() - 2))];
-      const Sets::Id added = sets_of(operands.back())[0];
-      at = op.code == Opcode::set_ ? added : sets_.unite(at, added);
-      return dependent(y, std::move(sets));
-    }
+    if (is_access(op.code)) return access(op, operands, y);
     std::vector<Ids> in;
     for (std::size_t i = 0; i < operands.size(); ++i)
       in.push_back(carries_derivative(op, i, operands.size()) ? sets_of(operands[i])
@@ -124,7 +110,8 @@ class IndexSets : public Mode, public RuleFollowing {
   }
 
   /// Every result may depend on every argument: a rule says nothing about elements.
-  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override {
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
+                const Location& loc) override {
     Datums primals;
     Ids all;
     for (const Datum& d : arguments) {
@@ -141,6 +128,42 @@ class IndexSets : public Mode, public RuleFollowing {
   }
 
  private:
+  static bool is_access(Opcode code) {
+    return code == Opcode::get_ || code == Opcode::set_ || code == Opcode::add_at_;
+  }
+
+  /// One element is read or replaced: the same happens to the numbers of the sets.
+  Datum access(const Operation& op, std::span<const Datum> operands, const Datum& y) {
+    const Dependent *of = dependent_of(operands[0]), *changed = dependent_of(operands.back());
+    const bool reads = op.code == Opcode::get_;
+    if (!of && (reads || !changed)) return y;
+    Datums on;
+    on.push_back(of ? of->sets : numbers(operands[0], Ids(elements(operands[0]), 0)));
+    for (const Datum& i : operands.subspan(1)) on.push_back(strip(i));
+    if (!reads) {
+      on.back() = changed ? changed->sets : Datum::integer(0, ir::I64);
+      if (op.code == Opcode::add_at_) {
+        Datums read(on.begin(), on.end() - 1);
+        const auto before = static_cast<Sets::Id>(evaluate({Opcode::get_, 0, op.loc}, read).i());
+        on.back() = Datum::integer(sets_.unite(before, static_cast<Sets::Id>(on.back().i())), ir::I64);
+      }
+    }
+    const Datum sets = evaluate({reads ? Opcode::get_ : Opcode::set_, 0, op.loc}, on);
+    return sets.type().is_scalar() && sets.i() == 0 ? y : with_numbers(y, sets);
+  }
+
+  Datum with_numbers(const Datum& primal, const Datum& sets) {
+    return Datum::boxed(new Dependent(*this, primal, sets), primal.type());
+  }
+
+  static Datum numbers(const Datum& like, const Ids& sets) {
+    const Datum& p = strip(like);
+    if (p.type().is_scalar()) return Datum::integer(sets[0], ir::I64);
+    Datum t = make_tensor(ir::Kind::i64, static_cast<const TensorBox*>(p.box())->shape);
+    std::ranges::copy(sets, static_cast<TensorBox*>(t.box())->as<std::int64_t>());
+    return t;
+  }
+
   Ids propagate(const Operation& op, const Datums& primals, const std::vector<Ids>& in, std::size_t n) {
     if (ir::info(op.code).elementwise) {
       Ids out(n, 0);
@@ -202,36 +225,15 @@ class IndexSets : public Mode, public RuleFollowing {
     }
   }
 
-  /// An operation that moves elements, and adds to zeros at most: it is run on their numbers.
+  /// An operation that moves elements, and adds to zeros at most: it is run on the numbers of their sets.
   Ids moved(const Operation& op, const Datums& primals, const std::vector<Ids>& in, std::size_t n) const {
-    Ids all{0};
-    Datums numbers;
-    for (std::size_t i = 0; i < primals.size(); ++i) {
-      const Datum& p = strip(primals[i]);
-      if (!p.type().is_differentiable()) {
-        numbers.push_back(p);
-        continue;
-      }
-      const auto number = [&](std::size_t k) {
-        if (in[i][k] == 0) return std::int64_t{0};
-        all.push_back(in[i][k]);
-        return static_cast<std::int64_t>(all.size() - 1);
-      };
-      if (p.type().is_scalar()) {
-        numbers.push_back(Datum::integer(number(0), ir::I64));
-        continue;
-      }
-      Datum t = make_tensor(ir::Kind::i64, static_cast<const TensorBox*>(p.box())->shape);
-      auto* const box = static_cast<TensorBox*>(t.box());
-      for (std::size_t k = 0; k < in[i].size(); ++k) box->as<std::int64_t>()[k] = number(k);
-      numbers.push_back(std::move(t));
-    }
-    const Datum y = evaluate(op, numbers);
-    if (y.type().is_scalar()) return {all[static_cast<std::size_t>(y.i())]};
+    Datums on;
+    for (std::size_t i = 0; i < primals.size(); ++i)
+      on.push_back(primals[i].type().is_differentiable() ? numbers(primals[i], in[i]) : strip(primals[i]));
+    const Datum y = evaluate(op, on);
+    if (y.type().is_scalar()) return {static_cast<Sets::Id>(y.i())};
     const auto* const from = static_cast<const TensorBox*>(y.box())->as<std::int64_t>();
-    Ids out;
-    for (std::size_t k = 0; k < n; ++k) out.push_back(all[static_cast<std::size_t>(from[k])]);
-    return out;
+    return Ids(from, from + n);
   }
 
   Ids united(const Ids& a, const Ids& b) {
