@@ -39,8 +39,8 @@ namespace {
 
 // Below this much stack the next step goes on on a fresh one. What user code may use between two operations.
 constexpr std::size_t kReserve = 256 * 1024;
-// What a deep recursive walk may ask for. AddressSanitizer's stacks are smaller.
-constexpr std::size_t kSpacious = std::size_t{1} << (kAddressSanitizer ? 27 : 30);
+// What a deep recursive walk may ask for. Sanitizers' stacks are smaller.
+constexpr std::size_t kSpacious = std::size_t{1} << (kSanitizer ? 27 : 30);
 // AddressSanitizer gives up on exceptions thrown on stacks deeper than 64 MB.
 constexpr std::size_t kDeepest = kAddressSanitizer ? std::size_t{32} << 20 : ~std::size_t{0};
 

@@ -43,7 +43,7 @@ std::size_t page_size() {
 }
 
 std::size_t wanted_bytes(StackSize size) {
-  if (kAddressSanitizer) return size == StackSize::large ? 8 * kGiB : 256 * kMiB;  // the shadow costs memory
+  if (kSanitizer) return size == StackSize::large ? 8 * kGiB : 256 * kMiB;  // the shadow costs memory
   return size == StackSize::large ? 64 * kGiB : 4 * kGiB;
 }
 
@@ -83,7 +83,7 @@ thread_local struct {
 } pools;
 
 void unmap(Fiber& fiber) noexcept {
-  forget_stack(std::max(fiber.low, fiber.high - kMiB), fiber.mapping + fiber.mapped_bytes);
+  forget_stack(fiber.sanitizer, std::max(fiber.low, fiber.high - kMiB), fiber.mapping + fiber.mapped_bytes);
   const std::size_t bytes = fiber.mapped_bytes;
   munmap(fiber.mapping, bytes);  // and with the stack the record of the fiber
   reserved_bytes.fetch_sub(bytes, std::memory_order_relaxed);

@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "lantern/compiler/control/sanitizer.hpp"
+
 namespace lantern {
 
 namespace {
@@ -85,11 +87,7 @@ Free* refill(std::size_t size_class) {
   return list;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool pooled = false;  // the sanitizer watches each object
-#else
-constexpr bool pooled = true;
-#endif
+constexpr bool pooled = !control::kSanitizer;  // a sanitizer watches each object
 
 /// The list for objects of that size; 0: none.
 std::size_t class_of(std::size_t bytes) {
