@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cmath>
 #include <random>
 
+#include "depth.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/lantern.hpp"
 
@@ -498,16 +498,5 @@ TEST_CASE("programs over arrays that were wrong once", "[arrays]") {
   check(20255);  // a loop that only adds vectors to elements was no construct that holds vectors
 }
 
-// LANTERN_FIRST_SEED and LANTERN_SEEDS choose others, and more than half a minute of them.
-TEST_CASE("random programs over arrays", "[arrays]") {
-  const auto number = [](const char* name, unsigned otherwise) {
-    const char* const text = std::getenv(name);
-    return text ? static_cast<unsigned>(std::atoi(text)) : otherwise;
-  };
-  const unsigned first = number("LANTERN_FIRST_SEED", 0), count = number("LANTERN_SEEDS", 0);
-  const auto start = std::chrono::steady_clock::now();
-  for (unsigned k = 0; count ? k < count : k < 40; ++k) {
-    check(first + k);
-    if (!count && k >= 8 && std::chrono::steady_clock::now() - start > std::chrono::seconds(25)) break;
-  }
-}
+// LANTERN_FIRST_SEED and LANTERN_SEEDS choose others.
+TEST_CASE("random programs over arrays", "[arrays]") { test::Seeds(12, 2000).each(check); }

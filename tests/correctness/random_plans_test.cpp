@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 
+#include "depth.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "random_plan_run.hpp"
@@ -353,25 +353,18 @@ void check_results(unsigned seed) {
   }
 }
 
-/// The suite's seeds, or those asked for.
-void each_seed(const std::function<void(unsigned)>& check, std::chrono::seconds time) {
-  const auto number = [](const char* name, unsigned otherwise) {
-    const char* const text = std::getenv(name);
-    return text ? static_cast<unsigned>(std::atoi(text)) : otherwise;
-  };
-  const unsigned first = number("LANTERN_FIRST_SEED", 0), count = number("LANTERN_SEEDS", 0);
+/// The suite's seeds, those of a deep run, or those asked for.
+void each_seed(const std::function<void(unsigned)>& check, const Seeds& seeds) {
   const bool talk = std::getenv("LANTERN_VERBOSE") != nullptr;
-  const auto start = std::chrono::steady_clock::now();
-  for (unsigned k = 0; count ? k < count : k < 40; ++k) {
-    if (talk) fmt::print(stderr, "seed {}\n", first + k);
+  seeds.each([&](unsigned seed) {
+    if (talk) fmt::print(stderr, "seed {}\n", seed);
     try {
-      check(first + k);
+      check(seed);
     } catch (const std::exception& e) {
-      INFO("seed " << first + k);
+      INFO("seed " << seed);
       FAIL_CHECK(e.what());
     }
-    if (!count && k >= 6 && std::chrono::steady_clock::now() - start > time) break;
-  }
+  });
 }
 
 }  // namespace
@@ -381,11 +374,11 @@ TEST_CASE("programs with every construct that were wrong once", "[arrays]") {
 }
 
 TEST_CASE("random programs with every construct", "[arrays]") {
-  each_seed([](unsigned seed) { Case(seed).check(); }, std::chrono::seconds(14));
+  each_seed([](unsigned seed) { Case(seed).check(); }, {10, 2000});
 }
 
 TEST_CASE("random programs with arrays as results", "[arrays]") {
-  each_seed(check_results, std::chrono::seconds(4));
+  each_seed(check_results, {8, 500});
 }
 
 TEST_CASE("random programs as C++", "[arrays]") {
@@ -403,5 +396,5 @@ TEST_CASE("random programs as C++", "[arrays]") {
 }
 
 TEST_CASE("random programs with indices outside", "[arrays][errors]") {
-  each_seed(check_errors, std::chrono::seconds(5));
+  each_seed(check_errors, {8, 500});
 }

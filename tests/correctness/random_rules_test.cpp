@@ -1,9 +1,9 @@
 // Random programs whose derivative is given by a rule, made of the library's own derivative: value, gradient
 // and second derivative agree in all ways, with differences where smooth, and with the program without a
 // rule. The same for fixed points of random programs made into contractions, and for batches.
-#include <chrono>
 
 #include "agree.hpp"
+#include "depth.hpp"
 #include "random_source.hpp"
 
 using namespace lantern;
@@ -52,22 +52,14 @@ Ways ways_of(unsigned seed) {
   return ways;
 }
 
-/// Runs cases until the time is up.
-void run(double seconds, const std::function<std::string(unsigned)>& one) {
-  const auto start = std::chrono::steady_clock::now();
-  unsigned done = 0;
-  for (; done < 200; ++done) {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (elapsed.count() > seconds && done >= 10) break;
-    agree::report(one(done + 1));
-  }
-  INFO(done);
+void run(const std::function<std::string(unsigned)>& one) {
+  Seeds(15, 1500).each([&](unsigned seed) { agree::report(one(seed + 1)); });
 }
 
 }  // namespace
 
 TEST_CASE("random programs with rules", "[random][custom]") {
-  run(10, [](unsigned seed) {
+  run([](unsigned seed) {
     const auto tree = tree_of(seed);
     const Program f = program_of(*tree), ruled = inside(with_rule(f, seed)), plain = inside(f);
     Agreement agreement(ways_of(seed), "seed " + std::to_string(seed), ruled, {{0.6, -1.1}}, elements, 2);
@@ -95,7 +87,7 @@ void check_mode(const char* name, const Program& ruled, const std::vector<double
 }  // namespace
 
 TEST_CASE("random programs with rules in every mode", "[random][custom][modes]") {
-  run(10, [](unsigned seed) {
+  run([](unsigned seed) {
     const auto tree = tree_of(seed);
     const Program f = program_of(*tree), ruled = inside(with_rule(f, seed));
     const auto expected = agree::numbers(eager(grad<0>(inside(f)))({0.6, -1.1}, elements, 2));
@@ -113,7 +105,7 @@ TEST_CASE("random programs with rules in every mode", "[random][custom][modes]")
 }
 
 TEST_CASE("fixed points of random programs", "[random][fixpoint]") {
-  run(10, [](unsigned seed) {
+  run([](unsigned seed) {
     const auto tree = tree_of(seed);
     const Program f = program_of(*tree);
     // tanh keeps it bounded; the factor makes it a contraction unless f is steep: then it raises, everywhere.
@@ -138,7 +130,7 @@ TEST_CASE("fixed points of random programs", "[random][fixpoint]") {
 }
 
 TEST_CASE("batches of random programs", "[random][vmap]") {
-  run(10, [](unsigned seed) {
+  run([](unsigned seed) {
     const auto tree = tree_of(seed);
     const Program f = program_of(*tree);
     const Program batch = [f](Scalars x, A a, I n) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "../correctness/depth.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "random_native.hpp"
 
@@ -23,7 +24,8 @@ namespace {
 
 unsigned factor() {
   const char* given = std::getenv("LANTERN_FUZZ");
-  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 1;
+  if (given != nullptr) return static_cast<unsigned>(std::strtoul(given, nullptr, 10));
+  return lantern::test::deep() ? 200 : 1;
 }
 
 const std::string prelude = R"(#include <lantern/lantern.hpp>
