@@ -79,8 +79,9 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
     part.known.insert(f);
     for (const ir::Function* callee : callees)
       if (part.known.insert(callee).second)
-        part.declarations += StatementPrinter(*this, *callee).signature() + ";\n";
+        part.declarations += forward_declaration(*callee);
     part.definitions += definition;
+    if (infos_.at(f).forked) part.definitions += StatementPrinter(*this, *f).team_runner();
     // The way in from outside stands beside the entry.
     if (f == module_.entry) part.definitions += entry_wrapper();
   }

@@ -24,8 +24,9 @@ class StatementPrinter {
   std::string definition();
   /// "static double f(lt_workspace* ws, double x)", without anything after it.
   std::string signature();
-  /// What a thread runs to call the function: NAME_run(ws, share).
+  /// What a thread runs to call the function: NAME_run(ws, share); and without the body.
   std::string team_runner();
+  std::string team_runner_signature() const;
 
   // What the text turned out to need, for the next round of printing.
   bool used_workspace() const { return used_workspace_; }

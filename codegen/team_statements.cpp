@@ -88,6 +88,10 @@ void StatementPrinter::team(const Op& first) {
        ", " + to.name + "_run, " + shares + ", (int64_t)sizeof " + shares + "[0]);");
 }
 
+std::string StatementPrinter::team_runner_signature() const {
+  return unit_.target().internal() + "void " + info_.name + "_run(lt_workspace* ws, void* data)";
+}
+
 std::string StatementPrinter::team_runner() {
   std::string list = info_.workspace ? "ws" : "";
   const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
@@ -112,7 +116,7 @@ std::string StatementPrinter::team_runner() {
     for (std::size_t i = 0; i < results; ++i)
       body += "  share->r" + std::to_string(i) + " = results.r" + std::to_string(i) + ";\n";
   }
-  return "\nstatic void " + info_.name + "_run(lt_workspace* ws, void* data) {\n" + body + "}\n";
+  return "\n" + team_runner_signature() + " {\n" + body + "}\n";
 }
 
 }  // namespace lantern::codegen

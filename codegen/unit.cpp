@@ -146,6 +146,13 @@ Unit::Printed Unit::printed(const ir::Function* f) {
   return {std::move(definition), printer.callees()};
 }
 
+std::string Unit::forward_declaration(const ir::Function& f) {
+  StatementPrinter printer(*this, f);
+  std::string text = wrapped(printer.signature() + ";") + "\n";
+  if (infos_.at(&f).forked) text += wrapped(printer.team_runner_signature() + ";") + "\n";
+  return text;
+}
+
 Unit::Functions Unit::functions() {
   std::string text, forward;
   std::unordered_set<const ir::Function*> defined, declared;
@@ -154,7 +161,7 @@ Unit::Functions Unit::functions() {
     defined.insert(f);
     for (const ir::Function* callee : callees)
       if (!defined.contains(callee) && declared.insert(callee).second)
-        forward += wrapped(StatementPrinter(*this, *callee).signature() + ";") + "\n";
+        forward += forward_declaration(*callee);
     if (options_.comments && !options_.standalone && f->loc.known()) text += "// " + f->loc.str() + "\n";
     text += definition + (options_.line_directives ? std::string(own_lines) : "");
     if (infos_.at(f).forked) text += StatementPrinter(*this, *f).team_runner();

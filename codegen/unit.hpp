@@ -48,6 +48,8 @@ class Unit {
     std::string declarations, definitions;
   };
   Functions functions();
+  /// What calls need where a function is defined later, or in another part; how threads call it, too.
+  std::string forward_declaration(const ir::Function& f);
   void discover();
 
   /// Everything but the prelude: functions, the entry, and what a source that stands alone offers besides.

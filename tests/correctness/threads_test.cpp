@@ -387,6 +387,18 @@ TEST_CASE("threads: a loop of a long body forks", "[threads]") {
   }
 }
 
+TEST_CASE("threads: a loop of a program that is compiled in parts forks", "[threads]") {
+  const auto f = [](Vec a, Num x) {
+    Num y = x;
+    for (int i = 0; i < 3500; ++i) y = sin(y) * 0.5 + x;
+    return total(a.size(), [&](Int i) { return tanh(a[i] * y) + sin(a[i]); });
+  };
+  const std::vector<double> a = numbers(20003);
+  const auto two = compile(f, {.target = Target::cpp, .opt = 1, .threads = 2});
+  CHECK(two.source("ir").find("call[fork ") != std::string::npos);
+  CHECK(two(a, 0.3) == Approx(compile(f, {.target = Target::c})(a, 0.3)).epsilon(1e-10));
+}
+
 TEST_CASE("threads: random loops", "[threads]") {
   int forked = 0;
   for (unsigned seed = 0; seed < 24; ++seed) {
