@@ -272,7 +272,7 @@ Pattern dependences(const Program& program, const Datums& arguments, std::size_t
       raise_at(loc,
                std::string("sparsity: expected ") + what + " to be a floating array, got " + d.type().str());
   };
-  const auto mode = std::make_shared<IndexSets>(++context().tags);
+  const auto mode = std::make_shared<IndexSets>(fresh_number());
   require_vector(arguments[argument], "the argument");
   Datums tagged = arguments;
   Ids own(elements(arguments[argument]));

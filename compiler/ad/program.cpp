@@ -2,7 +2,6 @@
 #include "lantern/compiler/ad/program.hpp"
 
 #include <algorithm>
-#include <typeinfo>
 
 #include "lantern/compiler/ad/forward.hpp"
 #include "lantern/compiler/ad/modes/staged_cps.hpp"
@@ -19,8 +18,6 @@
 namespace lantern::ad {
 
 namespace {
-
-std::uint64_t fresh_tag() { return ++context().tags; }
 
 void require_seeds(const std::vector<ir::Type>& results, const Datums& seeds, const Location& loc) {
   std::size_t at = 0;
@@ -40,7 +37,8 @@ struct Ending {
 
 Datums eager_vjp(const Program& program, const Datums& arguments, const Active& active, const Datums* seeds,
                bool values, const Location& loc) {
-  const auto mode = std::make_shared<Reverse>(fresh_tag());
+  const Evaluation evaluation;
+  const auto mode = std::make_shared<Reverse>(fresh_number());
   const Ending ending{*mode};
   Datums tagged = arguments;
   std::vector<CellPtr> cells;
@@ -68,7 +66,8 @@ Datums eager_vjp(const Program& program, const Datums& arguments, const Active& 
 
 Datums eager_jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
                const Location& loc) {
-  const auto mode = std::make_shared<Forward>(fresh_tag());
+  const Evaluation evaluation;
+  const auto mode = std::make_shared<Forward>(fresh_number());
   const Ending ending{*mode};
   Datums tagged = arguments;
   std::size_t at = 0;
@@ -88,9 +87,6 @@ Datums eager_jvp(const Program& program, const Datums& arguments, const Active& 
 template <class Handler>
 ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, bool seeded, bool with_values,
                        const Location& loc) {
-  const std::string key =
-      unit_key(seeded ? "vjp" : "grad", primal, active) + (with_values ? "+" : "") + typeid(Handler).name();
-  if (ir::Function* found = s.units[key]) return found;
   std::vector<ir::Type> params = primal.parameter_types(), results;
   if (with_values) results = primal.result_types;
   const std::size_t arguments = params.size();
@@ -103,7 +99,7 @@ ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, b
   f->loc = primal.loc;
 
   const Staging::Scope scope(s, f);
-  const auto mode = std::make_shared<Handler>(s, fresh_tag());
+  const auto mode = std::make_shared<Handler>(s, fresh_number());
   const Ending ending{*mode};
   Datums tagged;
   std::vector<std::shared_ptr<StagedCell>> cells, values;
@@ -136,13 +132,11 @@ ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, b
   for (const auto& v : values) out.push_back(v->get(loc));
   for (const auto& c : cells) out.push_back(c->get(loc));
   s.builder(loc).yield(s.use(out, loc));
-  return s.units[key] = f;
+  return f;
 }
 
 /// The program's graph run under forward mode, as a function (arguments..., tangents...) -> (values..., tangents...).
 ir::Function* jvp_unit(Staging& s, ir::Function& primal, const Active& active, const Location& loc) {
-  const std::string key = unit_key("jvp", primal, active);
-  if (ir::Function* found = s.units[key]) return found;
   std::vector<ir::Type> params = primal.parameter_types(), results = primal.result_types;
   const std::size_t arguments = params.size();
   for (std::size_t i = 0; i < arguments; ++i)
@@ -153,7 +147,7 @@ ir::Function* jvp_unit(Staging& s, ir::Function& primal, const Active& active, c
   f->loc = primal.loc;
 
   const Staging::Scope scope(s, f);
-  const auto mode = std::make_shared<StagedForward>(s, fresh_tag());
+  const auto mode = std::make_shared<StagedForward>(s, fresh_number());
   const Ending ending{*mode};
   Datums tagged;
   std::size_t at = arguments;
@@ -170,7 +164,7 @@ ir::Function* jvp_unit(Staging& s, ir::Function& primal, const Active& active, c
   }
   out.insert(out.end(), tangents.begin(), tangents.end());
   s.builder(loc).yield(s.use(out, loc));
-  return s.units[key] = f;
+  return f;
 }
 
 }  // namespace
@@ -195,12 +189,15 @@ Datums vjp(const Program& program, const Datums& arguments, const Active& active
          const Location& loc) {
   Staging* s = context().staging;
   if (!s) return eager_vjp(program, arguments, active, seeds, values, loc);
+  Staging::Attempt attempt(*s);
   Unit unit = stage_unit(*s, program, arguments, active, loc);
   if (seeds) require_seeds(unit.primal->function->result_types, *seeds, loc);
   else require_scalar(unit.primal->function->result_types, loc);
   ir::Function* f = vjp_unit<StagedReverse>(*s, *unit.primal->function, unit.active, seeds != nullptr, values, loc);
   if (seeds) unit.arguments.insert(unit.arguments.end(), seeds->begin(), seeds->end());
-  return s->call(f, unit.arguments, loc);
+  Datums results = s->call(f, unit.arguments, loc);
+  attempt.keep();
+  return results;
 }
 
 Datums vjp_of_all(const Program& program, const Datums& arguments, const Active& active, const Datums& cotangents,
@@ -219,9 +216,13 @@ namespace {
 template <class Handler>
 Datums staged_gradient(Staging& s, const Program& program, const Datums& arguments, const Active& active, bool value,
                      const Location& loc) {
+  Staging::Attempt attempt(s);
   const Unit unit = stage_unit(s, program, arguments, active, loc);
   require_scalar(unit.primal->function->result_types, loc);
-  return s.call(vjp_unit<Handler>(s, *unit.primal->function, unit.active, false, value, loc), unit.arguments, loc);
+  Datums results = s.call(vjp_unit<Handler>(s, *unit.primal->function, unit.active, false, value, loc),
+                          unit.arguments, loc);
+  attempt.keep();
+  return results;
 }
 
 }  // namespace
@@ -236,21 +237,36 @@ Datums staged_divide_and_conquer_gradient(Staging& s, const Program& program, co
   return staged_gradient<StagedDivideAndConquer>(s, program, arguments, active, value, loc);
 }
 
-Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
-         const Location& loc) {
+void require_tangents(const char* what, const Datums& arguments, const Active& active, const Datums& tangents,
+                      const Location& loc) {
+  const auto expected = static_cast<std::size_t>(std::count(active.begin(), active.end(), true));
+  if (expected != tangents.size())
+    raise_at(loc, std::string(what) + ": expected as many tangents as floating arguments, " +
+                      std::to_string(expected) + ", got " + std::to_string(tangents.size()));
   std::size_t at = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (active[i]) require_like(arguments[i].type(), tangents[at++].type(), "jvp: a tangent", loc);
+    if (active[i])
+      require_like(arguments[i].type(), tangents[at++].type(), (std::string(what) + ": a tangent").c_str(),
+                   loc);
+}
+
+Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
+           const Location& loc) {
+  require_tangents("jvp", arguments, active, tangents, loc);
   Staging* s = context().staging;
   if (!s) return eager_jvp(program, arguments, active, tangents, loc);
+  Staging::Attempt attempt(*s);
   Unit unit = stage_unit(*s, program, arguments, active, loc);
   ir::Function* f = jvp_unit(*s, *unit.primal->function, unit.active, loc);
   unit.arguments.insert(unit.arguments.end(), tangents.begin(), tangents.end());
-  return s->call(f, unit.arguments, loc);
+  Datums results = s->call(f, unit.arguments, loc);
+  attempt.keep();
+  return results;
 }
 
 Datums run_eagerly(const Program& program, const Datums& arguments) {
   const StagingScope eager(nullptr);
+  const Evaluation evaluation;
   return program.run(arguments);
 }
 

@@ -42,6 +42,11 @@ Datums staged_cps_gradient(Staging& s, const Program& program, const Datums& arg
 Datums staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Datums& arguments,
                                         const Active& active, bool value, const Location& loc);
 
+/// Error, naming `loc`, unless there is one tangent for each active argument, of its type. `what`: "jvp",
+/// "taylor".
+void require_tangents(const char* what, const Datums& arguments, const Active& active, const Datums& tangents,
+                      const Location& loc);
+
 /// Forward mode: the values, then one tangent per floating result. `tangents` has one entry per active argument.
 Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
          const Location& loc);

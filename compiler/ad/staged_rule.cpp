@@ -36,6 +36,7 @@ class InsideRule {
 
 Datums StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                       const Location& loc) {
+  Staging::Attempt attempt(s);
   Datums nodes;
   for (ir::Value* v : s.use(arguments, loc)) nodes.push_back(Datum::node(v));
   const std::shared_ptr<StagedRule> self(new StagedRule(s, rule));
@@ -48,7 +49,9 @@ Datums StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, con
       loc);
   if (!s.inside_rule) self->stage_parts(loc);
   s.rules.emplace(self->primal_.function->function, self);
-  return s.call(*self->primal_.function, nodes, loc);
+  Datums results = s.call(*self->primal_.function, nodes, loc);
+  attempt.keep();
+  return results;
 }
 
 void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Type>& first,
@@ -70,7 +73,7 @@ void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Typ
         out.results.insert(out.results.end(), out.rest.begin(), out.rest.end());
         return out.results;
       },
-      loc, &part.function);
+      loc, [&](StagedFunction* f) { part.function = f; });
 }
 
 void StagedRule::stage_parts(const Location& loc) {

@@ -35,10 +35,4 @@ void require_like(const ir::Type& value, const ir::Type& derivative, const char*
                     derivative.str());
 }
 
-std::string unit_key(const char* what, const ir::Function& f, const Active& active) {
-  std::string key = what + std::string(":") + f.name + ":";
-  for (bool a : active) key += a ? '1' : '0';
-  return key;
-}
-
 }  // namespace lantern::ad

@@ -21,7 +21,4 @@ Unit stage_unit(Staging& s, const Program& program, const Datums& arguments, con
 /// known. `what`: "jvp: a tangent", ...
 void require_like(const ir::Type& value, const ir::Type& derivative, const char* what, const Location& loc);
 
-/// Names a unit: what is asked of a function, and by which arguments it is differentiated.
-std::string unit_key(const char* what, const ir::Function& f, const Active& active);
-
 }  // namespace lantern::ad

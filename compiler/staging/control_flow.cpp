@@ -3,11 +3,14 @@
 
 #include <algorithm>
 
-#include "lantern/compiler/staging/own_elements.hpp"
+#include "lantern/compiler/control/shift.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
+#include "lantern/compiler/staging/own_elements.hpp"
+#include "lantern/compiler/staging/same_function.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/recursion.hpp"
 
 namespace lantern::detail {
 
@@ -51,6 +54,7 @@ struct Branch {
 
 Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const Thunk& otherwise,
                   const Location& loc) {
+  Staging::Attempt attempt(s);
   ir::Op* op = s.builder(loc).branch(s.use(condition, loc), {});
   const Datums before = variables();
   const auto run = [&](ir::Block* block, const Thunk& body) {
@@ -83,6 +87,7 @@ Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const
   for (std::size_t i = 0; i < assigned.size(); ++i)
     context().vars[assigned[i]]->value = results[a.results.size() + i];
   results.resize(a.results.size());
+  attempt.keep();
   return results;
 }
 
@@ -120,10 +125,12 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
   all.insert(all.end(), before.begin(), before.end());
   std::vector<ir::Value*> operands = s.use(all, loc);
 
-  // The types of the state: dimensions that the body changes become symbolic, so the body may run twice.
+  // The types of the state: dimensions that the body changes become symbolic, so the body may run several
+  // times, as often as another dimension may become so: a size takes a trip for each step of a delay line.
   std::vector<ir::Type> types;
   for (const ir::Value* v : operands) types.push_back(v->type);
-  for (int attempt = 0;; ++attempt) {
+  for (;;) {
+    Staging::Attempt attempt(s);
     ir::Op* op = s.builder(loc).op(Opcode::loop_, operands);
     op->integer = attribute;
     for (int k = 0; k < 2; ++k) op->blocks.push_back(s.module().new_block(op, s.current()->function));
@@ -160,10 +167,7 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
       s.builder(loc).yield(std::move(values));
     });
     assign_variables(before);
-    if (again && attempt < 3) {
-      s.block()->ops.pop_back();
-      continue;
-    }
+    if (again) continue;
     const std::vector<std::size_t> assigned = drop_invariants(op, n);
     read_own_elements(op);
     Datums results;
@@ -172,6 +176,7 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
           Datum::node(s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name)));
     for (std::size_t k = 0; k < assigned.size(); ++k) context().vars[assigned[k] - n]->value = results[n + k];
     results.resize(n);
+    attempt.keep();
     return results;
   }
 }
@@ -210,8 +215,10 @@ Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
 Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
           const std::function<Datums(const Datums&)>& body, const Location& loc, std::int64_t attribute) {
   if (Staging* s = context().staging) return stage_loop(*s, state, condition, body, attribute, loc);
+  const Evaluation evaluation;
   while (strip(condition(state)).b()) {
     Datums next = body(state);
+    if (next.size() != state.size()) raise_at(loc, "the body of a loop must return the state's components");
     for (std::size_t i = 0; i < next.size(); ++i)
       join_types(state[i].type(), next[i].type(), "loop state", loc);
     state = std::move(next);
@@ -222,40 +229,59 @@ Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
 std::shared_ptr<FunctionDefinition> make_definition(std::string name) {
   auto d = std::make_shared<FunctionDefinition>();
   d->name = std::move(name);
-  d->id = ++context().tags;
+  d->id = fresh_number();
   return d;
 }
+
+namespace {
+
+/// Runs the body at once. A recursion has a stack of its own, which is committed as it grows.
+Datums run_body(const FunctionDefinition& definition, const Datums& arguments, const Location& loc) {
+  if (control::stack_exhausted()) raise_at(loc, ir::too_deep(definition.name));
+  if (!control::roomy()) return run_on_large_stack([&] { return definition.body(arguments); });
+  return definition.body(arguments);
+}
+
+/// The function that the body is for arguments of these types. It is staged for every call from outside, as
+/// it is run for every call when evaluated at once: what it captured may have changed. Where that gives a
+/// function that is there, nothing is left of it.
+StagedFunction& instance(Staging& s, const FunctionDefinition& definition, const std::vector<ir::Type>& types,
+                         const Location& loc) {
+  std::string key = std::to_string(definition.id);
+  for (const ir::Type& t : types) key += "," + t.str();
+  if (const auto known = s.instances.find(key); known != s.instances.end() && !known->second.empty()) {
+    const auto open = std::ranges::find_if(known->second, [](const StagedFunction* f) { return f->open; });
+    if (open != known->second.end()) return **open;
+    if (definition.captures_nothing) return *known->second.back();
+  }
+  Staging::Attempt attempt(s);
+  StagedFunction* own = nullptr;
+  const std::vector<ir::Type>* results = definition.results_known ? &definition.results : nullptr;
+  s.stage(definition.name, types, results, definition.body, loc, [&](StagedFunction* f) {
+    own = f;
+    if (f) s.instances[key].push_back(f);  // recursive calls find it
+  });
+  for (StagedFunction* f : s.instances[key])
+    if (f != own && same_function(s, *own, *f)) return *f;
+  attempt.keep();
+  return *own;
+}
+
+}  // namespace
 
 Datums call(const std::shared_ptr<FunctionDefinition>& definition, Datums arguments, const Location& loc) {
   if (!definition || !definition->body)
     raise_at(loc, "the function '" + (definition ? definition->name : "?") +
                       "' has no definition: call define() first");
   Staging* s = context().staging;
-  if (!s) return definition->body(arguments);
-  std::vector<ir::Value*> values = s->use(arguments, loc);
-  std::string key = std::to_string(definition->id);
+  if (!s) return run_body(*definition, arguments, loc);
   std::vector<ir::Type> types;
   Datums nodes;
-  for (ir::Value* v : values) {
-    key += "," + v->type.str();
+  for (ir::Value* v : s->use(arguments, loc)) {
     types.push_back(v->type);
     nodes.push_back(Datum::node(v));
   }
-  StagedFunction*& instance = s->instances[key];
-  if (!instance) {
-    // The entry exists before the body is staged, so that recursive calls find it.
-    StagedFunction* early = nullptr;
-    const std::vector<ir::Type>* results = definition->results_known ? &definition->results : nullptr;
-    try {
-      s->stage(definition->name, types, results, definition->body, loc, &s->instances[key]);
-    } catch (...) {
-      s->instances.erase(key);
-      throw;
-    }
-    early = s->instances[key];
-    return s->call(*early, nodes, loc);
-  }
-  return s->call(*instance, nodes, loc);
+  return s->call(instance(*s, *definition, types, loc), nodes, loc);
 }
 
 void register_var(VarCell& cell) {

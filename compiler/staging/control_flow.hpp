@@ -1,7 +1,12 @@
 // IF, WHILE, FOR, FUN, TREE, AND, OR, Var: control flow over staged values (Lantern paper, section 4).
 //
 // Eagerly each runs as the native construct would. While staging each becomes one node of the graph; a
-// derivative then captures the continuation at that node (compiler/ad/reverse_control.cpp).
+// derivative then captures the continuation at that node (compiler/ad/staged_reverse.cpp).
+//
+// An exception that leaves a lambda given to a construct leaves the construct, and every derivative around
+// it, eagerly and while staging, in each mode: as from native code. Whoever catches it goes on as if the
+// construct had not been there: of what was staged, variables included, nothing is left. A lambda may be
+// noexcept, if it throws nothing itself: no handler unwinds the frames of a program that goes well.
 //
 // A value made inside a branch, a loop body or a function is not usable outside it: return it from the
 // construct. Assigning an outer Rep in a lambda is an error for that reason; a Var may be assigned anywhere.
@@ -42,6 +47,7 @@ struct FunctionDefinition {
   std::uint64_t id = 0;           ///< identity: instances are shared by definition
   std::vector<ir::Type> results;  ///< declared result types
   bool results_known = false;     ///< false while a tensor result has no rank
+  bool captures_nothing = false;  ///< the body means the same at every call
   std::function<Datums(const Datums&)> body;
 };
 std::shared_ptr<FunctionDefinition> make_definition(std::string name);
@@ -229,6 +235,16 @@ requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>) void FOR(
 }
 
 /// A staged function that may call itself and others, with the signature of the values: R(A...).
+///
+/// Every call means what the body means then: what it captured by reference is read as it is at the call,
+/// eagerly and while staging, where calls of one meaning share one function of the graph. A call inside the
+/// body is a recursion: of the same meaning as the call that it is part of. The body may be run any number of
+/// times, so it changes nothing outside. (A body that captures nothing is staged once for each graph: what it
+/// reads of global variables is what they were then.)
+///
+/// A recursion may take half of the memory, or 4 GB, of stack; beyond that it is an Error that names the
+/// function.
+///
 /// Made by FUN, or declared first for mutual recursion: `Fun<double(double)> odd("odd"); odd.define(...)`.
 template <class Sig>
 class Fun;
@@ -244,6 +260,7 @@ class Fun<R(A...)> {
   /// `body(self, args...)` or `body(args...)`.
   template <class F>
   void define(F body) {
+    definition_->captures_nothing = std::is_empty_v<F>;
     std::weak_ptr<detail::FunctionDefinition> self = definition_;
     definition_->body = [self, body](const Datums& data) {
       std::span<const Datum> in(data);
@@ -261,16 +278,15 @@ class Fun<R(A...)> {
       return detail::flatten(detail::convert<Result>(std::apply(run, args)));
     };
   }
-  Result operator()(const detail::rep_t<A>&... args) const { return call({}, args...); }
+  Result operator()(const detail::rep_t<A>&... args) const {
+    Datums data;
+    (detail::flatten(args, data), ...);
+    return detail::rebuild(Result{}, detail::call(definition_, std::move(data), {}));
+  }
   const std::string& name() const { return definition_->name; }
 
  private:
   explicit Fun(std::shared_ptr<detail::FunctionDefinition> d) : definition_(std::move(d)) {}
-  Result call(const Location& loc, const detail::rep_t<A>&... args) const {
-    Datums data;
-    (detail::flatten(args, data), ...);
-    return detail::rebuild(Result{}, detail::call(definition_, std::move(data), loc));
-  }
   std::shared_ptr<detail::FunctionDefinition> definition_;
 };
 

@@ -2,10 +2,13 @@
 #include "lantern/compiler/staging/staging.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <unordered_set>
 #include <utility>
 
-#include "lantern/compiler/staging/source_names.hpp"
+#include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
+#include "lantern/compiler/staging/source_names.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern {
@@ -24,6 +27,22 @@ bool is_self_or_ancestor(const StagedFunction* candidate, const StagedFunction* 
 [[gnu::noinline]] Context& context() {
   thread_local Context instance;
   return instance;
+}
+
+std::uint64_t fresh_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+std::uint64_t current_evaluation() { return context().evaluation; }
+
+Evaluation::Evaluation() {
+  if (context().evaluation == 0) context().evaluation = own_ = fresh_number();
+}
+
+// An exception may end a captured computation late, when the thread is in the middle of another one.
+Evaluation::~Evaluation() {
+  if (own_ != 0 && context().evaluation == own_) context().evaluation = 0;
 }
 
 std::uint32_t current_graph() {
@@ -49,24 +68,33 @@ ir::Type join_types(const ir::Type& a, const ir::Type& b, const std::string& wha
   return ir::Type::tensor(a.element(), std::move(dims));
 }
 
+// Numbers of graphs are as wide as a Datum has room for.
+Staging::Staging(ir::Module& module) : module_(module) {
+  static std::atomic<std::uint32_t> last{0};
+  do id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  while (id_ == 0);
+}
+
 ir::Builder Staging::builder(const Location& loc) {
   ir::Builder b(module_, current_->block);
   b.loc = loc;
   return b;
 }
 
-StagedFunction* Staging::find(const ir::Function* f) {
+StagedFunction* Staging::find(const ir::Function* f) const {
   const auto it = by_function_.find(f);
   return it == by_function_.end() ? nullptr : it->second;
 }
 
 StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Type>& params,
-                               const std::vector<ir::Type>* results, const std::function<Datums(Datums)>& body,
-                               const Location& loc, StagedFunction** early) {
+                               const std::vector<ir::Type>* results,
+                               const std::function<Datums(Datums)>& body, const Location& loc,
+                               const std::function<void(StagedFunction*)>& begun) {
   if (current_ && current_->depth + 1 > max_depth)
     raise_at(loc, "staging '" + name + "' does not end: " + std::to_string(max_depth) +
                       " functions are nested inside each other; a recursion that depends on run-time values "
                       "must go through FUN, and the order of a derivative must be known while staging");
+  Attempt attempt(*this);
   StagedFunction& f = *functions_.emplace_back(std::make_unique<StagedFunction>());
   f.function = module_.add_function(name, params, results ? *results : std::vector<ir::Type>{});
   f.function->loc = loc;
@@ -75,7 +103,7 @@ StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Ty
   f.block = f.function->body;
   f.results_known = results != nullptr;
   by_function_.emplace(f.function, &f);
-  if (early) *early = &f;
+  if (begun) begun(&f);
 
   // Variables of enclosing functions are out of reach inside.
   const std::vector<VarCell*> vars = std::move(context().vars);
@@ -106,10 +134,67 @@ StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Ty
     name_captures(f);
   } catch (...) {
     restore();
+    if (begun) begun(nullptr);
     throw;
   }
   restore();
+  attempt.keep();
   return f;
+}
+
+Staging::Attempt::Attempt(Staging& s)
+    : staging_(s),
+      block_(s.current_ ? s.current_->block : nullptr),
+      ops_(block_ ? block_->ops.size() : 0),
+      staged_functions_(s.functions_.size()),
+      last_(s.module_.functions().empty() ? nullptr : s.module_.functions().back()) {
+  for (const VarCell* v : context().vars) variables_.push_back(v->value);
+}
+
+Staging::Attempt::~Attempt() {
+  if (kept_) return;
+  for (std::size_t i = 0; i < variables_.size(); ++i) context().vars[i]->value = std::move(variables_[i]);
+  if (block_ && block_->ops.size() > ops_) {
+    std::unordered_set<const ir::Op*> gone;
+    for (std::size_t i = ops_; i < block_->ops.size(); ++i) {
+      gone.insert(block_->ops[i]);
+      for (ir::Block* b : block_->ops[i]->blocks) ir::walk(b, [&](const ir::Op* op) { gone.insert(op); });
+    }
+    block_->ops.resize(ops_);
+    for (const auto& f : staging_.functions_)
+      std::erase_if(f->calls, [&](const StagedFunction::CallSite& c) { return gone.contains(c.op); });
+  }
+  staging_.remove_functions_after(last_, staged_functions_);
+}
+
+/// Functions that are newer than `last`, and staged functions from number `staged` on, unless older functions
+/// call them by now: passes may have cut one of those in two.
+void Staging::remove_functions_after(const ir::Function* last, std::size_t staged) {
+  const std::vector<ir::Function*>& all = module_.functions();
+  auto newer = all.begin();
+  if (last) newer = std::find(newer, all.end(), last);
+  if (last && newer != all.end()) ++newer;
+  if (newer == all.end()) return;
+  std::unordered_set<const ir::Function*> needed;
+  if (std::any_of(newer, all.end(), [&](const ir::Function* f) { return !by_function_.contains(f); }))
+    for (auto f = all.begin(); f != newer; ++f) needed.merge(ir::callees((*f)->body));
+  std::unordered_set<const ir::Function*> gone;
+  for (auto f = newer; f != all.end(); ++f)
+    if (!needed.contains(*f)) gone.insert(*f);
+  for (auto& [key, known] : instances)
+    std::erase_if(known, [&](const StagedFunction* f) { return gone.contains(f->function); });
+  for (const ir::Function* f : gone) {
+    rules.erase(f);
+    by_function_.erase(f);
+    module_.remove_function(const_cast<ir::Function*>(f));
+  }
+  for (const auto& f : functions_)
+    std::erase_if(f->calls,
+                  [&](const StagedFunction::CallSite& c) { return gone.contains(c.caller->function); });
+  const auto first = functions_.begin() + static_cast<std::ptrdiff_t>(staged);
+  functions_.erase(
+      std::remove_if(first, functions_.end(), [&](const auto& f) { return gone.contains(f->function); }),
+      functions_.end());
 }
 
 /// What inner functions captured before it had a name.

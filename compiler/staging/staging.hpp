@@ -18,14 +18,31 @@ class StagedRule;
 
 struct VarCell;
 
-/// The ambient state of a thread: which graph is being built, and a source of fresh tags.
+/// The ambient state of a thread: which graph is being built, or which evaluation it is in the middle of.
 struct Context {
   Staging* staging = nullptr;
-  std::uint64_t tags = 0;
+  std::uint64_t evaluation = 0;
   std::vector<VarCell*> vars;  ///< live variables, oldest first
   bool check = false;          ///< eager evaluation raises where a value is not finite
 };
 Context& context();
+
+/// A number that nothing else in the process has: later ones of a thread are larger. For derivative handlers,
+/// definitions of functions, evaluations.
+std::uint64_t fresh_number();
+
+/// An evaluation at once, for its lifetime, unless the thread is in the middle of one. What it makes no other
+/// thread can see before it has ended.
+class Evaluation {
+ public:
+  Evaluation();
+  ~Evaluation();
+  Evaluation(const Evaluation&) = delete;
+  Evaluation& operator=(const Evaluation&) = delete;
+
+ private:
+  std::uint64_t own_ = 0;
+};
 
 /// A staged function: being built, or finished. Values of enclosing functions become captured parameters.
 struct StagedFunction {
@@ -47,7 +64,7 @@ struct StagedFunction {
 /// Builds functions of one module. Made by compile(), lanternc and the tests; one per thread at a time.
 class Staging {
  public:
-  explicit Staging(ir::Module& module) : module_(module), id_(static_cast<std::uint32_t>(++context().tags)) {}
+  explicit Staging(ir::Module& module);
 
   std::uint32_t id() const { return id_; }
 
@@ -56,12 +73,12 @@ class Staging {
   ir::Block* block() { return current_->block; }
   void set_block(ir::Block* b) { current_->block = b; }
 
-  /// Stages `body` as a function of the module. Parameters are named by `names` where given. `results`, when
-  /// given, are the types the body must produce (so that it may call itself).
-  /// Errors: recursion while staging deeper than 256 functions; results that do not fit.
+  /// Stages `body` as a function of the module. `results`, when given, are the types the body must produce
+  /// (so that it may call itself). `early` is set before the body runs. An exception leaves no function
+  /// behind. Errors: recursion while staging deeper than 256 functions; results that do not fit.
   StagedFunction& stage(const std::string& name, const std::vector<ir::Type>& params,
                         const std::vector<ir::Type>* results, const std::function<Datums(Datums)>& body,
-                        const Location& loc, StagedFunction** early = nullptr);
+                        const Location& loc, const std::function<void(StagedFunction*)>& begun = {});
 
   /// Emits a call, passing what the callee captured; a recursive call to an open function is completed later.
   Datums call(StagedFunction& callee, std::span<const Datum> arguments, const Location& loc);
@@ -79,17 +96,35 @@ class Staging {
 
   ir::Builder builder(const Location& loc);
 
-  /// Staged functions by definition and argument types.
-  std::unordered_map<std::string, StagedFunction*> instances;
-  /// Derivative units by primal function and what was asked of it.
-  std::unordered_map<std::string, ir::Function*> units;
+  /// Staged functions by definition and argument types: one for each meaning that the body had.
+  std::unordered_map<std::string, std::vector<StagedFunction*>> instances;
   /// Functions with a derivative of their own.
   std::unordered_map<const ir::Function*, std::shared_ptr<ad::StagedRule>> rules;
   bool inside_rule = false;  ///< while a part of such a derivative is staged
-  StagedFunction* find(const ir::Function* f);
+  StagedFunction* find(const ir::Function* f) const;
 
   /// The parameter of a function through which every call passes a value of an enclosing one.
   ir::Value* capture(StagedFunction& function, ir::Value* outer);
+
+  /// What is staged in its lifetime is taken back at its end, unless it is kept: operations at the insertion
+  /// point, functions, assignments of variables. So an exception leaves nothing half-made behind, wherever it
+  /// is caught.
+  class Attempt {
+   public:
+    explicit Attempt(Staging& s);
+    ~Attempt();
+    Attempt(const Attempt&) = delete;
+    Attempt& operator=(const Attempt&) = delete;
+    void keep() { kept_ = true; }
+
+   private:
+    Staging& staging_;
+    ir::Block* block_;
+    std::size_t ops_, staged_functions_;
+    const ir::Function* last_;  ///< of the module's functions; null: it had none
+    Datums variables_;
+    bool kept_ = false;
+  };
 
   /// For building functions directly (replay): makes `f` current with its body as insertion point. Variables of
   /// the program belong to other functions: they are out of reach.
@@ -111,6 +146,7 @@ class Staging {
   ir::Value* view(StagedFunction& function, ir::Value* outer, const Location& loc);
   void name_captures(const StagedFunction& outer);
   void pass_captures(StagedFunction& callee, const StagedFunction::CallSite& site, std::size_t from);
+  void remove_functions_after(const ir::Function* last, std::size_t staged);
 
   ir::Module& module_;
   std::uint32_t id_;

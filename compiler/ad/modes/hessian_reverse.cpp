@@ -255,8 +255,6 @@ struct Ending {
 
 /// The program's graph and its backward part, as a function (arguments...) -> (value, gradient, Hessian).
 ir::Function* hessian_unit(Staging& s, ir::Function& primal, std::size_t vector, const Location& loc) {
-  ir::Function*& found = s.units["hessian:" + primal.name + ":" + std::to_string(vector)];
-  if (found) return found;
   const std::vector<ir::Type> params = primal.parameter_types();
   const ir::Kind element = params[vector].element();
   ir::Function* f = s.module().add_function(
@@ -269,10 +267,10 @@ ir::Function* hessian_unit(Staging& s, ir::Function& primal, std::size_t vector,
     f->body->params[i]->name = primal.body->params[i]->name;
     in.push_back(Datum::node(f->body->params[i]));
   }
-  const auto mode = std::make_shared<StagedHessian>(s, ++context().tags);
+  const auto mode = std::make_shared<StagedHessian>(s, fresh_number());
   const Ending ending{*mode};
   s.builder(loc).yield(s.use(mode->value_gradient_hessian(primal, in, vector, loc), loc));
-  return found = f;
+  return f;
 }
 
 }  // namespace
@@ -280,14 +278,18 @@ ir::Function* hessian_unit(Staging& s, ir::Function& primal, std::size_t vector,
 Datum staged_hessian_by_reverse(Staging& s, const Program& program, const Datum& x, const Location& loc) {
   if (x.type().rank() != 1 || !x.type().is_differentiable())
     raise_at(loc, "hessian<mode::reverse>: expected a function of one array, got " + x.type().str());
+  Staging::Attempt attempt(s);
   const Unit unit = stage_unit(s, program, {x}, {true}, loc);
   require_scalar(unit.primal->function->result_types, loc);
-  return s.call(hessian_unit(s, *unit.primal->function, 0, loc), unit.arguments, loc)[2];
+  const Datums all = s.call(hessian_unit(s, *unit.primal->function, 0, loc), unit.arguments, loc);
+  attempt.keep();
+  return all[2];
 }
 
 SecondOrder hessian_by_reverse(const Program& program, const Datums& arguments, const Active& active,
                                const Location& loc) {
-  const auto mode = std::make_shared<HessianReverse>(++context().tags);
+  const Evaluation evaluation;
+  const auto mode = std::make_shared<HessianReverse>(fresh_number());
   const Ending ending{*mode};
   Datums tagged = arguments;
   std::vector<std::pair<Name, ir::Type>> inputs;

@@ -45,6 +45,7 @@ struct Ending {
 
 Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments, const Active& active,
                  bool value, const Location& loc) {
+  const Evaluation evaluation;
   const Ending ending{handler};
   Datums tagged = arguments, inputs, out;
   for (std::size_t i = 0; i < tagged.size(); ++i)
@@ -62,31 +63,32 @@ Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& 
 /// The gradient as a function (arguments...) -> (value, adjoints...), called.
 Datums staged_gradient(const Entry& entry, Staging& s, const Program& program, const Datums& arguments,
                      const Active& active, bool value, const Location& loc) {
+  Staging::Attempt attempt(s);
   const Unit unit = stage_unit(s, program, arguments, active, loc);
   ir::Function& primal = *unit.primal->function;
   require_scalar(primal.result_types, loc);
-  ir::Function*& f = s.units[unit_key(entry.name, primal, unit.active) + (value ? "+" : "")];
-  if (!f) {
-    const std::vector<ir::Type> params = primal.parameter_types();
-    std::vector<ir::Type> results;
-    if (value) results = primal.result_types;
-    for (std::size_t i = 0; i < params.size(); ++i)
-      if (unit.active[i]) results.push_back(params[i]);
-    ir::Function* made =
-        s.module().add_function(std::string(entry.name) + "_grad_" + primal.name, params, results);
-    made->loc = primal.loc;
-    const Staging::Scope scope(s, made);
+  const std::vector<ir::Type> params = primal.parameter_types();
+  std::vector<ir::Type> results;
+  if (value) results = primal.result_types;
+  for (std::size_t i = 0; i < params.size(); ++i)
+    if (unit.active[i]) results.push_back(params[i]);
+  ir::Function* f =
+      s.module().add_function(std::string(entry.name) + "_grad_" + primal.name, params, results);
+  f->loc = primal.loc;
+  {
+    const Staging::Scope scope(s, f);
     Datums in;
     for (std::size_t i = 0; i < params.size(); ++i) {
-      made->body->params[i]->name = primal.body->params[i]->name;
-      in.push_back(Datum::node(made->body->params[i]));
+      f->body->params[i]->name = primal.body->params[i]->name;
+      in.push_back(Datum::node(f->body->params[i]));
     }
-    const auto handler = entry.staged(s, ++context().tags);
+    const auto handler = entry.staged(s, fresh_number());
     const Ending ending{*handler};
     s.builder(loc).yield(s.use(handler->gradient(primal, in, unit.active, value, loc), loc));
-    f = made;
   }
-  return s.call(f, unit.arguments, loc);
+  Datums out = s.call(f, unit.arguments, loc);
+  attempt.keep();
+  return out;
 }
 
 }  // namespace
@@ -112,7 +114,7 @@ Datums gradient(mode m, const Program& program, const Datums& arguments, const A
           "function in the same way");
     return staged_gradient(entry, *s, program, arguments, active, value, loc);
   }
-  return gradient_by(*entry.eager(++context().tags), program, arguments, active, value, loc);
+  return gradient_by(*entry.eager(fresh_number()), program, arguments, active, value, loc);
 }
 
 }  // namespace lantern::ad

@@ -12,7 +12,7 @@ Datum second_partial(const Operation& op, const Datums& primals, const Datum& re
                      std::size_t j, const Datum& first_j) {
   const ir::Formula& f = *ir::derivative(op.code, i, primals.size());
   if (f.kind == ir::Formula::Kind::number) return {};
-  const auto forward = std::make_shared<Forward>(++context().tags);
+  const auto forward = std::make_shared<Forward>(fresh_number());
   Datums duals = primals;
   duals[j] = forward->dual(primals[j], Datum::number(1.0, primals[j].type()));
   const Datum d = evaluate_formula(f, {op, duals, forward->dual(result, first_j), Datum()});

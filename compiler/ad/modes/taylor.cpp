@@ -287,7 +287,8 @@ std::vector<Datums> derivatives(const Taylor& mode, const Datums& results, std::
 
 std::vector<Datums> eager_taylor(const Program& program, const Datums& arguments, const Active& active,
                                const Datums& tangents, std::size_t size, const Location& loc) {
-  const auto mode = std::make_shared<Taylor>(++context().tags);
+  const Evaluation evaluation;
+  const auto mode = std::make_shared<Taylor>(fresh_number());
   const Ending ending{*mode};
   Datums in = arguments;
   std::size_t at = 0;
@@ -299,8 +300,6 @@ std::vector<Datums> eager_taylor(const Program& program, const Datums& arguments
 /// The program's graph run on series, as a function (arguments..., tangents...) -> (derivatives by order...).
 ir::Function* taylor_unit(Staging& s, ir::Function& primal, const Active& active, std::size_t size,
                           const Location& loc) {
-  ir::Function*& found = s.units[unit_key("taylor", primal, active) + std::to_string(size)];
-  if (found) return found;
   std::vector<ir::Type> params = primal.parameter_types(), results = primal.result_types;
   const std::size_t arguments = params.size();
   for (std::size_t i = 0; i < arguments; ++i)
@@ -312,7 +311,7 @@ ir::Function* taylor_unit(Staging& s, ir::Function& primal, const Active& active
   f->loc = primal.loc;
 
   const Staging::Scope scope(s, f);
-  const auto mode = std::make_shared<StagedTaylor>(s, ++context().tags, size - 1);
+  const auto mode = std::make_shared<StagedTaylor>(s, fresh_number(), size - 1);
   const Ending ending{*mode};
   Datums in;
   std::size_t at = arguments;
@@ -326,12 +325,13 @@ ir::Function* taylor_unit(Staging& s, ir::Function& primal, const Active& active
   for (const Datums& order : derivatives(*mode, Replay(s, mode.get()).run(primal, in), size, loc))
     out.insert(out.end(), order.begin(), order.end());
   s.builder(loc).yield(s.use(out, loc));
-  return found = f;
+  return f;
 }
 
 std::vector<Datums> staged_taylor(Staging& s, const Program& program, const Datums& arguments,
                                 const Active& active, const Datums& tangents, std::size_t size,
                                 const Location& loc) {
+  Staging::Attempt attempt(s);
   Unit unit = stage_unit(s, program, arguments, active, loc);
   ir::Function* f = taylor_unit(s, *unit.primal->function, unit.active, size, loc);
   unit.arguments.insert(unit.arguments.end(), tangents.begin(), tangents.end());
@@ -341,6 +341,7 @@ std::vector<Datums> staged_taylor(Staging& s, const Program& program, const Datu
   for (std::size_t k = 0; k < size; ++k)
     for (const ir::Type& t : unit.primal->function->result_types)
       if (k == 0 || t.is_differentiable()) out[k].push_back(*next++);
+  attempt.keep();
   return out;
 }
 
@@ -348,9 +349,7 @@ std::vector<Datums> staged_taylor(Staging& s, const Program& program, const Datu
 
 std::vector<Datums> taylor(const Program& program, const Datums& arguments, const Active& active,
                          const Datums& tangents, int order, const Location& loc) {
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (active[i]) require_like(arguments[i].type(), tangents[at++].type(), "taylor: a tangent", loc);
+  require_tangents("taylor", arguments, active, tangents, loc);
   const auto size = static_cast<std::size_t>(order) + 1;
   if (Staging* s = context().staging)
     return staged_taylor(*s, program, arguments, active, tangents, size, loc);
