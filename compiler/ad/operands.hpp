@@ -64,12 +64,12 @@ class Operands {
 /// A share in a box.
 class BoxRef {
  public:
-  explicit BoxRef(Boxed& box) : box_(&box) { ++box.references; }
+  explicit BoxRef(Boxed& box) : box_(&box) { box.retain(); }
   BoxRef(const BoxRef& o) : BoxRef(*o.box_) {}
   BoxRef(BoxRef&& o) noexcept : box_(std::exchange(o.box_, nullptr)) {}
   BoxRef& operator=(const BoxRef&) = delete;
   ~BoxRef() {
-    if (box_ && --box_->references == 0) delete box_;
+    if (box_ && box_->release()) delete box_;
   }
   Boxed& operator*() const { return *box_; }
 

@@ -1,8 +1,8 @@
 // Datum: what a Rep<T> holds. A literal, a node of the graph, or a box (eager tensor or tree, tagged number).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -17,7 +17,9 @@ namespace detail {
 struct TreeColumns;
 }
 
-/// Things too large for a Datum, shared by reference count. Confined to one thread.
+/// Things too large for a Datum, shared by reference count. Threads may share tensors and trees: what a
+/// program captured is seen by all that run it. Tagged numbers belong to the thread of their derivative,
+/// which makes millions of them, and are counted without an atomic operation.
 struct Boxed {
   enum class Kind : std::uint8_t { tensor, tree, tagged };
   explicit Boxed(Kind k) : kind(k) {}
@@ -26,8 +28,29 @@ struct Boxed {
   virtual ~Boxed() = default;
   static void* operator new(std::size_t bytes) { return pool_take(bytes); }
   static void operator delete(void* memory, std::size_t bytes) noexcept { pool_give(memory, bytes); }
-  Kind kind;
-  std::uint32_t references = 0;
+
+  void retain() noexcept {
+    if (kind == Kind::tagged)
+      count(1);
+    else
+      references_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// True where that was the last reference.
+  bool release() noexcept {
+    if (kind == Kind::tagged) return count(-1) == 0;
+    return references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+  bool shared() const noexcept { return references_.load(std::memory_order_acquire) > 1; }
+
+  const Kind kind;
+
+ private:
+  std::int32_t count(std::int32_t more) noexcept {
+    const std::int32_t now = references_.load(std::memory_order_relaxed) + more;
+    references_.store(now, std::memory_order_relaxed);
+    return now;
+  }
+  std::atomic<std::int32_t> references_{0};
 };
 
 /// Identity of the graph that this thread is building; 0 when it builds none.
@@ -80,7 +103,7 @@ class Datum {
   static Datum boxed(Boxed* box, const ir::Type& type) {
     Datum d(type, State::boxed);
     d.bits_.box = box;
-    ++box->references;
+    box->retain();
     return d;
   }
 
@@ -100,15 +123,15 @@ class Datum {
   /// Which graph a node belongs to: the node itself must not be looked at once that graph is gone.
   std::uint32_t graph() const { return graph_; }
   /// Nobody else can see the box: it may be changed in place.
-  bool unique() const { return state_ == State::boxed && bits_.box->references == 1; }
+  bool unique() const { return state_ == State::boxed && !bits_.box->shared(); }
 
  private:
   Datum(const ir::Type& type, State state) noexcept : type_(type), state_(state) {}
   void retain() const {
-    if (state_ == State::boxed) ++bits_.box->references;
+    if (state_ == State::boxed) bits_.box->retain();
   }
   void release() {
-    if (state_ == State::boxed && --bits_.box->references == 0) delete bits_.box;
+    if (state_ == State::boxed && bits_.box->release()) delete bits_.box;
   }
 
   // Three words: the state and the graph lie in what the type leaves of its own.
@@ -124,11 +147,24 @@ class Datum {
 };
 static_assert(sizeof(Datum) == 24);
 
+/// Which evaluation this thread is in the middle of; 0 when it is in none. No two have the same number.
+std::uint64_t current_evaluation();
+
 /// An eager tensor: contiguous, row-major; elements of the kind in its Datum's type.
-struct TensorBox : Boxed {
-  TensorBox(std::vector<std::int64_t> s, std::size_t bytes) : Boxed(Kind::tensor), shape(std::move(s)), data(bytes) {}
-  std::vector<std::int64_t> shape;
-  std::vector<std::byte> data;
+///
+/// Tensors are values, and a program that changes one element at a time must not copy all of it each time. So
+/// a new version of a tensor takes over the memory, and the old one, if somebody can still see it, keeps what
+/// was there before the change, and a reference to the new one; it gets memory of its own again when it is
+/// looked at as a whole (Baker, "Shallow binding makes functional arrays fast", SIGPLAN Notices 26, 1991).
+/// Changes are kept up to the size of the tensor, then it is copied: an update takes constant time on the
+/// average, and no program copies more than if each update did.
+class TensorBox : public Boxed {
+ public:
+  TensorBox(std::vector<std::int64_t> s, std::size_t bytes)
+      : Boxed(Kind::tensor), shape(std::move(s)), evaluation_(current_evaluation()), data_(bytes) {}
+  ~TensorBox() override;
+
+  const std::vector<std::int64_t> shape;
   std::int64_t count() const {
     std::int64_t n = 1;
     for (std::int64_t d : shape) n *= d;
@@ -136,12 +172,41 @@ struct TensorBox : Boxed {
   }
   template <class T>
   T* as() {
-    return reinterpret_cast<T*>(data.data());
+    return reinterpret_cast<T*>(data().data());
   }
   template <class T>
   const T* as() const {
-    return reinterpret_cast<const T*>(data.data());
+    return reinterpret_cast<const T*>(data().data());
   }
+  std::vector<std::byte>& data() {
+    if (older_.load(std::memory_order_acquire)) restore();
+    return data_;
+  }
+  const std::vector<std::byte>& data() const { return const_cast<TensorBox*>(this)->data(); }
+  /// Element number `i`, also of an old version, of which it needs no copy if it is a recent one.
+  template <class T>
+  T element(std::size_t i) const {
+    if (!older_.load(std::memory_order_acquire)) return reinterpret_cast<const T*>(data_.data())[i];
+    T value;
+    read_older(i * sizeof(T), &value, sizeof(T));
+    return value;
+  }
+
+  /// A tensor with the same elements, of which `bytes` bytes from `at` on will be written next: the new
+  /// version if this evaluation made the tensor, else a copy. What others made, other threads may be reading.
+  TensorBox* successor(std::size_t at, std::size_t bytes);
+
+ private:
+  /// What an old version is: the next one, but for these bytes.
+  struct Older;
+  void restore();
+  void read_older(std::size_t at, void* to, std::size_t bytes) const;
+  TensorBox* take_newer() noexcept;
+
+  std::uint64_t evaluation_;
+  std::size_t kept_ = 0;  ///< bytes that old versions keep, since the last copy
+  std::vector<std::byte> data_;
+  std::atomic<Older*> older_{nullptr};
 };
 
 /// An eager tree: shared columns and a node number.

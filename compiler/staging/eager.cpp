@@ -132,8 +132,10 @@ Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
   if (rule == Rule::choice) {
     Datum out = make_tensor(in[1].type().element(), first.shape);
     with_kind(in[1].type().element(), [&]<class T>(T) {
-      for (std::size_t i = 0; i < n; ++i)
-        box(out).as<T>()[i] = (first.as<bool>()[i] ? box(in[1]) : box(in[2])).template as<T>()[i];
+      const bool* const c = first.as<bool>();
+      const T *const x = box(in[1]).as<T>(), *const y = box(in[2]).as<T>();
+      T* const to = box(out).as<T>();
+      for (std::size_t i = 0; i < n; ++i) to[i] = (c[i] ? x : y)[i];
     });
     return out;
   }
@@ -143,7 +145,8 @@ Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
     const T* z = in.size() > 2 ? box(in[2]).as<T>() : x;
     if (rule == Rule::compare) {
       Datum out = make_tensor(Kind::boolean, first.shape);
-      for (std::size_t i = 0; i < n; ++i) box(out).as<bool>()[i] = scalar_compare<T>(op.code, x[i], y[i]);
+      bool* const to = box(out).as<bool>();
+      for (std::size_t i = 0; i < n; ++i) to[i] = scalar_compare<T>(op.code, x[i], y[i]);
       return out;
     }
     Datum out = in[0].unique() ? in[0] : make_tensor(in[0].type().element(), first.shape);
@@ -153,13 +156,13 @@ Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
   });
 }
 
-/// The datum itself if nobody else sees it, else a copy that may be changed.
-Datum own(Datum& d) {
+/// The datum itself if nobody else sees it, else a tensor like it, of which so many bytes from `at` on may be
+/// written: at first a few, in constant time (TensorBox).
+Datum own(Datum& d, std::size_t at, std::size_t bytes) {
   if (d.unique()) return std::move(d);
-  Datum copy = make_tensor(d.type().element(), box(d).shape);
-  box(copy).data = box(d).data;
-  return copy;
+  return Datum::boxed(box(d).successor(at, bytes), d.type());
 }
+Datum own(Datum& d) { return own(d, 0, box(d).data().size()); }
 
 std::int64_t check_index(const Operation& op, std::int64_t i, std::int64_t size) {
   if (i < 0 || i >= size)
@@ -217,7 +220,9 @@ struct Kernels {
     const std::size_t lead = t(1).shape.size() - t(0).shape.size();
     need(op, std::equal(t(0).shape.begin(), t(0).shape.end(), t(1).shape.begin() + static_cast<long>(lead)),
          "expected matching trailing dimensions");
-    for (std::size_t i = 0; i < n; ++i) data(out)[i] = p(0)[i % m];
+    const T* const x = p(0);
+    T* const to = data(out);
+    for (std::size_t i = 0; i < n; ++i) to[i] = x[i % m];
     return out;
   }
   Datum reduce_to() const {
@@ -225,56 +230,67 @@ struct Kernels {
     Datum out = make_tensor(kind(), t(1).shape);
     const auto n = static_cast<std::size_t>(t(0).count()), m = static_cast<std::size_t>(t(1).count());
     need(op, m == 0 || n % m == 0, "expected matching trailing dimensions");
-    for (std::size_t i = 0; i < n; ++i) data(out)[i % m] = static_cast<T>(data(out)[i % m] + p(0)[i]);
+    const T* const x = p(0);
+    T* const to = data(out);
+    for (std::size_t i = 0; i < n; ++i) to[i % m] = static_cast<T>(to[i % m] + x[i]);
     return out;
   }
   Datum total() const {
     T sum{};
+    const T* const x = p(0);
     for (std::size_t i = 0, n = static_cast<std::size_t>(t(0).count()); i < n; ++i)
-      sum = static_cast<T>(sum + p(0)[i]);
+      sum = static_cast<T>(sum + x[i]);
     return make(sum, Type(kind()));
   }
   Datum dot() const {
     same_shape(op, t(0), t(1));
     T sum{};
-    for (std::size_t i = 0; i < d(0, 0); ++i) sum = static_cast<T>(sum + p(0)[i] * p(1)[i]);
+    const T *const x = p(0), *const y = p(1);
+    for (std::size_t i = 0, n = d(0, 0); i < n; ++i) sum = static_cast<T>(sum + x[i] * y[i]);
     return make(sum, Type(kind()));
   }
   Datum matvec() const {
     need(op, d(0, 1) == d(1, 0), "the matrix has not as many columns as the vector has elements");
     Datum out = make_tensor(kind(), {t(0).shape[0]});
-    for (std::size_t i = 0; i < d(0, 0); ++i) {
+    const T *const a = p(0), *const x = p(1);
+    T* const to = data(out);
+    for (std::size_t i = 0, m = d(0, 0), n = d(0, 1); i < m; ++i) {
       T sum{};
-      for (std::size_t j = 0; j < d(0, 1); ++j) sum = static_cast<T>(sum + p(0)[i * d(0, 1) + j] * p(1)[j]);
-      data(out)[i] = sum;
+      for (std::size_t j = 0; j < n; ++j) sum = static_cast<T>(sum + a[i * n + j] * x[j]);
+      to[i] = sum;
     }
     return out;
   }
   Datum vecmat() const {
     need(op, d(0, 0) == d(1, 0), "the vector has not as many elements as the matrix has rows");
     Datum out = make_tensor(kind(), {t(1).shape[1]});
-    for (std::size_t i = 0; i < d(1, 0); ++i)
-      for (std::size_t j = 0; j < d(1, 1); ++j)
-        data(out)[j] = static_cast<T>(data(out)[j] + p(0)[i] * p(1)[i * d(1, 1) + j]);
+    const T *const x = p(0), *const a = p(1);
+    T* const to = data(out);
+    for (std::size_t i = 0, m = d(1, 0), n = d(1, 1); i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) to[j] = static_cast<T>(to[j] + x[i] * a[i * n + j]);
     return out;
   }
   void add_product(T* out, std::size_t a, std::size_t b) const {
     need(op, d(a, 1) == d(b, 0), "the inner dimensions differ");
     const std::size_t m = d(a, 0), k = d(a, 1), n = d(b, 1);
+    const T *const x = p(a), *const y = p(b);
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t l = 0; l < k; ++l)
         for (std::size_t j = 0; j < n; ++j)
-          out[i * n + j] = static_cast<T>(out[i * n + j] + p(a)[i * k + l] * p(b)[l * n + j]);
+          out[i * n + j] = static_cast<T>(out[i * n + j] + x[i * k + l] * y[l * n + j]);
   }
   void add_outer(T* out, std::size_t a, std::size_t b) const {
-    for (std::size_t i = 0; i < d(a, 0); ++i)
-      for (std::size_t j = 0; j < d(b, 0); ++j)
-        out[i * d(b, 0) + j] = static_cast<T>(out[i * d(b, 0) + j] + p(a)[i] * p(b)[j]);
+    const std::size_t m = d(a, 0), n = d(b, 0);
+    const T *const x = p(a), *const y = p(b);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) out[i * n + j] = static_cast<T>(out[i * n + j] + x[i] * y[j]);
   }
   Datum transpose() const {
     Datum out = make_tensor(kind(), {t(0).shape[1], t(0).shape[0]});
-    for (std::size_t i = 0; i < d(0, 0); ++i)
-      for (std::size_t j = 0; j < d(0, 1); ++j) data(out)[j * d(0, 0) + i] = p(0)[i * d(0, 1) + j];
+    const T* const x = p(0);
+    T* const to = data(out);
+    for (std::size_t i = 0, m = d(0, 0), n = d(0, 1); i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) to[j * m + i] = x[i * n + j];
     return out;
   }
   Datum concat() const {
@@ -291,13 +307,13 @@ struct Kernels {
     switch (op.code) {
       case Opcode::get_: {
         const std::size_t i = flat_index(op, t(0), in.subspan(1));
-        return make(p(0)[i], Type(kind()));
+        return make(t(0).template element<T>(i), Type(kind()));
       }
       case Opcode::set_:
       case Opcode::add_at_: {
         const std::size_t i = flat_index(op, t(0), in.subspan(1, in.size() - 2));
         const T v = literal<T>(in.back());
-        Datum out = own(in[0]);
+        Datum out = own(in[0], i * sizeof(T), sizeof(T));
         data(out)[i] = op.code == Opcode::set_ ? v : static_cast<T>(data(out)[i] + v);
         return out;
       }
@@ -318,8 +334,10 @@ struct Kernels {
       case Opcode::add_take_:
       case Opcode::add_slice_: {
         const auto [at, n] = rows_of(op, t(0), in[1].i(), op.code == Opcode::add_take_ ? 1 : t(2).shape[0]);
-        Datum out = own(in[0]);
-        for (std::size_t i = 0; i < n; ++i) data(out)[at + i] = static_cast<T>(data(out)[at + i] + p(2)[i]);
+        Datum out = own(in[0], at * sizeof(T), n * sizeof(T));
+        T* const to = data(out) + at;
+        const T* const from = p(2);
+        for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(to[i] + from[i]);
         return out;
       }
       case Opcode::fill_: {
@@ -369,7 +387,7 @@ struct Kernels {
       case Opcode::reshape_: {
         need(op, t(0).count() == t(1).count(), "the numbers of elements differ");
         Datum out = make_tensor(kind(), t(1).shape);
-        box(out).data = t(0).data;
+        box(out).data() = t(0).data();
         return out;
       }
       case Opcode::concat_: return concat();
@@ -385,8 +403,10 @@ Datum evaluate_cast(const Operation& op, std::span<Datum> in) {
     return with_kind(to, [&]<class To>(To) -> Datum {
       if (in[0].type().is_scalar()) return make(static_cast<To>(literal<From>(in[0])), Type(to));
       Datum out = make_tensor(to, box(in[0]).shape);
+      const From* const x = box(in[0]).as<From>();
+      To* const to_data = box(out).as<To>();
       for (std::size_t i = 0, n = static_cast<std::size_t>(box(in[0]).count()); i < n; ++i)
-        box(out).as<To>()[i] = static_cast<To>(box(in[0]).as<From>()[i]);
+        to_data[i] = static_cast<To>(x[i]);
       return out;
     });
   });
