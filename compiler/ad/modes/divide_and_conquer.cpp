@@ -3,9 +3,11 @@
 //
 // A first run measures: it counts the operations, n. To reverse the operations from a to b, reverse the later
 // half, then the earlier half; a part that is short is run from the start of the program, remembering nothing
-// up to a and everything from a, and abandoned at b. Names of values are given in the same order in every
-// run, so that adjoints pass from one part to an earlier one. A run up to b stands for the continuation of
-// the original, called a second time: C++ stacks are resumed once.
+// up to a, everything from a, and nothing from b on. Names of values are given in the same order in every
+// run, so that adjoints pass from one part to an earlier one. A run stands for the continuation of the
+// original, called a second time: C++ stacks are resumed once. What follows b is evaluated, at a fraction of
+// the cost of what is watched, rather than dropped: to unwind the frames of a program that has done nothing
+// wrong would end it where one of them is noexcept.
 //
 // Kept at a time: the adjoints of values that are live where two parts meet, and what one part records, a
 // number of operations that grows as log n. Time grows as n^2 / log n evaluations.
@@ -27,8 +29,7 @@ class DivideAndConquer : public EagerReverse {
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    end_part<Datum>(op.loc);
+    if (!differentiable(s) || ended(op.loc)) return s.y;
     note(op.code, s.y);
     const Name name = names_++;
     Datum y = make_variable<Variable>(s.y, name);
@@ -47,7 +48,7 @@ class DivideAndConquer : public EagerReverse {
     reverse(program, 0, total_, fingerprint_);
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (measuring_) return;
+    if (measuring_ || past_) return;
     if (fingerprint_ != part_.fingerprint_at_end || count_ != part_.end) refuse(loc);
     if (const auto* z = variable_of<Variable>(result)) cell(z->name, primal(result)).add(g, loc);
   }
@@ -87,20 +88,20 @@ class DivideAndConquer : public EagerReverse {
     return fingerprint_at_begin_;
   }
 
-  /// Runs the program up to the end of the part.
+  /// Runs the program and records the part.
   void once(const std::function<void()>& program) {
     count_ = 0;
     names_ = inputs_;
     fingerprint_ = fingerprint_at_begin_ = 0;
-    reset(prompt_, [&program] { program(); });
+    past_ = false;
+    run_on_large_stack(program);
   }
 
-  /// Where the part ends, so does the run: the rest of the program is dropped.
-  template <class Result>
-  void end_part(const Location& loc) {
-    if (count_ != part_.end) return;
+  /// Whether the part has ended: nothing of the rest of the program is looked at.
+  bool ended(const Location& loc) {
+    if (past_ || count_ != part_.end) return past_;
     if (count_ == total_ || fingerprint_ != part_.fingerprint_at_end) refuse(loc);
-    shift<Result>(prompt_, [](auto) {});
+    return past_ = true;
   }
   /// Counts an operation, or a function with a rule: whether the run records it.
   bool counts() {
@@ -121,7 +122,7 @@ class DivideAndConquer : public EagerReverse {
   }
 
   Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
-    end_part<Datums>(loc);
+    if (ended(loc)) return values;
     Datums out;
     for (const Datum& y : values) {
       note(Opcode::call_, y);
@@ -171,9 +172,9 @@ class DivideAndConquer : public EagerReverse {
              "operations or numbers the second time; use another mode where a program reads what it changes");
   }
 
-  Prompt<void> prompt_;
   Name inputs_ = 0;
   bool measuring_ = false;
+  bool past_ = false;
   Part part_{};
   std::size_t count_ = 0;
   Name names_ = 0;
