@@ -82,18 +82,27 @@ std::string name_of(const F& f) {
   else return "f";
 }
 
-/// A typed function as a program over flattened data.
+/// A typed function as a program over flattened data, for arguments of the prototypes' structure: the sizes
+/// of vectors of Reps are part of that. `value` gets the structure of the result each time the program is
+/// run. It refers to all three.
+template <class F>
+ad::Program program_of(const F& f, const typename FunctionTraits<F>::Params& prototypes,
+                       typename FunctionTraits<F>::Result& value) {
+  return {name_of(f), [&f, &prototypes, &value](const Datums& data) {
+            auto args = rebuild(prototypes, data);
+            using R = typename FunctionTraits<F>::Result;
+            value = convert<R>(std::apply([&](auto&... a) { return f(a...); }, args));
+            return flatten(value);
+          }};
+}
+/// The same for arguments and results whose structure is known from their types.
 template <class F>
 ad::Program program_of(const F& f) {
   using Params = typename FunctionTraits<F>::Params;
+  using R = typename FunctionTraits<F>::Result;
+  static_assert(countable<Params>() && countable<R>());
   return {name_of(f), [&f](const Datums& data) {
-            std::span<const Datum> in(data);
-            Params args{};
-            for_each_rep(args, [&]<class T>(Rep<T>& r) {
-              r = Rep<T>(in.front());
-              in = in.subspan(1);
-            });
-            using R = typename FunctionTraits<F>::Result;
+            auto args = rebuild(Params{}, data);
             return flatten(convert<R>(std::apply([&](auto&... a) { return f(a...); }, args)));
           }};
 }
@@ -216,9 +225,12 @@ class Gradient<F, Options, with_value, std::tuple<P...>> {
     Datums data;
     ad::Active active;
     collect<Options>(args, data, active);
-    const Datums out = ad::gradient(Options::selected, program_of(f_), data, active, with_value, loc_);
+    Value value{};
+    const Datums out =
+        ad::gradient(Options::selected, program_of(f_, args, value), data, active, with_value, loc_);
     const std::span<const Datum> derivatives = std::span(out).subspan(with_value ? 1 : 0);
-    if constexpr (with_value) return {rebuild(Value{}, Datums{out[0]}), gradient_result<Options>(args, derivatives)};
+    if constexpr (with_value)
+      return {rebuild(value, Datums{out[0]}), gradient_result<Options>(args, derivatives)};
     else return gradient_result<Options>(args, derivatives);
   }
   std::string name() const { return "grad_" + name_of(f_); }
@@ -228,12 +240,6 @@ class Gradient<F, Options, with_value, std::tuple<P...>> {
   Location loc_;
 };
 
-template <class P>
-std::size_t floating_leaves(const P& p) {
-  std::size_t n = 0;
-  for_each_rep(p, [&](const auto& r) { n += r.datum().type().is_differentiable(); });
-  return n;
-}
 template <class P>
 Datums floating_data(const P& p) {
   Datums out;
@@ -261,9 +267,10 @@ class VectorJacobian<F, std::tuple<P...>> {
     ad::Active active;
     collect<AllFloating>(args, data, active);
     const Datums seeds = floating_data(ybar);
-    const Datums out = ad::vjp(program_of(f_), data, active, &seeds, true, loc_);
+    Value value{};
+    const Datums out = ad::vjp(program_of(f_, args, value), data, active, &seeds, true, loc_);
     std::span<const Datum> view(out);
-    Value value = rebuild(ybar, view);
+    value = rebuild(value, view);
     return {std::move(value), gradient_result<AllFloating>(args, view)};
   }
   std::string name() const { return "vjp_" + name_of(f_); }
@@ -285,16 +292,18 @@ class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> {
  public:
   JacobianVector(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   std::tuple<Value, Value> operator()(const P&... p, const T&... dp) const {
+    const std::tuple<P...> args(p...);
     Datums data, tangents;
     ad::Active active;
-    collect<AllFloating>(std::tuple<P...>(p...), data, active);
+    collect<AllFloating>(args, data, active);
     const auto add = [&](const auto& t) {
       for (const Datum& d : floating_data(t)) tangents.push_back(d);
     };
     (add(dp), ...);
-    const Datums out = ad::jvp(program_of(f_), data, active, tangents, loc_);
+    Value value{};
+    const Datums out = ad::jvp(program_of(f_, args, value), data, active, tangents, loc_);
     std::span<const Datum> view(out);
-    const Value value = rebuild(Value{}, view);
+    value = rebuild(value, view);
     return {value, shaped_like(value, view)};
   }
   std::string name() const { return "jvp_" + name_of(f_); }
@@ -313,16 +322,19 @@ class Taylor<order, F, std::tuple<P...>, std::tuple<T...>> {
  public:
   Taylor(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   std::array<Value, order + 1> operator()(const P&... p, const T&... dp) const {
+    const std::tuple<P...> args(p...);
     Datums data, tangents;
     ad::Active active;
-    collect<AllFloating>(std::tuple<P...>(p...), data, active);
+    collect<AllFloating>(args, data, active);
     const auto add = [&](const auto& t) {
       for (const Datum& d : floating_data(t)) tangents.push_back(d);
     };
     (add(dp), ...);
-    const std::vector<Datums> series = ad::taylor(program_of(f_), data, active, tangents, order, loc_);
+    Value value{};
+    const std::vector<Datums> series =
+        ad::taylor(program_of(f_, args, value), data, active, tangents, order, loc_);
     std::array<Value, order + 1> out;
-    out[0] = rebuild(Value{}, series[0]);
+    out[0] = rebuild(value, series[0]);
     for (std::size_t k = 1; k < out.size(); ++k) {
       std::span<const Datum> view(series[k]);
       out[k] = shaped_like(out[0], view);
@@ -451,7 +463,8 @@ auto hessian(F f, std::source_location l = std::source_location::current()) {
                 "jacobian(grad<mode>(f)) by forward over another");
   detail::require_known<F>();
   using Params = typename detail::FunctionTraits<F>::Params;
-  static_assert(std::tuple_size_v<Params> == 1, "hessian: expected a function of one array");
+  static_assert(std::tuple_size_v<Params> == 1 && detail::RepType<std::tuple_element_t<0, Params>>,
+                "hessian<mode::reverse>: expected a function of one array");
   return detail::ReverseHessian<F, std::tuple_element_t<0, Params>>(std::move(f), here(l));
 }
 

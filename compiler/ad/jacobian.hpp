@@ -72,10 +72,12 @@ class Jacobian<F, Options, std::tuple<P...>> {
  public:
   Jacobian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   Result operator()(const P&... p) const {
+    const std::tuple<P...> args(p...);
     Datums data, all;
     ad::Active active;
-    collect<Options>(std::tuple<P...>(p...), data, active);
-    for (const Datums& row : ad::jacobian(program_of(f_), data, active, Options::how, loc_))
+    collect<Options>(args, data, active);
+    Value value{};
+    for (const Datums& row : ad::jacobian(program_of(f_, args, value), data, active, Options::how, loc_))
       all.insert(all.end(), row.begin(), row.end());
     return rebuild(Result{}, all);
   }

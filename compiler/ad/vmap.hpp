@@ -92,23 +92,6 @@ To structured_like(const From& from) {
   return to;
 }
 
-/// Whether a product's leaves can be counted without a value.
-template <class P>
-constexpr bool countable() {
-  if constexpr (RepType<P>)
-    return true;
-  else if constexpr (TupleType<P>)
-    return []<class... T>(std::type_identity<std::tuple<T...>>) {
-      return (countable<std::remove_cvref_t<T>>() && ...);
-    }(std::type_identity<P>{});
-  else if constexpr (SequenceType<P>)
-    return !requires(P p) { p.resize(1); }
-  &&countable<typename P::value_type>();
-  else return []<class... T>(std::type_identity<std::tuple<T...>>) {
-    return (countable<std::remove_cvref_t<T>>() && ...);
-  }(std::type_identity<decltype(fields(std::declval<P&>()))>{});
-}
-
 template <class Options, class F, class Params, class Indices>
 class Vectorised;
 template <class Options, class F, class... P, std::size_t... I>

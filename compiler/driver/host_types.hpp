@@ -38,6 +38,14 @@ struct Host<Rep<Tree<T>>> {
   using in = Tree<T>;
   using out = Tree<T>;
 };
+template <class T, class A>
+struct Host<std::vector<T, A>> {
+  static_assert(dependent_false<T>,
+                "a compiled function takes and gives values whose number is part of their type: expected a "
+                "std::array of Reps, or a Rep<Array<...>>, whose size is data, got a std::vector of Reps");
+  using in = std::vector<typename Host<T>::in>;
+  using out = std::vector<typename Host<T>::out>;
+};
 template <class... Ts>
 struct Host<std::tuple<Ts...>> {
   using in = std::tuple<typename Host<Ts>::in...>;

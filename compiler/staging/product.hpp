@@ -97,6 +97,23 @@ void for_each_rep(P& p, F&& f) {
   else static_assert(dependent_false<P>, "expected a Rep, or a struct, tuple, array or vector of Reps");
 }
 
+/// Whether a product's leaves can be counted without a value: not those of a vector.
+template <class P>
+constexpr bool countable() {
+  if constexpr (RepType<P>)
+    return true;
+  else if constexpr (TupleType<P>)
+    return []<class... T>(std::type_identity<std::tuple<T...>>) {
+      return (countable<std::remove_cvref_t<T>>() && ...);
+    }(std::type_identity<decltype(std::tuple_cat(std::declval<P>()))>{});
+  else if constexpr (SequenceType<P>)
+    return !requires(P p) { p.resize(1); }
+  &&countable<typename P::value_type>();
+  else return []<class... T>(std::type_identity<std::tuple<T...>>) {
+    return (countable<std::remove_cvref_t<T>>() && ...);
+  }(std::type_identity<decltype(fields(std::declval<P&>()))>{});
+}
+
 template <class P>
 void flatten(const P& p, Datums& out) {
   for_each_rep(p, [&](const auto& r) { out.push_back(r.datum()); });
