@@ -112,4 +112,13 @@ bool compatible(const Type& a, const Type& b) {
   return true;
 }
 
+bool fits(const Type& value, const Type& as) {
+  if (!compatible(value, as)) return false;
+  for (int i = 0; i < as.rank(); ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    if (as.dims()[k] != dynamic && value.dims()[k] == dynamic) return false;
+  }
+  return true;
+}
+
 }  // namespace lantern::ir

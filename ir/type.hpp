@@ -108,4 +108,9 @@ const char* kind_name(Kind k);
 /// True where two types agree up to symbolic dimensions: `f64[3,?]` fits `f64[?,4]`.
 bool compatible(const Type& a, const Type& b);
 
+/// True where a value of type `value` may be taken for one of type `as`: they agree, but that `as` may not
+/// know a dimension that `value` knows. The other way round a shape would be taken for granted that nobody
+/// checked.
+bool fits(const Type& value, const Type& as);
+
 }  // namespace lantern::ir

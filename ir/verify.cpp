@@ -26,10 +26,10 @@ std::vector<Type> types_of(const std::vector<Value*>& values, std::size_t from =
   return types;
 }
 
-bool compatible_lists(const std::vector<Type>& a, const std::vector<Type>& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (!compatible(a[i], b[i])) return false;
+bool all_fit(const std::vector<Type>& values, const std::vector<Type>& as) {
+  if (values.size() != as.size()) return false;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!fits(values[i], as[i])) return false;
   return true;
 }
 
@@ -124,7 +124,7 @@ class Verifier {
     const std::vector<Type> got = types_of(yield.operands);
     const auto expect = [&](const std::vector<Type>& types, const char* what) {
       need(
-          compatible_lists(got, types), [&] { return what + (" of types " + list(types)); }, got);
+          all_fit(got, types), [&] { return what + (" of types " + list(types)); }, got);
     };
     if (!done.owner) return expect(function_.result_types, "results of the function");
     if (done.owner->is(Opcode::fun_)) return expect({}, "the results of a continuation");
@@ -295,7 +295,7 @@ class Verifier {
     const Type& result = op.result()->type;
     const Type inferred = infer(op.code, types_of(op.operands), op.integer, result);
     need(
-        compatible(result, inferred), [&] { return "a result of type " + inferred.str(); }, result);
+        fits(inferred, result), [&] { return "a result of type " + inferred.str(); }, result);
   }
 
   /// infer_type, its Error being ours: whoever made the graph should have noticed.
@@ -327,15 +327,12 @@ class Verifier {
 
   void check_loop(const Op& op) {
     check_shape(op, op.operands.size(), op.results.size(), 2);
-    const std::vector<Type> state = types_of(op.operands);
-    const auto same = [&](const std::vector<Value*>& values, const char* what) {
-      check_types_match(state, types_of(values), what);
-    };
-    same(op.results, "results");
     for (const Block* b : op.blocks) {
       need(b != nullptr, "a block", "null");
-      same(b->params, "parameters");
+      gives(types_of(op.operands), types_of(b->params), "parameters");
     }
+    gives(types_of(op.blocks[1]->params), types_of(op.results), "results");
+    gives(types_of(op.blocks[1]->params), types_of(op.blocks[0]->params), "parameters");
   }
 
   void check_callee(const Op& op) {
@@ -346,8 +343,8 @@ class Verifier {
   void check_call(const Op& op) {
     check_shape(op, op.operands.size(), op.results.size(), 0);
     check_callee(op);
-    check_types_match(op.callee->parameter_types(), types_of(op.operands), "arguments");
-    check_types_match(op.callee->result_types, types_of(op.results), "results");
+    takes(op.callee->parameter_types(), types_of(op.operands), "arguments");
+    gives(op.callee->result_types, types_of(op.results), "results");
     need(
         team_size(op) == 0 || team_stands(op),
         [&] { return "a team of " + std::to_string(team_size(op)) + " calls of one function, in a row"; },
@@ -358,7 +355,7 @@ class Verifier {
     check_shape(op, op.operands.size(), 0, 0);
     need(!op.operands.empty() && op.operands[0]->type.is_cont(), "a continuation to call",
          [&] { return op.operands.empty() ? "none" : op.operands[0]->type.str(); });
-    check_types_match(op.operands[0]->type.parts(), types_of(op.operands, 1), "arguments");
+    takes(op.operands[0]->type.parts(), types_of(op.operands, 1), "arguments");
   }
 
   void check_closure(const Op& op) {
@@ -368,7 +365,7 @@ class Verifier {
     need(type.is_cont(), "a continuation", type);
     std::vector<Type> arguments = types_of(op.operands);
     arguments.insert(arguments.end(), type.parts().begin(), type.parts().end());
-    check_types_match(op.callee->parameter_types(), arguments, "captured values and parameters");
+    takes(op.callee->parameter_types(), arguments, "captured values and parameters");
   }
 
   void check_fun(const Op& op) {
@@ -388,15 +385,15 @@ class Verifier {
     };
     if (op.is(Opcode::ref_new_)) {
       check_shape(op, 1, 1, 0);
-      return check_types_match({Type::ref(op.operands[0]->type)}, types_of(op.results), "a result");
+      return gives({Type::ref(op.operands[0]->type)}, types_of(op.results), "a result");
     }
     if (op.is(Opcode::ref_get_)) {
       check_shape(op, 1, 1, 0);
-      return check_types_match({cell()}, types_of(op.results), "a result");
+      return gives({cell()}, types_of(op.results), "a result");
     }
     if (!op.is(Opcode::ref_acc_)) {
       check_shape(op, 2, 0, 0);
-      return check_types_match({cell()}, types_of(op.operands, 1), "a value");
+      return takes({cell()}, types_of(op.operands, 1), "a value");
     }
     check_shape(op, op.operands.size(), 0, 0);
     std::vector<Type> operands = types_of(op.operands);
@@ -415,9 +412,16 @@ class Verifier {
     need(op.integer >= 0 && op.integer < function_.module->tapes(), "a tape of the module", op.integer);
   }
 
-  void check_types_match(const std::vector<Type>& expected, const std::vector<Type>& got, const char* what) {
+  /// What is declared as `types` takes values of types `got`.
+  void takes(const std::vector<Type>& types, const std::vector<Type>& got, const char* what) {
     need(
-        compatible_lists(expected, got), [&] { return what + (" of types " + list(expected)); }, got);
+        all_fit(got, types), [&] { return what + (" of types " + list(types)); }, got);
+  }
+
+  /// Values of types `types` are declared as `got`.
+  void gives(const std::vector<Type>& types, const std::vector<Type>& got, const char* what) {
+    need(
+        all_fit(types, got), [&] { return what + (" of types " + list(types)); }, got);
   }
 
   void check_signature() {
