@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
+#include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::codegen {
@@ -128,6 +129,11 @@ std::string StatementPrinter::definition() {
     mark_ = names_.unique("mark");
     ws();
   }
+  const bool may_be_deep = info_.recursive && unit_.options().limited_stack && unit_.target().has_threads();
+  if (may_be_deep) {
+    unit_.prelude().need("deep");
+    ws();
+  }
   if (unit_.options().check_nan && function_.module->entry == &function_) check_arguments();
   Sink sink;
   sink.returns = true;
@@ -155,6 +161,7 @@ std::string StatementPrinter::definition() {
   }
   for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
     if (uses_.count(function_.body->params[i]) == 0) prologue += "  (void)" + parameter_names_[i] + ";\n";
+  if (may_be_deep) prologue += "  if (lt_deep(ws)) ws->fail(ws, \"" + ir::too_deep(info_.name) + "\");\n";
   if (!mark_.empty()) prologue += "  const lt_position " + mark_ + " = lt_mark(ws);\n";
   return head + prologue + out_ + "}\n";
 }

@@ -13,6 +13,7 @@ struct PrintOptions {
   bool vectors = false;       ///< functions of <math.h> over whole tensors use vectors, where they have them
   bool standalone = false;    ///< a source that compiles and runs without any part of Lantern
   bool named_values = false;  ///< a value with a name of the user's is a variable, though it be used once
+  bool limited_stack = false;  ///< a recursion fails where it would leave the stack (workspace.h)
   bool check_nan = false;     ///< a NaN, or an infinity that arises, fails
   std::string name;           ///< of the entry; empty: the function's own name, made an identifier
 };

@@ -8,6 +8,7 @@
 #include "lantern/codegen/expression.hpp"
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::codegen {
@@ -78,6 +79,8 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
     if (several && !info.by_pointer) info.results = names_.unique(info.name + "_results");
     info.exported = f == module.entry;
   }
+  for (const ir::Function* f : ir::recursive_functions(module))
+    if (const auto found = infos_.find(f); found != infos_.end()) found->second.recursive = true;
   for (const ir::Function* f : functions_) {
     ir::walk(f->body, [&](const Op* op) {
       if (ir::team_size(*op) > 0 && target.has_threads()) infos_.at(op->callee).forked = true;

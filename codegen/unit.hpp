@@ -26,6 +26,7 @@ struct FunctionInfo {
   std::size_t captured = 0;  ///< how many of the first parameters that is
   bool exported = false;     ///< seen from outside
   bool forked = false;       ///< threads call it: NAME_run stands below it
+  bool recursive = false;    ///< may call itself
   std::string results;       ///< the structure of several results, in C++
 };
 

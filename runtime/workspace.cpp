@@ -1,11 +1,14 @@
 // Ownership of generated code's memory, and the way back from its failures.
 #include "lantern/runtime/workspace.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <csetjmp>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #if __has_include(<sys/mman.h>)
 #include <sys/mman.h>
@@ -61,6 +64,21 @@ void fork(lt_workspace* ws, std::int64_t threads, std::int64_t count, void (*par
   const char* const failure =
       static_cast<Landing*>(ws->host)->workspace->fork(threads, count, part, shares, bytes);
   if (failure != nullptr) ws->fail(ws, failure);
+}
+
+/// How far down the stack of this thread, one of a team, may be used.
+char* end_of_own_stack() {
+  thread_local char* const end = [] {
+    constexpr std::size_t reserve = 64 * 1024;
+    pthread_attr_t attributes;
+    void* low = nullptr;
+    std::size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return static_cast<char*>(nullptr);
+    if (pthread_attr_getstack(&attributes, &low, &bytes) != 0) low = nullptr;
+    pthread_attr_destroy(&attributes);
+    return low ? static_cast<char*>(low) + reserve : nullptr;
+  }();
+  return end;
 }
 
 /// False after a failure. Kept apart from the throwing caller: nothing here changes after setjmp.
@@ -119,11 +137,15 @@ const char* Workspace::fork(std::int64_t threads, std::int64_t count, void (*par
   std::vector<std::int64_t> failed(n, count);  // by worker: in which share
   std::atomic<std::int64_t> first_failed{count};
   // False when there is nothing more to do: what lies behind a failure is of no use.
+  const std::thread::id caller = std::this_thread::get_id();
   const auto do_share = [&](std::size_t w, std::int64_t i) {
     if (i >= first_failed.load(std::memory_order_relaxed)) return false;
     if (begun[static_cast<std::size_t>(i)].exchange(true, std::memory_order_relaxed)) return true;
     Workspace& worker = *workers_[w];
     worker.reset();
+    if (memory_.stack_end != nullptr)
+      worker.memory_.stack_end =
+          std::this_thread::get_id() == caller ? memory_.stack_end : end_of_own_stack();
     if (worker.succeeds(part, static_cast<char*>(shares) + i * bytes)) return true;
     failed[w] = i;
     std::int64_t first = first_failed.load(std::memory_order_relaxed);

@@ -38,6 +38,7 @@ typedef struct lt_workspace {
   lt_tape* tapes;
   int64_t tape_count;
   lt_target* targets; /* one a result, or null: all lie in the arena */
+  char* stack_end;    /* how far down a recursion may go; null: as far as it can */
   void (*fail)(struct lt_workspace* ws, const char* message); /* does not return */
   void* (*resize)(void* memory, unsigned long bytes);         /* realloc */
   /* Calls part(w, share) for each of `count` shares of so many bytes, in up to so many threads; every thread

@@ -49,6 +49,7 @@ struct lt_workspace {
   lt_tape* tapes;
   int64_t tape_count;
   lt_target* targets;
+  char* stack_end;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
   void (*fork)(struct lt_workspace* ws, int64_t threads, int64_t count,
@@ -270,6 +271,12 @@ static void* lt_allocate(lt_workspace* ws, int64_t bytes) {
   char* data = ws->top;
   ws->top += bytes;
   return data;
+}
+)c"},
+      {"deep", functions, {"workspace"}, R"c(/* Whether the stack has grown as far as it may. */
+static inline int lt_deep(const lt_workspace* ws) {
+  char here;
+  return (long)&here < (long)ws->stack_end;
 }
 )c"},
       {"place", functions, {"workspace"}, R"c(/* Where the caller wants a result to lie, or `data`. */

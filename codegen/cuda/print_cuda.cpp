@@ -73,19 +73,6 @@ void require_printable(const ir::Module& module, const std::vector<const ir::Fun
     refuse("no result", "let the function return what is to be computed");
 }
 
-/// Whether a function may call itself, directly or not: the device must then be given a larger stack.
-bool recursive(const std::vector<const ir::Function*>& functions) {
-  // Callees stand before callers where there is no cycle.
-  std::set<const ir::Function*> before;
-  bool found = false;
-  for (const ir::Function* f : functions) {
-    ir::walk(f->body,
-             [&](const ir::Op* op) { found |= op->is(Opcode::call_) && !before.contains(op->callee); });
-    before.insert(f);
-  }
-  return found;
-}
-
 // ---- text
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -273,7 +260,7 @@ class Printer {
             "  cudaError_t status = cudaSuccess;\n";
     if (fails_) text += "  int code = 0;\n";
     text += in;
-    if (recursive(functions_))
+    if (std::ranges::any_of(functions_, [&](const ir::Function* f) { return unit_.info(f).recursive; }))
       text +=
           "  /* Calls nest as deep as the data says. */\n"
           "  if (status == cudaSuccess) status = cudaDeviceSetLimit(cudaLimitStackSize, 16384);\n";

@@ -8,6 +8,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -272,6 +273,26 @@ PromptId fresh_prompt() noexcept {
 }
 
 bool roomy() noexcept { return roomy(*this_thread().running); }
+
+std::size_t most_stack() noexcept {
+  static const std::size_t bytes = std::min(std::size_t{4} << 30, memory_limit() / 2);
+  return bytes;
+}
+
+char* stack_end() noexcept {
+  const Fiber& running = *this_thread().running;
+  if (running.mapping == nullptr) return nullptr;
+  const auto size = static_cast<std::size_t>(running.high - running.low);
+  return running.high - std::min(size - 2 * kReserve, most_stack());
+}
+
+bool stack_exhausted() noexcept {
+  const Fiber& running = *this_thread().running;
+  const std::size_t room = stack_room(running);
+  if (room == 0) return false;
+  const bool full = running.size_class == StackSize::large && room <= 2 * kReserve;
+  return full || static_cast<std::size_t>(running.high - running.low) - room > most_stack();
+}
 
 bool spacious() noexcept { return stack_room(*this_thread().running) > kSpacious; }
 

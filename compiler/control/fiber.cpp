@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <new>
 
 #include "lantern/ir/error.hpp"
@@ -180,6 +181,18 @@ __attribute__((noinline)) ThreadState& this_thread() noexcept {
     thread.number = next_thread_number.fetch_add(1, std::memory_order_relaxed);
   }
   return thread;
+}
+
+std::size_t memory_limit() noexcept {
+  auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size();
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::FILE* const file = std::fopen(path, "r");
+    if (file == nullptr) continue;
+    unsigned long long limit = 0;
+    if (std::fscanf(file, "%llu", &limit) == 1 && limit > 0) bytes = std::min<std::size_t>(bytes, limit);
+    std::fclose(file);
+  }
+  return bytes;
 }
 
 void collect_stacks() noexcept {

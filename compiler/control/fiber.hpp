@@ -68,6 +68,9 @@ struct ThreadState {
 // switch.
 ThreadState& this_thread() noexcept;
 
+// Bytes of memory that this process may have: what the machine has, or its control group, if that is less.
+std::size_t memory_limit() noexcept;
+
 // Unmaps the pooled stacks of a thread whose thread_local objects are being destroyed. No effect before.
 void collect_stacks() noexcept;
 

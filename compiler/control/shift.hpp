@@ -160,6 +160,12 @@ PromptId fresh_prompt() noexcept;
 bool roomy() noexcept;
 // Whether it has gigabytes left.
 bool spacious() noexcept;
+// How much of one stack a recursion may take: half of the memory of this process, at most 4 GB. Whether the
+// running stack has grown beyond that, or is as large as the system lets a stack be and full; and the lowest
+// address that it may grow to, null on a thread's own.
+std::size_t most_stack() noexcept;
+bool stack_exhausted() noexcept;
+char* stack_end() noexcept;
 void on_large_stack(void (*f)(void* closure), void* closure);
 
 // Runs `job(closure)` on a new fiber delimited by `prompt` and `handler`, until it ends or captures up to

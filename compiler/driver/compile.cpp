@@ -16,12 +16,12 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/background.hpp"
 #include "lantern/compiler/driver/code_cache.hpp"
-#include "lantern/compiler/driver/recursion.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
+#include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::driver {
@@ -42,6 +42,7 @@ class CompiledCode : public Code {
     print_.check_nan = options_.check == Check::nan;
     print_.line_directives = print_.named_values = options.debug;
     print_.comments = false;  // in what compilers read
+    print_.limited_stack = true;
     run_on_large_stack([&] { prepare(); });
   }
   ~CompiledCode() override {
@@ -93,7 +94,7 @@ class CompiledCode : public Code {
     // Continuations that are left become closures, so that C can be printed; C++ has lambdas.
     lambdas_ = with_lambdas();
     passes::close(*module_);
-    recursive_ = has_recursion(*module_);
+    recursive_ = ir::has_recursion(*module_);
     const std::size_t numbers = module_->entry->body->params.size() + results_.size();
     if (options_.target == Target::c && numbers > most_numbers_of_tcc)
       throw Error("Target::c: expected at most " + std::to_string(most_numbers_of_tcc) +
@@ -138,6 +139,7 @@ class CompiledCode : public Code {
 
   codegen::PrintOptions readable() const {
     codegen::PrintOptions print = print_;
+    print.limited_stack = false;  // a source that stands alone does not know its caller's
     print.standalone = print.named_values = print.comments = true;
     return print;
   }

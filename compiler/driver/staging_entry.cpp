@@ -84,7 +84,10 @@ Workspace& workspace() {
 void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out, lt_target* targets) {
   Workspace& ws = workspace();
   if (recursive)
-    run_on_large_stack([&] { ws.call(entry, in, out, targets); });
+    run_on_large_stack([&] {
+      ws.get()->stack_end = control::stack_end();
+      ws.call(entry, in, out, targets);
+    });
   else
     ws.call(entry, in, out, targets);
 }

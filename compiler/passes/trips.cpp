@@ -263,13 +263,6 @@ class Trips {
 
 }  // namespace
 
-std::unordered_set<const ir::Function*> recursive_functions(const ir::Module& module) {
-  std::unordered_set<const ir::Function*> found;
-  for (const ir::Function* f : module.functions())
-    if (ir::callees(f->body).contains(f)) found.insert(f);
-  return found;
-}
-
 bool TripAnalysis::free(Op* loop, FreeTrips& trips, std::string& why) const {
   trips = FreeTrips{};
   why = Trips(loop, tapes_, recursive_, trips).obstacle();

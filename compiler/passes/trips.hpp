@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lantern/compiler/passes/lanes.hpp"
+#include "lantern/ir/recursion.hpp"
 
 namespace lantern::passes {
 
@@ -33,14 +34,11 @@ struct FreeTrips {
 /// How long an operation takes, an addition being 1; inner loops whose trips are not known count as a few.
 std::int64_t weight(const Op& op);
 
-/// The functions of a module that may call themselves, by way of others or not.
-std::unordered_set<const ir::Function*> recursive_functions(const ir::Module& module);
-
 /// Analyses loops of one module, which does not change meanwhile.
 class TripAnalysis {
  public:
   explicit TripAnalysis(const ir::Module& module)
-      : tapes_(tape_uses(module)), recursive_(recursive_functions(module)) {}
+      : tapes_(tape_uses(module)), recursive_(ir::recursive_functions(module)) {}
 
   /// True where trips may run in any order; otherwise `why` says what is against it.
   bool free(Op* loop, FreeTrips& trips, std::string& why) const;

@@ -511,12 +511,13 @@ void layout(unsigned long* at) {
   at[10] = (unsigned long)((char*)&w.targets - (char*)&w);
   at[11] = sizeof(lt_target);
   at[12] = (unsigned long)((char*)&w.fork - (char*)&w);
+  at[13] = (unsigned long)((char*)&w.stack_end - (char*)&w);
 }
 )";
   const auto code = codegen::compile_with_tcc(source);
-  unsigned long at[13];
+  unsigned long at[14];
   code->function<void(unsigned long*)>("layout")(at);
-  const unsigned long host[13] = {sizeof(lt_workspace),
+  const unsigned long host[14] = {sizeof(lt_workspace),
                                   offsetof(lt_workspace, top),
                                   offsetof(lt_workspace, tapes),
                                   offsetof(lt_workspace, fail),
@@ -528,8 +529,9 @@ void layout(unsigned long* at) {
                                   sizeof(lt_workspace::message),
                                   offsetof(lt_workspace, targets),
                                   sizeof(lt_target),
-                                  offsetof(lt_workspace, fork)};
-  for (int i = 0; i < 13; ++i) CHECK(at[i] == host[i]);
+                                  offsetof(lt_workspace, fork),
+                                  offsetof(lt_workspace, stack_end)};
+  for (int i = 0; i < 14; ++i) CHECK(at[i] == host[i]);
 }
 
 TEST_CASE("a source that stands alone keeps its workspace to itself") {

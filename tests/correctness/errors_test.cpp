@@ -1,5 +1,8 @@
 // Mistakes found while staging or running: the whole text is compared.
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <thread>
 
@@ -194,4 +197,42 @@ TEST_CASE("results into the caller's memory need room") {
   std::vector<double> out(2);
   CHECK(message_of([&] { f.into(std::span<double>(out), a); }) ==
         "into: expected room for 3 elements, got 2");
+}
+
+namespace {
+
+auto endless = FUN<double(double)>("endless", [](auto self, Rep<double> x) { return self(x + 1.0) + 1.0; });
+/// To be differentiated, keeping what each call has of its own.
+auto endless_product =
+    FUN<double(double)>("endless_product", [](auto self, Rep<double> x) { return self(x * x) * sin(x); });
+
+}  // namespace
+
+// Run by the next one, in a process that may have little memory: stacks are as small there.
+TEST_CASE("recursions without end", "[.endless]") {
+  const auto refused = [](const std::string& name, const auto& work) {
+    const std::string text = message_of(work);
+    INFO(text);
+    CHECK(text.find("the recursion of '" + name) == 0);
+    CHECK(text.find("does not end, or needs more stack than it may have") != std::string::npos);
+  };
+  refused("endless'", [] { eager(endless)(1.0); });
+  for (const int opt : {0, 2})
+    refused("endless", [&] { compile(endless, {.target = Target::c, .opt = opt})(1.0); });
+  refused("endless_product", [] { compile(grad(endless_product), {.target = Target::c})(1.0); });
+  // And the thread goes on.
+  auto down = FUN<double(double, int64_t)>("down", [](auto self, Rep<double> x, Rep<int64_t> n) {
+    return IF(
+        n == 0, [&] { return x; }, [&] { return self(x * 1.001, n - 1); });
+  });
+  CHECK(eager(down)(1.0, 1000) == Approx(std::pow(1.001, 1000)));
+  CHECK(compile(down, {.target = Target::c})(1.0, 1000) == Approx(std::pow(1.001, 1000)));
+}
+
+TEST_CASE("a recursion without end is an error that names the function") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return;  // they need more address space than is given here
+#endif
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  CHECK(std::system(("ulimit -v 2000000; " + self + " '[.endless]' > /dev/null").c_str()) == 0);
 }

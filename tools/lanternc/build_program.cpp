@@ -20,6 +20,7 @@ std::vector<std::string> cpu_objects(const std::vector<StagedFunction>& function
   print.line_directives = print.named_values = options.debug;
   print.check_nan = options.check == Check::nan;
   print.vectors = vector_lanes(options) > 0;
+  print.limited_stack = true;
   std::string text;
   run_on_large_stack(
       [&] { text = codegen::print_library(modules(functions), print, codegen::CTarget(), linked_suffix); });

@@ -48,6 +48,7 @@ struct lt_workspace {
   lt_tape* tapes;
   int64_t tape_count;
   lt_target* targets;
+  char* stack_end;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
   void (*fork)(struct lt_workspace* ws, int64_t threads, int64_t count,
