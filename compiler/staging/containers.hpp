@@ -28,6 +28,8 @@ class Rep<Array<T>> {
 
   Rep() = default;
   explicit Rep(Datum d) : datum_(std::move(d)) {}
+  LANTERN_ASSIGNMENT(LANTERN_SET_ROWS)
+  LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ROWS)
   const Datum& datum() const { return datum_; }
 
   /// Number of elements.
@@ -70,6 +72,8 @@ class Rep<Tensor<T, Dims...>> {
     requires(!std::same_as<Tensor<T, Other...>, value_type> &&
              (sizeof...(Other) == sizeof...(Dims) || sizeof...(Other) == 0 || sizeof...(Dims) == 0))
   Rep(const Rep<Tensor<T, Other...>>& other, Loc l = Loc::current()) : Rep(other.datum(), l) {}
+  LANTERN_ASSIGNMENT(LANTERN_SET_ROWS)
+  LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ROWS)
 
   const Datum& datum() const { return datum_; }
   int rank() const { return datum_.type().rank(); }
@@ -113,6 +117,12 @@ class Rep<Tensor<T, Dims...>> {
   Datum datum_;
 };
 
+#undef LANTERN_ASSIGNMENT
+#undef LANTERN_NO_ASSIGNMENT
+#undef LANTERN_NO_COMPOUND_ASSIGNMENT
+#undef LANTERN_SET_ELEMENT
+#undef LANTERN_SET_ROWS
+#undef LANTERN_LVALUE
 #undef LANTERN_ARITHMETIC
 #undef LANTERN_REAL_FUNCTIONS
 #undef LANTERN_TENSOR_FUNCTIONS

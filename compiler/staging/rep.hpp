@@ -129,9 +129,6 @@ Datum literal(T v) {
 /// Checks that a tensor fits the dimensions of its C++ type; Error otherwise.
 Datum shaped(Datum d, const ir::Type& declared, bool rank_free, const Location& loc);
 
-/// Element access: get, set; and slices of the first dimension.
-Datum at(const Datum& tensor, std::span<const Datum> indices, const Location& loc);
-
 }  // namespace detail
 
 /// An operand: a Rep or a literal, with the place where it was written.
@@ -175,6 +172,13 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
 }
 }  // namespace detail
 
+/// What assigns changes variables; `a[i] += v` is parsed by lanternc's rewriter, which replaces it.
+#ifdef LANTERN_FRONTEND
+#define LANTERN_LVALUE
+#else
+#define LANTERN_LVALUE &
+#endif
+
 /// Operators common to numbers and tensors; found by argument-dependent lookup.
 #define LANTERN_ARITHMETIC(T)                                                                               \
   friend Rep operator+(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::add_, a, b); }  \
@@ -183,10 +187,34 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   friend Rep operator/(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::div_, a, b); }  \
   friend Rep operator-(const At<T>& a) { return Rep(perform({Opcode::neg_, 0, a.loc}, {a.datum})); }        \
   friend Rep operator+(const At<T>& a) { return Rep(a.datum); }                                             \
-  Rep& operator+=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::add_, *this, b); }          \
-  Rep& operator-=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::sub_, *this, b); }          \
-  Rep& operator*=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::mul_, *this, b); }          \
-  Rep& operator/=(const At<T>& b) { return *this = detail::updated<Rep>(Opcode::div_, *this, b); }
+  Rep& operator+=(const At<T>& b) LANTERN_LVALUE { return *this = detail::updated<Rep>(Opcode::add_, *this, b); }\
+  Rep& operator-=(const At<T>& b) LANTERN_LVALUE { return *this = detail::updated<Rep>(Opcode::sub_, *this, b); }\
+  Rep& operator*=(const At<T>& b) LANTERN_LVALUE { return *this = detail::updated<Rep>(Opcode::mul_, *this, b); }\
+  Rep& operator/=(const At<T>& b) LANTERN_LVALUE { return *this = detail::updated<Rep>(Opcode::div_, *this, b); }
+
+/// Assignment, for variables. `a[i] = v`, `t.row(i) = v` assign to a value that nobody holds: they would change
+/// nothing.
+#define LANTERN_ASSIGNMENT(advice)                                                                          \
+  Rep(const Rep&) = default;                                                                                \
+  Rep(Rep&&) noexcept = default;                                                                            \
+  Rep& operator=(const Rep&) & = default;                                                                   \
+  Rep& operator=(Rep&&) & noexcept = default;                                                               \
+  LANTERN_NO_ASSIGNMENT(=, advice)
+#define LANTERN_NO_ASSIGNMENT(symbol, advice)                                                               \
+  template <class U>                                                                                        \
+  void operator symbol(const U&) && {                                                                       \
+    static_assert(detail::dependent_false<U>, "a temporary is assigned, which changes nothing: " advice);   \
+  }
+#define LANTERN_NO_COMPOUND_ASSIGNMENT(advice)                                                              \
+  LANTERN_NO_ASSIGNMENT(+=, advice)                                                                         \
+  LANTERN_NO_ASSIGNMENT(-=, advice)                                                                         \
+  LANTERN_NO_ASSIGNMENT(*=, advice)                                                                         \
+  LANTERN_NO_ASSIGNMENT(/=, advice)
+#define LANTERN_SET_ELEMENT                                                                                 \
+  "elements are values. Write a = a.set(i, v) or t = t.set(v, i, j), or compile the file with lanternc, "   \
+  "where a[i] = v is an assignment"
+#define LANTERN_SET_ROWS                                                                                    \
+  "rows and slices are values. Set the elements, FOR(0, n, t, [&](auto k, auto t) { return t.set(v[k], i, k); })"
 
 /// Floating-point functions of two operands, literals allowed.
 #define LANTERN_REAL_FUNCTIONS(T)                                                                           \
@@ -209,6 +237,9 @@ class Rep<bool> {
     requires(std::same_as<U, bool>)
   Rep(U v) : datum_(detail::literal(v)) {}
   explicit Rep(Datum d) : datum_(std::move(d)) {}
+#ifndef LANTERN_FRONTEND
+  LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)
+#endif
 
   const Datum& datum() const { return datum_; }
 
@@ -258,6 +289,10 @@ class Rep {
     requires(std::is_arithmetic_v<U>)
   Rep(U v) : datum_(detail::literal(static_cast<T>(v))) {}
   explicit Rep(Datum d) : datum_(std::move(d)) {}
+#ifndef LANTERN_FRONTEND
+  LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)
+  LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ELEMENT)
+#endif
 
   const Datum& datum() const { return datum_; }
 
