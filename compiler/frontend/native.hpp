@@ -42,10 +42,23 @@ Rep<T>& operator%=(Rep<T>& x, const std::type_identity_t<At<T>>& y) {
 }
 
 #ifdef LANTERN_FRONTEND
-/// What makes `for (Rep<T> v : array)` parse; lanternc rewrites it.
+/// What makes `++a[i]` and its relatives parse; lanternc rewrites them.
+template <NumberElement T>
+Rep<T> operator++(Rep<T>&& x);
+template <NumberElement T>
+Rep<T> operator--(Rep<T>&& x);
+template <NumberElement T>
+Rep<T> operator++(Rep<T>&& x, int);
+template <NumberElement T>
+Rep<T> operator--(Rep<T>&& x, int);
+template <std::integral T>
+Rep<T> operator%=(Rep<T>&& x, const std::type_identity_t<At<T>>& y);
+
+/// What makes `for (Rep<T> v : array)` parse. A loop variable that is a reference is read, and refused where
+/// it is assigned, by lanternc rather than the compiler.
 template <class T>
 struct NativeIterator {
-  Rep<T> operator*() const;
+  Rep<T>& operator*() const;
   NativeIterator& operator++();
   bool operator!=(const NativeIterator&) const;
 };
@@ -412,9 +425,22 @@ class Element {
   Rep<Value> operator-=(const At<Value>& v) const { return *this = get() - Rep<Value>(v.datum); }
   Rep<Value> operator*=(const At<Value>& v) const { return *this = get() * Rep<Value>(v.datum); }
   Rep<Value> operator/=(const At<Value>& v) const { return *this = get() / Rep<Value>(v.datum); }
+  Rep<Value> operator%=(const At<Value>& v) const requires(std::integral<Value>) {
+    return *this = get() % Rep<Value>(v.datum);
+  }
+  Rep<Value> operator++() const { return *this += At<Value>(1, std::source_location()); }
+  Rep<Value> operator--() const { return *this -= At<Value>(1, std::source_location()); }
+  Rep<Value> operator++(int) const { return stepped(Value(1)); }
+  Rep<Value> operator--(int) const { return stepped(Value(-1)); }
 
  private:
   static constexpr bool one = requires(const A& a, const At<std::int64_t>& i) { a[i]; };
+  /// The value before.
+  Rep<Value> stepped(Value by) const {
+    const Rep<Value> before = get();
+    *this = before + Rep<Value>(by);
+    return before;
+  }
   A& array_;
   std::tuple<decltype(At<std::int64_t>(std::declval<const I&>()))...> index_;
 };
@@ -471,6 +497,9 @@ R recursive(const void* object, const char* name, const F& body, A&... arguments
     const std::tuple<A&...> all(arguments...);
     const Datums data = detail::values(all);
     if (detail::staging() && !data.empty()) {
+      static_assert(detail::countable<R>(),
+                    "a recursive staged function gives values whose number is part of their type: expected a "
+                    "std::array of Reps, or a Rep<Array<...>>, got a std::vector of Reps");
       static char identity = 0;
       std::string key;
       detail::append_key(object, key);
@@ -478,6 +507,7 @@ R recursive(const void* object, const char* name, const F& body, A&... arguments
       std::shared_ptr<detail::FunctionDefinition>& definition = detail::recursive_definition(&identity, key);
       if (!definition) {
         definition = detail::make_definition(name);
+        definition->captures_nothing = true;
         definition->results_known = detail::types_of<R>(definition->results);
         definition->body = [body,
                             prototype = std::tuple<std::remove_const_t<A>...>(arguments...)](const Datums& in) {

@@ -4,6 +4,26 @@
 using namespace native_corpus;
 
 template <class T>
+T twice_as(const T& x) {
+  return x + x;
+}
+/// References that keep a temporary alive are variables.
+template <class T>
+T bound_temporaries(T x) {
+  auto&& y = twice_as(x);
+  T&& z = x * 3.0;
+  if (x > 1.0) {
+    y = y * y;
+    z += y;
+  } else {
+    y -= 1.0;
+  }
+  for (Index<T> i = 0; i < 3; ++i) z = z * y;
+  return y + z;
+}
+PROGRAM(bound_temporaries, 1, {0.5}, {1.5})
+
+template <class T>
 T absolute(T x) {
   if (x < 0.0) return -x;
   return x;

@@ -15,6 +15,17 @@ T nested_loops(T x) {
 }
 PROGRAM(nested_loops, 1, {0.7}, {-1.2})
 
+/// A plain loop with a staged end: a branch in a branch, as deep as it is long.
+template <class T>
+T return_from_plain_loop(T x) {
+  for (int i = 0; i < 50; ++i) {
+    x = x * 1.01;
+    if (x > 3.0) return x * i;
+  }
+  return -x;
+}
+PROGRAM(return_from_plain_loop, 1, {1.9}, {1.0}, {3.1})
+
 template <class T>
 T return_from_nested(T x) {
   T s = x;

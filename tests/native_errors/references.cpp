@@ -65,3 +65,18 @@ Rep<double> virtual_call_by_pointer(Shape* shape, Rep<double> x) {
   while (x > 1.0) x = x - shape->area(x);
   return x;
 }
+Rep<double> by_element_reference(Rep<Array<double>> a, Rep<std::int64_t> i) {
+  auto&& e = a[i];
+  e += 1.0;
+  return a[0] + e;
+}
+Rep<double> by_loop_reference(Rep<Array<double>> a) {
+  for (auto&& v : a) v *= 2.0;
+  for (auto& v : a) ++v;
+  return sum(a);
+}
+Rep<double> by_row_reference(Rep<Tensor<double, dyn, dyn>> t) {
+  auto&& row = t.row(0);
+  row = 2.0 * row;
+  return sum(t);
+}

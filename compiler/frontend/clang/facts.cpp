@@ -162,7 +162,12 @@ class Collector : public RecursiveASTVisitor<Collector> {
   bool VisitCXXForRangeStmt(CXXForRangeStmt* s) {
     if (s->getRangeInit() != nullptr && is_rep(s->getRangeInit()->getType())) mark(s->getForLoc());
     if (const VarDecl* v = s->getLoopVariable(); v != nullptr && v->getType()->isReferenceType()) {
-      if (s->getRangeInit() != nullptr) aliases_.emplace(v, s->getRangeInit());
+      if (s->getRangeInit() != nullptr && is_rep(s->getRangeInit()->getType()))
+        copies_.emplace(v,
+                        "an element of what the loop goes over, which is a value: loop over the indices, and "
+                        "assign a[i]");
+      else if (s->getRangeInit() != nullptr)
+        aliases_.emplace(v, s->getRangeInit());
       // Elements of a structured binding follow the same rule.
     }
     return true;
@@ -258,8 +263,15 @@ class Collector : public RecursiveASTVisitor<Collector> {
 
   bool VisitVarDecl(VarDecl* v) {
     note_variable(v, v->getType());
-    if (v->getType()->isReferenceType() && v->getInit() != nullptr && !isa<ParmVarDecl>(v))
-      aliases_.emplace(v, v->getInit());  // of a range-for: its range is known already
+    if (v->getType()->isReferenceType() && v->getInit() != nullptr && !isa<ParmVarDecl>(v)) {
+      // A temporary belongs to the reference that is bound to it: that is a variable like others.
+      if (!bound_to_temporary(v))
+        aliases_.emplace(v, v->getInit());  // of a range-for: its range is known already
+      else if (gives_part(v->getInit()))
+        copies_.emplace(v,
+                        "a part of an array or tensor, which is a value: assign the array's element itself, "
+                        "a[i] = ...");
+    }
     if (v->isStaticLocal() && holds_rep(v->getType()))
       complain(v->getLocation(),
                "a static variable would keep a staged value after staging has ended; make it a local "
@@ -508,9 +520,31 @@ class Collector : public RecursiveASTVisitor<Collector> {
     return {};
   }
 
+  /// Whether the reference keeps a temporary alive.
+  static bool bound_to_temporary(const VarDecl* v) {
+    const Expr* init = v->getInit();
+    if (const auto* cleanups = dyn_cast<ExprWithCleanups>(init)) init = cleanups->getSubExpr();
+    return isa<MaterializeTemporaryExpr>(init->IgnoreParenImpCasts()) || isa<MaterializeTemporaryExpr>(init);
+  }
+  /// a[i], t(i, j), t.row(i), a.slice(lo, hi) of a Rep.
+  bool gives_part(const Expr* e) const {
+    if (element_of_rep(e) != nullptr) return true;
+    const auto* call = dyn_cast<CXXMemberCallExpr>(bare(e));
+    if (call == nullptr || !is_rep(call->getImplicitObjectArgument()->getType())) return false;
+    const CXXMethodDecl* method = call->getMethodDecl();
+    return method != nullptr && method->getIdentifier() != nullptr &&
+           (method->getName() == "row" || method->getName() == "slice");
+  }
+
   void write(const Expr* target) {
     if (!places_.own(target->getBeginLoc())) return;
     const std::uint32_t at = places_.offset(target->getBeginLoc());
+    if (const auto* ref = dyn_cast<DeclRefExpr>(bare(target)))
+      if (const auto copy = copies_.find(ref->getDecl()); copy != copies_.end()) {
+        complain(target->getBeginLoc(),
+                 "'" + ref->getDecl()->getNameAsString() + "' is a copy of " + copy->second);
+        return;
+      }
     // std::tie(a, b) = ...
     if (const auto* call = dyn_cast<CallExpr>(bare(target));
         call != nullptr && call->getDirectCallee() != nullptr &&
@@ -540,6 +574,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
   Places places_;
   Facts& facts_;
   std::map<const ValueDecl*, const Expr*> aliases_;
+  std::map<const ValueDecl*, std::string> copies_;  // references that look like parts of a Rep: of what
   std::set<const Expr*> accepted_;
   std::set<const FunctionDecl*> seen_;
   std::vector<Hazard> hazards_;  // of the body that is being read

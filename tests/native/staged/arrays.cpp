@@ -128,6 +128,21 @@ Rep<double> lookup_and_step(Rep<Array<double>> a) {
   return s;
 }
 
+/// Elements that are counted up and down.
+Rep<double> histogram(Rep<Array<double>> a) {
+  Rep<Array<std::int64_t>> count = fill(Rep<std::int64_t>(0), 8);
+  Rep<std::int64_t> seen = 0;
+  for (Rep<double> v : a) {
+    Rep<std::int64_t> k = v < 0.0 ? Rep<std::int64_t>(0) : min(cast<std::int64_t>(v) + 1, 7);
+    seen += count[k]++;
+    if (v > 1.0) seen += ++count[k] - count[0]--;
+  }
+  count[1] %= 3;
+  --count[2];
+  for (auto&& c : count) seen = 2 * seen + c;
+  return cast<double>(seen) * a[0];
+}
+
 template <class T>
 T constexpr_branches(T x) {
   if constexpr (std::is_same_v<T, double>) {
@@ -222,6 +237,21 @@ void add_array_cases() {
       at += 1 + static_cast<std::size_t>(static_cast<std::int64_t>(a[at]));
     } while (at < a.size());
     return s;
+  });
+  add("histogram", histogram, [](const std::vector<double>& a) {
+    std::int64_t count[8] = {}, seen = 0;
+    for (const double v : a) {
+      const std::int64_t k = v < 0 ? 0 : std::min<std::int64_t>(static_cast<std::int64_t>(v) + 1, 7);
+      seen += count[k]++;
+      if (v > 1.0) {
+        seen += ++count[k];
+        seen -= count[0]--;
+      }
+    }
+    count[1] %= 3;
+    --count[2];
+    for (const std::int64_t c : count) seen = 2 * seen + c;
+    return static_cast<double>(seen) * a[0];
   });
   add("constexpr_first", constexpr_first,
       [](const std::vector<double>& a) { return 2.0 + (a[0] > 1 ? a[0] * a[0] : 3 * a[0]); });
