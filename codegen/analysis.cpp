@@ -2,6 +2,8 @@
 #include "lantern/codegen/analysis.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "lantern/codegen/c/prelude.hpp"
 #include "lantern/ir/checkpoint.hpp"
@@ -260,37 +262,51 @@ bool updates_in_place(const Op& op) {
 
 namespace {
 
-/// `depth`: of the calls that are looked into; functions may call themselves.
-const ir::Value* memory_root(const ir::Value* v, int depth) {
-  constexpr int deepest = 4;
-  while (v->def) {
-    const Op& op = *v->def;
-    if (op.is(Opcode::call_)) {
-      const ir::Block* body = op.callee->body;
-      if (op.callee->cps || depth == deepest) return v;
-      const ir::Value* root = memory_root(body->ops.back()->operands[v->index], depth + 1);
-      if (root->def || root->block != body) return v;
-      v = op.operands[root->index];
-    } else if (op.is(Opcode::loop_)) {
-      const ir::Block* body = op.blocks[1];
-      if (memory_root(body->ops.back()->operands[v->index], depth) != body->params[v->index]) return v;
-      v = op.operands[v->index];
-    } else if (op.is(Opcode::branch_)) {
-      const ir::Value* root = memory_root(op.blocks[0]->ops.back()->operands[v->index], depth);
-      if (root != memory_root(op.blocks[1]->ops.back()->operands[v->index], depth)) return v;
-      v = root;
-    } else if (updates_in_place(op)) {
-      v = op.operands[0];
-    } else {
-      return v;
-    }
+/// Follows a value back. What was found is kept: of nested branches each asks for what is inside twice.
+class MemoryRoots {
+ public:
+  /// `depth`: of the calls that are looked into; functions may call themselves.
+  const ir::Value* of(const ir::Value* v, int depth = 0) {
+    const auto found = known_.find({v, depth});
+    if (found != known_.end()) return found->second;
+    const ir::Value* const root = follow(v, depth);
+    return known_[{v, depth}] = root;
   }
-  return v;
-}
+
+ private:
+  const ir::Value* follow(const ir::Value* v, int depth) {
+    constexpr int deepest = 4;
+    while (v->def) {
+      const Op& op = *v->def;
+      if (op.is(Opcode::call_)) {
+        const ir::Block* body = op.callee->body;
+        if (op.callee->cps || depth == deepest) return v;
+        const ir::Value* root = of(body->ops.back()->operands[v->index], depth + 1);
+        if (root->def || root->block != body) return v;
+        v = op.operands[root->index];
+      } else if (op.is(Opcode::loop_)) {
+        const ir::Block* body = op.blocks[1];
+        if (of(body->ops.back()->operands[v->index], depth) != body->params[v->index]) return v;
+        v = op.operands[v->index];
+      } else if (op.is(Opcode::branch_)) {
+        const ir::Value* root = of(op.blocks[0]->ops.back()->operands[v->index], depth);
+        if (root != of(op.blocks[1]->ops.back()->operands[v->index], depth)) return v;
+        v = root;
+      } else if (updates_in_place(op)) {
+        v = op.operands[0];
+      } else {
+        return v;
+      }
+    }
+    return v;
+  }
+
+  std::map<std::pair<const ir::Value*, int>, const ir::Value*> known_;
+};
 
 }  // namespace
 
-const ir::Value* memory_root(const ir::Value* v) { return memory_root(v, 0); }
+const ir::Value* memory_root(const ir::Value* v) { return MemoryRoots().of(v); }
 
 bool keeps_memory(const Op& loop, std::size_t state) {
   const ir::Block* body = loop.blocks[1];

@@ -93,11 +93,33 @@ class Tree {
       }
     }(std::make_index_sequence<components>{});
   }
+  /// Children first, left to right. With a stack of its own: a tree may be as deep as it has nodes.
   std::int64_t copy(const Tree& from, std::int64_t node) {
-    if (node < 0) return -1;
-    const auto n = static_cast<std::size_t>(node);
-    const std::int64_t l = copy(from, from.columns_->left[n]), r = copy(from, from.columns_->right[n]);
-    return append(from.read(n), l, r);
+    struct Open {
+      std::int64_t node;
+      std::int64_t done[2];  ///< the copies of its children
+      int next;              ///< the child whose turn it is
+    };
+    std::vector<Open> open{{node, {}, 0}};
+    std::int64_t copied = -1;
+    const auto finish = [&](std::int64_t result) {
+      copied = result;
+      open.pop_back();
+      if (!open.empty()) open.back().done[open.back().next++] = result;
+    };
+    while (!open.empty()) {
+      const Open at = open.back();
+      if (at.node < 0) {
+        finish(-1);
+        continue;
+      }
+      const auto n = static_cast<std::size_t>(at.node);
+      if (at.next == 2)
+        finish(append(from.read(n), at.done[0], at.done[1]));
+      else
+        open.push_back({at.next == 0 ? from.columns_->left[n] : from.columns_->right[n], {}, 0});
+    }
+    return copied;
   }
 
   std::shared_ptr<detail::TreeColumns> columns_;

@@ -126,6 +126,21 @@ TEST_CASE("TREE", "[core]") {
 
 // ---- pitfalls, each with its smallest case ----
 
+TEST_CASE("trees as deep as they are large, and copies of them", "[core]") {
+  TreeBuilder<double> builder;
+  std::int64_t root = -1;
+  for (int k = 0; k < 1000000; ++k) root = k % 2 ? builder.add(1.0, root, -1) : builder.add(1.0, -1, root);
+  const Tree<double> deep(2.0, builder.finish(root), Tree<double>(3.0));
+  CHECK(deep.size() == 1000002);
+  CHECK(deep.value() == 2.0);
+  CHECK(deep.right().value() == 3.0);
+  CHECK(deep.left().left().right().value() == 1.0);
+  const auto sum = [](D x, Rep<Tree<double>> t) {
+    return TREE(x, t, [](D l, D r, Rep<Tree<double>> node) { return l + r + node.value(); });
+  };
+  CHECK(compile(sum, {.target = Target::c})(0.0, deep) == 1000005.0);
+}
+
 TEST_CASE("a branch that returns the argument itself", "[core]") {
   const auto f = [](D x, D y) {
     return IF(
