@@ -40,8 +40,8 @@ class Checkpoint<F, std::tuple<P...>> {
 }  // namespace detail
 
 /// A function that computes what f computes. Of a derivative by reverse mode it keeps only its arguments; the
-/// inside is computed again when the backward pass reaches it (thesis 4.5). Checkpoints nest: in one another,
-/// in loops, in functions that call themselves; forward mode passes through.
+/// inside is computed again when the backward pass reaches it (thesis, 5.2). Checkpoints nest: in one
+/// another, in loops, in functions that call themselves; forward mode passes through.
 ///
 /// What f captures is differentiated too, and not kept. Eagerly f runs again after the frame that called it
 /// has ended: a lambda then captures by value.

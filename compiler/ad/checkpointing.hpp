@@ -10,8 +10,8 @@ namespace lantern::ad {
 /// A mode with a backward pass that can keep the arguments of a part of the program instead of what is inside.
 class Checkpointing {
  public:
-  /// The part's results, of which nothing inside is recorded: the backward pass runs `part` again, recorded this
-  /// time, and then backward (thesis 4.5). `part` is kept until then.
+  /// The part's results, of which nothing inside is recorded: the backward pass runs `part` again, recorded
+  /// this time, and then backward (thesis, 5.2). `part` is kept until then.
   virtual Datums checkpoint(const std::function<Datums(const Datums&)>& part, const Datums& arguments,
                             const Location& loc) = 0;
 

@@ -1,4 +1,4 @@
-// Printing at once. Generated code prints the same text (codegen/c/print_text.cpp).
+// Printing at once. Generated code prints the same text (codegen/c/report_text.cpp).
 #include "lantern/compiler/staging/print.hpp"
 
 #include <cstdio>
