@@ -119,7 +119,7 @@ std::string print_library(Modules modules, const PrintOptions& options, const Ta
     forward += library.parts[i].declarations;
     text += (text.empty() ? "" : "\n") + library.parts[i].definitions;
   }
-  return with_own_lines(title(listed(library), options.standalone) + prelude.text() +
+  return with_own_lines(title(listed(library), options) + prelude.text() + contraction(options) +
                         (forward.empty() ? "" : forward + "\n") + text);
 }
 

@@ -31,7 +31,7 @@ PartKind kind_of(const ir::Function& f) {
   const auto scalar = [](const Value* v) { return v->type.is_scalar() && !v->type.is_vector(); };
   ir::walk(f.body, [&](const Op* op) {
     ++operations;
-    calls += ir::is_library_function(op->code) || op->is(Opcode::fma_);
+    calls += ir::is_library_function(op->code);
     switch (op->code) {
       case Opcode::constant_:
       case Opcode::branch_:
@@ -85,7 +85,7 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
     // The way in from outside stands beside the entry.
     if (f == module_.entry) part.definitions += entry_wrapper();
   }
-  const std::string head = title(public_name_, false) + prelude_.text();
+  const std::string head = title(public_name_, options_) + prelude_.text() + contraction(options_);
   std::vector<SourcePart> parts;
   for (const Draft& d : drafts) parts.push_back({head + d.declarations + d.definitions, d.kind});
   return parts;

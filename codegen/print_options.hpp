@@ -10,6 +10,7 @@ struct PrintOptions {
   bool comments = true;          ///< the user's source line above what it became, where the file can be read
   bool bounds_checks = true;     ///< an index out of range fails; without it, it is undefined behaviour
   bool strict_math = false;      ///< vectors too get what libm gives, bit for bit
+  bool contraction = false;      ///< whoever compiles the text may round a product and a sum once
   bool vectors = false;       ///< functions of <math.h> over whole tensors use vectors, where they have them
   bool standalone = false;    ///< a source that compiles and runs without any part of Lantern
   bool named_values = false;  ///< a value with a name of the user's is a variable, though it be used once

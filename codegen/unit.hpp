@@ -114,7 +114,11 @@ class Unit {
 std::string with_own_lines(std::string text);
 
 /// The comment at the head of a source.
-std::string title(const std::string& names, bool standalone);
+std::string title(const std::string& names, const PrintOptions& options);
+
+/// What stands between the prelude and the functions, for Clang: whether it contracts, and then whatever the
+/// expressions it finds. g++ asks its command line.
+std::string contraction(const PrintOptions& options);
 
 /// Breaks a line that is longer than 100 columns at commas and operators.
 std::string wrapped(std::string line);

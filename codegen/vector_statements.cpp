@@ -13,8 +13,6 @@ using ir::Value;
 
 namespace {
 
-constexpr std::size_t longest_factor = 40;
-
 bool is_splat(const Value* v) { return v->def && v->def->is(Opcode::lane_splat_); }
 bool is_lane_index(const Value* v) { return v->def && v->def->is(Opcode::lane_index_); }
 
@@ -128,17 +126,6 @@ void StatementPrinter::vector(const Op& op) {
       return define(op, {"__builtin_convertvector((" + x + " < " + zero + ") - (" + x + " > " + zero + "), " +
                              unit_.prelude().vector(kind, lanes) + ")",
                          Precedence::primary, false, value(op.operands[0]).varying});
-    }
-    case Opcode::fma_: {
-      const Expression x = value(op.operands[0]), y = value(op.operands[1]), z = value(op.operands[2]);
-      Expression e{in_context(x, Precedence::multiplicative) + " * " + in_context(y, Precedence::unary) +
-                       " + " + in_context(z, Precedence::multiplicative),
-                   Precedence::additive,
-                   false,
-                   {}};
-      for (const Expression& part : {x, y, z})
-        e.varying.insert(e.varying.end(), part.varying.begin(), part.varying.end());
-      return define(op, std::move(e));
     }
     default:
       break;
@@ -272,11 +259,6 @@ void StatementPrinter::lanes_access(const Op& op) {
     const Expression tensor = value(t);
     offset.varying.insert(offset.varying.end(), tensor.varying.begin(), tensor.varying.end());
     const std::string text = function + "(" + arguments + (some ? ", " + count : "") + ")";
-    // A long factor gets a name, lest the product get one: compilers fuse products and sums of one
-    // expression.
-    if (text.size() > longest_factor && uses_.count(op.result()) == 1 &&
-        uses_.user(op.result())->is(Opcode::mul_))
-      return define_statement(op.result(), text);
     return define(op, {text, Precedence::primary, true, offset.varying});
   }
   line(function + "(" + arguments + ", " + text(op.operands[rank + 1]) + (some ? ", " + count : "") + ");");

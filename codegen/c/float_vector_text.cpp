@@ -16,6 +16,15 @@ constexpr std::array templates{
     VectorTemplate{"select", "choose",
                    "static inline $V lt_select_$N($I c, $V x, $V y) {\n  return "
                    "lt_choose_$N(__builtin_convertvector(c, $M), x, y);\n}\n"},
+    VectorTemplate{"fma", "", R"c(static inline $V lt_fma_$N($V x, $V y, $V z) {
+#ifdef __clang__
+  return __builtin_elementwise_fma(x, y, z);
+#else
+  for (int i = 0; i < $L; ++i) x[i] = __builtin_fmaf(x[i], y[i], z[i]);
+  return x;
+#endif
+}
+)c"},
     VectorTemplate{"fmin", "choose",
                    "static inline $V lt_fmin_$N($V x, $V y) { return lt_choose_$N((x < y) | (y != y), x, "
                    "y); }\n"},

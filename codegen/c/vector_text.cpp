@@ -137,6 +137,15 @@ constexpr std::array templates{
              "static inline $V lt_imin_$N($V x, $V y) { return lt_select_$N(x < y, x, y); }\n"},
     Template{"imax", "select",
              "static inline $V lt_imax_$N($V x, $V y) { return lt_select_$N(x > y, x, y); }\n"},
+    Template{"fma", "", R"c(static inline $V lt_fma_$N($V x, $V y, $V z) {
+#ifdef __clang__
+  return __builtin_elementwise_fma(x, y, z);
+#else
+  for (int i = 0; i < $L; ++i) x[i] = __builtin_fma(x[i], y[i], z[i]);
+  return x;
+#endif
+}
+)c"},
     // Of a number and a NaN the number, as fmin and fmax of <math.h>.
     Template{"fmin", "select",
              "static inline $V lt_fmin_$N($V x, $V y) { return lt_select_$N((x < y) | (y != y), x, y); }\n"},

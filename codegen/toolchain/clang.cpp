@@ -21,12 +21,12 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Mangler.h>
 #include <llvm/IR/Module.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/VirtualFileSystem.h>
-#include <llvm/Support/thread.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
@@ -34,12 +34,15 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Utils/Mem2Reg.h>
 #include <llvm/Transforms/Vectorize/SLPVectorizer.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <filesystem>
-#include <optional>
+#include <functional>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -306,11 +309,50 @@ CompiledPart compile_to_object(const SourcePart& source, Language language, cons
   return object;
 }
 
+// Threads with stacks of a size of their own, which std::thread does not give, all for the same work. Where
+// the system refuses one it says so, while LLVM's threads would end the program.
+class Threads {
+ public:
+  explicit Threads(std::function<void()> work) : work_(std::move(work)) {}
+  ~Threads() {
+    for (const pthread_t thread : running_) pthread_join(thread, nullptr);
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  /// Up to n of them: as many as there can be. Error where that is none.
+  void start(std::size_t n, std::size_t stack_bytes) {
+    running_.reserve(n);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    int failure = pthread_attr_setstacksize(&attributes, stack_bytes);
+    while (failure == 0 && running_.size() < n) {
+      pthread_t thread;
+      failure = pthread_create(&thread, &attributes, run, this);
+      if (failure == 0) running_.push_back(thread);
+    }
+    pthread_attr_destroy(&attributes);
+    if (running_.empty() && n > 0)
+      throw Error(std::string("compile: expected to be able to make a thread for Clang, got: ") +
+                  std::strerror(failure) +
+                  "; allow the process more threads or memory, or compile for Target::c");
+  }
+
+ private:
+  static void* run(void* self) {
+    static_cast<Threads*>(self)->work_();
+    return nullptr;
+  }
+
+  std::function<void()> work_;
+  std::vector<pthread_t> running_;
+};
+
 // Clang's parser takes 13 kB of stack per level of nesting: 600 nested parentheses overflow a usual stack,
 // and the caller's may be smaller still. Pages of this one that are not touched cost nothing.
 std::vector<CompiledPart> compile_on_large_stacks(std::span<const SourcePart> parts, Language language,
                                                   const ClangOptions& options, Use use) {
-  constexpr unsigned stack_bytes = 256U << 20;
+  constexpr std::size_t stack_bytes = 256U << 20;
   optimization_level(options.opt_level);  // refuses a level out of range before it reaches Clang
   std::vector<CompiledPart> objects(parts.size());
   std::vector<std::exception_ptr> failures(parts.size());
@@ -325,11 +367,10 @@ std::vector<CompiledPart> compile_on_large_stacks(std::span<const SourcePart> pa
     }
   };
   const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
-  std::vector<llvm::thread> threads;
-  threads.reserve(std::min(parts.size(), processors));
-  while (threads.size() < threads.capacity())
-    threads.emplace_back(std::optional<unsigned>(stack_bytes), work);
-  for (llvm::thread& thread : threads) thread.join();
+  {
+    Threads threads(work);
+    threads.start(std::min(parts.size(), processors), stack_bytes);
+  }
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
   return objects;
@@ -448,6 +489,20 @@ std::vector<char> object_with_clang(const std::string& source, Language language
                                     const ClangOptions& options) {
   const SourcePart whole{source};
   return std::move(compile_on_large_stacks(std::span(&whole, 1), language, options, Use::link).front().bytes);
+}
+
+Arithmetic arithmetic_of(const std::string& target_cpu) {
+  ClangOptions options;
+  options.target_cpu = target_cpu;
+  // Asked of a machine that any processor is: of an unknown one LLVM would complain on standard error.
+  Processor processor = processor_for(options);
+  const auto general = make_target_machine({processor.triple, "", {}}, 0);
+  if (!general->getMCSubtargetInfo()->isCPUStringValid(processor.cpu)) return {};
+  const auto machine = make_target_machine(processor, 0);
+  const auto has = [&](const char* feature) { return machine->getMCSubtargetInfo()->checkFeatures(feature); };
+  if (machine->getTargetTriple().isAArch64()) return {2, true};
+  if (!machine->getTargetTriple().isX86()) return {};
+  return {has("+avx512f") ? 8 : has("+avx2") ? 4 : 2, has("+fma")};
 }
 
 std::string clang_version() { return CLANG_VERSION_STRING; }

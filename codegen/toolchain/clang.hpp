@@ -16,7 +16,8 @@ struct ClangOptions {
   int opt_level = 3;
   /// DWARF for the generated text; loaded code is also announced to an attached gdb.
   bool debug_info = false;
-  /// Allow a fused multiply-add within one expression. Without it, results are those of separate operations.
+  /// Allow a fused multiply-add within one expression, unless the text says otherwise. Without it, results are
+  /// those of separate operations.
   bool contract = true;
   /// Only for object_with_clang: code fit for a shared library.
   bool pic = false;
@@ -32,7 +33,8 @@ struct ClangOptions {
 ///
 /// Throws lantern::InternalError with Clang's diagnostics (file:line, the offending line) when the text does
 /// not compile, calls something unknown, or needs code to run at load time (global constructors).
-/// Safe to call from several threads, which then compile in parallel.
+/// Safe to call from several threads, which then compile in parallel. lantern::Error where no thread can be made:
+/// Clang needs a larger stack than the caller may have.
 std::unique_ptr<LoadedCode> compile_with_clang(const std::string& source, Language language,
                                                const ClangOptions& options = {},
                                                std::span<const HostSymbol> symbols = {});
@@ -55,6 +57,14 @@ std::unique_ptr<LoadedCode> load_parts(std::span<const CompiledPart> parts, cons
 /// The same compilation to a relocatable object (the bytes of an ELF .o file).
 std::vector<char> object_with_clang(const std::string& source, Language language,
                                     const ClangOptions& options = {});
+
+/// What a processor has that decides how code is generated.
+struct Arithmetic {
+  int lanes = 2;                    ///< how many f64 a vector register holds
+  bool fused_multiply_add = false;  ///< as one instruction
+};
+/// Of a processor by its LLVM name; empty: this machine. Of a name that LLVM does not know, the least.
+Arithmetic arithmetic_of(const std::string& target_cpu = {});
 
 /// The version of the Clang library in use, for instance "19.1.7".
 std::string clang_version();

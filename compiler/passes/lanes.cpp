@@ -16,15 +16,21 @@ bool is_lane_kind(const ir::Type& t) {
 
 class Analysis {
  public:
-  Analysis(Op* loop, const TapeUses& tapes, int native)
-      : uses_(loop), tapes_(tapes), native_(native), plan_(std::make_unique<LanePlan>()) {
+  Analysis(Op* loop, const TapeUses& tapes, int native, bool reassociate)
+      : uses_(loop),
+        tapes_(tapes),
+        native_(native),
+        reassociate_(reassociate),
+        plan_(std::make_unique<LanePlan>()) {
     plan_->loop = loop;
     ir::walk(loop->blocks[1], [&](Op* op) { ops_.push_back(op); });
   }
 
   std::unique_ptr<LanePlan> run() {
     if (!counts()) return refused("it does not count by ones, with nothing else to end it");
-    if (!state()) return refused("a trip needs " + obstacle_ + " of the trip before");
+    if (!state())
+      return refused(ordered_ ? "the sum " + obstacle_ + " is to keep its order"
+                              : "a trip needs " + obstacle_ + " of the trip before");
     if (!tapes()) return refused("what it puts on the tape cannot be kept by lanes");
     while (spread()) {
     }
@@ -100,6 +106,8 @@ class Analysis {
         plan_->shared.insert(chain.values.begin(), chain.values.end());
       } else {
         if (!p->type.is_float_element()) return false;
+        ordered_ = !reassociate_ && chain.own_sum;
+        if (ordered_) return false;
         plan_->varying.insert(p);
         plan_->reductions.insert(p);
       }
@@ -112,6 +120,7 @@ class Analysis {
     std::vector<const Value*> values;
     std::vector<const Op*> accesses;  ///< get, set and add_at on it
     bool only_added = true;
+    bool own_sum = false;
   };
 
   bool follow(Value* v, const Block* block, std::size_t place, Chain& chain) const {
@@ -136,6 +145,7 @@ class Analysis {
         case Opcode::add_:
         case Opcode::sub_:
           if (!v->type.is_scalar() || (op->is(Opcode::sub_) && operand != 0)) return false;
+          chain.own_sum |= is_own_sum(*op);
           break;
         case Opcode::set_:
         case Opcode::add_at_:
@@ -441,10 +451,12 @@ class Analysis {
   BodyUses uses_;
   const TapeUses& tapes_;
   int native_;
+  bool reassociate_;
   std::unique_ptr<LanePlan> plan_;
   std::vector<Op*> ops_;
   std::unordered_set<std::int64_t> varying_tapes_;  ///< hold vectors
   std::string obstacle_;                            ///< the piece of state that was looked at last
+  bool ordered_ = false;                            ///< it is a sum that lanes would reorder
 };
 
 }  // namespace
@@ -463,8 +475,13 @@ bool is_uniform_fill(const Value* t) {
          (t->def->is(Opcode::fill_) || t->def->is(Opcode::zeros_like_) || t->def->is(Opcode::undef_));
 }
 
-std::unique_ptr<LanePlan> plan_lanes(Op* loop, const TapeUses& tapes, int native) {
-  return Analysis(loop, tapes, native).run();
+bool is_own_sum(const Op& op) {
+  return (op.is(Opcode::add_) || op.is(Opcode::sub_)) && op.result()->type.is_float_element() &&
+         op.loc.part != ir::Part::backward;
+}
+
+std::unique_ptr<LanePlan> plan_lanes(Op* loop, const TapeUses& tapes, int native, bool reassociate) {
+  return Analysis(loop, tapes, native, reassociate).run();
 }
 
 }  // namespace lantern::passes

@@ -77,8 +77,13 @@ struct LanePlan {
 using TapeUses = std::unordered_map<std::int64_t, std::vector<const Op*>>;
 TapeUses tape_uses(const ir::Module& module);
 
+/// True for an addition or subtraction of floating numbers that the program asks for. In the backward part of a
+/// derivative adjoints are added up, whose order nobody has written down.
+bool is_own_sum(const Op& op);
+
 /// A plan, or null where the loop cannot run in lanes. `native`: how many f64 a register of the target holds.
-std::unique_ptr<LanePlan> plan_lanes(Op* loop, const TapeUses& tapes, int native);
+/// `reassociate`: false where the program's own sums are to keep their order.
+std::unique_ptr<LanePlan> plan_lanes(Op* loop, const TapeUses& tapes, int native, bool reassociate = true);
 
 /// Finds what is only needed as a sum over the lanes (lane_sums.cpp).
 void find_summed(LanePlan& plan, const BodyUses& uses, const std::vector<Op*>& ops);

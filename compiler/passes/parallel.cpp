@@ -433,8 +433,13 @@ class Part {
 /// Which loops of a function are shared out: the outermost that can be.
 class Choice {
  public:
-  Choice(Function& f, const TripAnalysis& analysis, const TapeUses& tapes, int threads, int vector_lanes)
-      : analysis_(analysis), tapes_(tapes), threads_(threads), vector_lanes_(vector_lanes) {
+  Choice(Function& f, const TripAnalysis& analysis, const TapeUses& tapes, int threads, int vector_lanes,
+         bool reassociate)
+      : analysis_(analysis),
+        tapes_(tapes),
+        threads_(threads),
+        vector_lanes_(vector_lanes),
+        reassociate_(reassociate) {
     ir::walk(f.body, [&](const Op* op) {
       for (const Value* v : op->operands) ++counts_[v];
     });
@@ -454,7 +459,7 @@ class Choice {
     if (!analysis_.free(loop, plan.trips, why)) return refused();
     if (vector_lanes_ > 0) {
       const Remarks unheard;
-      if (const auto in_lanes = plan_lanes(loop, tapes_, vector_lanes_)) plan.lanes = in_lanes->lanes;
+      if (const auto in_lanes = plan_lanes(loop, tapes_, vector_lanes_, reassociate_)) plan.lanes = in_lanes->lanes;
     }
     const std::int64_t least_trips =
         std::max(least_work / std::max<std::int64_t>(plan.trips.weight, 1), plan.lanes > 1 ? plan.lanes : 0) +
@@ -480,6 +485,7 @@ class Choice {
   const TripAnalysis& analysis_;
   const TapeUses& tapes_;
   int threads_, vector_lanes_;
+  bool reassociate_;
   Counts counts_;
   std::unordered_map<const Op*, Plan> plans_;
 };
@@ -517,8 +523,8 @@ std::vector<Function*> callers_first(const ir::Module& module) {
 
 }  // namespace
 
-void parallel(ir::Module& module, int threads, int vector_lanes) {
-  const TripAnalysis analysis(module);
+void parallel(ir::Module& module, int threads, int vector_lanes, bool reassociate) {
+  const TripAnalysis analysis(module, reassociate);
   const TapeUses tapes = tape_uses(module);
   std::unordered_set<const Function*> in_ranges;  // they run in a thread already
   bool changed = false;
@@ -531,7 +537,7 @@ void parallel(ir::Module& module, int threads, int vector_lanes) {
       });
       continue;
     }
-    const Choice choice(*f, analysis, tapes, threads, vector_lanes);
+    const Choice choice(*f, analysis, tapes, threads, vector_lanes, reassociate);
     for (const auto& [loop, plan] : choice.plans()) in_ranges.merge(ir::callees(loop->blocks[1]));
     changed |= Forker(*f, choice, threads).run();
   }

@@ -26,6 +26,7 @@ namespace lantern::passes {
 /// Before vectorise, which then looks at the ranges: `vector_lanes` is what it will be given. Where it will
 /// run trips in lanes, ranges begin where a vector does, and as many trips as a vector has lanes stay
 /// together. `threads`: from 2 to ir::largest_team.
-void parallel(ir::Module& module, int threads, int vector_lanes = 0);
+/// `reassociate`: without it a loop that sums, but for adjoints, is left as it is.
+void parallel(ir::Module& module, int threads, int vector_lanes = 0, bool reassociate = true);
 
 }  // namespace lantern::passes

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "lantern/compiler/passes/contify.hpp"
+#include "lantern/compiler/passes/contract.hpp"
 #include "lantern/compiler/passes/cut.hpp"
 #include "lantern/compiler/passes/dots.hpp"
 #include "lantern/compiler/passes/elements.hpp"
@@ -62,16 +63,20 @@ constexpr std::array all_passes{
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"parallel", "independent trips of a loop are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
-           parallel(m, options.threads, options.vector_lanes);
+           parallel(m, options.threads, options.vector_lanes, options.reassociate);
          },
          false, true},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
-         [](ir::Module& m, const PipelineOptions& options) { vectorise(m, options.vector_lanes); }, true},
+         [](ir::Module& m, const PipelineOptions& options) {
+           vectorise(m, options.vector_lanes, options.reassociate);
+         },
+         true},
     Pass{"pack", "elements that inner loops walk through by leaps lie side by side in a copy", plain<pack>, true},
     Pass{"strips", "vectors of many registers are worked on register by register",
          [](ir::Module& m, const PipelineOptions& options) { strips(m, options.vector_lanes); }, true},
     Pass{"dots", "sums over the lanes are taken for several trips at once",
          [](ir::Module& m, const PipelineOptions& options) { dots(m, options.vector_lanes); }, true},
+    Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false, true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
     Pass{"records", "values that are saved together lie on one tape", plain<records>},
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},
@@ -96,6 +101,7 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
     if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
     if (pass.for_vectors && options.vector_lanes == 0) continue;
     if (pass.for_threads && options.threads <= 1) continue;
+    if (pass.for_fused && !options.fused_multiply_add) continue;
     const auto start = std::chrono::steady_clock::now();
     pass.run(module, options);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;

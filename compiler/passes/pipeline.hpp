@@ -19,6 +19,7 @@ struct Pass {
   void (*run)(ir::Module&, const PipelineOptions&);
   bool for_vectors = false;  ///< only for targets with vectors
   bool for_threads = false;  ///< only where several threads may be used
+  bool for_fused = false;    ///< only for targets with a fused multiply-add
 };
 
 /// All passes in the order in which they run.
@@ -40,6 +41,8 @@ struct PipelineOptions {
   std::vector<std::string> disabled = {};  ///< names of passes to leave out
   int vector_lanes = 0;                    ///< how many f64 a register of the target holds; 0: no vectorise
   int threads = 1;                         ///< that a loop may use; 1: no parallel
+  bool reassociate = true;                 ///< false: sums that the program forms keep their order
+  bool fused_multiply_add = false;         ///< the target has one, and it is wanted; false: no contract
   bool verify_each = verify_by_default;
   std::function<void(std::string_view pass, const ir::Module&)> after = {};  ///< called after each pass
   std::vector<PassTiming>* timings = nullptr;                                ///< one entry per pass that ran

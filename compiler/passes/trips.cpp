@@ -74,13 +74,14 @@ std::int64_t weight(const Block* block) {
 class Trips {
  public:
   Trips(Op* loop, const TapeUses& tapes, const std::unordered_set<const ir::Function*>& recursive,
-        FreeTrips& found)
+        bool reassociate, FreeTrips& found)
       : loop_(loop),
         body_(loop->blocks[1]),
         uses_(loop),
         tapes_(tapes),
         recursive_(recursive),
-        found_(found) {}
+        found_(found),
+        reassociate_(reassociate) {}
 
   /// Empty, or what is against it.
   std::string obstacle() {
@@ -95,10 +96,9 @@ class Trips {
     for (const Value* p : body_->params) {
       found_.extremes.push_back(Opcode::yield_);
       const auto role = role_of(p->index);
-      if (!role)
-        return "a trip needs " +
-               (p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value") +
-               " of the trip before, for more than a sum, max, min, AND or OR";
+      const std::string state = p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value";
+      if (!role) return "a trip needs " + state + " of the trip before, for more than a sum, max, min, AND or OR";
+      if (ordered_) return "the sum " + state + " is to keep its order";
       found_.roles.push_back(*role);
     }
     if (std::string what = effects(); !what.empty()) return what;
@@ -121,6 +121,7 @@ class Trips {
       return StateRole::extreme;
     }
     if (chain.only_added) {
+      ordered_ |= !reassociate_ && chain.own_sum;
       const ir::Type& type = body_->params[state]->type;
       const bool number = (type.is_scalar() || type.is_tensor()) && type.element() != ir::Kind::boolean;
       return number ? std::optional(StateRole::sum) : std::nullopt;
@@ -135,6 +136,7 @@ class Trips {
     bool only_added = true;
     bool added_whole = false;  ///< rows or all of it
     bool added = false;
+    bool own_sum = false;
     std::optional<Opcode> extreme;  ///< the operation that takes the larger, or such
   };
 
@@ -163,6 +165,7 @@ class Trips {
           if (!(op->result()->type == v->type)) return false;
           chain.added_whole |= v->type.is_tensor();
           chain.added = true;
+          chain.own_sum |= is_own_sum(*op);
           break;
         case Opcode::max_:
         case Opcode::min_:
@@ -258,14 +261,16 @@ class Trips {
   const TapeUses& tapes_;
   const std::unordered_set<const ir::Function*>& recursive_;
   FreeTrips& found_;
+  bool reassociate_;
   const Value* trip_ = nullptr;
+  bool ordered_ = false;  ///< there is a sum that threads would reorder
 };
 
 }  // namespace
 
 bool TripAnalysis::free(Op* loop, FreeTrips& trips, std::string& why) const {
   trips = FreeTrips{};
-  why = Trips(loop, tapes_, recursive_, trips).obstacle();
+  why = Trips(loop, tapes_, recursive_, reassociate_, trips).obstacle();
   return why.empty();
 }
 

@@ -37,8 +37,9 @@ std::int64_t weight(const Op& op);
 /// Analyses loops of one module, which does not change meanwhile.
 class TripAnalysis {
  public:
-  explicit TripAnalysis(const ir::Module& module)
-      : tapes_(tape_uses(module)), recursive_(ir::recursive_functions(module)) {}
+  /// `reassociate`: false where the program's own sums are to keep their order.
+  explicit TripAnalysis(const ir::Module& module, bool reassociate = true)
+      : tapes_(tape_uses(module)), recursive_(ir::recursive_functions(module)), reassociate_(reassociate) {}
 
   /// True where trips may run in any order; otherwise `why` says what is against it.
   bool free(Op* loop, FreeTrips& trips, std::string& why) const;
@@ -47,6 +48,7 @@ class TripAnalysis {
  private:
   TapeUses tapes_;
   std::unordered_set<const ir::Function*> recursive_;
+  bool reassociate_;
 };
 
 }  // namespace lantern::passes

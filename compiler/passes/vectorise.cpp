@@ -289,7 +289,8 @@ class Blocked {
 /// Which loops of a function run in lanes: the outermost that can. Loops that share a tape do so together.
 class Choice {
  public:
-  Choice(const ir::Function& f, const TapeUses& tapes, int native) : tapes_(tapes), native_(native) {
+  Choice(const ir::Function& f, const TapeUses& tapes, int native, bool reassociate)
+      : tapes_(tapes), native_(native), reassociate_(reassociate) {
     consider(f.body);
     while (refute()) {
     }
@@ -301,10 +302,12 @@ class Choice {
   }
 
  private:
+  std::unique_ptr<LanePlan> lanes_of(Op* loop) const { return plan_lanes(loop, tapes_, native_, reassociate_); }
+
   void consider(const Block* block) {
     ir::walk(const_cast<Block*>(block), [&](Op* op) {
       if (!op->is(Opcode::loop_)) return true;
-      auto plan = plan_lanes(op, tapes_, native_);
+      auto plan = lanes_of(op);
       if (!plan || inside_is_better(*plan)) return true;
       plans_[op] = std::move(plan);
       return false;
@@ -315,21 +318,20 @@ class Choice {
   /// gathered ones, from end to end: to lanes of this one their elements lie apart.
   bool inside_is_better(const LanePlan& plan) const {
     if (rows_inside(plan)) return true;
-    if (const Op* row = goes_along_rows(plan.loop); row && plan_lanes(const_cast<Op*>(row), tapes_, native_))
-      return true;
+    if (Op* row = goes_along_rows(plan.loop); row && lanes_of(row)) return true;
     if (!plan.trips || *plan.trips >= std::max(native_, 4)) return false;
     bool any = false;
     ir::walk(plan.loop->blocks[1],
-             [&](Op* op) { any |= op->is(Opcode::loop_) && plan_lanes(op, tapes_, native_); });
+             [&](Op* op) { any |= op->is(Opcode::loop_) && lanes_of(op); });
     return any;
   }
 
   /// The loop that is all that another one does, and does nothing but compute and store elements that follow
   /// each other in memory from trip to trip, those of whole rows of a matrix. Lanes that are rows would fetch
   /// each element by itself.
-  static const Op* goes_along_rows(const Op* loop) {
-    const Op* inner = nullptr;
-    for (const Op* op : loop->blocks[1]->ops) {
+  static Op* goes_along_rows(const Op* loop) {
+    Op* inner = nullptr;
+    for (Op* op : loop->blocks[1]->ops) {
       if (op->is(Opcode::loop_) && !inner)
         inner = op;
       else if (!op->is(Opcode::yield_) && (op->results.size() != 1 || !(op->result()->type == ir::I64)))
@@ -361,7 +363,7 @@ class Choice {
     const auto sweeps = [&](Op* loop) {
       const auto [it, added] = better.try_emplace(loop, false);
       if (added) {
-        const auto inner = plan_lanes(loop, tapes_, native_);
+        const auto inner = lanes_of(loop);
         it->second = inner && inner->scattered.empty() && (!inner->trips || *inner->trips >= 2 * native_);
       }
       return it->second;
@@ -427,6 +429,7 @@ class Choice {
 
   const TapeUses& tapes_;
   int native_;
+  bool reassociate_;
   std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans_;
 };
 
@@ -455,13 +458,13 @@ class Vectoriser : public Rewriter {
 
 }  // namespace
 
-void vectorise(ir::Module& module, int native) {
+void vectorise(ir::Module& module, int native, bool reassociate) {
   const TapeUses tapes = tape_uses(module);
   LaneTapes by_lanes;
   bool changed = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    const Choice choice(*f, tapes, native);
+    const Choice choice(*f, tapes, native, reassociate);
     if (!Vectoriser(*f, choice, by_lanes).run()) continue;
     changed = true;
     cse(*f);

@@ -15,7 +15,8 @@ namespace lantern::passes {
 /// loop, and where its body calls functions or works on whole tensors that differ from lane to lane.
 ///
 /// For targets with vectors (the C and C++ that Clang and g++ compile); not for libtcc and CUDA. `native`:
-/// how many f64 a register holds.
-void vectorise(ir::Module& module, int native);
+/// how many f64 a register holds. `reassociate`: sums over the trips are sums of the lanes' sums; without it a
+/// loop that sums, but for adjoints, is left as it is.
+void vectorise(ir::Module& module, int native, bool reassociate = true);
 
 }  // namespace lantern::passes

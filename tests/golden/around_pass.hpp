@@ -26,6 +26,7 @@ std::pair<std::string, std::string> around_pass(std::string_view name, F f, int 
   passes::PipelineOptions options;
   options.vector_lanes = native;
   options.verify_each = true;
+  options.fused_multiply_add = name == "contract";
   options.after = [&](std::string_view pass, const ir::Module& m) {
     std::string now = ir::print(m);
     if (pass == name) text = {last, now};

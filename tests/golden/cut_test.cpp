@@ -176,11 +176,11 @@ TEST_CASE("cut: gradients of stencils that look after their boundary", "[passes]
   };
   for (const Target target : {Target::c, Target::cpp}) {
     const auto expected = eager(grad<0>(guarded));
-    const auto got = compile(grad<0>(guarded), {.target = target});
-    const auto whole = compile(grad<0>(guarded), {.target = target, .disabled_passes = {"cut"}});
+    const auto got = compile(grad<0>(guarded), {.target = target, .lanes = 4});
+    const auto whole = compile(grad<0>(guarded), {.target = target, .lanes = 4, .disabled_passes = {"cut"}});
     CHECK(count(got.source("ir"), "= loop") > count(whole.source("ir"), "= loop"));
     if (target == Target::cpp)
-      CHECK(count(got.source("ir"), ": f64x8") > count(whole.source("ir"), ": f64x8") + 10);
+      CHECK(count(got.source("ir"), ": f64x") > count(whole.source("ir"), ": f64x") + 10);
     for (const std::size_t n : {0u, 1u, 2u, 3u, 4u, 9u, 37u}) {
       std::vector<double> x(n);
       for (std::size_t i = 0; i < n; ++i) x[i] = 0.5 + 0.4 * std::sin(2.0 + 1.3 * static_cast<double>(i));

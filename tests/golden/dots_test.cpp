@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/dots.hpp"
 
 #include "../correctness/agree.hpp"
+#include "../lanes.hpp"
 #include "around_pass.hpp"
 #include "golden.hpp"
 
@@ -83,8 +84,11 @@ TEST_CASE("dots: the same numbers", "[passes]") {
   const auto two_slow = compile(two, slow);
   for (const bool strict : {false, true})
     for (const std::vector<std::string>& off : {std::vector<std::string>{}, {"dots"}}) {
-      const CompileOptions options{
-          .target = Target::cpp, .opt = 3, .strict_math = strict, .disabled_passes = off};
+      const CompileOptions options{.target = Target::cpp,
+                                   .opt = 3,
+                                   .strict_math = strict,
+                                   .lanes = lanes_under_test(),
+                                   .disabled_passes = off};
       const auto one_fast = compile(one, options);
       const auto two_fast = compile(two, options);
       for (const std::size_t n : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 16u, 23u})

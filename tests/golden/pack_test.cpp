@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/pack.hpp"
 
 #include "../correctness/agree.hpp"
+#include "../lanes.hpp"
 #include "around_pass.hpp"
 #include "golden.hpp"
 
@@ -97,7 +98,11 @@ class Gradients {
     CHECK(packs(value_and_grad<0>(f)));
     const auto add = [&](Target target, int threads, std::vector<std::string> off) {
       ways_.push_back(compile(value_and_grad<0>(f),
-                              {.target = target, .opt = 3, .threads = threads, .disabled_passes = off}));
+                              {.target = target,
+                               .opt = 3,
+                               .threads = threads,
+                               .lanes = lanes_under_test(),
+                               .disabled_passes = off}));
     };
     add(Target::c, 1, {});
     for (const std::vector<std::string>& off :

@@ -783,7 +783,9 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
   CHECK(names == "counting scalars contify unwind simplify " + loops +
-                     "parallel vectorise pack strips dots inplace records outline ");
+                     "parallel vectorise pack strips dots contract inplace records outline ");
+  CHECK(run({.fused_multiply_add = true}) ==
+        "counting scalars contify unwind simplify " + loops + "contract inplace records outline ");
   CHECK(run({.threads = 2}) ==
         "counting scalars contify unwind simplify " + loops + "parallel inplace records outline ");
   CHECK(run({.vector_lanes = 4}) == "counting scalars contify unwind simplify " + loops +
@@ -791,5 +793,5 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, fuse, "
                     "elements, rotate, tables, updates, cut, gather, split, unfill, parallel, "
-                    "vectorise, pack, strips, dots, inplace, records, outline), got 'simplfy'");
+                    "vectorise, pack, strips, dots, contract, inplace, records, outline), got 'simplfy'");
 }

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/strips.hpp"
 
 #include "../correctness/agree.hpp"
+#include "../lanes.hpp"
 #include "around_pass.hpp"
 #include "golden.hpp"
 
@@ -111,7 +112,7 @@ Input input(std::size_t rows, std::size_t n) {
 /// The same numbers as without vectors, with and without an incomplete block of lanes.
 template <class F>
 void check_numbers(F f) {
-  const auto fast = compile(f, {.target = Target::cpp, .opt = 3});
+  const auto fast = compile(f, {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
   const auto slow = compile(f, {.target = Target::c, .opt = 0});
   for (const std::size_t n : {2u, 3u, 4u, 5u, 8u, 26u, 31u, 32u, 33u, 64u, 71u}) {
     const Input in = input(3, n);
