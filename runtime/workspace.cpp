@@ -9,12 +9,14 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 
 #if __has_include(<sys/mman.h>)
 #include <sys/mman.h>
 #endif
 
 #include "lantern/ir/error.hpp"
+#include "lantern/runtime/subnormals.hpp"
 #include "lantern/runtime/team.hpp"
 
 namespace lantern {
@@ -114,18 +116,22 @@ void Workspace::reset() {
   memory_.targets = nullptr;
 }
 
-bool Workspace::succeeds(void (*body)(lt_workspace*, void*), void* data) {
+/// However the code leaves, by its end or by a failure, it leaves through here.
+bool Workspace::succeeds(void (*body)(lt_workspace*, void*), void* data, bool flush) {
   Landing landing;  // `place` is written by setjmp: clearing it would take longer than the call
   landing.outer = memory_.host;
   landing.workspace = this;
   memory_.host = &landing;
+  const bool outer_flush = std::exchange(flush_, flush);
+  const FlushSubnormals mode(flush);
   const bool done = run(&memory_, landing, body, data);
+  flush_ = outer_flush;
   memory_.host = landing.outer;
   return done;
 }
 
 int Workspace::call(void (*body)(lt_workspace*, void*), void* data) {
-  if (!succeeds(body, data)) throw Error(memory_.message);
+  if (!succeeds(body, data, flush_)) throw Error(memory_.message);
   return 0;
 }
 
@@ -146,7 +152,7 @@ const char* Workspace::fork(std::int64_t threads, std::int64_t count, void (*par
     if (memory_.stack_end != nullptr)
       worker.memory_.stack_end =
           std::this_thread::get_id() == caller ? memory_.stack_end : end_of_own_stack();
-    if (worker.succeeds(part, static_cast<char*>(shares) + i * bytes)) return true;
+    if (worker.succeeds(part, static_cast<char*>(shares) + i * bytes, flush_)) return true;
     failed[w] = i;
     std::int64_t first = first_failed.load(std::memory_order_relaxed);
     while (i < first && !first_failed.compare_exchange_weak(first, i, std::memory_order_relaxed)) {
@@ -166,7 +172,8 @@ const char* Workspace::fork(std::int64_t threads, std::int64_t count, void (*par
                          : workers_[static_cast<std::size_t>(first - failed.begin())]->memory_.message;
 }
 
-int Workspace::call(lt_entry* entry, const void* const* in, void* const* out, lt_target* targets) {
+int Workspace::call(lt_entry* entry, const void* const* in, void* const* out, lt_target* targets,
+                    bool flush) {
   struct Call {
     lt_entry* entry;
     const void* const* in;
@@ -174,12 +181,12 @@ int Workspace::call(lt_entry* entry, const void* const* in, void* const* out, lt
   } call{entry, in, out};
   reset();
   memory_.targets = targets;
-  return this->call(
-      [](lt_workspace* ws, void* data) {
-        const Call* c = static_cast<Call*>(data);
-        c->entry(ws, c->in, c->out);
-      },
-      &call);
+  const auto enter = [](lt_workspace* ws, void* data) {
+    const Call* c = static_cast<Call*>(data);
+    c->entry(ws, c->in, c->out);
+  };
+  if (!succeeds(enter, &call, flush)) throw Error(memory_.message);
+  return 0;
 }
 
 std::int64_t Workspace::peak_bytes() const {

@@ -25,8 +25,10 @@ class Workspace {
   /// Resets, then calls an entry point. A failure of the generated code is thrown as lantern::Error.
   /// Results that are tensors stay valid until the next call or reset. `targets`, if given: where the caller
   /// wants each result that is a tensor, in memory that is no argument's; one that lies there after the call
-  /// needs no copy. After a failure their contents are unspecified.
-  int call(lt_entry* entry, const void* const* in, void* const* out, lt_target* targets = nullptr);
+  /// needs no copy. After a failure their contents are unspecified. `flush`: subnormal numbers are zero while
+  /// the code runs, in all of its threads (subnormals.hpp).
+  int call(lt_entry* entry, const void* const* in, void* const* out, lt_target* targets = nullptr,
+           bool flush = false);
 
   /// The same around any function, without reset. A failure leaves `body` by longjmp: no frame between here
   /// and generated code may own anything. Calls may nest. Returns 0 (a failure throws).
@@ -46,9 +48,10 @@ class Workspace {
   lt_workspace* get() { return &memory_; }
 
  private:
-  bool succeeds(void (*body)(lt_workspace*, void*), void* data);
+  bool succeeds(void (*body)(lt_workspace*, void*), void* data, bool flush);
 
   lt_workspace memory_;
+  bool flush_ = false;  ///< for the threads of the call that goes on
   std::vector<std::unique_ptr<Workspace>> workers_;  ///< of the shares of a fork
 };
 

@@ -81,15 +81,15 @@ Workspace& workspace() {
 }
 }  // namespace
 
-void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out, lt_target* targets) {
+void run(lt_entry* entry, CallFacts facts, const void* const* in, void* const* out, lt_target* targets) {
   Workspace& ws = workspace();
-  if (recursive)
+  if (facts.recursive)
     run_on_large_stack([&] {
       ws.get()->stack_end = control::stack_end();
-      ws.call(entry, in, out, targets);
+      ws.call(entry, in, out, targets, facts.flush);
     });
   else
-    ws.call(entry, in, out, targets);
+    ws.call(entry, in, out, targets, facts.flush);
 }
 
 std::int64_t workspace_bytes() { return workspace().peak_bytes(); }

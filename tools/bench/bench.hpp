@@ -25,4 +25,7 @@ int bench_modes(int argc, char** argv);
 /// result is wrong.
 int bench_series(int argc, char** argv);
 
+/// Gradients of loops whose data underflow, without subnormal numbers and with them. Status 1 where they differ.
+int bench_subnormals(int argc, char** argv);
+
 }  // namespace lantern::bench

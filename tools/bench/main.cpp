@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
       {"jit", bench_jit, "milliseconds from compile() to the first result; memory over many compilations"},
       {"modes", bench_modes, "the thesis's experiment for every AD mode, eager and staged: order, and ratio to evaluation"},
       {"series", bench_series, "the thesis's series: evaluation, forward and reverse, time and tape by size"},
+      {"subnormals", bench_subnormals, "loops whose data underflow, beside the same with subnormal numbers kept"},
   };
   try {
     if (argc > 1)
@@ -29,6 +30,6 @@ int main(int argc, char** argv) {
   }
   if (argc > 1) std::fprintf(stderr, "bench: unknown benchmark '%s'\n", argv[1]);
   std::fprintf(stderr, "usage: bench NAME [--quick]\n");
-  for (const auto& b : benchmarks) std::fprintf(stderr, "  %-8s %s\n", b.name.data(), b.what);
+  for (const auto& b : benchmarks) std::fprintf(stderr, "  %-10s %s\n", b.name.data(), b.what);
   return 2;
 }

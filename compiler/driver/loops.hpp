@@ -1,0 +1,12 @@
+// Whether calls of generated code work through loops.
+#pragma once
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::driver {
+
+/// True where something is computed over and over: a loop, a recursion, arithmetic of whole tensors. Of
+/// numbers that few operations make none is worth a change of the processor's mode.
+bool has_loops(const ir::Module& module);
+
+}  // namespace lantern::driver
