@@ -1,7 +1,9 @@
-// Static objects that LLVM makes while it compiles are younger than whatever started the compilation, so they are
-// destroyed first: no static destructor of ours comes in time. Thread-local objects of the main thread do.
+// Static objects that LLVM makes while it compiles are younger than whatever started the compilation, so they
+// are destroyed first: no static destructor of ours comes in time. Thread-local objects of the main thread
+// do.
 #include "lantern/compiler/driver/background.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -30,27 +32,39 @@ class EndOfMain {
 
 bool watch_main() {
   thread_local const EndOfMain end;
+  // A forked process has one thread, whatever the others were at.
+  ::pthread_atfork(nullptr, nullptr, [] { running = 0; });
   return true;
 }
 [[maybe_unused]] const bool watched = watch_main();
 
 }  // namespace
 
-std::thread in_background(std::function<void()> work) {
+void Background::start(std::function<void()> work) {
   running.fetch_add(1);
-  if (ending) {
-    one_less();
-    return {};
-  }
+  if (ending) return one_less();
   try {
-    return std::thread([work = std::move(work)] {
+    thread_ = std::thread([work = std::move(work)] {
       work();
       one_less();
     });
+    process_ = ::getpid();
   } catch (...) {
     one_less();
     throw;
   }
+}
+
+void Background::wait() {
+  if (process_ != ::getpid()) return;
+  const std::lock_guard lock(joining_);
+  if (thread_.joinable()) thread_.join();
+}
+
+Background::~Background() {
+  wait();
+  // The thread of another process: what this one holds of it is not to be touched.
+  if (thread_.joinable()) static_cast<void>(new std::thread(std::move(thread_)));
 }
 
 }  // namespace lantern::driver

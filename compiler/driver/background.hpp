@@ -1,14 +1,33 @@
 // Compilations that go on while the program runs, and the end of the program.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
+#include <mutex>
 #include <thread>
 
 namespace lantern::driver {
 
-/// Runs `work` on a thread of its own, which the caller joins. A program that returns from main, or calls exit there,
-/// first waits for such work: LLVM must not lose its static objects while it compiles. After that nothing is
-/// started, and the thread is not joinable.
-std::thread in_background(std::function<void()> work);
+/// Work on a thread of its own. A program that returns from main, or calls exit there, first waits for all
+/// such work: LLVM must not lose its static objects while it compiles. In a process that is forked meanwhile
+/// there is no such thread, and nothing to wait for.
+class Background {
+ public:
+  Background() = default;
+  ~Background();
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  /// Once. Does nothing where the program ends already. std::system_error where no thread can be made.
+  void start(std::function<void()> work);
+  /// Returns when the work is done, if this process does any. From any thread.
+  void wait();
+
+ private:
+  std::mutex joining_;
+  std::thread thread_;
+  pid_t process_ = 0;
+};
 
 }  // namespace lantern::driver

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
+#include <cstdio>
+#include <exception>
+#include <system_error>
 
 #include "lantern/codegen/c/print_c.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
@@ -16,6 +18,7 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/background.hpp"
 #include "lantern/compiler/driver/code_cache.hpp"
+#include "lantern/compiler/driver/loops.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
@@ -45,10 +48,6 @@ class CompiledCode : public Code {
     print_.limited_stack = true;
     run_on_large_stack([&] { prepare(); });
   }
-  ~CompiledCode() override {
-    if (background_.joinable()) background_.join();
-  }
-
   lt_entry* entry() const override {
     lt_entry* e = entry_.load(std::memory_order_acquire);
     if (!e)
@@ -57,15 +56,15 @@ class CompiledCode : public Code {
     return e;
   }
   const std::vector<ir::Type>& results() const override { return results_; }
-  bool recursive() const override { return recursive_; }
+  CallFacts facts() const override { return facts_; }
   void wait() const override {
-    const std::lock_guard lock(join_);
-    if (background_.joinable()) background_.join();
+    background_.wait();
+    if (failure_) std::rethrow_exception(failure_);
   }
 
   std::string source(const std::string& what) const override {
     std::string text;
-    if (what == "cpp") wait();
+    if (what == "cpp") background_.wait();
     run_on_large_stack([&] { text = print(what); });
     return text;
   }
@@ -75,15 +74,16 @@ class CompiledCode : public Code {
     passes::PipelineOptions pipeline;
     pipeline.opt_level = options_.opt;
     pipeline.disabled = options_.disabled_passes;
+    pipeline.reassociate = options_.reassociate;
     if (!options_.debug) pipeline.threads = options_.threads;
+    if (options_.target == Target::cpp) use_processor(pipeline);
     // A lane has no line, and a check would have to look into it.
     const bool vectors = options_.opt >= 2 && !options_.debug && options_.check == Check::none;
-    if (vectors && options_.target == Target::cpp) pipeline.vector_lanes = codegen::host_vector_lanes();
     vectors_ = vectors && options_.target != Target::c && options_.target != Target::cuda &&
                std::ranges::find(options_.disabled_passes, "vectorise") == options_.disabled_passes.end();
-    // The second tier has vectors, the first has not.
+    // The second tier has vectors and fused operations, the first has not.
     std::string staged;
-    if (vectors && options_.target == Target::automatic)
+    if (options_.opt >= 1 && !options_.debug && options_.target == Target::automatic)
       staged = ir::print(*module_, {.locations = true, .names = true});
     passes::run_pipeline(*module_, pipeline);
     if (options_.target == Target::cuda) {
@@ -94,7 +94,7 @@ class CompiledCode : public Code {
     // Continuations that are left become closures, so that C can be printed; C++ has lambdas.
     lambdas_ = with_lambdas();
     passes::close(*module_);
-    recursive_ = ir::has_recursion(*module_);
+    facts_ = {ir::has_recursion(*module_), !options_.strict_math && has_loops(*module_)};
     const std::size_t numbers = module_->entry->body->params.size() + results_.size();
     if (options_.target == Target::c && numbers > most_numbers_of_tcc)
       throw Error("Target::c: expected at most " + std::to_string(most_numbers_of_tcc) +
@@ -102,24 +102,49 @@ class CompiledCode : public Code {
                   ": pass an Array, or compile for Target::cpp");
     const bool clang = options_.target == Target::cpp || options_.debug || numbers > most_numbers_of_tcc;
     load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_)));
-    if (options_.target == Target::automatic && !clang) {
-      // A failure here must not end the program: the first tier goes on answering.
-      background_ = in_background([this, staged, pipeline]() mutable {
-        try {
-          run_on_large_stack([&] {
-            if (!staged.empty()) {
-              std::unique_ptr<ir::Module> module = ir::parse(staged);
-              pipeline.vector_lanes = codegen::host_vector_lanes();
-              passes::run_pipeline(*module, pipeline);
-              passes::close(*module);
-              second_ = std::move(module);
-            }
-            load(optimised(second_ ? *second_ : *module_));
-          });
-        } catch (const std::exception&) {
-        }
-      });
+    if (options_.target == Target::automatic && !clang) start_second_tier(std::move(staged), pipeline);
+  }
+
+  /// What Clang's code takes from the processor. A debugger shows the operations that the user has written.
+  void use_processor(passes::PipelineOptions& pipeline) const {
+    static const codegen::Arithmetic host = codegen::arithmetic_of();
+    if (options_.debug) return;
+    pipeline.fused_multiply_add = host.fused_multiply_add && !options_.strict_math;
+    if (options_.opt >= 2 && options_.check == Check::none)
+      pipeline.vector_lanes = options_.lanes > 0 ? options_.lanes : codegen::host_vector_lanes();
+  }
+
+  /// A failure there must not end the program: the first tier goes on answering. Nor does it pass unseen.
+  void start_second_tier(std::string staged, passes::PipelineOptions pipeline) {
+    const auto work = [this, staged = std::move(staged), pipeline]() mutable {
+      try {
+        run_on_large_stack([&] {
+          if (!staged.empty()) {
+            std::unique_ptr<ir::Module> module = ir::parse(staged);
+            use_processor(pipeline);
+            passes::run_pipeline(*module, pipeline);
+            passes::close(*module);
+            second_ = std::move(module);
+          }
+          load(optimised(second_ ? *second_ : *module_));
+        });
+      } catch (const std::exception& e) {
+        failure_ = std::current_exception();
+        tell_failure(e);
+      }
+    };
+    try {
+      background_.start(work);
+    } catch (const std::system_error& e) {
+      const Error failure("compile: expected to be able to make a thread for Clang, got: " +
+                          e.code().message() + "; allow the process more threads, or compile for Target::c");
+      failure_ = std::make_exception_ptr(failure);
+      tell_failure(failure);
     }
+  }
+
+  void tell_failure(const std::exception& e) const {
+    std::fprintf(stderr, "lantern: '%s' goes on without optimised code: %s\n", print_.name.c_str(), e.what());
   }
 
   /// The C++ text in continuation-passing style, as nested lambdas; empty where there are none, or too many.
@@ -148,6 +173,7 @@ class CompiledCode : public Code {
     codegen::ClangOptions clang;
     clang.opt_level = options_.debug ? 0 : options_.opt;
     clang.debug_info = options_.debug;
+    clang.contract = !options_.strict_math;
     return compile_cached(codegen::print_c_parts(module, with_vectors(print_)), clang, options_.cache);
   }
 
@@ -175,12 +201,12 @@ class CompiledCode : public Code {
   codegen::PrintOptions print_;
   std::vector<ir::Type> results_;
   std::string lambdas_;
-  bool recursive_ = false;
+  CallFacts facts_;
   bool vectors_ = false;  ///< in what Clang compiles
   std::unique_ptr<codegen::LoadedCode> loaded_[2];
   std::atomic<lt_entry*> entry_{nullptr};
-  mutable std::mutex join_;
-  mutable std::thread background_;
+  std::exception_ptr failure_;     ///< of the second tier; for the background thread until wait()
+  mutable Background background_;  ///< the last: its work uses all of the above
 };
 
 }  // namespace
@@ -197,6 +223,9 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
   if (options.threads < 1 || options.threads > ir::largest_team)
     throw Error("compile: expected from 1 to " + std::to_string(ir::largest_team) + " threads, got " +
                 std::to_string(options.threads));
+  if (options.lanes != 0 && options.lanes != 2 && options.lanes != 4 && options.lanes != 8)
+    throw Error("compile: expected 2, 4 or 8 lanes, or 0 for this machine's, got " +
+                std::to_string(options.lanes));
   if (options.threads > 1 && options.target == Target::cuda)
     throw Error("compile: expected one thread with Target::cuda, got " + std::to_string(options.threads) +
                 ": a kernel has a thread for every element");

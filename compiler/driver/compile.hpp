@@ -29,9 +29,14 @@ struct CodeCache {
 };
 
 /// What code is generated for.
+///
+/// Code of libtcc has neither vectors nor fused operations: of Target::automatic the first calls may give
+/// other numbers than later ones, within rounding. Target::c and Target::cpp are those two, each from the
+/// first call on; strict_math without reassociate gives values, not derivatives, the same bits in both.
 enum class Target {
   automatic,  ///< C for the first calls (libtcc, within a millisecond), C++ by Clang swapped in when it is
-              ///< ready
+              ///< ready. Where that fails, standard error says so once, wait() raises, and calls go on as they
+              ///< began
   c,          ///< C99, compiled by libtcc
   cpp,        ///< C++, compiled by Clang
   cuda,       ///< CUDA C++, compiled by NVRTC; calling it needs a GPU
@@ -44,9 +49,15 @@ struct CompileOptions {
   int opt = 3;
   /// An index outside an array raises; without the check it is undefined behaviour.
   bool bounds_checks = true;
-  /// Functions of the mathematical library give what libm gives, bit for bit, in vectorised loops too.
-  /// Otherwise those lie within 4 units in the last place.
+  /// Arithmetic operation by operation as IEEE 754 has it: a product and a sum are rounded each by itself,
+  /// subnormal numbers are kept, and functions of the mathematical library give what libm gives, bit for bit,
+  /// in vectorised loops too. Otherwise a sum of a product may be rounded once (pass `contract`), loops take
+  /// subnormal numbers for zero, and functions in vectorised loops lie within 4 units in the last place.
   bool strict_math = false;
+  /// Sums over a loop's trips may be added up in another order: in lanes, in threads, element by element.
+  /// Without it those that the program itself forms keep their order, and with strict_math their bits are
+  /// those of eager evaluation; a derivative's own sums, of adjoints, have no order to keep.
+  bool reassociate = true;
   /// Code for a debugger: breakpoints by the user's lines, variables with the user's names. Without vectors
   /// and the compiler's optimisation. Compiled by Clang at once; not for Target::c, whose compiler has none
   /// of it.
@@ -59,6 +70,9 @@ struct CompileOptions {
   /// number of threads. Not with `debug`, at opt 0, nor for Target::cuda, which does all trips of a kernel at
   /// once anyway.
   int threads = 1;
+  /// How many f64 a vector holds: 2, 4 or 8. 0: as many as a register of this machine. With more than that,
+  /// code runs all the same, of each vector one register after the other.
+  int lanes = 0;
   /// Passes left out, by name (see passes/pipeline.hpp).
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.
@@ -71,17 +85,22 @@ struct CompileOptions {
 
 namespace driver {
 
+/// What calling code takes besides its entry point.
+struct CallFacts {
+  bool recursive = false;  ///< it may recurse deeply: it runs on a large stack
+  bool flush = false;      ///< it works through loops: subnormal numbers are zero meanwhile
+};
+
 /// A compiled module. Calls are safe from several threads at once.
 class Code {
  public:
   virtual ~Code() = default;
   virtual lt_entry* entry() const = 0;
   virtual const std::vector<ir::Type>& results() const = 0;
-  /// Whether calls may recurse deeply: they then run on a large stack.
-  virtual bool recursive() const = 0;
+  virtual CallFacts facts() const = 0;
   /// Generated source: "ir", "c", "cpp" or "cuda".
   virtual std::string source(const std::string& what) const = 0;
-  /// Waits until optimised code has been swapped in (Target::automatic).
+  /// Waits until optimised code has been swapped in (Target::automatic). Raises what kept it from being made.
   virtual void wait() const {}
 };
 
@@ -96,7 +115,7 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
 
 /// Runs an entry point in the calling thread's workspace, which is kept between calls. `targets`: see
 /// Workspace::call.
-void run(lt_entry* entry, bool recursive, const void* const* in, void* const* out,
+void run(lt_entry* entry, CallFacts facts, const void* const* in, void* const* out,
          lt_target* targets = nullptr);
 
 /// Bytes the calling thread's workspace holds: the most its calls ever needed.
@@ -108,12 +127,12 @@ namespace detail {
 
 /// A call through an entry point, with host values.
 template <class R, class... P>
-host_out<R> call_entry(lt_entry* entry, bool recursive, const std::vector<ir::Type>& results,
+host_out<R> call_entry(lt_entry* entry, driver::CallFacts facts, const std::vector<ir::Type>& results,
                        const host_in<P>&... args) {
   Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
   (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
   Results<leaf_count<R>()> results_memory(results);
-  driver::run(entry, recursive, in.data(), results_memory.data());
+  driver::run(entry, facts, in.data(), results_memory.data());
   host_out<R> out{};
   std::size_t i = 0;
   for_each_leaf<R>(out, [&](auto type, auto& h) { results_memory.take(i++, type, h); });
@@ -210,7 +229,7 @@ class Compiled<F, R, std::tuple<P...>> {
 
   Result operator()(const detail::host_in<P>&... args) const {
     const driver::Code& code = code_for(args...);
-    return detail::call_entry<R, P...>(code.entry(), code.recursive(), code.results(), args...);
+    return detail::call_entry<R, P...>(code.entry(), code.facts(), code.results(), args...);
   }
 
   /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a
@@ -230,7 +249,7 @@ class Compiled<F, R, std::tuple<P...>> {
   /// Generated text: "ir", "c", "cpp", "cuda". Error before the first call where a tensor's rank is not
   /// declared.
   std::string source(const std::string& what = "cpp") const { return known().source(what); }
-  /// Waits for optimised code (Target::automatic).
+  /// Waits for optimised code (Target::automatic), and raises what kept it from being made.
   void wait() const { known().wait(); }
 
  private:
@@ -300,7 +319,7 @@ class Compiled<F, R, std::tuple<P...>> {
     for_each_target([&](std::size_t i, auto type, auto& out) {
       wanted[i] = add ? lt_target{nullptr, -1} : in.target(type, out);
     });
-    driver::run(code.entry(), code.recursive(), in.data(), results.data(), wanted.data());
+    driver::run(code.entry(), code.facts(), in.data(), results.data(), wanted.data());
     std::array<const void*, count> from;
     for_each_target([&](std::size_t i, auto type, auto&) {
       from[i] = in.apart(results.elements(i, type), wanted[i].data).data();

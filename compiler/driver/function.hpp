@@ -5,8 +5,9 @@
 //
 //   -DLANTERN_STAGING_IMAGE   lanternc's first look at the file: the program is registered, to be staged
 //   -DLANTERN_AHEAD_OF_TIME   the second: the function calls the generated entry point NAME_lantern_entry. What
-//                             else it must know stands in NAME_lantern_facts: whether calls nest as deep as the
-//                             data says, then the rank of each result
+//                             else it must know stands in NAME_lantern_facts: the CallFacts as bits (1: calls
+//                             nest as deep as the data says; 2: loops, without subnormal numbers), then the rank
+//                             of each result
 #pragma once
 
 #include <functional>
@@ -53,14 +54,15 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
 #if defined(LANTERN_AHEAD_OF_TIME)
   static Result call(detail::host_in<P>... args) {
     static const std::vector<ir::Type> results = result_types<R>(Tag::facts() + 1);
-    return detail::call_entry<R, P...>(&Tag::entry, Tag::facts()[0] != 0, results, args...);
+    const CallFacts facts{(Tag::facts()[0] & 1) != 0, (Tag::facts()[0] & 2) != 0};
+    return detail::call_entry<R, P...>(&Tag::entry, facts, results, args...);
   }
 #elif defined(LANTERN_STAGING_IMAGE)
   // For static initialisers that call it. Smaller than a Compiled<F>: every function of a model has one.
   static Result call(detail::host_in<P>... args) {
     static const std::shared_ptr<const Code> code =
         compile(Tag::id, parameter_types(), detail::program_of(Tag::make()).run, {.name = Tag::id});
-    return detail::call_entry<R, P...>(code->entry(), code->recursive(), code->results(), args...);
+    return detail::call_entry<R, P...>(code->entry(), code->facts(), code->results(), args...);
   }
 #else
   static Result call(detail::host_in<P>... args) {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "lantern/codegen/toolchain/host.hpp"
+#include "../lanes.hpp"
 #include "lantern/compiler/passes/lanes.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/lantern.hpp"
@@ -21,7 +21,7 @@ using Matrix = Tensor<double, dyn, dyn>;
 using passes::LaneBlocks;
 using passes::LoopShape;
 
-constexpr CompileOptions lanes{.target = Target::cpp, .opt = 3};
+const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = test::lanes_under_test()};
 CompileOptions scalar() {
   CompileOptions o = lanes;
   o.disabled_passes = {"vectorise"};
@@ -195,7 +195,7 @@ TEST_CASE("blocks: a number of trips that is known", "[vectorise]") {
     CHECK((sums.find("lane_") != std::string::npos) == (n >= 4));
     CHECK(sums.find("lane_get") == std::string::npos);
     const std::string functions = check([](const Num& v, const Num& x) { return exp(v * x); });
-    CHECK((functions.find("lane_get") == std::string::npos) == (n % (2 * codegen::host_vector_lanes()) == 0));
+    CHECK((functions.find("lane_get") == std::string::npos) == (n % (2 * lanes.lanes) == 0));
   }
 }
 

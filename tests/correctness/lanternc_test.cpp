@@ -245,6 +245,18 @@ TEST_CASE("a program that uses several threads") {
       "lanternc: error: --threads does not go with --target=cuda: a kernel has a thread for every element\n");
 }
 
+TEST_CASE("subnormal numbers and the order of sums are a choice") {
+  const TemporaryDirectory directory;
+  const std::string source = models + "numbers.cpp", program = directory.path() / "program";
+  check_compiles({LANTERNC, source, "--lanes=4", "-o", program});
+  CHECK(output_of(program) == "subnormal numbers are zero, sums are in any order\n");
+  check_compiles({LANTERNC, source, "--strict-math", "--no-reassociate", "-o", program});
+  CHECK(output_of(program) == "subnormal numbers are kept, sums are in order\n");
+  const std::string c = silent({source, "--strict-math", "--emit=cpp"});
+  CHECK(c.find("Each operation is rounded by itself: compile with -ffp-contract=off.") != std::string::npos);
+  CHECK(refused({scalar, "--lanes=3"}) == "lanternc: error: --lanes: expected 2, 4 or 8, got '3'\n");
+}
+
 TEST_CASE("what the passes do can be watched") {
   const ProcessResult r = lanternc({scalar, "--emit=ir", "--function=dcubic", "--time-passes",
                                     "--dump-after=simplify", "--verify", "--disable-pass=inplace"});

@@ -459,7 +459,7 @@ void check(unsigned seed) {
   const Plan plan = Source(seed).plan();
   const auto gradient = value_and_grad<0, 1, 2>(program_of(plan));
   std::vector<CompileOptions> ways{
-      {.target = Target::cpp, .opt = 3},
+      {.target = Target::cpp, .opt = 3, .lanes = 2 << seed % 3},
       {.target = Target::c, .opt = seed % 2 ? 3 : 0},
       {.target = Target::c, .opt = 3, .threads = 2},
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../lanes.hpp"
 #include "lantern/lantern.hpp"
 
 namespace lantern {
@@ -15,7 +16,7 @@ using Vec = Rep<Array<double>>;
 using Ints = Rep<Array<std::int64_t>>;
 using Mat = Rep<Tensor<double, dyn, dyn>>;
 
-constexpr CompileOptions lanes{.target = Target::cpp, .opt = 3};
+const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = test::lanes_under_test()};
 CompileOptions scalar() {
   CompileOptions o = lanes;
   o.disabled_passes = {"vectorise"};

@@ -21,16 +21,18 @@ std::vector<std::string> cpu_objects(const std::vector<StagedFunction>& function
   print.check_nan = options.check == Check::nan;
   print.vectors = vector_lanes(options) > 0;
   print.limited_stack = true;
+  print.strict_math = options.strict_math;
   std::string text;
   run_on_large_stack(
       [&] { text = codegen::print_library(modules(functions), print, codegen::CTarget(), linked_suffix); });
-  for (const StagedFunction& f : functions) text += facts(f) + "\n";
+  for (const StagedFunction& f : functions) text += facts(f, options.strict_math) + "\n";
 
   codegen::ClangOptions clang;
   clang.opt_level = options.code_level();
   clang.debug_info = options.debug;
   clang.pic = true;  // programs are position-independent by default
   clang.target_cpu = options.cpu;
+  clang.contract = !options.strict_math;
   const std::vector<char> object = codegen::object_with_clang(text, codegen::Language::c, clang);
   return {std::string(object.begin(), object.end())};
 }

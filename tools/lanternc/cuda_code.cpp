@@ -60,7 +60,7 @@ std::string cuda_entry_object(const StagedFunction& function, const Options& opt
       "_entry(lt_workspace* ws, const void* const* in, void* const* out) {\n  const int status = " + name +
       "_map(" + list + "1);\n  if (status != 0) ws->fail(ws, " +
       (own_message ? "status >= 20000 ? " + name + "_message() : " + cuda_message : cuda_message) +
-      ");\n}\n" + "extern \"C\" " + facts(function) + "\n";
+      ");\n}\n" + "extern \"C\" " + facts(function, true) + "\n";
   return compiled(text, options, {"-I" + include.string()});
 }
 

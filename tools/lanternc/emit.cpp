@@ -30,6 +30,8 @@ codegen::PrintOptions standalone(const Options& options) {
   print.named_values = options.debug || options.is_text();
   print.check_nan = options.check == Check::nan;
   print.vectors = vector_lanes(options) > 0;
+  print.strict_math = options.strict_math;
+  print.contraction = options.is_text() && !options.strict_math;
   return print;
 }
 
@@ -74,6 +76,7 @@ std::vector<std::string> objects(const Functions& functions, const Options& opti
   clang.debug_info = options.debug;
   clang.pic = true;
   clang.target_cpu = options.cpu;
+  clang.contract = !options.strict_math;
   const auto bytes = codegen::object_with_clang(c_source(functions, options), codegen::Language::c, clang);
   all.emplace_back(bytes.begin(), bytes.end());
   return all;

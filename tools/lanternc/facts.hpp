@@ -11,6 +11,6 @@ namespace lantern::tool {
 inline constexpr const char* linked_suffix = "_lantern";
 
 /// Defines NAME_lantern_facts, in C and C++.
-std::string facts(const StagedFunction& function);
+std::string facts(const StagedFunction& function, bool strict_math);
 
 }  // namespace lantern::tool

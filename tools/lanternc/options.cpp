@@ -46,7 +46,7 @@ constexpr const char* footer =
 /// What the command line says, before it is checked.
 struct Given {
   Options options;
-  std::string emit, target = "cpu", level, standard, check, threads = "1";
+  std::string emit, target = "cpu", level, standard, check, threads = "1", lanes;
   Words include, define, undefine, library_path, library;
 };
 
@@ -78,6 +78,13 @@ void describe(CLI::App& app, Given& given) {
        "let loops whose trips do not depend on each other use up to N threads\n"
        "where they have enough to do; default 1",
        "N");
+  word("--lanes", given.lanes, "vectors of N f64: 2, 4 or 8; default what the processor's registers hold", "N");
+  app.add_flag("--strict-math", o.strict_math,
+               "round each operation by itself, keep subnormal numbers, and take\n"
+               "libm's functions in vectors too");
+  app.add_flag_callback(
+      "--no-reassociate", [&o] { o.reassociate = false; },
+      "add up in the order that the program says, but for sums of adjoints");
   app.add_flag("-g", o.debug, "debug information, by the user's lines and names");
   word("--check", given.check,
        "nan: the program fails at the first NaN or infinity and says where it arose; default none,\n"
@@ -207,6 +214,13 @@ int thread_count(const std::string& text) {
   return n;
 }
 
+int lane_count(const std::string& text) {
+  if (text.empty()) return 0;
+  if (text != "2" && text != "4" && text != "8")
+    throw Error("--lanes: expected 2, 4 or 8, got '" + text + "'");
+  return text[0] - '0';
+}
+
 Options checked(Given given, const Words& after_dashes) {
   Options o = std::move(given.options);
   if (!given.emit.empty()) {
@@ -225,6 +239,7 @@ Options checked(Given given, const Words& after_dashes) {
   o.opt = given.level[0] - '0';
   o.check = given.check.empty() ? check_from_environment() : check_named(given.check, "--check");
   o.threads = thread_count(given.threads);
+  o.lanes = lane_count(given.lanes);
   if (given.target != "cpu" && given.target != "cuda")
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;

@@ -18,6 +18,9 @@ struct Options {
   std::string function;  ///< empty: all
   int opt = 3;
   int threads = 1;
+  int lanes = 0;              ///< f64 to a vector; 0: as many as a register of the processor holds
+  bool strict_math = false;
+  bool reassociate = true;
   bool level_given = false;
   Check check = Check::none;
   bool cuda = false;

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "lantern/codegen/toolchain/host.hpp"
+#include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
@@ -21,9 +21,18 @@ int vector_lanes(const Options& options) {
   if (options.opt < 2 || options.cuda || options.emit == Emit::c) return 0;
   // A lane has no line of its own, and cannot be looked at.
   if ((options.debug && !options.level_given) || options.check == Check::nan) return 0;
-  // Of a processor given by name nothing is known here: most have registers of 256 bits.
-  return options.cpu.empty() ? codegen::host_vector_lanes() : 4;
+  return options.lanes > 0 ? options.lanes : codegen::arithmetic_of(options.cpu).lanes;
 }
+
+namespace {
+
+/// In a text that others compile, contraction is theirs: whether the processor has the operation is not known.
+bool contracts(const Options& options) {
+  if (options.strict_math || options.cuda || options.is_text() || options.emit == Emit::html) return false;
+  return options.code_level() > 0 && codegen::arithmetic_of(options.cpu).fused_multiply_add;
+}
+
+}  // namespace
 
 namespace {
 
@@ -72,6 +81,8 @@ void optimise(StagedFunction& function, const Options& options) {
   pipeline.disabled = options.disabled_passes;
   pipeline.vector_lanes = vector_lanes(options);
   pipeline.threads = options.threads;
+  pipeline.reassociate = options.reassociate;
+  pipeline.fused_multiply_add = contracts(options);
   pipeline.verify_each |= options.verify;
   pipeline.timings = &timings;
   pipeline.after = [&](std::string_view pass, const ir::Module& m) {

@@ -1,0 +1,14 @@
+// How many lanes vectors have in the tests of vectors: ctest runs each with 2, 4 and 8, whatever the machine has.
+#pragma once
+
+#include <cstdlib>
+
+namespace lantern::test {
+
+/// What LANTERN_TEST_LANES says, otherwise 4.
+inline int lanes_under_test() {
+  const char* const text = std::getenv("LANTERN_TEST_LANES");
+  return text ? std::atoi(text) : 4;
+}
+
+}  // namespace lantern::test
