@@ -5,9 +5,6 @@
 
 namespace lantern::codegen {
 
-/// How many f64 a vector register of this machine holds: 8, 4 or 2.
-int host_vector_lanes();
-
 /// The processor's LLVM name and all that it offers.
 std::string host_processor();
 

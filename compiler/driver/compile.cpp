@@ -12,7 +12,6 @@
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
-#include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/codegen/toolchain/tcc.hpp"
 #include "lantern/compiler/control/control.hpp"
@@ -111,7 +110,7 @@ class CompiledCode : public Code {
     if (options_.debug) return;
     pipeline.fused_multiply_add = host.fused_multiply_add && !options_.strict_math;
     if (options_.opt >= 2 && options_.check == Check::none)
-      pipeline.vector_lanes = options_.lanes > 0 ? options_.lanes : codegen::host_vector_lanes();
+      pipeline.vector_lanes = options_.lanes > 0 ? options_.lanes : host.lanes;
   }
 
   /// A failure there must not end the program: the first tier goes on answering. Nor does it pass unseen.
