@@ -2,6 +2,7 @@
 //
 // Floating-point rules hold for every operand: -0.0, infinities and NaN. Hence x + 0.0 stays (it turns -0.0
 // into 0.0) and x * 0.0 stays (NaN, infinities), while x + -0.0, x - 0.0, x * 1 and x / 1 are x.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -115,7 +116,9 @@ class Folding : public Rewriter {
   }
 
   void leave(Op* op) override {
-    if (op->is(Opcode::branch_)) merge_equal_results(op);
+    if (!op->is(Opcode::branch_)) return;
+    merge_equal_results(op);
+    if (only_chooses(*op)) choose(op);
   }
 
   // ---- constructs
@@ -147,6 +150,44 @@ class Folding : public Rewriter {
         replace(result, op->operands[0]);
       }
     }
+  }
+
+  /// True where both sides give numbers that are at hand. Processors guess which side it will be, and a wrong
+  /// guess costs as much as some twenty additions; a selection costs one. (AND and OR stay: conditions are
+  /// what loops and checks ask about.)
+  static bool only_chooses(const Op& op) {
+    constexpr std::size_t most = 4;
+    if (op.results.empty() || op.results.size() > most) return false;
+    for (const Block* b : op.blocks)
+      if (!std::ranges::all_of(b->ops,
+                               [](const Op* o) { return o->is(Opcode::yield_) || o->is(Opcode::constant_); }))
+        return false;
+    return std::ranges::all_of(op.results,
+                               [](const Value* v) { return v->type.is_scalar() && !v->type.is_bool(); });
+  }
+
+  /// Selections in place of the branch.
+  void choose(Op* op) {
+    std::erase(here()->ops, op);
+    for (std::size_t i = 0; i < op->results.size(); ++i) {
+      Op* const select = module().new_op(Opcode::select_, here());
+      select->loc = op->loc;
+      select->operands = {op->operands[0]};
+      for (Block* b : op->blocks) {
+        Value* v = b->yields()[i];
+        if (const Op* c = constant(v); c && v->block == b) {
+          Op* const copy = new_constant(c->loc, v->type);
+          copy->number = c->number;
+          copy->integer = c->integer;
+          v = copy->result();
+        }
+        select->operands.push_back(v);
+      }
+      module().add_result(select, op->results[i]->type, op->results[i]->name);
+      here()->ops.push_back(select);
+      replace(op->results[i], select->result());
+    }
+    note_change();
   }
 
   Action enter_loop(Op* op) {

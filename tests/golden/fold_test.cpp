@@ -1,0 +1,83 @@
+// Branches that only choose between numbers at hand: selections, which no processor guesses.
+#include <catch2/catch.hpp>
+
+#include "../correctness/agree.hpp"
+#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+
+std::string after_simplify(const std::string& text) {
+  const auto module = ir::parse(text);
+  passes::simplify(*module);
+  ir::verify(*module);
+  return ir::print(*module);
+}
+
+std::string branch(const std::string& type, const std::string& then, const std::string& otherwise) {
+  return "entry @f\n\nfun @f(%c: bool, %x: " + type + ", %y: " + type + ") -> " + type +
+         " {\n  %r = branch %c : " + type + " {\n" + then + "  } else {\n" + otherwise +
+         "  }\n  yield %r\n}\n";
+}
+
+/// Where q lies in the table xs, by halving.
+D looked_up(A xs, A ys, D q) {
+  const auto [lo, hi] = WHILE(
+      std::tuple(I(0), xs.size() - 1), [](I l, I h) { return h - l > 1; },
+      [&](I l, I h) {
+        const I m = (l + h) / 2;
+        return IF(
+            xs[m] <= q, [&] { return std::tuple(m, h); }, [&] { return std::tuple(l, m); });
+      });
+  return ys[lo] + (q - xs[lo]) / (xs[hi] - xs[lo]) * (ys[hi] - ys[lo]);
+}
+
+}  // namespace
+
+TEST_CASE("a branch that only chooses is a selection", "[passes]") {
+  CHECK(after_simplify(branch("f64", "    yield %x\n", "    yield %y\n")) == R"(entry @f
+
+fun @f(%c: bool, %x: f64, %y: f64) -> f64 {
+  %r = select %c, %x, %y : f64
+  yield %r
+}
+)");
+  CHECK(after_simplify(branch("i64", "    yield %x\n", "    %1 = constant 3 : i64\n    yield %1\n")) ==
+        R"(entry @f
+
+fun @f(%c: bool, %x: i64, %y: i64) -> i64 {
+  %1 = constant 3 : i64
+  %r = select %c, %x, %1 : i64
+  yield %r
+}
+)");
+  // What computes stays where only one side does, and conditions and tensors stay as they are.
+  for (const std::string& stays : {branch("f64", "    %1 = sin %x : f64\n    yield %1\n", "    yield %y\n"),
+                                   branch("bool", "    yield %x\n", "    yield %y\n"),
+                                   branch("f64[?]", "    yield %x\n", "    yield %y\n")})
+    CHECK(after_simplify(stays) == stays);
+}
+
+TEST_CASE("a table look-up by halving does not branch in its loop", "[passes]") {
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto f = compile(looked_up, {.target = target, .opt = 3});
+    CHECK(f.source("ir").find("branch") == std::string::npos);
+    const std::vector<double> xs{0, 1, 2, 4, 8, 16, 32}, ys{5, 4, 3, 2, 1, 0, -1};
+    for (const double q : {0.0, 0.5, 1.0, 3.9, 4.0, 31.0, 32.0})
+      CHECK(f(xs, ys, q) == eager(looked_up)(xs, ys, q));
+    const auto df = compile(grad<0, 1, 2>(looked_up), {.target = target, .opt = 3});
+    const auto [dxs, dys, dq] = df(xs, ys, 3.0);
+    CHECK(dxs == std::vector<double>{0, 0, 0.25, 0.25, 0, 0, 0});
+    CHECK(dys == std::vector<double>{0, 0, 0.5, 0.5, 0, 0, 0});
+    CHECK(dq == -0.5);
+  }
+}
