@@ -425,7 +425,8 @@ class Analysis {
     return (follows(x) && !varies(y)) || (v->def->is(Opcode::add_) && follows(y) && !varies(x));
   }
 
-  /// Tensors from outside whose row `index` is read element by element within inner loops of inner loops.
+  /// Tensors from outside whose row `index` inner loops sweep again and again, in the trips of other inner
+  /// loops.
   void find_packed() {
     const Value* index = plan_->trip;
     for (const Op* op : ops_) {
@@ -433,9 +434,17 @@ class Analysis {
       const Value* t = op->operands[0];
       if (plan_->is_varying(t) || plan_->is_varying(op->operands[2]) || t->type.element() != ir::Kind::f64)
         continue;
-      if (depth(t->block) != 0 || depth(op->parent) < 3) continue;
+      if (depth(t->block) != 0 || changes_in(op->operands[2]) < 3) continue;
       plan_->packed.insert(t);
     }
+  }
+
+  /// The depth of the innermost loop from trip to trip of which a value changes.
+  int changes_in(const Value* v) const {
+    if (!v->def || !ir::info(v->def->code).elementwise) return depth(v->block);
+    int deepest = 0;
+    for (const Value* o : v->def->operands) deepest = std::max(deepest, changes_in(o));
+    return deepest;
   }
 
   /// How many loops lie between a block and the code around the loop: 1 in the loop's body, 0 outside.

@@ -327,8 +327,8 @@ class Choice {
   }
 
   /// The loop that is all that another one does, and does nothing but compute and store elements that follow
-  /// each other in memory from trip to trip, those of whole rows of a matrix. Lanes that are rows would fetch
-  /// each element by itself.
+  /// each other in memory from trip to trip, those of whole rows of a matrix; what it reads besides stays the
+  /// same. Lanes that are rows would fetch each element by itself.
   static Op* goes_along_rows(const Op* loop) {
     Op* inner = nullptr;
     for (Op* op : loop->blocks[1]->ops) {
@@ -348,10 +348,18 @@ class Choice {
       const bool get = op->is(Opcode::get_), store = op->is(Opcode::set_) || op->is(Opcode::add_at_);
       if (!get && !store) continue;
       const auto rank = static_cast<std::size_t>(op->operands[0]->type.rank());
+      const auto first = op->operands.begin() + 1, last = first + static_cast<std::ptrdiff_t>(rank);
+      if (get && std::none_of(first, last, [&](const Value* v) { return depends_on(v, column); })) continue;
       if (rank > 1 && offset(op->operands[rank]).base != column) return nullptr;
       stores |= store;
     }
     return stores ? inner : nullptr;
+  }
+
+  /// Of a value of a loop's body and an index of that loop.
+  static bool depends_on(const Value* v, const Value* index) {
+    if (v == index || v->block != index->block || !v->def) return v == index;
+    return std::ranges::any_of(v->def->operands, [&](const Value* o) { return depends_on(o, index); });
   }
 
   /// What the lanes share, or read in packed rows, is worth more than that, and so are functions in lanes.

@@ -219,6 +219,25 @@ TEST_CASE("rows that inner loops write run in lanes from end to end", "[vectoris
   });
 }
 
+TEST_CASE("a matrix product that goes along rows runs along them in lanes", "[vectorise]") {
+  const auto product = [](Mat a, Mat b) {
+    return FOR(0, a.dim(0), fill(Num(0.0), a.dim(0), b.dim(1)), [&](Int i, Mat rows) {
+      return FOR(0, a.dim(1), rows, [&](Int k, Mat sums) {
+        return FOR(0, b.dim(1), sums, [&](Int j, Mat c) { return c.set(c(i, j) + a(i, k) * b(k, j), i, j); });
+      });
+    });
+  };
+  const auto fast = compile(product, lanes), slow = compile(product, scalar());
+  const std::string text = fast.source("cpp");
+  CHECK(text.find("lt_load_") != std::string::npos);
+  for (const char* call : {"strided(", "gather(", "scatter("}) CHECK(text.find(call) == std::string::npos);
+  for (const std::int64_t n : {1, 3, 8, 19, 33}) {
+    const auto x = numbers(static_cast<std::size_t>(5 * n)), y = numbers(static_cast<std::size_t>(n * (n + 2)), 0.7);
+    const TensorView<const double> a(x.data(), {5, n}), b(y.data(), {n, n + 2});
+    check_close(fast(a, b).data, slow(a, b).data);
+  }
+}
+
 TEST_CASE("loops that are not for lanes stay", "[vectorise]") {
   const auto stays = [](auto f) {
     return compile(sig<double(Array<double>)>(f), lanes).source("ir").find("lane_") == std::string::npos;
