@@ -24,12 +24,21 @@ constexpr int never = 1 << 20;
 // Trips that do not wait for each other overlap, or run in lanes; memory takes the time it takes.
 constexpr int overlap = 2;
 
+/// True for a tensor of one number throughout: it takes no longer to make than to copy.
+bool repeats_number(const Value* v) {
+  return v->def && (v->def->is(Opcode::broadcast_) || v->def->is(Opcode::fill_)) &&
+         v->def->operands[0]->type.is_scalar();
+}
+
 int price(const Op& op) {
   const ir::OpInfo& row = ir::info(op.code);
   const bool integer = op.result()->type.is_integer() || op.result()->type.is_bool();
   switch (op.code) {
     case Opcode::dim_:
       return 1;
+    case Opcode::broadcast_:
+    case Opcode::fill_:
+      return repeats_number(op.result()) ? float_operation : never;
     case Opcode::get_:
       return load;
     case Opcode::cast_:
@@ -140,7 +149,7 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   const Region& home = *it->second;
   if (home.visible()) return 0;
   if (home.saved.contains(v)) return 0;
-  if (!v->type.is_scalar()) return never;
+  if (!v->type.is_scalar() && !repeats_number(v)) return never;
   if (!v->def) {
     if (home.kind != Region::Kind::body || !home.bwd || !home.trips || !step_of(home.construct, v->index))
       return never;
@@ -409,7 +418,7 @@ void Unwinder::settle(Region& home) {
   std::swap(home.saved, frame);
   for (Op* pop : pops) {
     Value* const v = (*push_of(pop))->operands[0];
-    if (!v->def || v->type.is_tensor()) continue;
+    if (!v->def || (v->type.is_tensor() && !repeats_number(v))) continue;
     // Which way the trip went is said by the same bits, not by a sum that may be rounded otherwise here.
     if (!v->type.is_float_element() && !std::ranges::all_of(v->def->operands, [&](Value* x) {
           const auto it = homes_.find(x->block);

@@ -115,6 +115,17 @@ TEST_CASE("tape: nonlinear stencils keep the array of each step", "[tape]") {
   CHECK(kept_by_steps(steps_of([](D l, D c, D r) { return c + 0.1 * (l + r) * exp(-c); })) == Kept{1, 1});
 }
 
+TEST_CASE("tape: a number that is repeated over an array is kept as a number, if at all", "[tape]") {
+  const auto grown = [](const auto& h) {
+    return [h](A a, I steps) {
+      return squares(FOR(0, steps, a, [&](I, A v) { return v + h(a, v) * exp(v); }));
+    };
+  };
+  CHECK(kept_by_steps(grown([](const A& a, const A&) { return 0.5 * a[0]; })) == Kept{1, 0});
+  // Another one in each trip, and what its derivative takes.
+  CHECK(kept_by_steps(grown([](const A&, const A& v) { return sin(v[0]); })) == Kept{1, 2});
+}
+
 TEST_CASE("tape: what follows from the rest of a frame is not in it", "[tape]") {
   // 1 / (1 + e) is asked for before e, which it is made of.
   CHECK(kept_by_steps(steps_of([](D l, D c, D r) { return c + 0.1 * (l - r) / (1.0 + exp(-c)); })) ==
