@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/memory.hpp"
 #include "lantern/compiler/passes/remarks.hpp"
 
 namespace lantern::passes {
@@ -48,6 +49,8 @@ class Analysis {
     if (!blocks) return refused("it makes too few trips");
     plan_->blocks = *blocks;
     plan_->lanes = blocks->widest();
+    if (largest_own() * plan_->lanes > least_memory)
+      return refused("a large tensor of each trip's own would be there for each lane");
     return std::move(plan_);
   }
 
@@ -327,6 +330,18 @@ class Analysis {
     return std::ranges::any_of(ops_, [&](const Op* op) {
       return ir::info(op->code).elementwise && op->result()->type.is_float_element() && varies(op->result());
     });
+  }
+
+  /// Elements of the largest tensor that lanes have one by one, of those whose size is known.
+  double largest_own() const {
+    double most = 0;
+    for (const Value* v : plan_->varying) {
+      if (!v->type.is_tensor() || plan_->is_summed(v)) continue;
+      double n = 1;
+      for (const std::int64_t dim : v->type.dims()) n *= static_cast<double>(std::max<std::int64_t>(dim, 0));
+      most = std::max(most, n);
+    }
+    return most;
   }
 
   /// The number of trips, where it is known.

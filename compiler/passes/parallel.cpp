@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lantern/compiler/passes/lanes.hpp"
+#include "lantern/compiler/passes/memory.hpp"
 #include "lantern/compiler/passes/remarks.hpp"
 #include "lantern/compiler/passes/rewrite.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -46,6 +47,10 @@ std::vector<std::int64_t> sizes_of_ranges(int threads, bool adds_to_tensors) {
   if (rounds == 3) return {12, 3, 1};
   return {11, 3, 1, 1};
 }
+
+/// Where sums of each range would take too much memory: so many ranges at most, one for each thread. What is
+/// added to is held already, so that the others' sums are within the bound.
+constexpr int fewest_threads = 1 + static_cast<int>(memory_factor);
 
 /// A loop that is shared out.
 struct Plan {
@@ -215,8 +220,20 @@ class Part {
     Value* enough = b.emit(Opcode::lt_, {threshold, in_all});
     if (plan_.lanes > 1)
       enough = b.emit(Opcode::land_, {enough, b.emit(Opcode::lt_, {b.integer(plan_.lanes), trips_})});
+    Value* const room = room_for_sums(b);
     Op* const choice = b.branch(enough, part_->result_types);
-    at_once(choice->blocks[0]);
+    if (room) {
+      Builder shared(module_, choice->blocks[0]);
+      shared.loc = loop_->loc;
+      Op* const many = shared.branch(room, part_->result_types);
+      shared.yield(many->results);
+      at_once(many->blocks[0]);
+      threads_ = std::min(threads_, fewest_threads);
+      sizes_ = {1};
+      at_once(many->blocks[1]);
+    } else {
+      at_once(choice->blocks[0]);
+    }
     alone(choice->blocks[1]);
     std::vector<Value*> shared;
     std::size_t k = 0;
@@ -317,6 +334,39 @@ class Part {
     return sum;
   }
 
+  /// Whether there is memory for what each range adds to; null where that is little in any case.
+  Value* room_for_sums(Builder& b) const {
+    Value* all = nullptr;
+    double known = 0;
+    for (std::size_t i = 0; i < start_.size(); ++i) {
+      if (role(i) != StateRole::sum || !start_[i]->type.is_tensor()) continue;
+      double n = 1;
+      for (const std::int64_t dim : known_type(start_[i]).dims())
+        n *= dim >= 0 ? static_cast<double>(dim) : least_memory + 1;
+      known += n;
+      Value* const elements = elements_of(b, start_[i]);
+      all = all ? b.emit(Opcode::add_, {all, elements}) : elements;
+    }
+    const auto others = static_cast<double>(range_count() - 1);
+    if (!all || known * others <= least_memory) return nullptr;
+    Value* const taken = b.emit(Opcode::mul_, {all, b.number(others)});
+    Value* const most = b.emit(
+        Opcode::max_, {b.number(least_memory), b.emit(Opcode::mul_, {held(b), b.number(memory_factor)})});
+    return b.emit(Opcode::le_, {taken, most});
+  }
+
+  /// How many numbers are in the tensors that the loop works on.
+  Value* held(Builder& b) const {
+    Value* all = nullptr;
+    for (const auto* list : {&start_, &captured_})
+      for (Value* v : *list) {
+        if (!v->type.is_tensor()) continue;
+        Value* const n = elements_of(b, v);
+        all = all ? b.emit(Opcode::add_, {all, n}) : n;
+      }
+    return all;
+  }
+
   /// How many ranges there are.
   std::int64_t range_count() const { return threads_ * static_cast<std::int64_t>(sizes_.size()); }
 
@@ -370,6 +420,7 @@ class Part {
     // All arguments come before the calls, which follow each other.
     std::vector<std::vector<Value*>> ranges;
     Value *before = nullptr, *first = first_;
+    few_ = nullptr;
     if (plan_.lanes == 1) few_ = b.emit(Opcode::lt_, {trips_, b.integer(few_trips * threads_)});
     for (std::int64_t t = 1; t < range_count(); ++t) {
       Value* const after = trips_before(b, t);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/memory.hpp"
 #include "lantern/compiler/passes/nests.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/library_function.hpp"
@@ -30,16 +31,40 @@ class Table {
  public:
   Table(ir::Module& module, Op* op) : module_(module), op_(op) {}
 
-  /// Moves the operation as far out as it goes; false where it stays.
-  bool move() {
+  /// Finds how far out the operation goes: the loop before which it is computed, null where it stays.
+  Op* find() {
     collect_loops();
-    std::size_t out = 0;
+    out_ = 0;
     for (std::size_t n = 1; n <= loops_.size(); ++n)
-      if (may_leave(n)) out = n;
-    if (out == 0) return false;
-    build(out);
-    return true;
+      if (may_leave(n)) out_ = n;
+    if (out_ == 0) return nullptr;
+    may_leave(out_);  // what it collects
+    return loops_[out_ - 1].loop;
   }
+
+  /// True where the table is known to hold no more than a tensor that is read for it, or little: the elements
+  /// of one tensor are read at all of the table's indices, each along a dimension of its own.
+  bool is_small() const {
+    double known = 1;
+    for (const std::size_t i : used_) {
+      const auto trips = constant_trips(loops_[i].loop);
+      known *= trips ? static_cast<double>(*trips) : least_memory + 1;
+    }
+    return known <= least_memory ||
+           std::ranges::any_of(tree_, [&](const Op* op) { return reads_each_once(*op); });
+  }
+
+  /// How many numbers it holds, computed before the loop.
+  Value* numbers(ir::Builder& b) {
+    std::vector<Value*> sizes;
+    for (const std::size_t i : used_) {
+      Value* const bound = copied(b, loops_[i].bound);
+      sizes.push_back(b.emit(Opcode::imax_, {bound, b.integer(0, bound->type)}));
+    }
+    return elements_of_sizes(b, sizes);
+  }
+
+  void move() { build(out_); }
 
  private:
   /// The counted loops around, from the inside, as long as nothing decides whether a trip computes the value.
@@ -52,6 +77,24 @@ class Table {
       // A constant bound may stand in the condition.
       loops_.push_back({loop, loop->operands[count->index], count->bound, b->params[count->index]});
     }
+  }
+
+  bool reads_each_once(const Op& op) const {
+    if (!op.is(Opcode::get_)) return false;
+    std::unordered_set<std::size_t> met;
+    for (std::size_t d = 1; d < op.operands.size(); ++d)
+      for (const std::size_t i : used_)
+        if (moves_along(op.operands[d], loops_[i].index)) met.insert(i);
+    return met.size() == used_.size();
+  }
+
+  /// The index itself, or with something added that does not change.
+  bool moves_along(const Value* v, const Value* index) const {
+    if (v == index) return true;
+    if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
+    const Value *x = v->def->operands[0], *y = v->def->operands[1];
+    const Op* const loop = loops_[out_ - 1].loop;
+    return (x == index && outside(y, loop)) || (y == index && outside(x, loop));
   }
 
   bool outside(const Value* v, const Op* loop) const {
@@ -109,7 +152,6 @@ class Table {
   }
 
   void build(std::size_t n) {
-    may_leave(n);  // what it collects
     Op* const loop = loops_[n - 1].loop;
     Block* const scratch = module_.new_block(loop->parent->parent, loop->parent->function);
     ir::Builder b(module_, scratch);
@@ -168,14 +210,7 @@ class Table {
       for (Value*& v : user->operands)
         if (v == op_->result()) v = replacement;
     });
-    Block* const home = loop->parent;
-    for (Op* op : scratch->ops) {
-      op->parent = home;
-      for (Value* r : op->results) r->block = home;
-    }
-    home->ops.insert(std::find(home->ops.begin(), home->ops.end(), loop), scratch->ops.begin(),
-                     scratch->ops.end());
-    scratch->ops.clear();
+    put_before(scratch, loop);
   }
 
   using Indices = std::vector<std::pair<const Value*, Value*>>;
@@ -206,6 +241,7 @@ class Table {
   ir::Module& module_;
   Op* op_;
   std::vector<Around> loops_;             ///< from the inside
+  std::size_t out_ = 0;                   ///< so many of them the operation leaves
   std::unordered_set<std::size_t> used_;  ///< of these, whose indices the value depends on
   std::unordered_set<const Op*> tree_;
   bool reads_ = false;
@@ -213,15 +249,53 @@ class Table {
 
 }  // namespace
 
+namespace {
+
+/// Tables whose size only the running program knows: one condition for all of a loop.
+void move_where_affordable(ir::Module& module, Op* loop, const std::vector<Op*>& ops) {
+  Block* const scratch = module.new_block(loop->parent->parent, loop->parent->function);
+  ir::Builder b(module, scratch);
+  b.loc = loop->loc;
+  Value* all = nullptr;
+  for (Op* op : ops) {
+    Table table(module, op);
+    table.find();
+    Value* const n = table.numbers(b);
+    all = all ? b.emit(Opcode::add_, {all, n}) : n;
+  }
+  Value* const condition = may_take(b, all, loop);
+  put_before(scratch, loop);
+  keep_alternative(module, loop, condition);
+  for (Op* op : ops) {
+    Table table(module, op);
+    if (table.find() == loop) table.move();
+  }
+}
+
+}  // namespace
+
 void tables(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    std::vector<Op*> found;
+    std::vector<Op*> found, loops;
     ir::walk(f->body, [&](Op* op) {
       if (is_expensive(*op)) found.push_back(op);
     });
-    for (Op* op : found) any |= Table(module, op).move();
+    std::unordered_map<Op*, std::vector<Op*>> large;
+    for (Op* op : found) {
+      Table table(module, op);
+      Op* const loop = table.find();
+      if (!loop) continue;
+      any = true;
+      if (table.is_small()) {
+        table.move();
+      } else {
+        if (large[loop].empty()) loops.push_back(loop);
+        large[loop].push_back(op);
+      }
+    }
+    for (Op* loop : loops) move_where_affordable(module, loop, large[loop]);
   }
   if (any) eliminate_dead(module);
 }

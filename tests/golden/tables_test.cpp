@@ -130,6 +130,14 @@ TEST_CASE("tables: what stays and what moves", "[passes]") {
             "}\n"));
 }
 
+TEST_CASE("tables: of sizes that nothing bounds they are made where there is room", "[passes]") {
+  const std::string after = after_tables(nest("      %v = cast[f64] %k : f64\n      %value = exp %v : f64\n"));
+  CHECK(after.find("= branch") != std::string::npos);
+  CHECK(after.find("fill") != std::string::npos);
+  // The loop without a table is there too.
+  CHECK(after.find("exp") != after.rfind("exp"));
+}
+
 TEST_CASE("tables: nothing is read where no trip is made", "[passes]") {
   // x has elements for the points alone: with no point there is none.
   const auto f = [](A x, I points, I columns) {
