@@ -75,7 +75,8 @@ void StatementPrinter::cell(const Op& op) {
         line(place(c) + " += " + text(v) + ";");
         if (unit_.options().check_nan && v->type.is_differentiable())
           check_place(Opcode::add_, v->type.kind(),
-                      unit_.prelude().kernel("finite", v->type.kind()) + "(" + place(c) + ")", place(c), finite(v));
+                      unit_.prelude().kernel("finite", v->type.kind()) + "(" + place(c) + ")", place(c),
+                      finite(v));
         return;
       }
       check_dims(op, c, 0, v, 0, dims(v).size());
@@ -145,6 +146,13 @@ void StatementPrinter::closure(const Op& op) {
 
 void StatementPrinter::jump(const Op& op) {
   const std::string k = text(op.operands[0]);
+  if (const ir::Type& type = op.operands[0]->type; unit_.in_frame(type)) {
+    const std::string frame = names_.unique("call");
+    line(unit_.call_type(type) + " " + frame + ";");
+    for (std::size_t i = 1; i < op.operands.size(); ++i)
+      line(frame + ".a" + std::to_string(i - 1) + " = " + argument(op.operands[i]) + ";");
+    return line(k + ".code(" + k + ".captured, &" + frame + ");");
+  }
   std::string list = unit_.target().is_cpp() ? "" : k + ".captured";
   for (std::size_t i = 1; i < op.operands.size(); ++i)
     list += (list.empty() ? "" : ", ") + argument(op.operands[i]);

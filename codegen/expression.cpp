@@ -193,28 +193,4 @@ Expression integer_literal(std::int64_t value) {
   return {std::to_string(value), value < 0 ? Precedence::unary : Precedence::primary, false, {}};
 }
 
-std::string c_string(std::string_view text) {
-  static constexpr char octal[] = "01234567";
-  std::string s = "\"";
-  for (const char c : text) {
-    const auto u = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      s += '\\';
-      s += c;
-    } else if (u < 32 || u == 127 || c == '?') {  // '?' too, because of trigraphs
-      if (c == '?') {
-        s += s.back() == '?' ? "\\?" : "?";
-        continue;
-      }
-      s += '\\';
-      s += octal[u >> 6];
-      s += octal[(u >> 3) & 7];
-      s += octal[u & 7];
-    } else {
-      s += c;
-    }
-  }
-  return s + "\"";
-}
-
 }  // namespace lantern::codegen

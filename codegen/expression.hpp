@@ -53,7 +53,4 @@ Expression substitute(std::string_view pattern, std::span<const Expression> oper
 Expression float_literal(double value, ir::Kind kind);
 Expression integer_literal(std::int64_t value);
 
-/// A string literal of C.
-std::string c_string(std::string_view text);
-
 }  // namespace lantern::codegen

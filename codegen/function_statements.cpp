@@ -30,7 +30,24 @@ void StatementPrinter::call(const Op& op) {
   const ir::Function* callee = op.callee;
   const FunctionInfo& to = unit_.info(callee);
   callees_.push_back(callee);
-  std::string list = call_arguments(op, callee, 0);
+  std::string list;
+  if (to.in_frame) {
+    const std::string frame = names_.unique(to.name + "_call");
+    line(unit_.share_type(callee) + " " + frame + ";");
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      check_fits(op.operands[i], callee->body->params[i]->type, "argument", op);
+      line(frame + ".a" + std::to_string(i) + " = " + argument(op.operands[i]) + ";");
+    }
+    list = (to.workspace ? ws() + ", &" : "&") + frame;
+    if (op.results.size() > 1) {
+      for (std::size_t i = 0; i < op.results.size(); ++i)
+        bind(op.results[i], frame + ".r" + std::to_string(i));
+      for (const Value* v : op.results) allocations_ += owns_memory(v->type);
+      return line(to.name + "(" + list + ");");
+    }
+  } else {
+    list = call_arguments(op, callee, 0);
+  }
   for (const Value* v : op.results) allocations_ += owns_memory(v->type);
   std::size_t used = 0;
   for (const Value* v : op.results) used += uses_.count(v) > 0;
@@ -59,7 +76,7 @@ void StatementPrinter::call(const Op& op) {
   if (to.by_pointer) {
     for (const Value* v : op.results) {
       const std::string name = fresh_name(v);
-      line(unit_.declaration(v->type, name) + ";");
+      line(unit_.number_type(callee, v->type) + " " + name + ";");
       bind(v, name);
       list += (list.empty() ? "&" : ", &") + name;
     }
@@ -89,6 +106,7 @@ void StatementPrinter::bind_parameters() {
   if (!info_.by_pointer) return;
   for (std::size_t i = 0; i < function_.result_types.size(); ++i)
     result_names_.push_back(names_.unique("result" + std::to_string(i)));
+  if (info_.in_frame) frame_ = names_.unique("call");
 }
 
 std::string StatementPrinter::parameters() {
@@ -99,22 +117,46 @@ std::string StatementPrinter::parameters() {
   } else if (info_.workspace) {
     add("lt_workspace* ws");
   }
+  if (info_.in_frame) {
+    add((info_.closure ? "void" : unit_.share_type(&function_)) + "* " + frame_);
+    return list;
+  }
   for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
-    add(unit_.declaration(function_.body->params[i]->type, parameter_names_[i]));
+    add(unit_.number_type(&function_, function_.body->params[i]->type) + " " + parameter_names_[i]);
   if (info_.by_pointer)
     for (std::size_t i = 0; i < result_names_.size(); ++i)
-      add(unit_.type(function_.result_types[i]) + "* " + result_names_[i]);
+      add(unit_.number_type(&function_, function_.result_types[i]) + "* " + result_names_[i]);
   return list.empty() && !unit_.target().is_cpp() ? "void" : list;
 }
 
 std::string StatementPrinter::signature() {
   const Target& target = unit_.target();
   std::string result = "void";
-  if (function_.result_types.size() == 1) result = unit_.type(function_.result_types[0]);
+  if (function_.result_types.size() == 1) result = unit_.number_type(&function_, function_.result_types[0]);
   if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
   const bool apart = !info_.exported && (info_.forked || stays_apart(function_));
   return (info_.exported ? target.exported() : target.internal()) +
          (apart ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
+}
+
+/// Parameters and the places of results, where they come in one structure.
+std::string StatementPrinter::from_frame() {
+  std::string text, from = frame_;
+  if (info_.closure) {
+    const std::string type = unit_.call_type(*info_.continuation);
+    from = names_.unique("arguments");
+    text = "  const " + type + "* " + from + " = (const " + type + "*)" + frame_ + ";\n";
+  }
+  for (std::size_t i = info_.captured; i < parameter_names_.size(); ++i) {
+    const Value* p = function_.body->params[i];
+    if (uses_.count(p) > 0)
+      text += "  " + unit_.declaration(p->type, parameter_names_[i]) + " = " + from + "->a" +
+              std::to_string(i - info_.captured) + ";\n";
+  }
+  for (std::size_t i = 0; i < result_names_.size(); ++i)
+    text += "  " + unit_.type(function_.result_types[i]) + "* " + result_names_[i] + " = &" + from + "->r" +
+            std::to_string(i) + ";\n";
+  return text + "  (void)" + from + ";\n";
 }
 
 std::string StatementPrinter::definition() {
@@ -159,7 +201,9 @@ std::string StatementPrinter::definition() {
   } else if (info_.workspace && !used_workspace_) {
     prologue += "  (void)ws;\n";
   }
-  for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size(); ++i)
+  if (info_.in_frame) prologue += from_frame();
+  for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size() && !info_.in_frame;
+       ++i)
     if (uses_.count(function_.body->params[i]) == 0) prologue += "  (void)" + parameter_names_[i] + ";\n";
   if (may_be_deep) prologue += "  if (lt_deep(ws)) ws->fail(ws, \"" + ir::too_deep(info_.name) + "\");\n";
   if (!mark_.empty()) prologue += "  const lt_position " + mark_ + " = lt_mark(ws);\n";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lantern/codegen/unit.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::codegen {
 
@@ -19,14 +20,19 @@ struct Library {
   std::vector<Unit::Functions> parts;
 };
 
-Library complete(Modules modules, PrintOptions options, const Target& target, const std::string& suffix) {
+Library complete(Modules modules, PrintOptions options, const Target& target, const std::string& suffix,
+                 const std::vector<bool>& workspace) {
   Library library;
-  std::vector<std::string> inner;  // names that only the sources before use
+  NameScope scope;
+  std::vector<std::string> publics, inner;  // names that all sources know, and that only those before use
+  for (const ir::Module* m : modules) publics.push_back(scope.unique_function(m->entry->name + suffix));
   for (std::size_t i = 0; i < modules.size(); ++i) {
     std::vector<std::string> taken = inner;
-    for (std::size_t j = 0; j < modules.size(); ++j)
-      if (j != i) taken.push_back(modules[j]->entry->name + suffix);
-    options.name = modules[i]->entry->name + suffix;
+    for (const std::string& name : publics)
+      if (name != publics[i]) taken.push_back(name);
+    options.name = publics[i];
+    options.entry_workspace = i < workspace.size() && workspace[i];
+    if (!suffix.empty()) options.entry = linked_entry(modules[i]->entry->name);
     library.units.push_back(std::make_unique<Unit>(*modules[i], options, target, taken));
     library.parts.push_back(library.units.back()->complete());
     for (std::string& name : library.units.back()->global_names()) inner.push_back(std::move(name));
@@ -84,17 +90,17 @@ std::string declarations(Unit& unit) {
   const ir::Function& f = *unit.module().entry;
   const std::string& name = unit.public_name();
   const bool workspace = unit.info(&f).workspace;
-  std::string text = "/* " + name + typed(f);
+  std::string text = "/* " + name + ir::c_block_comment(typed(f));
   if (workspace && !unit.scalar_entry())
-    text += "\n * ws: " + name + "_workspace(); results stay valid until it is asked for again.";
+    text += "\n * ws: " + unit.workspace_name() + "(); results stay valid until it is asked for again.";
   text += (workspace && !unit.scalar_entry() ? "\n */\n" : " */\n") + wrapped(unit.public_signature() + ";") +
           "\n";
   if (workspace) {
-    if (!unit.scalar_entry()) text += "struct lt_workspace* " + name + "_workspace(void);\n";
+    if (!unit.scalar_entry()) text += "struct lt_workspace* " + unit.workspace_name() + "(void);\n";
     text +=
         "/* Called with the message when something fails, instead of ending the program; must not return. "
         "*/\n";
-    text += "void " + name + "_on_failure(void (*handler)(const char* message));\n";
+    text += "void " + unit.failure_name() + "(void (*handler)(const char* message));\n";
   }
   return text;
 }
@@ -107,27 +113,45 @@ std::string with_struct_tag(std::string text) {
   return text;
 }
 
+/// C as a header may hold it that C++ reads too.
+class HeaderTarget : public CTarget {
+ public:
+  std::string public_boolean() const override { return "bool"; }
+};
+
 }  // namespace
 
+std::string linked_entry(const std::string& function) { return "lantern_entry_" + function; }
+
 std::string print_library(Modules modules, const PrintOptions& options, const Target& target,
-                          const std::string& suffix) {
-  const Library library = complete(modules, options, target, suffix);
+                          const std::string& suffix, const std::vector<bool>& workspace) {
+  const Library library = complete(modules, options, target, suffix, workspace);
   Prelude prelude(target);
-  std::string forward, text;
+  std::string offered, forward, text;
   for (std::size_t i = 0; i < library.units.size(); ++i) {
+    if (options.standalone) offered += declarations(*library.units[i]) + "\n";
     prelude.merge(library.units[i]->prelude());
     forward += library.parts[i].declarations;
     text += (text.empty() ? "" : "\n") + library.parts[i].definitions;
   }
-  return with_own_lines(title(listed(library), options) + prelude.text() + contraction(options) +
+  // What a header declares is declared here too: a compiler sees that it is what is defined.
+  if (!offered.empty() && target.is_cpp()) offered = "extern \"C\" {\n\n" + offered + "}\n\n";
+  return with_own_lines(title(listed(library), options) + prelude.text() + offered + contraction(options) +
                         (forward.empty() ? "" : forward + "\n") + text);
 }
 
-std::string print_header(Modules modules, const std::string& guard) {
-  const CTarget target;
-  PrintOptions options;
+bool asks_for_workspace(const ir::Module& module, PrintOptions options, const Target& target) {
   options.standalone = true;
-  const Library library = complete(modules, options, target, {});
+  Unit unit(module, options, target);
+  unit.discover();
+  return unit.info(module.entry).workspace;
+}
+
+std::string print_header(Modules modules, PrintOptions options, const std::string& guard,
+                         const std::vector<bool>& workspace) {
+  const HeaderTarget target;
+  options.standalone = true;
+  const Library library = complete(modules, options, target, {}, workspace);
   HeaderTypes types;
   std::string text;
   for (const auto& unit : library.units) {
@@ -143,10 +167,11 @@ std::string print_header(Modules modules, const std::string& guard) {
                  : '_';
   if (macro.empty() || std::isdigit(static_cast<unsigned char>(macro.front())) != 0)
     macro = "LANTERN_" + macro;
-  const bool workspace = text.find("struct lt_workspace*") != std::string::npos;
+  const bool incomplete = text.find("struct lt_workspace*") != std::string::npos;
   return "/* Declarations of " + listed(library) + ", generated by Lantern. */\n#ifndef " + macro +
-         "\n#define " + macro + "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n" +
-         (workspace ? "\nstruct lt_workspace;\n" : "") + types.text() + text +
+         "\n#define " + macro +
+         "\n\n#include <stdbool.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n" +
+         (incomplete ? "\nstruct lt_workspace;\n" : "") + types.text() + text +
          "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
 

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lantern/codegen/print_options.hpp"
 #include "lantern/codegen/target.hpp"
@@ -10,13 +11,27 @@
 
 namespace lantern::codegen {
 
-/// The modules as one source in which each entry has the name it has in its module, followed by `suffix`;
-/// `options.name` is not used. The entries' names must differ.
+/// The modules as one source in which each entry has the name it has in its module, as far as that may be a
+/// function's; `options.name` is not used. The entries' names must differ. With a suffix, which comes behind
+/// each, the uniform way into NAME is `linked_entry(NAME)`. A source that stands alone declares what it
+/// offers as a header does.
+///
+/// `workspace`, of a source that stands alone, says of each module that its entry takes a workspace though
+/// this text may do without: a signature must not depend on the target, nor on what passes make of a program.
 std::string print_library(std::span<const ir::Module* const> modules, const PrintOptions& options,
-                          const Target& target, const std::string& suffix = {});
+                          const Target& target, const std::string& suffix = {},
+                          const std::vector<bool>& workspace = {});
 
-/// A C header, for C and C++, that declares what `print_library` defines for C with `options.standalone`.
-/// Comments give the types of the entries with their shapes. `guard` becomes the name of the include guard.
-std::string print_header(std::span<const ir::Module* const> modules, const std::string& guard);
+/// The symbol by which a program finds the function of a LANTERN_FUNCTION; driver/function.hpp declares it.
+std::string linked_entry(const std::string& function);
+
+/// Whether the entry, printed so in a source that stands alone, asks for a workspace.
+bool asks_for_workspace(const ir::Module& module, PrintOptions options, const Target& target);
+
+/// A C header, for C and C++, that declares what `print_library` defines with the same options and
+/// `options.standalone`, in C and in C++ alike. Comments give the types of the entries with their shapes.
+/// `guard` becomes the name of the include guard.
+std::string print_header(std::span<const ir::Module* const> modules, PrintOptions options,
+                         const std::string& guard, const std::vector<bool>& workspace = {});
 
 }  // namespace lantern::codegen

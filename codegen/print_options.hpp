@@ -16,7 +16,14 @@ struct PrintOptions {
   bool named_values = false;  ///< a value with a name of the user's is a variable, though it be used once
   bool limited_stack = false;  ///< a recursion fails where it would leave the stack (workspace.h)
   bool check_nan = false;     ///< a NaN, or an infinity that arises, fails
-  std::string name;           ///< of the entry; empty: the function's own name, made an identifier
+  /// Functions of vectors that glibc's libmvec has are called there. Without it they go lane by lane, and a
+  /// text links with libm alone, unless it is compiled with -DLT_LIBMVEC.
+  bool vector_library = true;
+  /// The entry takes a workspace whether its text uses one or not: as what was printed of the same program in
+  /// another way.
+  bool entry_workspace = false;
+  std::string name;   ///< of the entry; empty: the function's own name, made an identifier
+  std::string entry;  ///< the name of the uniform way in, as it stands; empty: NAME_entry
 };
 
 }  // namespace lantern::codegen

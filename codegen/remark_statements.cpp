@@ -5,6 +5,7 @@
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::codegen {
 
@@ -73,7 +74,7 @@ std::string StatementPrinter::line_directive(const ir::Location& loc) {
   if (!unit_.options().line_directives) return "";
   if (loc.known()) debug_place_ = loc;
   if (!debug_place_.known()) return "";
-  return "#line " + std::to_string(debug_place_.line) + " " + c_string(debug_place_.file) + "\n";
+  return "#line " + std::to_string(debug_place_.line) + " " + ir::c_string(debug_place_.file) + "\n";
 }
 
 /// Where a function begins, for a debugger.
@@ -97,7 +98,7 @@ bool StatementPrinter::is_named(const Value* v) const {
 void StatementPrinter::print(const Op& op) {
   const Value* v = op.operands[0];
   const ir::Type& type = v->type;
-  const std::string label = c_string(op.text ? op.text : "");
+  const std::string label = ir::c_string(op.text ? op.text : "");
   if (type.is_scalar()) {
     std::string x = text(v);
     return line(unit_.prelude().kernel("print", type.kind()) + "(" + label + ", " + x + ");");
@@ -168,8 +169,8 @@ void StatementPrinter::check_place(Opcode code, ir::Kind kind, const std::string
   const NotFinite message = not_finite(current_->loc, code);
   const std::string f = unit_.prelude().kernel("fail_value", kind);
   line("if (!" + good + ") " + f + "(" + ws() + ", " + value + ", " +
-       (operands_finite.empty() ? "1" : operands_finite) + ", " + c_string(message.before) + ", " +
-       c_string(message.after) + ");");
+       (operands_finite.empty() ? "1" : operands_finite) + ", " + ir::c_string(message.before) + ", " +
+       ir::c_string(message.after) + ");");
 }
 
 /// Arguments of the entry are the only values that do not arise here.
@@ -182,11 +183,11 @@ void StatementPrinter::check_arguments() {
     const ir::Kind kind = p->type.element();
     if (p->type.is_scalar()) {
       line("if (!" + finite(p) + ") " + unit_.prelude().kernel("fail_value", kind) + "(" + ws() + ", " +
-           name + ", 1, " + c_string(named + ": expected finite values, got ") + ", \"\");");
+           name + ", 1, " + ir::c_string(named + ": expected finite values, got ") + ", \"\");");
     } else {
       line(unit_.prelude().kernel("check_argument", kind) + "(" + ws() + ", " + name + ".data, " +
-           elements(p) + ", " + c_string(before) + ", " +
-           c_string(p->name ? std::string(" (") + p->name + ")" : "") + ");");
+           elements(p) + ", " + ir::c_string(before) + ", " +
+           ir::c_string(p->name ? std::string(" (") + p->name + ")" : "") + ");");
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::codegen {
 
@@ -400,7 +401,7 @@ void StatementPrinter::statement(const Op& op) {
       const Expression c = value(op.operands[0]);
       const bool bare = c.is_atom();
       return line("if (!" + (bare ? c.text : "(" + c.text + ")") + ") " + ws() + "->fail(ws, " +
-                  c_string(op.text ? op.text : "check failed") + ");");
+                  ir::c_string(op.text ? op.text : "check failed") + ");");
     }
     case Opcode::print_:
       return print(op);
@@ -462,11 +463,11 @@ void StatementPrinter::division(const Op& op) {
   const std::string at = where(op);
   const std::string message = "integer division by zero" + (at.empty() ? "" : " (" + at + ")");
   const std::string f = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", op.result()->type.kind());
-  Expression e{
-      f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " + c_string(message) + ")",
-      Precedence::primary,
-      false,
-      {}};
+  Expression e{f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " +
+                   ir::c_string(message) + ")",
+               Precedence::primary,
+               false,
+               {}};
   // It may fail, and must do so where the program says.
   define_statement(op.result(), e.text);
 }

@@ -109,6 +109,7 @@ class StatementPrinter {
   std::string trips(const ir::Op& loop, std::size_t counter);
   std::string parameters();
   void bind_parameters();
+  std::string from_frame();
 
   // ---- calls in threads (team_statements.cpp)
   bool can_fork(const ir::Op& first) const;
@@ -201,6 +202,7 @@ class StatementPrinter {
   std::int64_t symbols_ = 0;
   std::unordered_map<const ir::Value*, std::size_t> placed_;  ///< tensors that become a result of the entry
   std::vector<std::string> parameter_names_, result_names_;
+  std::string frame_;  ///< the parameter that holds them all, where they are many
   std::unordered_map<std::int64_t, TapeTop> tape_tops_;  ///< of the loops around
   bool used_workspace_ = false;
   int allocations_ = 0;

@@ -20,6 +20,12 @@ class Target {
   /// C++ rather than C: cells are references, several results a structure, continuations callable objects.
   virtual bool is_cpp() const = 0;
 
+  /// The type of a truth value that a function takes from outside, or gives.
+  virtual std::string public_boolean() const { return scalar(ir::Kind::boolean); }
+
+  /// How many arguments, results by pointer included, every compiler takes.
+  virtual std::size_t most_arguments() const { return static_cast<std::size_t>(-1); }
+
   /// What stands before the definition of a function seen from outside, and of one that is not.
   virtual std::string exported() const = 0;
   virtual std::string internal() const { return "static "; }
@@ -42,6 +48,9 @@ class CTarget : public Target {
   std::string element(ir::Kind kind) const override;
   std::string boolean(bool value) const override { return value ? "1" : "0"; }
   bool is_cpp() const override { return false; }
+  std::string public_boolean() const override { return "_Bool"; }
+  /// tcc's stack of values ends at 256.
+  std::size_t most_arguments() const override { return 200; }
   std::string exported() const override { return ""; }
 };
 
@@ -51,6 +60,8 @@ class CppTarget : public CTarget {
   std::string element(ir::Kind kind) const override { return scalar(kind); }
   std::string boolean(bool value) const override { return value ? "true" : "false"; }
   bool is_cpp() const override { return true; }
+  std::string public_boolean() const override { return "bool"; }
+  std::size_t most_arguments() const override { return Target::most_arguments(); }
   std::string exported() const override { return "extern \"C\" "; }
 };
 

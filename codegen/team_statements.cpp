@@ -85,17 +85,19 @@ void StatementPrinter::team(const Op& first) {
     in_team_.insert(calls[t]);
   }
   line(ws() + "->fork(ws, " + std::to_string(ir::team_threads(first)) + ", " + std::to_string(calls.size()) +
-       ", " + to.name + "_run, " + shares + ", (int64_t)sizeof " + shares + "[0]);");
+       ", " + to.runner + ", " + shares + ", (int64_t)sizeof " + shares + "[0]);");
 }
 
 std::string StatementPrinter::team_runner_signature() const {
-  return unit_.target().internal() + "void " + info_.name + "_run(lt_workspace* ws, void* data)";
+  return unit_.target().internal() + "void " + info_.runner + "(lt_workspace* ws, void* data)";
 }
 
 std::string StatementPrinter::team_runner() {
   std::string list = info_.workspace ? "ws" : "";
   const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
-  for (std::size_t i = 0; i < function_.body->params.size(); ++i) add("share->a" + std::to_string(i));
+  for (std::size_t i = 0; i < function_.body->params.size() && !info_.in_frame; ++i)
+    add("share->a" + std::to_string(i));
+  if (info_.in_frame) add("share");
   std::string body =
       "  " + unit_.share_type(&function_) + "* share = (" + unit_.share_type(&function_) + "*)data;\n";
   if (!info_.workspace) body += "  (void)ws;\n";
@@ -104,7 +106,7 @@ std::string StatementPrinter::team_runner() {
     body += "  lt_require_tapes(ws, " + std::to_string(unit_.module().tapes()) + ");\n";
   }
   const std::size_t results = function_.result_types.size();
-  if (info_.by_pointer)
+  if (info_.by_pointer && !info_.in_frame)
     for (std::size_t i = 0; i < results; ++i) add("&share->r" + std::to_string(i));
   const std::string call = info_.name + "(" + list + ");";
   if (results == 1) {

@@ -7,6 +7,7 @@
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::codegen {
 
@@ -116,7 +117,7 @@ void StatementPrinter::check_index(const Op& op, std::size_t operand, const Valu
     unit_.prelude().need("outside");
     outside = "lt_outside(" + i + ", " + n + ")";
   }
-  line("if (" + outside + ") lt_fail_index(" + ws() + ", " + i + ", " + n + ", " + c_string(where(op)) +
+  line("if (" + outside + ") lt_fail_index(" + ws() + ", " + i + ", " + n + ", " + ir::c_string(where(op)) +
        ");");
 }
 
@@ -139,7 +140,7 @@ void StatementPrinter::checks_before(const Op& loop) {
     const std::string guard = c.trips ? "if (" + trips->text + " > 0) " : "";
     line(guard + "lt_check_range(" + ws() + ", " + first->text + ", " + end->text + ", " +
          std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
-         c_string(where(*c.access)) + ");");
+         ir::c_string(where(*c.access)) + ");");
     checked_[&loop].insert(static_cast<int>(i));
   }
 }
@@ -185,8 +186,8 @@ void StatementPrinter::check_dims(const Op& op, const Value* a, std::size_t a_fr
   };
   const Opcode code = op.is(Opcode::ref_acc_) ? static_cast<Opcode>(op.integer) : op.code;
   line("if (" + condition + ") lt_fail_shapes(" + ws() + ", " +
-       c_string(op.is(Opcode::ref_add_) ? "add" : ir::info(code).name) + ", " + shape(a) + ", " + shape(b) +
-       ", " + c_string(where(op)) + ");");
+       ir::c_string(op.is(Opcode::ref_add_) ? "add" : ir::info(code).name) + ", " + shape(a) + ", " +
+       shape(b) + ", " + ir::c_string(where(op)) + ");");
 }
 
 /// That a tensor has the sizes that the type it goes to promises.
@@ -196,8 +197,8 @@ void StatementPrinter::check_fits(const Value* v, const ir::Type& type, const ch
     if (type.dims()[i] == ir::dynamic || dims(v)[i] == type.dims()[i]) continue;
     unit_.prelude().need("fail_size");
     const std::string expected = std::to_string(type.dims()[i]), got = dim(v, i);
-    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", " + c_string(what) + ", " +
-         number(i) + ", " + expected + ", " + got + ", " + c_string(where(op)) + ");");
+    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", " + ir::c_string(what) + ", " +
+         number(i) + ", " + expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
   }
 }
 
@@ -343,7 +344,7 @@ void StatementPrinter::elementwise(const Op& op) {
     const std::string at = where(op);
     e = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", result->type.element()) + "(" + ws() +
         ", " + operands[0].text + ", " + operands[1].text + ", " +
-        c_string("integer division by zero" + (at.empty() ? "" : " (" + at + ")")) + ")";
+        ir::c_string("integer division by zero" + (at.empty() ? "" : " (" + at + ")")) + ")";
   } else {
     if (const std::string map = mapped(op); !map.empty())
       return line(map + "(" + to + ".data, " + atom(op.operands[0]) + ".data, " + elements(shape) + ");");
@@ -394,7 +395,7 @@ void StatementPrinter::rows(const Op& op) {
                                 : from == 0             ? hi.text + " < 0 || "
                                             : low.text + " < 0 || " + low.text + " > " + hi.text + " || ";
       line("if (" + order + hi.text + " > " + dim(t, 0) + ") lt_fail_slice(" + ws() + ", " + low.text + ", " +
-           hi.text + ", " + dim(t, 0) + ", " + c_string(where(op)) + ");");
+           hi.text + ", " + dim(t, 0) + ", " + ir::c_string(where(op)) + ");");
     }
     const std::string count = from >= 0 && to >= 0 ? std::to_string(to - from)
                               : from == 0          ? hi.text
@@ -445,7 +446,7 @@ void StatementPrinter::creation(const Op& op) {
       unit_.prelude().need("fail_size");
       const std::string expected = std::to_string(result->type.dims()[i - 1]), got = atom(op.operands[i]);
       line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) +
-           ", " + expected + ", " + got + ", " + c_string(where(op)) + ");");
+           ", " + expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
     }
   }
   const std::string filling = op.operands[0]->type.is_tensor() ? atom(op.operands[0]) : text(op.operands[0]);
@@ -486,7 +487,7 @@ void StatementPrinter::reduction(const Op& op) {
   } else if (op.is(Opcode::argmax_)) {
     const std::string at = where(op);
     e.text = unit_.prelude().kernel("argmax", kind) + "(" + ws() + ", " + atom(x) + ".data, " + elements(x) +
-             ", " + c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) + ")";
+             ", " + ir::c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) + ")";
     return define_statement(result, e.text);
   } else {
     e.text = unit_.prelude().kernel("sum", kind) + "(" + atom(x) + ".data, " + elements(x) + ")";
@@ -532,7 +533,7 @@ void StatementPrinter::reshaping(const Op& op) {
       unit_.prelude().need("fail_shapes");
       line("if (" + elements(x) + " != " + elements(y) + ") lt_fail_shapes(" + ws() + ", \"reshape\", " +
            from + ".dim, " + number(dims(x).size()) + ", " + second + ".dim, " + number(dims(y).size()) +
-           ", " + c_string(where(op)) + ");");
+           ", " + ir::c_string(where(op)) + ");");
     }
     const std::string shape = sizes(y);
     define_statement(result, "{" + from + ".data, {" + (shape.empty() ? "1" : shape) + "}}");
@@ -583,7 +584,7 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
         unit_.prelude().need("fail_slice");
         line("if (" + row + " < 0 || " + row + " + " + dim(z, 0) + " > " + dim(t, 0) + ") lt_fail_slice(" +
              ws() + ", " + row + ", " + row + " + " + dim(z, 0) + ", " + dim(t, 0) + ", " +
-             c_string(where(op)) + ");");
+             ir::c_string(where(op)) + ");");
       }
       const std::string start = row == "0" ? ".data"
                                            : ".data + " + in_context(value(first), Precedence::unary) +
@@ -629,7 +630,7 @@ void StatementPrinter::tree(const Op& op) {
   if (unit_.options().bounds_checks && !known_tree(op)) {
     const std::string at = where(op);
     line("if (" + t + ".node < 0) " + ws() + "->fail(ws, " +
-         c_string("the empty tree has no node" + (at.empty() ? "" : " (" + at + ")")) + ");");
+         ir::c_string("the empty tree has no node" + (at.empty() ? "" : " (" + at + ")")) + ");");
   }
   if (op.is(Opcode::tree_value_))
     return define(op, {t + ".value" + std::to_string(op.integer) + "[" + t + ".node]", Precedence::primary,

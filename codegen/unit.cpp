@@ -8,6 +8,7 @@
 #include "lantern/codegen/expression.hpp"
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 #include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
 
@@ -24,7 +25,11 @@ std::string wrapped(std::string line) {
     std::size_t best = 0;
     bool quoted = false;
     for (std::size_t i = start + indent + 1; i + 1 < line.size() && (i - start < columns || best == 0); ++i) {
-      if (line[i] == '"' && line[i - 1] != '\\') quoted = !quoted;
+      if (quoted && line[i] == '\\') {
+        ++i;
+        continue;
+      }
+      if (line[i] == '"') quoted = !quoted;
       if (quoted || line[i] != ' ' || i < start + indent + 5) continue;
       const char before = line[i - 1];
       // After a comma, or after an operator that itself follows a space.
@@ -42,21 +47,20 @@ std::string wrapped(std::string line) {
 }
 
 namespace {
-/// Stands where the lines of the generated text itself begin to count again.
-constexpr std::string_view own_lines = "#line 1 \"generated.c\"\n";
+/// Stands where the lines of the generated text itself begin to count again. No text of a user's holds it.
+constexpr std::string_view own_lines = "\x01\n";
 }  // namespace
 
-std::string with_own_lines(std::string text) {
-  std::size_t line = 1, counted = 0;
-  for (std::size_t at = 0; (at = text.find(own_lines, at)) != std::string::npos;) {
-    line += static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
+std::string with_own_lines(const std::string& text) {
+  std::string out;
+  std::size_t line = 1, from = 0;
+  for (std::size_t at; (at = text.find(own_lines, from)) != std::string::npos; from = at + own_lines.size()) {
+    out.append(text, from, at - from);
+    line += static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(from),
                                                 text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-    counted = at;
-    const std::string number = std::to_string(line + 1);
-    text.replace(at + 6, 1, number);
-    at += own_lines.size();
+    out += "#line " + std::to_string(++line) + " \"generated.c\"\n";
   }
-  return text;
+  return out.append(text, from);
 }
 
 Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& target,
@@ -64,32 +68,40 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
     : module_(module),
       options_(options),
       target_(target),
-      prelude_(target, options.strict_math),
+      prelude_(target, options),
       functions_(reachable(module)),
       escapes_(functions_) {
-  const std::string& wanted = options.name.empty() ? module.entry->name : options.name;
-  public_name_ = names_.unique(wanted);
-  for (const char* suffix : {"_entry", "_workspace", "_on_failure"}) names_.reserve(public_name_ + suffix);
+  public_name_ = names_.unique_function(options.name.empty() ? module.entry->name : options.name);
   for (const std::string& name : taken) names_.reserve(name);
+  entry_name_ = options.entry.empty() ? names_.unique_function(public_name_ + "_entry") : options.entry;
+  workspace_name_ = names_.unique_function(public_name_ + "_workspace");
+  failure_name_ = names_.unique_function(public_name_ + "_on_failure");
   for (const ir::Function* f : functions_) {
-    FunctionInfo& info = infos_[f];
-    info.name = f == module.entry ? public_name_ : names_.unique(f->name);
+    infos_[f].exported = f == module.entry;
+    ir::walk(f->body, [&](const Op* op) {
+      if (ir::team_size(*op) > 0 && target.has_threads()) infos_[op->callee].forked = true;
+      if (!op->is(Opcode::closure_)) return;
+      FunctionInfo& info = infos_[op->callee];
+      info.closure = true;
+      info.captured = op->operands.size();
+      info.continuation = op->result()->type;
+    });
+  }
+  for (const ir::Function* f : functions_) {
+    FunctionInfo& info = infos_.at(f);
+    info.name = info.exported ? public_name_ : names_.unique_function(f->name);
+    info.public_types = info.exported && options.standalone;
     const bool several = f->result_types.size() > 1;
-    info.by_pointer = several && (!target.is_cpp() || (f == module.entry && scalar_entry()));
-    if (several && !info.by_pointer) info.results = names_.unique(info.name + "_results");
-    info.exported = f == module.entry;
+    info.by_pointer = several && (!target.is_cpp() || info.exported);
+    if (several && !info.by_pointer) info.results = names_.unique_function(info.name + "_results");
+    if (info.forked) info.runner = names_.unique_function(info.name + "_run");
+    info.in_frame = info.closure ? in_frame(*info.continuation)
+                                 : !info.public_types && f->body->params.size() + f->result_types.size() >
+                                                             target.most_arguments();
   }
   for (const ir::Function* f : ir::recursive_functions(module))
     if (const auto found = infos_.find(f); found != infos_.end()) found->second.recursive = true;
-  for (const ir::Function* f : functions_) {
-    ir::walk(f->body, [&](const Op* op) {
-      if (ir::team_size(*op) > 0 && target.has_threads()) infos_.at(op->callee).forked = true;
-      if (!op->is(Opcode::closure_)) return;
-      FunctionInfo& info = infos_.at(op->callee);
-      info.closure = true;
-      info.captured = op->operands.size();
-    });
-  }
+  infos_.at(module.entry).workspace = options.entry_workspace;
 }
 
 bool Unit::scalar_entry() const {
@@ -116,9 +128,10 @@ void Unit::discover() {
       callers[callee].push_back(f);
       if (callee != f && !printed_.contains(callee)) called_early.insert(callee);
     }
-    if (printer.used_workspace()) work.push_back(f);
-    if (info.workspace != printer.used_workspace() || info.allocates != printer.allocated()) {
-      info.workspace = printer.used_workspace();
+    if (printer.used_workspace() || (f == module_.entry && options_.entry_workspace)) work.push_back(f);
+    const bool workspace = printer.used_workspace() || (f == module_.entry && options_.entry_workspace);
+    if (info.workspace != workspace || info.allocates != printer.allocated()) {
+      info.workspace = workspace;
       info.allocates = printer.allocated();
       prelude_ = before;
       StatementPrinter again(*this, *f);
@@ -139,7 +152,7 @@ void Unit::discover() {
                                     [&](const ir::Function* f) { return infos_.at(f).workspace; });
   if (!outdated) return;
   printed_.clear();
-  prelude_ = Prelude(target_, options_.strict_math);
+  prelude_ = Prelude(target_, options_);
 }
 
 Unit::Printed Unit::printed(const ir::Function* f) {
@@ -165,7 +178,8 @@ Unit::Functions Unit::functions() {
     for (const ir::Function* callee : callees)
       if (!defined.contains(callee) && declared.insert(callee).second)
         forward += forward_declaration(*callee);
-    if (options_.comments && !options_.standalone && f->loc.known()) text += "// " + f->loc.str() + "\n";
+    if (options_.comments && !options_.standalone && f->loc.known())
+      text += "// " + ir::c_line_comment(f->loc.str()) + "\n";
     text += definition + (options_.line_directives ? std::string(own_lines) : "");
     if (infos_.at(f).forked) text += StatementPrinter(*this, *f).team_runner();
     text += "\n";
@@ -180,7 +194,11 @@ std::string title(const std::string& names, const PrintOptions& options) {
   return "/* " + names +
          ", generated by Lantern; complete as it stands.\n"
          " * Integers wrap: compile with -fwrapv where a signed integer may overflow.\n" +
-         rounding + " */\n";
+         rounding +
+         " */\n"
+         "#ifdef __clang__\n"
+         "#pragma clang diagnostic ignored \"-Wunused-function\" /* of helpers that come together */\n"
+         "#endif\n\n";
 }
 
 std::string contraction(const PrintOptions& options) {
@@ -192,10 +210,10 @@ Unit::Functions Unit::complete() {
   discover();
   FunctionInfo& entry = infos_.at(module_.entry);
   if (options_.standalone && entry.workspace && scalar_entry()) {
-    entry.name = names_.unique(public_name_ + "_inner");
+    entry.name = names_.unique_function(public_name_ + "_inner");
     entry.exported = false;
     printed_.clear();
-    prelude_ = Prelude(target_, options_.strict_math);
+    prelude_ = Prelude(target_, options_);
   }
   if (entry.closure) throw InternalError("the entry of a module is a continuation");
   Functions parts = functions();
@@ -205,12 +223,10 @@ Unit::Functions Unit::complete() {
 }
 
 std::vector<std::string> Unit::global_names() const {
-  std::vector<std::string> names{public_name_};
-  for (const char* suffix : {"_entry", "_workspace", "_on_failure"}) names.push_back(public_name_ + suffix);
-  for (const auto& [f, info] : infos_) {
-    names.push_back(info.name);
-    if (!info.results.empty()) names.push_back(info.results);
-  }
+  std::vector<std::string> names{public_name_, entry_name_, workspace_name_, failure_name_};
+  for (const auto& [f, info] : infos_)
+    for (const std::string& name : {info.name, info.results, info.runner})
+      if (!name.empty()) names.push_back(name);
   return names;
 }
 
@@ -225,6 +241,7 @@ std::string Unit::entry_wrapper() {
   const ir::Function& f = *module_.entry;
   const FunctionInfo& info = infos_.at(&f);
   prelude_.need("workspace_name");
+  const std::string frame = "lt_call";
   std::string body, list = info.workspace ? "ws" : "";
   const auto add = [&](const std::string& s) { list += (list.empty() ? "" : ", ") + s; };
   const auto memory = [&](const ir::Type& t) { return t.is_scalar() ? target_.element(t.kind()) : type(t); };
@@ -233,13 +250,17 @@ std::string Unit::entry_wrapper() {
     prelude_.need("require_tapes");
     body += "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
   }
+  if (info.in_frame) body += "  " + share_type(&f) + " " + frame + ";\n";
   for (std::size_t i = 0; i < f.body->params.size(); ++i) {
     const ir::Value* p = f.body->params[i];
     const std::string number = std::to_string(i);
     if (p->type.is_ref() || p->type.is_cont())
       throw Error("the entry of a module takes a cell or a continuation");
     const std::string argument = "*(const " + memory(p->type) + "*)in[" + number + "]";
-    add(argument);
+    if (info.in_frame)
+      body += "  " + frame + ".a" + number + " = " + argument + ";\n";
+    else
+      add(argument);
     for (std::size_t d = 0; p->type.is_tensor() && d < p->type.dims().size(); ++d) {
       if (p->type.dims()[d] == ir::dynamic) continue;
       uses_ws = true;
@@ -248,11 +269,12 @@ std::string Unit::entry_wrapper() {
       const std::string got = "((const " + type(p->type) + "*)in[" + number + "])->dim[" + axis + "]";
       const std::string what =
           p->name ? std::string("argument ") + p->name : "argument " + std::to_string(i + 1);
-      body += wrapped("  if (" + got + " != " + expected + ") lt_fail_size(ws, " + c_string(what) + ", " +
+      body += wrapped("  if (" + got + " != " + expected + ") lt_fail_size(ws, " + ir::c_string(what) + ", " +
                       axis + ", " + expected + ", " + got + ", \"\");") +
               "\n";
     }
   }
+  if (info.in_frame) add("&" + frame);
   const auto out = [&](std::size_t i) {
     return "*(" + memory(f.result_types[i]) + "*)out[" + std::to_string(i) + "] = ";
   };
@@ -264,13 +286,15 @@ std::string Unit::entry_wrapper() {
     body += wrapped("  " + info.name + "(" + list + ");") + "\n";
   } else if (f.result_types.size() == 1) {
     body += wrapped(stored(0, info.name + "(" + list + ")"));
-  } else if (info.by_pointer) {
+  } else {
     std::string after;
     for (std::size_t i = 0; i < f.result_types.size(); ++i) {
       const ir::Type& t = f.result_types[i];
-      const std::string name = "result" + std::to_string(i);
-      if (t.is_bool() && !target_.is_cpp()) {
-        body += "  " + declaration(t, name) + ";\n";
+      const std::string name = "lt_result" + std::to_string(i);
+      if (info.in_frame) {
+        after += stored(i, frame + ".r" + std::to_string(i));
+      } else if (t.is_bool() && !target_.is_cpp()) {
+        body += "  " + number_type(&f, t) + " " + name + ";\n";
         add("&" + name);
         after += stored(i, name);
       } else {
@@ -278,16 +302,12 @@ std::string Unit::entry_wrapper() {
       }
     }
     body += wrapped("  " + info.name + "(" + list + ");") + "\n" + after;
-  } else {
-    body += wrapped("  const " + info.results + " results = " + info.name + "(" + list + ");") + "\n";
-    for (std::size_t i = 0; i < f.result_types.size(); ++i)
-      body += stored(i, "results.r" + std::to_string(i));
   }
   if (!uses_ws) body = "  (void)ws;\n" + body;
   if (f.body->params.empty()) body = "  (void)in;\n" + body;
   if (f.result_types.empty()) body = "  (void)out;\n" + body;
-  return target_.exported() + "void " + public_name_ +
-         "_entry(lt_workspace* ws, const void* const* in, void* const* out) {\n" + body + "}\n";
+  return target_.exported() + "void " + entry_name_ +
+         "(lt_workspace* ws, const void* const* in, void* const* out) {\n" + body + "}\n";
 }
 
 /// What a source that stands alone offers besides: the function without its workspace, or a workspace for it.
@@ -301,45 +321,47 @@ std::string Unit::plain_wrapper() {
   const std::string exported = target_.exported();
   std::string text =
       "\n/* Says what to do instead of ending the program when something fails; must not return. */\n" +
-      exported + "void " + public_name_ + "_on_failure(void (*handler)(const char* message)) {\n" +
+      exported + "void " + failure_name_ + "(void (*handler)(const char* message)) {\n" +
       "  lt_handler = handler;\n}\n\n";
-  if (!scalar_entry()) {
-    const std::string tapes = "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
+  if (module_.tapes() > 0) prelude_.need("require_tapes");
+  const std::string tapes =
+      module_.tapes() > 0 ? "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n" : "";
+  if (!scalar_entry())
     return text + "/* Memory for one call at a time; results stay valid until it is asked for again. */\n" +
-           exported + "lt_workspace* " + public_name_ +
-           "_workspace(void) {\n  lt_workspace* ws = lt_own_workspace();\n" + fork +
-           (module_.tapes() > 0 ? tapes : "") + "  return ws;\n}\n";
-  }
-  const auto [signature, arguments] = plain_signature();
+           exported + "lt_workspace* " + workspace_name_ +
+           "(void) {\n  lt_workspace* ws = lt_own_workspace();\n" + fork + tapes + "  return ws;\n}\n";
+  std::vector<std::string> arguments;
+  const std::string signature = plain_signature(&arguments);
   const bool returns = f.result_types.size() == 1;
-  text += wrapped(exported + signature + " {") + "\n  lt_workspace* ws = lt_own_workspace();\n" + fork;
-  if (module_.tapes() > 0) text += "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
-  return text + wrapped("  " + std::string(returns ? "return " : "") + info.name + "(" + arguments + ");") +
+  std::string list = "ws";
+  for (const std::string& a : arguments) list += ", " + a;
+  return text + wrapped(exported + signature + " {") + "\n  lt_workspace* ws = lt_own_workspace();\n" + fork +
+         tapes + wrapped("  " + std::string(returns ? "return " : "") + info.name + "(" + list + ");") +
          "\n}\n";
 }
 
 /// An entry of scalars without its workspace: what declares it, and the arguments it passes on.
-std::pair<std::string, std::string> Unit::plain_signature() {
+std::string Unit::plain_signature(std::vector<std::string>* arguments) {
   const ir::Function& f = *module_.entry;
-  std::string parameters, arguments = "ws";
+  std::string parameters;
   const auto add = [&](const std::string& type, const std::string& name) {
     parameters += (parameters.empty() ? "" : ", ") + type + " " + name;
-    arguments += ", " + name;
+    if (arguments) arguments->push_back(name);
   };
   NameScope scope(&names_);
   for (const ir::Value* p : f.body->params)
-    add(type(p->type), p->name ? scope.unique(p->name) : scope.numbered("x"));
+    add(number_type(&f, p->type), p->name ? scope.unique(p->name) : scope.numbered("x"));
   if (infos_.at(&f).by_pointer)
     for (std::size_t i = 0; i < f.result_types.size(); ++i)
-      add(type(f.result_types[i]) + "*", scope.unique("result" + std::to_string(i)));
+      add(number_type(&f, f.result_types[i]) + "*", scope.unique("result" + std::to_string(i)));
   if (parameters.empty() && !target_.is_cpp()) parameters = "void";
-  const std::string result = f.result_types.size() == 1 ? type(f.result_types[0]) : "void";
-  return {result + " " + public_name_ + "(" + parameters + ")", arguments};
+  const std::string result = f.result_types.size() == 1 ? number_type(&f, f.result_types[0]) : "void";
+  return result + " " + public_name_ + "(" + parameters + ")";
 }
 
 std::string Unit::public_signature() {
   const FunctionInfo& entry = infos_.at(module_.entry);
-  if (!entry.exported) return plain_signature().first;
+  if (!entry.exported) return plain_signature();
   const std::string text = StatementPrinter(*this, *module_.entry).signature();
   return text.substr(std::string(target_.exported()).size());
 }
@@ -376,6 +398,7 @@ std::string Unit::type(const ir::Type& t) {
     case Kind::cont: {
       std::string list;
       for (const ir::Type& p : t.parts()) list += ", " + type(p);
+      if (in_frame(t)) list = ", void* call";
       if (target_.is_cpp()) {
         prelude_.need("cont");
         return "lt_cont<" + (list.empty() ? "" : list.substr(2)) + ">";
@@ -392,6 +415,10 @@ std::string Unit::type(const ir::Type& t) {
       if (t.kind() == Kind::i32 || t.kind() == Kind::i64) prelude_.need("integers");
       return target_.scalar(t.kind());
   }
+}
+
+std::string Unit::number_type(const ir::Function* f, const ir::Type& t) {
+  return t.is_bool() && infos_.at(f).public_types ? target_.public_boolean() : type(t);
 }
 
 std::string Unit::declaration(const ir::Type& t, const std::string& name) { return type(t) + " " + name; }
@@ -415,6 +442,15 @@ std::string Unit::share_type(const ir::Function* f) {
   const std::string name = "lt_share_" + infos_.at(f).name;
   prelude_.add_type(name, "/* A call: its arguments, then its results. */\ntypedef struct {\n" + fields +
                               "} " + name + ";\n");
+  return name;
+}
+
+std::string Unit::call_type(const ir::Type& continuation) {
+  std::string fields;
+  for (std::size_t i = 0; i < continuation.parts().size(); ++i)
+    fields += "  " + declaration(continuation.parts()[i], "a" + std::to_string(i)) + ";\n";
+  const std::string name = "lt_call_" + type_name(continuation);
+  prelude_.add_type(name, "typedef struct {\n" + fields + "} " + name + ";\n");
   return name;
 }
 
@@ -446,9 +482,7 @@ const std::string& Unit::source_line(const char* file, std::uint32_t line) {
       it->second.push_back(first == std::string::npos || last == std::string::npos || last < first
                                ? ""
                                : s.substr(first, std::min<std::size_t>(last - first + 1, 100)));
-      // A backslash at the end would continue the comment.
-      std::string& text = it->second.back();
-      while (!text.empty() && (text.back() == '\\' || text.back() == ' ')) text.pop_back();
+      it->second.back() = ir::c_line_comment(it->second.back());
     }
   }
   return line >= 1 && line <= it->second.size() ? it->second[line - 1] : none;

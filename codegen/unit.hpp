@@ -1,6 +1,7 @@
 // One generated source: what its functions share, and the order of its parts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,15 +20,20 @@ namespace lantern::codegen {
 /// How a function of the module looks in the source.
 struct FunctionInfo {
   std::string name;
-  bool workspace = false;    ///< takes `lt_workspace* ws` first
-  bool allocates = false;    ///< leaves tensors behind in the arena unless it goes back to a mark
-  bool by_pointer = false;   ///< several results go out through pointers rather than in a structure
-  bool closure = false;      ///< code of closures: takes a pointer to what was captured
-  std::size_t captured = 0;  ///< how many of the first parameters that is
-  bool exported = false;     ///< seen from outside
-  bool forked = false;       ///< threads call it: NAME_run stands below it
-  bool recursive = false;    ///< may call itself
-  std::string results;       ///< the structure of several results, in C++
+  bool workspace = false;   ///< takes `lt_workspace* ws` first
+  bool allocates = false;   ///< leaves tensors behind in the arena unless it goes back to a mark
+  bool by_pointer = false;  ///< several results go out through pointers rather than in a structure
+  bool in_frame =
+      false;  ///< takes one pointer to a structure of its arguments and results: they are too many
+  bool public_types = false;             ///< has the types of what is called from outside
+  bool closure = false;                  ///< code of closures: takes a pointer to what was captured
+  std::size_t captured = 0;              ///< how many of the first parameters that is
+  std::optional<ir::Type> continuation;  ///< that the closure is
+  bool exported = false;                 ///< seen from outside
+  bool forked = false;                   ///< threads call it: `runner` stands below it
+  bool recursive = false;                ///< may call itself
+  std::string runner;
+  std::string results;  ///< the structure of several results, in C++
 };
 
 class Unit {
@@ -39,8 +45,8 @@ class Unit {
   /// The whole source.
   std::string print();
 
-  /// The same as several sources of about so many bytes each, which are compiled apart and loaded together. The
-  /// target says how functions are seen from other parts; see PartTarget. (parts.cpp)
+  /// The same as several sources of about so many bytes each, which are compiled apart and loaded together.
+  /// The target says how functions are seen from other parts; see PartTarget. (parts.cpp)
   std::vector<SourcePart> parts(std::size_t bytes);
 
   /// The functions alone, and declarations of those used before they are defined: for a target whose source
@@ -60,6 +66,10 @@ class Unit {
   /// The entry as it is called from outside: "double f(double x)". Known after `complete`.
   std::string public_signature();
   const std::string& public_name() const { return public_name_; }
+  /// What stands beside an entry that takes a workspace, in a source that stands alone: NAME_workspace, which
+  /// gives one, and NAME_on_failure.
+  const std::string& workspace_name() const { return workspace_name_; }
+  const std::string& failure_name() const { return failure_name_; }
   bool scalar_entry() const;
 
   const ir::Module& module() const { return module_; }
@@ -78,12 +88,21 @@ class Unit {
   std::string type_name(const ir::Type& type);
   /// The structure that holds several results in C++: r0, r1, ... Its name.
   std::string results_type(const ir::Function* f);
-  /// The structure of one call among those that threads share out, a0, ... and r0, ...: its name.
+  /// The type of a number that the function takes or gives: what is called from outside has bool in C too.
+  std::string number_type(const ir::Function* f, const ir::Type& type);
+  /// The structure of a call, a0, ... and r0, ..., where threads share out calls or there are too many
+  /// arguments: its name.
   std::string share_type(const ir::Function* f);
+  /// The same for the arguments of a continuation.
+  std::string call_type(const ir::Type& continuation);
+  /// Whether a continuation takes its arguments in such a structure.
+  bool in_frame(const ir::Type& continuation) const {
+    return continuation.parts().size() > target_.most_arguments();
+  }
   /// The structure of what a closure captures: its name.
   std::string captured_type(const ir::Function* f);
 
-  /// The user's line, trimmed; empty if it cannot be read.
+  /// The user's line, trimmed, as a comment may hold it; empty if it cannot be read.
   const std::string& source_line(const char* file, std::uint32_t line);
 
  private:
@@ -95,7 +114,7 @@ class Unit {
   Printed printed(const ir::Function* f);
   std::string entry_wrapper();
   std::string plain_wrapper();
-  std::pair<std::string, std::string> plain_signature();
+  std::string plain_signature(std::vector<std::string>* arguments = nullptr);
 
   const ir::Module& module_;
   PrintOptions options_;
@@ -107,11 +126,11 @@ class Unit {
   std::unordered_map<const ir::Function*, FunctionInfo> infos_;
   std::unordered_map<std::string, std::vector<std::string>> files_;
   std::unordered_map<const ir::Function*, Printed> printed_;  ///< by `discover`
-  std::string public_name_;
+  std::string public_name_, entry_name_, workspace_name_, failure_name_;
 };
 
 /// Gives the `#line` after each function, which says that what follows is generated text, its number.
-std::string with_own_lines(std::string text);
+std::string with_own_lines(const std::string& text);
 
 /// The comment at the head of a source.
 std::string title(const std::string& names, const PrintOptions& options);

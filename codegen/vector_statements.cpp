@@ -3,6 +3,7 @@
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::codegen {
 
@@ -229,10 +230,10 @@ void StatementPrinter::lanes_access(const Op& op) {
                                 : known.low ? first + " > " + n + " ? " + first + " : " + n
                                             : below + " || " + first + " > " + n + " ? " + first + " : " + n;
         line("if (" + below + (below.empty() || beyond.empty() ? "" : " || ") + beyond + ") lt_fail_index(" +
-             ws() + ", " + bad + ", " + n + ", " + c_string(where(op)) + ");");
+             ws() + ", " + bad + ", " + n + ", " + ir::c_string(where(op)) + ");");
       } else {
         line(unit_.prelude().vector_function("check", Kind::i64, lanes) + "(" + ws() + ", " +
-             text(indices[i]) + ", " + count + ", " + dim(t, i) + ", " + c_string(where(op)) + ");");
+             text(indices[i]) + ", " + count + ", " + dim(t, i) + ", " + ir::c_string(where(op)) + ");");
       }
     }
   }

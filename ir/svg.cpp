@@ -232,29 +232,6 @@ std::string svg(const std::vector<DrawnItem>& functions, const SourceLine& sourc
   return Painter(source_line).paint(functions);
 }
 
-std::string markup(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 32 && c != '\t' && c != '\n' ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 std::string hint(const DrawnItem& item, const SourceLine& source_line) {
   std::string told = item.types;
   if (item.loc.known()) {

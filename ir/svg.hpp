@@ -3,10 +3,10 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lantern/ir/drawing.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::ir {
 
@@ -16,10 +16,6 @@ using SourceLine = std::function<std::string(const Location&)>;
 /// One image that needs nothing else. Folded boxes show their first line; items tell their types and the
 /// user's line to who points at them.
 std::string svg(const std::vector<DrawnItem>& functions, const SourceLine& source_line = {});
-
-/// Any text inside of an element or a quoted attribute of SVG and HTML. Control characters, which have no
-/// place there, become spaces.
-std::string markup(std::string_view text);
 
 /// What pointing at an item tells: its types, its place and the line there; not yet markup.
 std::string hint(const DrawnItem& item, const SourceLine& source_line);

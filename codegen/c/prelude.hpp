@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lantern/codegen/print_options.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/ir/type.hpp"
 
@@ -18,7 +19,8 @@ int lane_bytes(ir::Kind kind);
 /// Collects parts; each `need` brings what the part depends on.
 class Prelude {
  public:
-  explicit Prelude(const Target& target, bool strict_math = false) : target_(&target), strict_(strict_math) {}
+  explicit Prelude(const Target& target, const PrintOptions& options = {})
+      : target_(&target), strict_(options.strict_math), vector_library_(options.vector_library) {}
 
   /// A part by name: "workspace", "mark", "fail_index", "fail_shapes", "fail_size", "tapes" ...
   void need(const std::string& part);
@@ -62,7 +64,10 @@ class Prelude {
     std::string text;
   };
   bool fresh(const std::string& id) { return seen_.insert(id).second; }
-  void add(Group group, std::string text) { parts_.push_back({group, std::move(text)}); }
+  void add(Group group, std::string text) {
+    parts_.push_back({group, wide_.empty() ? std::move(text) : wide_by_reference(std::move(text))});
+  }
+  std::string wide_by_reference(std::string text) const;
   std::string vector_math_function(const std::string& name, const std::string& full, ir::Kind kind,
                                    int lanes);
   void masks(ir::Kind kind);
@@ -70,9 +75,10 @@ class Prelude {
   std::string instantiate(std::string_view text, ir::Kind kind) const;
 
   const Target* target_;
-  bool strict_;
+  bool strict_, vector_library_;
   std::unordered_set<std::string> seen_;
   std::vector<Part> parts_;
+  std::vector<std::string> wide_;  ///< vectors that functions take by reference
 };
 
 }  // namespace lantern::codegen

@@ -273,8 +273,7 @@ std::string in_first_lanes(const std::string& part, const std::string& size, con
 }
 
 constexpr std::string_view math_lanes =
-    R"c(/* Functions of the mathematical library on several lanes at once, if there are any. */
-#if defined __x86_64__ && defined __linux__ && !defined LT_STRICT_MATH
+    R"c(#if defined __x86_64__ && defined __linux__ && defined LT_LIBMVEC
 #if defined __AVX512F__
 #define LT_MATH_LANES 8
 #define LT_MATH(name) _ZGVeN8v_##name
@@ -306,6 +305,9 @@ typedef float lt_float_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)
 
 }  // namespace
 
+/// In bytes.
+constexpr int widest_register = 64;
+
 int lane_bytes(Kind kind) { return kind == Kind::f32 || kind == Kind::i32 ? 4 : 8; }
 
 std::string Prelude::vector(Kind kind, int lanes) {
@@ -319,12 +321,30 @@ std::string Prelude::vector(Kind kind, int lanes) {
         "/* Functions of vectors are inlined: how other code would pass these does not matter. */\n#ifdef "
         "__GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n");
   const int size = lane_bytes(kind);
+  if (target_->is_cpp() && size * lanes > widest_register) wide_.push_back(name);
   const std::string element = target_->element(kind), bytes = std::to_string(size * lanes);
   add(Group::types, "typedef " + element + " " + name + " __attribute__((vector_size(" + bytes +
                         "), aligned(" + std::to_string(std::min(64, size * lanes)) + ")));\ntypedef " +
                         element + " " + name + "_memory __attribute__((vector_size(" + bytes + "), aligned(" +
                         std::to_string(size) + "), may_alias));\n");
   return name;
+}
+
+/// g++ tells, of vectors that no register holds, in which version the way of passing them has changed; that
+/// the functions are inlined it does not see. In C++ they come by reference.
+std::string Prelude::wide_by_reference(std::string text) const {
+  for (const std::string& type : wide_)
+    for (std::size_t at = 0; (at = text.find(type + " ", at)) != std::string::npos; at += type.size()) {
+      if (at < 2 || (text[at - 1] != '(' && text.compare(at - 2, 2, ", ") != 0)) continue;
+      const std::size_t name = at + type.size() + 1, end = text.find_first_of(",)", name);
+      const std::size_t body = text.find('{', end);
+      if (body == std::string::npos) continue;
+      const std::string parameter = text.substr(name, end - name);
+      text.insert(body + 1, "\n  " + type + " " + parameter + " = lt_" + parameter + ";");
+      text.replace(at, end - at, "const " + type + "& lt_" + parameter);
+      at += sizeof "const ";
+    }
+  return text;
 }
 
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
@@ -528,9 +548,15 @@ std::string Prelude::vector_math_function(const std::string& name, const std::st
   const std::string scalar = std::string("  for (int i = 0; i < ") + l + "; ++i) x[i] = " + f + "(x[i]" +
                              (two ? ", y[i]" : "") + ");\n  return x;\n";
   std::string body = scalar;
-  if (std::ranges::find(vector_math, name) != vector_math.end()) {
+  if (!strict_ && std::ranges::find(vector_math, name) != vector_math.end()) {
     if (fresh("math_lanes"))
-      add(Group::functions, (strict_ ? "#define LT_STRICT_MATH\n" : "") + std::string(math_lanes));
+      add(Group::functions,
+          (vector_library_
+               ? "/* Functions of the mathematical library on several lanes at once. */\n#define "
+                 "LT_LIBMVEC\n"
+               : "/* Functions of the mathematical library on several lanes at once: glibc has them "
+                 "in libmvec. Asked for\n   by -DLT_LIBMVEC, and -lmvec for the linker. */\n") +
+              std::string(math_lanes));
     const std::string part = narrow ? "lt_float_math_vector" : "lt_math_vector";
     const std::string call = std::string(narrow ? "LT_FLOAT_MATH" : "LT_MATH") + (two ? "2(" : "(") + f + ")";
     if (fresh("math_lanes_" + f))

@@ -29,6 +29,8 @@ class CudaTarget final : public CTarget {
   }
   std::string element(Kind kind) const override { return scalar(kind); }
   std::string boolean(bool value) const override { return value ? "true" : "false"; }
+  std::string public_boolean() const override { return "bool"; }
+  std::size_t most_arguments() const override { return Target::most_arguments(); }
   std::string exported() const override { return "static __device__ "; }
   std::string internal() const override { return "static __device__ "; }
   bool contiguous_tapes() const override { return false; }
@@ -81,15 +83,25 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// The helpers of the prelude that a text calls, by name: lt_push_f64, lt_div_i64, ...
+/// The helpers of the prelude that a text calls, by name: lt_push_f64, lt_div_i64, ... No other name begins
+/// so; what literals and comments hold is the user's.
 std::set<std::string> helpers_in(const std::string& text) {
   std::set<std::string> names;
-  for (std::size_t at = 0; (at = text.find("lt_", at)) != std::string::npos;) {
-    std::size_t end = at;
-    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
-      ++end;
-    if (end < text.size() && text[end] == '(') names.insert(text.substr(at, end - at));
-    at = end;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text.compare(at, 2, "//") == 0) {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (text[at] == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at)
+        if (text[at] == '\\') ++at;
+      ++at;
+    } else {
+      std::size_t end = at;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+        ++end;
+      if (text.compare(at, 3, "lt_") == 0 && end < text.size() && text[end] == '(')
+        names.insert(text.substr(at, end - at));
+      at = std::max(end, at + 1);
+    }
   }
   return names;
 }
@@ -311,7 +323,7 @@ class Printer {
 
 std::string print_cuda(const ir::Module& module, const PrintOptions& options) {
   if (!module.entry) throw InternalError("cuda: expected a module with an entry");
-  return Printer(module, options).print();
+  return with_own_lines(Printer(module, options).print());
 }
 
 }  // namespace lantern::codegen

@@ -13,10 +13,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "lantern/ir/error.hpp"
@@ -107,6 +112,72 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_;
 };
 
+/// What is to be ended and removed when a signal ends the program.
+class Work {
+ public:
+  static Work& all() {
+    static Work& work = *new Work;  // outlives the threads that wait here
+    return work;
+  }
+
+  void add(const std::filesystem::path& path) {
+    const auto lock = when_going_on();
+    paths_.push_back(path);
+  }
+  void remove(const std::filesystem::path& path) {
+    const auto lock = when_going_on();
+    std::erase(paths_, path);
+  }
+
+  /// Starts a process; none is started that `abandon` does not know.
+  pid_t start(const std::function<pid_t()>& spawn) {
+    const auto lock = when_going_on();
+    const pid_t child = spawn();
+    children_.push_back(child);
+    return child;
+  }
+  void ended(pid_t child) {
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase(children_, child);
+    }
+    changed_.notify_all();
+    const auto lock = when_going_on();
+  }
+
+  void abandon() {
+    constexpr int patience = 100;
+    std::unique_lock lock(mutex_);
+    abandoned_ = true;
+    const auto none_left = [this] { return children_.empty(); };
+    for (const int signal : {SIGTERM, SIGKILL}) {
+      for (const pid_t child : children_) ::kill(child, signal);
+      if (changed_.wait_for(lock, std::chrono::seconds(5), none_left)) break;
+    }
+    // A thread may be writing one more file there.
+    for (const std::filesystem::path& path : paths_)
+      for (int i = 0; i < patience; ++i) {
+        std::error_code failed;
+        std::filesystem::remove_all(path, failed);
+        if (!failed) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+  }
+
+ private:
+  std::unique_lock<std::mutex> when_going_on() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !abandoned_; });
+    return lock;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::filesystem::path> paths_;
+  std::vector<pid_t> children_;
+  bool abandoned_ = false;
+};
+
 int wait_for(pid_t child) {
   int state = 0;
   while (::waitpid(child, &state, 0) < 0) {
@@ -163,12 +234,15 @@ ProcessResult run_process(const std::vector<std::string>& argv, const std::strin
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   const SpawnAttributes attributes;
-  pid_t child = 0;
-  const int failure =
-      ::posix_spawn(&child, executable.c_str(), actions.get(), attributes.get(), arguments.data(), environ);
-  if (failure != 0) throw Error("cannot run '" + argv.front() + "': " + reason(failure));
-
+  const pid_t child = Work::all().start([&] {
+    pid_t started = 0;
+    const int failure = ::posix_spawn(&started, executable.c_str(), actions.get(), attributes.get(),
+                                      arguments.data(), environ);
+    if (failure != 0) throw Error("cannot run '" + argv.front() + "': " + reason(failure));
+    return started;
+  });
   const int status = wait_for(child);
+  Work::all().ended(child);
   return {status, out.contents(), err.contents()};
 }
 
@@ -180,6 +254,7 @@ TemporaryDirectory::TemporaryDirectory() {
     throw Error("cannot create a temporary directory " + pattern + ": " + reason(errno));
   }
   path_ = pattern;
+  Work::all().add(path_);
 }
 
 TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
@@ -191,9 +266,23 @@ TemporaryDirectory& TemporaryDirectory::operator=(TemporaryDirectory&& other) no
 }
 
 TemporaryDirectory::~TemporaryDirectory() {
+  if (path_.empty()) return;
   std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  std::filesystem::remove_all(path_, ignored);
+  Work::all().remove(path_);
 }
+
+UnfinishedFile::UnfinishedFile(std::filesystem::path path) : path_(std::move(path)) {
+  Work::all().add(path_);
+}
+
+UnfinishedFile::~UnfinishedFile() {
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+  Work::all().remove(path_);
+}
+
+void abandon_work() { Work::all().abandon(); }
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

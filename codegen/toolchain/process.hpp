@@ -42,6 +42,26 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
+/// A file that is written under a name of its own and renamed when it is complete. What still lies under that
+/// name at the end of its life is removed.
+class UnfinishedFile {
+ public:
+  explicit UnfinishedFile(std::filesystem::path path);
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+  ~UnfinishedFile();
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// For a program that is about to be ended by a signal: ends the processes that `run_process` waits for, and
+/// removes temporary directories and unfinished files, of all threads. A thread that asks for another of
+/// these, or is done with one, waits for the end of the program.
+void abandon_work();
+
 /// Reads or writes a whole file. Throws lantern::Error naming the file when that fails.
 std::string read_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, const std::string& contents);

@@ -1,11 +1,11 @@
 // libtcc in process: one short-lived TCCState per compilation, code in a mapping of our own.
 #include "lantern/codegen/toolchain/tcc.hpp"
 
-#include <libtcc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +17,19 @@
 #include <vector>
 
 #include "lantern/ir/error.hpp"
+
+// Other libraries in the process may have a tcc of their own.
+#pragma GCC visibility push(hidden)
+#include <libtcc.h>
+
+// What tcc refers to of the C library's variables, under the names that the build gives them
+// (tools/cmake/tcc.cmake).
+extern "C" {
+FILE* lantern_tcc_stdout;
+FILE* lantern_tcc_stderr;
+char** lantern_tcc_environ;
+}
+#pragma GCC visibility pop
 
 namespace lantern::codegen {
 
@@ -211,6 +224,9 @@ std::unique_ptr<LoadedCode> compile_with_tcc(const std::string& c_source,
   // a state, which that lock does not.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
+  lantern_tcc_stdout = stdout;
+  lantern_tcc_stderr = stderr;
+  lantern_tcc_environ = environ;
 
   Diagnostics diagnostics{c_source, {}};
   const std::unique_ptr<TCCState, DeleteState> state(tcc_new());

@@ -10,7 +10,6 @@
 #include "lantern/codegen/c/print_c.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
-#include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/codegen/toolchain/tcc.hpp"
@@ -30,15 +29,15 @@ namespace lantern::driver {
 
 namespace {
 
-/// tcc's stack of values ends at 256: a call with more arguments does not compile.
-constexpr std::size_t most_numbers_of_tcc = 200;
+/// The way in, whatever the function is called.
+constexpr const char* entry_name = "lantern_entry";
 
 class CompiledCode : public Code {
  public:
   CompiledCode(std::unique_ptr<ir::Module> module, const CompileOptions& options)
       : module_(std::move(module)), options_(options), results_(module_->entry->result_types) {
     options_.check = resolved(options.check);
-    print_.name = codegen::identifier(module_->entry->name);  // a function may be called log
+    print_.entry = entry_name;
     print_.bounds_checks = options.bounds_checks;
     print_.strict_math = options.strict_math;
     print_.check_nan = options_.check == Check::nan;
@@ -94,12 +93,7 @@ class CompiledCode : public Code {
     lambdas_ = with_lambdas();
     passes::close(*module_);
     facts_ = {ir::has_recursion(*module_), !options_.strict_math && has_loops(*module_)};
-    const std::size_t numbers = module_->entry->body->params.size() + results_.size();
-    if (options_.target == Target::c && numbers > most_numbers_of_tcc)
-      throw Error("Target::c: expected at most " + std::to_string(most_numbers_of_tcc) +
-                  " arguments and results, got " + std::to_string(numbers) +
-                  ": pass an Array, or compile for Target::cpp");
-    const bool clang = options_.target == Target::cpp || options_.debug || numbers > most_numbers_of_tcc;
+    const bool clang = options_.target == Target::cpp || options_.debug;
     load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_)));
     if (options_.target == Target::automatic && !clang) start_second_tier(std::move(staged), pipeline);
   }
@@ -143,7 +137,7 @@ class CompiledCode : public Code {
   }
 
   void tell_failure(const std::exception& e) const {
-    std::fprintf(stderr, "lantern: '%s' goes on without optimised code: %s\n", print_.name.c_str(), e.what());
+    std::fprintf(stderr, "lantern: '%s' goes on without optimised code: %s\n", module_->entry->name.c_str(), e.what());
   }
 
   /// The C++ text in continuation-passing style, as nested lambdas; empty where there are none, or too many.
@@ -165,6 +159,8 @@ class CompiledCode : public Code {
     codegen::PrintOptions print = print_;
     print.limited_stack = false;  // a source that stands alone does not know its caller's
     print.standalone = print.named_values = print.comments = true;
+    print.vector_library = false;
+    print.entry = {};
     return print;
   }
 
@@ -177,7 +173,7 @@ class CompiledCode : public Code {
   }
 
   void load(std::unique_ptr<codegen::LoadedCode> code) {
-    auto* e = reinterpret_cast<lt_entry*>(code->symbol(print_.name + "_entry"));
+    auto* e = reinterpret_cast<lt_entry*>(code->symbol(entry_name));
     // Earlier code stays: a call may be running in it.
     (loaded_[0] ? loaded_[1] : loaded_[0]) = std::move(code);
     entry_.store(e, std::memory_order_release);

@@ -4,10 +4,14 @@
 // symbol whose code was generated when the program was built:
 //
 //   -DLANTERN_STAGING_IMAGE   lanternc's first look at the file: the program is registered, to be staged
-//   -DLANTERN_AHEAD_OF_TIME   the second: the function calls the generated entry point NAME_lantern_entry. What
-//                             else it must know stands in NAME_lantern_facts: the CallFacts as bits (1: calls
+//   -DLANTERN_AHEAD_OF_TIME   the second: the function calls the generated entry point lantern_entry_NAME. What
+//                             else it must know stands in lantern_facts_NAME: the CallFacts as bits (1: calls
 //                             nest as deep as the data says; 2: loops, without subnormal numbers), then the rank
 //                             of each result
+//
+// All but the entry point belongs to the file that the line stands in, as static functions do: two files may each
+// have a function of the same name, and each gets its own code. The program is looked up where the line stands,
+// among names that begin with lantern_ alone.
 #pragma once
 
 #include <functional>
@@ -39,9 +43,10 @@ std::vector<ir::Type> result_types(const signed char* ranks) {
   return types;
 }
 
-/// A program by value: a function becomes a pointer.
+/// A program by value: a function becomes a pointer. A compiler that finds no match here was given a name that
+/// several functions have.
 template <class F>
-std::decay_t<F> decayed(F&& f) {
+std::decay_t<F> a_program_must_be_one_function(F&& f) {
   return std::forward<F>(f);
 }
 
@@ -95,22 +100,22 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
 }  // namespace lantern::driver
 
 #if defined(LANTERN_AHEAD_OF_TIME)
-#define LANTERN_ENTRY_DECLARATION(name)                                                               \
-  extern "C" void name##_lantern_entry(::lt_workspace*, const void* const*, void* const*);            \
-  extern "C" const signed char name##_lantern_facts[];
-#define LANTERN_ENTRY_MEMBER(name)                                                                    \
-  static void entry(::lt_workspace* ws, const void* const* in, void* const* out) {                    \
-    name##_lantern_entry(ws, in, out);                                                                \
-  }                                                                                                   \
-  static const signed char* facts() { return name##_lantern_facts; }
+#define LANTERN_ENTRY_DECLARATION(name)                                                                          \
+  extern "C" void lantern_entry_##name(::lt_workspace*, const void* const*, void* const*);                       \
+  extern "C" const signed char lantern_facts_##name[];
+#define LANTERN_ENTRY_MEMBER(name)                                                                               \
+  static void entry(::lt_workspace* ws, const void* const* in, void* const* out) {                               \
+    lantern_entry_##name(ws, in, out);                                                                           \
+  }                                                                                                              \
+  static const signed char* facts() { return lantern_facts_##name; }
 #else
 #define LANTERN_ENTRY_DECLARATION(name)
 #define LANTERN_ENTRY_MEMBER(name)
 #endif
 #if defined(LANTERN_STAGING_IMAGE)
 #define LANTERN_REGISTER(name) \
-  [[maybe_unused]] static const bool name##_lantern_registered = \
-      name##_lantern_exported::registered(__FILE__, __LINE__);
+  [[maybe_unused]] static const bool lantern_registered_##name = \
+      lantern_exported_##name::registered(__FILE__, __LINE__);
 #else
 #define LANTERN_REGISTER(name)
 #endif
@@ -118,16 +123,21 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
 /// Defines `name`, callable with plain C++ types; `&name` is a plain function pointer. Use at namespace scope.
 #define LANTERN_FUNCTION(name, ...)                                                                              \
   LANTERN_ENTRY_DECLARATION(name)                                                                                \
-  struct name##_lantern_tag {                                                                                    \
+  namespace {                                                                                                    \
+  inline auto lantern_program_##name() {                                                                         \
+    return ::lantern::driver::a_program_must_be_one_function(__VA_ARGS__);                                       \
+  }                                                                                                              \
+  struct lantern_tag_##name {                                                                                    \
     static constexpr const char* id = #name;                                                                     \
     static constexpr const char* file = __FILE__;                                                                \
     static constexpr unsigned line = __LINE__;                                                                   \
-    static auto make() { return ::lantern::driver::decayed(__VA_ARGS__); }                                       \
+    static auto make() { return lantern_program_##name(); }                                                      \
     LANTERN_ENTRY_MEMBER(name)                                                                                   \
   };                                                                                                             \
-  using name##_lantern_exported = ::lantern::driver::Exported<                                                   \
-      name##_lantern_tag, decltype(name##_lantern_tag::make()),                                                  \
-      typename ::lantern::detail::FunctionTraits<decltype(name##_lantern_tag::make())>::Result,                  \
-      typename ::lantern::detail::FunctionTraits<decltype(name##_lantern_tag::make())>::Params>;                 \
+  using lantern_exported_##name = ::lantern::driver::Exported<                                                   \
+      lantern_tag_##name, decltype(lantern_tag_##name::make()),                                                  \
+      typename ::lantern::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Result,                  \
+      typename ::lantern::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Params>;                 \
   LANTERN_REGISTER(name)                                                                                         \
-  [[maybe_unused]] inline auto& name = name##_lantern_exported::call;
+  }                                                                                                              \
+  [[maybe_unused]] static constexpr auto& name = lantern_exported_##name::call;

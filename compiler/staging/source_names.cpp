@@ -140,10 +140,10 @@ class Naming {
     }
   }
 
-  /// The parameters as written, without a leading `auto self`; none where they do not fit the values.
-  Parameters fitting(const Body& body, const std::vector<Value*>& values, std::size_t from,
-                     std::size_t n) const {
-    Parameters all = body.parameters;
+  /// The values of parameters as written, without a leading `auto self`; none where they do not fit the
+  /// values.
+  static Parameters fitting(Parameters all, const std::vector<Value*>& values, std::size_t from,
+                            std::size_t n) {
     if (all.size() == n + 1 && all.front().type == "auto") all.erase(all.begin());
     if (all.size() != n) return {};
     for (std::size_t i = 0; i < n; ++i)
@@ -163,7 +163,7 @@ class Naming {
       const std::vector<Body>& bodies = p->text->bodies();
       for (auto body = bodies.rbegin(); body != bodies.rend(); ++body) {
         if (p->at ? !body->range.contains(*p->at) : !body->range.meets(p->line)) continue;
-        const Parameters names = fitting(*body, params, 0, own_);
+        const Parameters names = fitting(p->text->values(body->parameters), params, 0, own_);
         for (std::size_t i = 0; i < names.size(); ++i) name(params[i], names[i].name);
         if (!names.empty()) return;
       }
@@ -235,11 +235,12 @@ class Naming {
       for (const Body& b : p->text->bodies())
         if (call.contains(b.range.begin) && (!last || b.range.begin >= last->range.end)) last = &b;
       if (!last) continue;
-      const std::size_t n = last->parameters.size();
+      const Parameters written = p->text->values(last->parameters);
+      const std::size_t n = written.size();
       const std::vector<Value*>& params = op.blocks[1]->params;
       if (n > params.size() || n == 0) continue;
       std::vector<std::string> names;
-      for (const SourceText::Parameter& a : fitting(*last, params, 0, n)) names.push_back(a.name);
+      for (const SourceText::Parameter& a : fitting(written, params, 0, n)) names.push_back(a.name);
       return names;
     }
     return {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -35,33 +36,6 @@ bool is_name(std::string_view s) {
          std::ranges::all_of(s, is_word);
 }
 
-/// Split at commas outside brackets.
-std::vector<std::string_view> parts(std::string_view list) {
-  std::vector<std::string_view> all;
-  int depth = 0;
-  std::size_t start = 0;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const char c = list[i];
-    if (c == '(' || c == '[' || c == '{' || c == '<') ++depth;
-    if (c == ')' || c == ']' || c == '}' || (c == '>' && i > 0 && list[i - 1] != '-')) --depth;
-    if (c != ',' || depth != 0) continue;
-    all.push_back(trimmed(list.substr(start, i - start)));
-    start = i + 1;
-  }
-  if (const std::string_view last = trimmed(list.substr(start)); !last.empty()) all.push_back(last);
-  return all;
-}
-
-/// "const Rep<double>& x = 0.0" as type and name; without a name where there is a type alone.
-SourceText::Parameter parameter(std::string_view text) {
-  text = trimmed(text.substr(0, text.find('=')));
-  std::size_t name = text.size();
-  while (name > 0 && is_word(text[name - 1])) --name;
-  const std::string_view type = trimmed(text.substr(0, name));
-  if (type.empty()) return {std::string(text), ""};
-  return {std::string(type), std::string(text.substr(name))};
-}
-
 bool is_statement_keyword(std::string_view word) {
   constexpr std::array words{"if", "while", "for", "switch", "catch", "return", "constexpr"};
   return std::ranges::find(words, word) != words.end();
@@ -69,13 +43,47 @@ bool is_statement_keyword(std::string_view word) {
 
 }  // namespace
 
-SourceText::SourceText(std::string text) : text_(std::move(text)) {
+SourceText::SourceText(std::string text, const std::string& file) : text_(std::move(text)) {
   lines_.push_back(0);
   for (std::size_t i = 0; i < text_.size(); ++i)
     if (text_[i] == '\n') lines_.push_back(i + 1);
+  find_headers(file);
   blank();
   find_bodies();
   find_assignments();
+  types_ = named_types(text_);
+}
+
+/// By the lines that begin with #include "...".
+void SourceText::find_headers(const std::string& file) {
+  for (const std::size_t begin : lines_) {
+    std::string_view line = trimmed(std::string_view(text_).substr(begin, text_.find('\n', begin) - begin));
+    if (!line.starts_with('#')) continue;
+    line = trimmed(line.substr(1));
+    if (!line.starts_with("include")) continue;
+    const std::size_t open = line.find('"'), close = line.rfind('"');
+    if (open == std::string_view::npos || close == open) continue;
+    const std::filesystem::path name(line.substr(open + 1, close - open - 1));
+    headers_.push_back((std::filesystem::path(file).parent_path() / name).string());
+  }
+}
+
+const NamedType* SourceText::find_type(const std::string& name, int depth) const {
+  constexpr int furthest = 4;
+  if (const auto it = types_.find(name); it != types_.end()) return &it->second;
+  if (depth == furthest) return nullptr;
+  for (const std::string& header : headers_)
+    if (const auto text = of(header.c_str()))
+      if (const NamedType* found = text->find_type(name, depth + 1)) return found;
+  return nullptr;
+}
+
+std::vector<SourceText::Parameter> SourceText::values(const std::vector<Parameter>& parameters) const {
+  std::vector<Parameter> all;
+  for (const Parameter& p : parameters)
+    for (Parameter& v : values_of(p, [this](const std::string& name) { return find_type(name); }))
+      all.push_back(std::move(v));
+  return all;
 }
 
 std::shared_ptr<const SourceText> SourceText::of(const char* file) {
@@ -88,7 +96,7 @@ std::shared_ptr<const SourceText> SourceText::of(const char* file) {
     std::string text;
     if (stream) text.assign(std::istreambuf_iterator<char>(stream), {});
     if (!text.empty() && text.size() <= largest_file)
-      it->second = std::make_shared<SourceText>(std::move(text));
+      it->second = std::make_shared<SourceText>(std::move(text), file);
   }
   return it->second;
 }
@@ -172,8 +180,8 @@ bool SourceText::find_body(std::size_t brace) {
   while (word > 0 && is_word(text_[word - 1])) --word;
   if (is_statement_keyword(std::string_view(text_).substr(word, end - word))) return false;
   Body body{{open, closed(brace)}, {}};
-  for (const std::string_view p : parts(std::string_view(text_).substr(open + 1, close - open - 2)))
-    body.parameters.push_back(parameter(p));
+  for (const std::string_view p : parts_of_list(std::string_view(text_).substr(open + 1, close - open - 2)))
+    body.parameters.push_back(declared(p));
   bodies_.push_back(std::move(body));
   return true;
 }
@@ -201,11 +209,11 @@ void SourceText::find_assignment(std::size_t start) {
     std::string_view type = trimmed(left.substr(0, open));
     while (type.ends_with('&')) type = trimmed(type.substr(0, type.size() - 1));
     if (!type.ends_with("auto")) return;
-    for (const std::string_view name : parts(left.substr(open + 1, left.size() - open - 2)))
+    for (const std::string_view name : parts_of_list(left.substr(open + 1, left.size() - open - 2)))
       a.names.emplace_back(name);
     if (a.names.empty()) return;
   } else {
-    const Parameter p = parameter(left);
+    const Parameter p = declared(left);
     const std::string name = p.name.empty() ? p.type : p.name;
     if (!is_name(name) || p.type == "using" || p.type == "return") return;
     a.names.push_back(name);

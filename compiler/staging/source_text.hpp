@@ -7,7 +7,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
+
+#include "lantern/compiler/staging/source_types.hpp"
 
 namespace lantern {
 
@@ -20,9 +23,7 @@ struct TextRange {
 
 class SourceText {
  public:
-  struct Parameter {
-    std::string type, name;
-  };
+  using Parameter = Declared;
   /// A function or lambda: from its parameter list to the end of its body.
   struct Body {
     TextRange range;
@@ -35,7 +36,8 @@ class SourceText {
     std::string value;  ///< what is assigned, where that is a name alone
   };
 
-  explicit SourceText(std::string text);
+  /// `file` says where headers are looked for, beside it.
+  explicit SourceText(std::string text, const std::string& file = {});
 
   /// The file's, read once in the life of the process; null where it cannot be read.
   static std::shared_ptr<const SourceText> of(const char* file);
@@ -43,6 +45,9 @@ class SourceText {
   /// The innermost come last.
   const std::vector<Body>& bodies() const { return bodies_; }
   const std::vector<Assignment>& assignments() const { return assignments_; }
+
+  /// The values that parameters hold, by the types that the text and the headers beside it give names to.
+  std::vector<Parameter> values(const std::vector<Parameter>& parameters) const;
 
   /// A line without its end; empty for a line that is not there.
   TextRange line(std::uint32_t number) const;
@@ -52,6 +57,8 @@ class SourceText {
   std::size_t closed(std::size_t open) const;
 
  private:
+  void find_headers(const std::string& file);
+  const NamedType* find_type(const std::string& name, int depth = 0) const;
   void blank();
   void find_bodies();
   void find_assignments();
@@ -62,6 +69,8 @@ class SourceText {
   std::vector<std::size_t> lines_;
   std::vector<Body> bodies_;
   std::vector<Assignment> assignments_;
+  std::vector<std::string> headers_;  ///< that are included by a name in quotes
+  std::unordered_map<std::string, NamedType> types_;
 };
 
 }  // namespace lantern

@@ -1,7 +1,8 @@
 # Finds what Lantern links with, in its own build and in projects that use an installed Lantern.
 #
-#   lantern_find_libraries(WHAT...)   WHAT: core, jit. Sets lantern_missing to a readable list of what is not there;
-#                                     defines Lantern::tcc, Lantern::clang and Lantern::llvm for jit.
+#   lantern_find_libraries(WHAT...)   WHAT: core, jit, tcc. Sets lantern_missing to a readable list of what is not there;
+#                                     defines Lantern::clang and Lantern::llvm for jit, LANTERN_TCC_LIBRARY for tcc,
+#                                     which the library holds: who uses it needs none.
 #
 # LANTERN_LLVM_DIR: where the LLVM 19 libraries are, if not in Debian's place.
 set(LANTERN_LLVM_DIR "/usr/lib/llvm-19/lib" CACHE PATH "Directory of libclang-cpp.so and libLLVM-19.so")
@@ -33,14 +34,8 @@ macro(lantern_find_libraries)
     list(APPEND lantern_missing "Boost.Context 1.74 (Debian: libboost-context-dev)")
   endif()
   if("jit" IN_LIST lantern_libraries)
-    find_library(LANTERN_TCC_LIBRARY libtcc.a)
     find_library(LANTERN_CLANG_LIBRARY clang-cpp HINTS "${LANTERN_LLVM_DIR}" NO_DEFAULT_PATH)
     find_library(LANTERN_LLVM_LIBRARY NAMES LLVM-19 LLVM HINTS "${LANTERN_LLVM_DIR}" NO_DEFAULT_PATH)
-    if(LANTERN_TCC_LIBRARY)
-      lantern_imported_library(tcc "${LANTERN_TCC_LIBRARY}")
-    else()
-      list(APPEND lantern_missing "libtcc (Debian: libtcc-dev)")
-    endif()
     if(LANTERN_CLANG_LIBRARY)
       lantern_imported_library(clang "${LANTERN_CLANG_LIBRARY}")
     else()
@@ -50,6 +45,12 @@ macro(lantern_find_libraries)
       lantern_imported_library(llvm "${LANTERN_LLVM_LIBRARY}")
     else()
       list(APPEND lantern_missing "LLVM 19 (Debian: llvm-19-dev)")
+    endif()
+  endif()
+  if("tcc" IN_LIST lantern_libraries)
+    find_library(LANTERN_TCC_LIBRARY libtcc.a)
+    if(NOT LANTERN_TCC_LIBRARY)
+      list(APPEND lantern_missing "libtcc (Debian: libtcc-dev)")
     endif()
   endif()
 endmacro()

@@ -12,6 +12,7 @@
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/passes/close.hpp"
 #include "lantern/ir/print.hpp"
 #include "page.hpp"
 #include "page_drawing.hpp"
@@ -32,7 +33,38 @@ codegen::PrintOptions standalone(const Options& options) {
   print.vectors = vector_lanes(options) > 0;
   print.strict_math = options.strict_math;
   print.contraction = options.is_text() && !options.strict_math;
+  print.vector_library = !options.is_text();  // who compiles a text chooses what it is linked with
   return print;
+}
+
+bool deep(const ir::Module& module) {
+  return std::ranges::any_of(module.functions(), [](const ir::Function* f) {
+    return codegen::continuation_depth(*f) >= codegen::deepest_nest;
+  });
+}
+
+/// Whether an entry asks for a workspace when the module is printed as C++, or as C.
+bool asks_for_workspace(ir::Module& module, const codegen::PrintOptions& print) {
+  if (!deep(module) && codegen::asks_for_workspace(module, print, codegen::CppTarget())) return true;
+  passes::close(module);
+  return codegen::asks_for_workspace(module, print, codegen::CTarget()) ||
+         codegen::asks_for_workspace(module, print, codegen::CppTarget());
+}
+
+/// Of each function the same for c, cpp, header, object and shared: what one of them needs is in the
+/// signature of all.
+std::vector<bool> workspaces(const Functions& functions, Options options) {
+  std::vector<bool> all;
+  for (const StagedFunction& f : functions) {
+    bool any = false;
+    for (const Emit kind : {Emit::cpp, Emit::c}) {
+      options.emit = kind;
+      if (!any)
+        any = asks_for_workspace(*optimised(f.staged, options, vector_lanes(options)), standalone(options));
+    }
+    all.push_back(any);
+  }
+  return all;
 }
 
 std::string graphs(const Functions& functions) {
@@ -43,17 +75,16 @@ std::string graphs(const Functions& functions) {
 
 std::string c_source(const Functions& functions, const Options& options) {
   close_functions(functions);
-  return codegen::print_library(modules(functions), standalone(options), codegen::CTarget());
+  return codegen::print_library(modules(functions), standalone(options), codegen::CTarget(), {},
+                                workspaces(functions, options));
 }
 
 /// Continuations that are left become nested lambdas where compilers can take as many brackets.
 std::string cpp_source(const Functions& functions, const Options& options) {
-  int depth = 0;
-  for (const StagedFunction& f : functions)
-    for (const ir::Function* g : f.module->functions())
-      depth = std::max(depth, codegen::continuation_depth(*g));
-  if (depth >= codegen::deepest_nest) close_functions(functions);
-  return codegen::print_library(modules(functions), standalone(options), codegen::CppTarget());
+  if (std::ranges::any_of(functions, [](const StagedFunction& f) { return deep(*f.module); }))
+    close_functions(functions);
+  return codegen::print_library(modules(functions), standalone(options), codegen::CppTarget(), {},
+                                workspaces(functions, options));
 }
 
 std::string header(const Functions& functions, const Options& options) {
@@ -61,7 +92,7 @@ std::string header(const Functions& functions, const Options& options) {
                                                   : std::filesystem::path(options.output).filename().string();
   if (options.cuda) return cuda_header(functions, name);
   close_functions(functions);
-  return codegen::print_header(modules(functions), name);
+  return codegen::print_header(modules(functions), standalone(options), name, workspaces(functions, options));
 }
 
 /// Objects of the sources that stand alone.

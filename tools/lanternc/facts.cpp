@@ -10,7 +10,7 @@ std::string facts(const StagedFunction& function, bool strict_math) {
   const bool flush = !strict_math && driver::has_loops(*function.module);
   std::string values = std::to_string((ir::has_recursion(*function.module) ? 1 : 0) + (flush ? 2 : 0));
   for (const ir::Type& t : function.module->entry->result_types) values += ", " + std::to_string(t.rank());
-  return "const signed char " + function.name + linked_suffix + "_facts[] = {" + values + "};";
+  return "const signed char lantern_facts_" + function.name + "[] = {" + values + "};";
 }
 
 }  // namespace lantern::tool

@@ -7,10 +7,10 @@
 
 namespace lantern::tool {
 
-/// Generated code in a program is NAME_lantern, so that it never meets a name of the user's.
+/// Generated functions in a program are called NAME_lantern: a debugger shows them beside the user's.
 inline constexpr const char* linked_suffix = "_lantern";
 
-/// Defines NAME_lantern_facts, in C and C++.
+/// Defines lantern_facts_NAME, in C and C++.
 std::string facts(const StagedFunction& function, bool strict_math);
 
 }  // namespace lantern::tool

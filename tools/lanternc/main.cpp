@@ -8,6 +8,7 @@
 #include "explain.hpp"
 #include "illustrate.hpp"
 #include "installation.hpp"
+#include "interruption.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -60,6 +61,7 @@ void run(const Options& options) {
 }  // namespace lantern::tool
 
 int main(int argc, char** argv) {
+  lantern::tool::tidy_up_when_interrupted();
   const int status = lantern::tool::reporting([&] {
     if (const auto options = lantern::tool::parse_options(argc, argv)) lantern::tool::run(*options);
   });

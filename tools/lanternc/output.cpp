@@ -75,7 +75,8 @@ void Output::write(const std::string& contents, bool executable) {
     codegen::write_file(path_, contents);
     return;
   }
-  const fs::path beside = neighbour(path_);
+  const codegen::UnfinishedFile unfinished(neighbour(path_));
+  const fs::path& beside = unfinished.path();
   try {
     codegen::write_file(beside, contents);
     // What the user's umask allows to read may be run as well.
@@ -85,10 +86,7 @@ void Output::write(const std::string& contents, bool executable) {
     }
     fs::rename(beside, path_);
   } catch (const std::exception&) {
-    const int reason = errno;
-    std::error_code ignored;
-    fs::remove(beside, ignored);
-    cannot_write(path_, std::strerror(reason));
+    cannot_write(path_, std::strerror(errno));
   }
   written_ = true;
 }

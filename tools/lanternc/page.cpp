@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -12,6 +13,7 @@
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/passes/close.hpp"
+#include "lantern/ir/escape.hpp"
 #include "lantern/ir/print.hpp"
 #include "page_drawing.hpp"
 #include "page_style.hpp"
@@ -25,6 +27,27 @@ std::string class_of(const std::string& file, const std::string& line) {
   for (const char c : file)
     name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' ? c : '-';
   return name + "-" + line;
+}
+
+/// What a literal of C or of a printed graph stands for: \\, \n, \012, \x0a.
+std::string unescaped(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out += text[i];
+      continue;
+    }
+    const char c = text[++i];
+    const bool octal = c >= '0' && c <= '7';
+    if (octal || c == 'x') {
+      const std::string digits = text.substr(octal ? i : i + 1, octal ? 3 : 2);
+      out += static_cast<char>(std::strtol(digits.c_str(), nullptr, octal ? 8 : 16));
+      i += 2;
+    } else {
+      out += c == 'n' ? '\n' : c == 't' ? '\t' : c;
+    }
+  }
+  return out;
 }
 
 /// A line of a program, and the class of the user's line that it comes from.
@@ -47,8 +70,8 @@ std::vector<Line> graph(const ir::Module& module) {
   for (const std::string& line : split(ir::print(module, {.locations = true}))) {
     std::smatch found;
     if (std::regex_search(line, found, place))
-      lines.push_back(
-          {found.prefix().str() + found.suffix().str(), class_of(found[1], found[2]), lines.size() + 1});
+      lines.push_back({found.prefix().str() + found.suffix().str(), class_of(unescaped(found[1]), found[2]),
+                       lines.size() + 1});
     else
       lines.push_back({line, "", lines.size() + 1});
   }
@@ -67,7 +90,7 @@ std::vector<Line> code(const ir::Module& module) {
   for (const std::string& line : split(codegen::print_cpp(module, options))) {
     std::smatch found;
     if (std::regex_match(line, found, directive)) {
-      from = class_of(found[2], found[1]);
+      from = class_of(unescaped(found[2]), found[1]);
       continue;
     }
     const bool bracket = line.find_first_not_of(" {};") == std::string::npos || line.ends_with("} else {");

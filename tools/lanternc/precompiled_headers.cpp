@@ -89,28 +89,23 @@ struct Place {
 
 bool make(const Compiler& compiler, const Words& flags, const Place& place) {
   const std::string mark = "." + std::to_string(::getpid()) + ".unfinished";
-  const fs::path unfinished = place.made.string() + mark, rule = place.stamps.string() + ".d" + mark;
+  const codegen::UnfinishedFile made(place.made.string() + mark), rule(place.stamps.string() + ".d" + mark),
+      stamped(place.stamps.string() + mark);
   Words command = compiler.command;
   command.insert(command.end(), flags.begin(), flags.end());
-  command.insert(command.end(), {"-w", "-MD", "-MF", rule.string(), "-MT", "header", "-x", "c++-header", "-o",
-                                 unfinished.string(), place.header.string()});
+  command.insert(command.end(), {"-w", "-MD", "-MF", rule.path().string(), "-MT", "header", "-x",
+                                 "c++-header", "-o", made.path().string(), place.header.string()});
   const bool good = codegen::run_process(command).status == 0;
   std::string stamps;
   if (good)
-    for (const std::string& file : read_dependencies(rule)) stamps += stamp(file) + "\t" + file + "\n";
+    for (const std::string& file : read_dependencies(rule.path())) stamps += stamp(file) + "\t" + file + "\n";
+  if (!good || stamps.empty()) return false;
   std::error_code failed;
-  fs::remove(rule, failed);
-  failed.clear();
-  if (good && !stamps.empty()) {
-    fs::rename(unfinished, place.made, failed);
-    if (!failed) {
-      codegen::write_file(place.stamps.string() + mark, stamps);
-      fs::rename(place.stamps.string() + mark, place.stamps, failed);
-      return !failed;
-    }
-  }
-  fs::remove(unfinished, failed);
-  return false;
+  fs::rename(made.path(), place.made, failed);
+  if (failed) return false;
+  codegen::write_file(stamped.path(), stamps);
+  fs::rename(stamped.path(), place.stamps, failed);
+  return !failed;
 }
 
 }  // namespace

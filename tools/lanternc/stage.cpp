@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
 #include "output_to_errors.hpp"
@@ -70,19 +71,38 @@ void print_timings(const std::string& name, const std::vector<passes::PassTiming
   tell(text);
 }
 
+passes::PipelineOptions pipeline_of(const Options& options, int lanes) {
+  passes::PipelineOptions pipeline;
+  pipeline.opt_level = options.opt;
+  pipeline.disabled = options.disabled_passes;
+  pipeline.vector_lanes = lanes;
+  pipeline.threads = options.threads;
+  pipeline.reassociate = options.reassociate;
+  pipeline.fused_multiply_add = contracts(options);
+  return pipeline;
+}
+
+/// Whether what is put out has functions that others call by their names.
+bool has_interface(const Options& options) {
+  switch (options.emit) {
+    case Emit::c:
+    case Emit::cpp:
+    case Emit::header:
+    case Emit::object:
+    case Emit::shared:
+      return !options.cuda;
+    default:
+      return false;
+  }
+}
+
 void optimise(StagedFunction& function, const Options& options) {
   const std::string& name = function.name;
   ir::Module& module = *function.module;
   function.progress.staged = ir::size(module);
   const passes::Remarks remarks;
   std::vector<passes::PassTiming> timings;
-  passes::PipelineOptions pipeline;
-  pipeline.opt_level = options.opt;
-  pipeline.disabled = options.disabled_passes;
-  pipeline.vector_lanes = vector_lanes(options);
-  pipeline.threads = options.threads;
-  pipeline.reassociate = options.reassociate;
-  pipeline.fused_multiply_add = contracts(options);
+  passes::PipelineOptions pipeline = pipeline_of(options, vector_lanes(options));
   pipeline.verify_each |= options.verify;
   pipeline.timings = &timings;
   pipeline.after = [&](std::string_view pass, const ir::Module& m) {
@@ -102,15 +122,22 @@ void optimise(StagedFunction& function, const Options& options) {
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
   std::vector<StagedFunction> functions;
   for (const driver::Registered& registered : image.functions) {
-    StagedFunction f{registered.name, staged(registered), {}};
+    StagedFunction f{registered.name, staged(registered), {}, {}};
     run_on_large_stack([&] {
       if (options.verify) ir::verify(*f.module);
+      if (has_interface(options)) f.staged = ir::print(*f.module, {.locations = true, .names = true});
       if (options.emit != Emit::cps) optimise(f, options);
       if (options.verify) ir::verify(*f.module);
     });
     functions.push_back(std::move(f));
   }
   return functions;
+}
+
+std::unique_ptr<ir::Module> optimised(const std::string& staged, const Options& options, int lanes) {
+  std::unique_ptr<ir::Module> module = ir::parse(staged);
+  passes::run_pipeline(*module, pipeline_of(options, lanes));
+  return module;
 }
 
 void close_functions(const std::vector<StagedFunction>& functions) {

@@ -16,6 +16,7 @@ struct StagedFunction {
   std::string name;
   std::unique_ptr<ir::Module> module;  ///< after the passes, unless the graph is wanted as staged
   Progress progress;
+  std::string staged;  ///< as text, where it is to be printed as a source: see `optimised`
 };
 
 /// Errors in the user's program carry its place and say which function was being staged.
@@ -23,6 +24,9 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
 
 /// How many f64 the target's registers hold; 0 where vectors are not to be had: C99 and CUDA have none.
 int vector_lanes(const Options& options);
+
+/// A function as it was staged, after the passes for registers that hold so many f64.
+std::unique_ptr<ir::Module> optimised(const std::string& staged, const Options& options, int lanes);
 
 /// Closes what continuations are left, so that C can be printed.
 void close_functions(const std::vector<StagedFunction>& functions);

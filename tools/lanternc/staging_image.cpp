@@ -3,12 +3,15 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <utility>
 
+#include "lantern/ir/print.hpp"
 #include "output_to_errors.hpp"
 #include "report.hpp"
 
@@ -63,19 +66,29 @@ void load(const std::filesystem::path& image) {
   throw Error("the staging image cannot be loaded: " + why);
 }
 
-/// Each function once. A header that several files include registers its functions from one place.
+/// Each function once. A header that several files include registers its functions from one place, once for
+/// each: they must agree, since the program finds them by their names.
 std::vector<driver::Registered> distinct(const std::vector<driver::Registered>& all) {
   std::vector<driver::Registered> functions;
   for (const driver::Registered& f : all) {
-    bool known = false;
-    for (const driver::Registered& g : functions) {
-      if (g.name != f.name) continue;
-      if (f.loc.str() != g.loc.str())
-        throw PlacedError(f.loc.str() + ": error: there are two LANTERN_FUNCTIONs of the name '" + f.name +
-                          "'; rename one\n" + g.loc.str() + ": note: the other one is here");
-      known = true;
+    const auto same_name = [&](const driver::Registered& g) { return g.name == f.name; };
+    const auto first = std::ranges::find_if(functions, same_name);
+    if (first == functions.end()) {
+      functions.push_back(f);
+      continue;
     }
-    if (!known) functions.push_back(f);
+    if (f.loc.str() != first->loc.str())
+      throw PlacedError(f.loc.str() + ": error: there are two LANTERN_FUNCTIONs of the name '" + f.name +
+                        "'; rename one\n" + first->loc.str() + ": note: the other one is here");
+    first->stage = [name = f.name, place = f.loc.str(), one = std::move(first->stage), other = f.stage] {
+      std::unique_ptr<ir::Module> module = one();
+      if (ir::print(*module) != ir::print(*other()))
+        throw PlacedError(
+            place + ": error: LANTERN_FUNCTION(" + name +
+            ", ...) is another program in each of the files that include it; give it a name in each, "
+            "or the same meaning");
+      return module;
+    };
   }
   return functions;
 }

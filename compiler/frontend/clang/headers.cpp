@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "lantern/compiler/frontend/clang/lower.hpp"
+#include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::frontend {
 
@@ -47,6 +49,14 @@ void drop_pragma_once(std::string& text) {
     }
     at = newline + 1;
   }
+}
+
+/// Its name knows no escapes: what ends it cannot be in it.
+std::string include_line(const std::string& path) {
+  if (path.find_first_of("\"\n") != std::string::npos)
+    throw Error("a header that others include cannot have a quotation mark or a line break in its path: '" +
+                path + "'; rename it, or its directory");
+  return "#include \"" + path + "\"";
 }
 
 }  // namespace
@@ -103,14 +113,14 @@ std::string HeaderTexts::expanded(std::size_t file) {
     std::string instead;
     if (i->file && needed_.count(*i->file + 1) != 0) {
       const std::size_t next = line_column(own.text, i->at).line + 1;
-      instead = "#line 1 " + quoted_path(i->path) + "\n" + expanded(*i->file + 1) + "\n#line " +
-                std::to_string(next) + " " + quoted_path(own.path);
+      instead = "#line 1 " + ir::c_string(i->path) + "\n" + expanded(*i->file + 1) + "\n#line " +
+                std::to_string(next) + " " + ir::c_string(own.path);
     } else if (!i->file && needed_paths_.count(i->path) != 0) {
       instead = "";  // it has been put in before
     } else if (file != 0 && line.find('"') != std::string::npos) {
       // Relative to a directory that the text is not in any more.
       std::error_code ignored;
-      instead = "#include " + quoted_path(std::filesystem::absolute(i->path, ignored).string());
+      instead = include_line(std::filesystem::absolute(i->path, ignored).string());
     } else {
       continue;
     }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "lantern/ir/escape.hpp"
+
 namespace lantern::frontend {
 
 namespace {
@@ -29,15 +31,6 @@ std::optional<std::uint32_t> original_offset(const std::vector<Copied>& copies, 
     if (c.line == line && c.column <= column && (best == nullptr || best->column <= c.column)) best = &c;
   if (best == nullptr || !best->offset) return std::nullopt;
   return *best->offset + (column - best->column);
-}
-
-std::string quoted_path(const std::string& path) {
-  std::string out = "\"";
-  for (const char c : path) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
 }
 
 std::string resolve_lines(std::string_view marked, std::string_view original, const std::string& path,
@@ -87,7 +80,7 @@ std::string resolve_lines(std::string_view marked, std::string_view original, co
     if (wanted > line && wanted - line <= few_lines)
       out.append(wanted - line, '\n');
     else
-      out += "\n#line " + std::to_string(wanted) + " " + quoted_path(path) + "\n";
+      out += "\n#line " + std::to_string(wanted) + " " + ir::c_string(path) + "\n";
     line = wanted;
     const std::string_view before = original.substr(starts[wanted - 1], offset - starts[wanted - 1]);
     line_start = out.rfind('\n') + 1;

@@ -41,7 +41,4 @@ LineColumn line_column(std::string_view text, std::uint32_t offset);
 /// The line that an offset is on, without its newline.
 std::string_view line_at(std::string_view text, std::uint32_t offset);
 
-/// A path as a string literal.
-std::string quoted_path(const std::string& path);
-
 }  // namespace lantern::frontend

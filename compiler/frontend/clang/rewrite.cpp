@@ -7,6 +7,7 @@
 #include "lantern/compiler/frontend/clang/lines.hpp"
 #include "lantern/compiler/frontend/clang/messages.hpp"
 #include "lantern/compiler/frontend/clang/parse.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::frontend {
 
@@ -44,7 +45,7 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
   const bool shadows = text.find("::lantern::native::recursive<") != std::string::npos;
   result.text = "#include \"lantern/compiler/frontend/native.hpp\"\n" +
                 std::string(shadows ? "#pragma GCC diagnostic ignored \"-Wshadow\"\n" : "") + "#line 1 " +
-                quoted_path(path) + "\n" + text;
+                ir::c_string(path) + "\n" + text;
   return result;
 }
 
