@@ -190,6 +190,8 @@ Expression float_literal(double value, ir::Kind kind) {
 Expression integer_literal(std::int64_t value) {
   if (value == std::numeric_limits<std::int64_t>::min())
     return {"(-9223372036854775807 - 1)", Precedence::primary, false, {}};
+  if (value == std::numeric_limits<std::int32_t>::min())  // C takes it for the negation of what no int holds
+    return {"(-2147483647 - 1)", Precedence::primary, false, {}};
   return {std::to_string(value), value < 0 ? Precedence::unary : Precedence::primary, false, {}};
 }
 

@@ -91,6 +91,16 @@ void StatementPrinter::call(const Op& op) {
 
 // ---- the function
 
+/// Elsewhere the host has looked: sizes are small numbers, also of a tensor that has no elements.
+void StatementPrinter::check_argument_sizes() {
+  for (const Value* p : function_.body->params) {
+    if (!p->type.is_tensor() || p->type.rank() < 2 || uses_.count(p) == 0) continue;
+    if (std::ranges::find(p->type.dims(), ir::dynamic) == p->type.dims().end()) continue;
+    unit_.prelude().need("count");
+    line("lt_count(" + ws() + ", " + atom(p) + ".dim, " + std::to_string(p->type.rank()) + ");");
+  }
+}
+
 void StatementPrinter::bind_parameters() {
   const auto& params = function_.body->params;
   int unnamed = 0;
@@ -176,7 +186,10 @@ std::string StatementPrinter::definition() {
     unit_.prelude().need("deep");
     ws();
   }
-  if (unit_.options().check_nan && function_.module->entry == &function_) check_arguments();
+  if (function_.module->entry == &function_) {
+    if (unit_.options().standalone && unit_.options().bounds_checks) check_argument_sizes();
+    if (unit_.options().check_nan) check_arguments();
+  }
   Sink sink;
   sink.returns = true;
   sink.types = function_.result_types;

@@ -20,8 +20,11 @@ namespace {
 constexpr std::size_t longest_sum = 8;
 constexpr std::size_t most_facts = 12;  ///< that are tried for one unknown
 constexpr int deepest = 6, most_steps = 200;
-// Counters take years to leave 2^50, and sums of eight of these stay below 2^63.
-constexpr std::int64_t largest_step = 1024, largest_factor = 512, largest_constant = std::int64_t{1} << 40;
+// No memory holds a tensor of more elements, and no loop makes more trips: they would take weeks.
+constexpr std::int64_t largest_size = std::int64_t{1} << 50, most_trips = std::int64_t{1} << 50;
+constexpr std::int64_t largest_step = 1024;
+/// Sums stay below half of what an integer holds, so that one less, one more and a size more are still exact.
+constexpr std::int64_t largest_sum = std::int64_t{1} << 62;
 
 bool is_integer(const Value* v) { return v->type.is_scalar() && v->type.kind() == ir::Kind::i64; }
 
@@ -72,6 +75,7 @@ const std::vector<LoopCheck>& IndexRanges::before(const Op& loop) const {
 // ---- sums
 
 void IndexRanges::add(Sum& to, const Sum& x, std::int64_t factor) {
+  if (factor == 0) return;
   std::int64_t c = 0;
   to.known &= x.known && !__builtin_mul_overflow(x.constant, factor, &c) &&
               !__builtin_add_overflow(to.constant, c, &to.constant);
@@ -97,16 +101,25 @@ IndexRanges::Sum IndexRanges::difference(const Sum& x, const Sum& y, std::int64_
   return s;
 }
 
-bool IndexRanges::small(const Sum& s) const {
-  const auto within = [](std::int64_t x, std::int64_t most) { return -most <= x && x <= most; };
-  return s.known && within(s.constant, largest_constant) && std::ranges::all_of(s.terms, [&](const auto& t) {
-           return unknowns_[static_cast<std::size_t>(t.first)].small && within(t.second, largest_factor);
-         });
+std::int64_t IndexRanges::most(const Sum& s) const {
+  if (!s.known || s.constant < -largest_sum || s.constant > largest_sum) return unbounded;
+  std::int64_t all = s.constant < 0 ? -s.constant : s.constant;
+  for (const auto& [u, factor] : s.terms) {
+    const std::int64_t of = unknowns_[static_cast<std::size_t>(u)].most;
+    std::int64_t part = 0;
+    if (of == unbounded || __builtin_mul_overflow(factor, of, &part) ||
+        part == std::numeric_limits<std::int64_t>::min() ||
+        __builtin_add_overflow(all, part < 0 ? -part : part, &all) || all > largest_sum)
+      return unbounded;
+  }
+  return all;
 }
 
-void IndexRanges::set_small(const Value* v) {
+void IndexRanges::set_most(const Value* v, std::int64_t most) {
   const Sum s = sum_of(v);
-  if (s.terms.size() == 1) unknowns_[static_cast<std::size_t>(s.terms[0].first)].small = true;
+  if (most > largest_sum || s.terms.size() != 1) return;
+  Unknown& u = unknowns_[static_cast<std::size_t>(s.terms[0].first)];
+  if (u.value == v && u.dimension < 0) u.most = std::min(u.most, most);
 }
 
 void IndexRanges::set_sum(const Value* v, Sum s) {
@@ -118,7 +131,7 @@ IndexRanges::Sum IndexRanges::unknown(const Value* v, int dimension) {
   auto at = std::ranges::find_if(numbers, [&](const auto& n) { return n.first == dimension; });
   if (at == numbers.end()) {
     at = numbers.insert(at, {dimension, static_cast<int>(unknowns_.size())});
-    unknowns_.push_back({v, dimension, dimension >= 0, dimension >= 0, {}});
+    unknowns_.push_back({v, dimension, dimension >= 0, dimension >= 0 ? largest_size : unbounded, {}});
   }
   return {0, {{at->second, 1}}, true};
 }
@@ -315,7 +328,7 @@ void IndexRanges::operation(const Op& op) {
 /// A result is at least, or at most, what one side gives where that holds of the other side.
 void IndexRanges::branch(const Op& op) {
   std::vector<Sum> behind;
-  std::vector<bool> both_small(op.results.size(), true);
+  std::vector<std::int64_t> most_of_both(op.results.size(), 0);
   for (const bool holds : {true, false}) {
     const std::size_t before = facts_.size();
     assume(op.operands[0], holds);
@@ -324,7 +337,7 @@ void IndexRanges::branch(const Op& op) {
       if (!is_integer(op.results[i])) continue;
       const Sum here = sum_of(op.blocks[holds ? 0 : 1]->ops.back()->operands[i]);
       const Sum there = sum_of(op.blocks[holds ? 1 : 0]->ops.back()->operands[i]);
-      both_small[i] = both_small[i] && small(here);
+      most_of_both[i] = std::max(most_of_both[i], most(here));
       if (!visible(there, op.parent)) continue;
       if (proved(difference(here, there))) behind.push_back(difference(sum_of(op.results[i]), there));
       if (proved(difference(there, here))) behind.push_back(difference(there, sum_of(op.results[i])));
@@ -332,11 +345,36 @@ void IndexRanges::branch(const Op& op) {
     forget(before);
   }
   for (std::size_t i = 0; i < op.results.size(); ++i)
-    if (is_integer(op.results[i]) && both_small[i]) set_small(op.results[i]);
+    if (is_integer(op.results[i])) set_most(op.results[i], most_of_both[i]);
   for (Sum& s : behind) assume(std::move(s));
 }
 
-/// In a loop the state is the same in the condition and in the trip that follows. Counters go one way.
+/// What the condition compares a counter with, if a trip only begins while the counter is below (or, where it
+/// falls, above) that.
+std::optional<IndexRanges::Limit> IndexRanges::limit(const Op& loop, std::size_t counter, bool up) {
+  const Block* head = loop.blocks[0];
+  std::vector<const Value*> conditions{head->ops.back()->operands[0]};
+  while (!conditions.empty()) {
+    const Op* op = conditions.back()->def;
+    const std::uint32_t index = conditions.back()->index;
+    conditions.pop_back();
+    if (!op || op->parent != head) continue;
+    if (op->is(Opcode::land_)) conditions.insert(conditions.end(), op->operands.begin(), op->operands.end());
+    if (op->is(Opcode::branch_)) {  // AND: false where the first side is
+      const Op* otherwise = constant(op->blocks[1]->ops.back()->operands[index]);
+      if (otherwise && otherwise->integer == 0) conditions.push_back(op->operands[0]);
+    }
+    if (!op->is(Opcode::lt_) && !op->is(Opcode::le_)) continue;
+    const Value *number = op->operands[up ? 0 : 1], *bound = op->operands[up ? 1 : 0];
+    if (number != head->params[counter]) continue;
+    if (bound->block == head && !constant(bound)) continue;
+    return Limit{most(sum_of(bound)), op->is(Opcode::lt_)};
+  }
+  return {};
+}
+
+/// In a loop the state is the same in the condition and in the trip that follows. Counters go one way, where
+/// they do not wrap: they start from a small number, or are compared with one, or go by ones up to one.
 void IndexRanges::loop(const Op& op) {
   const Block *head = op.blocks[0], *body = op.blocks[1];
   const Value* condition = head->ops.back()->operands[0];
@@ -351,10 +389,24 @@ void IndexRanges::loop(const Op& op) {
     const Op* by = constant(next->operands[1]);
     if (!by || by->integer == 0 || by->integer < -largest_step || by->integer > largest_step) continue;
     const bool up = next->is(Opcode::add_) == (by->integer > 0);
-    for (const Value* v : {head->params[i], op.results[i]}) {
-      if (small(first)) set_small(v);
+    const std::int64_t step = by->integer < 0 ? -by->integer : by->integer, from = most(first);
+    const std::optional<Limit> last = limit(op, i, up);
+    const bool bounded = last && last->most != unbounded;
+    const bool reaches_end = bounded || (last && step == 1 && last->strict);
+    if (from == unbounded && !reaches_end) continue;
+    exact_.insert(next);
+    const auto goes_one_way = [&](const Value* v) {
       begin.push_back(up ? difference(sum_of(v), first) : difference(first, sum_of(v)));
-    }
+    };
+    const std::int64_t furthest = from == unbounded ? unbounded
+                                  : bounded         ? std::max(from, last->most + step)
+                                                    : from + step * most_trips;
+    set_most(head->params[i], furthest);
+    goes_one_way(head->params[i]);
+    // Where a loop ends compilers may compute without a trip, however many it would take.
+    if (!reaches_end) continue;
+    if (bounded) set_most(op.results[i], furthest);
+    goes_one_way(op.results[i]);
   }
   for (Sum& s : begin) assume(std::move(s));
   const std::size_t before = facts_.size();
@@ -519,6 +571,7 @@ void IndexRanges::assume_multiples(const Op& loop) {
 
 void IndexRanges::integer(const Op& op) {
   const Value* v = op.result();
+  const auto larger = [](std::int64_t x, std::int64_t y) { return std::max(x, y); };
   const auto operand = [&](std::size_t i) { return sum_of(op.operands[i]); };
   switch (op.code) {
     case Opcode::dim_:
@@ -532,20 +585,35 @@ void IndexRanges::integer(const Op& op) {
         if (!small(operand(i))) return;
         add(s, operand(i), op.is(Opcode::neg_) || (op.is(Opcode::sub_) && i == 1) ? -1 : 1);
       }
+      if (small(s)) exact_.insert(&op);
       return set_sum(v, std::move(s));
     }
+    case Opcode::cast_:
+      if (op.operands[0]->type.kind() == ir::Kind::i32) set_most(v, std::int64_t{1} << 31);
+      return;
     case Opcode::mul_:
       for (const std::size_t i : {0u, 1u}) {
         const Op* c = constant(op.operands[i]);
         if (!c || !small(operand(1 - i))) continue;
         Sum s;
         add(s, operand(1 - i), c->integer);
+        if (small(s)) exact_.insert(&op);
         return set_sum(v, std::move(s));
+      }
+      if (std::int64_t product = 0; small(operand(0)) && small(operand(1)) &&
+                                    !__builtin_mul_overflow(most(operand(0)), most(operand(1)), &product) &&
+                                    product <= largest_sum) {
+        exact_.insert(&op);
+        set_most(v, product);
       }
       return;
     case Opcode::imax_:
     case Opcode::imin_:
-      if (small(operand(0)) && small(operand(1))) set_small(v);
+      set_most(v, larger(most(operand(0)), most(operand(1))));
+      for (const std::size_t i : {0u, 1u})
+        if (const Op* c = constant(op.operands[1 - i]);
+            c && small(operand(i)) && op.is(Opcode::imax_) && c->integer <= -most(operand(i)))
+          return set_sum(v, operand(i));  // of a number that nothing smaller is compared with
       for (const std::size_t i : {0u, 1u})
         if (proved(difference(operand(i), operand(1 - i))))
           return set_sum(v, operand(op.is(Opcode::imax_) ? i : 1 - i));
@@ -555,7 +623,7 @@ void IndexRanges::integer(const Op& op) {
     case Opcode::select_: {
       // Not negative where both are not, and at most the larger one.
       const Sum x = operand(1), y = operand(2);
-      if (small(x) && small(y)) set_small(v);
+      set_most(v, larger(most(x), most(y)));
       if (proved(x) && proved(y)) assume(sum_of(v));
       for (const auto& [a, b] : {std::pair(x, y), std::pair(y, x)})
         if (proved(difference(a, b))) assume(difference(a, sum_of(v)));
@@ -563,7 +631,7 @@ void IndexRanges::integer(const Op& op) {
     }
     case Opcode::rem_: {
       const Sum x = operand(0), y = operand(1), r = sum_of(v);
-      if (small(x)) set_small(v);
+      set_most(v, most(x));
       if (!proved(x)) return;
       assume(r);
       assume(difference(x, r));
@@ -573,8 +641,8 @@ void IndexRanges::integer(const Op& op) {
     case Opcode::div_: {
       const Op* c = constant(op.operands[1]);
       const Sum x = operand(0), q = sum_of(v);
-      if (!c || c->integer <= 0 || c->integer > largest_factor) return;
-      if (small(x)) set_small(v);
+      if (!c || c->integer <= 0) return;
+      set_most(v, most(x));
       if (!proved(x)) return;
       Sum rest = x, over{c->integer - 1, {}, true};
       add(rest, q, -c->integer);

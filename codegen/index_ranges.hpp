@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -57,6 +58,8 @@ class IndexRanges {
   /// Of operand `operand` of an access, as the index of a dimension; of a vector of indices that follow each
   /// other: of all of them.
   KnownRange of(const ir::Op& access, std::size_t operand) const;
+  /// True where an integer operation gives what it gives of numbers without bounds: nothing wraps.
+  bool exact(const ir::Op& op) const { return exact_.contains(&op); }
   /// The checks to make before a loop.
   const std::vector<LoopCheck>& before(const ir::Op& loop) const;
 
@@ -67,13 +70,14 @@ class IndexRanges {
     std::vector<std::pair<int, std::int64_t>> terms;
     bool known = true;  ///< false where a number grew too large, or the sum too long
   };
+  static constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
   struct Unknown {
     const ir::Value* value = nullptr;
     int dimension = -1;
     bool size = false;  ///< of a dimension: not negative
-    /// Far from where integers wrap: sizes, and what counts from them in small steps. The sum of others, as
-    /// the machine computes it, need not be the sum, and is an unknown of its own.
-    bool small = false;
+    /// What its absolute value never exceeds: known of sizes, and of what counts from them. A sum of others,
+    /// as the machine computes it, need not be the sum, and is an unknown of its own.
+    std::int64_t most = unbounded;
     std::vector<int> facts;  ///< in which it stands
   };
 
@@ -112,9 +116,16 @@ class IndexRanges {
 
   static void add(Sum& to, const Sum& x, std::int64_t factor);
   static Sum difference(const Sum& x, const Sum& y, std::int64_t constant = 0);
-  bool small(const Sum& s) const;
-  /// Marks the unknown that a value is.
-  void set_small(const ir::Value* v);
+  /// What the absolute value of a sum never exceeds; unbounded where that may be so much that it wraps.
+  std::int64_t most(const Sum& s) const;
+  bool small(const Sum& s) const { return most(s) != unbounded; }
+  /// Bounds the unknown that a value is.
+  void set_most(const ir::Value* v, std::int64_t most);
+  struct Limit {
+    std::int64_t most = unbounded;  ///< of the value that ends the loop
+    bool strict = false;            ///< the counter is less than it, or more where it falls
+  };
+  std::optional<Limit> limit(const ir::Op& loop, std::size_t counter, bool up);
   /// Writes a value as a sum, if what the machine computes is that.
   void set_sum(const ir::Value* v, Sum s);
   /// From here on `s` is not negative.
@@ -135,6 +146,7 @@ class IndexRanges {
   std::unordered_map<const ir::Op*, std::vector<signed char>> keeps_;  ///< -1: not known, 2: being asked
   std::unordered_map<const ir::Op*, std::vector<KnownRange>> known_;
   std::unordered_map<const ir::Op*, std::vector<LoopCheck>> checks_;
+  ir::PointerSet<const ir::Op> exact_;
 };
 
 }  // namespace lantern::codegen

@@ -126,12 +126,15 @@ bool StatementPrinter::is_checked(const Op& op) const {
     case Opcode::pop_:
     case Opcode::get_:
     case Opcode::set_:
+    case Opcode::lane_set_:
     case Opcode::take_:
     case Opcode::slice_:
     case Opcode::zeros_like_:
     case Opcode::copy_:
     case Opcode::tree_value_:
       return false;  // nothing arises where values are only moved
+    case Opcode::fill_:  // without a value it is memory, in which anything may lie
+      return !op.operands[0]->def || !op.operands[0]->def->is(Opcode::undef_);
     default:
       return true;
   }

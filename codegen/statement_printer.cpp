@@ -29,7 +29,7 @@ bool may_be_skipped(const Op& user, std::size_t operand) {
 
 StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
     : unit_(unit), function_(function), info_(unit.info(&function)), uses_(function), names_(&unit.names()) {
-  if (unit.options().bounds_checks) ranges_.emplace(function, uses_);
+  if (unit.options().bounds_checks || !unit.integers_wrap()) ranges_.emplace(function, uses_);
   bind_parameters();
   if (function.module->entry == &function && !function.cps) find_placed();
 }
@@ -432,9 +432,26 @@ void StatementPrinter::statement(const Op& op) {
   }
 }
 
+/// True for an operation on integers that has to be spelled as a function: C leaves undefined what it gives
+/// where it wraps, and nothing says that it does not.
+bool StatementPrinter::may_wrap(const Op& op, Kind kind) const {
+  if (unit_.integers_wrap() || (kind != Kind::i64 && kind != Kind::i32)) return false;
+  if (!(op.is(Opcode::add_) || op.is(Opcode::sub_) || op.is(Opcode::mul_) || op.is(Opcode::neg_)))
+    return false;
+  return !ranges_ || !ranges_->exact(op);
+}
+
 Expression StatementPrinter::applied(const Op& op, const std::vector<Expression>& operands) {
   std::vector<std::string> functions;
   const Kind kind = op.operands[op.is(Opcode::select_) ? 1 : 0]->type.element();
+  if (may_wrap(op, kind)) {
+    const std::string function = std::string(ir::info(op.code).name) + "_" + ir::kind_name(kind);
+    unit_.prelude().need(function);
+    const char* pattern = operands.size() == 1 ? "f(x)" : "f(x, y)";
+    Expression e = substitute(pattern, operands, unit_.target(), Kind::f64, functions);
+    e.text.replace(0, 1, "lt_" + function);
+    return e;
+  }
   Expression e = substitute(ir::info(op.code).expression, operands, unit_.target(), kind, functions);
   for (const std::string& f : functions) unit_.prelude().math(f, kind);
   return e;
@@ -482,10 +499,24 @@ void StatementPrinter::cast(const Op& op) {
     e.precedence = Precedence::equality;
   } else {
     if (op.result()->type.is_integer()) unit_.prelude().need("integers");
-    e.text = "(" + unit_.target().scalar(to) + ")" + in_context(e, Precedence::primary);
-    e.precedence = Precedence::unary;
+    e = converted(e, op.operands[0]->type.kind(), to);
   }
   define(op, e);
+}
+
+/// A scalar as one of another kind, which is not bool.
+Expression StatementPrinter::converted(Expression x, Kind from, Kind to) {
+  const bool saturates = (from == Kind::f32 || from == Kind::f64) && (to == Kind::i32 || to == Kind::i64);
+  if (saturates) {
+    const std::string function = std::string(ir::kind_name(to)) + "_of_" + ir::kind_name(from);
+    unit_.prelude().need(function);
+    x.text = "lt_" + function + "(" + x.text + ")";
+    x.precedence = Precedence::primary;
+    return x;
+  }
+  x.text = "(" + unit_.target().scalar(to) + ")" + in_context(x, Precedence::primary);
+  x.precedence = Precedence::unary;
+  return x;
 }
 
 void StatementPrinter::branch(const Op& op, const Sink* forwarded) {
@@ -555,6 +586,7 @@ std::size_t StatementPrinter::counter(const Op& loop) const {
   if (!next->def || next->block != body || !next->def->is(Opcode::add_) || uses_.count(next) != 1)
     return none;
   if (next->def->operands[0] != body->params[i] || !is_constant(next->def->operands[1])) return none;
+  if (next->def->operands[1]->def->integer != 1 && may_wrap(*next->def, next->type.kind())) return none;
   return i;
 }
 

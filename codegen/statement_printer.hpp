@@ -102,6 +102,8 @@ class StatementPrinter {
   void scalar(const ir::Op& op);
   void division(const ir::Op& op);
   void cast(const ir::Op& op);
+  Expression converted(Expression x, ir::Kind from, ir::Kind to);
+  bool may_wrap(const ir::Op& op, ir::Kind kind) const;
   Expression applied(const ir::Op& op, const std::vector<Expression>& operands);
   std::size_t counter(const ir::Op& loop) const;
   std::size_t falling(const ir::Op& loop) const;
@@ -110,6 +112,7 @@ class StatementPrinter {
   std::string parameters();
   void bind_parameters();
   std::string from_frame();
+  void check_argument_sizes();
 
   // ---- calls in threads (team_statements.cpp)
   bool can_fork(const ir::Op& first) const;

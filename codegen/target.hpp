@@ -33,6 +33,9 @@ class Target {
   /// The values of a tape lie side by side, so that a loop may hold a pointer to its top.
   virtual bool contiguous_tapes() const { return true; }
 
+  /// The compiler that reads the text is ours, and told that integers wrap.
+  virtual bool integers_wrap() const { return true; }
+
   /// The code runs where threads can be made.
   virtual bool has_threads() const { return true; }
 

@@ -102,7 +102,7 @@ Expression StatementPrinter::in_row(const Expression& row, const std::string& si
 // ---- checks
 
 void StatementPrinter::check_index(const Op& op, std::size_t operand, const Value* t, std::size_t dimension) {
-  if (!ranges_) return;
+  if (!unit_.options().bounds_checks) return;
   const Value* index = op.operands[operand];
   const std::int64_t size = dims(t)[dimension];
   const bool constant = index->def && index->def->is(Opcode::constant_);
@@ -129,7 +129,7 @@ bool StatementPrinter::checked_before(const Op& access, const KnownRange& known)
 
 /// One check for what a loop accesses in all of its trips, where that can be said before it.
 void StatementPrinter::checks_before(const Op& loop) {
-  if (!ranges_) return;
+  if (!unit_.options().bounds_checks) return;
   const std::vector<LoopCheck>& checks = ranges_->before(loop);
   for (std::size_t i = 0; i < checks.size(); ++i) {
     const LoopCheck& c = checks[i];
@@ -339,7 +339,7 @@ void StatementPrinter::elementwise(const Op& op) {
   if (op.is(Opcode::cast_) || op.is(Opcode::cast_like_)) {
     const Kind kind = result->type.element();
     e = kind == Kind::boolean ? operands[0].text + " != 0"
-                              : "(" + unit_.target().element(kind) + ")" + operands[0].text;
+                              : converted(operands[0], op.operands[0]->type.element(), kind).text;
   } else if (!op.operands[0]->type.is_float_element() && (op.is(Opcode::div_) || op.is(Opcode::rem_))) {
     const std::string at = where(op);
     e = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", result->type.element()) + "(" + ws() +
@@ -568,6 +568,11 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
       const std::string element = to + ".data[" + offset(t, indices) + "]";
       const Expression z = value(op.operands.back());
       if (code == Opcode::set_) return line(assignment(element, z));
+      if (!unit_.integers_wrap() && (kind == Kind::i64 || kind == Kind::i32)) {
+        const std::string add = std::string("add_") + ir::kind_name(kind);
+        unit_.prelude().need(add);
+        return line(element + " = lt_" + add + "(" + element + ", " + z.text + ");");
+      }
       if (z.precedence == Precedence::unary && z.text[0] == '-')
         return line(element + " -= " + z.text.substr(1) + ";");
       return line(element + " += " + z.text + ";");

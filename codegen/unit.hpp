@@ -74,6 +74,9 @@ class Unit {
 
   const ir::Module& module() const { return module_; }
   const PrintOptions& options() const { return options_; }
+  /// Sums, differences and products of integers may be written with operators: nothing is undefined where
+  /// they wrap.
+  bool integers_wrap() const { return target_.integers_wrap() && !options_.standalone; }
   const Target& target() const { return target_; }
   Prelude& prelude() { return prelude_; }
   const Escapes& escapes() const { return escapes_; }

@@ -95,15 +95,18 @@ void StatementPrinter::vector(const Op& op) {
         return define(op, {as_mask("(" + in_context(x, Precedence::relational) + " != 0)", from, lanes),
                            Precedence::primary, x.reads_memory, x.varying});
       if (from == Kind::boolean) x.text = "-" + in_context(x, Precedence::unary);
+      if ((from == Kind::f64 || from == Kind::f32) && (kind == Kind::i32 || kind == Kind::i64))
+        return define(op, {unit_.prelude().saturating(from, kind, lanes) + "(" + x.text + ")",
+                           Precedence::primary, x.reads_memory, x.varying});
       return define(op, {"__builtin_convertvector(" + x.text + ", " + to + ")", Precedence::primary,
                          x.reads_memory, x.varying});
     }
     case Opcode::select_:
       return define(op, called(function("select", kind)));
     case Opcode::min_:
-      return define(op, called(function("fmin", kind)));
+      return define(op, called(function("min", kind)));
     case Opcode::max_:
-      return define(op, called(function("fmax", kind)));
+      return define(op, called(function("max", kind)));
     case Opcode::imin_:
       return define(op, called(function("imin", kind)));
     case Opcode::imax_:
@@ -138,6 +141,8 @@ void StatementPrinter::vector(const Op& op) {
   for (const Value* v : op.operands) operands.push_back(value(bare && is_splat(v) ? v->def->operands[0] : v));
   const std::string_view pattern = ir::info(op.code).expression;
   const std::size_t call = pattern.find('(');
+  if (!first_lane(result) && may_wrap(op, op.operands[0]->type.kind()))
+    return define(op, called(function(("wrapping_" + std::string(ir::info(op.code).name)).c_str(), kind)));
   if (call == std::string_view::npos) {
     std::vector<std::string> functions;
     Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
@@ -218,7 +223,7 @@ void StatementPrinter::lanes_access(const Op& op) {
   for (std::size_t i = 0; i < rank; ++i) {
     if (!indices[i]->type.is_vector()) {
       check_index(op, 1 + i, t, i);
-    } else if (ranges_ && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
+    } else if (unit_.options().bounds_checks && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
       const KnownRange known = ranges_->of(op, 1 + i);
       if ((known.low && known.high) || checked_before(op, known)) continue;
       if (start && i == which) {

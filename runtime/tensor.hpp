@@ -10,6 +10,22 @@
 
 namespace lantern {
 
+namespace detail {
+
+/// Whether memory could hold a tensor of these sizes: those that are not 0 multiply to at most 2^50. Of a
+/// tensor without elements too, so that no product of sizes wraps, and a size is a small number wherever one
+/// is met.
+inline bool addressable(std::span<const std::int64_t> shape) {
+  std::int64_t most = std::int64_t{1} << 50;
+  for (const std::int64_t d : shape) {
+    if (d < 0) return false;
+    if (d > 0) most /= d;
+  }
+  return most > 0;
+}
+
+}  // namespace detail
+
 /// A strided view of elements that somebody else owns; strides count elements. Row-major when made from a shape.
 template <class T>
 class TensorView {

@@ -25,11 +25,11 @@ constexpr std::array templates{
 #endif
 }
 )c"},
-    VectorTemplate{"fmin", "choose",
-                   "static inline $V lt_fmin_$N($V x, $V y) { return lt_choose_$N((x < y) | (y != y), x, "
+    VectorTemplate{"min", "choose",
+                   "static inline $V lt_min_$N($V x, $V y) { return lt_choose_$N((x <= y) | (y != y), x, "
                    "y); }\n"},
-    VectorTemplate{"fmax", "choose",
-                   "static inline $V lt_fmax_$N($V x, $V y) { return lt_choose_$N((x > y) | (y != y), x, "
+    VectorTemplate{"max", "choose",
+                   "static inline $V lt_max_$N($V x, $V y) { return lt_choose_$N((x >= y) | (y != y), x, "
                    "y); }\n"},
     VectorTemplate{"load_some", "", R"c(static inline $V lt_load_some_$N(const $E* p, int64_t n) {
 #if defined LT_FLOAT_PART && $L % LT_FLOAT_PART == 0

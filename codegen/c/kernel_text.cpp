@@ -26,6 +26,112 @@ const std::vector<PreludePart>& kernel_parts() {
   return y == -1 ? 0 : x % y;
 }
 )c"},
+      // Integers wrap; signed ones need not where the compiler has not been told so.
+      {"add_i64",
+       functions,
+       {"integers"},
+       R"c(static inline int64_t lt_add_i64(int64_t x, int64_t y) {
+  return (int64_t)((unsigned long long)x + (unsigned long long)y);
+}
+)c"},
+      {"sub_i64",
+       functions,
+       {"integers"},
+       R"c(static inline int64_t lt_sub_i64(int64_t x, int64_t y) {
+  return (int64_t)((unsigned long long)x - (unsigned long long)y);
+}
+)c"},
+      {"mul_i64",
+       functions,
+       {"integers"},
+       R"c(static inline int64_t lt_mul_i64(int64_t x, int64_t y) {
+  return (int64_t)((unsigned long long)x * (unsigned long long)y);
+}
+)c"},
+      {"neg_i64", functions, {"integers"}, R"c(static inline int64_t lt_neg_i64(int64_t x) {
+  return (int64_t)(0 - (unsigned long long)x);
+}
+)c"},
+      {"add_i32",
+       functions,
+       {"integers"},
+       R"c(static inline int32_t lt_add_i32(int32_t x, int32_t y) {
+  return (int32_t)((unsigned)x + (unsigned)y);
+}
+)c"},
+      {"sub_i32",
+       functions,
+       {"integers"},
+       R"c(static inline int32_t lt_sub_i32(int32_t x, int32_t y) {
+  return (int32_t)((unsigned)x - (unsigned)y);
+}
+)c"},
+      {"mul_i32",
+       functions,
+       {"integers"},
+       R"c(static inline int32_t lt_mul_i32(int32_t x, int32_t y) {
+  return (int32_t)((unsigned)x * (unsigned)y);
+}
+)c"},
+      {"neg_i32", functions, {"integers"}, R"c(static inline int32_t lt_neg_i32(int32_t x) {
+  return (int32_t)(0 - (unsigned)x);
+}
+)c"},
+      // Floating numbers become integers by saturation, NaN becomes 0: C leaves both undefined.
+      {"i64_of_f64",
+       functions,
+       {"integers"},
+       R"c(/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */
+static inline int64_t lt_i64_of_f64(double x) {
+  if (x >= -9223372036854775808.0 && x < 9223372036854775808.0) return (int64_t)x;
+  return x > 0 ? 9223372036854775807 : x < 0 ? -9223372036854775807 - 1 : 0;
+}
+)c"},
+      {"i64_of_f32",
+       functions,
+       {"integers"},
+       R"c(/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */
+static inline int64_t lt_i64_of_f32(float x) {
+  if (x >= -9223372036854775808.0f && x < 9223372036854775808.0f) return (int64_t)x;
+  return x > 0 ? 9223372036854775807 : x < 0 ? -9223372036854775807 - 1 : 0;
+}
+)c"},
+      {"i32_of_f64",
+       functions,
+       {"integers"},
+       R"c(/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */
+static inline int32_t lt_i32_of_f64(double x) {
+  if (x > -2147483649.0 && x < 2147483648.0) return (int32_t)x;
+  return x > 0 ? 2147483647 : x < 0 ? -2147483647 - 1 : 0;
+}
+)c"},
+      {"i32_of_f32",
+       functions,
+       {"integers"},
+       R"c(/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */
+static inline int32_t lt_i32_of_f32(float x) {
+  if (x >= -2147483648.0f && x < 2147483648.0f) return (int32_t)x;
+  return x > 0 ? 2147483647 : x < 0 ? -2147483647 - 1 : 0;
+}
+)c"},
+      // Of a number and a NaN the number; of equals the first. Two instructions and a choice on most
+      // machines.
+      {"min", functions, {}, R"c(static inline double lt_min(double x, double y) {
+  return x != x ? y : y < x ? y : x;
+}
+)c"},
+      {"minf", functions, {}, R"c(static inline float lt_minf(float x, float y) {
+  return x != x ? y : y < x ? y : x;
+}
+)c"},
+      {"max", functions, {}, R"c(static inline double lt_max(double x, double y) {
+  return x != x ? y : y > x ? y : x;
+}
+)c"},
+      {"maxf", functions, {}, R"c(static inline float lt_maxf(float x, float y) {
+  return x != x ? y : y > x ? y : x;
+}
+)c"},
       // Vectors of numbers, whatever the shape.
       {"K:fill", functions, {"integers"}, R"c(static void lt_fill_$K($T* to, int64_t n, $T value) {
   for (int64_t i = 0; i < n; ++i) to[i] = value;
@@ -35,6 +141,21 @@ const std::vector<PreludePart>& kernel_parts() {
   $T s = 0;
   for (int64_t i = 0; i < n; ++i) s += x[i];
   return s;
+}
+)c"},
+      {"K:sum:integers", functions, {"integers"}, R"c(static $T lt_sum_$K(const $T* x, int64_t n) {
+  unsigned long long s = 0;
+  for (int64_t i = 0; i < n; ++i) s += (unsigned long long)x[i];
+  return ($T)s;
+}
+)c"},
+      {"K:dot:integers",
+       functions,
+       {"integers"},
+       R"c(static $T lt_dot_$K(const $T* x, const $T* y, int64_t n) {
+  unsigned long long s = 0;
+  for (int64_t i = 0; i < n; ++i) s += (unsigned long long)x[i] * (unsigned long long)y[i];
+  return ($T)s;
 }
 )c"},
       {"K:dot", functions, {"integers"}, R"c(static $T lt_dot_$K(const $T* x, const $T* y, int64_t n) {
@@ -50,7 +171,7 @@ const std::vector<PreludePart>& kernel_parts() {
   int64_t best = 0;
   if (n == 0) ws->fail(ws, message);
   for (int64_t i = 1; i < n; ++i)
-    if (x[i] > x[best]) best = i;
+    if (x[i] > x[best] || (x[best] != x[best] && x[i] == x[i])) best = i;
   return best;
 }
 )c"},
@@ -168,7 +289,7 @@ static double lt_polygamma(double n, double x) {
                                       1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
   const double pi = 3.14159265358979323846;
   if (n != floor(n) || n < 0 || n > 100 || x != x) return 0.0 / 0.0;
-  if (x <= 0 && x == floor(x)) return n == 1 ? 1.0 / 0.0 : 0.0 / 0.0;
+  if (x <= 0 && x == floor(x)) return floor(n / 2) * 2 == n ? 0.0 / 0.0 : 1.0 / 0.0;
   if (n == 0) {
     double sum = 0;
     if (x < 0) {

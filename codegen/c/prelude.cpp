@@ -57,7 +57,9 @@ void Prelude::need(const std::string& part) {
 std::string Prelude::kernel(const std::string& name, Kind kind) {
   const std::string full = "lt_" + name + "_" + ir::kind_name(kind);
   if (!fresh(full)) return full;
-  const PreludePart* row = prelude_part("K:" + name);
+  const bool integers = kind == Kind::i32 || kind == Kind::i64;
+  const PreludePart* row = integers ? prelude_part("K:" + name + ":integers") : nullptr;
+  if (!row) row = prelude_part("K:" + name);
   if (!row) throw InternalError("no kernel is called " + name);
   need("integers");
   for (const std::string_view dependency : row->needs) {
@@ -242,8 +244,7 @@ void Prelude::math(const std::string& name, Kind kind) {
   if (!fresh(name)) return;
   const std::string type = target_->scalar(kind);
   // The number of operands decides the prototype; the names are few.
-  const bool two = name.starts_with("fmin") || name.starts_with("fmax") || name.starts_with("pow") ||
-                   name.starts_with("atan2");
+  const bool two = name.starts_with("pow") || name.starts_with("atan2");
   const bool three = name == "fma" || name == "fmaf";
   add(Group::prototypes, type + " " + name + "(" + type + " x" + (two || three ? ", " + type + " y" : "") +
                              (three ? ", " + type + " z" : "") + ");\n");

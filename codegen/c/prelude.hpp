@@ -31,6 +31,9 @@ class Prelude {
   std::string vector(ir::Kind kind, int lanes);
   /// A function on such vectors: lt_splat_f64x8, lt_sum_f64x8, lt_exp_f64x8 ... Returns the name.
   std::string vector_function(const std::string& what, ir::Kind kind, int lanes);
+  /// The function that makes vectors of integers of vectors of floating numbers, as lt_i64_of_f64 does of
+  /// one.
+  std::string saturating(ir::Kind from, ir::Kind to, int lanes);
   /// A function of a tensor's elements by way of vectors, for a function of <math.h> of one argument:
   /// lt_map_exp_f64(to, from, n). Returns the name; empty where that is not known to be faster.
   std::string vector_map(const std::string& f, ir::Kind kind);

@@ -135,8 +135,9 @@ static inline int lt_outside(int64_t i, int64_t n) {
    -1 they come in falling order. */
 static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, int64_t step, int64_t count,
     int64_t size, const char* where) {
-  const int64_t last = step < 0 ? end - 1 : first + (end - 1 - first) / step * step;
-  if (first >= end || (first >= 0 && last + count <= size)) return;
+  if (first >= end) return;
+  const int64_t last = step < 0 || first < 0 ? end - 1 : first + (end - 1 - first) / step * step;
+  if (first >= 0 && last <= size - count) return;
   const int64_t falling = last >= size || last < 0 ? last : -1, rising = first < 0 || first > size ? first : size;
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
@@ -287,15 +288,24 @@ static void* lt_place(lt_workspace* ws, int64_t result, void* data, int64_t byte
   return target->data;
 }
 )c"},
-      {"count", functions, {"workspace"}, R"c(/* The number of elements of a new tensor. */
+      {"count",
+       functions,
+       {"workspace"},
+       R"c(/* The number of elements of a tensor. Of one without elements the other sizes have limits all the same, so
+   that no product of sizes wraps. */
 static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
   int64_t n = 1;
+  int empty = 0;
   for (int r = 0; r < rank; ++r) {
     if (dim[r] < 0) ws->fail(ws, "a tensor of negative size");
-    if (dim[r] > 0 && n > ((int64_t)1 << 50) / dim[r]) ws->fail(ws, "out of memory");
-    n *= dim[r];
+    if (dim[r] == 0) {
+      empty = 1;
+    } else {
+      if (n > ((int64_t)1 << 50) / dim[r]) ws->fail(ws, "out of memory");
+      n *= dim[r];
+    }
   }
-  return n;
+  return empty ? 0 : n;
 }
 )c"},
       // Tapes.

@@ -146,11 +146,23 @@ constexpr std::array templates{
 #endif
 }
 )c"},
-    // Of a number and a NaN the number, as fmin and fmax of <math.h>.
-    Template{"fmin", "select",
-             "static inline $V lt_fmin_$N($V x, $V y) { return lt_select_$N((x < y) | (y != y), x, y); }\n"},
-    Template{"fmax", "select",
-             "static inline $V lt_fmax_$N($V x, $V y) { return lt_select_$N((x > y) | (y != y), x, y); }\n"},
+    // Where signed integers overflow, unsigned ones wrap.
+    Template{"wrapping_add", "unsigned",
+             "static inline $V lt_wrapping_add_$N($V x, $V y) { return ($V)((lt_unsigned_$N)x + "
+             "(lt_unsigned_$N)y); }\n"},
+    Template{"wrapping_sub", "unsigned",
+             "static inline $V lt_wrapping_sub_$N($V x, $V y) { return ($V)((lt_unsigned_$N)x - "
+             "(lt_unsigned_$N)y); }\n"},
+    Template{"wrapping_mul", "unsigned",
+             "static inline $V lt_wrapping_mul_$N($V x, $V y) { return ($V)((lt_unsigned_$N)x * "
+             "(lt_unsigned_$N)y); }\n"},
+    Template{"wrapping_neg", "unsigned",
+             "static inline $V lt_wrapping_neg_$N($V x) { return ($V)(0 - (lt_unsigned_$N)x); }\n"},
+    // Of a number and a NaN the number; of equals the first.
+    Template{"min", "select",
+             "static inline $V lt_min_$N($V x, $V y) { return lt_select_$N((x <= y) | (y != y), x, y); }\n"},
+    Template{"max", "select",
+             "static inline $V lt_max_$N($V x, $V y) { return lt_select_$N((x >= y) | (y != y), x, y); }\n"},
 };
 
 /// Functions of <math.h> whose argument is reduced to x = n ln(2) + r, so that e^x is 2^n e^r (Cody and
@@ -359,6 +371,12 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
                               " v = {" + listed(lanes, "x") + "};\n  return v;\n}\n");
     return full;
   }
+  if (what == "unsigned") {
+    const std::string integer = kind == Kind::i32 ? "unsigned" : "unsigned long long";
+    add(Group::functions,
+        "typedef " + integer + " " + full + " __attribute__((vector_size(sizeof(" + type + "))));\n");
+    return full;
+  }
   if (what == "index") {
     add(Group::functions, "static inline " + type + " " + full + "(void) {\n  const " + type + " v = {" +
                               numbers(0, lanes) + "};\n  return v;\n}\n");
@@ -469,6 +487,32 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     return full;
   }
   return vector_math_function(what, full, kind, lanes);
+}
+
+std::string Prelude::saturating(Kind from, Kind to, int lanes) {
+  const std::string type = vector(from, lanes), result = vector(to, lanes);
+  const std::string full = result + "_of_" + type.substr(3);
+  if (!fresh(full)) return full;
+  const std::string wide = vector(Kind::f64, lanes), integers = vector(Kind::i64, lanes);
+  std::string body;
+  if (from == Kind::f64 && to == Kind::i64) {
+    // Lanes that do not fit are 0 first.
+    body = "  const " + type + " zero = {0}, limit = zero + 9223372036854775808.0;\n  const " + integers +
+           " large = x >= limit, small = x < -limit, fits = (x >= -limit) & (x < limit);\n  return "
+           "__builtin_convertvector((" +
+           type + ")(fits & (" + integers + ")x), " + integers +
+           ") |\n    (large & 9223372036854775807) | (small & (-9223372036854775807 - 1));\n";
+  } else if (to == Kind::i64) {
+    body = "  return " + saturating(Kind::f64, to, lanes) + "(__builtin_convertvector(x, " + wide + "));\n";
+  } else {
+    const std::string less = vector_function("imin", Kind::i64, lanes),
+                      more = vector_function("imax", Kind::i64, lanes);
+    body = "  const " + integers + " zero = {0}, y = " + saturating(from, Kind::i64, lanes) +
+           "(x);\n  return __builtin_convertvector(" + more + "(" + less +
+           "(y, zero + 2147483647), zero - 2147483647 - 1), " + result + ");\n";
+  }
+  add(Group::functions, "static inline " + result + " " + full + "(" + type + " x) {\n" + body + "}\n");
+  return full;
 }
 
 std::string Prelude::vector_map(const std::string& f, Kind kind) {

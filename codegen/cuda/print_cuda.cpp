@@ -34,6 +34,7 @@ class CudaTarget final : public CTarget {
   std::string exported() const override { return "static __device__ "; }
   std::string internal() const override { return "static __device__ "; }
   bool contiguous_tapes() const override { return false; }
+  bool integers_wrap() const override { return false; }
   bool has_threads() const override { return false; }
 };
 

@@ -57,6 +57,7 @@ Datums eager_vjp(const Program& program, const Datums& arguments, const Active& 
       if (values) out.push_back(mode->primal(r));
       if (!r.type().is_differentiable()) continue;
       const Datum seed = seeds ? (*seeds)[at++] : Datum::number(1.0, r.type());
+      require_sizes(r, seed, "vjp: a cotangent", loc);
       if (Variable* v = mode->variable_of(r)) v->cell->add(seed, loc);
     }
   });
@@ -119,6 +120,10 @@ ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, b
   mode->run([&] {
     const Datums out = Replay(s, mode.get()).run(primal, tagged);
     std::size_t seed = arguments;
+    if (seeded)
+      for (std::size_t next = seed; const Datum& r : out)
+        if (r.type().is_differentiable())
+          require_sizes(mode->primal(r), Datum::node(f->body->params[next++]), "vjp: a cotangent", loc);
     for (std::size_t i = 0; i < values.size(); ++i)
       s.builder(loc).op(Opcode::ref_set_, {values[i]->ref(), s.use(mode->primal(out[i]), loc)});
     s.builder(loc).op(Opcode::halt_, {});
@@ -244,10 +249,12 @@ void require_tangents(const char* what, const Datums& arguments, const Active& a
     raise_at(loc, std::string(what) + ": expected as many tangents as floating arguments, " +
                       std::to_string(expected) + ", got " + std::to_string(tangents.size()));
   std::size_t at = 0;
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (active[i])
-      require_like(arguments[i].type(), tangents[at++].type(), (std::string(what) + ": a tangent").c_str(),
-                   loc);
+  const std::string tangent = std::string(what) + ": a tangent";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!active[i]) continue;
+    require_like(arguments[i].type(), tangents[at].type(), tangent.c_str(), loc);
+    require_sizes(arguments[i], tangents[at++], tangent.c_str(), loc);
+  }
 }
 
 Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,

@@ -1,6 +1,7 @@
 // Staging of derivative units.
 #include "lantern/compiler/ad/unit.hpp"
 
+#include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::ad {
@@ -33,6 +34,12 @@ void require_like(const ir::Type& value, const ir::Type& derivative, const char*
   if (ir::compatible(value, derivative)) return;
   raise_at(loc, std::string(what) + ": expected the type of what it belongs to, " + value.str() + ", got " +
                     derivative.str());
+}
+
+
+void require_sizes(const Datum& value, const Datum& derivative, const char* what, const Location& loc) {
+  detail::require_same_sizes(strip(value), strip(derivative), 0,
+                             std::string(what) + " has other sizes than what it belongs to", loc);
 }
 
 }  // namespace lantern::ad

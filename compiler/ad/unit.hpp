@@ -20,5 +20,7 @@ Unit stage_unit(Staging& s, const Program& program, const Datums& arguments, con
 /// Error, naming `loc`, for a derivative that does not have the type of what it belongs to, as far as that is
 /// known. `what`: "jvp: a tangent", ...
 void require_like(const ir::Type& value, const ir::Type& derivative, const char* what, const Location& loc);
+/// Error, now or when the program runs, for a derivative that has not the sizes of what it belongs to.
+void require_sizes(const Datum& value, const Datum& derivative, const char* what, const Location& loc);
 
 }  // namespace lantern::ad

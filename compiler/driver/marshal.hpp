@@ -16,6 +16,8 @@ namespace lantern::detail {
 /// Raises: a view's shape does not fit the parameter's type.
 [[noreturn]] void fail_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared,
                              std::size_t argument);
+/// Raises: sizes that are negative, or that no memory holds. Generated code relies on there being none.
+[[noreturn]] void fail_sizes(const std::vector<std::int64_t>& shape, std::size_t argument);
 
 /// Whether a view of such a shape is a tensor of the declared type.
 template <class T>
@@ -60,6 +62,7 @@ class Arguments {
       } else {
         if constexpr (!std::same_as<T, Tensor<E>>)
           if (!Declared<T>::fits(host.shape())) fail_shape(host.shape(), TypeOf<T>::get(), count_);
+        if (!addressable(host.shape())) fail_sizes(host.shape(), count_);
         const E* data = host.data();
         if (!host.contiguous()) {
           auto& copy = copies_.emplace_back(static_cast<std::size_t>(host.size()) * sizeof(E));

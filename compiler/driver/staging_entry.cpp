@@ -14,6 +14,13 @@ void fail_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared
               ", got " + ir::Type::tensor(declared.element(), shape).str());
 }
 
+void fail_sizes(const std::vector<std::int64_t>& shape, std::size_t argument) {
+  std::string got;
+  for (const std::int64_t d : shape) got += (got.empty() ? "" : ", ") + std::to_string(d);
+  throw Error("argument " + std::to_string(argument + 1) +
+              ": expected sizes of which those that are not 0 multiply to at most 2^50, got [" + got + "]");
+}
+
 }  // namespace detail
 
 namespace driver {

@@ -92,26 +92,37 @@ class Loop {
     }
   }
 
-  /// A loop that counts down, or by steps, counts trips instead, and its number follows from theirs.
+  /// A loop that counts down, or by steps, or in 32 bits, counts trips instead, and its number follows from
+  /// theirs.
   void count_trips() {
     Op* const test = decision_->operands[0]->def;
-    if (!test || test->parent != head_ || !test->is(Opcode::lt_)) return;
+    const bool narrow = test && !test->operands.empty() && test->operands[0]->type == ir::I32;
+    const bool reaches = narrow && test->is(Opcode::le_);  // in 64 bits the bound may be one further on
+    if (!test || test->parent != head_ || !(test->is(Opcode::lt_) || reaches)) return;
     const bool falls = invariant(test->operands[0]);
     Value *const bound = test->operands[falls ? 0 : 1], *const number = test->operands[falls ? 1 : 0];
-    if (number->def || number->block != head_ || number->type != ir::I64 || !invariant(bound)) return;
+    if (number->def || number->block != head_ || !number->type.is_integer() || !invariant(bound)) return;
     const std::size_t at = number->index;
     Value* const in_body = op_->is(Opcode::loop_) ? body_->params[at] : number;
     std::vector<Op*> again;
     std::int64_t step = 0;
-    if (!find_next(at, in_body, again, step) || (falls ? step >= 0 : step <= 1)) return;
+    if (!find_next(at, in_body, again, step) || (falls ? step >= 0 : step <= (narrow ? 0 : 1))) return;
     Value* const first = op_->is(Opcode::loop_) ? op_->operands[at] : entry_->operands[1 + at];
     if (!made_before(first)) return;
 
     Value *start = nullptr, *trips = nullptr;
     in_front([&](ir::Builder& b) {
       start = b.integer(0);
-      Value* const end = constant(bound) ? b.integer(bound->def->integer) : bound;
-      trips = falls ? b.emit(Opcode::sub_, {first, end}) : b.emit(Opcode::sub_, {end, first});
+      const auto wide = [&](Value* v) {
+        if (const Op* c = constant(v); c && (narrow || v == bound)) return b.integer(c->integer);
+        return narrow ? b.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::i64)) : v;
+      };
+      Value *high = wide(falls ? first : bound), *const low = wide(falls ? bound : first);
+      // Where the end comes before the start, they may lie so far apart that the difference wraps.
+      if (!narrow && !(constant(low) && constant(low)->integer <= 0))
+        high = b.emit(Opcode::imax_, {high, low});
+      trips = b.emit(Opcode::sub_, {high, low});
+      if (reaches) trips = b.emit(Opcode::add_, {trips, b.integer(1)});
       if (std::abs(step) == 1) return;
       trips = b.emit(Opcode::add_, {trips, b.integer(std::abs(step) - 1)});
       trips = b.emit(Opcode::div_, {trips, b.integer(std::abs(step))});
@@ -133,14 +144,16 @@ class Loop {
       before(end, [&] { next = b.emit(Opcode::add_, {body_count, b.integer(1)}); });
       end->operands.push_back(next);
     }
+    test->code = Opcode::lt_;
     test->operands = {count, trips};
 
     // In the body the number is first + step * trip.
     ir::Builder b(module_, body_);
     Value* own = nullptr;
     before(body_->ops.front(), [&] {
-      Value* const way =
-          std::abs(step) == 1 ? body_count : b.emit(Opcode::mul_, {body_count, b.integer(std::abs(step))});
+      Value* way =
+          narrow ? b.emit(Opcode::cast_, {body_count}, static_cast<std::int64_t>(ir::Kind::i32)) : body_count;
+      if (std::abs(step) != 1) way = b.emit(Opcode::mul_, {way, b.integer(std::abs(step), number->type)});
       own = b.emit(falls ? Opcode::sub_ : Opcode::add_, {first, way});
     });
     own->name = in_body->name;

@@ -5,11 +5,17 @@
 // initial and its next value, a parameter for the arguments of the calls that matter; what only feeds itself
 // is never asked for. The body of a continuation matters once the continuation does. What is done to a tape
 // matters once a value popped from it does: nothing is saved that nobody reads.
+//
+// An operation that nobody needs the value of would still raise where shapes do not fit: a check takes its
+// place. In continuation-passing style, where it cannot be moved out of loops, the operation itself stays for
+// a while.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "lantern/compiler/passes/rewrite.hpp"
+#include "lantern/compiler/passes/shape_checks.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/pointer_map.hpp"
 
@@ -21,6 +27,12 @@ using ir::Effect;
 using ir::Function;
 
 bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
+/// True for an operation of the program, or of the forward part of a derivative, that raises where shapes do
+/// not fit. (Adjoints have the shapes of their primals.)
+bool may_not_fit(const Op& op) {
+  return op.operands.size() > 1 && op.loc.part != ir::Part::backward && op.blocks.empty() &&
+         !equal_sizes(op).empty();
+}
 bool writes_cell(const Op& op) {
   return op.is(Opcode::ref_set_) || op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_);
 }
@@ -36,7 +48,11 @@ struct Facts {
 /// What matters in a module.
 class Liveness {
  public:
-  explicit Liveness(const ir::Module& module) : module_(module) {
+  /// `shapes`: what may raise for its shapes in continuation-passing style matters.
+  Liveness(const ir::Module& module, bool shapes) : module_(module) {
+    if (shapes)
+      for (const Function* f : module.functions())
+        if (!is_direct(*f)) indirect_.insert(f);
     find_facts();
     spread_effects();
     if (module.entry) {
@@ -135,6 +151,8 @@ class Liveness {
         need(op);
       } else if (op->is(Opcode::call_)) {
         if (facts_[op->callee].effects) need(op);
+      } else if (!indirect_.empty() && indirect_.contains(block->function) && may_not_fit(*op)) {
+        need(op);
       } else if (writes_cell(*op)) {
         const Value* cell = op->operands[0];
         if (!cell->def || live(cell))
@@ -237,6 +255,7 @@ class Liveness {
   };
 
   const ir::Module& module_;
+  std::unordered_set<const Function*> indirect_;
   std::unordered_map<std::int64_t, Tape> tapes_;
   std::unordered_map<const Function*, Facts> facts_;
   std::unordered_map<const Function*, std::vector<const Function*>> callers_;
@@ -332,8 +351,30 @@ class Sweep {
 
 }  // namespace
 
+namespace {
+
+/// Checks in place of operations that nobody needs.
+bool keep_checks(ir::Module& module, const Liveness& live) {
+  bool any = false;
+  for (Function* f : module.functions()) {
+    if (!live.facts(f).reached) continue;
+    std::vector<Op*> dead;
+    ir::walk(f->body, [&](Op* op) {
+      if (!live.live(op) && may_not_fit(*op)) dead.push_back(op);
+      return !op->is(Opcode::fun_) || live.live(op);
+    });
+    if (!dead.empty()) any |= keep_shape_checks(*f, dead);
+  }
+  return any;
+}
+
+}  // namespace
+
+bool keep_shape_checks(ir::Module& module) { return keep_checks(module, Liveness(module, false)); }
+
 bool eliminate_dead(ir::Module& module) {
-  const Liveness live(module);
+  const Liveness live(module, true);
+  if (keep_checks(module, live)) return Sweep(module, Liveness(module, true)).run();
   return Sweep(module, live).run();
 }
 

@@ -23,49 +23,6 @@ using ir::Type;
 
 bool is_integer(const Type& type) { return type.element() == Kind::i32 || type.element() == Kind::i64; }
 
-/// True where the sum, difference or product does not fit the type: wrapping is left to the target.
-bool overflows(const Op& op) {
-  if (op.operands.empty() || !op.operands[0]->type.is_integer()) return false;
-  const std::int64_t x = constant(op.operands[0])->integer;
-  const std::int64_t y = op.operands.size() > 1 ? constant(op.operands[1])->integer : 0;
-  std::int64_t r = 0;
-  bool over = false;
-  switch (op.code) {
-    case Opcode::add_:
-      over = __builtin_add_overflow(x, y, &r);
-      break;
-    case Opcode::sub_:
-      over = __builtin_sub_overflow(x, y, &r);
-      break;
-    case Opcode::mul_:
-      over = __builtin_mul_overflow(x, y, &r);
-      break;
-    case Opcode::neg_:
-      over = __builtin_sub_overflow(std::int64_t{0}, x, &r);
-      break;
-    case Opcode::div_:
-      over = y == 0 || __builtin_mul_overflow(x, std::int64_t{y == -1 ? -1 : 1}, &r);
-      break;
-    case Opcode::rem_:
-      over = y == 0;
-      break;
-    default:
-      return false;
-  }
-  const bool narrow = op.operands[0]->type.kind() == Kind::i32;
-  return over || (narrow && (r < std::numeric_limits<std::int32_t>::min() ||
-                             r > std::numeric_limits<std::int32_t>::max()));
-}
-
-/// True where a conversion to an integer has no defined result.
-bool outside(const Op& cast) {
-  const Kind to = static_cast<Kind>(cast.integer);
-  if (!cast.operands[0]->type.is_float_element() || (to != Kind::i32 && to != Kind::i64)) return false;
-  const double limit = to == Kind::i32 ? 0x1p31 : 0x1p63;
-  const double v = std::trunc(constant(cast.operands[0])->number);
-  return !(v >= -limit && v < limit);
-}
-
 /// Every value of the first kind is a value of the second.
 bool widens(Kind from, Kind to) {
   switch (from) {
@@ -271,10 +228,9 @@ class Folding : public Rewriter {
     note_change();
     return nullptr;
   }
-  /// The result as the value of the operation, unless it fails or depends on the target.
+  /// The result as the value of the operation, unless it fails.
   bool compute(Op* op) {
-    if (!op->result()->type.is_scalar() || overflows(*op)) return false;
-    if (op->is(Opcode::cast_) && outside(*op)) return false;
+    if (!op->result()->type.is_scalar()) return false;
     Datums operands;
     for (const Value* v : op->operands) {
       const Op* c = constant(v);
@@ -398,8 +354,9 @@ class Folding : public Rewriter {
   Value* choice(Op* op) {
     Value *c = op->operands[0], *x = op->operands[1], *y = op->operands[2];
     if (x == y) return c->type.is_scalar() || same_shape(c, x) ? x : nullptr;
-    if (is_true(c)) return x;
-    if (is_false(c)) return y;
+    const bool fit = x->type.is_scalar() || same_shape(x, y);
+    if (fit && is_true(c)) return x;
+    if (fit && is_false(c)) return y;
     if (Value* inner = operand_of(c, Opcode::lnot_)) return become(op, Opcode::select_, {inner, y, x});
     if (is_true(x) && is_false(y)) return c;
     if (is_false(x) && is_true(y)) return become(op, Opcode::lnot_, {c});
@@ -520,7 +477,11 @@ class Folding : public Rewriter {
           follow(op, in[d], 0);
           break;
         case Opcode::slice_:
-          if (d == 0) return nullptr;
+          if (d == 0) return become(op, Opcode::sub_, {in[2], in[1]});
+          follow(op, in[0], d);
+          break;
+        case Opcode::concat_:
+          if (d == 0) return become(op, Opcode::add_, {size_of(in[0]), size_of(in[1])});
           follow(op, in[0], d);
           break;
         default:
@@ -528,6 +489,15 @@ class Folding : public Rewriter {
       }
     }
     return nullptr;
+  }
+  /// The number of rows of a tensor, in front of the operation at hand.
+  Value* size_of(Value* t) {
+    Op* op = module().new_op(Opcode::dim_, here());
+    op->operands = {t};
+    module().add_result(op, ir::I64);
+    here()->ops.push_back(op);
+    note_change();
+    return op->result();
   }
   void follow(Op* dim, Value* t, std::size_t d) {
     dim->operands[0] = t;

@@ -19,6 +19,14 @@ std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
   return next->is(Opcode::add_) ? constant(c)->integer : -constant(c)->integer;
 }
 
+Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* trips) {
+  const ir::Type type = first->type;
+  Value* way =
+      type == ir::I64 ? trips : b.emit(Opcode::cast_, {trips}, static_cast<std::int64_t>(type.kind()));
+  if (step != 1) way = b.emit(Opcode::mul_, {way, b.integer(step, type)});
+  return b.emit(Opcode::add_, {first, way});
+}
+
 std::optional<CountedLoop> counted(const Op* loop) {
   const Block* condition = loop->blocks[0];
   const Value* test = condition->ops.back()->operands[0];
@@ -26,7 +34,7 @@ std::optional<CountedLoop> counted(const Op* loop) {
   Value* const index = test->def->operands[0];
   Value* const bound = test->def->operands[1];
   if (index->block != condition || index->def || (bound->block == condition && !constant(bound))) return {};
-  if (step_of(loop, index->index) != 1) return {};
+  if (!(index->type == ir::I64) || step_of(loop, index->index) != 1) return {};
   return CountedLoop{index->index, bound};
 }
 
@@ -48,7 +56,7 @@ std::optional<Countdown> counts_down(const Op* loop) {
   if (!test->def || !test->def->is(Opcode::lt_)) return {};
   const Op* zero = constant(test->def->operands[0]);
   const Value* n = test->def->operands[1];
-  if (!zero || zero->integer != 0 || n->block != condition || n->def) return {};
+  if (!zero || zero->integer != 0 || n->block != condition || n->def || !(n->type == ir::I64)) return {};
   const Block* body = loop->blocks[1];
   Value* next = body->ops.back()->operands[n->index];
   if (!next->def || !next->def->is(Opcode::sub_) || next->def->operands[0] != body->params[n->index])

@@ -53,6 +53,8 @@ std::optional<std::int64_t> constant_trips(const Op* loop);
 
 /// What is added to an integer state in every trip, if that is a constant.
 std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
+/// Such a state after so many trips (an i64): first + step * trips, in the state's own type, which wraps.
+Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* trips);
 
 /// Who uses the values of one loop's blocks.
 class BodyUses {

@@ -96,7 +96,10 @@ std::span<const Pass> passes() { return all_passes; }
 
 void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);
-  if (options.opt_level <= 0) return;
+  if (options.opt_level <= 0) {
+    keep_shape_checks(module);  // what nobody needs is not printed
+    return;
+  }
   for (const Pass& pass : all_passes) {
     if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
     if (pass.for_vectors && options.vector_lanes == 0) continue;

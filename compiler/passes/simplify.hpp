@@ -2,7 +2,8 @@
 //
 // All rewrites are exact: the program computes the same bits (the payload and sign of NaN apart), raises the
 // same errors where results depend on them, and runs the same effects in the same order. A pure operation
-// nobody needs is dropped even if it would have raised; a loop is assumed to end.
+// nobody needs is dropped even if it would have raised, but for shapes that do not fit: a check of these
+// stays. A loop is assumed to end.
 //
 // Right in direct style and in continuation-passing style. Must not run after inplace, whose marks hold for
 // the order of uses that it saw.
@@ -26,6 +27,10 @@ bool cse(ir::Function& function);
 /// state, parameters and results of functions, functions. Without an entry all functions keep their
 /// signatures.
 bool eliminate_dead(ir::Module& module);
+
+/// Checks in place of the operations that it would remove and that raise where shapes do not fit. Returns
+/// whether there are any.
+bool keep_shape_checks(ir::Module& module);
 
 /// An entry that only forwards becomes the function it calls; functions in direct style that are called once
 /// are put in place of the call.

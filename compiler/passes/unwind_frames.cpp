@@ -347,9 +347,8 @@ Value* Unwinder::derive(Region& home, Value* v) {
     Value* const start = first->def && first->def->is(Opcode::constant_) ? nullptr : at(*home.parent, first);
     return emit([&] {
       ir::Builder b = into(block, home.construct->loc);
-      Value* before = b.emit(Opcode::sub_, {home.trips, b.integer(1)});
-      if (step != 1) before = b.emit(Opcode::mul_, {before, b.integer(step)});
-      Value* out = b.emit(Opcode::add_, {start ? start : constant(first), before});
+      Value* const before = b.emit(Opcode::sub_, {home.trips, b.integer(1)});
+      Value* const out = stepped(b, start ? start : constant(first), step, before);
       out->name = v->name;
       return out;
     });

@@ -132,9 +132,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
       // the loop's own index
     } else if (const auto step = step_of(forward_op, i)) {
       // Another integer that counts: its first value and as many steps as the index has made.
-      Value* steps = b.emit(Opcode::sub_, {index, first});
-      if (*step != 1) steps = b.emit(Opcode::mul_, {steps, b.integer(*step)});
-      now = b.emit(Opcode::add_, {at(body, forward_op->operands[i]), steps});
+      now = stepped(b, at(body, forward_op->operands[i]), *step, b.emit(Opcode::sub_, {index, first}));
     } else if (params[i]->type.is_tensor()) {
       // Only the shape is asked for: if need be, that of its adjoint.
       Value* const start = forward_op->operands[i];

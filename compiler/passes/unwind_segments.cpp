@@ -140,9 +140,7 @@ std::vector<Value*> Unwinder::pop_state(ir::Builder& b, const Snapshots& snapsho
       state[i] = b.op(Opcode::undef_, {}, {loop->results[i]->type})->result();
       continue;
     }
-    Value* counted = state.back();
-    if (*step != 1) counted = b.emit(Opcode::mul_, {counted, b.integer(*step)});
-    state[i] = b.emit(Opcode::add_, {first[i], counted});
+    state[i] = stepped(b, first[i], *step, state.back());
   }
   return state;
 }

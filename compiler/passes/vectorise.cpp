@@ -1,12 +1,14 @@
 // A planned loop written again with lanes: first whole blocks of trips, of fewer and fewer lanes, then what
 // is left, trip by trip or with idle lanes.
 //
-//   for (i = lo; i < hi; ++i) BODY       becomes      for (; i + W <= hi; i += W) BODY in lanes i .. i+W-1
+//   for (i = lo; i < hi; ++i) BODY       becomes      for (; i < hi - (W - 1); i += W) BODY in lanes i ..
+//   i+W-1
 //                                                     for (; i < hi; i += w) BODY in lanes i .. min(i+w,
 //                                                     hi)-1, the others idle
 #include "lantern/compiler/passes/vectorise.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -131,7 +133,8 @@ class Blocked {
   /// where the part begins. `end`: how far all trips reach.
   Running part(std::size_t k, Value* lo, Value* end, const Running& now, std::optional<std::int64_t> known) {
     const Part& p = parts_[k];
-    const Edges edges{p, lo, end, plan_.down && known != 1 && p.idle() && !at_most_one(k)};
+    Edges edges{p, lo, end, end, plan_.down && known != 1 && p.idle() && !at_most_one(k)};
+    if (!plan_.down && known != 1 && p.least > 1) edges.full = less(end, p.least - 1);
     if (known == 1) return once(edges, b_.block(), now);
     const bool single = at_most_one(k);
     // A sum is taken over the lanes only where there is a block.
@@ -153,14 +156,41 @@ class Blocked {
     const Part& part;
     Value* lo;
     Value* end;
+    Value* full;        ///< up: a block begins below it
     bool several_idle;  ///< down, and the block that is not full is the first of several
   };
 
   /// Whether there is another block.
   Value* more(ir::Builder& b, const Edges& e, Value* at) const {
-    if (plan_.down) return b.emit(Opcode::lt_, {e.lo, at});
-    if (e.part.least > 1) at = b.emit(Opcode::add_, {at, b.integer(e.part.least - 1)});
-    return b.emit(Opcode::lt_, {at, e.end});
+    return plan_.down ? b.emit(Opcode::lt_, {e.lo, at}) : b.emit(Opcode::lt_, {at, e.full});
+  }
+
+  /// v - n, or where that would wrap the smallest integer, below which nothing lies.
+  Value* less(Value* v, std::int64_t n) {
+    if (!far_from_wrapping(v))
+      v = b_.emit(Opcode::imax_, {v, b_.integer(std::numeric_limits<std::int64_t>::min() + n)});
+    return b_.emit(Opcode::sub_, {v, b_.integer(n)});
+  }
+
+  /// True for sizes, and what is made of them and of small numbers by a few sums and quotients.
+  static bool far_from_wrapping(const Value* v, int steps = 4) {
+    const Op* op = v->def;
+    if (!op || steps == 0) return false;
+    constexpr std::int64_t small = 1 << 20;
+    if (op->is(Opcode::constant_)) return op->integer >= -small && op->integer <= small;
+    switch (op->code) {
+      case Opcode::dim_:
+        return true;
+      case Opcode::add_:
+      case Opcode::sub_:
+      case Opcode::imin_:
+      case Opcode::imax_:
+      case Opcode::div_:
+        return std::ranges::all_of(op->operands,
+                                   [&](const Value* x) { return far_from_wrapping(x, steps - 1); });
+      default:
+        return false;
+    }
   }
 
   /// One block, written into `into`.

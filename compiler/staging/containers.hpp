@@ -132,6 +132,9 @@ template <class T>
 using element_t = typename Traits<T>::element;
 template <class T>
 concept TensorLike = Traits<T>::tensor;
+/// Of a vector of floating numbers.
+Datum logsumexp(const Datum& vector, const Location& loc);
+
 template <class T>
 using vector_result = std::conditional_t<std::same_as<T, Array<element_t<T>>>, T, Tensor<element_t<T>>>;
 }  // namespace detail
@@ -151,11 +154,11 @@ template <detail::TensorLike T>
 Rep<detail::element_t<T>> max(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(perform({Opcode::get_, 0, here(l)}, {t.datum(), argmax(t, l).datum()}));
 }
-/// log(sum(exp(t))) of a vector, without overflow.
+/// log(sum(exp(t))) of a vector, without overflow: -inf, with derivative 0, where all elements are -inf. With
+/// +inf among the elements it is +inf, and the derivative NaN.
 template <detail::TensorLike T>
 Rep<detail::element_t<T>> logsumexp(const Rep<T>& t, std::source_location l = std::source_location::current()) {
-  const auto m = max(t, l);
-  return m + log(sum(exp(t - m, l), l), l);
+  return Rep<detail::element_t<T>>(detail::logsumexp(t.datum(), here(l)));
 }
 /// Inner product of two vectors.
 template <detail::TensorLike T, detail::TensorLike U>

@@ -4,8 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
 
 #include "lantern/compiler/staging/mode.hpp"
+#include "lantern/ir/error.hpp"
+#include "lantern/runtime/tensor.hpp"
 
 namespace lantern {
 
@@ -109,11 +114,28 @@ TensorBox::~TensorBox() {
   }
 }
 
+namespace {
+
+std::string out_of_memory(const std::vector<std::int64_t>& shape) {
+  std::string text = "out of memory: a tensor of shape [";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+}  // namespace
+
 Datum make_tensor(ir::Kind element, std::vector<std::int64_t> shape) {
+  if (!detail::addressable(shape)) throw Error(out_of_memory(shape));
   std::size_t count = 1;
   for (std::int64_t d : shape) count *= static_cast<std::size_t>(d);
   const ir::Type type = ir::Type::tensor(element, shape);
-  return Datum::boxed(new TensorBox(std::move(shape), count * element_size(element)), type);
+  try {
+    return Datum::boxed(new TensorBox(shape, count * element_size(element)), type);
+  } catch (const std::bad_alloc&) {
+    throw Error(out_of_memory(shape));
+  } catch (const std::length_error&) {
+    throw Error(out_of_memory(shape));
+  }
 }
 
 const Datum& strip(const Datum& d) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lantern/compiler/staging/check.hpp"
+#include "lantern/compiler/staging/integers.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/compiler/staging/special_functions.hpp"
 #include "lantern/ir/error.hpp"
@@ -17,14 +18,24 @@ using ir::Kind;
 using ir::Rule;
 using ir::Type;
 
+// What the table's expressions call by the names that generated code has for it.
 double lt_polygamma(double n, double x) { return polygamma(n, x); }
+template <class T>
+T lt_min(T x, T y) {
+  return x != x ? y : y < x ? y : x;
+}
+template <class T>
+T lt_max(T x, T y) {
+  return x != x ? y : y > x ? y : x;
+}
 
 /// Scalar operations with a result of the operand type; the expressions are those of the table.
 template <class T>
-T scalar_value(Opcode op, T x, T y, T z) {
+T scalar_value(Opcode op, T first, T second, T third) {
   using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc, std::exp,
-      std::expm1, std::fabs, std::floor, std::fma, std::fmax, std::fmin, std::lgamma, std::log, std::log1p,
-      std::pow, std::sin, std::sinh, std::sqrt, std::tan, std::tanh;
+      std::expm1, std::fabs, std::floor, std::fma, std::lgamma, std::log, std::log1p, std::pow, std::sin,
+      std::sinh, std::sqrt, std::tan, std::tanh;
+  const WrappingOr<T> x(first), y(second), z(third);
   constexpr bool is_float = std::is_floating_point_v<T>;
   constexpr bool is_bool = std::is_same_v<T, bool>;
   const auto allowed = [](Rule rule) {
@@ -67,6 +78,16 @@ template <class T>
 Datum make(T v, const Type& type) {
   if constexpr (std::is_floating_point_v<T>) return Datum::number(static_cast<double>(v), type);
   else return Datum::integer(static_cast<std::int64_t>(v), type);
+}
+
+/// x + y and x * y as operations on numbers of the kind: integers wrap.
+template <class T>
+T plus(T x, T y) {
+  return static_cast<T>(WrappingOr<T>(x) + WrappingOr<T>(y));
+}
+template <class T>
+T times(T x, T y) {
+  return static_cast<T>(WrappingOr<T>(x) * WrappingOr<T>(y));
 }
 
 template <class F>
@@ -192,7 +213,7 @@ void need(const Operation& op, bool ok, const char* what) {
 std::pair<std::size_t, std::size_t> rows_of(const Operation& op, const TensorBox& t, std::int64_t lo,
                                             std::int64_t rows) {
   if (lo < 0 || rows < 0 || lo > t.shape[0] - rows)
-    raise_at(op.loc, "rows " + std::to_string(lo) + " to " + std::to_string(lo + rows) +
+    raise_at(op.loc, "rows " + std::to_string(lo) + " to " + std::to_string(plus(lo, rows)) +
                          " (exclusive) are outside 0.." + std::to_string(t.shape[0]));
   return {static_cast<std::size_t>(lo * row_size(t)), static_cast<std::size_t>(rows * row_size(t))};
 }
@@ -232,21 +253,21 @@ struct Kernels {
     need(op, m == 0 || n % m == 0, "expected matching trailing dimensions");
     const T* const x = p(0);
     T* const to = data(out);
-    for (std::size_t i = 0; i < n; ++i) to[i % m] = static_cast<T>(to[i % m] + x[i]);
+    for (std::size_t i = 0; i < n; ++i) to[i % m] = plus(to[i % m], x[i]);
     return out;
   }
   Datum total() const {
     T sum{};
     const T* const x = p(0);
     for (std::size_t i = 0, n = static_cast<std::size_t>(t(0).count()); i < n; ++i)
-      sum = static_cast<T>(sum + x[i]);
+      sum = plus(sum, x[i]);
     return make(sum, Type(kind()));
   }
   Datum dot() const {
     same_shape(op, t(0), t(1));
     T sum{};
     const T *const x = p(0), *const y = p(1);
-    for (std::size_t i = 0, n = d(0, 0); i < n; ++i) sum = static_cast<T>(sum + x[i] * y[i]);
+    for (std::size_t i = 0, n = d(0, 0); i < n; ++i) sum = plus(sum, times(x[i], y[i]));
     return make(sum, Type(kind()));
   }
   Datum matvec() const {
@@ -256,7 +277,7 @@ struct Kernels {
     T* const to = data(out);
     for (std::size_t i = 0, m = d(0, 0), n = d(0, 1); i < m; ++i) {
       T sum{};
-      for (std::size_t j = 0; j < n; ++j) sum = static_cast<T>(sum + a[i * n + j] * x[j]);
+      for (std::size_t j = 0; j < n; ++j) sum = plus(sum, times(a[i * n + j], x[j]));
       to[i] = sum;
     }
     return out;
@@ -267,7 +288,7 @@ struct Kernels {
     const T *const x = p(0), *const a = p(1);
     T* const to = data(out);
     for (std::size_t i = 0, m = d(1, 0), n = d(1, 1); i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j) to[j] = static_cast<T>(to[j] + x[i] * a[i * n + j]);
+      for (std::size_t j = 0; j < n; ++j) to[j] = plus(to[j], times(x[i], a[i * n + j]));
     return out;
   }
   void add_product(T* out, std::size_t a, std::size_t b) const {
@@ -277,13 +298,13 @@ struct Kernels {
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t l = 0; l < k; ++l)
         for (std::size_t j = 0; j < n; ++j)
-          out[i * n + j] = static_cast<T>(out[i * n + j] + x[i * k + l] * y[l * n + j]);
+          out[i * n + j] = plus(out[i * n + j], times(x[i * k + l], y[l * n + j]));
   }
   void add_outer(T* out, std::size_t a, std::size_t b) const {
     const std::size_t m = d(a, 0), n = d(b, 0);
     const T *const x = p(a), *const y = p(b);
     for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j) out[i * n + j] = static_cast<T>(out[i * n + j] + x[i] * y[j]);
+      for (std::size_t j = 0; j < n; ++j) out[i * n + j] = plus(out[i * n + j], times(x[i], y[j]));
   }
   Datum transpose() const {
     Datum out = make_tensor(kind(), {t(0).shape[1], t(0).shape[0]});
@@ -292,6 +313,13 @@ struct Kernels {
     for (std::size_t i = 0, m = d(0, 0), n = d(0, 1); i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) to[j * m + i] = x[i * n + j];
     return out;
+  }
+  Datum largest() const {
+    const T* x = p(0);
+    std::int64_t best = 0;
+    for (std::int64_t i = 1; i < t(0).count(); ++i)
+      if (x[i] > x[best] || (x[best] != x[best] && x[i] == x[i])) best = i;
+    return Datum::integer(best, ir::I64);
   }
   Datum concat() const {
     std::vector<std::int64_t> shape = t(0).shape;
@@ -314,7 +342,7 @@ struct Kernels {
         const std::size_t i = flat_index(op, t(0), in.subspan(1, in.size() - 2));
         const T v = literal<T>(in.back());
         Datum out = own(in[0], i * sizeof(T), sizeof(T));
-        data(out)[i] = op.code == Opcode::set_ ? v : static_cast<T>(data(out)[i] + v);
+        data(out)[i] = op.code == Opcode::set_ ? v : plus(data(out)[i], v);
         return out;
       }
       case Opcode::take_: {
@@ -324,9 +352,11 @@ struct Kernels {
         return out;
       }
       case Opcode::slice_: {
-        const auto [at, n] = rows_of(op, t(0), in[1].i(), in[2].i() - in[1].i());
+        // Of a range that is outside the number of rows may wrap: the first row shows it all the same.
+        const std::int64_t rows = static_cast<std::int64_t>(Wrapping(in[2].i()) - Wrapping(in[1].i()));
+        const auto [at, n] = rows_of(op, t(0), in[1].i(), rows);
         std::vector<std::int64_t> shape = t(0).shape;
-        shape[0] = in[2].i() - in[1].i();
+        shape[0] = rows;
         Datum out = make_tensor(kind(), std::move(shape));
         std::copy_n(p(0) + at, n, data(out));
         return out;
@@ -337,7 +367,7 @@ struct Kernels {
         Datum out = own(in[0], at * sizeof(T), n * sizeof(T));
         T* const to = data(out) + at;
         const T* const from = p(2);
-        for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(to[i] + from[i]);
+        for (std::size_t i = 0; i < n; ++i) to[i] = plus(to[i], from[i]);
         return out;
       }
       case Opcode::fill_: {
@@ -357,7 +387,7 @@ struct Kernels {
       case Opcode::sum_: return total();
       case Opcode::argmax_:
         if (t(0).count() == 0) raise_at(op.loc, "argmax of an empty tensor");
-        return Datum::integer(std::max_element(p(0), p(0) + t(0).count()) - p(0), ir::I64);
+        return largest();
       case Opcode::dot_: return dot();
       case Opcode::matvec_: return matvec();
       case Opcode::vecmat_: return vecmat();
@@ -401,12 +431,12 @@ Datum evaluate_cast(const Operation& op, std::span<Datum> in) {
   const Kind to = op.code == Opcode::cast_ ? static_cast<Kind>(op.attribute) : in[1].type().element();
   return with_kind(in[0].type().element(), [&]<class From>(From) {
     return with_kind(to, [&]<class To>(To) -> Datum {
-      if (in[0].type().is_scalar()) return make(static_cast<To>(literal<From>(in[0])), Type(to));
+      if (in[0].type().is_scalar()) return make(converted<To>(literal<From>(in[0])), Type(to));
       Datum out = make_tensor(to, box(in[0]).shape);
       const From* const x = box(in[0]).as<From>();
       To* const to_data = box(out).as<To>();
       for (std::size_t i = 0, n = static_cast<std::size_t>(box(in[0]).count()); i < n; ++i)
-        to_data[i] = static_cast<To>(x[i]);
+        to_data[i] = converted<To>(x[i]);
       return out;
     });
   });
@@ -448,6 +478,12 @@ double evaluate_number(Opcode code, double x, double y, double z) {
     case Opcode::le_:
     case Opcode::eq_:
     case Opcode::ne_: return scalar_compare(code, x, y) ? 1 : 0;
+    case Opcode::land_:
+      return x != 0 && y != 0 ? 1 : 0;
+    case Opcode::lor_:
+      return x != 0 || y != 0 ? 1 : 0;
+    case Opcode::lnot_:
+      return x == 0 ? 1 : 0;
     default: return scalar_value<double>(code, x, y, z);
   }
 }

@@ -275,7 +275,8 @@ class Rep<bool> {
 /// A number: bool, int32_t, int64_t, float or double.
 ///
 /// Arithmetic and comparison with literals convert the literal to the Rep's type. Two different Rep types do
-/// not mix: write cast<double>(x). A branch on a Rep<bool> is written IF(c, [&] { ... }, [&] { ... }).
+/// not mix: write cast<double>(x). Integers wrap; their division by zero raises. A branch on a Rep<bool> is
+/// written IF(c, [&] { ... }, [&] { ... }).
 template <class T>
 class Rep {
   static_assert(ScalarElement<T>, "Rep<T> takes bool, int32_t, int64_t, float, double, Array<T>, Tensor<T>, Tree<T>; "
@@ -376,7 +377,8 @@ LANTERN_NO_MIXING(==)
 LANTERN_NO_MIXING(!=)
 #undef LANTERN_NO_MIXING
 
-/// Conversion between number types. float <-> double keeps derivatives; to an integer truncates and has none.
+/// Conversion between number types. float <-> double keeps derivatives. To an integer it truncates and has
+/// none: what is too large becomes the largest or the smallest integer, NaN becomes 0.
 template <ScalarElement To, ScalarElement From>
 Rep<To> cast(const Rep<From>& x, std::source_location l = std::source_location::current()) {
   if constexpr (std::same_as<To, From>) return x;

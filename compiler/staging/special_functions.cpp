@@ -1,4 +1,5 @@
-// polygamma by recurrence and asymptotic expansion.
+// polygamma by recurrence and asymptotic expansion: step by step what generated code does
+// (codegen/c/kernel_text.cpp), so that both give the same numbers.
 #include "lantern/compiler/staging/special_functions.hpp"
 
 #include <cmath>
@@ -7,33 +8,54 @@
 
 namespace lantern {
 
-double polygamma(double order, double x) {
-  static const double bernoulli[] = {1.0 / 6,        -1.0 / 30,     1.0 / 42,      -1.0 / 30,        5.0 / 66,
-                                     -691.0 / 2730,  7.0 / 6,       -3617.0 / 510, 43867.0 / 798,    -174611.0 / 330,
-                                     854513.0 / 138, -236364091.0 / 2730};
-  if (x <= 0 && x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
-  const int n = static_cast<int>(order);
+double polygamma(double n, double x) {
+  static const double bernoulli[8] = {1.0 / 12,
+                                      -1.0 / 720,
+                                      1.0 / 30240,
+                                      -1.0 / 1209600,
+                                      1.0 / 47900160,
+                                      -691.0 / 1307674368000.0,
+                                      1.0 / 74724249600.0,
+                                      -3617.0 / 10670622842880000.0};
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
+                   inf = std::numeric_limits<double>::infinity();
+  constexpr double pi = std::numbers::pi;
+  if (n != std::floor(n) || n < 0 || n > 100 || x != x) return nan;
+  const bool even = std::floor(n / 2) * 2 == n;
+  if (x <= 0 && x == std::floor(x)) return even ? nan : inf;
   if (n == 0) {
-    if (x < -8) return polygamma(0, 1 - x) - std::numbers::pi / std::tan(std::numbers::pi * x);
     double sum = 0;
-    for (; x < 16; x += 1) sum -= 1 / x;
-    const double w = 1 / (x * x);
-    double power = w;
-    for (int k = 0; k < 8; ++k, power *= w) sum -= bernoulli[k] / (2.0 * (k + 1)) * power;
-    return sum + std::log(x) - 0.5 / x;
+    if (x < 0) {
+      sum = -pi / std::tan(pi * x);
+      x = 1 - x;
+    }
+    for (; x < 15; x += 1) sum -= 1 / x;
+    const double power = 1 / (x * x);
+    double factorial = 1, term = power;
+    sum += std::log(x) - 0.5 / x;
+    for (int k = 0; k < 8; ++k) {
+      sum -= bernoulli[k] * factorial * term;
+      factorial *= (2 * k + 2) * (2 * k + 3);
+      term *= power;
+    }
+    return sum;
   }
-  // (-1)^(n+1) psi_n(x) = n! sum_k (x+k)^-(n+1): terms up to a large x, then Euler-Maclaurin.
-  const double factorial = std::tgamma(n + 1.0);
-  double sum = 0;
-  for (; x < 20 + n; x += 1) sum += std::pow(x, -(n + 1.0));
-  double tail = std::pow(x, -static_cast<double>(n)) / n + 0.5 * std::pow(x, -(n + 1.0));
-  // Terms B_2k (2k+n-1)! / ((2k)! n!) x^-(2k+n), built up by ratios to stay in range.
-  double ratio = (n + 1.0) / 2.0 * std::pow(x, -(n + 2.0));
-  for (int k = 1; k <= 12; ++k) {
-    tail += bernoulli[k - 1] * ratio;
-    ratio *= (2.0 * k + n) * (2.0 * k + n + 1.0) / ((2.0 * k + 1.0) * (2.0 * k + 2.0)) / (x * x);
+  if (n == 1 && x < 0) {
+    const double s = std::sin(pi * x);
+    return pi * pi / (s * s) - polygamma(1, 1 - x);
   }
-  return (n % 2 ? 1.0 : -1.0) * factorial * (sum + tail);
+  if (x < -1e6) return nan;
+  double zeta = 0, factorial = 1;
+  const double s = n + 1;
+  for (; x < 15 + n; x += 1) zeta += std::pow(x, -s);
+  zeta += std::pow(x, -n) / n + 0.5 * std::pow(x, -s);
+  double term = s * std::pow(x, -s - 1);
+  for (int k = 0; k < 8; ++k) {
+    zeta += bernoulli[k] * term;
+    term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (x * x);
+  }
+  for (int k = 2; k <= n; ++k) factorial *= k;
+  return even ? -factorial * zeta : factorial * zeta;
 }
 
 }  // namespace lantern

@@ -155,3 +155,16 @@ TEST_CASE("a GPU is not checked, and says so") {
   const auto f = compile(&logarithm, {.target = Target::c, .check = Check::nan});
   CHECK_THROWS_WITH(f.source("cuda"), Contains("cuda: expected no check for NaN, got one"));
 }
+
+TEST_CASE("an array that a loop fills is not looked at before it is filled") {
+  const auto dirty = [](Rep<Array<double>> a) { return log(a) * a; };  // leaves NaN in the workspace
+  const auto twice = [](Rep<Array<double>> a) {
+    return FOR(0, a.size(), fill(Rep<double>(0.0), a.size()),
+               [&](Rep<std::int64_t> i, Rep<Array<double>> b) { return b.set(i, 2.0 * a[i]); });
+  };
+  for (const Target target : {Target::c, Target::cpp}) {
+    compile(dirty, {.target = target, .check = Check::none})(std::vector<double>(9, -1.0));
+    const auto f = compile(twice, {.target = target, .check = Check::nan});
+    CHECK(f(std::vector<double>(9, 1.0)) == std::vector<double>(9, 2.0));
+  }
+}

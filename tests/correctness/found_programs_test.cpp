@@ -2,6 +2,7 @@
 // evaluation, in both tool chains.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "lantern/lantern.hpp"
@@ -110,4 +111,77 @@ TEST_CASE("users' names are theirs", "[names]") {
   const auto area = [](Scalar side, Number other) -> Real { return side * other; };
   const auto slope = compile(grad<0>(area), {.target = Target::c});
   CHECK(slope(3.0, data.box.width) == 2.0);
+}
+
+TEST_CASE("loops count in 32 bits too, forward and backward", "[unwind]") {
+  using J = Rep<std::int32_t>;
+  const auto up = [](D x, J n) {
+    return std::get<1>(WHILE(
+        std::tuple(J(0), x), [=](J i, D) { return i < n; },
+        [](J i, D y) { return std::tuple(i + 1, sin(y) * cast<double>(i + 1)); }));
+  };
+  const auto down = [](D x, J n) {
+    return std::get<1>(WHILE(
+        std::tuple(n, x), [=](J i, D) { return i >= 1; },
+        [](J i, D y) { return std::tuple(i - 1, sin(y) + y * cast<double>(i)); }));
+  };
+  const auto by_threes = [](D x, J n) {
+    return std::get<2>(WHILE(
+        std::tuple(J(2147483640), J(-4), x), [=](J, J i, D) { return i <= n; },
+        [](J k, J i, D y) {
+          return std::tuple(k + 5, i + 3, sin(y * cast<double>(i)) + 1e-9 * y * cast<double>(k));
+        }));
+  };
+  const auto search = [](D x, J n) {  // how often shows at the end alone
+    return std::get<1>(WHILE(
+        std::tuple(J(0), x), [=](J i, D y) { return AND(y < 5.0, [&] { return i < n; }); },
+        [](J i, D y) { return std::tuple(i + 1, y * y + cast<double>(i)); }));
+  };
+  const auto bounded = [](D x, J n) {
+    return std::get<1>(WHILE(
+        std::tuple(J(0), x), [=](J i, D) { return i < n; },
+        [](J i, D y) { return std::tuple(i + 1, sin(y) * cast<double>(i + 1)); }, {.checkpoints = 2}));
+  };
+  const auto check = [](const auto& f) {
+    const auto expected = eager(value_and_grad<0>(sig<double(double, std::int32_t)>(f)));
+    for (const Target target : {Target::c, Target::cpp})
+      for (const int opt : {0, 1, 3}) {
+        const auto compiled =
+            compile(value_and_grad<0>(sig<double(double, std::int32_t)>(f)), {.target = target, .opt = opt});
+        for (const int n : {0, 1, 3, 6, -7}) {
+          INFO("opt " << opt << ", n " << n);
+          CHECK(std::get<0>(compiled(1.25, n)) == Approx(std::get<0>(expected(1.25, n))).epsilon(1e-12));
+          CHECK(std::get<1>(compiled(1.25, n)) == Approx(std::get<1>(expected(1.25, n))).epsilon(1e-12));
+        }
+      }
+  };
+  check(up);
+  check(down);
+  check(by_threes);
+  check(search);
+  check(bounded);
+}
+
+TEST_CASE("a range whose end comes long before its start has no trip", "[counting]") {
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                         most = std::numeric_limits<std::int64_t>::max();
+  const auto trips = [](I from, I to) {
+    const auto one_more = [](auto step) { return [=](I i, I n) { return std::tuple(i + step, n + 1); }; };
+    const I up = std::get<1>(WHILE(
+        std::tuple(from, I(0)), [=](I i, I) { return i < to; }, one_more(1)));
+    const I by_twos = std::get<1>(WHILE(
+        std::tuple(from, I(0)), [=](I i, I) { return i < to; }, one_more(2)));
+    const I down = std::get<1>(WHILE(
+        std::tuple(to, I(0)), [=](I i, I) { return i > from; }, one_more(-1)));
+    const A filled = FOR(from, to, fill(D(0.0), 4), [](I i, A a) { return a.set(i - (i / 4) * 4, 1.0); });
+    return up + 10 * by_twos + 100 * down + 1000 * cast<std::int64_t>(sum(filled));
+  };
+  for (const CompileOptions& way : ways) {
+    const auto f = compile(trips, way);
+    CHECK(f(most, least) == 0);
+    CHECK(f(3, least) == 0);
+    CHECK(f(most, 0) == 0);
+    CHECK(f(2, 5) == 3323);
+    CHECK(f(most - 4, most) == eager(trips)(most - 4, most));
+  }
 }

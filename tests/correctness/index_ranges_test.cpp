@@ -133,6 +133,71 @@ TEST_CASE("sums that wrap are not taken for small ones") {
   }
 }
 
+TEST_CASE("sizes and counters are not taken for small ones where nothing says so") {
+  const auto fails = [](const auto& f, const auto&... arguments) {
+    CHECK_THROWS_AS(eager(f)(arguments...), Error);
+    for (const Target target : {Target::c, Target::cpp})
+      for (const int opt : {0, 3}) {
+        INFO("opt " << opt);
+        CHECK_THROWS_AS(compile(f, {.target = target, .opt = opt})(arguments...), Error);
+      }
+  };
+  // A matrix of no rows that says it has 2^55 columns: 512 of these wrap.
+  const auto columns = [](M w, D x) {
+    const I n = w.dim(1);
+    return sum(fill(x, 512 * n + 10).set(64 * n + 1000, 1.0));
+  };
+  fails(columns, TensorView<const double>(nullptr, {0, std::int64_t{1} << 55}), 2.0);
+  fails(columns, TensorView<const double>(nullptr, {0, -1}), 2.0);
+  // Compilers know what this loop gives without a trip.
+  const auto counted = [](I n, D x) {
+    const I k = WHILE(
+        I(0), [=](I i) { return i < n; }, [](I i) { return i + 1; });
+    return sum(fill(x, 512 * k + 10).set(64 * k + 1000, 1.0));
+  };
+  CHECK_THROWS_AS(compile(counted, {.target = Target::cpp})(std::int64_t{1} << 55, 2.0), Error);
+  // Both sides are bounded, but not so that 512 of them are.
+  const auto chosen = [](M w, A a, I c) {
+    const I n = 512 * select(c > 0, 512 * w.dim(1), 512 * w.dim(1) + 1);
+    return IF(
+        n < a.size(), [&] { return a[n]; }, [] { return D(0.0); });
+  };
+  fails(chosen, TensorView<const double>(nullptr, {0, std::int64_t{1} << 45}), std::vector<double>{1, 2}, 1);
+  // A counter that starts anywhere may wrap to below where it started.
+  const auto wraps = [](A a, I from) {
+    return IF(
+        from >= 0,
+        [&] {
+          return std::get<1>(WHILE(
+              std::tuple(from, D(0.0)), [=](I i, D) { return i != -9223372036854775807; },
+              [=](I i, D s) {
+                return std::tuple(i + 1, s + IF(
+                                                 i < a.size(), [&] { return a[i]; }, [] { return D(0.0); }));
+              }));
+        },
+        [] { return D(0.0); });
+  };
+  fails(wraps, std::vector<double>{1, 2, 3}, INT64_MAX - 2);
+  // Nothing is known of where a loop ends that asks for a number by ==.
+  const auto unequal = [](A a, I n) {
+    const I k = WHILE(
+        I(0), [=](I i) { return i != n; }, [](I i) { return i + 1; });
+    return IF(
+        k < a.size(), [&] { return a[k]; }, [] { return D(0.0); });
+  };
+  CHECK_THROWS_AS(compile(unequal, {.target = Target::cpp})(std::vector<double>{1, 2, 3}, -5), Error);
+}
+
+TEST_CASE("a size times zero is zero") {
+  const auto f = [](A a, A b) {
+    return IF(
+        I(0) <= a.size() * 0, [&] { return b[a.size()]; }, [] { return D(0.0); });
+  };
+  for (const int opt : {0, 3})
+    CHECK(compile(f, {.target = Target::c, .opt = opt})(std::vector<double>{1, 2},
+                                                        std::vector<double>{1, 2, 3}) == 3);
+}
+
 namespace {
 
 // ---- random loops around one access

@@ -403,6 +403,24 @@ TEST_CASE("element access", "[operations]") {
       six);
 }
 
+TEST_CASE("a tensor that no memory holds is an error", "[operations]") {
+  using I = Rep<std::int64_t>;
+  const auto square = [](I n) { return sum(fill(Rep<double>(1.0), n, n)); };
+  const auto flat = [](I n) { return sum(fill(Rep<double>(0.0), 0, n, n)); };
+  const auto product = [](I n) { return sum(outer(fill(Rep<double>(1.0), n), fill(Rep<double>(1.0), 0))); };
+  const auto fails = [](const auto& f, std::int64_t n) {
+    CHECK_THROWS_AS(eager(f)(n), Error);
+    for (const Target target : {Target::c, Target::cpp})
+      CHECK_THROWS_AS(compile(f, {.target = target})(n), Error);
+  };
+  for (const int bits : {31, 32, 40, 61, 62}) fails(square, std::int64_t{1} << bits);
+  fails(flat, std::int64_t{1} << 32);
+  fails(flat, -1);
+  fails(product, std::int64_t{1} << 60);
+  CHECK(eager(flat)(1 << 20) == 0);
+  CHECK(compile(flat, {.target = Target::c})(1 << 20) == 0);
+}
+
 TEST_CASE("making tensors", "[operations]") {
   check_tensor(
       {"fill"},

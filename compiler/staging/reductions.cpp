@@ -1,0 +1,29 @@
+// Reductions that are made of several operations.
+#include <limits>
+
+#include "lantern/compiler/staging/containers.hpp"
+
+namespace lantern::detail {
+
+/// The largest element is taken out of the sum, whatever its value: no derivative passes through it. An
+/// infinite one is left in, for inf - inf is no number.
+Datum logsumexp(const Datum& vector, const Location& loc) {
+  const ir::Type type(vector.type().element());
+  const bool narrow = type.kind() == ir::Kind::f32;
+  const double most = narrow ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  const Datum zero = Datum::number(0, type), one = Datum::number(1, type);
+  const auto apply = [&](Opcode code, std::initializer_list<Datum> operands) {
+    return perform({code, 0, loc}, operands);
+  };
+  const Datum element = apply(Opcode::get_, {vector, apply(Opcode::argmax_, {strip(vector)})});
+  const Datum largest = apply(Opcode::stop_gradient_, {element});
+  const Datum finite = apply(Opcode::le_, {apply(Opcode::abs_, {largest}), Datum::number(most, type)});
+  const Datum shift = apply(Opcode::select_, {finite, largest, zero});
+  const Datum shifted = perform_broadcast({Opcode::sub_, 0, loc}, vector, shift);
+  const Datum sum = apply(Opcode::sum_, {apply(Opcode::exp_, {shifted})});
+  const Datum none = apply(Opcode::eq_, {sum, zero});
+  const Datum log = apply(Opcode::log_, {apply(Opcode::select_, {none, one, sum})});
+  return apply(Opcode::select_, {none, largest, apply(Opcode::add_, {shift, log})});
+}
+
+}  // namespace lantern::detail
