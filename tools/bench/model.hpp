@@ -44,11 +44,11 @@ Number total(const Index& lo, const Index& hi, F f) {
   return FOR(lo, hi, 0.0, [&](Index i, Number sum) { return sum + f(i); });
 }
 
-/// N entries of row `i`, from column `first` on.
+/// The first N entries of row `i`.
 template <std::size_t N>
-std::array<Number, N> entries(const Matrix& m, const Index& i, std::int64_t first = 0) {
+std::array<Number, N> entries(const Matrix& m, const Index& i) {
   std::array<Number, N> out;
-  for (std::size_t k = 0; k < N; ++k) out[k] = m(i, first + static_cast<std::int64_t>(k));
+  for (std::size_t k = 0; k < N; ++k) out[k] = m(i, static_cast<std::int64_t>(k));
   return out;
 }
 /// The matrix with entries of row `i` replaced, from column `first` on.
