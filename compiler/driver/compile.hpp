@@ -125,20 +125,6 @@ std::int64_t workspace_bytes();
 
 namespace detail {
 
-/// A call through an entry point, with host values.
-template <class R, class... P>
-host_out<R> call_entry(lt_entry* entry, driver::CallFacts facts, const std::vector<ir::Type>& results,
-                       const host_in<P>&... args) {
-  Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
-  (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
-  Results<leaf_count<R>()> results_memory(results);
-  driver::run(entry, facts, in.data(), results_memory.data());
-  host_out<R> out{};
-  std::size_t i = 0;
-  for_each_leaf<R>(out, [&](auto type, auto& h) { results_memory.take(i++, type, h); });
-  return out;
-}
-
 template <class T, class H>
 Datum to_datum(std::type_identity<T>, const H& h) {
   if constexpr (ScalarElement<T>) {
@@ -210,26 +196,39 @@ void store(std::type_identity<T>, std::span<const typename Traits<T>::element> f
 
 }  // namespace detail
 
-/// A compiled function; see compile. Copies share the code.
-template <class F, class R = typename detail::FunctionTraits<F>::Result,
-          class Params = typename detail::FunctionTraits<F>::Params>
-class Compiled;
-template <class F, class R, class... P>
-class Compiled<F, R, std::tuple<P...>> {
+namespace driver {
+template <class Tag, class F, class R, class Params>
+struct Exported;
+}  // namespace driver
+
+namespace detail {
+
+/// The entry point of generated code, and what its callers must know.
+struct Entry {
+  lt_entry* function;
+  driver::CallFacts facts;
+  const std::vector<ir::Type>* results;
+};
+
+/// What can be done with generated code: call it, or have its results written. Self gives the entry point for
+/// some arguments: entry(in...).
+template <class Self, class R, class Params>
+class Callable;
+template <class Self, class R, class... P>
+class Callable<Self, R, std::tuple<P...>> {
  public:
-  using Result = detail::host_out<R>;
+  using Result = host_out<R>;
 
-  Compiled(F f, CompileOptions options) : state_(std::make_shared<State>(std::move(f), std::move(options))) {
-    if (detail::ranks_known<P...>()) {
-      std::vector<ir::Type> types;
-      (detail::types_of<P>(types), ...);
-      state_->only = state_->compile(types);
-    }
-  }
-
-  Result operator()(const detail::host_in<P>&... args) const {
-    const driver::Code& code = code_for(args...);
-    return detail::call_entry<R, P...>(code.entry(), code.facts(), code.results(), args...);
+  Result operator()(const host_in<P>&... args) const {
+    const Entry entry = static_cast<const Self*>(this)->entry(args...);
+    Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
+    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+    Results<leaf_count<R>()> results(*entry.results);
+    driver::run(entry.function, entry.facts, in.data(), results.data());
+    Result out{};
+    std::size_t i = 0;
+    for_each_leaf<R>(out, [&](auto type, auto& h) { results.take(i++, type, h); });
+    return out;
   }
 
   /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a
@@ -246,6 +245,72 @@ class Compiled<F, R, std::tuple<P...>> {
     write(true, std::forward_as_tuple(outs_then_ins...));
   }
 
+ private:
+  using Parts = std::conditional_t<TupleType<R>, R, std::tuple<R>>;
+
+  template <class All>
+  void write(bool add, All all) const {
+    constexpr std::size_t outs = std::tuple_size_v<Parts>;
+    static_assert(std::tuple_size_v<All> == outs + sizeof...(P),
+                  "into takes one target per result, then the arguments");
+    if constexpr (std::tuple_size_v<All> == outs + sizeof...(P))
+      [&]<std::size_t... O, std::size_t... I>(std::index_sequence<O...>, std::index_sequence<I...>) {
+        write_from(add, std::tie(std::get<O>(all)...), std::get<outs + I>(all)...);
+      }
+    (std::make_index_sequence<outs>{}, std::index_sequence_for<P...>{});
+  }
+
+  /// Results go from where they were computed to the targets, once all of them are safe from being written
+  /// over.
+  template <class... Out>
+  void write_from(bool add, const std::tuple<Out&...>& targets, const host_in<P>&... args) const {
+    constexpr std::size_t count = leaf_count<R>();
+    const auto for_each_target = [&](auto&& f) {  // f(i, type, target) for the i-th number, array or tensor
+      std::size_t i = 0;
+      const auto with_number = [&](auto type, auto& out) { f(i++, type, out); };
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (for_each_leaf<std::tuple_element_t<I, Parts>>(std::get<I>(targets), with_number), ...);
+      }
+      (std::index_sequence_for<Out...>{});
+    };
+    const Entry entry = static_cast<const Self*>(this)->entry(args...);
+    Arguments<(count + ... + leaf_count<P>())> in;
+    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+    Results<count> results(*entry.results);
+    std::array<lt_target, count> wanted;
+    for_each_target([&](std::size_t i, auto type, auto& out) {
+      wanted[i] = add ? lt_target{nullptr, -1} : in.target(type, out);
+    });
+    driver::run(entry.function, entry.facts, in.data(), results.data(), wanted.data());
+    std::array<const void*, count> from;
+    for_each_target([&](std::size_t i, auto type, auto&) {
+      from[i] = in.apart(results.elements(i, type), wanted[i].data).data();
+    });
+    for_each_target([&]<class T>(std::size_t i, std::type_identity<T> type, auto& out) {
+      using E = typename Traits<T>::element;
+      store(type, std::span(static_cast<const E*>(from[i]), results.elements(i, type).size()), out, add);
+    });
+  }
+};
+
+}  // namespace detail
+
+/// A compiled function; see compile. Copies share the code.
+template <class F, class R = typename detail::FunctionTraits<F>::Result,
+          class Params = typename detail::FunctionTraits<F>::Params>
+class Compiled;
+template <class F, class R, class... P>
+class Compiled<F, R, std::tuple<P...>>
+    : public detail::Callable<Compiled<F, R, std::tuple<P...>>, R, std::tuple<P...>> {
+ public:
+  Compiled(F f, CompileOptions options) : state_(std::make_shared<State>(std::move(f), std::move(options))) {
+    if (detail::ranks_known<P...>()) {
+      std::vector<ir::Type> types;
+      (detail::types_of<P>(types), ...);
+      state_->only = state_->compile(types);
+    }
+  }
+
   /// Generated text: "ir", "c", "cpp", "cuda". Error before the first call where a tensor's rank is not
   /// declared.
   std::string source(const std::string& what = "cpp") const { return known().source(what); }
@@ -253,6 +318,10 @@ class Compiled<F, R, std::tuple<P...>> {
   void wait() const { known().wait(); }
 
  private:
+  friend detail::Callable<Compiled, R, std::tuple<P...>>;
+  template <class, class, class, class>
+  friend struct driver::Exported;
+
   struct State {
     State(F fn, CompileOptions o) : f(std::move(fn)), options(std::move(o)) {}
     std::shared_ptr<const driver::Code> compile(const std::vector<ir::Type>& types) const {
@@ -266,6 +335,10 @@ class Compiled<F, R, std::tuple<P...>> {
     std::map<std::string, std::shared_ptr<const driver::Code>> by_rank;
   };
 
+  detail::Entry entry(const detail::host_in<P>&... args) const {
+    const driver::Code& code = code_for(args...);
+    return {code.entry(), code.facts(), &code.results()};
+  }
   const driver::Code& code_for(const detail::host_in<P>&... args) const {
     if (state_->only) return *state_->only;
     const std::vector<ir::Type> types = detail::parameter_types<P...>(args...);
@@ -284,51 +357,6 @@ class Compiled<F, R, std::tuple<P...>> {
           "a tensor parameter has no declared rank: call the function first, or declare Tensor<double, dyn, "
           "dyn>");
     return *state_->by_rank.begin()->second;
-  }
-
-  template <class All>
-  void write(bool add, All all) const {
-    constexpr std::size_t outs = std::tuple_size_v<All> - sizeof...(P);
-    [&]<std::size_t... O, std::size_t... I>(std::index_sequence<O...>, std::index_sequence<I...>) {
-      write_from(add, std::tie(std::get<O>(all)...), std::get<outs + I>(all)...);
-    }
-    (std::make_index_sequence<outs>{}, std::index_sequence_for<P...>{});
-  }
-
-  /// Results go from where they were computed to the targets, once all of them are safe from being written
-  /// over.
-  template <class... Out>
-  void write_from(bool add, const std::tuple<Out&...>& targets, const detail::host_in<P>&... args) const {
-    using Parts = std::conditional_t<detail::TupleType<R>, R, std::tuple<R>>;
-    static_assert(std::tuple_size_v<Parts> == sizeof...(Out),
-                  "into takes one target per result, then the arguments");
-    constexpr std::size_t count = detail::leaf_count<R>();
-    const auto for_each_target = [&](auto&& f) {  // f(i, type, target) for the i-th number, array or tensor
-      std::size_t i = 0;
-      const auto with_number = [&](auto type, auto& out) { f(i++, type, out); };
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (detail::for_each_leaf<std::tuple_element_t<I, Parts>>(std::get<I>(targets), with_number), ...);
-      }
-      (std::index_sequence_for<Out...>{});
-    };
-    const driver::Code& code = code_for(args...);
-    detail::Arguments<(count + ... + detail::leaf_count<P>())> in;
-    (detail::for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
-    detail::Results<count> results(code.results());
-    std::array<lt_target, count> wanted;
-    for_each_target([&](std::size_t i, auto type, auto& out) {
-      wanted[i] = add ? lt_target{nullptr, -1} : in.target(type, out);
-    });
-    driver::run(code.entry(), code.facts(), in.data(), results.data(), wanted.data());
-    std::array<const void*, count> from;
-    for_each_target([&](std::size_t i, auto type, auto&) {
-      from[i] = in.apart(results.elements(i, type), wanted[i].data).data();
-    });
-    for_each_target([&]<class T>(std::size_t i, std::type_identity<T> type, auto& out) {
-      using E = typename detail::Traits<T>::element;
-      detail::store(type, std::span(static_cast<const E*>(from[i]), results.elements(i, type).size()), out,
-                    add);
-    });
   }
 
   std::shared_ptr<State> state_;

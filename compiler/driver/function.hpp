@@ -50,29 +50,37 @@ std::decay_t<F> a_program_must_be_one_function(F&& f) {
   return std::forward<F>(f);
 }
 
+/// What LANTERN_FUNCTION defines: an object that is called as a function, has `into`, and becomes a plain
+/// pointer.
 template <class Tag, class F, class R, class Params>
 struct Exported;
 template <class Tag, class F, class R, class... P>
-struct Exported<Tag, F, R, std::tuple<P...>> {
+struct Exported<Tag, F, R, std::tuple<P...>>
+    : detail::Callable<Exported<Tag, F, R, std::tuple<P...>>, R, std::tuple<P...>> {
   using Result = detail::host_out<R>;
+  using Pointer = Result (*)(detail::host_in<P>...);
+
+  static Result call(detail::host_in<P>... args) { return Exported()(args...); }
+  constexpr Pointer operator&() const { return &call; }
+  constexpr operator Pointer() const { return &call; }
 
 #if defined(LANTERN_AHEAD_OF_TIME)
-  static Result call(detail::host_in<P>... args) {
+  static detail::Entry entry(const detail::host_in<P>&...) {
     static const std::vector<ir::Type> results = result_types<R>(Tag::facts() + 1);
     const CallFacts facts{(Tag::facts()[0] & 1) != 0, (Tag::facts()[0] & 2) != 0};
-    return detail::call_entry<R, P...>(&Tag::entry, facts, results, args...);
+    return {&Tag::entry, facts, &results};
   }
 #elif defined(LANTERN_STAGING_IMAGE)
   // For static initialisers that call it. Smaller than a Compiled<F>: every function of a model has one.
-  static Result call(detail::host_in<P>... args) {
+  static detail::Entry entry(const detail::host_in<P>&...) {
     static const std::shared_ptr<const Code> code =
         compile(Tag::id, parameter_types(), detail::program_of(Tag::make()).run, {.name = Tag::id});
-    return detail::call_entry<R, P...>(code->entry(), code->facts(), code->results(), args...);
+    return {code->entry(), code->facts(), &code->results()};
   }
 #else
-  static Result call(detail::host_in<P>... args) {
+  static detail::Entry entry(const detail::host_in<P>&... args) {
     static const Compiled<F> compiled(Tag::make(), {.name = Tag::id});
-    return compiled(args...);
+    return compiled.entry(args...);
   }
 #endif
 
@@ -120,7 +128,8 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
 #define LANTERN_REGISTER(name)
 #endif
 
-/// Defines `name`, callable with plain C++ types; `&name` is a plain function pointer. Use at namespace scope.
+/// Defines `name`, callable with plain C++ types; `&name` is a plain function pointer, and name.into(out...,
+/// in...) writes the results into the caller's memory, asking for none. Use at namespace scope.
 #define LANTERN_FUNCTION(name, ...)                                                                              \
   LANTERN_ENTRY_DECLARATION(name)                                                                                \
   namespace {                                                                                                    \
@@ -140,4 +149,4 @@ struct Exported<Tag, F, R, std::tuple<P...>> {
       typename ::lantern::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Params>;                 \
   LANTERN_REGISTER(name)                                                                                         \
   }                                                                                                              \
-  [[maybe_unused]] static constexpr auto& name = lantern_exported_##name::call;
+  [[maybe_unused]] static constexpr lantern_exported_##name name{};
