@@ -54,6 +54,28 @@ class Rep<Array<T>> {
   Datum datum_;
 };
 
+/// An index of `set`: a whole number, with the place where it was written.
+struct Subscript {
+  template <std::integral U>
+  Subscript(U v, std::source_location l = std::source_location::current())
+      : datum(detail::literal(static_cast<std::int64_t>(v))), loc(here(l)) {}
+  Subscript(const Rep<std::int64_t>& r, std::source_location l = std::source_location::current())
+      : datum(r.datum()), loc(here(l)) {}
+  Datum datum;
+  Location loc;
+};
+
+namespace detail {
+/// What is an element's value and no index.
+template <class V, class T>
+concept NumberOf = std::floating_point<V> || std::same_as<V, Rep<T>>;
+template <class... V>
+inline constexpr bool ends_with_integer = false;
+template <class First, class... V>
+inline constexpr bool ends_with_integer<First, V...> = sizeof...(V) == 0 ? std::integral<First>
+                                                                         : ends_with_integer<V...>;
+}  // namespace detail
+
 /// A tensor of float or double, row-major. A value like Array. Element-wise operators broadcast a scalar or a
 /// tensor of lower rank along the leading dimensions; shapes that do not fit raise, naming both.
 template <class T, std::int64_t... Dims>
@@ -92,10 +114,33 @@ class Rep<Tensor<T, Dims...>> {
   Rep<Tensor<T>> row(const At<std::int64_t>& i) const {
     return Rep<Tensor<T>>(perform({Opcode::take_, 0, i.loc}, {datum_, i.datum}));
   }
-  /// The tensor with one element replaced: set(i, j, ..., value).
-  template <class... I>
-  Rep set(const At<T>& v, const I&... indices) const {
-    return Rep(perform({Opcode::set_, 0, v.loc}, {datum_, At<std::int64_t>(indices).datum..., v.datum}));
+  /// The tensor with one element replaced by `v`: set(i, v), set(i, j, v), one index per dimension. Whole
+  /// numbers are indices, so beside a first index that is one the value is written with a decimal point:
+  /// set(0, 1, 2.0).
+  Rep set(const Subscript& i, const At<T>& v) const { return replaced({i}, v); }
+  Rep set(const Subscript& i, const Subscript& j, const At<T>& v) const { return replaced({i, j}, v); }
+  Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const At<T>& v) const {
+    return replaced({i, j, k}, v);
+  }
+  Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l,
+          const At<T>& v) const {
+    return replaced({i, j, k, l}, v);
+  }
+  /// The order of arguments before.
+  template <detail::NumberOf<T> V, std::convertible_to<Subscript>... I>
+  requires(sizeof...(I) >= 1) [[deprecated("set(i, j, value) takes the value last")]] Rep
+      set(const V& v, const I&... indices) const {
+    return replaced({Subscript(indices)...}, At<T>(v));
+  }
+  /// Which of the two it would be is not seen.
+  template <std::integral I, class... Others>
+  requires(detail::ends_with_integer<Others...>) Rep set(I, const Others&...)
+  const {
+    static_assert(
+        detail::dependent_false<I>,
+        "set(i, j, value): write the value with a decimal point; set(0, 1, 2) could be meant as the former "
+        "set(value, i, j) as well");
+    return *this;
   }
   /// Rows lo .. hi-1 of the first dimension.
   Rep<Tensor<T>> slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
@@ -105,6 +150,14 @@ class Rep<Tensor<T, Dims...>> {
   LANTERN_ARITHMETIC(value_type)
   LANTERN_REAL_FUNCTIONS(value_type)
   LANTERN_TENSOR_FUNCTIONS(value_type)
+  LANTERN_BROADCASTING(operator+, add)
+  LANTERN_BROADCASTING(operator-, sub)
+  LANTERN_BROADCASTING(operator*, mul)
+  LANTERN_BROADCASTING(operator/, div)
+  LANTERN_BROADCASTING(pow, pow)
+  LANTERN_BROADCASTING(atan2, atan2)
+  LANTERN_BROADCASTING(min, min)
+  LANTERN_BROADCASTING(max, max)
 
  private:
   Rep<T> element(std::initializer_list<Index> indices) const {
@@ -113,6 +166,14 @@ class Rep<Tensor<T, Dims...>> {
     operands.push_back(datum_);
     for (const Index& i : indices) operands.push_back(i.datum);
     return Rep<T>(perform({Opcode::get_, 0, indices.begin()->loc}, operands));
+  }
+  Rep replaced(std::initializer_list<Subscript> indices, const At<T>& v) const {
+    Datums operands;
+    operands.reserve(2 + indices.size());
+    operands.push_back(datum_);
+    for (const Subscript& i : indices) operands.push_back(i.datum);
+    operands.push_back(v.datum);
+    return Rep(perform({Opcode::set_, 0, indices.begin()->loc}, operands));
   }
   Datum datum_;
 };
@@ -126,6 +187,7 @@ class Rep<Tensor<T, Dims...>> {
 #undef LANTERN_ARITHMETIC
 #undef LANTERN_REAL_FUNCTIONS
 #undef LANTERN_TENSOR_FUNCTIONS
+#undef LANTERN_BROADCASTING
 
 namespace detail {
 template <class T>

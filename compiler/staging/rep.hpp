@@ -101,14 +101,42 @@ struct Traits<Tensor<T, Dims...>> {
   static constexpr bool tensor = true;
 };
 
-/// Tensors with dimensions in their type.
-template <class T>
-inline constexpr bool rank_declared = false;
-template <class T, std::int64_t D, std::int64_t... More>
-inline constexpr bool rank_declared<Tensor<T, D, More...>> = true;
+/// What element-wise operators make of two tensors of one element: of undeclared rank where one of them is,
+/// else of the larger rank, dimensions being those that are declared.
+template <class T, class U>
+struct Broadcast {
+  static constexpr bool differ = false;  ///< whether the operands are tensors of different types
+};
+/// Dimension `from_last`, counted from the last, of the two shapes in one.
+template <class T, class U>
+struct JoinedShape;
+template <class E, std::int64_t... D, std::int64_t... F>
+struct JoinedShape<Tensor<E, D...>, Tensor<E, F...>> {
+  static constexpr std::size_t m = sizeof...(D), n = sizeof...(F),
+                               rank = m == 0 || n == 0 ? 0
+                                      : m > n          ? m
+                                                       : n;
+  static constexpr std::int64_t dimension(std::size_t from_last) {
+    constexpr std::int64_t first[] = {D..., dyn}, second[] = {F..., dyn};
+    const std::int64_t size = from_last < m ? first[m - 1 - from_last] : dyn;
+    return size != dyn || from_last >= n ? size : second[n - 1 - from_last];
+  }
+};
+template <class E, std::int64_t... D, std::int64_t... F>
+requires(!std::same_as<Tensor<E, D...>, Tensor<E, F...>>) struct Broadcast<Tensor<E, D...>, Tensor<E, F...>> {
+  static constexpr bool differ = true;
+  using Shape = JoinedShape<Tensor<E, D...>, Tensor<E, F...>>;
+  template <std::size_t... I>
+  static Tensor<E, Shape::dimension(Shape::rank - 1 - I)...> of(std::index_sequence<I...>);
+  using type = decltype(of(std::make_index_sequence<Shape::rank>{}));
+};
+template <class T, class U>
+concept Broadcasting = Broadcast<T, U>::differ;
+template <class T, class U>
+using broadcast_t = typename Broadcast<T, U>::type;
 
-/// Two types of which one is a tensor or array, and which no operator takes together: neither is the element of
-/// the other, nor a tensor of undeclared rank of the same element.
+/// Two types of which one is a tensor or array, and which no operator takes together: neither is the element
+/// of the other, nor are both tensors of one element.
 template <class T, class U>
 inline constexpr bool mixed = [] {
   using E = typename Traits<T>::element;
@@ -116,7 +144,8 @@ inline constexpr bool mixed = [] {
   if constexpr (std::same_as<T, U> || !(Traits<T>::tensor || Traits<U>::tensor)) return false;
   else if constexpr (!std::same_as<E, F>) return true;
   else if constexpr (std::same_as<T, E> || std::same_as<U, E>) return false;
-  else return !(rank_declared<T> && std::same_as<U, Tensor<E>>) && !(rank_declared<U> && std::same_as<T, Tensor<E>>);
+  else
+    return !Broadcasting<T, U>;
 }();
 
 template <class T>
@@ -146,10 +175,10 @@ struct At {
     requires(detail::Traits<T>::tensor)
       : datum(r.datum()), loc(here(l)) {}
 
-  /// A tensor of undeclared rank beside one whose rank is declared.
-  At(const Rep<Tensor<typename detail::Traits<T>::element>>& r,
-     std::source_location l = std::source_location::current())
-    requires(detail::rank_declared<T>)
+  /// A tensor beside one of another rank, or of which less is declared.
+  template <class U>
+  requires(detail::Broadcasting<T, U>)
+      At(const Rep<U>& r, std::source_location l = std::source_location::current())
       : datum(r.datum()), loc(here(l)) {}
 
   Datum datum;
@@ -157,8 +186,8 @@ struct At {
 };
 
 namespace detail {
-template <class R, class T>
-R binary(Opcode code, const At<T>& a, const At<T>& b) {
+template <class R, class T, class U>
+R binary(Opcode code, const At<T>& a, const At<U>& b) {
   return R(perform_broadcast({code, 0, a.loc}, a.datum, b.datum));
 }
 /// What `+=` makes: at the place of the right operand, for the left one has none of its own.
@@ -225,6 +254,14 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
 #define LANTERN_TENSOR_FUNCTIONS(T)                                                                         \
   friend Rep min(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::min_, a, b); }        \
   friend Rep max(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::max_, a, b); }
+
+/// Of tensors of different ranks: the left operand notes the place, the right one says what it is.
+#define LANTERN_BROADCASTING(name, op)                                                               \
+  template <class U>                                                                                 \
+  requires(detail::Broadcasting<value_type, U>) friend Rep<detail::broadcast_t<value_type, U>> name( \
+      const At<value_type>& a, const Rep<U>& b) {                                                    \
+    return detail::binary<Rep<detail::broadcast_t<value_type, U>>>(Opcode::op##_, a, At<U>(b));      \
+  }
 
 /// A truth value. `!` works; `&&` and `||` cannot short-circuit: use AND(a, [&] { return b; }) and OR.
 template <>
@@ -399,6 +436,26 @@ Rep<T> select(const Rep<bool>& c, U a, const Rep<T>& b, std::source_location l =
   return select(c, Rep<T>(a), b, l);
 }
 
+/// The smaller and the larger. As special as std::min and std::max, which would branch, so that these are
+/// chosen after `using std::max` too.
+#define LANTERN_EXTREMUM(name)                                                                          \
+  template <class T>                                                                                    \
+  requires(NumberElement<typename detail::Traits<T>::element>) Rep<T> name(                             \
+      const Rep<T>& a, const Rep<T>& b, std::source_location l = std::source_location::current()) {     \
+    return detail::binary<Rep<T>>(std::integral<T> ? Opcode::i##name##_ : Opcode::name##_, At<T>(a, l), \
+                                  At<T>(b, l));                                                         \
+  }                                                                                                     \
+  template <class T>                                                                                    \
+  requires(NumberElement<typename detail::Traits<T>::element>) Rep<T> name(                             \
+      std::initializer_list<Rep<T>> all, std::source_location l = std::source_location::current()) {    \
+    Rep<T> found = *all.begin();                                                                        \
+    for (auto next = all.begin() + 1; next != all.end(); ++next) found = name(found, *next, l);         \
+    return found;                                                                                       \
+  }
+LANTERN_EXTREMUM(min)
+LANTERN_EXTREMUM(max)
+#undef LANTERN_EXTREMUM
+
 /// The functions of <math.h> over floating-point numbers and, element by element, tensors.
 #define LANTERN_UNARY(name, op)                                                                    \
   template <class T>                                                                               \
@@ -429,6 +486,53 @@ LANTERN_UNARY(floor, floor)
 LANTERN_UNARY(sign, sign)
 #undef LANTERN_UNARY
 
+/// pow and atan2 by their names in namespace std; elsewhere they are found by their operands.
+namespace standard_names {
+#define LANTERN_BINARY(name)                                                                          \
+  template <class T, std::convertible_to<At<T>> U>                                                    \
+  requires(FloatElement<typename detail::Traits<T>::element>) Rep<T> name(                            \
+      const Rep<T>& a, const U& b, std::source_location l = std::source_location::current()) {        \
+    return detail::binary<Rep<T>>(Opcode::name##_, At<T>(a, l), At<T>(b, l));                         \
+  }                                                                                                   \
+  template <class T, class U>                                                                         \
+  requires(FloatElement<typename detail::Traits<T>::element> && std::is_arithmetic_v<U>) Rep<T> name( \
+      U a, const Rep<T>& b, std::source_location l = std::source_location::current()) {               \
+    return detail::binary<Rep<T>>(Opcode::name##_, At<T>(a, l), At<T>(b, l));                         \
+  }
+LANTERN_BINARY(pow)
+LANTERN_BINARY(atan2)
+#undef LANTERN_BINARY
+}  // namespace standard_names
+
 }  // namespace lantern
+
+/// What is written std::max(a, b) over numbers means the same over Reps. std::max itself would branch, and
+/// the others are not there for any type: as in other libraries of numbers, ours stand beside them.
+namespace std {
+using lantern::abs;
+using lantern::acos;
+using lantern::asin;
+using lantern::atan;
+using lantern::cos;
+using lantern::cosh;
+using lantern::erf;
+using lantern::erfc;
+using lantern::exp;
+using lantern::expm1;
+using lantern::fabs;
+using lantern::floor;
+using lantern::lgamma;
+using lantern::log;
+using lantern::log1p;
+using lantern::max;
+using lantern::min;
+using lantern::sin;
+using lantern::sinh;
+using lantern::sqrt;
+using lantern::tan;
+using lantern::tanh;
+using lantern::standard_names::atan2;
+using lantern::standard_names::pow;
+}  // namespace std
 
 #include "lantern/compiler/staging/containers.hpp"

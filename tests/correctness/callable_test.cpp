@@ -106,7 +106,7 @@ TEST_CASE("into: results that lie in the memory they are written to, strided tar
   tail.into(std::span<double>(a).first(2), a);
   CHECK(a == std::vector<double>{5, 6, 6});
 
-  auto table = compile([](Rep<double> x) { return fill(x, 2, 3).set(-x, 1, 2); }, {.target = Target::c});
+  auto table = compile([](Rep<double> x) { return fill(x, 2, 3).set(1, 2, -x); }, {.target = Target::c});
   std::vector<double> columns(6, 1.0);
   table.into(TensorView<double>(columns.data(), {2, 3}, {1, 2}), 7.0);
   CHECK(columns == std::vector<double>{7, 7, 7, 7, 7, -7});

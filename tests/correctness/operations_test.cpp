@@ -398,7 +398,7 @@ TEST_CASE("element access", "[operations]") {
       {"get of a matrix"},
       [](A a) {
         const M m = matrix(a, 0, 2, 3);
-        return m(0, 1) * m(1, 2) * m.set(m(0, 0) * 2.0, 1, 1)(1, 1) * sum(m.set(m(1, 0), 0, 2));
+        return m(0, 1) * m(1, 2) * m.set(1, 1, m(0, 0) * 2.0)(1, 1) * sum(m.set(0, 2, m(1, 0)));
       },
       six);
 }

@@ -156,7 +156,7 @@ TEST_CASE("without each pass: steps in time", "[passes]") {
                  const I m = a.dim(0), n = a.dim(1);
                  const M next = FOR(1, m - 1, a, [&](I i, M rows) {
                    return FOR(1, n - 1, rows, [&](I j, M r) {
-                     return r.set(a(i, j) * a(i - 1, j) + a(i + 1, j) + a(i, j - 1) * a(i, j + 1), i, j);
+                     return r.set(i, j, a(i, j) * a(i - 1, j) + a(i + 1, j) + a(i, j - 1) * a(i, j + 1));
                    });
                  });
                  return sum(next * next);

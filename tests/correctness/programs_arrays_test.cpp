@@ -23,10 +23,10 @@ TEST_CASE("programs: Cholesky factors, dense and banded", "[programs]") {
     const Mat l = FOR(0, n, a, [&](Int i, Mat m) {
       const Mat row = FOR(0, i, m, [&](Int j, Mat m) {
         const Num s = FOR(0, j, m(i, j), [&](Int k, Num s) { return s - m(i, k) * m(j, k); });
-        return m.set(s / m(j, j), i, j);
+        return m.set(i, j, s / m(j, j));
       });
       const Num d = FOR(0, i, row(i, i), [&](Int k, Num s) { return s - row(i, k) * row(i, k); });
-      return row.set(sqrt(d), i, i);
+      return row.set(i, i, sqrt(d));
     });
     const Vec y = FOR(0, n, b, [&](Int i, Vec y) {
       const Num s = FOR(0, i, y[i], [&](Int j, Num s) { return s - l(i, j) * y[j]; });
@@ -65,9 +65,9 @@ TEST_CASE("programs: Cholesky factors, dense and banded", "[programs]") {
     const Int n = b.size();
     const Mat l = FOR(0, n, a, [&](Int k, Mat m) {
       const Num d = sqrt(m(k, k));
-      const Mat c = FOR(k + 1, n, m.set(d, k, k), [&](Int i, Mat m) { return m.set(m(i, k) / d, i, k); });
+      const Mat c = FOR(k + 1, n, m.set(k, k, d), [&](Int i, Mat m) { return m.set(i, k, m(i, k) / d); });
       return FOR(k + 1, n, c, [&](Int i, Mat m) {
-        return FOR(k + 1, i + 1, m, [&](Int j, Mat m) { return m.set(m(i, j) - c(i, k) * c(j, k), i, j); });
+        return FOR(k + 1, i + 1, m, [&](Int j, Mat m) { return m.set(i, j, m(i, j) - c(i, k) * c(j, k)); });
       });
     });
     const Vec y = FOR(0, n, b, [&](Int i, Vec y) {
@@ -89,7 +89,7 @@ TEST_CASE("programs: Cholesky factors, dense and banded", "[programs]") {
               j - k < w, [&] { return s - m(i, i - k) * m(j, j - k); }, [&] { return s; });
         });
         return IF(
-            j == i, [&] { return m.set(sqrt(s), i, 0); }, [&] { return m.set(s / m(j, 0), i, i - j); });
+            j == i, [&] { return m.set(i, 0, sqrt(s)); }, [&] { return m.set(i, i - j, s / m(j, 0)); });
       });
     });
     return total(n, [&](Int i) { return log(l(i, 0)); });

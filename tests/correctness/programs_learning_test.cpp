@@ -278,7 +278,7 @@ TEST_CASE("programs: mixtures of normal distributions", "[programs]") {
           const Num z = (xt(d, n) - means(k, d)) * exp(logs(k, d));
           return logs(k, d) - 0.5 * z * z;
         });
-        return m.set(alphas[k] + s, k, n);
+        return m.set(k, n, alphas[k] + s);
       });
     });
     return total(N, [&](Int n) {

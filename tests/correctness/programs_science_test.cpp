@@ -65,7 +65,7 @@ TEST_CASE("programs: bodies that attract each other", "[programs]") {
               const Num w = mass[j] / (r2 * sqrt(r2));
               return std::tuple(a + w * dx, b + w * dy, c + w * dz);
             });
-        return f.set(a, i, 0).set(b, i, 1).set(c, i, 2);
+        return f.set(i, 0, a).set(i, 1, b).set(i, 2, c);
       });
     };
     const auto [x, v] = FOR(0, steps, std::tuple(x0, v0), [&](Int, Mat x, Mat v) {
@@ -226,8 +226,8 @@ TEST_CASE("programs: heat in a rod, a ring and a plate", "[programs]") {
       return FOR(1, m - 1, u, [&](Int i, Mat w) {
         return FOR(1, n - 1, w, [&](Int j, Mat w) {
           return w.set(
-              u(i, j) + k(i, j) * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1) - 4.0 * u(i, j)), i,
-              j);
+              i, j,
+              u(i, j) + k(i, j) * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1) - 4.0 * u(i, j)));
         });
       });
     });

@@ -372,7 +372,7 @@ void add(Scope& s, const Stage& stage) {
         return FOR(0, s.m, all, [&](I j, M w) {
           Scope in = at(i);
           in.columns.push_back(j);
-          return w.set(bounded(in, first), i, j);
+          return w.set(i, j, bounded(in, first));
         });
       }));
       break;
@@ -381,7 +381,7 @@ void add(Scope& s, const Stage& stage) {
         return FOR(0, s.n, all, [&](I i, M w) {
           Scope in = at(i);
           in.columns.push_back(j);
-          return w.set(bounded(in, first), i, j);
+          return w.set(i, j, bounded(in, first));
         });
       }));
       break;

@@ -532,12 +532,12 @@ class PlanRunner {
       case Part::by_columns:
         s.matrices.push_back(matrix(
             fill(D(0.0), s.n, s.m),
-            [&](const I& i, const I& j, const M& w) { return w.set(small(at(i, j), first), i, j); },
+            [&](const I& i, const I& j, const M& w) { return w.set(i, j, small(at(i, j), first)); },
             n.part == Part::by_columns));
         return;
       case Part::matrix_own:
         s.matrices.push_back(matrix(s.matrices[k], [&](const I& i, const I& j, const M& w) {
-          return w.set(small(having(at(i, j), w(i, j)), first), i, j);
+          return w.set(i, j, small(having(at(i, j), w(i, j)), first));
         }));
         return;
       case Part::march_matrix:
@@ -545,7 +545,7 @@ class PlanRunner {
           return matrix(fill(D(0.0), s.n, s.m), [&](const I& i, const I& j, const M& to) {
             const D around = w((i + 1) % s.n, j) + w((i + s.n - 1) % s.n, j) + w(i, (j + 1) % s.m) +
                              w(i, (j + s.m - 1) % s.m) - 4.0 * w(i, j);
-            return to.set(w(i, j) + 0.1 * around + 0.1 * small(having(at(i, j), w(i, j)), first), i, j);
+            return to.set(i, j, w(i, j) + 0.1 * around + 0.1 * small(having(at(i, j), w(i, j)), first));
           });
         }));
         return;

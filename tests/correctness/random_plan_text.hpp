@@ -438,7 +438,7 @@ D bounded(D x) { return x / (1.0 + 0.1 * x * x); }
           "FOR(0, {}, {}, [&](I {}, M all) {{ return FOR(0, {}, all, [&](I {}, M {}) {{ return "
           "{}.set({}, {}, {}); }}); }})",
           by_columns ? "m" : "n", start, by_columns ? j : i, by_columns ? "n" : "m", by_columns ? i : j, b, b,
-          v, i, j);
+          i, j, v);
     };
     const std::string no_singles = "fill(S(0.0), n)", no_matrix = "fill(D(0.0), n, m)";
     switch (n.part) {

@@ -162,7 +162,7 @@ TEST_CASE("threads: rows of the caller's matrix are written where they belong", 
   const auto rows = sig<Tensor<double, dyn, dyn>(Array<double>)>([](Vec a) {
     return FOR(0, a.size(), fill(Num(0.0), a.size(), 3), [&](Int i, Mat m) {
       const auto g = grad([&](Num x) { return sin(x) * a[i]; })(a[i]);
-      return m.set(a[i], i, 0).set(a[i] * a[i], i, 1).set(g, i, 2);
+      return m.set(i, 0, a[i]).set(i, 1, a[i] * a[i]).set(i, 2, g);
     });
   });
   for (const Target target : {Target::c, Target::cpp}) {

@@ -172,7 +172,7 @@ TEST_CASE("what all trips share is summed before it is scaled", "[vectorise]") {
 TEST_CASE("rows written by their own trip", "[vectorise]") {
   const auto f = [](Vec a, Mat to) {
     return FOR(0, a.size(), to, [&](Int i, Mat t) {
-      return FOR(0, 3, t.set(a[i], i, 3), [&](Int k, Mat u) { return u.set(a[i] * cast<double>(k), i, k); });
+      return FOR(0, 3, t.set(i, 3, a[i]), [&](Int k, Mat u) { return u.set(i, k, a[i] * cast<double>(k)); });
     });
   };
   const auto program = sig<Tensor<double>(Array<double>, Tensor<double, dyn, dyn>)>(f);

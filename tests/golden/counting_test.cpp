@@ -177,7 +177,7 @@ TEST_CASE("trips that set each other's elements depend on each other") {
     const I n = x.size();
     const M both = FOR(0, n, fill(D(0.0), n, n), [&](I i, M rows) {
       return FOR(0, n, rows,
-                 [&](I j, M m) { return m.set(x[i] * x[j] * x[j], i, j).set(x[i] + 2.0 * x[j], j, i); });
+                 [&](I j, M m) { return m.set(i, j, x[i] * x[j] * x[j]).set(j, i, x[i] + 2.0 * x[j]); });
     });
     return FOR(0, n, 0.0, [&](I i, D sum) {
       return FOR(0, n, sum, [&](I j, D s) { return s + both(i, j) * cast<double>(3 * i + 5 * j + 1); });

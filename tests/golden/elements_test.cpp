@@ -175,7 +175,7 @@ TEST_CASE("elements: the gradient of arrays made one after the other is one loop
   check_gradient([](A a) {
     const I n = a.size();
     const M rows = FOR(0, n, fill(D(0.0), n, 2),
-                       [&](I i, M m) { return m.set(sin(a[i]), i, 0).set(a[i] * a[i], i, 1); });
+                       [&](I i, M m) { return m.set(i, 0, sin(a[i])).set(i, 1, a[i] * a[i]); });
     return FOR(0, n, 0.0, [&](I i, D s) { return s + rows(i, 0) * exp(rows(i, 1)); });
   });
 }

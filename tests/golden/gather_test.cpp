@@ -392,7 +392,7 @@ struct Plate {
         return FOR(first[1], n - less[1], rows, [&](I j, M r) {
           D sum = 0.0;
           for (const auto& [di, dj] : neighbours) sum = sum + 0.2 * s(i + di, j + dj);
-          return r.set(kind == 0 ? sum : s(i, j) + sum * s(i, j), i, j);
+          return r.set(i, j, kind == 0 ? sum : s(i, j) + sum * s(i, j));
         });
       });
     });
@@ -469,7 +469,7 @@ TEST_CASE("gather: rows of a matrix", "[passes]") {
     const I m = a.dim(0), n = a.dim(1);
     const M next = FOR(1, m - 1, a, [&](I i, M rows) {
       return FOR(1, n - 1, rows, [&](I j, M r) {
-        return r.set(a(i, j) * a(i, j) + 0.2 * (a(i - 1, j) + a(i + 1, j) + a(i, j - 1) + a(i, j + 1)), i, j);
+        return r.set(i, j, a(i, j) * a(i, j) + 0.2 * (a(i - 1, j) + a(i + 1, j) + a(i, j - 1) + a(i, j + 1)));
       });
     });
     return sum(next * next);

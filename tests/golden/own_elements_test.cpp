@@ -99,7 +99,7 @@ TEST_CASE("own elements: rows of a matrix", "[staging]") {
     const M last = FOR(0, steps, m, [](I k, M s) {
       return FOR(0, s.dim(1), s, [s, k](I i, M next) {
         const I row = k % 2;
-        return next.set(sin(s(row, i)) * s(1 - row, i), row, i).set(s(row, i) + 0.5, 1 - row, i);
+        return next.set(row, i, sin(s(row, i)) * s(1 - row, i)).set(1 - row, i, s(row, i) + 0.5);
       });
     });
     return FOR(0, m.dim(1), 0.0, [&](I i, D sum) { return sum + last(0, i) * last(1, i); });

@@ -219,7 +219,7 @@ TEST_CASE("pack: gradients", "[passes]") {
 TEST_CASE("pack: all ways agree", "[passes]") {
   const auto f = [](A a) {
     const M x = FOR(0, 12, fill(D(0.0), 12, 3), [&](I r, M m) {
-      return FOR(0, 3, m, [&](I j, M k) { return k.set(sin(a[j] * cast<double>(r + j)), r, j); });
+      return FOR(0, 3, m, [&](I j, M k) { return k.set(r, j, sin(a[j] * cast<double>(r + j))); });
     });
     return triangle(a, x);
   };

@@ -36,7 +36,7 @@ std::string compiled(F f, std::vector<std::string> disabled = {}) {
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 M2 matrix(const Num& a, const Num& b, const Num& c, const Num& d) {
-  return M2(zeros<double>({2, 2})).set(a, 0, 0).set(b, 0, 1).set(c, 1, 0).set(d, 1, 1);
+  return M2(zeros<double>({2, 2})).set(0, 0, a).set(0, 1, b).set(1, 0, c).set(1, 1, d);
 }
 
 /// The product of a matrix for each element.
@@ -138,7 +138,7 @@ TEST_CASE("scalars: every operation on small tensors", "[passes]") {
     const M2 a = matrix(x[0], x[1], x[2], x[3]), b = exp(0.1 * a) * a - a / (2.0 + a * a);
     const V2 v = a.row(1), w = matmul(b, v), u = matmul(v, transpose(b));
     const M2 c = M2(outer(u, w)) + M2(matmul(a, b)) + Rep<Tensor<double>>(u);
-    const auto d = c.set(sum(b), 0, 1);
+    const auto d = c.set(0, 1, sum(b));
     return dot(w, u) + sum(d * d) + sum(select(x[0] < 10.0, a, b)) + d(0, 0) * cast<double>(d.dim(0));
   };
   check_all("operations", operations, {0.4, -0.7, 0.9, 1.3});
@@ -175,7 +175,7 @@ TEST_CASE("scalars: beside arrays, and by indices of loops", "[passes]") {
   const auto rows = [](Vec x) {
     const V2 v = V2(as_tensor(x.slice(0, 2)));
     const M2 a = FOR(0, 2, matrix(x[0], 0.0, 0.0, x[1]),
-                     [&](Int i, M2 m) { return m.set(m(i, i) * x[i + 2], i, 1 - i); });
+                     [&](Int i, M2 m) { return m.set(i, 1 - i, m(i, i) * x[i + 2]); });
     const V2 w = matmul(matrix(x[2], x[3], 0.5, x[0]), v);
     return sum(w * v) + sum(a * a) + w(0) * a(0, 1);
   };

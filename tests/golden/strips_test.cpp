@@ -36,7 +36,7 @@ M moved(M w, A a) {
               return std::tuple(u + s, v + weight * u, t + s * s);
             });
       });
-      return next.set(x * y - z, r, d);
+      return next.set(r, d, x * y - z);
     });
   });
 }
@@ -47,7 +47,7 @@ M one_sum(M w, A a) {
     const A seed = direction(a.size(), d);
     return FOR(0, w.dim(0), all, [&](I r, M next) {
       const D sum = FOR(0, a.size(), D(0.0), [&](I k, D s) { return s + w(r, k) * seed[k]; });
-      return next.set(sum, r, d);
+      return next.set(r, d, sum);
     });
   });
 }
@@ -73,7 +73,7 @@ M exchanged(M w, A a) {
       const auto [x, y, z] = FOR(0, a.size(), std::tuple(first, first, first * 2.0), [&](I k, D u, D v, D t) {
         return std::tuple(v * w(r, k) + seed[k], u, t + u * v * seed[k]);
       });
-      return next.set(x - y * z * first, r, d);
+      return next.set(r, d, x - y * z * first);
     });
   });
 }
@@ -84,11 +84,11 @@ M read_back(M w, A a) {
     const A seed = direction(a.size(), d);
     const M own = FOR(0, w.dim(0), fill(D(0.0), w.dim(0), 2), [&](I r, M m) {
       const D before = m(0, 0), s = seed[0] * w(r, 0) + before * 0.25, t = seed[1] - s;
-      const M once = m.set(s * t + before, r, 0);
-      return once.set(once(r, 0) * s - t * before, r, 1);
+      const M once = m.set(r, 0, s * t + before);
+      return once.set(r, 1, once(r, 0) * s - t * before);
     });
     return FOR(0, w.dim(0), all,
-               [&](I r, M next) { return next.set(own(r, 0) - own(r, 1) * seed[0], r, d); });
+               [&](I r, M next) { return next.set(r, d, own(r, 0) - own(r, 1) * seed[0]); });
   });
 }
 

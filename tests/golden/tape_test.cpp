@@ -92,7 +92,7 @@ TEST_CASE("tape: linear steps keep nothing", "[tape]") {
     const M last = FOR(0, 3, a, [&](I, M s) {
       return FOR(1, m - 1, s, [&](I i, M rows) {
         return FOR(1, n - 1, rows, [&](I j, M r) {
-          return r.set(0.25 * (s(i - 1, j) + s(i + 1, j) + s(i, j - 1) + s(i, j + 1)), i, j);
+          return r.set(i, j, 0.25 * (s(i - 1, j) + s(i + 1, j) + s(i, j - 1) + s(i, j + 1)));
         });
       });
     });
@@ -175,8 +175,8 @@ TEST_CASE("tape: steps of two stages, of two dimensions, and of pairs", "[tape]"
     const M last = FOR(0, steps, a, [&](I, M s) {
       return FOR(1, m - 1, s, [&](I i, M rows) {
         return FOR(1, n - 1, rows, [&](I j, M r) {
-          return r.set(s(i, j) - 0.1 * s(i, j) * (s(i + 1, j) - s(i - 1, j) + s(i, j + 1) - s(i, j - 1)), i,
-                       j);
+          return r.set(i, j,
+                       s(i, j) - 0.1 * s(i, j) * (s(i + 1, j) - s(i - 1, j) + s(i, j + 1) - s(i, j - 1)));
         });
       });
     });
@@ -235,9 +235,9 @@ TEST_CASE("tape: what a trip reads of elements that are not written again is fou
     const I n = x.size();
     const M low = FOR(0, n, fill(D(0.0), n, n), [&](I i, M rows) {
       const M row = FOR(0, i, rows, [&](I j, M l) {
-        return l.set(FOR(0, j, x[i] * x[j], [&](I c, D s) { return s - l(i, c) * l(j, c); }) / l(j, j), i, j);
+        return l.set(i, j, FOR(0, j, x[i] * x[j], [&](I c, D s) { return s - l(i, c) * l(j, c); }) / l(j, j));
       });
-      return row.set(sqrt(FOR(0, i, 3.0 + x[i], [&](I c, D s) { return s - row(i, c) * row(i, c); })), i, i);
+      return row.set(i, i, sqrt(FOR(0, i, 3.0 + x[i], [&](I c, D s) { return s - row(i, c) * row(i, c); })));
     });
     return squares(FOR(0, n, fill(D(0.0), n), [&](I i, A y) {
       return y.set(i, FOR(0, i, x[i], [&](I c, D s) { return s - low(i, c) * y[c]; }) / low(i, i));

@@ -138,13 +138,13 @@ using Matrix = Rep<Tensor<double, dyn, dyn>>;
 /// i + j, by rows or by columns.
 Matrix sums(Rep<int64_t> m, Rep<int64_t> n) {
   return FOR(0, m, fill(Rep<double>(7.0), m, n), [&](Rep<int64_t> i, Matrix a) {
-    return FOR(0, n, a, [&](Rep<int64_t> j, Matrix b) { return b.set(cast<double>(i + j), i, j); });
+    return FOR(0, n, a, [&](Rep<int64_t> j, Matrix b) { return b.set(i, j, cast<double>(i + j)); });
   });
 }
 /// The same, where the rows are written again and again: with no columns to do that, they stay as they were.
 Matrix last_sum(Rep<int64_t> m, Rep<int64_t> n) {
   return FOR(0, m, fill(Rep<double>(7.0), n, 1), [&](Rep<int64_t> i, Matrix a) {
-    return FOR(0, n, a, [&](Rep<int64_t> j, Matrix b) { return b.set(cast<double>(i + j), j, 0); });
+    return FOR(0, n, a, [&](Rep<int64_t> j, Matrix b) { return b.set(j, 0, cast<double>(i + j)); });
   });
 }
 

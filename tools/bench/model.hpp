@@ -54,7 +54,7 @@ std::array<Number, N> entries(const Matrix& m, const Index& i) {
 /// The matrix with entries of row `i` replaced, from column `first` on.
 template <std::size_t N>
 Matrix with_entries(Matrix m, const Index& i, const Index& first, const std::array<Number, N>& values) {
-  for (std::size_t k = 0; k < N; ++k) m = m.set(values[k], i, first + static_cast<std::int64_t>(k));
+  for (std::size_t k = 0; k < N; ++k) m = m.set(i, first + static_cast<std::int64_t>(k), values[k]);
   return m;
 }
 

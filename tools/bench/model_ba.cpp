@@ -71,7 +71,7 @@ std::tuple<Matrix, Vector> ba_jacobian(Matrix cameras, Matrix points, Vector wei
                      std::get<1>(vjp(error)(c, p, weights[i], seed));
                  rows = with_entries(rows, i, 15 * k, by_camera);
                  rows = with_entries(rows, i, 15 * k + 11, by_point);
-                 rows = rows.set(by_weight, i, 15 * k + 14);
+                 rows = rows.set(i, 15 * k + 14, by_weight);
                }
                return std::tuple(rows, weight_entries.set(i, grad(weight_error)(weights[i])));
              });

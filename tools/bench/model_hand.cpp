@@ -77,8 +77,8 @@ Matrix pose(const Vector& theta, const Index& bones) {
   for (int finger = 0; finger < 5; ++finger)
     for (int joint = 0; joint < 3; ++joint) {
       const int bone = 2 + 4 * finger + joint;
-      angles = angles.set(theta[at++], bone, 0);
-      if (joint == 0) angles = angles.set(theta[at++], bone, 1);
+      angles = angles.set(bone, 0, theta[at++]);
+      if (joint == 0) angles = angles.set(bone, 1, theta[at++]);
     }
   return angles;
 }
@@ -155,7 +155,7 @@ Jacobian by_directions(const Index& directions, const Index& points, F along) {
   return FOR(0, directions, fill(Number(0.0), points, 3, directions), [&](Index d, Jacobian all) {
     const Matrix tangent = along(d);
     return FOR(0, points, all, [&](Index i, Jacobian next) {
-      for (int k = 0; k < 3; ++k) next = next.set(tangent(i, k), i, k, d);
+      for (int k = 0; k < 3; ++k) next = next.set(i, k, d, tangent(i, k));
       return next;
     });
   });
@@ -186,7 +186,7 @@ Jacobian complicated_jacobian(Vector theta, Matrix u, Skin skin, Indices corner,
   return by_directions(2 + theta.size(), points, [&](Index d) {
     const Vector direction = tabulate(theta.size(), [&](Index j) { return delta(j + 2, d); });
     const Matrix own = FOR(0, points, fill(Number(0.0), points, 2), [&](Index i, Matrix m) {
-      return m.set(delta(d, 0), i, 0).set(delta(d, 1), i, 1);
+      return m.set(i, 0, delta(d, 0)).set(i, 1, delta(d, 1));
     });
     return std::get<1>(jvp(errors)(theta, u, direction, own));
   });

@@ -25,7 +25,7 @@ Number lstm(Matrix main, Matrix extra, Matrix state, Matrix sequence) {
                 const Number forget = sigmoid(gate(0, x[i])), in = sigmoid(gate(1, s(2 * l, i)));
                 const Number out = sigmoid(gate(2, x[i])), change = tanh(gate(3, s(2 * l, i)));
                 const Number cell = s(2 * l + 1, i) * forget + in * change, h = out * tanh(cell);
-                return std::tuple(next.set(h, 2 * l, i).set(cell, 2 * l + 1, i), y.set(i, h));
+                return std::tuple(next.set(2 * l, i, h).set(2 * l + 1, i, cell), y.set(i, h));
               });
             });
         const Vector prediction =
