@@ -18,28 +18,32 @@ namespace lantern {
 
 namespace detail {
 
+/// The signature of a function or of a call operator, with or without noexcept.
 template <class T>
 struct CallTraits;
-template <class R, class... A>
-struct CallTraits<R (*)(A...)> {
+template <class R, bool quiet, class... A>
+struct CallTraits<R (*)(A...) noexcept(quiet)> {
   using Result = lifted_t<R>;
   using Params = std::tuple<std::remove_cvref_t<A>...>;
 };
-template <class R, class... A>
-struct CallTraits<R (*)(A...) noexcept> : CallTraits<R (*)(A...)> {};
-template <class C, class R, class... A>
-struct CallTraits<R (C::*)(A...) const> : CallTraits<R (*)(A...)> {};
-template <class C, class R, class... A>
-struct CallTraits<R (C::*)(A...)> : CallTraits<R (*)(A...)> {};
-template <class C, class R, class... A>
-struct CallTraits<R (C::*)(A...) const noexcept> : CallTraits<R (*)(A...)> {};
+template <class C, class R, bool quiet, class... A>
+struct CallTraits<R (C::*)(A...) noexcept(quiet)> : CallTraits<R (*)(A...)> {};
+template <class C, class R, bool quiet, class... A>
+struct CallTraits<R (C::*)(A...) const noexcept(quiet)> : CallTraits<R (*)(A...)> {};
+template <class C, class R, bool quiet, class... A>
+struct CallTraits<R (C::*)(A...) const& noexcept(quiet)> : CallTraits<R (*)(A...)> {};
 
 template <class F>
 struct FunctionTraits {
   static constexpr bool known = false;
 };
-template <class R, class... A>
-struct FunctionTraits<R (*)(A...)> : CallTraits<R (*)(A...)> {
+template <class R, bool quiet, class... A>
+struct FunctionTraits<R (*)(A...) noexcept(quiet)> : CallTraits<R (*)(A...)> {
+  static constexpr bool known = true;
+};
+/// A member function of a struct of Reps, which is its first argument.
+template <class C, class R, bool quiet, class... A>
+struct FunctionTraits<R (C::*)(A...) const noexcept(quiet)> : CallTraits<R (*)(C, A...)> {
   static constexpr bool known = true;
 };
 template <class F>
@@ -54,27 +58,11 @@ constexpr void require_known() {
                 "the signature of this callable cannot be seen (a generic lambda?): write sig<double(double)>(f)");
 }
 
+template <class T>
+using IsFloating = std::is_floating_point<typename Traits<T>::element>;
 /// Whether a product holds a floating-point Rep.
 template <class P>
-struct HasFloat {
-  static constexpr bool value = [] {
-    if constexpr (RepType<P>) {
-      using T = typename P::value_type;
-      return std::is_floating_point_v<typename Traits<T>::element>;
-    } else if constexpr (SequenceType<P>) {
-      return HasFloat<typename P::value_type>::value;
-    } else if constexpr (TupleType<P>) {
-      return []<class... T>(std::type_identity<std::tuple<T...>>) {
-        return (HasFloat<std::remove_cvref_t<T>>::value || ...);
-      }(std::type_identity<P>{});
-    } else {
-      using Fields = decltype(fields(std::declval<P&>()));
-      return []<class... T>(std::type_identity<std::tuple<T...>>) {
-        return (HasFloat<std::remove_cvref_t<T>>::value || ...);
-      }(std::type_identity<Fields>{});
-    }
-  }();
-};
+struct HasFloat : std::bool_constant<any_rep<P, IsFloating>()> {};
 
 template <class F>
 std::string name_of(const F& f) {
@@ -91,7 +79,7 @@ ad::Program program_of(const F& f, const typename FunctionTraits<F>::Params& pro
   return {name_of(f), [&f, &prototypes, &value](const Datums& data) {
             auto args = rebuild(prototypes, data);
             using R = typename FunctionTraits<F>::Result;
-            value = convert<R>(std::apply([&](auto&... a) { return f(a...); }, args));
+            value = convert<R>(std::apply(f, args));
             return flatten(value);
           }};
 }
@@ -103,7 +91,7 @@ ad::Program program_of(const F& f) {
   static_assert(countable<Params>() && countable<R>());
   return {name_of(f), [&f](const Datums& data) {
             auto args = rebuild(Params{}, data);
-            return flatten(convert<R>(std::apply([&](auto&... a) { return f(a...); }, args)));
+            return flatten(convert<R>(std::apply(f, args)));
           }};
 }
 
@@ -180,6 +168,20 @@ void collect(const std::tuple<P...>& args, Datums& data, ad::Active& active) {
     };
     (one(std::get<I>(args), Options::template selects<std::tuple<P...>>(I, HasFloat<P>::value)), ...);
   }(std::index_sequence_for<P...>{});
+}
+
+/// The selected arguments.
+template <class Options, class... P>
+auto selection(const std::tuple<P...>& args) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::tuple_cat([&] {
+      if constexpr (Options::template selects<std::tuple<P...>>(I, HasFloat<P>::value))
+        return std::tuple<const P&>(std::get<I>(args));
+      else
+        return std::tuple<>();
+    }()...);
+  }
+  (std::index_sequence_for<P...>{});
 }
 
 /// Derivatives in the shape of the arguments: floating leaves from `data`, other leaves as they were.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lantern/compiler/ad/derivative.hpp"
+#include "lantern/compiler/staging/mapped.hpp"
 
 namespace lantern {
 
@@ -31,35 +32,36 @@ struct JacobianOptions : GradOptions<O...> {
                 "jacobian: expected mode::forward or mode::reverse");
 };
 
-/// The derivative of a result Y by an argument X.
-template <class Y, class X>
-struct DerivativeOf {
-  static_assert(dependent_false<Y>,
-                "jacobian: expected floating scalars, arrays and tensors, and tuples of those as the result");
-  using type = Y;
-};
-template <class S, class T>
-requires(FloatElement<typename Traits<S>::element>&&
-             FloatElement<typename Traits<T>::element>) struct DerivativeOf<Rep<S>, Rep<T>> {
-  static constexpr bool rows = Traits<S>::tensor, columns = Traits<T>::tensor;
+template <class R>
+inline constexpr bool is_floating_rep = IsFloating<typename R::value_type>::value;
+
+/// What stands for a number, array or tensor of an argument in the derivative of one of the result. What is
+/// not floating stays as it is.
+template <class Y>
+struct ByLeaf {
+  using S = typename Y::value_type;
   using Matrix = Rep<Tensor<typename Traits<S>::element>>;
-  using type = std::conditional_t<rows && columns, Matrix, std::conditional_t<columns, Rep<T>, Rep<S>>>;
+  template <class X, class T = typename X::value_type>
+  using apply = std::conditional_t<!is_floating_rep<X>, X,
+                                   std::conditional_t<Traits<S>::tensor && Traits<T>::tensor, Matrix,
+                                                      std::conditional_t<Traits<T>::tensor, X, Y>>>;
 };
-/// One argument: its derivative; several: a tuple.
-template <class Y, class Xs>
-struct DerivativesOf;
-template <RepType Y, class X>
-struct DerivativesOf<Y, std::tuple<X>> {
-  using type = typename DerivativeOf<Y, X>::type;
-};
-template <RepType Y, class X, class X2, class... More>
-struct DerivativesOf<Y, std::tuple<X, X2, More...>> {
-  using type = std::tuple<typename DerivativeOf<Y, X>::type, typename DerivativeOf<Y, X2>::type,
-                          typename DerivativeOf<Y, More>::type...>;
-};
-template <class... Y, class Xs>
-struct DerivativesOf<std::tuple<Y...>, Xs> {
-  using type = std::tuple<typename DerivativesOf<Y, Xs>::type...>;
+/// What stands for a number, array or tensor of the result: the arguments' structure, of one argument without
+/// a tuple.
+template <class Xs>
+struct OfLeaf;
+template <class... X>
+struct OfLeaf<std::tuple<X...>> {
+  template <class Y>
+  struct ByAll {
+    using type = std::tuple<mapped_t<X, ByLeaf<Y>>...>;
+  };
+  template <class Y>
+  requires(sizeof...(X) == 1) struct ByAll<Y> {
+    using type = std::tuple_element_t<0, std::tuple<mapped_t<X, ByLeaf<Y>>...>>;
+  };
+  template <class Y>
+  using apply = typename std::conditional_t<is_floating_rep<Y>, ByAll<Y>, std::type_identity<Y>>::type;
 };
 
 template <class F, class Options, class Params = typename FunctionTraits<F>::Params>
@@ -67,23 +69,60 @@ class Jacobian;
 template <class F, class Options, class... P>
 class Jacobian<F, Options, std::tuple<P...>> {
   using Value = typename FunctionTraits<F>::Result;
-  using Result = typename DerivativesOf<Value, typename Selected<Options, std::tuple<P...>>::tuple>::type;
+  static_assert(
+      HasFloat<Value>::value,
+      "jacobian: expected floating scalars, arrays and tensors, and products of those as the result");
+  using Arguments = typename Selected<Options, std::tuple<P...>>::tuple;
+  using Result = mapped_t<Value, OfLeaf<Arguments>>;
 
  public:
   Jacobian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   Result operator()(const P&... p) const {
     const std::tuple<P...> args(p...);
-    Datums data, all;
+    Datums data;
     ad::Active active;
     collect<Options>(args, data, active);
-    Value value{};
-    for (const Datums& row : ad::jacobian(program_of(f_, args, value), data, active, Options::how, loc_))
+    std::optional<Value> value;  // of the first run, which is on the arguments themselves
+    const auto run = [&](const Datums& in) {
+      auto arguments = rebuild(args, in);
+      const Value y = convert<Value>(std::apply(f_, arguments));
+      if (!value) value = y;
+      return floating_data(y);
+    };
+    Datums all;
+    for (const Datums& row : ad::jacobian({name_of(f_), run}, data, active, Options::how, loc_))
       all.insert(all.end(), row.begin(), row.end());
-    return rebuild(Result{}, all);
+    std::span<const Datum> next(all);
+    Result result{};
+    map_onto(result, *value, [&]<class D, class Y>(D& derivative, const Y& y) {
+      if constexpr (is_floating_rep<Y>)
+        fill_one(derivative, args, next);
+      else
+        derivative = y;
+    });
+    return result;
   }
   std::string name() const { return "jacobian_" + name_of(f_); }
 
  private:
+  /// The derivatives of one number, array or tensor of the result.
+  template <class D>
+  static void fill_one(D& derivatives, const std::tuple<P...>& args, std::span<const Datum>& next) {
+    const auto take = [&]<class T, class X>(Rep<T>& derivative, const X& x) {
+      if constexpr (is_floating_rep<X>) {
+        derivative = Rep<T>(next.front());
+        next = next.subspan(1);
+      } else {
+        derivative = x;
+      }
+    };
+    const auto selected = selection<Options>(args);
+    if constexpr (std::tuple_size_v<Arguments> == 1)
+      map_onto(derivatives, std::get<0>(selected), take);
+    else
+      map_onto(derivatives, selected, take);
+  }
+
   F f_;
   Location loc_;
 };
@@ -91,15 +130,20 @@ class Jacobian<F, Options, std::tuple<P...>> {
 }  // namespace detail
 
 /// The derivative of each result of f by each floating argument: jacobian<0, 2>(f) by those positions.
-/// Results and arguments are scalars, arrays and tensors; f may give a tuple. The shape of a derivative is
-/// that of the result, followed by that of the argument: from an array of n elements to one of m it is an
-/// m-by-n matrix, from a tensor to a scalar it has the shape of the tensor, from a p-by-q matrix to an array
-/// of m elements it is m by p by q. Several arguments give a tuple, for every result.
+///
+/// It has the structure of the result, with the structure of the argument in place of each number, array and
+/// tensor; of several arguments, with a tuple of their structures. Derivatives of one number by one argument,
+/// a struct, are the struct that grad(f) gives; of a struct P by an array p: P<Rep<Array<double>>>; of a P by
+/// a Q: P<Q<Rep<double>>>. Structs that are no templates, or whose members do not follow the template's
+/// argument, become tuples of their members where types change. The shape of the derivative of an array or
+/// tensor is that of the result, followed by that of the argument: from an array of n elements to one of m it
+/// is an m-by-n matrix, from a tensor to a scalar it has the shape of the tensor, from a p-by-q matrix to an
+/// array of m elements it is m by p by q. What is not floating stays as it is.
 ///
 /// Forward mode takes one pass per element of the arguments, reverse mode one per element of the results: the
 /// one with fewer is chosen, or named: jacobian<mode::forward>(f), jacobian<mode::reverse>(f). Compiled code
-/// whose sizes are arguments holds both. Errors: results that are not floating, or of another type than the
-/// arguments.
+/// whose sizes are arguments holds both. Errors: results without floating numbers, or of another floating
+/// type than the arguments.
 template <auto... O, class F>
 auto jacobian(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
@@ -107,8 +151,9 @@ auto jacobian(F f, std::source_location l = std::source_location::current()) {
 }
 
 /// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, by forward over
-/// reverse mode, one pass per column. Of a tensor: its shape twice. Of several arguments: their blocks, as
-/// the Jacobian of the gradient has them.
+/// reverse mode, one pass per column. Of a tensor: its shape twice. Of several arguments, and of products:
+/// their blocks, as the Jacobian of the gradient has them: of a struct P: P<P<Rep<double>>>, h.a.b for d2f /
+/// da db.
 template <class F>
 auto hessian(F f, std::source_location l = std::source_location::current()) {
   return jacobian<mode::forward>(grad(std::move(f), l), l);

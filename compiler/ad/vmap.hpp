@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lantern/compiler/ad/derivative.hpp"
+#include "lantern/compiler/staging/mapped.hpp"
 
 namespace lantern {
 
@@ -40,55 +41,18 @@ template <class T, std::int64_t D, std::int64_t... Dims>
 struct Batch<Rep<Tensor<T, D, Dims...>>> {
   using type = Rep<Tensor<T, dyn, D, Dims...>>;
 };
-template <class... T>
-struct Batch<std::tuple<T...>> {
-  using type = std::tuple<typename Batch<T>::type...>;
-};
-template <class A, class B>
-struct Batch<std::pair<A, B>> {
-  using type = std::pair<typename Batch<A>::type, typename Batch<B>::type>;
-};
-template <class T, std::size_t N>
-struct Batch<std::array<T, N>> {
-  using type = std::array<typename Batch<T>::type, N>;
-};
-template <class T>
-struct Batch<std::vector<T>> {
-  using type = std::vector<typename Batch<T>::type>;
-};
-template <template <class...> class P, class... Ts>
-requires(StructType<P<Ts...>>) struct Batch<P<Ts...>> {
-  using type = P<typename Batch<Ts>::type...>;
+struct Batched {
+  template <class R>
+  using apply = typename Batch<R>::type;
 };
 template <class P>
-using batch_t = typename Batch<P>::type;
+using batch_t = mapped_t<P, Batched>;
 
 /// A batch with the structure (the sizes of vectors of Reps) of an example, or the other way round.
 template <class To, class From>
 To structured_like(const From& from) {
   To to{};
-  if constexpr (RepType<From>) {
-    // Nothing to take over.
-  } else if constexpr (TupleType<From>) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((std::get<I>(to) =
-            structured_like<std::remove_cvref_t<std::tuple_element_t<I, To>>>(std::get<I>(from))),
-       ...);
-    }
-    (std::make_index_sequence<std::tuple_size_v<From>>{});
-  } else if constexpr (SequenceType<From>) {
-    if constexpr (requires { to.resize(from.size()); }) to.resize(from.size());
-    for (std::size_t i = 0; i < from.size(); ++i) to[i] = structured_like<typename To::value_type>(from[i]);
-  } else {
-    const auto theirs = fields(from);
-    auto ours = fields(to);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((std::get<I>(ours) = structured_like<std::remove_cvref_t<std::tuple_element_t<I, decltype(ours)>>>(
-            std::get<I>(theirs))),
-       ...);
-    }
-    (std::make_index_sequence<std::tuple_size_v<decltype(ours)>>{});
-  }
+  map_onto(to, from, [](auto&, const auto&) {});
   return to;
 }
 
@@ -104,7 +68,7 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
   static_assert(Options::template in_range<std::tuple<P...>>(), "vmap: an argument position is out of range");
   static_assert((maps<I> || ...), "vmap: expected a function with an argument to map over");
   template <std::size_t K, class Q>
-  using Given = typename std::conditional_t<maps<K>, Batch<Q>, std::type_identity<Q>>::type;
+  using Given = typename std::conditional_t<maps<K>, Mapped<Q, Batched>, std::type_identity<Q>>::type;
 
  public:
   Vectorised(F f, Location loc) : f_(std::move(f)), loc_(loc) {}

@@ -4,14 +4,16 @@
 //   Rep<Array<T>>          std::span<const T> in, std::vector<T> out
 //   Rep<Tensor<T, ...>>    TensorView<const T> in, TensorValue<T> out
 //   Rep<Tree<T>>           const Tree<T>& in
-//   std::tuple, std::array componentwise; struct template P<Rep<A>...> is P<A'...>; another struct of Reps is a
-//                          tuple of its fields
+//   std::tuple, std::array componentwise; struct template P<Rep<A>...> is P<A'...>; another struct of Reps is
+//   a
+//                          tuple of its members
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "lantern/compiler/ad/derivative.hpp"
+#include "lantern/compiler/staging/mapped.hpp"
 #include "lantern/runtime/tensor.hpp"
 
 namespace lantern::detail {
@@ -38,84 +40,68 @@ struct Host<Rep<Tree<T>>> {
   using in = Tree<T>;
   using out = Tree<T>;
 };
-template <class T, class A>
-struct Host<std::vector<T, A>> {
-  static_assert(dependent_false<T>,
+
+struct Entering {
+  template <class R>
+  using apply = typename Host<R>::in;
+};
+struct Leaving {
+  template <class R>
+  using apply = typename Host<R>::out;
+};
+template <class P>
+struct Outside {
+  static_assert(countable<P>(),
                 "a compiled function takes and gives values whose number is part of their type: expected a "
                 "std::array of Reps, or a Rep<Array<...>>, whose size is data, got a std::vector of Reps");
-  using in = std::vector<typename Host<T>::in>;
-  using out = std::vector<typename Host<T>::out>;
-};
-template <class... Ts>
-struct Host<std::tuple<Ts...>> {
-  using in = std::tuple<typename Host<Ts>::in...>;
-  using out = std::tuple<typename Host<Ts>::out...>;
-};
-template <class A, class B>
-struct Host<std::pair<A, B>> {
-  using in = std::pair<typename Host<A>::in, typename Host<B>::in>;
-  using out = std::pair<typename Host<A>::out, typename Host<B>::out>;
-};
-template <class T, std::size_t N>
-struct Host<std::array<T, N>> {
-  using in = std::array<typename Host<T>::in, N>;
-  using out = std::array<typename Host<T>::out, N>;
-};
-template <template <class...> class P, class... Ts>
-  requires(StructType<P<Ts...>>)
-struct Host<P<Ts...>> {
-  using in = P<typename Host<Ts>::in...>;
-  using out = P<typename Host<Ts>::out...>;
+  using in = mapped_t<P, Entering>;
+  using out = mapped_t<P, Leaving>;
 };
 template <class P>
-  requires(StructType<P>)
-struct Host<P> {
-  template <class... Ts>
-  static std::tuple<typename Host<std::remove_cvref_t<Ts>>::in...> ins(std::type_identity<std::tuple<Ts...>>);
-  template <class... Ts>
-  static std::tuple<typename Host<std::remove_cvref_t<Ts>>::out...> outs(std::type_identity<std::tuple<Ts...>>);
-  using Fields = decltype(fields(std::declval<P&>()));
-  using in = decltype(ins(std::type_identity<Fields>{}));
-  using out = decltype(outs(std::type_identity<Fields>{}));
-};
-
+using host_in = typename Outside<P>::in;
 template <class P>
-using host_in = typename Host<P>::in;
-template <class P>
-using host_out = typename Host<P>::out;
+using host_out = typename Outside<P>::out;
 
 /// Calls f(Rep<T> type, host value) for every leaf of a product and its host counterpart, in order.
+template <class P, class H, class F>
+void for_each_leaf(H& host, F&& f);
+template <class... P, class H, class F>
+void for_each_leaf_of(Types<P...>, H& host, F& f) {
+  with_parts(host, [&](auto&... h) { (for_each_leaf<P>(h, f), ...); });
+}
 template <class P, class H, class F>
 void for_each_leaf(H& host, F&& f) {
   if constexpr (RepType<P>) {
     f(std::type_identity<typename P::value_type>{}, host);
-  } else if constexpr (TupleType<P>) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (for_each_leaf<std::remove_cvref_t<std::tuple_element_t<I, P>>>(std::get<I>(host), f), ...);
-    }(std::make_index_sequence<std::tuple_size_v<P>>{});
   } else if constexpr (SequenceType<P>) {
-    for (auto& h : host) for_each_leaf<typename P::value_type>(h, f);
+    for (auto& h : host) for_each_leaf<element_type<P>>(h, f);
   } else {
-    using Fields = decltype(fields(std::declval<P&>()));
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      if constexpr (TupleType<H>)
-        (for_each_leaf<std::remove_cvref_t<std::tuple_element_t<I, Fields>>>(std::get<I>(host), f), ...);
-      else
-        (for_each_leaf<std::remove_cvref_t<std::tuple_element_t<I, Fields>>>(std::get<I>(fields(host)), f), ...);
-    }(std::make_index_sequence<std::tuple_size_v<Fields>>{});
+    for_each_leaf_of(part_types<P>{}, host, f);
   }
 }
 
 /// How many leaves a product has.
 template <class P>
+constexpr std::size_t leaf_count();
+template <class... T>
+constexpr std::size_t leaf_count_of(Types<T...>) {
+  return (std::size_t{0} + ... + leaf_count<T>());
+}
+template <class P>
 constexpr std::size_t leaf_count() {
-  if constexpr (RepType<P>) return 1;
-  else if constexpr (TupleType<P>)
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-      return (std::size_t{0} + ... + leaf_count<std::remove_cvref_t<std::tuple_element_t<I, P>>>());
-    }(std::make_index_sequence<std::tuple_size_v<P>>{});
-  else if constexpr (SequenceType<P>) return std::tuple_size_v<P> * leaf_count<typename P::value_type>();
-  else return leaf_count<decltype(fields(std::declval<P&>()))>();
+  if constexpr (RepType<P>) {
+    return 1;
+  } else if constexpr (SequenceType<P>) {
+    static_assert(
+        FixedSequence<P>,
+        "a std::vector of Reps has no size in a compiled function: expected a Rep<Array<T>> or a std::array");
+    if constexpr (FixedSequence<P>)
+      return fixed_size<P> * leaf_count<element_type<P>>();
+    else
+      return 0;
+  } else {
+    return leaf_count_of(part_types<P>{});
+  }
 }
 
 /// The flattened types of a parameter list; a tensor without dimensions takes its rank from the caller's view.

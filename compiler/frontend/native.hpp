@@ -118,6 +118,7 @@ struct BranchResult<Deduced, void, void> {
 template <class R, class A, class B, class... S, class... Z>
 R staged_branch(const Datum& condition, A& a, B& b, const std::tuple<S&...>& state,
                 const std::tuple<Z&...>& scratch, const Location& loc) {
+  require_known_members(state);
   const Saved<S...> before(state);
   const Saved<Z...> untouched(scratch);
   std::conditional_t<std::is_void_v<R>, std::tuple<>, std::optional<R>> result;
@@ -235,6 +236,7 @@ struct IsGuarded<Guarded<T>> : std::true_type {};
 template <class Test, class Advance, class... S, class... Z>
 void staged_loop(const std::optional<Flag>& go, const Test& test, const Advance& advance,
                  const std::tuple<S&...>& state, const std::tuple<Z&...>& scratch, const Location& loc) {
+  require_known_members(state);
   const Saved<Z...> untouched(scratch);
   const std::vector<std::byte> plain = plain_parts(state);
   const auto gather = [&](const Flag& flag) {
@@ -407,42 +409,45 @@ template <class A, class... I>
 class Element {
  public:
   using Value = typename lantern::detail::Traits<typename A::value_type>::element;
-  explicit Element(A& array, const I&... index) : array_(array), index_(At<std::int64_t>(index)...) {}
-  Rep<Value> get() const {
-    if constexpr (one)
-      return array_[std::get<0>(index_)];
-    else
-      return std::apply([&](const auto&... i) { return array_(i...); }, index_);
-  }
-  Rep<Value> operator=(const At<Value>& v) const {
-    if constexpr (one)
-      array_ = array_.set(std::get<0>(index_), v);
-    else
-      std::apply([&](const auto&... i) { array_ = array_.set(v, Rep<std::int64_t>(i.datum)...); }, index_);
-    return Rep<Value>(v.datum);
-  }
-  Rep<Value> operator+=(const At<Value>& v) const { return *this = get() + Rep<Value>(v.datum); }
-  Rep<Value> operator-=(const At<Value>& v) const { return *this = get() - Rep<Value>(v.datum); }
-  Rep<Value> operator*=(const At<Value>& v) const { return *this = get() * Rep<Value>(v.datum); }
-  Rep<Value> operator/=(const At<Value>& v) const { return *this = get() / Rep<Value>(v.datum); }
+  explicit Element(A& array, const I&... index) : array_(array), index_{At<std::int64_t>(index).datum...} {}
+  Rep<Value> get(const Location& loc = {}) const { return Rep<Value>(perform({Opcode::get_, 0, loc}, operands())); }
+  Rep<Value> operator=(const At<Value>& v) const { return store(v.datum, v.loc); }
+  Rep<Value> operator+=(const At<Value>& v) const { return change(Opcode::add_, v); }
+  Rep<Value> operator-=(const At<Value>& v) const { return change(Opcode::sub_, v); }
+  Rep<Value> operator*=(const At<Value>& v) const { return change(Opcode::mul_, v); }
+  Rep<Value> operator/=(const At<Value>& v) const { return change(Opcode::div_, v); }
   Rep<Value> operator%=(const At<Value>& v) const requires(std::integral<Value>) {
-    return *this = get() % Rep<Value>(v.datum);
+    return change(Opcode::rem_, v);
   }
   Rep<Value> operator++() const { return *this += At<Value>(1, std::source_location()); }
   Rep<Value> operator--() const { return *this -= At<Value>(1, std::source_location()); }
-  Rep<Value> operator++(int) const { return stepped(Value(1)); }
-  Rep<Value> operator--(int) const { return stepped(Value(-1)); }
+  Rep<Value> operator++(int) const { return stepped(Opcode::add_); }
+  Rep<Value> operator--(int) const { return stepped(Opcode::sub_); }
 
  private:
-  static constexpr bool one = requires(const A& a, const At<std::int64_t>& i) { a[i]; };
+  Datums operands() const {
+    Datums all{array_.datum()};
+    all.insert(all.end(), index_.begin(), index_.end());
+    return all;
+  }
+  /// The place is that of the value: an index converted in here has none of the user's.
+  Rep<Value> store(const Datum& value, const Location& loc) const {
+    Datums all = operands();
+    all.push_back(value);
+    array_ = A(perform({Opcode::set_, 0, loc}, all));
+    return Rep<Value>(value);
+  }
+  Rep<Value> change(Opcode code, const At<Value>& v) const {
+    return store(perform({code, 0, v.loc}, {get(v.loc).datum(), v.datum}), v.loc);
+  }
   /// The value before.
-  Rep<Value> stepped(Value by) const {
+  Rep<Value> stepped(Opcode code) const {
     const Rep<Value> before = get();
-    *this = before + Rep<Value>(by);
+    store(perform({code, 0, {}}, {before.datum(), At<Value>(1, std::source_location()).datum}), {});
     return before;
   }
   A& array_;
-  std::tuple<decltype(At<std::int64_t>(std::declval<const I&>()))...> index_;
+  std::array<Datum, sizeof...(I)> index_;
 };
 template <class A, class... I>
 decltype(auto) element(A& array, I&&... index) {
@@ -475,7 +480,7 @@ void append_key(const T& v, std::string& key) {
   } else if constexpr (std::is_empty_v<T>) {
     return;
   } else if constexpr (SequenceType<T>) {
-    key += std::to_string(v.size()) + ':';
+    key += std::to_string(std::size(v)) + ':';
     for (const auto& part : v) append_key(part, key);
   } else if constexpr (requires { std::string_view(v); }) {
     key += std::to_string(std::string_view(v).size()) + ':' + std::string(std::string_view(v));

@@ -60,12 +60,10 @@ void for_each_leaf(V& v, const OnRep& rep, const OnPlain& plain) {
   else if constexpr (IsOutcome<T>::value) {
     rep(v.exited);
     if constexpr (!std::same_as<T, Outcome<void>>) for_each_leaf(v.value, rep, plain);
-  } else if constexpr (std::is_bounded_array_v<T> || SequenceType<T>) {
+  } else if constexpr (SequenceType<T>) {
     for (auto& part : v) for_each_leaf(part, rep, plain);
-  } else if constexpr (TupleType<T>) {
-    std::apply([&](auto&... parts) { (for_each_leaf(parts, rep, plain), ...); }, v);
-  } else if constexpr (StructType<T>) {
-    std::apply([&](auto&... parts) { (for_each_leaf(parts, rep, plain), ...); }, fields(v));
+  } else if constexpr (TupleType<T> || StructType<T>) {
+    with_parts(v, [&](auto&... parts) { (for_each_leaf(parts, rep, plain), ...); });
   } else {
     static_assert(
         dependent_false<T>,
@@ -77,12 +75,8 @@ void for_each_leaf(V& v, const OnRep& rep, const OnPlain& plain) {
 template <class T>
 constexpr bool has_rep();
 template <class... P>
-constexpr bool any_has_rep(std::type_identity<std::tuple<P...>>) {
+constexpr bool any_has_rep(Types<P...>) {
   return (has_rep<P>() || ...);
-}
-template <class A, class B>
-constexpr bool any_has_rep(std::type_identity<std::pair<A, B>>) {
-  return has_rep<A>() || has_rep<B>();
 }
 template <class R>
 constexpr bool any_has_rep(std::type_identity<Outcome<R>>) {
@@ -96,18 +90,27 @@ constexpr bool has_rep() {
     return true;
   else if constexpr (IsOutcome<V>::value)
     return any_has_rep(std::type_identity<V>{});
-  else if constexpr (std::is_array_v<V>)
-    return has_rep<std::remove_extent_t<V>>();
   else if constexpr (SequenceType<V>)
-    return has_rep<typename V::value_type>();
+    return has_rep<element_type<V>>();
   else if constexpr (TupleType<V>)
-    return any_has_rep(std::type_identity<V>{});
-  else if constexpr (std::is_empty_v<V>)
+    return any_has_rep(part_types<V>{});
+  else if constexpr (StructType<V>) {
+    if constexpr (has_known_members<V>())
+      return any_has_rep(part_types<V>{});
+    else
+      return false;
+  } else
     return false;
-  else if constexpr (StructType<V>)
-    return any_has_rep(std::type_identity<decltype(fields(std::declval<V&>()))>{});
-  else
-    return false;
+}
+
+/// Says of each struct whether its members are known, before anything is done with them.
+template <class T>
+void require_known_members_of() {
+  if constexpr (StructType<T>) static_cast<void>(KnownMembers<T>::value);
+}
+template <class... V>
+void require_known_members(const std::tuple<V&...>&) {
+  (require_known_members_of<std::remove_cv_t<V>>(), ...);
 }
 
 /// The value of a Rep; for one that was never set (an indeterminate value in C++) a zero of its type.

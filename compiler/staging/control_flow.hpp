@@ -84,10 +84,22 @@ template <class T, std::size_t N>
 struct RepOf<std::array<T, N>> {
   using type = std::array<typename RepOf<T>::type, N>;
 };
+/// Of struct templates: neither a tag nor a Rep.
+template <class P>
+inline constexpr bool is_tag = false;
+template <class T>
+inline constexpr bool is_tag<Array<T>> = true;
+template <class T, std::int64_t... Dims>
+inline constexpr bool is_tag<Tensor<T, Dims...>> = true;
+template <class T>
+inline constexpr bool is_tag<Tree<T>> = true;
 template <template <class...> class P, class... Ts>
-requires(!std::same_as<P<Ts...>, Array<Ts...>> && !std::same_as<P<Ts...>, Tree<Ts...>> &&
-         StructType<P<Ts...>>) struct RepOf<P<Ts...>> {
+requires(!is_tag<P<Ts...>> && StructType<P<Ts...>>) struct RepOf<P<Ts...>> {
   using type = P<typename RepOf<Ts>::type...>;
+};
+template <template <class, auto...> class P, class T, auto... N>
+requires(sizeof...(N) > 0 && !is_tag<P<T, N...>> && StructType<P<T, N...>>) struct RepOf<P<T, N...>> {
+  using type = P<typename RepOf<T>::type, N...>;
 };
 template <class T>
 using rep_t = typename RepOf<std::remove_cvref_t<T>>::type;

@@ -1,4 +1,5 @@
-// Products of staged values: tuples, pairs, arrays, vectors and plain structs of Reps, seen as lists of Reps.
+// Products of staged values: tuples, pairs, arrays, vectors and plain structs of Reps (see members.hpp), seen
+// as lists of Reps.
 #pragma once
 
 #include <array>
@@ -6,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lantern/compiler/staging/members.hpp"
 #include "lantern/compiler/staging/rep.hpp"
 
 namespace lantern {
@@ -34,84 +36,111 @@ template <class T, std::size_t N>
 struct IsSequence<std::array<T, N>> : std::true_type {};
 template <class T, class A>
 struct IsSequence<std::vector<T, A>> : std::true_type {};
+template <class T, std::size_t N>
+struct IsSequence<T[N]> : std::true_type {};
 template <class T>
 concept SequenceType = IsSequence<std::remove_cvref_t<T>>::value;
 
-/// Converts to anything: counts the fields of an aggregate.
-struct AnyField {
-  template <class T>
-  operator T() const;
+template <class P>
+concept StructType = std::is_class_v<std::remove_cvref_t<P>> &&
+                     (std::is_aggregate_v<std::remove_cvref_t<P>> ||
+                      ListsMembers<std::remove_cvref_t<P>>)&&!RepType<P> &&
+                     !TupleType<P> && !SequenceType<P>;
+
+/// A class of its own, so that it is said once.
+template <class P>
+struct KnownMembers {
+  static constexpr bool value = has_known_members<P>();
+  static_assert(
+      value,
+      "this struct cannot be taken apart: expected at most 64 members, all public, with default values, and "
+      "all in the struct or all in its one base class; nest structs, or list the members: static auto "
+      "lantern_fields(auto& self) { return std::tie(self.a, self.b); }");
 };
-template <class P, std::size_t... I>
-constexpr bool brace_constructible(std::index_sequence<I...>) {
-  return requires { P{(static_cast<void>(I), AnyField{})...}; };
-}
-template <class P, std::size_t N = 16>
-constexpr std::size_t field_count() {
-  if constexpr (N == 0) return 0;
-  else if constexpr (brace_constructible<P>(std::make_index_sequence<N>{})) return N;
-  else return field_count<P, N - 1>();
+
+/// Calls f with the parts of a tuple, pair or struct, in order.
+template <class P, class F>
+constexpr decltype(auto) with_parts(P& p, F&& f) {
+  using Plain = std::remove_cv_t<P>;
+  if constexpr (TupleType<P>) {
+    return std::apply(f, p);
+  } else if constexpr (KnownMembers<Plain>::value) {
+    return with_members(p, f);
+  } else {
+    return f();
+  }
 }
 
-/// The fields of a plain struct of up to 16 members, as a tuple of references.
+/// A list of types.
+template <class... T>
+struct Types {};
+struct TypesOf {
+  template <class... T>
+  Types<std::remove_const_t<T>...> operator()(T&...) const {
+    return {};
+  }
+};
+/// The types of the parts of a tuple, pair or struct.
 template <class P>
-constexpr auto fields(P& p) {
-  constexpr std::size_t n = field_count<std::remove_const_t<P>>();
-#define LANTERN_FIELDS(count, ...)             \
-  if constexpr (n == count) {                  \
-    auto& [__VA_ARGS__] = p;                   \
-    return std::tie(__VA_ARGS__);              \
-  } else
-  LANTERN_FIELDS(1, a)
-  LANTERN_FIELDS(2, a, b)
-  LANTERN_FIELDS(3, a, b, c)
-  LANTERN_FIELDS(4, a, b, c, d)
-  LANTERN_FIELDS(5, a, b, c, d, e)
-  LANTERN_FIELDS(6, a, b, c, d, e, f)
-  LANTERN_FIELDS(7, a, b, c, d, e, f, g)
-  LANTERN_FIELDS(8, a, b, c, d, e, f, g, h)
-  LANTERN_FIELDS(9, a, b, c, d, e, f, g, h, i)
-  LANTERN_FIELDS(10, a, b, c, d, e, f, g, h, i, j)
-  LANTERN_FIELDS(11, a, b, c, d, e, f, g, h, i, j, k)
-  LANTERN_FIELDS(12, a, b, c, d, e, f, g, h, i, j, k, l)
-  LANTERN_FIELDS(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
-  LANTERN_FIELDS(14, a, b, c, d, e, f, g, h, i, j, k, l, m, o)
-  LANTERN_FIELDS(15, a, b, c, d, e, f, g, h, i, j, k, l, m, o, q)
-  LANTERN_FIELDS(16, a, b, c, d, e, f, g, h, i, j, k, l, m, o, q, r)
-  return std::tuple<>();
-#undef LANTERN_FIELDS
-}
+using part_types = decltype(with_parts(std::declval<P&>(), TypesOf{}));
 
+/// What an array or vector has many of.
 template <class P>
-concept StructType = std::is_class_v<std::remove_cvref_t<P>> && std::is_aggregate_v<std::remove_cvref_t<P>> &&
-                     !RepType<P> && !TupleType<P> && !SequenceType<P>;
+using element_type = std::remove_reference_t<decltype(*std::begin(std::declval<P&>()))>;
+/// Arrays, whose number of elements is part of the type.
+template <class P>
+concept FixedSequence = SequenceType<P> && !requires(std::remove_cvref_t<P> p) {
+  p.resize(1);
+};
+template <FixedSequence P>
+inline constexpr std::size_t fixed_size = sizeof(P) / sizeof(element_type<P>);
 
 /// Calls f(Rep<T>&) for every Rep of a product, in order.
 template <class P, class F>
 void for_each_rep(P& p, F&& f) {
-  if constexpr (RepType<P>) f(p);
-  else if constexpr (TupleType<P>) std::apply([&](auto&... parts) { (for_each_rep(parts, f), ...); }, p);
+  if constexpr (RepType<P>)
+    f(p);
   else if constexpr (SequenceType<P>)
     for (auto& part : p) for_each_rep(part, f);
-  else if constexpr (StructType<P>) std::apply([&](auto&... parts) { (for_each_rep(parts, f), ...); }, fields(p));
+  else if constexpr (TupleType<P> || StructType<P>)
+    with_parts(p, [&](auto&... parts) { (for_each_rep(parts, f), ...); });
   else static_assert(dependent_false<P>, "expected a Rep, or a struct, tuple, array or vector of Reps");
 }
 
 /// Whether a product's leaves can be counted without a value: not those of a vector.
 template <class P>
+constexpr bool countable();
+template <class... T>
+constexpr bool all_countable(Types<T...>) {
+  return (countable<T>() && ...);
+}
+template <class P>
 constexpr bool countable() {
   if constexpr (RepType<P>)
     return true;
-  else if constexpr (TupleType<P>)
-    return []<class... T>(std::type_identity<std::tuple<T...>>) {
-      return (countable<std::remove_cvref_t<T>>() && ...);
-    }(std::type_identity<decltype(std::tuple_cat(std::declval<P>()))>{});
   else if constexpr (SequenceType<P>)
-    return !requires(P p) { p.resize(1); }
-  &&countable<typename P::value_type>();
-  else return []<class... T>(std::type_identity<std::tuple<T...>>) {
-    return (countable<std::remove_cvref_t<T>>() && ...);
-  }(std::type_identity<decltype(fields(std::declval<P&>()))>{});
+    return FixedSequence<P> && countable<element_type<P>>();
+  else
+    return all_countable(part_types<P>{});
+}
+
+/// Whether `Holds` is true of some leaf Rep<T> of a product: Holds<T>::value.
+template <class P, template <class> class Holds>
+constexpr bool any_rep();
+template <template <class> class Holds, class... T>
+constexpr bool any_rep_of(Types<T...>) {
+  return (any_rep<T, Holds>() || ...);
+}
+template <class P, template <class> class Holds>
+constexpr bool any_rep() {
+  if constexpr (RepType<P>)
+    return Holds<typename P::value_type>::value;
+  else if constexpr (SequenceType<P>)
+    return any_rep<element_type<P>, Holds>();
+  else if constexpr (TupleType<P> || StructType<P>)
+    return any_rep_of<Holds>(part_types<P>{});
+  else
+    return false;
 }
 
 template <class P>
@@ -213,13 +242,12 @@ To convert(const From& from) {
 /// Calls f with the state, or with its components where f takes those.
 template <class F, class S, class... Front>
 decltype(auto) apply_state(F& f, const S& state, const Front&... front) {
-  if constexpr (std::is_invocable_v<F&, const Front&..., const S&>) return f(front..., state);
-  else if constexpr (TupleType<S>)
-    return std::apply([&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); }, state);
+  if constexpr (std::is_invocable_v<F&, const Front&..., const S&>)
+    return f(front..., state);
   else if constexpr (SequenceType<S>)
     return std::apply([&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); }, state);
-  else if constexpr (StructType<S>)
-    return std::apply([&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); }, fields(state));
+  else if constexpr (TupleType<S> || StructType<S>)
+    return with_parts(state, [&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); });
   else static_assert(dependent_false<F>, "the lambda must take the state, or its components one by one");
 }
 

@@ -41,6 +41,18 @@ TEST_CASE("a program with native control flow is built as it is written") {
   CHECK(run_process({program}).out == "3 0.166666666667\n6 3\n2 4\n24 26\n3 -11\n");
 }
 
+TEST_CASE("structs, elements and results in the caller's memory, built ahead of time") {
+  const TemporaryDirectory directory;
+  const std::string program = directory.path() / "products";
+  const ProcessResult built = lanternc({models + "products.cpp", "-o", program});
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  CHECK(run_process({program}).out ==
+        "2.5 1.5 -2 2\n0.606531 -1.21306 1 2.39347\n"
+        "index 3 is outside 0..2 \nproducts.cpp:86)\nindex 3 is outside 0..2 \nproducts.cpp:90)\n"
+        "6 9 0\n8 10 16\n");
+}
+
 TEST_CASE("the rewritten file is C++20 for both compilers, and leaves alone what is not staged") {
   const TemporaryDirectory directory;
   const std::string file = directory.path() / "rewritten.cpp";

@@ -1,0 +1,11 @@
+// expect: this struct cannot be taken apart
+#include "lantern/lantern.hpp"
+using namespace lantern;
+struct Base {
+  Rep<double> a;
+};
+struct Derived : Base {
+  Rep<double> b;
+};
+Rep<double> f(Derived d) { return d.a * d.b; }
+LANTERN_FUNCTION(g, f)
