@@ -13,6 +13,7 @@
 #include <llvm/ExecutionEngine/JITEventListener.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/MapperJITLinkMemoryManager.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/ExecutionEngine/Orc/RTDyldObjectLinkingLayer.h>
 #include <llvm/ExecutionEngine/SectionMemoryManager.h>
@@ -418,7 +419,7 @@ class OrcCode final : public LoadedCode {
     std::string reported;
     session_.setErrorReporter(
         [&](llvm::Error error) { reported += llvm::toString(std::move(error)) + "\n"; });
-    layer_ = make_layer(debug_info);
+    layer_ = make_layer(debug_info, objects);
     llvm::orc::JITDylib& code = session_.createBareJITDylib("generated");
 
     llvm::orc::SymbolMap host;
@@ -442,14 +443,26 @@ class OrcCode final : public LoadedCode {
     if (!found) {
       throw InternalError("cannot load generated code: " + reported + llvm::toString(found.takeError()));
     }
+    if (!reported.empty()) throw InternalError("cannot load generated code: " + reported);
     for (const auto& [name, definition] : *found) {
       symbols_.emplace((*name).str(), definition.getAddress().toPtr<void*>());
     }
     session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
   }
 
-  std::unique_ptr<llvm::orc::ObjectLayer> make_layer(bool debug_info) {
-    if (!debug_info) return std::make_unique<llvm::orc::ObjectLinkingLayer>(session_);
+  std::unique_ptr<llvm::orc::ObjectLayer> make_layer(bool debug_info, std::span<const CompiledPart> objects) {
+    if (!debug_info) {
+      // Parts reach each other within 2 GB, while the system has room for a few pages here and there, between
+      // stacks that are larger than that: all of them lie in one reservation.
+      constexpr std::size_t unit = std::size_t{1} << 16;
+      std::size_t bytes = unit;
+      for (const CompiledPart& object : objects) bytes += (2 * object.bytes.size() / unit + 1) * unit;
+      return std::make_unique<llvm::orc::ObjectLinkingLayer>(
+          session_,
+          value_or_throw(
+              llvm::orc::MapperJITLinkMemoryManager::CreateWithMapper<llvm::orc::InProcessMemoryMapper>(
+                  bytes)));
+    }
     // JITLink's debugger plug-in never withdraws an object from gdb, this older linker's listener does.
     auto layer = std::make_unique<llvm::orc::RTDyldObjectLinkingLayer>(
         session_, [] { return std::make_unique<llvm::SectionMemoryManager>(); });

@@ -1,5 +1,6 @@
 // Every tool chain compiles text to code that runs, refuses bad text with a useful message, and leaves
 // nothing behind.
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -345,6 +346,26 @@ TEST_CASE("clang writes relocatable objects", "[toolchain]") {
     REQUIRE(link.status == 0);
     CHECK(run_process({(directory.path() / "program").string()}).status == 0);
   }
+}
+
+TEST_CASE("parts of a program reach each other wherever the system has room", "[toolchain]") {
+  // Room for one of the parts; the next that is free lies 16 GB away.
+  constexpr std::size_t room = std::size_t{4} << 20, far = std::size_t{16} << 30;
+  const auto reserve = [](std::size_t bytes) {
+    return static_cast<char*>(
+        ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  };
+  char* const reserved = reserve(far + room);
+  REQUIRE(reserved != MAP_FAILED);
+  ::munmap(reserved + far, room);
+  const std::string hidden = "__attribute__((visibility(\"hidden\"))) ", data = "[3 << 20] = {1};\n";
+  const std::vector<SourcePart> sources{
+      {"static char first" + data + hidden + "int part(int);\n" +
+       "int start(int x) { first[x] = 2; return part(x) + first[x]; }\n"},
+      {"static char second" + data + hidden + "int part(int x) { second[x] += 3; return second[x] + x; }\n"}};
+  const auto code = load_parts(compile_parts(sources, Language::c));
+  CHECK(reinterpret_cast<int (*)(int)>(code->symbol("start"))(5) == 10);
+  ::munmap(reserved, far);
 }
 
 TEST_CASE("two threads compile at once", "[toolchain]") {
