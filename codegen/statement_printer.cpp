@@ -442,6 +442,8 @@ bool StatementPrinter::may_wrap(const Op& op, Kind kind) const {
 }
 
 Expression StatementPrinter::applied(const Op& op, const std::vector<Expression>& operands) {
+  // A choice between the same is that. (tcc takes `(c ? 0 : 0) ? a : b` for something else.)
+  if (op.is(Opcode::select_) && operands[1].text == operands[2].text) return operands[1];
   std::vector<std::string> functions;
   const Kind kind = op.operands[op.is(Opcode::select_) ? 1 : 0]->type.element();
   if (may_wrap(op, kind)) {

@@ -648,3 +648,24 @@ TEST_CASE("failures say what is wrong and where") {
     CHECK(y == 3);
   }
 }
+
+// tcc took `(c ? 0 : 0) ? x : y` for c.
+TEST_CASE("a choice between the same, as a condition") {
+  ir::Module m;
+  ir::Function* f = m.add_function("f", {ir::F64, ir::I64}, {ir::I64});
+  ir::Builder b(m, f->body);
+  ir::Value* x = f->body->params[0];
+  ir::Value* c = b.emit(ir::Opcode::lt_, {x, b.number(3)});
+  ir::Value* never = b.emit(ir::Opcode::select_, {c, b.integer(0, ir::Bool), b.integer(0, ir::Bool)});
+  b.yield({b.emit(ir::Opcode::select_, {never, b.integer(7), f->body->params[1]})});
+  m.entry = f;
+  ir::verify(m);
+  for (const Built& built : build(m))
+    for (const double at : {2.0, 4.0}) {
+      INFO(built.how << " at " << at);
+      const std::int64_t n = -1;
+      std::int64_t y = 0;
+      CHECK(failure(built, "f", {&at, &n}, {&y}) == "no failure");
+      CHECK(y == -1);
+    }
+}
