@@ -1,0 +1,598 @@
+// What the operations of a random mixed program are: staged, and on numbers of C++ with derivatives beside
+// them, written down a second time on purpose.
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "lantern/lantern.hpp"
+#include "random_mixed.hpp"
+
+namespace lantern::test {
+
+template <class X, class M, class C>
+struct MixedRecord {
+  X x;
+  M m;
+  C c;
+};
+
+using MixedTree = Tree<std::tuple<double, Long>>;
+
+/// Over Rep: eagerly or staged, whoever is in charge.
+struct StagedWorld {
+  template <class T>
+  using N = Rep<T>;
+  template <class T>
+  using A = Rep<Array<T>>;
+  using T = Rep<MixedTree>;
+  using D = Rep<double>;
+  using L = Rep<Long>;
+  using S = Rep<Short>;
+  using B = Rep<bool>;
+  using Pair = std::pair<D, L>;
+
+  template <class T>
+  static Rep<T> note(const Rep<T>& x) {
+    return x;
+  }
+  template <class T>
+  static Rep<T> literal(T v) {
+    return Rep<T>(v);
+  }
+
+  template <class T>
+  static Rep<T> unary(int k, const Rep<T>& x) {
+    if constexpr (std::is_integral_v<T>) {
+      switch (k % 4) {
+        case 0:
+          return -x;
+        case 1:
+          return x * x;
+        case 2:
+          return max(x, -x);
+        default:
+          return x % 7;
+      }
+    } else {
+      switch (k) {
+        case 0:
+          return -x;
+        case 1:
+          return abs(x);
+        case 2:
+          return sin(x);
+        case 3:
+          return exp(x);
+        case 4:
+          return log(x);
+        case 5:
+          return sqrt(x);
+        case 6:
+          return tanh(x);
+        case 7:
+          return floor(x);
+        case 8:
+          return sign(x);
+        case 9:
+          return log1p(x);
+        case 10:
+          return cos(x);
+        case 11:
+          return atan(x);
+        case 12:
+          return expm1(x);
+        case 13:
+          return erf(x);
+        case 14:
+          return cosh(x);
+        default:
+          return 1.0 / x;
+      }
+    }
+  }
+  template <class T>
+  static Rep<T> binary(int k, const Rep<T>& x, const Rep<T>& y) {
+    switch (k) {
+      case 0:
+        return x + y;
+      case 1:
+        return x - y;
+      case 2:
+        return x * y;
+      case 3:
+        return x / y;
+      case 5:
+        return min(x, y);
+      case 6:
+        return max(x, y);
+      default:
+        break;
+    }
+    if constexpr (std::is_integral_v<T>) {
+      if (k == 4) return x % y;
+      return k == 7 ? x * 3 + y : x - y * 5;
+    } else {
+      if (k == 4) return pow(abs(x), y);
+      return k == 7 ? atan2(x, y) : fma(x, y, x);
+    }
+  }
+  template <class T>
+  static B compare(int k, const Rep<T>& x, const Rep<T>& y) {
+    if constexpr (!std::is_same_v<T, bool>) switch (k) {
+        case 0:
+          return x < y;
+        case 1:
+          return x <= y;
+        case 2:
+          return x > y;
+        case 3:
+          return x >= y;
+        default:
+          break;
+      }
+    return k == 4 ? x == y : x != y;
+  }
+  template <class To, class From>
+  static Rep<To> convert(const Rep<From>& x) {
+    return cast<To>(x);
+  }
+  template <class T>
+  static Rep<T> choose(const B& c, const Rep<T>& a, const Rep<T>& b) {
+    return select(c, a, b);
+  }
+  template <class F, class G>
+  static auto branch(const B& c, F&& f, G&& g) {
+    return IF(c, f, g);
+  }
+  template <class F>
+  static B both(const B& c, F&& f) {
+    return AND(c, f);
+  }
+  template <class F>
+  static B either(const B& c, F&& f) {
+    return OR(c, f);
+  }
+
+  template <class T>
+  static L size(const A<T>& a) {
+    return a.size();
+  }
+  template <class T>
+  static Rep<T> at(const A<T>& a, const L& i) {
+    return a[i];
+  }
+  template <class T>
+  static A<T> set(const A<T>& a, const L& i, const Rep<T>& v) {
+    return a.set(i, v);
+  }
+  static A<double> appended(const A<double>& a, const L& i) {
+    return concat(a.slice(0, max(min(i, a.size()), L(0))), a);
+  }
+  static A<double> filled(const D& x, const L& n) { return fill(x, n); }
+  template <class T>
+  static Rep<T> sum(const A<T>& a) {
+    return lantern::sum(a);
+  }
+  static D dot(const A<double>& a, const A<double>& b) { return lantern::dot(a, b); }
+  static D largest(const A<double>& a) { return max(a); }
+  static L argmax(const A<double>& a) { return lantern::argmax(a); }
+  static D sum_of_products(const A<double>& a, const D& x) { return lantern::sum(a * x + a * a); }
+
+  template <class F>
+  static Pair steps(const L& hi, const Pair& start, F&& body) {
+    const auto [x, m] = FOR(0, hi, std::tuple(start.first, start.second), [&](L i, D y, L k) {
+      const Pair p = body(i, y, k);
+      return std::tuple(p.first, p.second);
+    });
+    return {x, m};
+  }
+  template <class C, class F>
+  static Pair until(int most, const Pair& start, C&& condition, F&& body) {
+    const auto [x, m, i] = WHILE(
+        std::tuple(start.first, start.second, S(0)),
+        [&](D y, L k, S j) { return AND(j < most, [&] { return condition(j, y, k); }); },
+        [&](D y, L k, S j) {
+          const Pair p = body(j, y, k);
+          return std::tuple(p.first, p.second, j + 1);
+        });
+    return {x, m + cast<Long>(i)};
+  }
+  template <class F>
+  static Pair record(int trips, const Pair& start, F&& body) {
+    using Record = MixedRecord<D, L, B>;
+    const Record r = FOR(0, trips, Record{start.first, start.second, B(true)}, [&](L i, D x, L m, B c) {
+      const auto [y, k, d] = body(i, x, m, c);
+      return Record{y, k, d};
+    });
+    return {r.x, r.m + cast<Long>(r.c)};
+  }
+  template <class F>
+  static D function(F&& f, const D& x, const L& depth) {
+    return FUN<double(double, Long)>("f", [&f](auto self, D y, L k) {
+      return f([self](const D& z, const L& less) { return self(z, less); }, y, k);
+    })(x, depth);
+  }
+  template <class F, class G>
+  static D mutual(const D& x, const L& n, F&& f, G&& g) {
+    Fun<double(double, Long)> first("first"), second("second");
+    first.define([&second, &f](D y, L k) {
+      return IF(
+          k <= 0, [&] { return y; }, [&] { return second(f(y, k), k - 1); });
+    });
+    second.define([&first, &g](D y, L k) {
+      return IF(
+          k <= 0, [&] { return -y; }, [&] { return first(g(y, k), k - 1); });
+    });
+    return first(x, n);
+  }
+  template <class C, class F, class G>
+  static D changed(int trips, const D& start, C&& condition, F&& set, G&& add) {
+    Var<double> v = start;
+    FOR(0, trips, [&](L i) {
+      IF(condition(i, v.get()), [&] { v = set(i, v.get()); });
+      v += add(i, v.get());
+    });
+    return v.get();
+  }
+  template <class F>
+  static D fold(const D& start, const T& tree, F&& combine) {
+    return TREE(start, tree, [&](D l, D r, T node) {
+      const auto [v, c] = node.value();
+      return combine(l, r, v, c);
+    });
+  }
+  template <class F>
+  static D kept(const D& x, F f) {
+    return checkpoint([f](D y) { return f(y); })(x);
+  }
+  static D stopped(const D& x) { return stop_gradient(x); }
+};
+
+/// A number and its derivative in a direction.
+template <class T>
+struct Real {
+  T v = 0, d = 0;
+  Real() = default;
+  Real(T value, T slope = 0) : v(value), d(slope) {}
+};
+
+/// An index outside, a divisor that is zero, a size below zero.
+struct MixedError {};
+
+/// What happened in a run of PlainWorld, and what shall.
+struct PlainRun {
+  double noise = 0;        ///< every result is off by so much of itself, zeros have any sign
+  bool flush = false;      ///< numbers too small for a full mantissa become 0
+  bool subnormal = false;  ///< there were some
+  bool outside = false;    ///< an integer did not fit its type: what compiled code makes of it is open
+  bool infinite = false;   ///< there were infinities or NaN, or slopes of them
+  std::mt19937 random{1};
+};
+inline PlainRun plain_run;
+
+/// Over numbers of C++. Integers wrap; casts to them saturate and take NaN for 0.
+struct PlainWorld {
+  __extension__ using Wide = __int128;
+  template <class T>
+  using N = std::conditional_t<std::is_floating_point_v<T>, Real<T>, T>;
+  template <class T>
+  using A = std::vector<std::conditional_t<std::is_same_v<T, bool>, char, N<T>>>;
+  using T = MixedTree;
+  using D = Real<double>;
+  using L = Long;
+  using S = Short;
+  using Pair = std::pair<D, L>;
+
+  template <class T>
+  static N<T> note(N<T> x) {
+    if constexpr (std::is_floating_point_v<T>) {
+      PlainRun& run = plain_run;
+      for (T* part : {&x.v, &x.d}) {
+        const bool small = *part != 0 && std::abs(*part) < std::numeric_limits<T>::min();
+        run.subnormal |= small;
+        run.infinite |= !std::isfinite(*part);
+        if (small && run.flush) *part = 0;
+        if (run.noise == 0) continue;
+        const double by = std::uniform_real_distribution<double>(-1, 1)(run.random);
+        const double unit = std::is_same_v<T, float> ? 1e8 * run.noise : run.noise;
+        *part = *part == 0 ? static_cast<T>(by < 0 ? -0.0 : 0.0) : static_cast<T>(*part * (1 + by * unit));
+      }
+    }
+    return x;
+  }
+  template <class T>
+  static N<T> literal(T v) {
+    return v;
+  }
+
+  template <class T>
+  static T exactly(Wide v) {
+    const T r = static_cast<T>(static_cast<std::make_unsigned_t<T>>(v));
+    plain_run.outside |= v != r;
+    return r;
+  }
+  template <class T>
+  requires(std::is_integral_v<T>) static T unary(int k, T x) {
+    switch (k % 4) {
+      case 0:
+        return exactly<T>(-static_cast<Wide>(x));
+      case 1:
+        return exactly<T>(static_cast<Wide>(x) * x);
+      case 2:
+        return x < 0 ? std::max(x, exactly<T>(-static_cast<Wide>(x))) : x;
+      default:
+        return static_cast<T>(x % 7);
+    }
+  }
+  /// f(x) with the slope f'(x), which counts for nothing where nothing comes in.
+  template <class T>
+  static Real<T> chain(T value, T slope, T d) {
+    return {value, term(slope, d)};
+  }
+  template <class T>
+  static T term(T slope, T d) {
+    plain_run.infinite |= !std::isfinite(slope);
+    return d == 0 ? T(0) : slope * d;
+  }
+
+  template <class T>
+  static Real<T> unary(int k, const Real<T>& a) {
+    const T x = a.v, d = a.d;
+    switch (k) {
+      case 0:
+        return {-x, -d};
+      case 1:
+        return chain(std::fabs(x), static_cast<T>((x > 0) - (x < 0)), d);
+      case 2:
+        return chain(std::sin(x), std::cos(x), d);
+      case 3:
+        return chain(std::exp(x), std::exp(x), d);
+      case 4:
+        return chain(std::log(x), 1 / x, d);
+      case 5:
+        return chain(std::sqrt(x), T(0.5) / std::sqrt(x), d);
+      case 6:
+        return chain(std::tanh(x), 1 - std::tanh(x) * std::tanh(x), d);
+      case 7:
+        return {std::floor(x), 0};
+      case 8:
+        return {static_cast<T>((x > 0) - (x < 0)), 0};
+      case 9:
+        return chain(std::log1p(x), 1 / (1 + x), d);
+      case 10:
+        return chain(std::cos(x), -std::sin(x), d);
+      case 11:
+        return chain(std::atan(x), 1 / (1 + x * x), d);
+      case 12:
+        return chain(std::expm1(x), std::exp(x), d);
+      case 13:
+        return chain(std::erf(x), static_cast<T>(1.1283791670955126) * std::exp(-(x * x)), d);
+      case 14:
+        return chain(std::cosh(x), std::sinh(x), d);
+      default:
+        return chain(1 / x, -(1 / x) * (1 / x), d);
+    }
+  }
+  template <class T>
+  requires(std::is_integral_v<T>) static T binary(int k, T x, T y) {
+    if ((k == 3 || k == 4) && y == 0) throw MixedError();
+    switch (k) {
+      case 0:
+        return exactly<T>(static_cast<Wide>(x) + y);
+      case 1:
+        return exactly<T>(static_cast<Wide>(x) - y);
+      case 2:
+        return exactly<T>(static_cast<Wide>(x) * y);
+      case 3:
+        return y == -1 ? exactly<T>(-static_cast<Wide>(x)) : static_cast<T>(x / y);
+      case 4:
+        return y == -1 ? T(0) : static_cast<T>(x % y);
+      case 5:
+        return std::min(x, y);
+      case 6:
+        return std::max(x, y);
+      case 7:
+        return exactly<T>(static_cast<Wide>(x) * 3 + y);
+      default:
+        return exactly<T>(static_cast<Wide>(x) - static_cast<Wide>(y) * 5);
+    }
+  }
+  template <class T>
+  static Real<T> together(T value, T by_x, T dx, T by_y, T dy) {
+    return {value, term(by_x, dx) + term(by_y, dy)};
+  }
+  template <class T>
+  static Real<T> binary(int k, const Real<T>& a, const Real<T>& b) {
+    const T x = a.v, y = b.v;
+    switch (k) {
+      case 0:
+        return {x + y, a.d + b.d};
+      case 1:
+        return {x - y, a.d - b.d};
+      case 2:
+        return together(x * y, y, a.d, x, b.d);
+      case 3:
+        return together(x / y, 1 / y, a.d, -(x / y) * (1 / y), b.d);
+      case 4: {
+        const T c = std::fabs(x), r = std::pow(c, y);
+        const T by_c = y == 0 && std::isfinite(std::pow(c, -1)) ? T(0) : y * std::pow(c, y - 1);
+        return together(r, by_c * static_cast<T>((x > 0) - (x < 0)), a.d, c == 0 ? T(0) : r * std::log(c),
+                        b.d);
+      }
+      case 5:
+        return {std::fmin(x, y), x <= y ? a.d : b.d};
+      case 6:
+        return {std::fmax(x, y), x >= y ? a.d : b.d};
+      case 7:
+        return together(std::atan2(x, y), y / (x * x + y * y), a.d, -x / (x * x + y * y), b.d);
+      default:
+        return together(std::fma(x, y, x), y + 1, a.d, x, b.d);
+    }
+  }
+  template <class T>
+  static bool compare(int k, const T& a, const T& b) {
+    const auto test = [k](auto x, auto y) {
+      switch (k) {
+        case 0:
+          return x < y;
+        case 1:
+          return x <= y;
+        case 2:
+          return x > y;
+        case 3:
+          return x >= y;
+        case 4:
+          return x == y;
+        default:
+          return x != y;
+      }
+    };
+    if constexpr (std::is_integral_v<T>)
+      return test(a, b);
+    else
+      return test(a.v, b.v);
+  }
+  template <class To, class From>
+  static N<To> convert(const From& x) {
+    if constexpr (!std::is_integral_v<From>) {
+      if constexpr (std::is_floating_point_v<To>)
+        return {static_cast<To>(x.v), static_cast<To>(x.d)};
+      else if constexpr (std::is_same_v<To, bool>)
+        return x.v != 0;
+      else {
+        using Limits = std::numeric_limits<To>;
+        const auto unfit = [](To v) { return plain_run.outside = true, v; };
+        if (std::isnan(x.v)) return unfit(0);
+        const double v = static_cast<double>(x.v);
+        if (v < static_cast<double>(Limits::min())) return unfit(Limits::min());
+        if (v >= -static_cast<double>(Limits::min())) return unfit(Limits::max());
+        return static_cast<To>(v);
+      }
+    } else if constexpr (std::is_same_v<To, bool>)
+      return x != 0;
+    else
+      return static_cast<To>(x);
+  }
+  template <class T>
+  static T choose(bool c, const T& a, const T& b) {
+    return c ? a : b;
+  }
+  template <class F, class G>
+  static auto branch(bool c, F&& f, G&& g) {
+    return c ? f() : g();
+  }
+  template <class F>
+  static bool both(bool c, F&& f) {
+    return c && f();
+  }
+  template <class F>
+  static bool either(bool c, F&& f) {
+    return c || f();
+  }
+
+  template <class E>
+  static Long size(const std::vector<E>& a) {
+    return static_cast<Long>(a.size());
+  }
+  template <class E>
+  static std::size_t checked(const std::vector<E>& a, Long i) {
+    if (i < 0 || i >= size(a)) throw MixedError();
+    return static_cast<std::size_t>(i);
+  }
+  static bool at(const std::vector<char>& a, Long i) { return a[checked(a, i)] != 0; }
+  template <class E>
+  static E at(const std::vector<E>& a, Long i) {
+    return a[checked(a, i)];
+  }
+  template <class E, class V>
+  static std::vector<E> set(std::vector<E> a, Long i, const V& v) {
+    const std::size_t place = checked(a, i);
+    a[place] = v;
+    return a;
+  }
+  static A<double> appended(const A<double>& a, Long i) {
+    A<double> both(a.begin(), a.begin() + std::clamp(i, Long{0}, size(a)));
+    both.insert(both.end(), a.begin(), a.end());
+    return both;
+  }
+  static A<double> filled(const D& x, Long n) {
+    if (n < 0) throw MixedError();
+    return A<double>(static_cast<std::size_t>(n), x);
+  }
+  template <class E>
+  static E sum(const std::vector<E>& a) {
+    E all{};
+    for (const E& x : a) all = binary(0, all, x);
+    return all;
+  }
+  static D dot(const A<double>& a, const A<double>& b) {
+    D all{};
+    for (std::size_t i = 0; i < a.size(); ++i) all = binary(0, all, binary(2, a[i], b[i]));
+    return all;
+  }
+  static Long argmax(const A<double>& a) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < a.size(); ++i)
+      if (a[i].v > a[best].v) best = i;
+    return static_cast<Long>(best);
+  }
+  static D largest(const A<double>& a) { return a[static_cast<std::size_t>(argmax(a))]; }
+  static D sum_of_products(const A<double>& a, const D& x) {
+    D all{};
+    for (const D& e : a) all = binary(0, all, binary(0, binary(2, e, x), binary(2, e, e)));
+    return all;
+  }
+
+  template <class F>
+  static Pair steps(Long hi, Pair p, F&& body) {
+    for (Long i = 0; i < hi; ++i) p = body(i, p.first, p.second);
+    return p;
+  }
+  template <class C, class F>
+  static Pair until(int most, Pair p, C&& condition, F&& body) {
+    Short i = 0;
+    for (; i < most && condition(i, p.first, p.second); ++i) p = body(i, p.first, p.second);
+    return {p.first, binary(0, p.second, Long{i})};
+  }
+  template <class F>
+  static Pair record(int trips, const Pair& p, F&& body) {
+    std::tuple<D, Long, bool> r(p.first, p.second, true);
+    for (Long i = 0; i < trips; ++i) r = body(i, std::get<0>(r), std::get<1>(r), std::get<2>(r));
+    return {std::get<0>(r), binary(0, std::get<1>(r), Long{std::get<2>(r)})};
+  }
+  template <class F>
+  static D function(F&& f, const D& x, Long depth) {
+    const std::function<D(D, Long)> self = [&](D y, Long k) { return f(self, y, k); };
+    return self(x, depth);
+  }
+  template <class F, class G>
+  static D mutual(D x, Long n, F&& f, G&& g) {
+    bool first = true;
+    for (; n > 0; --n, first = !first) x = first ? f(x, n) : g(x, n);
+    return first ? x : unary(0, x);
+  }
+  template <class C, class F, class G>
+  static D changed(int trips, D v, C&& condition, F&& set, G&& add) {
+    for (Long i = 0; i < trips; ++i) {
+      if (condition(i, v)) v = set(i, v);
+      v = binary(0, v, add(i, v));
+    }
+    return v;
+  }
+  template <class F>
+  static D fold(const D& start, const T& tree, F&& combine) {
+    if (tree.empty()) return start;
+    const D l = fold(start, tree.left(), combine), r = fold(start, tree.right(), combine);
+    const auto [v, c] = tree.value();
+    return combine(l, r, D(v), c);
+  }
+  template <class F>
+  static D kept(const D& x, F&& f) {
+    return f(x);
+  }
+  static D stopped(const D& x) { return {x.v, 0}; }
+};
+
+}  // namespace lantern::test
