@@ -107,6 +107,40 @@ LANTERN_FUNCTION(second_called_by_many, value_and_grad<0>(array_program))
 
 }  // namespace
 
+TEST_CASE("64 threads differentiate eagerly and share what they read", "[threads]") {
+  Crowd crowd;
+  // Values that all of them hold, and change for themselves.
+  const std::vector<double> elements = numbers(20);
+  const A array = fill(D(0.5), 20);
+  const M matrix = fill(D(2.0), 3, 4);
+  const D number = 1.5;
+  const T tree = Tree<double>(2.0, Tree<double>(3.0), Tree<double>(0.5, Tree<double>(), Tree<double>(4.0)));
+  const auto keep = [](D x) { return x; };
+  crowd.run([&](std::size_t t) {
+    const double x = 1.0 + static_cast<double>(t) / threads;
+    for (int i = 0; i < 4; ++i) {
+      crowd.expect("scalar", eager(grad(scalar_program))(x), slope_of_scalar(x));
+      crowd.expect("array", eager(grad<0>(array_program))(x, elements), squares(elements));
+      crowd.expect("by forward mode", eager(grad<0, mode::forward>(array_program))(x, elements),
+                   squares(elements));
+      const auto shared = [&](D y) {
+        const A own = array.set(static_cast<std::int64_t>(t % 20), y);
+        return sum(own) + sum(matrix) * y + number * y +
+               TREE(y, tree, [](D l, D r, T node) { return l + r + node.value(); });
+      };
+      // 19 * 0.5 + y, 24 y, 1.5 y; five leaves of y and the sum 9.5.
+      crowd.expect("shared values", eager(shared)(x), 9.5 + x + 24 * x + 1.5 * x + 5 * x + 9.5);
+      crowd.expect("their slope", eager(grad(shared))(x), 1 + 24 + 1.5 + 5);
+      crowd.expect("after an error", eager(keep)(x), x);
+      try {
+        eager([&](D y) { return array[20] * y; })(x);
+        crowd.add("an index outside an array was not noticed");
+      } catch (const Error&) {
+      }
+    }
+  });
+}
+
 TEST_CASE("64 threads stage and compile at once", "[threads]") {
   Crowd crowd;
   const std::vector<double> elements = numbers(33);
