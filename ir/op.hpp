@@ -6,19 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lantern/ir/opcode.hpp"
 #include "lantern/ir/type.hpp"
 
 namespace lantern::ir {
-
-// NOLINTBEGIN(readability-identifier-naming): operations keep the names they are printed with
-enum class Opcode : std::uint8_t {
-#define SCALAR_OP(name, ...) name##_,
-#define TENSOR_OP(name, ...) name##_,
-#define CORE_OP(name, ...) name##_,
-#include "lantern/ir/ops.inc"
-  count_
-};
-// NOLINTEND
 
 /// Type rule of a scalar operation (applied element by element to tensors).
 enum class Rule : std::uint8_t { arith, real, integer, compare, logic, choice, special };

@@ -1,9 +1,18 @@
 // Structure, comparison and text of IR types.
 #include "lantern/ir/type.hpp"
 
+#include <atomic>
+
 #include "lantern/ir/error.hpp"
 
 namespace lantern::ir {
+
+struct Type::Data {
+  Kind element = Kind::f64;
+  std::vector<std::int64_t> dims;
+  std::vector<Type> parts;
+  mutable std::atomic<std::uint32_t> references{1};
+};
 
 Type Type::vector(Kind element, int lanes) {
   Type t(element);
@@ -13,6 +22,10 @@ Type Type::vector(Kind element, int lanes) {
 
 Type::Type(Kind kind, Kind element, std::vector<std::int64_t> dims, std::vector<Type> parts)
     : data_(new Data{element, std::move(dims), std::move(parts)}), kind_(kind) {}
+
+Kind Type::tensor_element() const { return data_->element; }
+
+void Type::retain(const Data* data) noexcept { data->references.fetch_add(1, std::memory_order_relaxed); }
 
 void Type::release(const Data* data) noexcept {
   if (data->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete data;

@@ -1,7 +1,6 @@
 // Types of the IR: scalars, tensors (an array is a tensor of rank 1), trees, adjoint cells, continuations.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -28,7 +27,7 @@ class Type {
   Type() = default;
   explicit Type(Kind scalar) : kind_(scalar) {}
   Type(const Type& o) noexcept : data_(o.data_), lanes_(o.lanes_), kind_(o.kind_) {
-    if (data_) data_->references.fetch_add(1, std::memory_order_relaxed);
+    if (data_) retain(data_);
   }
   Type(Type&& o) noexcept : data_(std::exchange(o.data_, nullptr)), lanes_(o.lanes_), kind_(o.kind_) {}
   Type& operator=(Type o) noexcept {
@@ -60,13 +59,13 @@ class Type {
   bool is_bool() const { return kind_ == Kind::boolean; }
 
   /// Element kind of a tensor, or the kind of a scalar.
-  Kind element() const { return kind_ == Kind::tensor ? data_->element : kind_; }
+  Kind element() const { return kind_ == Kind::tensor ? tensor_element() : kind_; }
   bool is_float_element() const { return element() == Kind::f32 || element() == Kind::f64; }
   /// A floating-point scalar or tensor: the types that carry derivatives.
   bool is_differentiable() const { return (is_scalar() || is_tensor()) && is_float_element(); }
   bool is_integer() const { return kind_ == Kind::i32 || kind_ == Kind::i64; }
 
-  int rank() const { return kind_ == Kind::tensor ? static_cast<int>(data_->dims.size()) : 0; }
+  int rank() const { return static_cast<int>(dims().size()); }
   const std::vector<std::int64_t>& dims() const;
   /// Values of a tree node, parameters of a continuation, or the content of a ref.
   const std::vector<Type>& parts() const;
@@ -80,13 +79,10 @@ class Type {
 
  private:
   /// What scalars do not have, shared by the copies of a type, in any thread.
-  struct Data {
-    Kind element = Kind::f64;
-    std::vector<std::int64_t> dims;
-    std::vector<Type> parts;
-    mutable std::atomic<std::uint32_t> references{1};
-  };
+  struct Data;
   Type(Kind kind, Kind element, std::vector<std::int64_t> dims, std::vector<Type> parts);
+  Kind tensor_element() const;
+  static void retain(const Data* data) noexcept;
   static void release(const Data* data) noexcept;
 
   // The order leaves the last bytes to whoever holds a type: a Datum, of which eager derivatives keep

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "lantern/compiler/ad/replay.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::ad {
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::ad {
 

@@ -5,6 +5,7 @@
 
 #include "lantern/compiler/ad/replay.hpp"
 #include "lantern/compiler/ad/reverse.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::ad {
 

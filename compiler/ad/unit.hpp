@@ -3,6 +3,7 @@
 
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::ad {
 

@@ -42,7 +42,6 @@
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
-#include <variant>
 
 #include "lantern/compiler/control/deferred.hpp"
 
@@ -55,6 +54,9 @@ class Continuation;
 namespace control {
 
 using PromptId = std::uint64_t;
+
+/// Stands for the value of a shift that expects none.
+struct Nothing {};
 
 struct Fiber;
 struct Handler;
@@ -308,7 +310,7 @@ class Prompt {
 template <class A, class R>
 class Continuation {
  public:
-  using Value = std::conditional_t<std::is_void_v<A>, std::monostate, A>;
+  using Value = std::conditional_t<std::is_void_v<A>, control::Nothing, A>;
 
   Continuation() noexcept = default;
 #if defined(__GNUC__) && !defined(__clang__)

@@ -13,6 +13,10 @@
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/runtime/workspace.hpp"
 
+namespace lantern::ir {
+class Module;
+}
+
 namespace lantern {
 
 /// Where compiled code is kept from one run of a program to the next.

@@ -18,6 +18,9 @@
 #include <memory>
 
 #include "lantern/compiler/driver/compile.hpp"
+#if defined(LANTERN_STAGING_IMAGE)
+#include "lantern/ir/graph.hpp"
+#endif
 
 namespace lantern::driver {
 

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "lantern/compiler/staging/datum.hpp"
+#include "lantern/ir/location.hpp"
+#include "lantern/ir/opcode.hpp"
 
 namespace lantern {
 

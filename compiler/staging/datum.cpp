@@ -10,9 +10,17 @@
 
 #include "lantern/compiler/staging/mode.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/graph.hpp"
 #include "lantern/runtime/tensor.hpp"
 
 namespace lantern {
+
+Datum Datum::node(ir::Value* v) {
+  Datum d(v->type, State::node);
+  d.graph_ = current_graph();
+  d.bits_.node = v;
+  return d;
+}
 
 std::size_t element_size(ir::Kind k) {
   switch (k) {

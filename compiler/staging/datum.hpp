@@ -9,7 +9,11 @@
 #include <vector>
 
 #include "lantern/compiler/staging/pool.hpp"
-#include "lantern/ir/graph.hpp"
+#include "lantern/ir/type.hpp"
+
+namespace lantern::ir {
+struct Value;
+}
 
 namespace lantern {
 
@@ -94,12 +98,7 @@ class Datum {
     return type.is_float_element() ? number(0.0, type) : integer(0, type);
   }
   /// A node of the graph under construction.
-  static Datum node(ir::Value* v) {
-    Datum d(v->type, State::node);
-    d.graph_ = current_graph();
-    d.bits_.node = v;
-    return d;
-  }
+  static Datum node(ir::Value* v);
   static Datum boxed(Boxed* box, const ir::Type& type) {
     Datum d(type, State::boxed);
     d.bits_.box = box;

@@ -8,6 +8,7 @@
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/compiler/staging/special_functions.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/op.hpp"
 #include "lantern/runtime/tree.hpp"
 
 namespace lantern {

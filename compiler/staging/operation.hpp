@@ -1,12 +1,15 @@
 // The effect interface of numbers: performing an operation, and the handlers that give it meaning.
 #pragma once
 
-#include <functional>
+#include <initializer_list>
 #include <source_location>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "lantern/compiler/staging/mode.hpp"
+#include "lantern/ir/location.hpp"
+#include "lantern/ir/opcode.hpp"
 
 namespace lantern {
 

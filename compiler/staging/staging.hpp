@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lantern/compiler/staging/operation.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lantern/compiler/ad/staged_reverse.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::ad {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lantern/compiler/ad/modes/two_pass.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::ad {
 

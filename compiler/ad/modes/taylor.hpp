@@ -4,6 +4,7 @@
 #include "lantern/compiler/ad/carrying.hpp"
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/staging/operation.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::ad {
 

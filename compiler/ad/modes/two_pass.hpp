@@ -17,6 +17,7 @@
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/replay.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::ad {
 
