@@ -1,7 +1,7 @@
 // How much memory passes may take, and loops that are there twice: as a pass made them, and as they were.
 //
-// What a program asks for is the user's choice; what passes take beside it, for tables, for copies in another
-// order and for sums of each thread, is bounded: for each purpose and loop at most `memory_factor` times what
+// What a program asks for is the user's choice; what passes take beside it, for tables, arrays of each lane and
+// sums of each thread, is bounded: for each purpose and loop at most `memory_factor` times what
 // the tensors hold that the loop works on, or `least_memory` where that is more. Where sizes are not known,
 // the program decides when it comes to the loop.
 #pragma once

@@ -11,7 +11,6 @@
 
 #include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/loops.hpp"
-#include "lantern/compiler/passes/memory.hpp"
 #include "lantern/compiler/passes/nests.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 
@@ -49,38 +48,16 @@ class Packer {
     ir::walk(body_, [&](Op* op) {
       if (op->is(Opcode::get_) || op->is(Opcode::add_at_)) accesses.push_back(op);
     });
-    std::vector<std::pair<Op*, Walk>> packed;
+    bool any = false;
     for (Op* op : accesses) {
       const auto walk = walk_of(op);
-      if (!walk || !leaps(*walk) || !in_wide_vectors(*walk)) continue;
-      if (op->is(Opcode::get_) ? ir::visible_from(op->operands[0], loop_->parent)
-                               : added_state(op, *walk).has_value())
-        packed.emplace_back(op, *walk);
+      if (walk && leaps(*walk) && in_wide_vectors(*walk))
+        any |= op->is(Opcode::get_) ? read(op, *walk) : add(op, *walk);
     }
-    if (packed.empty()) return false;
-    keep_alternative_to(packed);
-    for (const auto& [op, walk] : packed) op->is(Opcode::get_) ? read(op, walk) : add(op, walk);
-    return true;
+    return any;
   }
 
  private:
-  /// Trips are at least as many as the elements that they get to, and nothing says how many more.
-  void keep_alternative_to(const std::vector<std::pair<Op*, Walk>>& packed) {
-    Block* const scratch = module_.new_block(loop_->parent->parent, loop_->parent->function);
-    Builder b(module_, scratch);
-    b.loc = loop_->loc;
-    Value* all = nullptr;
-    std::unordered_set<std::string> met;
-    for (const auto& [op, walk] : packed) {
-      if (op->is(Opcode::get_) && !met.insert(name_of(op->operands[0], walk)).second) continue;
-      Value* const n = elements_of_sizes(b, shape_of(b, walk).extents);
-      all = all ? b.emit(Opcode::add_, {all, n}) : n;
-    }
-    Value* const condition = may_take(b, all, loop_);
-    put_before(scratch, loop_);
-    keep_alternative(module_, loop_, condition);
-  }
-
   /// True where an element is read for many lanes: what is read once more for a copy is little beside that.
   static bool in_wide_vectors(const Walk& w) {
     bool wide = false;
@@ -319,8 +296,9 @@ class Packer {
 
   // ---- what is read
 
-  void read(Op* op, const Walk& w) {
+  bool read(Op* op, const Walk& w) {
     Value* const tensor = op->operands[0];
+    if (!ir::visible_from(tensor, loop_->parent)) return false;
     const std::string key = name_of(tensor, w);
     Value*& copy = copies_[key];
     if (!copy) {
@@ -335,6 +313,7 @@ class Packer {
     }
     op->operands = indices_here(w);
     op->operands.insert(op->operands.begin(), copy);
+    return true;
   }
 
   /// Accesses of one name read the same elements in the same order.
@@ -363,9 +342,9 @@ class Packer {
 
   // ---- what is added
 
-  void add(Op* op, const Walk& w) {
+  bool add(Op* op, const Walk& w) {
     const auto state = added_state(op, w);
-    if (!state) return;
+    if (!state) return false;
     Block* const before = module_.new_block(loop_->parent->parent, loop_->parent->function);
     Builder b(module_, before);
     b.loc = op->loc;
@@ -413,6 +392,7 @@ class Packer {
                             });
     exchange(loop_->parent, all, sum);
     put(after, true);
+    return true;
   }
 
   /// The loop's state that the operation adds to, where nothing but sums happens to that in the loop.

@@ -1,10 +1,11 @@
-// Passes take little memory beside what a program asks for: programs whose tables, copies in another order
-// and sums of each thread would be large.
+// Passes take little memory beside what a program asks for: programs whose tables, arrays of each lane and sums of
+// each thread would be large.
 #include <thread>
 
 #include "agree.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {
@@ -13,7 +14,6 @@ using D = Rep<double>;
 using I = Rep<std::int64_t>;
 using A = Rep<Array<double>>;
 using N = Rep<Array<std::int64_t>>;
-using M = Rep<Tensor<double, dyn, dyn>>;
 
 constexpr std::int64_t megabyte = 1 << 20;
 
@@ -65,35 +65,6 @@ TEST_CASE("a table of all combinations is made where it is small", "[passes][mem
       // 150^3 numbers are 27 MB.
       CHECK(bytes < megabyte);
     }
-  }
-}
-
-TEST_CASE("a copy in another order is made where it is not much larger than what it copies",
-          "[passes][memory]") {
-  // Each element of t is read many times, in leaps.
-  const auto g = [](A t, M x) {
-    return total(x.dim(0), [&](I r) {
-      return total(x.dim(1), [&](I i) {
-        const D s = total(x.dim(1), [&](I j) { return t[i * j / 8] * x(r, j); });
-        return s * s;
-      });
-    });
-  };
-  const auto plain = compile(value_and_grad<0>(g), {.target = Target::c, .opt = 1});
-  const auto packed = compile(value_and_grad<0>(g), {.target = Target::cpp, .opt = 3});
-  for (const std::int64_t n : {10, 1600}) {
-    const std::int64_t rows = n < 100 ? 40 : 16;
-    const auto size = static_cast<std::size_t>(n * n / 8 + 1);
-    const std::vector<double> t = numbers(size, 0.4), x = numbers(static_cast<std::size_t>(rows * n), 0.5);
-    const TensorView<const double> matrix(x.data(), {rows, n});
-    const auto [y, dt] = plain(t, matrix);
-    const auto [got, bytes] = in_new_thread(packed, t, matrix);
-    CHECK(agree::close(std::get<0>(got), y, 1e-9));
-    double error = 0;
-    for (std::size_t i = 0; i < size; ++i) error = std::max(error, std::abs(std::get<1>(got)[i] - dt[i]));
-    CHECK(error < 1e-6);
-    // Two copies of 1600^2 numbers are 41 MB; t is 2.5 MB.
-    CHECK(bytes < 24 * megabyte);
   }
 }
 
