@@ -8,4 +8,4 @@ struct Derived : Base {
   Rep<double> b;
 };
 Rep<double> f(Derived d) { return d.a * d.b; }
-LANTERN_FUNCTION(g, f)
+auto g = compile(f);

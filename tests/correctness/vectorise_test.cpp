@@ -301,6 +301,12 @@ struct Function {
                                                                                                        to    \
   }
 
+/// Loops take subnormal numbers for zero.
+template <class T>
+bool flushed(T y, double exact) {
+  return y == 0 && std::abs(exact) < static_cast<double>(std::numeric_limits<T>::min());
+}
+
 TEST_CASE("functions in lanes lie within 4 units in the last place", "[vectorise]") {
   const Function functions[] = {
       FUNCTION(exp, -700, 700),  FUNCTION(log, 1e-300, 1e3), FUNCTION(log1p, -0.99, 50),
@@ -326,7 +332,8 @@ TEST_CASE("functions in lanes lie within 4 units in the last place", "[vectorise
     double worst = 0;
     bool same = true;
     for (std::size_t i = 0; i < n; ++i) {
-      worst = std::max(worst, ulps(y[i], f.exact(x[i])));
+      if (!flushed<double>(y[i], static_cast<double>(f.exact(x[i]))))
+        worst = std::max(worst, ulps(y[i], f.exact(x[i])));
       same &= std::bit_cast<std::uint64_t>(z[i]) == std::bit_cast<std::uint64_t>(f.libm(x[i]));
     }
     INFO(f.name << ": " << worst << " units in the last place");
@@ -486,7 +493,8 @@ TEST_CASE("functions of floats in lanes lie within 4 units in the last place", "
       x[i] = static_cast<float>(f.from + (f.to - f.from) * static_cast<double>(i) / (n - 1));
     const std::vector<float> y = fast(x);
     double worst = 0;
-    for (std::size_t i = 0; i < n; ++i) worst = std::max(worst, float_ulps(y[i], f.exact(x[i])));
+    for (std::size_t i = 0; i < n; ++i)
+      if (!flushed<float>(y[i], f.exact(x[i]))) worst = std::max(worst, float_ulps(y[i], f.exact(x[i])));
     INFO(f.name << ": " << worst << " units in the last place");
     CHECK(worst <= 4);
   }
@@ -510,8 +518,9 @@ TEST_CASE("functions of floats in lanes at the ends of the line", "[vectorise]")
   const std::vector<float> chosen = of(most, lanes), expected = of(most, scalar());
   for (std::size_t i = 0; i < x.size(); ++i) {
     CAPTURE(x[i]);
-    CHECK(float_ulps(powers[i], std::exp(static_cast<double>(x[i]))) <= 1);
-    CHECK(float_ulps(tanhs[i], std::tanh(static_cast<double>(x[i]))) <= 3);
+    const double power = std::exp(static_cast<double>(x[i])), slope = std::tanh(static_cast<double>(x[i]));
+    CHECK((flushed<float>(powers[i], power) || float_ulps(powers[i], power) <= 1));
+    CHECK((flushed<float>(tanhs[i], slope) || float_ulps(tanhs[i], slope) <= 3));
     CHECK(std::signbit(tanhs[i]) == std::signbit(std::isnan(x[i]) ? tanhs[i] : x[i]));
     CHECK((chosen[i] == expected[i] || (std::isnan(chosen[i]) && std::isnan(expected[i]))));
   }
