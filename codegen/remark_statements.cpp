@@ -9,6 +9,8 @@
 
 namespace lantern::codegen {
 
+using namespace core;
+
 using ir::Op;
 using ir::Opcode;
 using ir::Part;

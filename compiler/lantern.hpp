@@ -1,4 +1,9 @@
 // Lantern: staged automatic differentiation. The one header a user includes.
+//
+// What namespace lantern has is listed here; each line names the place where it is documented in full. Functions of
+// Reps (`exp`, `max`, `sum`, `dot`, `matmul`, `fill`, `select`, ...) are found by their arguments, without
+// being names of this namespace: a program's own `sum` or `fill` stands beside them. Everything in lantern::core,
+// lantern::ir and below is the compiler's own.
 #pragma once
 
 #include "lantern/compiler/ad/checkpoint.hpp"
@@ -16,3 +21,83 @@
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/print.hpp"
 #include "lantern/compiler/staging/rep.hpp"
+
+namespace lantern {
+
+// Values: compiler/staging/rep.hpp, containers.hpp; runtime/tree.hpp, tensor.hpp.
+using core::Rep;     ///< Rep<T>, T one of bool, int32_t, int64_t, float, double, and of the next three
+using core::Array;   ///< Array<T>: one dimension; enters as std::span<const T>, returns as std::vector<T>
+using core::Tensor;  ///< Tensor<T, dims...>: row-major; enters as TensorView<const T>, returns as TensorValue<T>
+using core::dyn;     ///< a dimension of Tensor<T, dims...> that is known only at run time
+// Tree<T>: a binary tree; TreeBuilder<T> makes large ones.
+
+using core::cast;    ///< cast<double>(n): between number types
+using core::zeros;   ///< zeros<double>({2, 3}): a tensor of a shape known while staging
+using core::full;    ///< full(v, {2, 3}): the same with all elements v
+using core::select;  ///< select(c, a, b): `a` where the condition holds, else `b`; both are computed
+
+// Control flow over Reps: compiler/staging/control_flow.hpp.
+using core::IF;           ///< IF(c, a, b): the result of one of two lambdas; only that one runs
+using core::AND;          ///< AND(a, lambda): short-circuit conjunction
+using core::OR;           ///< OR(a, lambda): short-circuit disjunction
+using core::WHILE;        ///< WHILE(s, cond, body): repeats s = body(s) while cond(s)
+using core::FOR;          ///< FOR(lo, hi, s, body): s = body(i, s) for i = lo .. hi-1
+using core::LoopOptions;  ///< {.memory = bytes, .checkpoints = n}: what a loop's derivative may keep
+using core::FUN;          ///< FUN<R(A...)>("name", body): a function that may call itself
+using core::Fun;          ///< Fun<R(A...)> f("name"); f.define(body): the same, declared first
+using core::TREE;         ///< TREE(init, tree, combine): folds a binary tree
+using core::Var;          ///< Var<T> v = x: a variable that branches and loops may assign
+
+// Derivatives; each takes a function and gives one. compiler/ad/derivative.hpp, and a header of its own where named.
+using core::grad;            ///< grad(f): by all floating arguments; grad<0, 2>(f); grad<mode::forward>(f)
+using core::value_and_grad;  ///< value_and_grad(f)(x...) = {y, gradient}
+using core::jvp;             ///< jvp(f)(x..., dx...) = {y, dy}
+using core::vjp;             ///< vjp(f)(x..., ybar) = {y, xbar}
+using core::hvp;             ///< hvp(f)(x, v): Hessian times vector
+using core::jacobian;        ///< jacobian(f)(x...): of the result's shape, then the argument's (jacobian.hpp)
+using core::hessian;         ///< hessian(f)(a) (jacobian.hpp)
+using core::sparse_jacobian;    ///< sparse_jacobian(f)(a, s): the entries of the sparsity s (sparse.hpp)
+using core::sparse_hessian;     ///< sparse_hessian(f)(a, s)
+using core::Sparsity;           ///< which entries there are, and their colours
+using core::jacobian_sparsity;  ///< jacobian_sparsity(f)(x...) finds them (driver/sparsity.hpp)
+using core::hessian_sparsity;
+using core::taylor;           ///< taylor<k>(f)(x..., dx...): derivatives of order 0 to k in a direction
+using core::vmap;             ///< vmap(f)(xs...): f for every example of a batch (vmap.hpp)
+using core::fixpoint;         ///< fixpoint(f, x0, a...): solves x = f(x, a...) (fixpoint.hpp)
+using core::FixpointOptions;  ///< {.tolerance, .iterations}
+using core::custom_vjp;       ///< custom_vjp(f, fwd, bwd): f with a rule of one's own (custom_derivative.hpp)
+using core::custom_jvp;       ///< custom_jvp(f, jvp)
+using core::checkpoint;       ///< checkpoint(f)(x...): reverse mode computes the inside again (checkpoint.hpp)
+using core::closure;          ///< closure(f): a function as a value (closure.hpp)
+using core::stop_gradient;    ///< stop_gradient(x): the value, through which no derivative passes
+using core::sig;              ///< sig<double(double)>(f): a generic lambda with a signature
+using core::mode;             ///< how a gradient is computed: mode::reverse, mode::forward, ... (modes/modes.hpp)
+
+// Running: compiler/driver/compile.hpp, function.hpp.
+using core::compile;         ///< compile(f, options): a callable of plain C++ types
+using core::Compiled;        ///< what it gives: f(in...), f.into(out..., in...), f.source("cpp")
+using core::CompileOptions;  ///< target, opt, threads, strict_math, cache, ...
+using core::Target;          ///< automatic, c, cpp, cuda
+using core::CodeCache;       ///< where compiled code is kept between runs
+using core::eager;           ///< eager(f): the same callable, computed by running f
+using core::driver::workspace_bytes;  ///< bytes that the calling thread's compiled calls ever needed at once
+using core::Check;           ///< Check::nan: the first value that is not finite is an Error
+// LANTERN_FUNCTION(name, f): a C++ function `name`, compiled at its first call or, by lanternc, with the program.
+
+// Looking at a program: compiler/staging/print.hpp.
+using core::print;          ///< print(x, "label"): prints whenever x is computed; gives x
+using core::print_adjoint;  ///< print_adjoint(x, "label"): prints the adjoint that arrives at x
+
+// Delimited control and effects, of which every mode is made: compiler/control/shift.hpp, effect.hpp.
+using core::shift;         ///< shift(prompt, f): runs f(k) with the rest of the computation, up to the reset, as k
+using core::reset;         ///< reset(prompt, body): delimits what shift captures
+using core::defer;         ///< defer(prompt, f): runs f when the rest, up to the reset, has ended
+using core::Prompt;        ///< names a reset
+using core::Continuation;  ///< what shift captures: called at most once
+using core::Effect;        ///< struct Ask : Effect<double(int)> {}
+using core::perform;       ///< perform<Ask>(3)
+using core::handle;        ///< handle(body, on<Ask>(clause)..., returning(clause))
+using core::on;
+using core::returning;
+
+}  // namespace lantern

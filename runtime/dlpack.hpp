@@ -9,7 +9,7 @@
 
 namespace lantern {
 
-namespace detail {
+namespace core::detail {
 template <class T>
 inline constexpr DLDataType dlpack_type{kDLFloat, sizeof(T) * 8, 1};
 }
@@ -42,7 +42,7 @@ DLManagedTensor* to_dlpack(TensorValue<T> tensor) {
   m.dl_tensor.data = holder->tensor.data.data();
   m.dl_tensor.device = {kDLCPU, 0};
   m.dl_tensor.ndim = static_cast<int>(holder->tensor.shape.size());
-  m.dl_tensor.dtype = detail::dlpack_type<T>;
+  m.dl_tensor.dtype = core::detail::dlpack_type<T>;
   m.dl_tensor.shape = holder->tensor.shape.data();
   m.manager_ctx = holder.get();
   m.deleter = [](DLManagedTensor* self) { std::unique_ptr<Holder>(static_cast<Holder*>(self->manager_ctx)); };

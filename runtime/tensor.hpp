@@ -10,7 +10,7 @@
 
 namespace lantern {
 
-namespace detail {
+namespace core {
 
 /// Whether memory could hold a tensor of these sizes: those that are not 0 multiply to at most 2^50. Of a
 /// tensor without elements too, so that no product of sizes wraps, and a size is a small number wherever one
@@ -24,7 +24,7 @@ inline bool addressable(std::span<const std::int64_t> shape) {
   return most > 0;
 }
 
-}  // namespace detail
+}  // namespace core
 
 /// A strided view of elements that somebody else owns; strides count elements. Row-major when made from a shape.
 template <class T>

@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace lantern {
-
-namespace detail {
+namespace lantern::core {
 
 /// Children by index and values by node; -1 is the empty tree. One `values` column per component.
 struct TreeColumns {
@@ -30,7 +28,9 @@ struct NodeComponents<std::tuple<Ts...>> {
   static const tuple& split(const tuple& v) { return v; }
 };
 
-}  // namespace detail
+}  // namespace lantern::core
+
+namespace lantern {
 
 /// A binary tree whose nodes hold a `T`: bool, int32_t, int64_t, float, double, or a std::tuple of these.
 ///
@@ -41,9 +41,9 @@ template <class T>
 class Tree {
  public:
   using value_type = T;
-  using Components = typename detail::NodeComponents<T>::tuple;
+  using Components = typename core::NodeComponents<T>::tuple;
 
-  Tree() : columns_(std::make_shared<detail::TreeColumns>()) { columns_->values.resize(components); }
+  Tree() : columns_(std::make_shared<core::TreeColumns>()) { columns_->values.resize(components); }
   Tree(const T& value, const Tree& left, const Tree& right) : Tree() {
     const std::int64_t l = copy(left, left.root_), r = copy(right, right.root_);
     root_ = append(value, l, r);
@@ -59,20 +59,20 @@ class Tree {
   T value() const { return read(static_cast<std::size_t>(root_)); }
   std::int64_t size() const { return static_cast<std::int64_t>(columns_->left.size()); }
 
-  const std::shared_ptr<detail::TreeColumns>& columns() const { return columns_; }
+  const std::shared_ptr<core::TreeColumns>& columns() const { return columns_; }
   std::int64_t root() const { return root_; }
 
  private:
   template <class>
   friend class TreeBuilder;
 
-  Tree(std::shared_ptr<detail::TreeColumns> columns, std::int64_t root)
+  Tree(std::shared_ptr<core::TreeColumns> columns, std::int64_t root)
       : columns_(std::move(columns)), root_(root) {}
 
   std::int64_t append(const T& value, std::int64_t l, std::int64_t r) {
     columns_->left.push_back(l);
     columns_->right.push_back(r);
-    const Components parts = detail::NodeComponents<T>::split(value);
+    const Components parts = core::NodeComponents<T>::split(value);
     std::size_t i = 0;
     std::apply([&](const auto&... part) { (store(columns_->values[i++], part), ...); }, parts);
     return static_cast<std::int64_t>(columns_->left.size()) - 1;
@@ -122,7 +122,7 @@ class Tree {
     return copied;
   }
 
-  std::shared_ptr<detail::TreeColumns> columns_;
+  std::shared_ptr<core::TreeColumns> columns_;
   std::int64_t root_ = -1;
 };
 

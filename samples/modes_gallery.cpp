@@ -44,7 +44,7 @@ std::int64_t workspace_of(const F& f) {
   std::int64_t bytes = 0;
   std::thread([&] {
     f(at, 100 * trips);
-    bytes = driver::workspace_bytes();
+    bytes = workspace_bytes();
   }).join();
   return bytes;
 }

@@ -192,7 +192,7 @@ void train(Values& values, const Data& data, const Options& options, std::mt1993
   const double steps = static_cast<double>(options.epochs * order.size());
   fmt::print("{} steps: per tree {:.2f} ms forward and backward, {:.2f} ms Adagrad; workspace {:.1f} MB\n",
              steps, milliseconds(differentiating) / steps, milliseconds(updating) / steps,
-             static_cast<double>(driver::workspace_bytes()) / 1e6);
+             static_cast<double>(workspace_bytes()) / 1e6);
 }
 
 void run(const Options& options) {

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -77,4 +77,4 @@ Datum StagedCell::get(const Location& loc) {
   return Datum::node(emit(Opcode::ref_get_, {ref_}, loc, {ref_->type.content()})->result());
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/staging/operation.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// The adjoint of one value, one level down. The eager cell holds a number; the staged one is a node.
 class Cell {
@@ -63,4 +63,4 @@ class StagedCell : public Cell {
 /// Emits `ref_new` for the adjoint of a staged value.
 std::shared_ptr<StagedCell> staged_cell(ir::Value* primal, const Location& loc);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -4,7 +4,7 @@
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 Datums Carrying::split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const {
   Datums out;
@@ -126,4 +126,4 @@ Datum Carrying::pop(std::int64_t tape, const ir::Type& type, const Location& loc
   return with(v, companions);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

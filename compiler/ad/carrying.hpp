@@ -6,7 +6,7 @@
 #include "lantern/compiler/ad/replay.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// Constructs over the graph: branches, loops, functions and tapes take the companions of a floating value
 /// along.
@@ -45,4 +45,4 @@ class Carrying : public StagedMode {
   std::unordered_map<std::int64_t, std::vector<std::int64_t>> tapes_;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

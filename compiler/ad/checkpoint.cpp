@@ -6,7 +6,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/checkpoint.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -43,4 +43,4 @@ Datums checkpoint(const Program& program, const Datums& arguments, const Locatio
   return mode ? mode->checkpoint(program.run, arguments, loc) : program.run(arguments);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -3,7 +3,7 @@
 
 #include "lantern/compiler/ad/run_again.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace ad {
 
@@ -51,4 +51,4 @@ auto checkpoint(F f, std::source_location l = std::source_location::current()) {
   return detail::Checkpoint<F, typename detail::FunctionTraits<F>::Params>(std::move(f), here(l));
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

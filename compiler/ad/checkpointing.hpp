@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/staging/operation.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// A mode with a backward pass that can keep the arguments of a part of the program instead of what is inside.
 class Checkpointing {
@@ -25,4 +25,4 @@ class RunsFunctionsAgain : public Checkpointing {
   ~RunsFunctionsAgain() = default;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

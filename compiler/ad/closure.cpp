@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/checkpointing.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 Datums app(const HigherOrder::Function& f, const Datums& x, const Location& loc) {
   Mode* top = nullptr;
@@ -19,4 +19,4 @@ Datums app(const HigherOrder::Function& f, const Datums& x, const Location& loc)
   return f(x);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/derivative.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace detail {
 
@@ -255,4 +255,4 @@ auto custom_jvp(F f, Tangent jvp, std::source_location l = std::source_location:
   return detail::CustomJvp<F, Tangent, Params, Tangents>(std::move(f), std::move(jvp), here(l));
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

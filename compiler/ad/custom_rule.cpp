@@ -7,7 +7,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -127,4 +127,4 @@ void require_derivatives(const Rule& rule, const Datums& values, const Datums& d
                                loc);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

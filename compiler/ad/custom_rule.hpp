@@ -8,7 +8,7 @@
 
 #include "lantern/compiler/staging/operation.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// A function over flattened products and how it is differentiated. The parts may be called when the frames
 /// that made them have ended: they capture by value. Those that are empty follow from the others, see
@@ -70,4 +70,4 @@ void require_untagged(const Rule& rule, const Datums& data, const Mode& mode, co
 void require_derivatives(const Rule& rule, const Datums& values, const Datums& derivatives, const char* of,
                          const Location& loc);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

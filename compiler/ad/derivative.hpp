@@ -14,7 +14,7 @@
 #include "lantern/compiler/ad/modes/modes.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace detail {
 
@@ -499,4 +499,4 @@ P stop_gradient(const P& p, std::source_location l = std::source_location::curre
   return out;
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -4,7 +4,7 @@
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -219,4 +219,4 @@ Datum tangent(const RuleContext& c, std::span<const Datum> tangents) {
   return sum;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/adjoint_cell.hpp"
 #include "lantern/ir/formula.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// What the variables of a formula stand for.
 struct RuleContext {
@@ -29,4 +29,4 @@ Datum tangent(const RuleContext& c, std::span<const Datum> tangents);
 /// True where operand `i` passes a derivative on to the result.
 bool carries_derivative(const Operation& op, std::size_t i, std::size_t n);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -7,7 +7,7 @@
 #include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -200,4 +200,4 @@ Datums fixpoint(const Program& f, const Datums& x0, const Datums& arguments, con
   return (*std::make_shared<const Fixpoint>(f, x0.size(), options, false))(x0, arguments);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

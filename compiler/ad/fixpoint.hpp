@@ -3,7 +3,7 @@
 
 #include "lantern/compiler/ad/custom_derivative.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// When an iteration ends.
 struct FixpointOptions {
@@ -91,4 +91,4 @@ auto fixpoint(F f, const X& x0, const A& a, const B& b, const C& c, const D& d,
   return fixpoint(std::move(f), FixpointOptions{.place = l}, x0, a, b, c, d);
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -5,7 +5,7 @@
 #include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/ad/operands.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 Datum Forward::dual(Datum primal, Datum tangent) {
   const ir::Type type = primal.type();
@@ -80,4 +80,4 @@ Datums Forward::follow(const std::shared_ptr<const Rule>& rule, const Datums& ar
   return results;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// A number and its tangent. An empty tangent is zero.
 struct Dual : TaggedBox {
@@ -34,4 +34,4 @@ class Forward : public Mode, public RuleFollowing {
   Datum on_numbers(const Operation& op, std::span<const Datum> operands);
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

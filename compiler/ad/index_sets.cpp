@@ -9,7 +9,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -295,4 +295,4 @@ Pattern dependences(const Program& program, const Datums& arguments, std::size_t
   return pattern;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/pattern.hpp"
 #include "lantern/compiler/ad/program.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// The pattern of the derivative of a program's one result, a vector, by its argument number `argument`, a
 /// vector, found by running it at once on the given arguments: every number carries the set of elements it
@@ -15,4 +15,4 @@ namespace lantern::ad {
 /// edition, 2008, section 7.1 (index domains).
 Pattern dependences(const Program& program, const Datums& arguments, std::size_t argument, const Location& loc);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

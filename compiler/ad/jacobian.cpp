@@ -5,7 +5,7 @@
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -187,4 +187,4 @@ std::vector<Datums> jacobian(const Program& program, const Datums& arguments, co
   return by_output;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -6,7 +6,7 @@
 #include "lantern/compiler/ad/derivative.hpp"
 #include "lantern/compiler/staging/mapped.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace ad {
 
@@ -159,4 +159,4 @@ auto hessian(F f, std::source_location l = std::source_location::current()) {
   return jacobian<mode::forward>(grad(std::move(f), l), l);
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

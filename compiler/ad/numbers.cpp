@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/staging/check.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -84,7 +84,7 @@ double NumberStep::by_formula(std::size_t i) const {
 Datum NumberStep::share(std::size_t i, const Datum& g, const Location& loc) const {
   if (rule->partials[i] == Partial::one) return g;
   if (rule->partials[i] == Partial::minus_one && !is_double(g))
-    return lantern::perform({Opcode::neg_, 0, loc}, {g});
+    return core::perform({Opcode::neg_, 0, loc}, {g});
   return times(partial(i), g, loc);
 }
 
@@ -98,4 +98,4 @@ Datum times(double w, const Datum& g, const Location& loc) {
   return perform({Opcode::mul_, 0, loc}, {Datum::number(w, ir::F64), g});
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

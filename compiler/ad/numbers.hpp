@@ -6,7 +6,7 @@
 #include "lantern/compiler/ad/adjoint_cell.hpp"
 #include "lantern/ir/formula.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 inline bool is_double(const Datum& d) { return d.is_literal() && d.type().kind() == ir::Kind::f64; }
 
@@ -75,4 +75,4 @@ struct NumberStep {
   double by_formula(std::size_t i) const;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

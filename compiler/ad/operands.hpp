@@ -7,7 +7,7 @@
 
 #include "lantern/compiler/staging/datum.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// A list of data of fixed length: eager derivatives keep one for every operation. One or two lie in the
 /// object itself, more in memory of the pool.
@@ -98,4 +98,4 @@ class Transient {
   Datums many_;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

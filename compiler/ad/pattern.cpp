@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -209,4 +209,4 @@ Colouring colour_hessian(const Pattern& pattern) {
   return result;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

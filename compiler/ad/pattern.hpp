@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// The positions of a matrix that may differ from zero: row i has columns column[row_start[i]] ..
 /// column[row_start[i + 1] - 1], in order (compressed rows).
@@ -42,4 +42,4 @@ Colouring colour_jacobian(const Pattern& pattern);
 /// derivatives", SIAM Review 47, 2005, section 4.
 Colouring colour_hessian(const Pattern& pattern);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

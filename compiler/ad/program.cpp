@@ -15,7 +15,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -319,4 +319,4 @@ Datums forward_gradient(const Program& program, const Datums& arguments, const A
   return out;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

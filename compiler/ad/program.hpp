@@ -7,11 +7,11 @@
 
 #include "lantern/compiler/staging/operation.hpp"
 
-namespace lantern {
+namespace lantern::core {
 class Staging;
 }
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// A program over flattened products.
 struct Program {
@@ -65,4 +65,4 @@ Staging* staging_in_progress();
 /// Runs a program at once, also while something is being staged.
 Datums run_eagerly(const Program& program, const Datums& arguments);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

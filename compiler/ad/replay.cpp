@@ -12,7 +12,7 @@
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 Datums Replay::run(ir::Function& f, const Datums& arguments) { return run_block(f.body, arguments); }
 
@@ -274,4 +274,4 @@ Datums Replay::run_call(ir::Op* op) {
   return results;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

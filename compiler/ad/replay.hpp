@@ -11,7 +11,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// A derivative handler that also gives meaning to control flow, functions and tapes while staging.
 class StagedMode {
@@ -74,4 +74,4 @@ class Replay {
   std::unordered_map<const ir::Value*, Datum> env_;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

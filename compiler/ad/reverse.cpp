@@ -7,7 +7,7 @@
 #include "lantern/compiler/ad/derivative_rule.hpp"
 #include "lantern/compiler/ad/operands.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 Datum Reverse::variable(const Datum& primal, CellPtr cell) {
   return Datum::boxed(new Variable(*this, primal, std::move(cell)), primal.type());
@@ -175,4 +175,4 @@ Datums Reverse::checkpoint(const std::function<Datums(const Datums&)>& program, 
   });
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -7,7 +7,7 @@
 #include "lantern/compiler/ad/numbers.hpp"
 #include "lantern/compiler/control/control.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// A number under reverse mode: its primal, and the cell that collects its adjoint.
 struct Variable : TaggedBox {
@@ -70,4 +70,4 @@ class Reverse : public Mode, public Checkpointing, public RuleFollowing {
   bool recording_ = true;  ///< false in the first run of a checkpointed program
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -9,7 +9,7 @@
 
 #include "lantern/compiler/ad/derivative.hpp"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 /// What runs f on the data of such arguments, now and in a backward part: after the frame that called it has
 /// ended. With it the shape of the result, known once it has run.
@@ -31,4 +31,4 @@ std::pair<std::function<Datums(const Datums&)>, std::shared_ptr<Value>> run_agai
   return {run, prototype};
 }
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

@@ -5,7 +5,7 @@
 #include "lantern/compiler/ad/index_sets.hpp"
 #include "lantern/compiler/staging/requirement.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// Where a matrix of derivatives may differ from zero, in compressed rows, and how its entries are computed.
 /// A pass with the sum of the unit vectors of several columns (of a colour) gives their entries at once, in a
@@ -129,4 +129,4 @@ auto sparse_hessian(F f, std::source_location l = std::source_location::current(
   return sparse_jacobian<position>(grad<position>(std::move(f), l), l);
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/carrying.hpp"
 #include "lantern/compiler/ad/forward.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 class StagedForward : public Forward, public Carrying {
  public:
@@ -21,4 +21,4 @@ class StagedForward : public Forward, public Carrying {
   }
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

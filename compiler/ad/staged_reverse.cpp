@@ -4,7 +4,7 @@
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 CellPtr StagedReverse::make_cell(const Datum& primal, const Location& loc) {
   return staged_cell(staging_.use(primal, loc), loc);
@@ -201,4 +201,4 @@ Datum StagedReverse::pop(std::int64_t tape, const ir::Type& type, const Location
   });
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

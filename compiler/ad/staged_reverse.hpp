@@ -7,7 +7,7 @@
 #include "lantern/compiler/ad/reverse.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 class StagedReverse : public Reverse, public StagedMode {
  public:
@@ -54,4 +54,4 @@ class StagedReverse : public Reverse, public StagedMode {
   std::unordered_map<std::int64_t, std::int64_t> tapes_;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -8,7 +8,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -168,4 +168,4 @@ Datums StagedRule::follow(StagedMode& mode, const Datums& operands, const Locati
   return handler->follow(std::make_shared<const Rule>(with_captured(captured, loc)), arguments, loc);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -3,12 +3,12 @@
 
 #include "lantern/compiler/ad/custom_rule.hpp"
 
-namespace lantern {
+namespace lantern::core {
 class Staging;
 struct StagedFunction;
-}  // namespace lantern
+}  // namespace lantern::core
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 class StagedMode;
 
@@ -54,4 +54,4 @@ class StagedRule {
   Part primal_, forward_, backward_, tangent_, linear_;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -4,7 +4,7 @@
 #include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 Unit stage_unit(Staging& s, const Program& program, const Datums& arguments, const Active& active,
                 const Location& loc) {
@@ -42,4 +42,4 @@ void require_sizes(const Datum& value, const Datum& derivative, const char* what
                              std::string(what) + " has other sizes than what it belongs to", loc);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -5,7 +5,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// The program staged as a function, with its arguments as the caller sees them: own first, captured after.
 struct Unit {
@@ -24,4 +24,4 @@ void require_like(const ir::Type& value, const ir::Type& derivative, const char*
 /// Error, now or when the program runs, for a derivative that has not the sizes of what it belongs to.
 void require_sizes(const Datum& value, const Datum& derivative, const char* what, const Location& loc);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -7,7 +7,7 @@
 #include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -136,4 +136,4 @@ Datums vmap(const Program& f, const Datums& arguments, const std::vector<bool>& 
   return Batching(f, arguments, mapped, loc).run(results);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

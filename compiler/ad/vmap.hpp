@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/derivative.hpp"
 #include "lantern/compiler/staging/mapped.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace ad {
 
@@ -126,4 +126,4 @@ auto vmap(F f, std::source_location l = std::source_location::current()) {
                             std::make_index_sequence<std::tuple_size_v<Params>>>(std::move(f), here(l));
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -9,6 +9,8 @@
 
 namespace lantern::calculus {
 
+using namespace core;
+
 namespace {
 
 struct Environment {

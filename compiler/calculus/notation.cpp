@@ -5,6 +5,8 @@
 
 namespace lantern::calculus {
 
+using namespace core;
+
 Term checked_source(const Term& f, const char* transformation, Place l) {
   const std::string who = std::string("calculus: ") + transformation;
   if (has_control(f))

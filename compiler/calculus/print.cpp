@@ -6,6 +6,8 @@
 
 namespace lantern::calculus {
 
+using namespace core;
+
 namespace {
 
 /// What may stand in a place without parentheses: each level admits itself and all above.

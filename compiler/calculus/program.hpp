@@ -18,6 +18,6 @@ namespace lantern::calculus {
 ///
 /// Error, naming the place of this call, for shift and reset, and for terms that are stuck or outside that
 /// subset.
-std::function<Rep<double>(Rep<double>)> program(const Term& f, Place l = Place::current());
+std::function<core::Rep<double>(core::Rep<double>)> program(const Term& f, Place l = Place::current());
 
 }  // namespace lantern::calculus

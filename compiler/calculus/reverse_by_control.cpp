@@ -6,6 +6,8 @@
 
 namespace lantern::calculus {
 
+using namespace core;
+
 namespace {
 
 class ReverseByControl : Notation {

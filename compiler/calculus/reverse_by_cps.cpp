@@ -14,6 +14,8 @@
 
 namespace lantern::calculus {
 
+using namespace core;
+
 namespace {
 
 class ReverseByCps : Notation {

@@ -15,6 +15,8 @@
 
 namespace lantern::calculus {
 
+using namespace core;
+
 namespace {
 
 class ReverseByMetaControl : Notation {

@@ -9,6 +9,8 @@
 
 namespace lantern::calculus {
 
+using namespace core;
+
 namespace {
 
 /// The parts of a form, in order of evaluation.

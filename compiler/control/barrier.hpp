@@ -17,7 +17,7 @@
 
 #include "lantern/compiler/control/shift.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace control {
 
@@ -74,4 +74,4 @@ class Barrier {
   bool open_ = false;
 };
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -19,7 +19,7 @@
 #include "lantern/compiler/control/fiber.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern {
+namespace lantern::core {
 namespace control {
 
 struct Delimiter {
@@ -402,4 +402,4 @@ void* current_answer() noexcept { return this_thread().running->delimiter->answe
 
 void*& control_ambient() noexcept { return control::this_thread().running->ambient; }
 
-}  // namespace lantern
+}  // namespace lantern::core

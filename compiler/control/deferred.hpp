@@ -8,7 +8,7 @@
 
 #include "lantern/compiler/staging/byte_stack.hpp"
 
-namespace lantern::control {
+namespace lantern::core::control {
 
 /// Functions that wait, for example for the answer of a delimiter. Those that never run are destroyed in the
 /// same order.
@@ -75,4 +75,4 @@ class Deferred {
   ByteStack stack_;
 };
 
-}  // namespace lantern::control
+}  // namespace lantern::core::control

@@ -25,7 +25,7 @@
 
 #include "lantern/compiler/control/shift.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace control {
 
@@ -268,4 +268,4 @@ auto handle(F&& body, C... clauses) {
   return control::handle_with<H, R>(handler, std::forward<F>(body));
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

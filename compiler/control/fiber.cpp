@@ -14,7 +14,7 @@
 
 #include "lantern/ir/error.hpp"
 
-namespace lantern::control {
+namespace lantern::core::control {
 namespace {
 
 namespace ctx = boost::context::detail;
@@ -212,4 +212,4 @@ Fiber& Fiber::acquire(StackSize size, Fiber* (*entry)(Fiber&), void* argument) {
   return *fiber;
 }
 
-}  // namespace lantern::control
+}  // namespace lantern::core::control

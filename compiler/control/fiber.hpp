@@ -7,7 +7,7 @@
 
 #include "lantern/compiler/control/sanitizer.hpp"
 
-namespace lantern::control {
+namespace lantern::core::control {
 
 struct Delimiter;
 struct Mark;
@@ -96,4 +96,4 @@ __attribute__((always_inline)) inline std::size_t stack_room(const Fiber& runnin
   return ours ? static_cast<std::size_t>(here - running.low) : 0;
 }
 
-}  // namespace lantern::control
+}  // namespace lantern::core::control

@@ -22,7 +22,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace lantern::control {
+namespace lantern::core::control {
 
 // Both watch each object, wherever it lies, and keep a shadow of the memory that is in use.
 #if defined(LANTERN_ADDRESS_SANITIZER) || defined(LANTERN_THREAD_SANITIZER)
@@ -91,4 +91,4 @@ inline void forget_stack(SanitizerFiber&, char*, char*) noexcept {}
 
 #endif
 
-}  // namespace lantern::control
+}  // namespace lantern::core::control

@@ -45,7 +45,7 @@
 
 #include "lantern/compiler/control/deferred.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 template <class A, class R>
 class Continuation;
@@ -436,4 +436,4 @@ std::invoke_result_t<F&> run_on_large_stack(F&& f) {
 /// not keep the reference across a shift, reset or resume.
 void*& control_ambient() noexcept;
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <utility>
 
-namespace lantern::driver {
+namespace lantern::core::driver {
 
 namespace {
 
@@ -67,4 +67,4 @@ Background::~Background() {
   if (thread_.joinable()) static_cast<void>(new std::thread(std::move(thread_)));
 }
 
-}  // namespace lantern::driver
+}  // namespace lantern::core::driver

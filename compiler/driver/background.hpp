@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-namespace lantern::driver {
+namespace lantern::core::driver {
 
 /// Work on a thread of its own. A program that returns from main, or calls exit there, first waits for all
 /// such work: LLVM must not lose its static objects while it compiles. In a process that is forked meanwhile
@@ -30,4 +30,4 @@ class Background {
   pid_t process_ = 0;
 };
 
-}  // namespace lantern::driver
+}  // namespace lantern::core::driver

@@ -16,7 +16,7 @@
 #include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::driver {
+namespace lantern::core::driver {
 
 namespace {
 
@@ -139,4 +139,4 @@ std::unique_ptr<codegen::LoadedCode> compile_cached(std::span<const SourcePart> 
   return load_parts(made, options);
 }
 
-}  // namespace lantern::driver
+}  // namespace lantern::core::driver

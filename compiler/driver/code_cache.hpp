@@ -7,7 +7,7 @@
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 
-namespace lantern::driver {
+namespace lantern::core::driver {
 
 /// Compiles generated C and loads it, or loads what is kept of an earlier compilation of the same: the same
 /// text, for the same processor, with the same options and versions. Processes and threads may use one
@@ -19,4 +19,4 @@ std::unique_ptr<codegen::LoadedCode> compile_cached(std::span<const codegen::Sou
                                                     const codegen::ClangOptions& options,
                                                     const CodeCache& cache);
 
-}  // namespace lantern::driver
+}  // namespace lantern::core::driver

@@ -25,7 +25,7 @@
 #include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
 
-namespace lantern::driver {
+namespace lantern::core::driver {
 
 namespace {
 
@@ -227,4 +227,4 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
   return std::make_shared<CompiledCode>(stage(name, params, program), options);
 }
 
-}  // namespace lantern::driver
+}  // namespace lantern::core::driver

@@ -17,7 +17,7 @@ namespace lantern::ir {
 class Module;
 }
 
-namespace lantern {
+namespace lantern::core {
 
 /// Where compiled code is kept from one run of a program to the next.
 struct CodeCache {
@@ -410,4 +410,4 @@ auto eager(F f, Check check = Check::environment) {
   return EagerCall<F>(std::move(f), check);
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

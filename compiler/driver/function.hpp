@@ -22,7 +22,7 @@
 #include "lantern/ir/graph.hpp"
 #endif
 
-namespace lantern::driver {
+namespace lantern::core::driver {
 
 /// What lanternc needs to know of a LANTERN_FUNCTION.
 struct Registered {
@@ -108,7 +108,7 @@ struct Exported<Tag, F, R, std::tuple<P...>>
 #endif
 };
 
-}  // namespace lantern::driver
+}  // namespace lantern::core::driver
 
 #if defined(LANTERN_AHEAD_OF_TIME)
 #define LANTERN_ENTRY_DECLARATION(name)                                                                          \
@@ -137,7 +137,7 @@ struct Exported<Tag, F, R, std::tuple<P...>>
   LANTERN_ENTRY_DECLARATION(name)                                                                                \
   namespace {                                                                                                    \
   inline auto lantern_program_##name() {                                                                         \
-    return ::lantern::driver::a_program_must_be_one_function(__VA_ARGS__);                                       \
+    return ::lantern::core::driver::a_program_must_be_one_function(__VA_ARGS__);                                       \
   }                                                                                                              \
   struct lantern_tag_##name {                                                                                    \
     static constexpr const char* id = #name;                                                                     \
@@ -146,10 +146,10 @@ struct Exported<Tag, F, R, std::tuple<P...>>
     static auto make() { return lantern_program_##name(); }                                                      \
     LANTERN_ENTRY_MEMBER(name)                                                                                   \
   };                                                                                                             \
-  using lantern_exported_##name = ::lantern::driver::Exported<                                                   \
+  using lantern_exported_##name = ::lantern::core::driver::Exported<                                                   \
       lantern_tag_##name, decltype(lantern_tag_##name::make()),                                                  \
-      typename ::lantern::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Result,                  \
-      typename ::lantern::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Params>;                 \
+      typename ::lantern::core::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Result,                  \
+      typename ::lantern::core::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Params>;                 \
   LANTERN_REGISTER(name)                                                                                         \
   }                                                                                                              \
   [[maybe_unused]] static constexpr lantern_exported_##name name{};

@@ -16,7 +16,7 @@
 #include "lantern/compiler/staging/mapped.hpp"
 #include "lantern/runtime/tensor.hpp"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 template <class P>
 struct Host;
@@ -127,4 +127,4 @@ bool ranks_known() {
   return known;
 }
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

@@ -5,7 +5,7 @@
 
 #include "lantern/ir/recursion.hpp"
 
-namespace lantern::driver {
+namespace lantern::core::driver {
 
 namespace {
 
@@ -38,4 +38,4 @@ bool has_loops(const ir::Module& module) {
   return found;
 }
 
-}  // namespace lantern::driver
+}  // namespace lantern::core::driver

@@ -11,7 +11,7 @@
 #include "lantern/compiler/driver/host_types.hpp"
 #include "lantern/runtime/workspace.h"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 /// Raises: a view's shape does not fit the parameter's type.
 [[noreturn]] void fail_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared,
@@ -187,4 +187,4 @@ class Results {
   Words<4 * Count> words_;
 };
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/sparse.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace detail {
 
@@ -72,4 +72,4 @@ auto hessian_sparsity(F f, std::source_location l = std::source_location::curren
   return detail::SparsityOfProgram<true, position, decltype(g)>(std::move(g), here(l));
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -5,7 +5,7 @@
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace detail {
 
@@ -103,4 +103,4 @@ std::int64_t workspace_bytes() { return workspace().peak_bytes(); }
 
 }  // namespace driver
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/staging/staging.hpp"
 
-namespace lantern::native::detail {
+namespace lantern::core::native::detail {
 
 bool staging() { return context().staging != nullptr; }
 
@@ -18,4 +18,4 @@ std::shared_ptr<FunctionDefinition>& recursive_definition(const void* function, 
   return known[{function, plain}];
 }
 
-}  // namespace lantern::native::detail
+}  // namespace lantern::core::native::detail

@@ -12,7 +12,7 @@
 
 #include "lantern/compiler/frontend/variables.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// `++i` and its relatives, which programs with native loops write. Results as for built-in types. They have no
 /// place: an operator cannot be told where it stands.
@@ -408,7 +408,7 @@ void loop_at_least_once(Body&& body, Cond&& cond, const S& state = {}, const Z& 
 template <class A, class... I>
 class Element {
  public:
-  using Value = typename lantern::detail::Traits<typename A::value_type>::element;
+  using Value = typename lantern::core::detail::Traits<typename A::value_type>::element;
   explicit Element(A& array, const I&... index) : array_(array), index_{At<std::int64_t>(index).datum...} {}
   Rep<Value> get(const Location& loc = {}) const { return Rep<Value>(perform({Opcode::get_, 0, loc}, operands())); }
   Rep<Value> operator=(const At<Value>& v) const { return store(v.datum, v.loc); }
@@ -538,4 +538,4 @@ R recursive(const void* object, const char* name, const F& body, A&... arguments
 
 }  // namespace native
 
-}  // namespace lantern
+}  // namespace lantern::core

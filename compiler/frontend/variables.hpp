@@ -11,7 +11,7 @@
 
 #include "lantern/compiler/staging/control_flow.hpp"
 
-namespace lantern::native {
+namespace lantern::core::native {
 
 /// A loop's answer to "go on?", and other truth values that may be known while staging.
 using Flag = Rep<bool>;
@@ -35,7 +35,7 @@ struct Outcome<void> {
 
 namespace detail {
 
-using namespace ::lantern::detail;
+using namespace core::detail;
 
 template <class T>
 struct IsVar : std::false_type {};
@@ -224,4 +224,4 @@ class Saved {
 
 }  // namespace detail
 
-}  // namespace lantern::native
+}  // namespace lantern::core::native

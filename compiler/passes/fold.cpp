@@ -16,6 +16,8 @@
 
 namespace lantern::passes {
 
+using namespace core;
+
 namespace {
 
 using ir::Kind;

@@ -320,8 +320,12 @@ class Packer {
   std::string name_of(const Value* tensor, const Walk& w) const {
     std::string name = std::to_string(reinterpret_cast<std::uintptr_t>(tensor));
     for (const Value* v : w.indices) add_name(name, v, w);
+    // The loops of the copy's own dimensions, then those that must make a trip for it to be read.
     name += " :";
-    for (const Around& a : w.around) add_name(name, a.size, w);
+    for (const std::size_t k : w.used) add_name(name, w.around[k].size, w);
+    name += " -";
+    for (std::size_t k = 0; k < w.around.size(); ++k)
+      if (std::ranges::find(w.used, k) == w.used.end()) add_name(name, w.around[k].size, w);
     return name;
   }
 

@@ -7,7 +7,7 @@
 
 #include "lantern/compiler/staging/pool.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// Memory in blocks of the pool, taken as it grows and given back as it shrinks. A record lies in one piece.
 class ByteStack {
@@ -74,4 +74,4 @@ class ByteStack {
   char *top_ = nullptr, *end_ = nullptr;
 };
 
-}  // namespace lantern
+}  // namespace lantern::core

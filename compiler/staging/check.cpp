@@ -8,7 +8,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 Check check_named(const std::string& text, const std::string& option) {
   if (text == "nan") return Check::nan;
@@ -93,4 +93,4 @@ void check_argument(std::size_t i, const Datum& argument) {
 
 }  // namespace detail
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -9,7 +9,7 @@
 #include "lantern/ir/location.hpp"
 #include "lantern/ir/opcode.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 struct Operation;
 
@@ -63,4 +63,4 @@ void check_argument(std::size_t i, const Datum& argument);
 
 }  // namespace detail
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/staging/rep.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace detail {
 inline Rep<std::int64_t> dimension(const Datum& t, std::int64_t k, const Location& loc) {
@@ -331,4 +331,4 @@ class Rep<Tree<T>> {
   Datum datum_;
 };
 
-}  // namespace lantern
+}  // namespace lantern::core

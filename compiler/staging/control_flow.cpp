@@ -12,7 +12,7 @@
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/recursion.hpp"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 namespace {
 
@@ -313,4 +313,4 @@ void write_var(VarCell& cell, const Datum& value, const Location& loc) {
   cell.value = value;
 }
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

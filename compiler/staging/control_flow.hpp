@@ -18,7 +18,7 @@
 
 #include "lantern/compiler/staging/product.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 struct VarCell;
 
@@ -408,4 +408,4 @@ LANTERN_VAR_OPERATOR(==)
 LANTERN_VAR_OPERATOR(!=)
 #undef LANTERN_VAR_OPERATOR
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -13,7 +13,7 @@
 #include "lantern/ir/graph.hpp"
 #include "lantern/runtime/tensor.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 Datum Datum::node(ir::Value* v) {
   Datum d(v->type, State::node);
@@ -133,7 +133,7 @@ std::string out_of_memory(const std::vector<std::int64_t>& shape) {
 }  // namespace
 
 Datum make_tensor(ir::Kind element, std::vector<std::int64_t> shape) {
-  if (!detail::addressable(shape)) throw Error(out_of_memory(shape));
+  if (!core::addressable(shape)) throw Error(out_of_memory(shape));
   std::size_t count = 1;
   for (std::int64_t d : shape) count *= static_cast<std::size_t>(d);
   const ir::Type type = ir::Type::tensor(element, shape);
@@ -152,4 +152,4 @@ const Datum& strip(const Datum& d) {
   return *at;
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

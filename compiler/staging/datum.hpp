@@ -15,11 +15,9 @@ namespace lantern::ir {
 struct Value;
 }
 
-namespace lantern {
+namespace lantern::core {
 
-namespace detail {
 struct TreeColumns;
-}
 
 /// Things too large for a Datum, shared by reference count. Threads may share tensors and trees: what a
 /// program captured is seen by all that run it. Tagged numbers belong to the thread of their derivative,
@@ -210,9 +208,9 @@ class TensorBox : public Boxed {
 
 /// An eager tree: shared columns and a node number.
 struct TreeBox : Boxed {
-  TreeBox(std::shared_ptr<const detail::TreeColumns> c, std::int64_t n)
+  TreeBox(std::shared_ptr<const TreeColumns> c, std::int64_t n)
       : Boxed(Kind::tree), columns(std::move(c)), node(n) {}
-  std::shared_ptr<const detail::TreeColumns> columns;
+  std::shared_ptr<const TreeColumns> columns;
   std::int64_t node;
 };
 
@@ -224,4 +222,4 @@ Datum make_tensor(ir::Kind element, std::vector<std::int64_t> shape);
 
 using Datums = std::vector<Datum>;
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -11,7 +11,7 @@
 #include "lantern/ir/op.hpp"
 #include "lantern/runtime/tree.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -520,4 +520,4 @@ Datum evaluate(const Operation& op, std::span<Datum> in) {
   return result;
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace lantern {
+namespace lantern::core {
 
 /// An integer whose arithmetic is that of two's complement: nothing overflows.
 template <class T>
@@ -67,4 +67,4 @@ constexpr To converted(From x) {
   }
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -4,7 +4,7 @@
 
 #include "lantern/compiler/staging/product.hpp"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 /// The product P with M::apply<Rep<T>> in place of every Rep<T>: tuples, pairs, arrays and vectors component
 /// by component, a struct template P<Rep<double>> as P<...>, where that has the members wanted; another
@@ -111,4 +111,4 @@ void map_onto(To& to, From& from, const Make& make) {
   }
 }
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

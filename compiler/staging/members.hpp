@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 inline constexpr std::size_t most_members = 64;
 
@@ -211,4 +211,4 @@ constexpr decltype(auto) with_members(P& p, F&& f) {
     return Members<bound_members<std::remove_cv_t<P>>()>::visit(p, f);
 }
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

@@ -8,7 +8,7 @@
 
 #include "lantern/compiler/staging/datum.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 struct Operation;
 
@@ -67,4 +67,4 @@ struct TaggedBox : Boxed {
 /// The innermost primal: all tags taken off.
 const Datum& strip(const Datum& d);
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -76,4 +76,4 @@ std::string value_notes(Staging& staging, const NamedValues& values, const Locat
   return notes;
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

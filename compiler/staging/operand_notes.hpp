@@ -9,7 +9,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// For each operand a line of its own: "\nmodel.cpp:4:9: note: the left operand is f64[2,3], made by 'matmul'
 /// here". The place of an argument is that of its function, the place of a literal that of the operation.
@@ -30,4 +30,4 @@ auto with_notes(Staging& staging, const NamedValues& values, const Location& loc
   }
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -7,7 +7,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -102,4 +102,4 @@ Datum zeros_like(const Datum& like, const Location& loc) {
   return perform({Opcode::zeros_like_, 0, loc}, {primal});
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

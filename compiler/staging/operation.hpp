@@ -11,7 +11,7 @@
 #include "lantern/ir/location.hpp"
 #include "lantern/ir/opcode.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 using ir::Location;
 using ir::Opcode;
@@ -58,4 +58,4 @@ Datum zeros_like(const Datum& like, const Location& loc);
 /// Prefixes a message with the place, if known: "model.cpp:12: message".
 [[noreturn]] void raise_at(const Location& loc, const std::string& message);
 
-}  // namespace lantern
+}  // namespace lantern::core

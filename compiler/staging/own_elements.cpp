@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 namespace {
 
@@ -109,4 +109,4 @@ void read_own_elements(Op* loop) {
   for (std::size_t i = 0; i < loop->operands.size(); ++i) read_own_elements(loop, i);
 }
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

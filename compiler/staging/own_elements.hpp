@@ -3,7 +3,7 @@
 
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 /// FOR(0, n, s, [&](i, next) { return next.set(f(s[i]), i); }) reads s while it makes another tensor out of
 /// it. Where every access in a trip is to elements with the trip's number as one and the same index, and the
@@ -13,4 +13,4 @@ namespace lantern::detail {
 /// cost.
 void read_own_elements(ir::Op* loop);
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

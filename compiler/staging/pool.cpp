@@ -11,7 +11,7 @@
 
 #include "lantern/compiler/control/sanitizer.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -121,4 +121,4 @@ void pool_give(void* memory, std::size_t bytes) noexcept {
   d.lists[size_class] = ::new (memory) Free{d.lists[size_class]};
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

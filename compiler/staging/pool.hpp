@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace lantern {
+namespace lantern::core {
 
 /// The sizes of blocks that are kept as well.
 inline constexpr std::size_t small_block = std::size_t{1} << 11, large_block = std::size_t{1} << 16;
@@ -30,4 +30,4 @@ struct PoolAllocator {
   }
 };
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -9,7 +9,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -100,4 +100,4 @@ void print(const Datum& d, const char* label, const Location& loc) {
   std::printf("%s = %s\n", label, text.c_str());
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

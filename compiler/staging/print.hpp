@@ -3,7 +3,7 @@
 
 #include "lantern/compiler/staging/rep.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// Writes "label = value" to standard output whenever the value has been computed, in loops every time, and gives
 /// the value. Prints keep their order, under derivatives too: there the value is printed where the forward part
@@ -25,4 +25,4 @@ Rep<T> print_adjoint(const Rep<T>& x, std::string_view label,
   return Rep<T>(perform({Opcode::print_adjoint_, 0, here(l), {}, label_of(label)}, {x.datum()}));
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

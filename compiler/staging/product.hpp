@@ -10,7 +10,7 @@
 #include "lantern/compiler/staging/members.hpp"
 #include "lantern/compiler/staging/rep.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace detail {
 
@@ -253,4 +253,4 @@ decltype(auto) apply_state(F& f, const S& state, const Front&... front) {
 
 }  // namespace detail
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -3,7 +3,7 @@
 
 #include "lantern/compiler/staging/containers.hpp"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 /// The largest element is taken out of the sum, whatever its value: no derivative passes through it. An
 /// infinite one is left in, for inf - inf is no number.
@@ -26,4 +26,4 @@ Datum logsumexp(const Datum& vector, const Location& loc) {
   return apply(Opcode::select_, {none, largest, apply(Opcode::add_, {shift, log})});
 }
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

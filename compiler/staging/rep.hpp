@@ -13,7 +13,7 @@
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/runtime/tree.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// A dimension that is known only at run time, in Tensor<T, dims...>.
 inline constexpr std::int64_t dyn = -1;
@@ -504,35 +504,35 @@ LANTERN_BINARY(atan2)
 #undef LANTERN_BINARY
 }  // namespace standard_names
 
-}  // namespace lantern
+}  // namespace lantern::core
 
 /// What is written std::max(a, b) over numbers means the same over Reps. std::max itself would branch, and
 /// the others are not there for any type: as in other libraries of numbers, ours stand beside them.
 namespace std {
-using lantern::abs;
-using lantern::acos;
-using lantern::asin;
-using lantern::atan;
-using lantern::cos;
-using lantern::cosh;
-using lantern::erf;
-using lantern::erfc;
-using lantern::exp;
-using lantern::expm1;
-using lantern::fabs;
-using lantern::floor;
-using lantern::lgamma;
-using lantern::log;
-using lantern::log1p;
-using lantern::max;
-using lantern::min;
-using lantern::sin;
-using lantern::sinh;
-using lantern::sqrt;
-using lantern::tan;
-using lantern::tanh;
-using lantern::standard_names::atan2;
-using lantern::standard_names::pow;
+using lantern::core::abs;
+using lantern::core::acos;
+using lantern::core::asin;
+using lantern::core::atan;
+using lantern::core::cos;
+using lantern::core::cosh;
+using lantern::core::erf;
+using lantern::core::erfc;
+using lantern::core::exp;
+using lantern::core::expm1;
+using lantern::core::fabs;
+using lantern::core::floor;
+using lantern::core::lgamma;
+using lantern::core::log;
+using lantern::core::log1p;
+using lantern::core::max;
+using lantern::core::min;
+using lantern::core::sin;
+using lantern::core::sinh;
+using lantern::core::sqrt;
+using lantern::core::tan;
+using lantern::core::tanh;
+using lantern::core::standard_names::atan2;
+using lantern::core::standard_names::pow;
 }  // namespace std
 
 #include "lantern/compiler/staging/containers.hpp"

@@ -3,7 +3,7 @@
 
 #include "lantern/compiler/staging/staging.hpp"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 void require(const Datum& condition, const std::string& message, const Location& loc) {
   const Datum& c = strip(condition);
@@ -31,4 +31,4 @@ void require_same_sizes(const Datum& a, const Datum& b, int from, const std::str
   }
 }
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/staging/operation.hpp"
 
-namespace lantern::detail {
+namespace lantern::core::detail {
 
 /// Raises Error with the place and the message unless `condition`, a boolean, holds: at once where its value
 /// is known, else when the compiled program gets there.
@@ -15,4 +15,4 @@ void require(const Datum& condition, const std::string& message, const Location&
 void require_same_sizes(const Datum& a, const Datum& b, int from, const std::string& message,
                         const Location& loc);
 
-}  // namespace lantern::detail
+}  // namespace lantern::core::detail

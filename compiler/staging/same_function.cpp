@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -99,4 +99,4 @@ bool same_function(const Staging& staging, const StagedFunction& a, const Staged
   return a.captured == b.captured && Comparison(staging).run(a.function, b.function);
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -13,7 +13,7 @@
 
 #include "lantern/compiler/staging/source_text.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -275,4 +275,4 @@ class Naming {
 
 void name_values(ir::Function& function, std::size_t own) { Naming(function, own).run(); }
 
-}  // namespace lantern
+}  // namespace lantern::core

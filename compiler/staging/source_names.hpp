@@ -6,7 +6,7 @@
 
 #include "lantern/ir/graph.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// Names the values of a staged function after the user's variables, where the file they were written in can
 /// be read: `Rep<double> next = x * x;` gives `next` to the product, a function's or a lambda's parameter
@@ -16,4 +16,4 @@ namespace lantern {
 /// `own`: how many of the parameters are the function's own; those after them are captured.
 void name_values(ir::Function& function, std::size_t own);
 
-}  // namespace lantern
+}  // namespace lantern::core

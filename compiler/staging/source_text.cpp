@@ -11,7 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -227,4 +227,4 @@ void SourceText::find_assignment(std::size_t start) {
   assignments_.push_back(std::move(a));
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -12,7 +12,7 @@
 
 #include "lantern/compiler/staging/source_types.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// A stretch of the text: [begin, end).
 struct TextRange {
@@ -73,4 +73,4 @@ class SourceText {
   std::unordered_map<std::string, NamedType> types_;
 };
 
-}  // namespace lantern
+}  // namespace lantern::core

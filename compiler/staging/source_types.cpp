@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 
@@ -278,4 +278,4 @@ std::vector<Declared> values_of(const Declared& parameter, const FindType& find)
   return std::move(values.all);
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace lantern {
+namespace lantern::core {
 
 /// A parameter or member as it is written.
 struct Declared {
@@ -38,4 +38,4 @@ std::vector<std::string_view> parts_of_list(std::string_view list);
 /// "const Rep<double>& x = 0.0" as type and name; without a name where there is a type alone.
 Declared declared(std::string_view text);
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numbers>
 
-namespace lantern {
+namespace lantern::core {
 
 double polygamma(double n, double x) {
   static const double bernoulli[8] = {1.0 / 12,
@@ -58,4 +58,4 @@ double polygamma(double n, double x) {
   return even ? -factorial * zeta : factorial * zeta;
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -11,7 +11,7 @@
 #include "lantern/compiler/staging/source_names.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 namespace {
 constexpr std::size_t max_depth = 256;
@@ -324,4 +324,4 @@ Staging::Scope::~Scope() {
   context().vars = std::move(vars_);
 }
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -9,7 +9,7 @@
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 class Staging;
 
@@ -178,4 +178,4 @@ class StagingScope {
 /// The type that both fit: equal up to dimensions, which become symbolic where they differ. Error otherwise.
 ir::Type join_types(const ir::Type& a, const ir::Type& b, const std::string& what, const Location& loc);
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -15,6 +15,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <complex>
+#include <concepts>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -24,6 +25,8 @@
 #include "lantern/lantern.hpp"
 
 namespace lantern::test {
+
+using namespace core;
 
 /// What is computed, and how.
 struct Ways {
@@ -340,12 +343,12 @@ void check_points(const Ways& ways, const std::string& name, F fn,
 }
 
 /// A program of scalars at one point: fn(Rep...), all double or all float.
-template <class F, FloatElement... T>
+template <class F, std::floating_point... T>
 void check_all(const Ways& ways, const std::string& name, F fn, T... x) {
   using First = std::tuple_element_t<0, std::tuple<T...>>;
   check_points<First, sizeof...(T)>(ways, name, fn, {{x...}});
 }
-template <class F, FloatElement... T>
+template <class F, std::floating_point... T>
 void check_all(const std::string& name, F fn, T... x) {
   check_all(Ways{}, name, fn, x...);
 }

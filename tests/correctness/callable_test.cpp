@@ -40,6 +40,7 @@ std::tuple<Rep<double>, Rep<int64_t>> pair(Rep<double> x, Rep<int64_t> n) {
 Rep<Array<double>> scaled(Rep<Array<double>> a, Rep<double> s) { return a * s; }
 
 LANTERN_FUNCTION(df, grad(f))
+LANTERN_FUNCTION(scale, scaled)
 LANTERN_FUNCTION(gradients, grad<0, 1>(sig<double(double, double)>([](auto x, auto y) { return x * y * y; })))
 
 }  // namespace
@@ -51,6 +52,13 @@ TEST_CASE("a LANTERN_FUNCTION is callable, and its address is a function pointer
   const auto [dx, dy] = gradients(3.0, 2.0);
   CHECK(dx == 4.0);
   CHECK(dy == 12.0);
+  double slope = 0;
+  df.into(slope, 3.0);
+  CHECK(slope == 29.0);
+  df.accumulate_into(slope, 3.0);
+  CHECK(slope == 58.0);
+  const auto copy = df;
+  CHECK(copy(3.0) == 29.0);
 }
 
 TEST_CASE("structs, tuples, arrays and integers at the edge") {
@@ -194,6 +202,8 @@ TEST_CASE("a call asks for no memory but that of the vectors it returns") {
   CHECK(made_by([&] { number.into(p, Point<double>{1.0, 2.0}); }) == 0);
   CHECK(made_by([&] { y = value(t, a); }) == 0);
   CHECK(made_by([&] { value.into(y, t, a); }) == 0);
+  CHECK(made_by([&] { scale.into(da, a, 3.0); }) == 0);
+  CHECK(da == std::vector<double>{3, 6});
   CHECK(made_by([&] { gradient.into(out, da, t, a); }) == 0);
   std::tuple<TensorValue<double>, std::vector<double>> result;
   CHECK(made_by([&] { result = gradient(t, a); }) == 3);  // elements, shape, elements

@@ -4,6 +4,7 @@
 #include "printed_code.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 TEST_CASE("linear algebra") {

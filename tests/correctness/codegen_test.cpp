@@ -10,6 +10,7 @@
 #include "printed_code.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

@@ -11,6 +11,7 @@
 #include "lantern/ir/error.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 
 namespace {
 

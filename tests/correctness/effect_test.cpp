@@ -12,6 +12,7 @@
 #include "lantern/ir/error.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using Catch::Matchers::Contains;
 
 namespace {

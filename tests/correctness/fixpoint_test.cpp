@@ -7,6 +7,7 @@
 #include "agree.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

@@ -12,6 +12,7 @@
 #include "random_program.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::ir;
 
 namespace {

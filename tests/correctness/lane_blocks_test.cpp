@@ -11,6 +11,9 @@
 #include "lantern/lantern.hpp"
 
 namespace lantern {
+
+using namespace core;
+
 namespace {
 
 using Num = Rep<double>;

@@ -37,6 +37,7 @@ std::atomic<std::int64_t> allocated_bytes{0};
 }
 
 using namespace lantern;
+using namespace lantern::core;
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include "lantern/lantern.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 
 namespace {
 

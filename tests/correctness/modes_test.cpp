@@ -8,6 +8,7 @@
 #include "random_source.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

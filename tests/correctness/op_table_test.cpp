@@ -73,7 +73,7 @@ TEST_CASE("every scalar operation has an expression and one partial derivative p
     CHECK(row.arity <= 3);
     CHECK(row.formulas.size() == static_cast<std::size_t>(row.arity));
     CHECK(!row.expression.empty());
-    CHECK(row.effect == Effect::none);
+    CHECK(row.effect == ir::Effect::none);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "lantern/lantern.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -90,7 +90,7 @@ void both_ways(Test test) {
 }  // namespace
 
 TEST_CASE("members are counted", "[products]") {
-  using namespace lantern::detail;
+  using namespace lantern::core::detail;
   struct None {};
   struct Reference {
     D a;

@@ -248,7 +248,7 @@ class Checked {
   using Derivative = decltype(derivative(std::declval<F>()));
   Plain plain_;
   Settings settings_;
-  EagerCall<Derivative> eager_;
+  core::EagerCall<Derivative> eager_;
   std::vector<std::pair<std::string, Compiled<Derivative>>> gradients_;
   std::vector<decltype(compile(jvp(std::declval<F>())))> forward_;
 };

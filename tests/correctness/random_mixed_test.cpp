@@ -15,6 +15,7 @@
 #include "random_mixed_worlds.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

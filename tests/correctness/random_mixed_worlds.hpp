@@ -173,12 +173,12 @@ struct StagedWorld {
   static A<double> filled(const D& x, const L& n) { return fill(x, n); }
   template <class T>
   static Rep<T> sum(const A<T>& a) {
-    return lantern::sum(a);
+    return lantern::core::sum(a);
   }
-  static D dot(const A<double>& a, const A<double>& b) { return lantern::dot(a, b); }
+  static D dot(const A<double>& a, const A<double>& b) { return lantern::core::dot(a, b); }
   static D largest(const A<double>& a) { return max(a); }
-  static L argmax(const A<double>& a) { return lantern::argmax(a); }
-  static D sum_of_products(const A<double>& a, const D& x) { return lantern::sum(a * x + a * a); }
+  static L argmax(const A<double>& a) { return lantern::core::argmax(a); }
+  static D sum_of_products(const A<double>& a, const D& x) { return lantern::core::sum(a * x + a * a); }
 
   template <class F>
   static Pair steps(const L& hi, const Pair& start, F&& body) {

@@ -15,6 +15,7 @@
 #include "random_plan_text.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

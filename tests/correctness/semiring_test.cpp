@@ -18,6 +18,7 @@
 #include "lantern/ir/error.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::semiring;
 using R = Dictionary<Number>;
 

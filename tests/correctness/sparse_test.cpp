@@ -6,6 +6,7 @@
 #include "agree.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {
@@ -104,7 +105,7 @@ struct Everywhere {
     check_vector(dense_of(s, clang(x..., s)), dense);
   }
 
-  EagerCall<F> run;
+  core::EagerCall<F> run;
   Compiled<F> opt0, opt3, clang;
 };
 

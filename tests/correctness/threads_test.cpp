@@ -321,7 +321,7 @@ TEST_CASE("threads: the memory of ranges is kept and counted", "[threads]") {
     std::int64_t bytes = 0;
     std::thread([&] {
       for (int i = 0; i < calls; ++i) compiled(x);
-      bytes = driver::workspace_bytes();
+      bytes = workspace_bytes();
     }).join();
     return bytes;
   };

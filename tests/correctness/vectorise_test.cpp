@@ -223,7 +223,7 @@ TEST_CASE("a matrix product that goes along rows runs along them in lanes", "[ve
   const auto product = [](Mat a, Mat b) {
     return FOR(0, a.dim(0), fill(Num(0.0), a.dim(0), b.dim(1)), [&](Int i, Mat rows) {
       return FOR(0, a.dim(1), rows, [&](Int k, Mat sums) {
-        return FOR(0, b.dim(1), sums, [&](Int j, Mat c) { return c.set(c(i, j) + a(i, k) * b(k, j), i, j); });
+        return FOR(0, b.dim(1), sums, [&](Int j, Mat c) { return c.set(i, j, c(i, j) + a(i, k) * b(k, j)); });
       });
     });
   };

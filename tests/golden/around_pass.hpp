@@ -12,6 +12,8 @@
 
 namespace lantern::test {
 
+using namespace core;
+
 /// The IR before the pass and after it, for a machine of so many f64 a register.
 template <class F>
 std::pair<std::string, std::string> around_pass(std::string_view name, F f, int native = 4) {
@@ -20,7 +22,7 @@ std::pair<std::string, std::string> around_pass(std::string_view name, F f, int 
   [&]<class... P>(std::type_identity<std::tuple<P...>>) {
     (detail::types_of<P>(types), ...);
   }(std::type_identity<Params>{});
-  const auto module = driver::stage("f", types, detail::program_of(f).run);
+  const auto module = core::driver::stage("f", types, detail::program_of(f).run);
   std::pair<std::string, std::string> text;
   std::string last;
   passes::PipelineOptions options;
@@ -32,7 +34,7 @@ std::pair<std::string, std::string> around_pass(std::string_view name, F f, int 
     if (pass == name) text = {last, now};
     last = std::move(now);
   };
-  run_on_large_stack([&] { passes::run_pipeline(*module, options); });
+  core::run_on_large_stack([&] { passes::run_pipeline(*module, options); });
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include "lantern/ir/verify.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 
 namespace {
 

@@ -11,6 +11,7 @@
 #include "lantern/ir/verify.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 
 namespace {
 

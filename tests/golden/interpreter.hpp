@@ -15,6 +15,8 @@
 
 namespace lantern::ir::test {
 
+using namespace core;
+
 /// The program takes too long to be compared.
 struct Endless : std::runtime_error {
   Endless() : std::runtime_error("endless") {}

@@ -9,6 +9,7 @@
 #include "lantern/lantern.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 
 namespace {
 

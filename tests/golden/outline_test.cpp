@@ -16,6 +16,7 @@
 #include "lantern/ir/verify.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

@@ -9,6 +9,7 @@
 #include "lantern/ir/verify.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

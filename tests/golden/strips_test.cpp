@@ -7,6 +7,7 @@
 #include "golden.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

@@ -8,6 +8,7 @@
 #include "lantern/ir/print.hpp"
 
 using namespace lantern;
+using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {

@@ -23,6 +23,8 @@ std::vector<Program>& rewritten_programs() {
 
 namespace {
 
+using namespace lantern::core;
+
 constexpr double rounding = 1e-11;
 
 const Program& reference(const std::string& name) {
@@ -145,6 +147,7 @@ std::vector<Case>& cases() {
 
 TEST_CASE("native loops over arrays of any length, with assigned elements") {
   using namespace lantern;
+using namespace lantern::core;
   if (cases().empty()) add_array_cases();
   REQUIRE(cases().size() >= 13);
   for (const Case& c : cases()) {

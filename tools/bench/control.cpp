@@ -11,6 +11,8 @@
 #include "bench.hpp"
 
 namespace lantern::bench {
+
+using namespace core;
 namespace {
 
 struct Tick : Effect<double(double)> {};

@@ -182,7 +182,7 @@ int print_memory(std::vector<Row>& rows) {
       double y = 0, bytes = 0;
       std::thread([&] {
         y = f(kX, n);
-        bytes = static_cast<double>(driver::workspace_bytes());
+        bytes = static_cast<double>(workspace_bytes());
       }).join();
       wrong += !(std::abs(y - slope(static_cast<double>(n))) <= 1e-12 * std::abs(y));
       return bytes;

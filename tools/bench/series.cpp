@@ -87,7 +87,7 @@ std::pair<double, std::int64_t> in_new_thread(const Function& f, std::int64_t n)
   std::pair<double, std::int64_t> result;
   std::thread([&] {
     const double y = f(kX, n);
-    result = {y, driver::workspace_bytes()};
+    result = {y, workspace_bytes()};
   }).join();
   return result;
 }

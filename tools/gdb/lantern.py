@@ -45,7 +45,7 @@ class Layout:
 
 
 def class_of(box):
-    """The class of a box by its virtual table: 'lantern::ad::Variable'."""
+    """The class of a box by its virtual table: 'lantern::core::ad::Variable'."""
     text = gdb.execute("info symbol %d" % pointer(box), to_string=True)
     start = text.find("vtable for ")
     return text[start + 11:].split(" + ")[0].split(" in section")[0] if start >= 0 else ""
@@ -67,13 +67,13 @@ def tensor(box, kind):
 def tagged(box, layout, depth):
     primal = text(layout.datum(box + layout.primal), depth + 1)
     name = class_of(box)
-    if name in ("lantern::ad::Variable", "lantern::ad::Result"):
+    if name in ("lantern::core::ad::Variable", "lantern::core::ad::Result"):
         # A cell: virtual table, the adjoint so far.
         cell = pointer(box + layout.after_primal)
         adjoint = layout.datum(cell + 8)
         known = int(adjoint["state_"]) != EMPTY and class_of(cell).endswith(("OwnCell", "Result"))
         return "%s (reverse mode%s)" % (primal, ", adjoint " + text(adjoint, depth + 1) if known else "")
-    if name == "lantern::ad::Dual":
+    if name == "lantern::core::ad::Dual":
         return "%s (forward mode, tangent %s)" % (primal, text(layout.datum(box + layout.after_primal), depth + 1))
     return "%s (under a derivative)" % primal
 
@@ -105,7 +105,7 @@ class RepPrinter:
 
     def to_string(self):
         try:
-            name = "cell_" if self.value.type.strip_typedefs().name.startswith("lantern::Var<") else None
+            name = "cell_" if self.value.type.strip_typedefs().name.startswith("lantern::core::Var<") else None
             return text(self.value[name]["value"] if name else self.value["datum_"])
         except gdb.MemoryError:
             return "no value yet"
@@ -124,9 +124,9 @@ class DatumPrinter:
 
 def printers():
     collection = gdb.printing.RegexpCollectionPrettyPrinter("lantern")
-    collection.add_printer("Rep", "^lantern::Rep<.*>$", RepPrinter)
-    collection.add_printer("Var", "^lantern::Var<.*>$", RepPrinter)
-    collection.add_printer("Datum", "^lantern::Datum$", DatumPrinter)
+    collection.add_printer("Rep", "^lantern::core::Rep<.*>$", RepPrinter)
+    collection.add_printer("Var", "^lantern::core::Var<.*>$", RepPrinter)
+    collection.add_printer("Datum", "^lantern::core::Datum$", DatumPrinter)
     return collection
 
 

@@ -12,6 +12,8 @@
 
 namespace lantern::tool {
 
+using namespace core;
+
 namespace {
 
 std::vector<std::string> cpu_objects(const std::vector<StagedFunction>& functions, const Options& options) {

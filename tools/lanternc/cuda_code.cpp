@@ -18,7 +18,7 @@ namespace {
 std::string source(const StagedFunction& function, const Options& options, const std::string& name) {
   codegen::PrintOptions print;
   print.line_directives = print.named_values = options.debug;
-  print.check_nan = options.check == Check::nan;
+  print.check_nan = options.check == core::Check::nan;
   print.name = name;
   return codegen::print_cuda(*function.module, print);
 }

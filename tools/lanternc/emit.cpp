@@ -20,6 +20,8 @@
 
 namespace lantern::tool {
 
+using namespace core;
+
 namespace {
 
 using Functions = std::vector<StagedFunction>;

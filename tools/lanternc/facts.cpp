@@ -6,6 +6,8 @@
 
 namespace lantern::tool {
 
+using namespace core;
+
 std::string facts(const StagedFunction& function, bool strict_math) {
   const bool flush = !strict_math && driver::has_loops(*function.module);
   std::string values = std::to_string((ir::has_recursion(*function.module) ? 1 : 0) + (flush ? 2 : 0));

@@ -20,6 +20,8 @@
 
 namespace lantern::tool {
 
+using namespace core;
+
 namespace {
 
 using Words = std::vector<std::string>;

@@ -22,7 +22,7 @@ struct Options {
   bool strict_math = false;
   bool reassociate = true;
   bool level_given = false;
-  Check check = Check::none;
+  core::Check check = core::Check::none;
   bool cuda = false;
   bool debug = false;
   bool time_passes = false;

@@ -18,6 +18,8 @@
 
 namespace lantern::tool {
 
+using namespace core;
+
 int vector_lanes(const Options& options) {
   if (options.opt < 2 || options.cuda || options.emit == Emit::c) return 0;
   // A lane has no line of its own, and cannot be looked at.
@@ -37,7 +39,7 @@ bool contracts(const Options& options) {
 
 namespace {
 
-std::unique_ptr<ir::Module> staged(const driver::Registered& function) {
+std::unique_ptr<ir::Module> staged(const core::driver::Registered& function) {
   const std::string place = function.loc.str();
   const std::string note =
       "\n" + place + ": note: while staging LANTERN_FUNCTION(" + function.name + ", ...)";
@@ -121,7 +123,7 @@ void optimise(StagedFunction& function, const Options& options) {
 
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
   std::vector<StagedFunction> functions;
-  for (const driver::Registered& registered : image.functions) {
+  for (const core::driver::Registered& registered : image.functions) {
     StagedFunction f{registered.name, staged(registered), {}, {}};
     run_on_large_stack([&] {
       if (options.verify) ir::verify(*f.module);

@@ -15,26 +15,24 @@
 #include "output_to_errors.hpp"
 #include "report.hpp"
 
-namespace lantern {
+namespace lantern::core::driver {
 
 namespace {
 
-std::vector<driver::Registered>& registered() {
-  static std::vector<driver::Registered> all;
+std::vector<Registered>& registered() {
+  static std::vector<Registered> all;
   return all;
 }
 
 }  // namespace
 
-namespace driver {
-
 __attribute__((visibility("default"))) void register_function(Registered function) {
   registered().push_back(std::move(function));
 }
 
-}  // namespace driver
+}  // namespace lantern::core::driver
 
-namespace tool {
+namespace lantern::tool {
 
 namespace {
 
@@ -68,10 +66,10 @@ void load(const std::filesystem::path& image) {
 
 /// Each function once. A header that several files include registers its functions from one place, once for
 /// each: they must agree, since the program finds them by their names.
-std::vector<driver::Registered> distinct(const std::vector<driver::Registered>& all) {
-  std::vector<driver::Registered> functions;
-  for (const driver::Registered& f : all) {
-    const auto same_name = [&](const driver::Registered& g) { return g.name == f.name; };
+std::vector<core::driver::Registered> distinct(const std::vector<core::driver::Registered>& all) {
+  std::vector<core::driver::Registered> functions;
+  for (const core::driver::Registered& f : all) {
+    const auto same_name = [&](const core::driver::Registered& g) { return g.name == f.name; };
     const auto first = std::ranges::find_if(functions, same_name);
     if (first == functions.end()) {
       functions.push_back(f);
@@ -93,9 +91,9 @@ std::vector<driver::Registered> distinct(const std::vector<driver::Registered>& 
   return functions;
 }
 
-std::string names(const std::vector<driver::Registered>& functions) {
+std::string names(const std::vector<core::driver::Registered>& functions) {
   std::string list;
-  for (const driver::Registered& f : functions) list += (list.empty() ? "" : ", ") + f.name;
+  for (const core::driver::Registered& f : functions) list += (list.empty() ? "" : ", ") + f.name;
   return list;
 }
 
@@ -115,13 +113,13 @@ StagingImage load_staging_image(UserCode& code, const Options& options) {
       std::filesystem::remove(options.output, ignored);
   };
   load(code.staging_image());
-  StagingImage image{distinct(registered())};
+  StagingImage image{distinct(core::driver::registered())};
   if (image.functions.empty())
     throw Error("no LANTERN_FUNCTION in " + listed(options.sources) +
                 "; write LANTERN_FUNCTION(name, program) at namespace scope");
   if (!options.function.empty()) {
     const std::string all = names(image.functions);
-    std::erase_if(image.functions, [&](const driver::Registered& f) { return f.name != options.function; });
+    std::erase_if(image.functions, [&](const core::driver::Registered& f) { return f.name != options.function; });
     if (image.functions.empty())
       throw Error("--function: expected one of " + all + ", got '" + options.function + "'");
   }
@@ -131,6 +129,4 @@ StagingImage load_staging_image(UserCode& code, const Options& options) {
   return image;
 }
 
-}  // namespace tool
-
-}  // namespace lantern
+}  // namespace lantern::tool

@@ -11,7 +11,7 @@ namespace lantern::tool {
 
 /// Stays loaded to the end: graphs refer to texts in it.
 struct StagingImage {
-  std::vector<driver::Registered> functions;  ///< in the order of the files
+  std::vector<core::driver::Registered> functions;  ///< in the order of the files
 };
 
 /// Errors: the image cannot be loaded; it has no function, none of the name that --function gives, or two of

@@ -14,7 +14,7 @@
 #include "lantern/compiler/ad/modes/modes.hpp"
 #include "lantern/compiler/control/control.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -139,4 +139,4 @@ std::shared_ptr<EagerReverse> make_checkpointed(std::uint64_t tag) {
   return std::make_shared<Checkpointed>(tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -13,7 +13,7 @@
 #include "lantern/compiler/ad/closure.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -80,4 +80,4 @@ class Closures : public EagerReverse, public HigherOrder {
 
 std::shared_ptr<EagerReverse> make_closures(std::uint64_t tag) { return std::make_shared<Closures>(tag); }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -16,7 +16,7 @@
 // stack.
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::shared_ptr<EagerReverse> make_continuation(std::uint64_t tag) {
   return std::make_shared<Continuations>(tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

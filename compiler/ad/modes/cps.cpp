@@ -5,7 +5,7 @@
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/control/control.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -57,4 +57,4 @@ class Cps : public EagerReverse {
 
 std::shared_ptr<EagerReverse> make_cps(std::uint64_t tag) { return std::make_shared<Cps>(tag); }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -18,7 +18,7 @@
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/control/control.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -191,4 +191,4 @@ std::shared_ptr<EagerReverse> make_divide_and_conquer(std::uint64_t tag) {
   return std::make_shared<DivideAndConquer>(tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -1,7 +1,7 @@
 // Functions with rules in the eager reverse modes.
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 Datums EagerReverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                           const Location& loc) {
@@ -23,4 +23,4 @@ Datums EagerReverse::follow(const std::shared_ptr<const Rule>& rule, const Datum
   return vertex(arguments, values, pullback, loc);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -11,7 +11,7 @@
 #include "lantern/compiler/ad/operands.hpp"
 #include "lantern/compiler/control/deferred.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// What the rule of an operation looks at, where the result's cotangent is g.
 struct StepRule {
@@ -205,4 +205,4 @@ std::shared_ptr<EagerReverse> make_checkpointed(std::uint64_t tag);
 std::shared_ptr<EagerReverse> make_divide_and_conquer(std::uint64_t tag);
 std::shared_ptr<EagerReverse> make_closures(std::uint64_t tag);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -19,7 +19,7 @@
 
 #include "lantern/compiler/staging/control_flow.hpp"
 
-namespace lantern::cps {
+namespace lantern::core::cps {
 
 /// NumR0: a value x and a mutable adjoint d.
 class Number {
@@ -70,4 +70,4 @@ Rep<double> grad(const F& f, const Rep<double>& x) {
   return z.d().get();
 }
 
-}  // namespace lantern::cps
+}  // namespace lantern::core::cps

@@ -8,7 +8,7 @@
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/control/control.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -99,4 +99,4 @@ class Functional : public EagerReverse {
 
 std::shared_ptr<EagerReverse> make_functional(std::uint64_t tag) { return std::make_shared<Functional>(tag); }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

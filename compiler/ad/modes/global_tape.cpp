@@ -5,7 +5,7 @@
 // No continuation is captured: all calls of k would be tail calls.
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::shared_ptr<EagerReverse> make_global_tape(std::uint64_t tag) {
   return std::make_shared<GlobalTape>(tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -21,7 +21,7 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -323,4 +323,4 @@ SecondOrder hessian_by_reverse(const Program& program, const Datums& arguments, 
   return out;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -6,7 +6,7 @@
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -117,4 +117,4 @@ Datums gradient(mode m, const Program& program, const Datums& arguments, const A
   return gradient_by(*entry.eager(fresh_number()), program, arguments, active, value, loc);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

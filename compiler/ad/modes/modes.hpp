@@ -3,7 +3,7 @@
 
 #include "lantern/compiler/ad/program.hpp"
 
-namespace lantern {
+namespace lantern::core {
 
 /// How a gradient is computed. All give the same numbers, up to rounding; they differ in what they cost and
 /// in what they are made of. Each has an eager form, which runs the program, and a staged form, whose code is
@@ -51,4 +51,4 @@ Datum staged_hessian_by_reverse(Staging& s, const Program& program, const Datum&
 
 }  // namespace ad
 
-}  // namespace lantern
+}  // namespace lantern::core

@@ -6,7 +6,7 @@
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 Datum second_partial(const Operation& op, const Datums& primals, const Datum& result, std::size_t i,
                      std::size_t j, const Datum& first_j) {
@@ -76,4 +76,4 @@ RulePartials partials_of(const std::shared_ptr<const Rule>& rule, const Datums& 
   return all;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

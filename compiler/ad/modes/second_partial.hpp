@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/derivative_rule.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// d2 op / dxi dxj: the formula of the first derivative by xi, by forward mode in xj. `first_j` is d op /
 /// dxj. Empty where it vanishes.
@@ -24,4 +24,4 @@ struct RulePartials {
 RulePartials partials_of(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                          const std::vector<std::size_t>& by, const Location& loc);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -10,7 +10,7 @@
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 #include "lantern/ir/checkpoint.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -42,4 +42,4 @@ std::shared_ptr<TwoPass> make_staged_checkpointed(Staging& staging, std::uint64_
   return std::make_shared<StagedCheckpointed>(staging, tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

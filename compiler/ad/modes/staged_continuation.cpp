@@ -11,7 +11,7 @@
 // made first called. Those of branches, trips and functions are functions of the code.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -61,4 +61,4 @@ std::shared_ptr<TwoPass> make_staged_continuation(Staging& staging, std::uint64_
   return std::make_shared<StagedContinuation>(staging, tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -3,7 +3,7 @@
 
 #include "lantern/compiler/ad/derivative_rule.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 // (x op x')(k) = { val y = new NumR0(x.x op x'.x, 0); k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
 Datum StagedCps::apply(const Operation& op, std::span<const Datum> operands) {
@@ -34,4 +34,4 @@ Datum StagedCps::apply(const Operation& op, std::span<const Datum> operands) {
   });
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

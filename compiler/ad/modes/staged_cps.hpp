@@ -3,7 +3,7 @@
 
 #include "lantern/compiler/ad/staged_reverse.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// Operators are called with a continuation, a function of the code. mode::reverse calls it while staging
 /// instead, and has continuations only where control flow needs them; `contify` makes the two the same.
@@ -14,4 +14,4 @@ class StagedCps : public StagedReverse {
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -5,7 +5,7 @@
 
 #include "lantern/ir/checkpoint.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -79,4 +79,4 @@ Datum StagedDivideAndConquer::pop(std::int64_t tape, const ir::Type& type, const
   return StagedReverse::pop(tape, type, loc);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

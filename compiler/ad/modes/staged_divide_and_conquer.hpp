@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/staged_reverse.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// Reverse mode in which every loop keeps a number of states that does not depend on its trips, and computes
 /// the rest again (Griewank and Walther, "Algorithm 799: revolve", for counting loops; thinned out as they
@@ -30,4 +30,4 @@ class StagedDivideAndConquer : public StagedReverse {
   void keep_all();
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -8,7 +8,7 @@
 
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -55,4 +55,4 @@ std::shared_ptr<TwoPass> make_staged_functional(Staging& staging, std::uint64_t 
   return std::make_shared<StagedFunctional>(staging, tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

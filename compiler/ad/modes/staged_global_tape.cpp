@@ -6,7 +6,7 @@
 // staged emits what they do. No continuation is captured, so the code has none, before any pass has run.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -35,4 +35,4 @@ std::shared_ptr<TwoPass> make_staged_global_tape(Staging& staging, std::uint64_t
   return std::make_shared<StagedGlobalTape>(staging, tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/ad/modes/second_partial.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -253,4 +253,4 @@ Datum StagedHessian::pop(std::int64_t tape, const ir::Type&, const Location& loc
   return {};
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// The gradient a and the Hessian h of the result by the variables that are live, as the backward part goes
 /// on, are entries of one store: an entry of h has a name of its own. They are numbers of the code, and
@@ -65,4 +65,4 @@ class StagedHessian : public TwoPass {
   std::map<Name, Pair> pairs_;  ///< the reverse
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -6,7 +6,7 @@
 // factors. A number that depends on no input has no name and leaves nothing on the tape.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::shared_ptr<TwoPass> make_staged_taped(Staging& staging, std::uint64_t tag) 
   return std::make_shared<StagedTaped>(staging, tag);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -10,7 +10,7 @@
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/staging/byte_stack.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -210,4 +210,4 @@ class Taped : public EagerReverse {
 
 std::shared_ptr<EagerReverse> make_taped(std::uint64_t tag) { return std::make_shared<Taped>(tag); }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

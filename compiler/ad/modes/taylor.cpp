@@ -15,7 +15,7 @@
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -356,4 +356,4 @@ std::vector<Datums> taylor(const Program& program, const Datums& arguments, cons
   return eager_taylor(program, arguments, active, tangents, size, loc);
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

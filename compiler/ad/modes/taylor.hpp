@@ -6,7 +6,7 @@
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 /// Coefficients of a power series; the one of order 0 first. An empty datum is zero, except the first.
 using Coefficients = Datums;
@@ -59,4 +59,4 @@ class StagedTaylor : public Taylor, public Carrying {
   std::size_t order_;
 };
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -5,7 +5,7 @@
 
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -241,4 +241,4 @@ Datum TwoPass::at(ir::Value* v) {
   return home->popped[v] = Datum::node(pop->result());
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

@@ -19,7 +19,7 @@
 #include "lantern/compiler/ad/replay.hpp"
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 class TwoPass : public Mode, public StagedMode, public RuleFollowing {
  public:
@@ -197,4 +197,4 @@ std::shared_ptr<TwoPass> make_staged_continuation(Staging& staging, std::uint64_
 std::shared_ptr<TwoPass> make_staged_taped(Staging& staging, std::uint64_t tag);
 std::shared_ptr<TwoPass> make_staged_checkpointed(Staging& staging, std::uint64_t tag);
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

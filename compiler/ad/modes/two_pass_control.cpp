@@ -6,7 +6,7 @@
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::ad {
+namespace lantern::core::ad {
 
 namespace {
 
@@ -331,4 +331,4 @@ Datum TwoPass::pop(std::int64_t tape, const ir::Type& type, const Location& loc)
   return v;
 }
 
-}  // namespace lantern::ad
+}  // namespace lantern::core::ad

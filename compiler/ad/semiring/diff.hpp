@@ -7,7 +7,7 @@
 
 #include "lantern/compiler/ad/semiring/expression.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 /// Forward mode: evaluation in the semiring of dual numbers (Fig. 4).
 Expression diff_by_dual_numbers(const Expression& e);
@@ -22,4 +22,4 @@ Expression diff_by_handlers(const Expression& e);
 /// Reverse mode with shift and reset (Lantern paper, Fig. 8).
 Expression diff_by_shift(const Expression& e);
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

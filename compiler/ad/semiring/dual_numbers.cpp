@@ -1,7 +1,7 @@
 // Forward mode (de Vilhena and Pottier, Fig. 4).
 #include "lantern/compiler/ad/semiring/diff.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 Expression diff_by_dual_numbers(const Expression& e) {
   return Expression([e](const Dictionary<Number>& r, const Number& n) {
@@ -24,4 +24,4 @@ Expression diff_by_dual_numbers(const Expression& e) {
   });
 }
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

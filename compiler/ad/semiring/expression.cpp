@@ -4,7 +4,7 @@
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 Evaluation& Evaluation::of(const Number& a, const Number& b) {
   if (!a.evaluation_ || !b.evaluation_)
@@ -49,4 +49,4 @@ Number Evaluation::run(const Body& body, Opaque zero, Opaque one, Opaque n) {
 Number operator+(const Number& a, const Number& b) { return Evaluation::of(a, b).add(a, b); }
 Number operator*(const Number& a, const Number& b) { return Evaluation::of(a, b).mul(a, b); }
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

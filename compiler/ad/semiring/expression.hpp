@@ -21,7 +21,7 @@
 
 #include "lantern/compiler/control/barrier.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 /// The operations of a commutative semiring on V.
 template <class V>
@@ -116,4 +116,8 @@ class Expression {
   Evaluation::Body body_;
 };
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring
+
+namespace lantern {
+namespace semiring = core::semiring;
+}

@@ -7,7 +7,7 @@
 #include "lantern/compiler/ad/semiring/vertex.hpp"
 #include "lantern/compiler/control/control.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 namespace {
 
@@ -45,4 +45,4 @@ Expression diff_by_handlers(const Expression& e) {
   });
 }
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

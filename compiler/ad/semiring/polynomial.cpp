@@ -2,7 +2,7 @@
 #include "lantern/compiler/ad/semiring/semirings.hpp"
 #include "lantern/ir/error.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::string Polynomial::str() const {
   return text.empty() ? "0" : text;
 }
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

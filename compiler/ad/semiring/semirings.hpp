@@ -10,7 +10,7 @@
 
 #include "lantern/compiler/ad/semiring/expression.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 /// The real numbers, in floating point.
 inline Dictionary<double> reals() {
@@ -74,4 +74,4 @@ inline Dictionary<Polynomial> polynomials() {
           [](const Polynomial& a, const Polynomial& b) { return a * b; }};
 }
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

@@ -3,7 +3,7 @@
 #include "lantern/compiler/ad/semiring/vertex.hpp"
 #include "lantern/compiler/control/control.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 Expression diff_by_shift(const Expression& e) {
   return Expression([e](const Dictionary<Number>& r, const Number& n) {
@@ -37,4 +37,4 @@ Expression diff_by_shift(const Expression& e) {
   });
 }
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

@@ -4,7 +4,7 @@
 #include "lantern/compiler/ad/semiring/diff.hpp"
 #include "lantern/compiler/ad/semiring/vertex.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 Expression diff_by_stack(const Expression& e) {
   return Expression([e](const Dictionary<Number>& r, const Number& n) {
@@ -54,4 +54,4 @@ Expression diff_by_stack(const Expression& e) {
   });
 }
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

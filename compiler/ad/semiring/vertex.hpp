@@ -6,7 +6,7 @@
 
 #include "lantern/compiler/ad/semiring/expression.hpp"
 
-namespace lantern::semiring {
+namespace lantern::core::semiring {
 
 /// The constants 0 and 1, and everything else: a value, and the derivative of the result by it so far. Its
 /// address is its name.
@@ -39,4 +39,4 @@ class Vertices {
   const Dictionary<Number>& r_;
 };
 
-}  // namespace lantern::semiring
+}  // namespace lantern::core::semiring

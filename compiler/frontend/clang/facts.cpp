@@ -37,8 +37,11 @@ bool Places::from_macro(SourceLocation at, std::string* name) const {
 bool is_rep(QualType type) {
   const auto* record = type.getNonReferenceType()->getAsCXXRecordDecl();
   if (record == nullptr || record->getIdentifier() == nullptr || record->getName() != "Rep") return false;
-  const auto* space = dyn_cast<NamespaceDecl>(record->getDeclContext());
-  return space != nullptr && space->getIdentifier() != nullptr && space->getName() == "lantern";
+  const auto named = [](const DeclContext* context, StringRef name) {
+    const auto* space = dyn_cast_or_null<NamespaceDecl>(context);
+    return space != nullptr && space->getIdentifier() != nullptr && space->getName() == name;
+  };
+  return named(record->getDeclContext(), "core") && named(record->getDeclContext()->getParent(), "lantern");
 }
 
 namespace {

@@ -23,7 +23,7 @@ namespace lantern::frontend {
 
 namespace {
 
-const std::string native = "::lantern::native::";
+const std::string native = "::lantern::core::native::";
 
 /// Where a statement stands.
 struct Place {
@@ -450,7 +450,7 @@ class Lowering : Complaints {
         with_index.insert(at + open.size(), index + ", ");
     }
     return "{ auto&& " + range + " = " + text(s->condition, place) + "; const auto " + size + " = " + range +
-           ".size(); ::lantern::Rep<std::int64_t> " + index + " = 0; " + native + "loop([&] { return " +
+           ".size(); ::lantern::core::Rep<std::int64_t> " + index + " = 0; " + native + "loop([&] { return " +
            index + " < " + size + "; }, [&] { ++" + index + "; }, " + inner + with_index + "); }";
   }
 

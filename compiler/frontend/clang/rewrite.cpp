@@ -42,7 +42,7 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
   result.copies = texts.copies();
   result.headers = texts.header_copies();
   // The lambda of a recursive function has parameters of the same names.
-  const bool shadows = text.find("::lantern::native::recursive<") != std::string::npos;
+  const bool shadows = text.find("::lantern::core::native::recursive<") != std::string::npos;
   result.text = "#include \"lantern/compiler/frontend/native.hpp\"\n" +
                 std::string(shadows ? "#pragma GCC diagnostic ignored \"-Wshadow\"\n" : "") + "#line 1 " +
                 ir::c_string(path) + "\n" + text;
