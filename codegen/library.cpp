@@ -102,6 +102,8 @@ std::string declarations(Unit& unit) {
         "*/\n";
     text += "void " + unit.failure_name() + "(void (*handler)(const char* message));\n";
   }
+  text += "/* The same by pointers to the arguments and results; ws may be null where nothing above takes one. */\n";
+  text += wrapped("void " + unit.entry_name() + "(lt_workspace* ws, const void* const* in, void* const* out);") + "\n";
   return text;
 }
 

@@ -70,6 +70,7 @@ class Unit {
   /// gives one, and NAME_on_failure.
   const std::string& workspace_name() const { return workspace_name_; }
   const std::string& failure_name() const { return failure_name_; }
+  const std::string& entry_name() const { return entry_name_; }
   bool scalar_entry() const;
 
   const ir::Module& module() const { return module_; }

@@ -20,7 +20,10 @@ int lane_bytes(ir::Kind kind);
 class Prelude {
  public:
   explicit Prelude(const Target& target, const PrintOptions& options = {})
-      : target_(&target), strict_(options.strict_math), vector_library_(options.vector_library) {}
+      : target_(&target),
+        strict_(options.strict_math),
+        standalone_(options.standalone),
+        vector_library_(options.vector_library) {}
 
   /// A part by name: "workspace", "mark", "fail_index", "fail_shapes", "fail_size", "tapes" ...
   void need(const std::string& part);
@@ -78,7 +81,9 @@ class Prelude {
   std::string instantiate(std::string_view text, ir::Kind kind) const;
 
   const Target* target_;
-  bool strict_, vector_library_;
+  bool strict_;
+  bool standalone_;  ///< any compiler may read it
+  bool vector_library_;
   std::unordered_set<std::string> seen_;
   std::vector<Part> parts_;
   std::vector<std::string> wide_;  ///< vectors that functions take by reference

@@ -317,8 +317,8 @@ typedef float lt_float_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)
 
 }  // namespace
 
-/// In bytes.
-constexpr int widest_register = 64;
+/// In bytes: of every processor of some family, and of the widest there are.
+constexpr int common_register = 32, widest_register = 64;
 
 int lane_bytes(Kind kind) { return kind == Kind::f32 || kind == Kind::i32 ? 4 : 8; }
 
@@ -333,7 +333,7 @@ std::string Prelude::vector(Kind kind, int lanes) {
         "/* Functions of vectors are inlined: how other code would pass these does not matter. */\n#ifdef "
         "__GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n");
   const int size = lane_bytes(kind);
-  if (target_->is_cpp() && size * lanes > widest_register) wide_.push_back(name);
+  if (target_->is_cpp() && size * lanes > (standalone_ ? common_register : widest_register)) wide_.push_back(name);
   const std::string element = target_->element(kind), bytes = std::to_string(size * lanes);
   add(Group::types, "typedef " + element + " " + name + " __attribute__((vector_size(" + bytes +
                         "), aligned(" + std::to_string(std::min(64, size * lanes)) + ")));\ntypedef " +

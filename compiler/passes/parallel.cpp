@@ -341,7 +341,8 @@ class Part {
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (role(i) != StateRole::sum || !start_[i]->type.is_tensor()) continue;
       double n = 1;
-      for (const std::int64_t dim : known_type(start_[i]).dims())
+      const ir::Type type = known_type(start_[i]);
+      for (const std::int64_t dim : type.dims())
         n *= dim >= 0 ? static_cast<double>(dim) : least_memory + 1;
       known += n;
       Value* const elements = elements_of(b, start_[i]);
