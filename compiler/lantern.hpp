@@ -1,7 +1,7 @@
 // Lantern: staged automatic differentiation. The one header a user includes.
 //
 // What namespace lantern has is listed here; each line names the place where it is documented in full. Functions of
-// Reps (`exp`, `max`, `sum`, `dot`, `matmul`, `fill`, `select`, ...) are found by their arguments, without
+// Reps (`exp`, `max`, `sum`, `dot`, `matmul`, `fill`, ...) are found by their arguments, without
 // being names of this namespace: a program's own `sum` or `fill` stands beside them. Everything in lantern::core,
 // lantern::ir and below is the compiler's own.
 #pragma once

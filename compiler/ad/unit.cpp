@@ -36,7 +36,6 @@ void require_like(const ir::Type& value, const ir::Type& derivative, const char*
                     derivative.str());
 }
 
-
 void require_sizes(const Datum& value, const Datum& derivative, const char* what, const Location& loc) {
   detail::require_same_sizes(strip(value), strip(derivative), 0,
                              std::string(what) + " has other sizes than what it belongs to", loc);
