@@ -28,7 +28,7 @@ class Checkpoint<F, std::tuple<P...>> {
     (flatten(p, data), ...);
     const auto [run, prototype] = run_again<Value>(f_, p...);
     const Datums results = ad::checkpoint({name(), run}, data, loc_);
-    return rebuild(*prototype, results);
+    return rebuild(**prototype, results);
   }
   std::string name() const { return "checkpoint_" + name_of(*f_); }
 

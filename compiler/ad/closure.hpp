@@ -40,7 +40,7 @@ class Closure<F, std::tuple<P...>> {
     (flatten(p, data), ...);
     const auto [run, prototype] = run_again<Value>(f_, p...);
     const Datums results = ad::app(run, data, loc_);
-    return rebuild(*prototype, results);
+    return rebuild(**prototype, results);
   }
   std::string name() const { return name_of(*f_); }
 

@@ -33,10 +33,10 @@ using result_of = std::remove_cvref_t<std::invoke_result_t<const F&, A&...>>;
 /// The prototypes of one call: they hold the sizes of vectors of Reps. The parts of its rule share them.
 template <class Value, class Residuals, class... P>
 struct RuleCall {
-  explicit RuleCall(const P&... p) : arguments(p...) {}
-  std::tuple<P...> arguments;
-  Value value{};
-  Residuals residuals{};
+  explicit RuleCall(const P&... p) : arguments(std::tuple<P...>(p...)) {}
+  Structure<std::tuple<P...>> arguments;
+  Structure<Value> value;
+  Structure<Residuals> residuals;
 };
 
 /// All but the first component of a tuple or pair, lifted to Reps.
@@ -89,27 +89,32 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
     rule->name = name_of(parts_->f);
     rule->what = "custom_vjp";
     rule->primal = [parts = parts_, call](const Datums& in) {
-      auto arguments = rebuild(call->arguments, in);
-      call->value = convert<Value>(std::apply(parts->f, arguments));
-      return flatten(call->value);
+      auto arguments = rebuild(*call->arguments, in);
+      Value value = convert<Value>(std::apply(parts->f, arguments));
+      Datums out = flatten(value);
+      call->value = std::move(value);
+      return out;
     };
     rule->forward = [parts = parts_, call](const Datums& in) -> ad::Rule::Split {
-      auto arguments = rebuild(call->arguments, in);
+      auto arguments = rebuild(*call->arguments, in);
       const auto all = std::apply(parts->forward, arguments);
-      call->value = convert<Value>(std::get<0>(all));
-      call->residuals = rest_of(all);
-      return {flatten(call->value), flatten(call->residuals)};
+      Value value = convert<Value>(std::get<0>(all));
+      Residuals residuals = rest_of(all);
+      ad::Rule::Split out{flatten(value), flatten(residuals)};
+      call->value = std::move(value);
+      call->residuals = std::move(residuals);
+      return out;
     };
     rule->backward = [parts = parts_, call](const Datums& residuals, const Datums& cotangents) {
       std::span<const Datum> view(cotangents);
-      auto all = std::tuple_cat(rebuild(call->residuals, residuals),
-                                std::tuple<Value>(shaped_like(call->value, view)));
+      auto all = std::tuple_cat(rebuild(*call->residuals, residuals),
+                                std::tuple<Value>(shaped_like(*call->value, view)));
       return floating_data(derivative_of(std::apply(parts->backward, all)));
     };
     Datums data;
     (flatten(p, data), ...);
     const Datums results = ad::call_with_rule(rule, data, loc_);
-    return rebuild(call->value, results);
+    return rebuild(*call->value, results);
   }
   std::string name() const { return name_of(parts_->f); }
 
@@ -175,12 +180,14 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
     rule->name = name_of(parts_->f);
     rule->what = "custom_jvp";
     rule->primal = [parts = parts_, call](const Datums& in) {
-      auto arguments = rebuild(call->arguments, in);
-      call->value = convert<Value>(std::apply(parts->f, arguments));
-      return flatten(call->value);
+      auto arguments = rebuild(*call->arguments, in);
+      Value value = convert<Value>(std::apply(parts->f, arguments));
+      Datums out = flatten(value);
+      call->value = std::move(value);
+      return out;
     };
     rule->tangent = [parts = parts_, call](const Datums& in, const Datums& tangents) -> ad::Rule::Split {
-      auto arguments = rebuild(call->arguments, in);
+      auto arguments = rebuild(*call->arguments, in);
       std::span<const Datum> view(tangents);
       auto all = std::tuple_cat(arguments, tangents_of(arguments, view));
       const auto [value, derivative] = convert<std::tuple<Value, Value>>(std::apply(parts->tangent, all));
@@ -190,7 +197,7 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
     Datums data;
     (flatten(p, data), ...);
     const Datums results = ad::call_with_rule(rule, data, loc_);
-    return rebuild(call->value, results);
+    return rebuild(*call->value, results);
   }
   std::string name() const { return name_of(parts_->f); }
 

@@ -75,12 +75,14 @@ std::string name_of(const F& f) {
 /// run. It refers to all three.
 template <class F>
 ad::Program program_of(const F& f, const typename FunctionTraits<F>::Params& prototypes,
-                       typename FunctionTraits<F>::Result& value) {
+                       Structure<typename FunctionTraits<F>::Result>& value) {
   return {name_of(f), [&f, &prototypes, &value](const Datums& data) {
             auto args = rebuild(prototypes, data);
             using R = typename FunctionTraits<F>::Result;
-            value = convert<R>(std::apply(f, args));
-            return flatten(value);
+            R result = convert<R>(std::apply(f, args));
+            Datums out = flatten(result);
+            value = std::move(result);
+            return out;
           }};
 }
 /// The same for arguments and results whose structure is known from their types.
@@ -189,8 +191,8 @@ template <class P>
 P shaped_like(const P& prototype, std::span<const Datum>& data) {
   P p = prototype;
   for_each_rep(p, [&]<class T>(Rep<T>& r) {
-    if (!r.datum().type().is_differentiable()) return;
-    r = Rep<T>(data.front());
+    if constexpr (!std::is_floating_point_v<typename Traits<T>::element>) return;
+    r.storage().renew(Rep<T>(data.front()).datum());
     data = data.subspan(1);
   });
   return p;
@@ -227,12 +229,12 @@ class Gradient<F, Options, with_value, std::tuple<P...>> {
     Datums data;
     ad::Active active;
     collect<Options>(args, data, active);
-    Value value{};
+    Structure<Value> value;
     const Datums out =
         ad::gradient(Options::selected, program_of(f_, args, value), data, active, with_value, loc_);
     const std::span<const Datum> derivatives = std::span(out).subspan(with_value ? 1 : 0);
     if constexpr (with_value)
-      return {rebuild(value, Datums{out[0]}), gradient_result<Options>(args, derivatives)};
+      return {rebuild(*value, Datums{out[0]}), gradient_result<Options>(args, derivatives)};
     else return gradient_result<Options>(args, derivatives);
   }
   std::string name() const { return "grad_" + name_of(f_); }
@@ -269,11 +271,11 @@ class VectorJacobian<F, std::tuple<P...>> {
     ad::Active active;
     collect<AllFloating>(args, data, active);
     const Datums seeds = floating_data(ybar);
-    Value value{};
+    Structure<Value> value;
     const Datums out = ad::vjp(program_of(f_, args, value), data, active, &seeds, true, loc_);
     std::span<const Datum> view(out);
-    value = rebuild(value, view);
-    return {std::move(value), gradient_result<AllFloating>(args, view)};
+    Value result = rebuild(*value, view);
+    return {std::move(result), gradient_result<AllFloating>(args, view)};
   }
   std::string name() const { return "vjp_" + name_of(f_); }
 
@@ -302,11 +304,11 @@ class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> {
       for (const Datum& d : floating_data(t)) tangents.push_back(d);
     };
     (add(dp), ...);
-    Value value{};
+    Structure<Value> value;
     const Datums out = ad::jvp(program_of(f_, args, value), data, active, tangents, loc_);
     std::span<const Datum> view(out);
-    value = rebuild(value, view);
-    return {value, shaped_like(value, view)};
+    const Value result = rebuild(*value, view);
+    return {result, shaped_like(result, view)};
   }
   std::string name() const { return "jvp_" + name_of(f_); }
 
@@ -332,11 +334,11 @@ class Taylor<order, F, std::tuple<P...>, std::tuple<T...>> {
       for (const Datum& d : floating_data(t)) tangents.push_back(d);
     };
     (add(dp), ...);
-    Value value{};
+    Structure<Value> value;
     const std::vector<Datums> series =
         ad::taylor(program_of(f_, args, value), data, active, tangents, order, loc_);
     std::array<Value, order + 1> out;
-    out[0] = rebuild(value, series[0]);
+    out[0] = rebuild(*value, series[0]);
     for (std::size_t k = 1; k < out.size(); ++k) {
       std::span<const Datum> view(series[k]);
       out[k] = shaped_like(out[0], view);

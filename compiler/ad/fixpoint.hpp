@@ -37,9 +37,9 @@ X fixpoint(F f, const FixpointOptions& options, const X& x0, const A&... args) {
                 "fixpoint: expected f to take x and the arguments that follow x0");
   static_assert(converts<X, result_of<F, X, A...>>(),
                 "fixpoint: expected f to give a value of the type of x0");
-  const auto prototypes = std::make_shared<const std::tuple<X, A...>>(x0, args...);
+  const auto prototypes = std::make_shared<const Structure<std::tuple<X, A...>>>(std::tuple<X, A...>(x0, args...));
   const auto run = [f = std::move(f), prototypes](const Datums& in) {
-    auto all = rebuild(*prototypes, in);
+    auto all = rebuild(**prototypes, in);
     return flatten(convert<X>(std::apply(f, all)));
   };
   Datums arguments;

@@ -86,7 +86,7 @@ class Jacobian<F, Options, std::tuple<P...>> {
     const auto run = [&](const Datums& in) {
       auto arguments = rebuild(args, in);
       const Value y = convert<Value>(std::apply(f_, arguments));
-      if (!value) value = y;
+      if (!value) value.emplace(y);
       return floating_data(y);
     };
     Datums all;

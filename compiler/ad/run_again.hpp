@@ -14,19 +14,16 @@ namespace lantern::core::detail {
 /// What runs f on the data of such arguments, now and in a backward part: after the frame that called it has
 /// ended. With it the shape of the result, known once it has run.
 template <class Value, class F, class... P>
-std::pair<std::function<Datums(const Datums&)>, std::shared_ptr<Value>> run_again(std::shared_ptr<const F> f,
+std::pair<std::function<Datums(const Datums&)>, std::shared_ptr<Structure<Value>>> run_again(std::shared_ptr<const F> f,
                                                                               const P&... p) {
-  const auto prototypes = std::make_shared<const std::tuple<P...>>(p...);
-  const auto prototype = std::make_shared<Value>();
+  const auto prototypes = std::make_shared<const Structure<std::tuple<P...>>>(std::tuple<P...>(p...));
+  const auto prototype = std::make_shared<Structure<Value>>();
   const auto run = [f = std::move(f), prototypes, prototype](const Datums& in) {
-    std::span<const Datum> rest(in);
-    std::tuple<P...> arguments = *prototypes;
-    for_each_rep(arguments, [&]<class T>(Rep<T>& r) {
-      r = Rep<T>(rest.front());
-      rest = rest.subspan(1);
-    });
-    *prototype = convert<Value>(std::apply([&](auto&... a) { return (*f)(a...); }, arguments));
-    return flatten(*prototype);
+    std::tuple<P...> arguments = rebuild(**prototypes, in);
+    Value result = convert<Value>(std::apply([&](auto&... a) { return (*f)(a...); }, arguments));
+    Datums out = flatten(result);
+    *prototype = std::move(result);
+    return out;
   };
   return {run, prototype};
 }

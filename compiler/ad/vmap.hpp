@@ -84,17 +84,19 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
     };
     (add(given, maps<I>), ...);
     const std::tuple<P...> example(structured_like<P>(given)...);
-    Value value{};
+    Structure<Value> value;
     const auto run = [&](const Datums& in) {
       auto arguments = rebuild(example, in);
-      value = convert<Value>(std::apply(f_, arguments));
-      return flatten(value);
+      Value result = convert<Value>(std::apply(f_, arguments));
+      Datums out = flatten(result);
+      value = std::move(result);
+      return out;
     };
     std::vector<ir::Type> results;
     if constexpr (countable<Value>())
       if (!types_of<Value>(results)) results.clear();
     const Datums out = ad::vmap({name_of(f_), run}, data, mapped, results, loc_);
-    return rebuild(structured_like<Result>(value), out);
+    return rebuild(structured_like<Result>(*value), out);
   }
   std::string name() const { return "vmap_" + name_of(f_); }
 

@@ -133,7 +133,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
           return {std::make_shared<Var<double>>(number(run(r.initial, in), "the content of a reference", e))};
         },
         [&](const Read& r) -> Meaning {
-          return {as<Cell>(run(r.cell, in), "a reference", "the operand of !", e)->get()};
+          return {*as<Cell>(run(r.cell, in), "a reference", "the operand of !", e)};
         },
         [&](const Assign& a) -> Meaning {
           const Cell cell = as<Cell>(run(a.cell, in), "a reference", "the operand of :=", e);

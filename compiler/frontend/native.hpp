@@ -2,15 +2,15 @@
 //
 // Each is decided by the type of its condition: a plain bool keeps its meaning in C++ and is decided while
 // the program is staged; a Rep<bool> becomes a branch or a loop of the graph (Lantern paper, section 4). The
-// bodies are the user's own statements, in lambdas that assign the user's own variables. `state(x, y)` names
-// the variables whose new values are needed afterwards: they become results of the branch or state of the
-// loop. `scratch(z)` names the ones that are assigned and not needed: they are put back.
+// bodies are the user's own statements, in lambdas that assign the user's own variables: the branch or loop
+// sees that (staging/storage.hpp).
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <string>
 
-#include "lantern/compiler/frontend/variables.hpp"
+#include "lantern/compiler/frontend/leaves.hpp"
 
 namespace lantern::core {
 
@@ -70,20 +70,15 @@ NativeIterator<T> end(const Rep<Array<T>>&);
 
 namespace native {
 
-/// The condition of `while (true)` and `for (;;)`: such a loop ends by a break or a return.
-struct Always {};
+/// The condition of `while (true)` and `for (;;)`: such a loop ends by a break or a return. V: the types of the
+/// variables that the loop names. Where none holds a Rep, the loop is one of C++.
+template <class... V>
+struct Always {
+  static constexpr bool staged = (detail::has_rep<V>() || ...);
+};
 
 /// Stands for a result type that is to be found from the branches.
 struct Deduced {};
-
-template <class... V>
-std::tuple<V&...> state(V&... v) {
-  return {v...};
-}
-template <class... V>
-std::tuple<V&...> scratch(V&... v) {
-  return {v...};
-}
 
 /// A value as a condition: bool and Rep<bool> as they are, a number is true where it is not zero.
 template <class C>
@@ -92,8 +87,6 @@ decltype(auto) truth(const C& c) {
     return c;
   else if constexpr (detail::RepType<C>)
     return c != 0;
-  else if constexpr (detail::IsVar<C>::value)
-    return truth(c.get());
   else
     return static_cast<bool>(c);
 }
@@ -102,6 +95,11 @@ namespace detail {
 
 template <class C>
 concept StagedCondition = RepType<C>;
+
+template <class C>
+inline constexpr bool is_always = false;
+template <class... V>
+inline constexpr bool is_always<Always<V...>> = true;
 
 template <class R, class A, class B>
 struct BranchResult {
@@ -114,41 +112,31 @@ struct BranchResult<Deduced, void, void> {
   using type = void;
 };
 
-/// A branch of the graph. `a` and `b` are run once each; the state's variables end with the joined values.
-template <class R, class A, class B, class... S, class... Z>
-R staged_branch(const Datum& condition, A& a, B& b, const std::tuple<S&...>& state,
-                const std::tuple<Z&...>& scratch, const Location& loc) {
-  require_known_members(state);
-  const Saved<S...> before(state);
-  const Saved<Z...> untouched(scratch);
-  std::conditional_t<std::is_void_v<R>, std::tuple<>, std::optional<R>> result;
-  std::optional<std::vector<std::byte>> plain;
-  const auto run = [&](auto& body) {
-    if (plain) before.restore();
-    Datums out;
-    if constexpr (std::is_void_v<R>) {
-      body();
-    } else {
+/// A branch of the graph. `a` and `b` are run once each.
+template <class R, class A, class B>
+R staged_branch(const Datum& condition, A& a, B& b, const Location& loc) {
+  if constexpr (std::is_void_v<R>) {
+    branch(
+        condition, [&] { return a(), Datums(); }, [&] { return b(), Datums(); }, loc);
+  } else {
+    std::optional<R> result;
+    std::optional<std::vector<std::byte>> plain;
+    const auto run = [&](auto& body) {
       result.emplace(convert<R>(body()));
+      std::vector<std::byte> now = plain_parts(*result);
+      if (plain && *plain != now)
+        raise_at(loc, "the branches give different plain values, and their condition is staged; make them Reps");
+      plain = std::move(now);
+      Datums out;
       append_values(*result, out);
-    }
-    const Datums after = values(state);
-    out.insert(out.end(), after.begin(), after.end());
-    std::vector<std::byte> now = plain_parts(state);
-    untouched.restore();
-    if (plain && *plain != now)
-      raise_at(loc,
-               "a plain value is changed in a branch whose condition is staged: it would need two values; "
-               "make it a Rep");
-    plain = std::move(now);
-    return out;
-  };
-  const Datums joined = branch(
-      condition, [&] { return run(a); }, [&] { return run(b); }, loc);
-  std::span<const Datum> rest(joined);
-  if constexpr (!std::is_void_v<R>) take_values(*result, rest);
-  assign(state, rest);
-  if constexpr (!std::is_void_v<R>) return *std::move(result);
+      return out;
+    };
+    const Datums joined = branch(
+        condition, [&] { return run(a); }, [&] { return run(b); }, loc);
+    std::span<const Datum> rest(joined);
+    renew_values(*result, rest);
+    return *std::move(result);
+  }
 }
 
 /// True, false or, where it depends on values of the graph, neither.
@@ -162,9 +150,8 @@ inline std::optional<bool> known(const Flag& f) {
 
 /// `if`, and `?:` where the branches have values. R: the type of the result; Deduced: found from the
 /// branches.
-template <class R = Deduced, class C, class A, class B, class S = std::tuple<>, class Z = std::tuple<>>
-auto branch(const C& c, A&& a, B&& b, const S& state = {}, const Z& scratch = {},
-            std::source_location l = std::source_location::current()) {
+template <class R = Deduced, class C, class A, class B>
+auto branch(const C& c, A&& a, B&& b, std::source_location l = std::source_location::current()) {
   using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
   using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
   if constexpr (!detail::StagedCondition<C>) {
@@ -183,37 +170,35 @@ auto branch(const C& c, A&& a, B&& b, const S& state = {}, const Z& scratch = {}
       else
         return *known ? detail::convert<Result>(a()) : detail::convert<Result>(b());
     } else {
-      return detail::staged_branch<Result>(flag.datum(), a, b, state, scratch, here(l));
+      return detail::staged_branch<Result>(flag.datum(), a, b, here(l));
     }
   }
 }
 
 /// `a && b`: `b` is computed only where `a` holds.
-template <class A, class B, class S = std::tuple<>, class Z = std::tuple<>>
-auto both(const A& a, B&& b, const S& state = {}, const Z& scratch = {},
-          std::source_location l = std::source_location::current()) {
+template <class A, class B>
+auto both(const A& a, B&& b, std::source_location l = std::source_location::current()) {
   if constexpr (detail::StagedCondition<A>)
     return branch<Flag>(
-        a, [&] { return Flag(truth(b())); }, [] { return Flag(false); }, state, scratch, l);
+        a, [&] { return Flag(truth(b())); }, [] { return Flag(false); }, l);
   else {
     using R = std::remove_cvref_t<decltype(truth(b()))>;
     return truth(a) ? R(truth(b())) : R(false);
   }
 }
 /// `a || b`.
-template <class A, class B, class S = std::tuple<>, class Z = std::tuple<>>
-auto either(const A& a, B&& b, const S& state = {}, const Z& scratch = {},
-            std::source_location l = std::source_location::current()) {
+template <class A, class B>
+auto either(const A& a, B&& b, std::source_location l = std::source_location::current()) {
   if constexpr (detail::StagedCondition<A>)
     return branch<Flag>(
-        a, [] { return Flag(true); }, [&] { return Flag(truth(b())); }, state, scratch, l);
+        a, [] { return Flag(true); }, [&] { return Flag(truth(b())); }, l);
   else {
     using R = std::remove_cvref_t<decltype(truth(b()))>;
     return truth(a) ? R(true) : R(truth(b()));
   }
 }
 
-/// A loop's step that must not run after a break, because what it assigns is read later.
+/// A loop's step that must not run after a break, because what it assigns may be read later.
 template <class Step>
 struct Guarded {
   Step step;
@@ -226,178 +211,112 @@ inline constexpr auto no_step = [] {};
 
 namespace detail {
 
-template <class T>
-struct IsGuarded : std::false_type {};
-template <class T>
-struct IsGuarded<Guarded<T>> : std::true_type {};
-
-/// A loop of the graph: `test(go)` is its condition, `advance()` one iteration, which says whether to go on.
-/// The flag is part of the state where `go` has a value.
-template <class Test, class Advance, class... S, class... Z>
-void staged_loop(const std::optional<Flag>& go, const Test& test, const Advance& advance,
-                 const std::tuple<S&...>& state, const std::tuple<Z&...>& scratch, const Location& loc) {
-  require_known_members(state);
-  const Saved<Z...> untouched(scratch);
-  const std::vector<std::byte> plain = plain_parts(state);
-  const auto gather = [&](const Flag& flag) {
-    Datums out;
-    if (go) out.push_back(flag.datum());
-    const Datums more = values(state);
-    out.insert(out.end(), more.begin(), more.end());
-    return out;
-  };
-  const auto enter = [&](const Datums& now) {
-    std::span<const Datum> rest(now);
-    Flag flag = true;
-    if (go) take_values(flag, rest);
-    assign(state, rest);
-    return flag;
-  };
-  const auto leave = [&] {
-    untouched.restore();
-    if (plain_parts(state) != plain)
-      raise_at(loc,
-               "a plain value is changed in a loop whose condition is staged: it would need a value for each "
-               "iteration; make it a Rep");
-  };
-  const Datums last = loop(
-      gather(go.value_or(true)),
-      [&](const Datums& now) {
-        const Flag answer = test(enter(now));
-        leave();
-        return answer.datum();
-      },
-      [&](const Datums& now) {
-        enter(now);
+/// A loop of the graph without a state of its own but, where it has one, the answer of its body.
+template <class Test, class Advance>
+void staged_loop(bool flagged, const Test& test, const Advance& advance, const Location& loc) {
+  const auto go = [&](const Datums& now) { return flagged ? Flag(now.front()) : Flag(true); };
+  loop(
+      flagged ? Datums{literal(true)} : Datums(), [&](const Datums& now) { return test(go(now)).datum(); },
+      [&](const Datums&) {
         const Flag next = advance();
-        leave();
-        return gather(next);
+        return flagged ? Datums{next.datum()} : Datums();
       },
       loc);
-  enter(last);
 }
 
-/// Body and step of one iteration; whether to go on.
-template <class Body, class Step, class S, class Z>
-Flag iterate(Body& body, Step& step, const S& state, const Z& scratch, const std::source_location& l) {
-  if constexpr (std::is_void_v<std::invoke_result_t<Body&>>) {
-    body();
-    step();
-    return true;
-  } else {
-    Flag go = body();
-    if constexpr (IsGuarded<Step>::value)
-      branch<void>(
-          go, step.step, [] {}, state, scratch, l);
-    else
-      step();
-    return go;
-  }
-}
-
+/// A step after a trip that answered whether to go on.
 template <class Step>
-void run_step(Step& step) {
-  if constexpr (IsGuarded<Step>::value)
-    step.step();
+void run_step(const Flag& go, Step& step, const std::source_location& l) {
+  if constexpr (requires { step.step; })
+    branch<void>(
+        go, step.step, [] {}, l);
   else
     step();
 }
 
+/// Body and step of one trip; whether to go on.
+template <class Body, class Step>
+Flag trip(Body& body, Step& step, const std::source_location& l) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Body&>>) {
+    body();
+    run_step(true, step, l);
+    return true;
+  } else {
+    const Flag go = body();
+    run_step(go, step, l);
+    return go;
+  }
+}
+
 /// A loop whose condition is decided while staging, with breaks that may not be: it is unrolled, and what
 /// follows a possible break runs under a branch.
-template <class Cond, class Body, class Step, class S, class Z>
-void unrolled_loop(Cond& cond, Body& body, Step& step, const S& state, const Z& scratch,
-                   const std::source_location& l) {
+template <class Cond, class Body, class Step>
+void unrolled_loop(Cond& cond, Body& body, Step& step, const std::source_location& l) {
   Flag go = true;
   while (truth(cond())) {
     go = branch<Flag>(
-        go, body, [] { return Flag(false); }, state, scratch, l);
+        go, body, [] { return Flag(false); }, l);
     if (known(go) == false) break;
-    run_step(step);
+    run_step(go, step, l);
   }
 }
 
 }  // namespace detail
 
 /// `for (; cond(); step()) body()`. A body with breaks returns whether to go on.
-template <class Cond, class Step, class Body, class S = std::tuple<>, class Z = std::tuple<>>
-void loop(Cond&& cond, Step step, Body&& body, const S& state = {}, const Z& scratch = {},
-          std::source_location l = std::source_location::current()) {
+template <class Cond, class Step, class Body>
+void loop(Cond&& cond, Step step, Body&& body, std::source_location l = std::source_location::current()) {
   using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
   constexpr bool breaks = !std::is_void_v<std::invoke_result_t<Body&>>;
-  const auto advance = [&] { return detail::iterate(body, step, state, scratch, l); };
-  if constexpr (std::same_as<C, Always>) {
+  const auto advance = [&] { return detail::trip(body, step, l); };
+  if constexpr (detail::is_always<C>) {
     static_assert(breaks, "a loop without an end");
-    if constexpr (detail::has_rep<S>())
+    if constexpr (C::staged) {
       detail::staged_loop(
-          Flag(true), [](const Flag& go) { return go; }, advance, state, scratch, here(l));
-    else
-      for (;; detail::run_step(step)) {
-        const auto go = detail::known(body());
+          true, [](const Flag& go) { return go; }, advance, here(l));
+    } else {
+      for (;;) {
+        const auto go = detail::known(advance());
         if (!go)
-          raise_at(here(l), "the loop's end depends on staged values, but nothing staged changes in it");
+          raise_at(here(l), "the loop's end depends on staged values, but nothing staged is named in it");
         if (!*go) break;
       }
+    }
   } else if constexpr (detail::StagedCondition<C>) {
     const auto test = [&](const Flag& go) {
       if constexpr (breaks)
-        return both(go, cond, std::tuple<>(), std::tuple<>(), l);
+        return both(go, cond, l);
       else
         return Flag(truth(cond()));
     };
-    detail::staged_loop(breaks ? std::optional<Flag>(true) : std::nullopt, test, advance, state, scratch,
-                        here(l));
+    detail::staged_loop(breaks, test, advance, here(l));
   } else if constexpr (breaks) {
-    detail::unrolled_loop(cond, body, step, state, scratch, l);
+    detail::unrolled_loop(cond, body, step, l);
   } else {
-    for (; cond(); detail::run_step(step)) body();
-  }
-}
-
-/// The same where the condition assigns variables: it is computed before the loop and at the end of each
-/// iteration.
-template <class Cond, class Step, class Body, class S = std::tuple<>, class Z = std::tuple<>>
-void loop_assigning(Cond&& cond, Step step, Body&& body, const S& state = {}, const Z& scratch = {},
-                    std::source_location l = std::source_location::current()) {
-  using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
-  if constexpr (!detail::StagedCondition<C>) {
-    loop(cond, step, body, state, scratch, l);
-  } else {
-    const Flag start = truth(cond());
-    const auto advance = [&] {
-      const Flag go = detail::iterate(body, step, state, scratch, l);
-      return branch<Flag>(
-          go, [&] { return Flag(truth(cond())); }, [] { return Flag(false); }, state, scratch, l);
-    };
-    detail::staged_loop(
-        start, [](const Flag& go) { return go; }, advance, state, scratch, here(l));
+    for (; cond(); detail::run_step(true, step, l)) body();
   }
 }
 
 /// `do body() while (cond())`.
-template <class Body, class Cond, class S = std::tuple<>, class Z = std::tuple<>>
-void loop_at_least_once(Body&& body, Cond&& cond, const S& state = {}, const Z& scratch = {},
-                        std::source_location l = std::source_location::current()) {
+template <class Body, class Cond>
+void loop_at_least_once(Body&& body, Cond&& cond, std::source_location l = std::source_location::current()) {
   using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
   constexpr bool breaks = !std::is_void_v<std::invoke_result_t<Body&>>;
-  if constexpr (detail::StagedCondition<C> || (std::same_as<C, Always> && detail::has_rep<S>())) {
+  if constexpr (detail::is_always<C>) {
+    loop(cond, no_step, body, l);
+  } else if constexpr (detail::StagedCondition<C>) {
     const auto advance = [&] {
-      const Flag go = detail::iterate(body, no_step, state, scratch, l);
-      if constexpr (std::same_as<C, Always>)
-        return go;
-      else
-        return branch<Flag>(
-            go, [&] { return Flag(truth(cond())); }, [] { return Flag(false); }, state, scratch, l);
+      const Flag go = detail::trip(body, no_step, l);
+      return branch<Flag>(
+          go, [&] { return Flag(truth(cond())); }, [] { return Flag(false); }, l);
     };
     detail::staged_loop(
-        Flag(true), [](const Flag& go) { return go; }, advance, state, scratch, here(l));
-  } else if constexpr (std::same_as<C, Always>) {
-    loop(cond, no_step, body, state, scratch, l);
+        true, [](const Flag& go) { return go; }, advance, here(l));
   } else {
     bool first = true;
     const auto again = [&] { return std::exchange(first, false) || cond(); };
     if constexpr (breaks)
-      loop(again, no_step, body, state, scratch, l);
+      loop(again, no_step, body, l);
     else
       while (again()) body();
   }
@@ -499,8 +418,8 @@ void append_key(const T& v, std::string& key) {
 template <class R, class F, class... A>
 R recursive(const void* object, const char* name, const F& body, A&... arguments) {
   if constexpr ((detail::has_rep<A>() || ...)) {
-    const std::tuple<A&...> all(arguments...);
-    const Datums data = detail::values(all);
+    Datums data;
+    (detail::append_values(arguments, data), ...);
     if (detail::staging() && !data.empty()) {
       static_assert(detail::countable<R>(),
                     "a recursive staged function gives values whose number is part of their type: expected a "
@@ -514,11 +433,12 @@ R recursive(const void* object, const char* name, const F& body, A&... arguments
         definition = detail::make_definition(name);
         definition->captures_nothing = true;
         definition->results_known = detail::types_of<R>(definition->results);
-        definition->body = [body,
-                            prototype = std::tuple<std::remove_const_t<A>...>(arguments...)](const Datums& in) {
-          auto own = prototype;
+        std::tuple<std::remove_const_t<A>...> structure(arguments...);
+        std::apply([](auto&... v) { (detail::detach_values(v), ...); }, structure);
+        definition->body = [body, structure](const Datums& in) {
+          auto own = structure;
           std::span<const Datum> rest(in);
-          std::apply([&](auto&... v) { (detail::take_values(v, rest), ...); }, own);
+          std::apply([&](auto&... v) { (detail::renew_values(v, rest), ...); }, own);
           const R result = std::apply([&](auto&... v) { return detail::convert<R>(body(v...)); }, own);
           Datums out;
           detail::append_values(result, out);
@@ -529,7 +449,7 @@ R recursive(const void* object, const char* name, const F& body, A&... arguments
       R result{};
       const Datums results = detail::call(called, data, {});
       std::span<const Datum> rest(results);
-      detail::take_values(result, rest);
+      detail::renew_values(result, rest);
       return result;
     }
   }

@@ -27,23 +27,24 @@ class Rep<Array<T>> {
   using Loc = std::source_location;
 
   Rep() = default;
-  explicit Rep(Datum d) : datum_(std::move(d)) {}
+  explicit Rep(Datum d) : storage_(std::move(d)) {}
   LANTERN_ASSIGNMENT(LANTERN_SET_ROWS)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ROWS)
-  const Datum& datum() const { return datum_; }
+  const Datum& datum() const { return storage_.get(); }
+  StorageBase& storage() { return storage_; }
 
   /// Number of elements.
-  Rep<std::int64_t> size(Loc l = Loc::current()) const { return detail::dimension(datum_, 0, here(l)); }
+  Rep<std::int64_t> size(Loc l = Loc::current()) const { return detail::dimension(datum(), 0, here(l)); }
   Rep<T> operator[](const At<std::int64_t>& i) const {
-    return Rep<T>(perform({Opcode::get_, 0, i.loc}, {datum_, i.datum}));
+    return Rep<T>(perform({Opcode::get_, 0, i.loc}, {datum(), i.datum}));
   }
   /// The array with element `i` replaced by `v`.
   Rep set(const At<std::int64_t>& i, const At<T>& v) const {
-    return Rep(perform({Opcode::set_, 0, i.loc}, {datum_, i.datum, v.datum}));
+    return Rep(perform({Opcode::set_, 0, i.loc}, {datum(), i.datum, v.datum}));
   }
   /// Elements lo .. hi-1.
   Rep slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
-    return Rep(perform({Opcode::slice_, 0, lo.loc}, {datum_, lo.datum, hi.datum}));
+    return Rep(perform({Opcode::slice_, 0, lo.loc}, {datum(), lo.datum, hi.datum}));
   }
 
   LANTERN_ARITHMETIC(Array<T>)
@@ -51,7 +52,7 @@ class Rep<Array<T>> {
   LANTERN_TENSOR_FUNCTIONS(Array<T>)
 
  private:
-  Datum datum_;
+  Storage<ir::Kind::tensor> storage_;
 };
 
 /// An index of `set`: a whole number, with the place where it was written.
@@ -88,7 +89,7 @@ class Rep<Tensor<T, Dims...>> {
 
   Rep() = default;
   explicit Rep(Datum d, Loc l = Loc::current())
-      : datum_(detail::shaped(std::move(d), detail::TypeOf<value_type>::get(), sizeof...(Dims) == 0, here(l))) {}
+      : storage_(detail::shaped(std::move(d), detail::TypeOf<value_type>::get(), sizeof...(Dims) == 0, here(l))) {}
   /// Between tensors of fitting dimensions.
   template <std::int64_t... Other>
     requires(!std::same_as<Tensor<T, Other...>, value_type> &&
@@ -97,10 +98,11 @@ class Rep<Tensor<T, Dims...>> {
   LANTERN_ASSIGNMENT(LANTERN_SET_ROWS)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ROWS)
 
-  const Datum& datum() const { return datum_; }
-  int rank() const { return datum_.type().rank(); }
+  const Datum& datum() const { return storage_.get(); }
+  StorageBase& storage() { return storage_; }
+  int rank() const { return datum().type().rank(); }
   /// Size of dimension `k`.
-  Rep<std::int64_t> dim(std::int64_t k, Loc l = Loc::current()) const { return detail::dimension(datum_, k, here(l)); }
+  Rep<std::int64_t> dim(std::int64_t k, Loc l = Loc::current()) const { return detail::dimension(datum(), k, here(l)); }
 
   /// The element at one index per dimension. Not variadic: an operand notes the place where it is converted.
   using Index = At<std::int64_t>;
@@ -112,7 +114,7 @@ class Rep<Tensor<T, Dims...>> {
   }
   /// Row `i` of the first dimension (rank 2 or more).
   Rep<Tensor<T>> row(const At<std::int64_t>& i) const {
-    return Rep<Tensor<T>>(perform({Opcode::take_, 0, i.loc}, {datum_, i.datum}));
+    return Rep<Tensor<T>>(perform({Opcode::take_, 0, i.loc}, {datum(), i.datum}));
   }
   /// The tensor with one element replaced by `v`: set(i, v), set(i, j, v), one index per dimension. Whole
   /// numbers are indices, so beside a first index that is one the value is written with a decimal point:
@@ -144,7 +146,7 @@ class Rep<Tensor<T, Dims...>> {
   }
   /// Rows lo .. hi-1 of the first dimension.
   Rep<Tensor<T>> slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
-    return Rep<Tensor<T>>(perform({Opcode::slice_, 0, lo.loc}, {datum_, lo.datum, hi.datum}));
+    return Rep<Tensor<T>>(perform({Opcode::slice_, 0, lo.loc}, {datum(), lo.datum, hi.datum}));
   }
 
   LANTERN_ARITHMETIC(value_type)
@@ -163,19 +165,19 @@ class Rep<Tensor<T, Dims...>> {
   Rep<T> element(std::initializer_list<Index> indices) const {
     Datums operands;
     operands.reserve(1 + indices.size());
-    operands.push_back(datum_);
+    operands.push_back(datum());
     for (const Index& i : indices) operands.push_back(i.datum);
     return Rep<T>(perform({Opcode::get_, 0, indices.begin()->loc}, operands));
   }
   Rep replaced(std::initializer_list<Subscript> indices, const At<T>& v) const {
     Datums operands;
     operands.reserve(2 + indices.size());
-    operands.push_back(datum_);
+    operands.push_back(datum());
     for (const Subscript& i : indices) operands.push_back(i.datum);
     operands.push_back(v.datum);
     return Rep(perform({Opcode::set_, 0, indices.begin()->loc}, operands));
   }
-  Datum datum_;
+  Storage<ir::Kind::tensor> storage_;
 };
 
 #undef LANTERN_ASSIGNMENT
@@ -299,15 +301,16 @@ class Rep<Tree<T>> {
   using Loc = std::source_location;
 
   Rep() = default;
-  explicit Rep(Datum d) : datum_(std::move(d)) {}
+  explicit Rep(Datum d) : storage_(std::move(d)) {}
   /// An eager tree.
   Rep(const Tree<T>& t)
-      : datum_(Datum::boxed(new TreeBox(t.columns(), t.root()), detail::TypeOf<Tree<T>>::get())) {}
-  const Datum& datum() const { return datum_; }
+      : storage_(Datum::boxed(new TreeBox(t.columns(), t.root()), detail::TypeOf<Tree<T>>::get())) {}
+  const Datum& datum() const { return storage_.get(); }
+  StorageBase& storage() { return storage_; }
 
-  Rep<bool> empty(Loc l = Loc::current()) const { return detail::unary<Rep<bool>>(Opcode::tree_empty_, datum_, l); }
-  Rep left(Loc l = Loc::current()) const { return detail::unary<Rep>(Opcode::tree_left_, datum_, l); }
-  Rep right(Loc l = Loc::current()) const { return detail::unary<Rep>(Opcode::tree_right_, datum_, l); }
+  Rep<bool> empty(Loc l = Loc::current()) const { return detail::unary<Rep<bool>>(Opcode::tree_empty_, datum(), l); }
+  Rep left(Loc l = Loc::current()) const { return detail::unary<Rep>(Opcode::tree_left_, datum(), l); }
+  Rep right(Loc l = Loc::current()) const { return detail::unary<Rep>(Opcode::tree_right_, datum(), l); }
   /// The node's value: a Rep, or a tuple of Reps where T is a tuple. The empty tree has none (it raises).
   auto value(Loc l = Loc::current()) const {
     if constexpr (ScalarElement<T>) {
@@ -326,9 +329,9 @@ class Rep<Tree<T>> {
  private:
   template <class C>
   Rep<C> component(std::size_t i, const Loc& l) const {
-    return Rep<C>(perform({Opcode::tree_value_, static_cast<std::int64_t>(i), here(l)}, {datum_}));
+    return Rep<C>(perform({Opcode::tree_value_, static_cast<std::int64_t>(i), here(l)}, {datum()}));
   }
-  Datum datum_;
+  Storage<ir::Kind::tensor> storage_;
 };
 
 }  // namespace lantern::core

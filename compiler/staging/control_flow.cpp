@@ -6,6 +6,7 @@
 #include "lantern/compiler/control/shift.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/own_elements.hpp"
+#include "lantern/compiler/staging/region.hpp"
 #include "lantern/compiler/staging/same_function.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/checkpoint.hpp"
@@ -30,155 +31,149 @@ void inside(Staging& s, ir::Block* block, F&& f) {
   s.set_block(saved);
 }
 
-Datums variables() {
-  Datums values;
-  for (const VarCell* v : context().vars) values.push_back(v->value);
-  return values;
-}
-
-void assign_variables(std::span<const Datum> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) context().vars[i]->value = values[i];
-}
-
-bool same(const Datum& a, const Datum& b) {
-  if (a.state() != b.state()) return false;
-  if (a.is_node()) return a.node() == b.node();
-  return a.is_literal() && a.type() == b.type() && a.i() == b.i();
-}
-
-/// What a branch produced: its results, then the value of every variable.
-struct Branch {
+/// What a branch produced: its results, and what became of the variables of enclosing regions.
+struct Side {
   Datums results;
-  Datums vars;
+  std::vector<Region::Change> changes;
+
+  /// A variable's value at the end; null where it was not met.
+  const Datum* value_of(const StorageBase* v) const {
+    const auto c = std::ranges::find(changes, v, [](const Region::Change& x) { return x.variable; });
+    return c == changes.end() ? nullptr : &c->after;
+  }
 };
 
 Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const Thunk& otherwise,
                   const Location& loc) {
   Staging::Attempt attempt(s);
   ir::Op* op = s.builder(loc).branch(s.use(condition, loc), {});
-  const Datums before = variables();
   const auto run = [&](ir::Block* block, const Thunk& body) {
-    Branch b;
-    inside(s, block, [&] { b.results = body(); });
-    b.vars = variables();
-    assign_variables(before);
-    return b;
+    Side side;
+    Region region(s, "branch", loc);
+    inside(s, block, [&] { side.results = body(); });
+    for (const Region::Change& c : region.leave())
+      if (!same(c.inside, c.after)) side.changes.push_back(c);
+    return side;
   };
-  const Branch a = run(op->blocks[0], then), b = run(op->blocks[1], otherwise);
-  std::vector<std::size_t> assigned;
-  for (std::size_t i = 0; i < before.size(); ++i)
-    if (!same(a.vars[i], before[i]) || !same(b.vars[i], before[i])) assigned.push_back(i);
-
-  const auto yield = [&](ir::Block* block, const Branch& branch) {
-    Datums all = branch.results;
-    for (std::size_t i : assigned) all.push_back(branch.vars[i]);
-    inside(s, block, [&] { s.builder(loc).yield(s.use(all, loc)); });
-  };
-  if (a.results.size() != b.results.size())
+  const Side sides[] = {run(op->blocks[0], then), run(op->blocks[1], otherwise)};
+  if (sides[0].results.size() != sides[1].results.size())
     raise_at(loc, "the branches of IF return products of different size");
-  yield(op->blocks[0], a);
-  yield(op->blocks[1], b);
+  std::vector<StorageBase*> assigned;
+  for (const Side& side : sides)
+    for (const Region::Change& c : side.changes)
+      if (std::ranges::find(assigned, c.variable) == assigned.end()) assigned.push_back(c.variable);
+
+  const auto value = [&](const Side& side, const StorageBase& v) -> const Datum& {
+    const Datum* const own = side.value_of(&v);
+    return own ? *own : Region::value(v);
+  };
+  for (int k = 0; k < 2; ++k) {
+    inside(s, op->blocks[k], [&] {
+      Datums all;
+      const auto add = [&](const Datum& own, const Datum& other) {
+        all.push_back(own.empty() && !other.empty() ? unset(s, other.type()) : own);
+      };
+      for (std::size_t i = 0; i < sides[k].results.size(); ++i) add(sides[k].results[i], sides[1 - k].results[i]);
+      for (const StorageBase* v : assigned) add(value(sides[k], *v), value(sides[1 - k], *v));
+      s.builder(loc).yield(s.use(all, loc));
+    });
+  }
   const auto &ya = op->blocks[0]->yields(), &yb = op->blocks[1]->yields();
   Datums results;
   for (std::size_t i = 0; i < ya.size(); ++i)
     results.push_back(Datum::node(s.module().add_result(
         op, with_notes(s, {{"the first branch's value", ya[i]}, {"the second branch's value", yb[i]}}, loc,
                        [&] { return join_types(ya[i]->type, yb[i]->type, "branches of IF", loc); }))));
-  for (std::size_t i = 0; i < assigned.size(); ++i)
-    context().vars[assigned[i]]->value = results[a.results.size() + i];
-  results.resize(a.results.size());
+  const std::size_t own = sides[0].results.size();
+  for (std::size_t i = 0; i < assigned.size(); ++i) Region::assign(*assigned[i], results[own + i]);
+  results.resize(own);
   attempt.keep();
   return results;
 }
 
-/// Takes out loop state from position `keep` on that every iteration passes on unchanged; says what is left.
-std::vector<std::size_t> drop_invariants(ir::Op* op, std::size_t keep) {
-  std::vector<std::size_t> left;
-  const auto replace = [&](ir::Value* from, ir::Value* to) {
-    for (ir::Block* b : op->blocks)
-      ir::walk(b, [&](ir::Op* o) { std::replace(o->operands.begin(), o->operands.end(), from, to); });
-  };
-  for (std::size_t i = op->operands.size(); i-- > keep;) {
-    ir::Block *cond = op->blocks[0], *body = op->blocks[1];
-    if (body->yields()[i] != body->params[i]) {
-      left.insert(left.begin(), i);
-      continue;
-    }
-    replace(cond->params[i], op->operands[i]);
-    replace(body->params[i], op->operands[i]);
-    const auto at = static_cast<long>(i);
-    for (ir::Block* b : op->blocks) {
-      b->params.erase(b->params.begin() + at);
-      for (std::size_t k = i; k < b->params.size(); ++k) b->params[k]->index = static_cast<std::uint32_t>(k);
-    }
-    body->yields().erase(body->yields().begin() + at);
-    op->operands.erase(op->operands.begin() + at);
-  }
-  return left;
-}
+/// A loop whose condition assigns variables: it is computed before the loop and at the end of each trip, and
+/// its answer is state of the loop.
+Datums stage_assigning_loop(Staging& s, Datums initial, const std::function<Datum(const Datums&)>& condition,
+                            const std::function<Datums(const Datums&)>& body, std::int64_t attribute,
+                            const Location& loc);
 
 Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(const Datums&)>& condition,
                 const std::function<Datums(const Datums&)>& body, std::int64_t attribute, const Location& loc) {
   const std::size_t n = initial.size();
-  const Datums before = variables();
-  Datums all = initial;
-  all.insert(all.end(), before.begin(), before.end());
-  std::vector<ir::Value*> operands = s.use(all, loc);
-
   // The types of the state: dimensions that the body changes become symbolic, so the body may run several
   // times, as often as another dimension may become so: a size takes a trip for each step of a delay line.
   std::vector<ir::Type> types;
-  for (const ir::Value* v : operands) types.push_back(v->type);
+  LoopRegion::Types variable_types;
   for (;;) {
     Staging::Attempt attempt(s);
+    std::vector<ir::Value*> operands = s.use(initial, loc);
+    if (types.empty())
+      for (const ir::Value* v : operands) types.push_back(v->type);
     ir::Op* op = s.builder(loc).op(Opcode::loop_, operands);
     op->integer = attribute;
     for (int k = 0; k < 2; ++k) op->blocks.push_back(s.module().new_block(op, s.current()->function));
-    const auto enter = [&](ir::Block* block) {
-      Datums params;
-      for (std::size_t i = 0; i < types.size(); ++i)
-        params.push_back(Datum::node(s.module().add_param(block, types[i], operands[i]->name)));
-      assign_variables(std::span(params).subspan(n));
-      params.resize(n);
-      return params;
+    for (ir::Block* block : op->blocks)
+      for (std::size_t i = 0; i < n; ++i) s.module().add_param(block, types[i], operands[i]->name);
+    const auto params = [&](const ir::Block* block) {
+      Datums data;
+      for (std::size_t i = 0; i < n; ++i) data.push_back(Datum::node(block->params[i]));
+      return data;
     };
-    inside(s, op->blocks[0], [&] {
-      const Datums params = enter(op->blocks[0]);
-      const Datums vars = variables();
-      const Datum c = condition(params);
-      for (std::size_t i = 0; i < vars.size(); ++i)
-        if (!same(vars[i], context().vars[i]->value)) raise_at(loc, "a condition must not assign variables");
-      s.builder(loc).yield({s.use(c, loc)});
-    });
-    bool again = false;
+    LoopRegion region(s, op, variable_types, loc);
+    ir::Value* again = nullptr;
+    inside(s, op->blocks[0], [&] { again = s.use(condition(params(op->blocks[0])), loc); });
+    if (!region.begin_body()) {
+      region.leave();
+      break;
+    }
+    bool fits = true;
     inside(s, op->blocks[1], [&] {
-      Datums next = body(enter(op->blocks[1]));
+      const Datums next = body(params(op->blocks[1]));
       if (next.size() != n) raise_at(loc, "the body of a loop must return the state's components");
-      const Datums vars = variables();
-      next.insert(next.end(), vars.begin(), vars.end());
       std::vector<ir::Value*> values = s.use(next, loc);
-      for (std::size_t i = 0; i < values.size(); ++i) {
+      for (std::size_t i = 0; i < n; ++i) {
         const ir::Type joined = with_notes(
             s, {{"the state before the loop", operands[i]}, {"the state after the body", values[i]}}, loc,
             [&] { return join_types(types[i], values[i]->type, "loop state", loc); });
-        again |= !(joined == types[i]);
+        fits &= joined == types[i];
         types[i] = joined;
       }
+      fits &= region.end_body(values);
       s.builder(loc).yield(std::move(values));
     });
-    assign_variables(before);
-    if (again) continue;
-    const std::vector<std::size_t> assigned = drop_invariants(op, n);
+    region.leave();
+    if (!fits) continue;
+    inside(s, op->blocks[0], [&] { s.builder(loc).yield({again}); });
+    const auto variables = region.finish(n);
     read_own_elements(op);
     Datums results;
     for (std::size_t i = 0; i < op->operands.size(); ++i)
       results.push_back(
           Datum::node(s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name)));
-    for (std::size_t k = 0; k < assigned.size(); ++k) context().vars[assigned[k] - n]->value = results[n + k];
+    for (const auto& [variable, i] : variables) Region::assign(*variable, results[i]);
     results.resize(n);
     attempt.keep();
     return results;
   }
+  return stage_assigning_loop(s, initial, condition, body, attribute, loc);
+}
+
+Datums stage_assigning_loop(Staging& s, Datums initial, const std::function<Datum(const Datums&)>& condition,
+                            const std::function<Datums(const Datums&)>& body, std::int64_t attribute,
+                            const Location& loc) {
+  initial.push_back(condition(initial));
+  const auto state = [](Datums with_answer) {
+    with_answer.pop_back();
+    return with_answer;
+  };
+  return state(stage_loop(
+      s, initial, [](const Datums& now) { return now.back(); },
+      [&](const Datums& now) {
+        Datums next = body(state(now));
+        next.push_back(condition(next));
+        return next;
+      },
+      attribute, loc));
 }
 
 }  // namespace
@@ -282,35 +277,6 @@ Datums call(const std::shared_ptr<FunctionDefinition>& definition, Datums argume
     nodes.push_back(Datum::node(v));
   }
   return s->call(instance(*s, *definition, types, loc), nodes, loc);
-}
-
-void register_var(VarCell& cell) {
-  Context& c = context();
-  if (c.staging && c.staging->current()) cell.function = c.staging->current();
-  c.vars.push_back(&cell);
-}
-
-void unregister_var(VarCell& cell) { std::erase(context().vars, &cell); }
-
-namespace {
-void check_var(const VarCell& cell, const Location& loc) {
-  const Staging* s = context().staging;
-  const void* now = s ? const_cast<Staging*>(s)->current() : nullptr;
-  if (now != cell.function)
-    raise_at(loc,
-             "a Var is used in a function other than the one it was made in; pass its value as an argument");
-}
-}  // namespace
-
-const Datum& read_var(const VarCell& cell, const Location& loc) {
-  check_var(cell, loc);
-  return cell.value;
-}
-
-void write_var(VarCell& cell, const Datum& value, const Location& loc) {
-  check_var(cell, loc);
-  join_types(cell.value.type(), value.type(), "assignment to a Var", loc);
-  cell.value = value;
 }
 
 }  // namespace lantern::core::detail

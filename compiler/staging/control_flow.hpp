@@ -8,19 +8,19 @@
 // construct had not been there: of what was staged, variables included, nothing is left. A lambda may be
 // noexcept, if it throws nothing itself: no handler unwinds the frames of a program that goes well.
 //
-// A value made inside a branch, a loop body or a function is not usable outside it: return it from the
-// construct. Assigning an outer Rep in a lambda is an error for that reason; a Var may be assigned anywhere.
+// A variable may be assigned in the lambdas given to IF, WHILE and FOR, by whatever way it is reached: a
+// branch merges what its sides assigned, a loop carries what its body assigns (storage.hpp). What is made
+// inside a construct is not usable outside it: assign it to a variable of the outside, or return it.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lantern/compiler/staging/product.hpp"
 
 namespace lantern::core {
-
-struct VarCell;
 
 /// What the reverse of a loop may keep of its trips; the rest is computed again. Neither: everything (in a
 /// long loop, everything since the last of many states). Compiled code follows it; eager evaluation keeps
@@ -52,11 +52,6 @@ struct FunctionDefinition {
 };
 std::shared_ptr<FunctionDefinition> make_definition(std::string name);
 Datums call(const std::shared_ptr<FunctionDefinition>& definition, Datums arguments, const Location& loc);
-
-void register_var(VarCell& cell);
-void unregister_var(VarCell& cell);
-const Datum& read_var(const VarCell& cell, const Location& loc);
-void write_var(VarCell& cell, const Datum& value, const Location& loc);
 
 /// Rep counterpart of a value type: double -> Rep<double>, std::tuple<...> and struct templates
 /// componentwise.
@@ -133,14 +128,16 @@ auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_l
         c.datum(), [&] { return a(), Datums(); }, [&] { return b(), Datums(); }, here(l));
   } else {
     using R = typename detail::Merged<RA, RB>::type;
-    R prototype{};
+    std::optional<R> result;
     const auto run = [&](auto& f) {
-      prototype = detail::convert<R>(f());
-      return detail::flatten(prototype);
+      result.emplace(detail::convert<R>(f()));
+      return detail::flatten(*result);
     };
-    const Datums results = detail::branch(
+    const Datums data = detail::branch(
         c.datum(), [&] { return run(a); }, [&] { return run(b); }, here(l));
-    return detail::rebuild(prototype, results);
+    std::span<const Datum> rest(data);
+    detail::renew(*result, rest);
+    return *std::move(result);
   }
 }
 template <class A, class B>
@@ -157,7 +154,7 @@ auto IF(bool c, A&& a, B&& b) {
     return c ? detail::convert<R>(a()) : detail::convert<R>(b());
   }
 }
-/// Without an alternative: for branches that assign Vars.
+/// Without an alternative: for branches that assign variables.
 template <class A>
 void IF(const Rep<bool>& c, A&& a, std::source_location l = std::source_location::current()) {
   IF(
@@ -186,8 +183,10 @@ auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
            std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
   P prototype = detail::convert<P>(state);
+  Datums start = detail::flatten(prototype);
+  prototype = detail::structure_of(std::move(prototype));
   const Datums result = detail::loop(
-      detail::flatten(prototype),
+      std::move(start),
       [&](const Datums& s) {
         return Rep<bool>(detail::apply_state(cond, detail::rebuild(prototype, s))).datum();
       },
@@ -202,6 +201,20 @@ auto WHILE(const S& state, C&& cond, B&& body, std::source_location l = std::sou
   return WHILE(state, cond, body, LoopOptions{}, l);
 }
 
+/// Without a state: repeats the body, which assigns variables, while the condition holds.
+template <class C, class B>
+requires(std::is_invocable_v<C&>&& std::is_invocable_v<B&>) void WHILE(
+    C&& cond, B&& body, const LoopOptions& options = {},
+    std::source_location l = std::source_location::current()) {
+  detail::loop(
+      {}, [&](const Datums&) { return Rep<bool>(cond()).datum(); },
+      [&](const Datums&) {
+        body();
+        return Datums();
+      },
+      here(l), detail::attribute_of(options, here(l)));
+}
+
 /// `state = body(i, state)` for i = lo .. hi-1; gives the final state. hi is computed once. `options` as for
 /// WHILE.
 template <class S, class B>
@@ -212,6 +225,7 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
   Datums start;
   start.push_back(lo.datum);
   detail::flatten(prototype, start);
+  prototype = detail::structure_of(std::move(prototype));
   using Index = Rep<std::int64_t>;
   const auto rebuilt = [&prototype](const Datums& s) {
     std::span<const Datum> rest = std::span(s).subspan(1);
@@ -237,7 +251,7 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
          std::source_location l = std::source_location::current()) {
   return FOR(lo, hi, state, body, LoopOptions{}, l);
 }
-/// Without a state: for bodies that assign Vars.
+/// Without a state: for bodies that assign variables.
 template <class B>
 requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>) void FOR(
     const At<std::int64_t>& lo, const At<std::int64_t>& hi, B&& body,
@@ -339,73 +353,11 @@ auto TREE(const P& init, const Rep<Tree<T>>& tree, F combine,
   return detail::rebuild(start, detail::call(definition, {tree.datum()}, loc));
 }
 
-/// Storage behind a Var.
-struct VarCell {
-  Datum value;
-  const void* function = nullptr;  ///< the staged function it was made in; null when eager
-};
-
-/// A mutable variable: may be assigned inside IF, WHILE and FOR, where it becomes part of the result or the
-/// loop state. It belongs to the function it is made in; a FUN body takes values as arguments instead.
+/// A variable that branches and loops assign: any Rep is one.
 ///
-///   Var<double> s = 0.0;
+///   Rep<double> s = 0.0;
 ///   FOR(0, n, [&](Rep<int64_t> i) { s += a[i]; });
 template <class T>
-class Var {
- public:
-  using Loc = std::source_location;
-  Var(const Rep<T>& initial) : cell_{initial.datum()} { detail::register_var(cell_); }
-  template <class U>
-  requires(std::is_arithmetic_v<U>) Var(U initial) : Var(Rep<T>(initial)) {}
-  ~Var() { detail::unregister_var(cell_); }
-  Var(const Var&) = delete;
-
-  Rep<T> get(Loc l = Loc::current()) const { return Rep<T>(detail::read_var(cell_, here(l))); }
-  operator Rep<T>() const { return get(); }
-  Var& operator=(const At<T>& v) { return detail::write_var(cell_, v.datum, v.loc), *this; }
-  /// Takes no temporary: a Rep or a literal on the right is an At, never a new Var.
-  Var& operator=(Var& v) { return *this = At<T>(v.get()); }
-  template <std::same_as<Var> V>
-  Var& operator=(const V& v) {
-    return *this = At<T>(v.get());
-  }
-  Var& operator+=(const At<T>& v) { return compound(Opcode::add_, v); }
-  Var& operator-=(const At<T>& v) { return compound(Opcode::sub_, v); }
-  Var& operator*=(const At<T>& v) { return compound(Opcode::mul_, v); }
-  Var& operator/=(const At<T>& v) { return compound(Opcode::div_, v); }
-
- private:
-  Var& compound(Opcode code, const At<T>& v) {
-    detail::write_var(cell_, perform_broadcast({code, 0, v.loc}, detail::read_var(cell_, v.loc), v.datum), v.loc);
-    return *this;
-  }
-  VarCell cell_;
-};
-
-/// A Var stands for its value in expressions.
-#define LANTERN_VAR_OPERATOR(symbol)                                                     \
-  template <class T, class U>                                                            \
-  auto operator symbol(const Var<T>& a, const U& b) {                                    \
-    return a.get() symbol b;                                                             \
-  }                                                                                      \
-  template <class T, class U>                                                            \
-  requires(!std::same_as<U, Var<T>>) auto operator symbol(const U& a, const Var<T>& b) { \
-    return a symbol b.get();                                                             \
-  }                                                                                      \
-  template <class T>                                                                     \
-  auto operator symbol(const Var<T>& a, const Var<T>& b) {                               \
-    return a.get() symbol b.get();                                                       \
-  }
-LANTERN_VAR_OPERATOR(+)
-LANTERN_VAR_OPERATOR(-)
-LANTERN_VAR_OPERATOR(*)
-LANTERN_VAR_OPERATOR(/)
-LANTERN_VAR_OPERATOR(<)
-LANTERN_VAR_OPERATOR(>)
-LANTERN_VAR_OPERATOR(<=)
-LANTERN_VAR_OPERATOR(>=)
-LANTERN_VAR_OPERATOR(==)
-LANTERN_VAR_OPERATOR(!=)
-#undef LANTERN_VAR_OPERATOR
+using Var = Rep<T>;
 
 }  // namespace lantern::core

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -153,14 +154,40 @@ Datums flatten(const P& p) {
   flatten(p, out);
   return out;
 }
+/// Makes a product hold the given data, as if it were constructed here; advances the span.
+template <class P>
+void renew(P& p, std::span<const Datum>& data) {
+  for_each_rep(p, [&]<class T>(Rep<T>& r) {
+    r.storage().renew(Rep<T>(data.front()).datum());
+    data = data.subspan(1);
+  });
+}
+/// Leaves the structure of a product: its Reps have no value and belong nowhere.
+template <class P>
+P structure_of(P p) {
+  for_each_rep(p, [](auto& r) { r.storage().detach(); });
+  return p;
+}
+/// The structure of a product that was made in another region, or will be.
+template <class P>
+class Structure {
+ public:
+  Structure() : of_(structure_of(P{})) {}
+  explicit Structure(P p) : of_(structure_of(std::move(p))) {}
+  Structure& operator=(P p) {
+    of_.emplace(structure_of(std::move(p)));
+    return *this;
+  }
+  const P& operator*() const { return *of_; }
+
+ private:
+  std::optional<P> of_;
+};
 /// The product of the prototype's structure that holds the given data; advances the span.
 template <class P>
 P rebuild(const P& prototype, std::span<const Datum>& data) {
   P p = prototype;
-  for_each_rep(p, [&]<class T>(Rep<T>& r) {
-    r = Rep<T>(data.front());
-    data = data.subspan(1);
-  });
+  renew(p, data);
   return p;
 }
 template <class P>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lantern/compiler/staging/operation.hpp"
+#include "lantern/compiler/staging/storage.hpp"
 #include "lantern/runtime/tree.hpp"
 
 namespace lantern::core {
@@ -83,6 +84,14 @@ struct TypeOf<Tree<T>> {
     }(std::type_identity<typename Tree<T>::Components>{});
   }
 };
+
+/// Of the storage of a scalar.
+template <class T>
+inline constexpr ir::Kind storage_kind = std::same_as<T, bool>           ? ir::Kind::boolean
+                                         : std::same_as<T, std::int32_t> ? ir::Kind::i32
+                                         : std::same_as<T, std::int64_t> ? ir::Kind::i64
+                                         : std::same_as<T, float>        ? ir::Kind::f32
+                                                                         : ir::Kind::f64;
 
 /// Element type and kind of the tags.
 template <class T>
@@ -227,7 +236,7 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   Rep(const Rep&) = default;                                                                                \
   Rep(Rep&&) noexcept = default;                                                                            \
   Rep& operator=(const Rep&) & = default;                                                                   \
-  Rep& operator=(Rep&&) & noexcept = default;                                                               \
+  Rep& operator=(Rep&&) & = default;                                                                        \
   LANTERN_NO_ASSIGNMENT(=, advice)
 #define LANTERN_NO_ASSIGNMENT(symbol, advice)                                                               \
   template <class U>                                                                                        \
@@ -272,13 +281,14 @@ class Rep<bool> {
   Rep() = default;
   template <class U>
     requires(std::same_as<U, bool>)
-  Rep(U v) : datum_(detail::literal(v)) {}
-  explicit Rep(Datum d) : datum_(std::move(d)) {}
+  Rep(U v) : storage_(detail::literal(v)) {}
+  explicit Rep(Datum d) : storage_(std::move(d)) {}
 #ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)
 #endif
 
-  const Datum& datum() const { return datum_; }
+  const Datum& datum() const { return storage_.get(); }
+  StorageBase& storage() { return storage_; }
 
   template <class B>
     requires(std::same_as<B, bool>)
@@ -290,9 +300,9 @@ class Rep<bool> {
     return false;
   }
 
-  friend Rep operator!(const Rep& a) { return Rep(perform({Opcode::lnot_, 0, {}}, {a.datum_})); }
-  friend Rep operator==(const Rep& a, const Rep& b) { return Rep(perform({Opcode::eq_, 0, {}}, {a.datum_, b.datum_})); }
-  friend Rep operator!=(const Rep& a, const Rep& b) { return Rep(perform({Opcode::ne_, 0, {}}, {a.datum_, b.datum_})); }
+  friend Rep operator!(const Rep& a) { return Rep(perform({Opcode::lnot_, 0, {}}, {a.datum()})); }
+  friend Rep operator==(const Rep& a, const Rep& b) { return Rep(perform({Opcode::eq_, 0, {}}, {a.datum(), b.datum()})); }
+  friend Rep operator!=(const Rep& a, const Rep& b) { return Rep(perform({Opcode::ne_, 0, {}}, {a.datum(), b.datum()})); }
 #ifdef LANTERN_FRONTEND  // what lanternc's rewriter reads, and replaces
   friend Rep operator&&(const Rep&, const Rep&);
   friend Rep operator||(const Rep&, const Rep&);
@@ -306,7 +316,7 @@ class Rep<bool> {
 #endif
 
  private:
-  Datum datum_;
+  Storage<ir::Kind::boolean> storage_;
 };
 
 /// A number: bool, int32_t, int64_t, float or double.
@@ -325,14 +335,15 @@ class Rep {
   Rep() = default;
   template <class U>
     requires(std::is_arithmetic_v<U>)
-  Rep(U v) : datum_(detail::literal(static_cast<T>(v))) {}
-  explicit Rep(Datum d) : datum_(std::move(d)) {}
+  Rep(U v) : storage_(detail::literal(static_cast<T>(v))) {}
+  explicit Rep(Datum d) : storage_(std::move(d)) {}
 #ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ELEMENT)
 #endif
 
-  const Datum& datum() const { return datum_; }
+  const Datum& datum() const { return storage_.get(); }
+  StorageBase& storage() { return storage_; }
 
   /// Not available: a native branch would be decided while the program is staged.
   template <class B>
@@ -375,7 +386,7 @@ class Rep {
   LANTERN_REAL_FUNCTIONS(T)
 
  private:
-  Datum datum_;
+  Storage<detail::storage_kind<T>> storage_;
 };
 
 /// Two Rep types do not mix silently.

@@ -8,6 +8,7 @@
 
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
+#include "lantern/compiler/staging/region.hpp"
 #include "lantern/compiler/staging/source_names.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -73,7 +74,10 @@ Staging::Staging(ir::Module& module) : module_(module) {
   static std::atomic<std::uint32_t> last{0};
   do id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
   while (id_ == 0);
+  graphs_under_construction.fetch_add(1, std::memory_order_relaxed);
 }
+
+Staging::~Staging() { graphs_under_construction.fetch_sub(1, std::memory_order_relaxed); }
 
 ir::Builder Staging::builder(const Location& loc) {
   ir::Builder b(module_, current_->block);
@@ -105,20 +109,18 @@ StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Ty
   by_function_.emplace(f.function, &f);
   if (begun) begun(&f);
 
-  // Variables of enclosing functions are out of reach inside.
-  const std::vector<VarCell*> vars = std::move(context().vars);
-  context().vars.clear();
   StagedFunction* const saved = current_;
   current_ = &f;
   Datums arguments;
   for (ir::Value* p : f.function->body->params) arguments.push_back(Datum::node(p));
   const auto restore = [&] {
     current_ = saved;
-    context().vars = vars;
     f.open = false;
   };
   try {
+    FunctionRegion region(*this, loc);
     const Datums values = body(std::move(arguments));
+    region.leave();
     std::vector<ir::Value*> yields = use(values, loc);
     std::vector<ir::Type> types;
     for (std::size_t i = 0; i < yields.size(); ++i)
@@ -147,13 +149,10 @@ Staging::Attempt::Attempt(Staging& s)
       block_(s.current_ ? s.current_->block : nullptr),
       ops_(block_ ? block_->ops.size() : 0),
       staged_functions_(s.functions_.size()),
-      last_(s.module_.functions().empty() ? nullptr : s.module_.functions().back()) {
-  for (const VarCell* v : context().vars) variables_.push_back(v->value);
-}
+      last_(s.module_.functions().empty() ? nullptr : s.module_.functions().back()) {}
 
 Staging::Attempt::~Attempt() {
   if (kept_) return;
-  for (std::size_t i = 0; i < variables_.size(); ++i) context().vars[i]->value = std::move(variables_[i]);
   if (block_ && block_->ops.size() > ops_) {
     std::unordered_set<const ir::Op*> gone;
     for (std::size_t i = ops_; i < block_->ops.size(); ++i) {
@@ -222,6 +221,18 @@ ir::Value* Staging::capture(StagedFunction& f, ir::Value* outer) {
   return p;
 }
 
+void Staging::replace_captured(std::size_t first, const std::unordered_map<const ir::Value*, ir::Value*>& by) {
+  for (std::size_t i = first; i < functions_.size(); ++i) {
+    StagedFunction& f = *functions_[i];
+    for (ir::Value*& v : f.captured) {
+      const auto found = by.find(v);
+      if (found == by.end()) continue;
+      if (const auto own = f.captures.extract(v)) f.captures.emplace(found->second, own.mapped());
+      v = found->second;
+    }
+  }
+}
+
 // A captured value as its caller sees it: its own, or captured in turn.
 void Staging::pass_captures(StagedFunction& callee, const StagedFunction::CallSite& site, std::size_t from) {
   for (std::size_t i = from; i < callee.captured.size(); ++i) {
@@ -235,8 +246,8 @@ ir::Value* Staging::view(StagedFunction& f, ir::Value* v, const Location& loc) {
   const ir::Function* owner = v->block->function;
   if (owner == f.function) {
     if (!ir::visible_from(v, f.block))
-      raise_at(loc, "a value made inside a branch, loop or function body is used outside it; return it from the "
-                    "construct instead");
+      raise_at(loc, "a value made inside a branch, loop or function body is used outside it; make the variable "
+                    "outside and assign it there, or return its value from the construct");
     return v;
   }
   // What an enclosing function has as a parameter is there, though the function it comes from may have ended.
@@ -246,8 +257,8 @@ ir::Value* Staging::view(StagedFunction& f, ir::Value* v, const Location& loc) {
   if (!home || !is_self_or_ancestor(home, &f) || !home->open)
     raise_at(loc, "a staged value is used after the function it belongs to has ended");
   if (!ir::visible_from(v, home->block))
-    raise_at(loc, "a value made inside a branch, loop or function body is used outside it; return it from the "
-                  "construct instead");
+    raise_at(loc, "a value made inside a branch, loop or function body is used outside it; make the variable "
+                  "outside and assign it there, or return its value from the construct");
   // The functions in between take it along, so that each call passes it on.
   return capture(f, v);
 }
@@ -309,7 +320,7 @@ Datums Staging::call(ir::Function* callee, std::span<const Datum> arguments, con
 }
 
 Staging::Scope::Scope(Staging& s, ir::Function* f)
-    : staging_(s), saved_(s.current_), vars_(std::exchange(context().vars, {})) {
+    : staging_(s), saved_(s.current_), region_(std::make_unique<FunctionRegion>(s, f->loc)) {
   own_ = s.functions_.emplace_back(std::make_unique<StagedFunction>()).get();
   own_->function = f;
   own_->block = f->body;
@@ -320,8 +331,8 @@ Staging::Scope::Scope(Staging& s, ir::Function* f)
 
 Staging::Scope::~Scope() {
   own_->open = false;
+  region_.reset();
   staging_.current_ = saved_;
-  context().vars = std::move(vars_);
 }
 
 }  // namespace lantern::core

@@ -17,13 +17,12 @@ namespace ad {
 class StagedRule;
 }
 
-struct VarCell;
+class Region;
 
 /// The ambient state of a thread: which graph is being built, or which evaluation it is in the middle of.
 struct Context {
   Staging* staging = nullptr;
   std::uint64_t evaluation = 0;
-  std::vector<VarCell*> vars;  ///< live variables, oldest first
   bool check = false;          ///< eager evaluation raises where a value is not finite
 };
 Context& context();
@@ -66,11 +65,17 @@ struct StagedFunction {
 class Staging {
  public:
   explicit Staging(ir::Module& module);
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
 
   std::uint32_t id() const { return id_; }
 
   ir::Module& module() { return module_; }
   StagedFunction* current() { return current_; }
+  /// Of what is being staged, outermost first.
+  std::vector<Region*>& regions() { return regions_; }
+  const std::vector<Region*>& regions() const { return regions_; }
   ir::Block* block() { return current_->block; }
   void set_block(ir::Block* b) { current_->block = b; }
 
@@ -106,9 +111,11 @@ class Staging {
 
   /// The parameter of a function through which every call passes a value of an enclosing one.
   ir::Value* capture(StagedFunction& function, ir::Value* outer);
+  /// Replaces what functions captured, of those staged from number `first` on.
+  void replace_captured(std::size_t first, const std::unordered_map<const ir::Value*, ir::Value*>& by);
 
   /// What is staged in its lifetime is taken back at its end, unless it is kept: operations at the insertion
-  /// point, functions, assignments of variables. So an exception leaves nothing half-made behind, wherever it
+  /// point, functions. (Variables are put back by their region.) So an exception leaves nothing half-made behind, wherever it
   /// is caught.
   class Attempt {
    public:
@@ -123,12 +130,10 @@ class Staging {
     ir::Block* block_;
     std::size_t ops_, staged_functions_;
     const ir::Function* last_;  ///< of the module's functions; null: it had none
-    Datums variables_;
     bool kept_ = false;
   };
 
-  /// For building functions directly (replay): makes `f` current with its body as insertion point. Variables of
-  /// the program belong to other functions: they are out of reach.
+  /// For building functions directly (replay): makes `f` current with its body as insertion point.
   class Scope {
    public:
     Scope(Staging& s, ir::Function* f);
@@ -140,10 +145,11 @@ class Staging {
     Staging& staging_;
     StagedFunction* saved_;
     StagedFunction* own_;
-    std::vector<VarCell*> vars_;
+    std::unique_ptr<Region> region_;
   };
 
  private:
+  friend class LoopRegion;
   ir::Value* view(StagedFunction& function, ir::Value* outer, const Location& loc);
   void name_captures(const StagedFunction& outer);
   void pass_captures(StagedFunction& callee, const StagedFunction::CallSite& site, std::size_t from);
@@ -152,6 +158,7 @@ class Staging {
   ir::Module& module_;
   std::uint32_t id_;
   StagedFunction* current_ = nullptr;
+  std::vector<Region*> regions_;
   std::vector<std::unique_ptr<StagedFunction>> functions_;
   std::unordered_map<const ir::Function*, StagedFunction*> by_function_;
 };
@@ -159,20 +166,13 @@ class Staging {
 /// Makes `staging` the graph under construction for its lifetime (null: eager).
 class StagingScope {
  public:
-  explicit StagingScope(Staging* staging) : saved_(context().staging), vars_(std::move(context().vars)) {
-    context().staging = staging;
-    context().vars.clear();
-  }
-  ~StagingScope() {
-    context().staging = saved_;
-    context().vars = std::move(vars_);
-  }
+  explicit StagingScope(Staging* staging) : saved_(context().staging) { context().staging = staging; }
+  ~StagingScope() { context().staging = saved_; }
   StagingScope(const StagingScope&) = delete;
   StagingScope& operator=(const StagingScope&) = delete;
 
  private:
   Staging* saved_;
-  std::vector<VarCell*> vars_;
 };
 
 /// The type that both fit: equal up to dimensions, which become symbolic where they differ. Error otherwise.

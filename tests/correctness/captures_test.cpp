@@ -117,14 +117,14 @@ TEST_CASE("a function inside a function, and one that takes a derivative", "[fun
 
 TEST_CASE("a value that leaks from one thread's graph into another's is refused", "[threads]") {
   // Both threads stage their first graph.
-  D leaked;
+  std::optional<D> leaked;
   std::thread([&leaked] {
-    compile(sig<double(double)>([&leaked](D x) { return leaked = x * 2.0; }), {.target = Target::c});
+    compile(sig<double(double)>([&leaked](D x) { return leaked.emplace(x * 2.0); }), {.target = Target::c});
   }).join();
   std::string message;
   std::thread([&leaked, &message] {
     try {
-      compile(sig<double(double)>([&leaked](D x) { return x + leaked; }), {.target = Target::c});
+      compile(sig<double(double)>([&leaked](D x) { return x + *leaked; }), {.target = Target::c});
     } catch (const Error& e) {
       message = e.what();
     }

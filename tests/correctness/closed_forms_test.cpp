@@ -192,7 +192,7 @@ const std::vector<ClosedForm>& corpus() {
        [](D x) {
          Var<double> v = x;
          FOR(0, 6, [&](I i) { IF(i % 3 != 0, [&] { v = v * x; }); });
-         return v.get();
+         return v;
        },
        power_of(5),
        {0.7, -1.3}},

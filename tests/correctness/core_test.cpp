@@ -341,7 +341,7 @@ TEST_CASE("Var assigned in branches and loops", "[core]") {
         Var<double> v = x * y;
         IF(x > 1.0, [&] { v = v * x; });
         IF(
-            y > 1.0, [&] { v = v * 2.0; }, [&] { v = sin(v.get()); });
+            y > 1.0, [&] { v = v * 2.0; }, [&] { v = sin(v); });
         return v * x;
       },
       1.5, 0.4);
@@ -351,11 +351,11 @@ TEST_CASE("Var assigned in branches and loops", "[core]") {
     FOR(0, n, [&](I i) {
       p *= x;
       IF(i % 2 == 0, [&] {
-        s += p.get() * cast<double>(i + 1);
+        s += p * cast<double>(i + 1);
         count += 1;
       });
     });
-    return s * p * cast<double>(count.get());
+    return s * p * cast<double>(count);
   };
   for (std::int64_t n : {0, 1, 5}) check_with(third_order, "Var in a loop", loop, 1.1, n);
   check_all(
@@ -363,8 +363,8 @@ TEST_CASE("Var assigned in branches and loops", "[core]") {
       [](D x) {
         Var<double> a = x, b = 1.0;
         FOR(0, 3, [&](I) {
-          const D old = a.get();
-          a = b.get() * x;
+          const D old = a;
+          a = b * x;
           b = old;
         });
         return a * b + a;

@@ -66,8 +66,8 @@ std::vector<Construct> constructs() {
       {"FOR over a Var",
        [](const D& x, const Breaker& f) {
          Var<double> v = x;
-         FOR(0, 3, [&](const I&) { v = f(v.get() + 1.0); });
-         return v.get();
+         FOR(0, 3, [&](const I&) { v = f(v + 1.0); });
+         return v;
        }},
       {"FUN",
        [](const D& x, const Breaker& f) {
@@ -137,9 +137,9 @@ D caught_inside(const D& x, const F& construct, const Breaker& breaker) {
     result = construct(x, assigning);
     result = 1000.0 * result;
   } catch (const Error&) {
-    result = 3.0 * kept.get();
+    result = 3.0 * kept;
   } catch (const Mine& m) {
-    result = (m.number - 4.0) * kept.get();
+    result = (m.number - 4.0) * kept;
   }
   // What comes after is staged into a graph without remains.
   const auto f = FUN<double(double)>("broken", [](D y) { return y * y; });
@@ -176,7 +176,6 @@ TEST_CASE("an exception that leaves the program leaves the thread as it was", "[
     CHECK_THROWS_AS(compile(wrong), Error);
     CHECK_THROWS_AS(eager(wrong)(2.0), Error);
     CHECK(context().staging == nullptr);
-    CHECK(context().vars.empty());
     const auto right = sig<double(double)>(
         [&, make = construct](D x) { return make(x, [](const D& y) { return 0.25 * y; }); });
     if (name != "TREE") CHECK(compile(right, {.target = Target::c})(2.0) == Approx(eager(right)(2.0)));

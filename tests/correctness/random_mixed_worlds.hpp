@@ -231,10 +231,10 @@ struct StagedWorld {
   static D changed(int trips, const D& start, C&& condition, F&& set, G&& add) {
     Var<double> v = start;
     FOR(0, trips, [&](L i) {
-      IF(condition(i, v.get()), [&] { v = set(i, v.get()); });
-      v += add(i, v.get());
+      IF(condition(i, v), [&] { v = set(i, v); });
+      v += add(i, v);
     });
-    return v.get();
+    return v;
   }
   template <class F>
   static D fold(const D& start, const T& tree, F&& combine) {

@@ -229,10 +229,10 @@ class SourceInterpreter {
       case Kind::variable: {
         Var<double> v = at(0);
         FOR(0, trips, [&](I i) {
-          IF(part(1, e.with({v.get()}, {i})) > 0.0, [&] { v = sin(part(2, e.with({v.get()}, {i}))); });
-          v += 0.5 * tanh(part(3, e.with({v.get()}, {i})));
+          IF(part(1, e.with({v}, {i})) > 0.0, [&] { v = sin(part(2, e.with({v}, {i}))); });
+          v += 0.5 * tanh(part(3, e.with({v}, {i})));
         });
-        return part(4, e.with({v.get()}));
+        return part(4, e.with({v}));
       }
       case Kind::function: {
         const auto f = FUN<double(double, double, std::int64_t)>("f", [&](auto self, D x, D y, I k) {

@@ -105,8 +105,7 @@ class RepPrinter:
 
     def to_string(self):
         try:
-            name = "cell_" if self.value.type.strip_typedefs().name.startswith("lantern::core::Var<") else None
-            return text(self.value[name]["value"] if name else self.value["datum_"])
+            return text(self.value["storage_"]["datum_"])
         except gdb.MemoryError:
             return "no value yet"
 
@@ -125,7 +124,6 @@ class DatumPrinter:
 def printers():
     collection = gdb.printing.RegexpCollectionPrettyPrinter("lantern")
     collection.add_printer("Rep", "^lantern::core::Rep<.*>$", RepPrinter)
-    collection.add_printer("Var", "^lantern::core::Var<.*>$", RepPrinter)
     collection.add_printer("Datum", "^lantern::core::Datum$", DatumPrinter)
     return collection
 

@@ -48,8 +48,8 @@ inline Computation operator+(const Number& a, const Number& b) {
   return [a, b](const K& k) {
     const Number y(a.x() + b.x());
     k(y);
-    a.d() += y.d().get();
-    b.d() += y.d().get();
+    a.d() += y.d();
+    b.d() += y.d();
   };
 }
 
@@ -57,8 +57,8 @@ inline Computation operator*(const Number& a, const Number& b) {
   return [a, b](const K& k) {
     const Number y(a.x() * b.x());
     k(y);
-    a.d() += b.x() * y.d().get();
-    b.d() += a.x() * y.d().get();
+    a.d() += b.x() * y.d();
+    b.d() += a.x() * y.d();
   };
 }
 
@@ -67,7 +67,7 @@ template <class F>
 Rep<double> grad(const F& f, const Rep<double>& x) {
   const Number z(x);
   f(z)([](const Number& r) { r.d() = 1.0; });
-  return z.d().get();
+  return z.d();
 }
 
 }  // namespace lantern::core::cps

@@ -2,8 +2,9 @@
 #include "lantern/compiler/frontend/clang/complaints.hpp"
 
 #include <algorithm>
+#include <set>
 
-#include "lantern/compiler/frontend/clang/flow.hpp"
+#include "lantern/compiler/frontend/clang/ways.hpp"
 
 namespace lantern::frontend {
 
@@ -18,22 +19,18 @@ void Complaints::complain(std::uint32_t at, std::uint32_t length, const std::str
   unit_.complaints.push_back({at, length, why, {}});
 }
 
-void Complaints::refuse_plain(const Variable& v, std::uint32_t at, VariableId id, bool loop) {
-  const bool follows = v.staged || v.type.find("Var<") != std::string::npos;
-  if (follows || !refused_.insert({id, at}).second) return;
-  const std::string bare = v.name.starts_with("this->") ? v.name.substr(6) : v.name;
-  Complaint c{
-      at,
-      static_cast<std::uint32_t>(bare.size()),
-      "the plain variable '" + bare + "' (" + v.type + ") is changed " +
-          (loop ? "in a loop" : "in a branch") +
-          " that is staged: it would have one value while the program is staged and needs many when it runs",
-      {}};
-  if (v.replaceable) {
-    const std::string rep = rep_in_place_of(v.type);
-    c.notes.push_back({v.declared, "declare it as '" + rep + "'", {v.type_begin, v.type_end}, rep});
-  } else {
-    c.notes.push_back({v.declared, "declared here", {}, ""});
+void Complaints::refuse_plain(const PlainWrite& w, bool loop) {
+  if (!refused_.insert({w.declared, w.at}).second) return;
+  Complaint c{w.at, w.length, w.text, {}};
+  if (w.text.empty())
+    c.text = "the plain variable '" + w.name + "' (" + w.type + ") is changed " +
+             (loop ? "in a loop" : "in a branch") +
+             " that is staged: it would have one value while the program is staged and needs many when it runs";
+  if (w.declared != 0 && w.text.empty() && w.replaceable) {
+    const std::string rep = rep_in_place_of(w.type);
+    c.notes.push_back({w.declared, "declare it as '" + rep + "'", w.type_range, rep});
+  } else if (w.declared != 0) {
+    c.notes.push_back({w.declared, "declared here", {}, ""});
   }
   unit_.complaints.push_back(c);
 }
@@ -74,14 +71,37 @@ void Complaints::refuse_function(const Function& f, bool early) {
   unit_.complaints.push_back(c);
 }
 
-void Complaints::refuse_hazards(const Node* n) {
-  for (const Hazard& h : unit_.hazards) {
-    if (!n->range.contains(h.at)) continue;
+void Complaints::refuse_hazards(const Node* n, std::uint32_t staged_at, bool loop) {
+  const auto own = [&](std::uint32_t at) {
+    if (!n->range.contains(at)) return false;
     bool in_lambda = false;
     walk(n, [&](const Node* inner) {
-      in_lambda |= inner != n && inner->kind == NodeKind::lambda && inner->range.contains(h.at);
+      in_lambda |= inner != n && inner->kind == NodeKind::lambda && inner->range.contains(at);
     });
-    if (!in_lambda) complain(h.at, h.length, h.text);
+    return !in_lambda;
+  };
+  for (const Hazard& h : unit_.hazards)
+    if (own(h.at)) complain(h.at, h.length, h.text);
+  const auto first = [&](std::uint32_t from) {
+    return std::lower_bound(unit_.plain_writes.begin(), unit_.plain_writes.end(), from,
+                            [](const PlainWrite& w, std::uint32_t at) { return w.at < at; });
+  };
+  // What is made under the condition may change under it.
+  const auto outside = [&](const PlainWrite& w, std::uint32_t made_from) {
+    return w.outlives || w.declared < made_from;
+  };
+  for (auto w = first(n->range.begin); w != unit_.plain_writes.end() && w->at < n->range.end; ++w)
+    if (outside(*w, staged_at) && own(w->at)) refuse_plain(*w, loop);
+  // Naming a lambda counts as calling it.
+  for (const auto& [at, lambda] : unit_.lambda_uses) {
+    if (!own(at) || n->range.contains(lambda)) continue;
+    const auto f = std::find_if(unit_.functions.begin(), unit_.functions.end(), [&](const auto& known) {
+      return known->is_lambda && known->id == lambda;
+    });
+    if (f == unit_.functions.end() || (*f)->body == nullptr) continue;
+    const Span& body = (*f)->body->range;
+    for (auto w = first(body.begin); w != unit_.plain_writes.end() && w->at < body.end; ++w)
+      if (outside(*w, std::min(staged_at, lambda))) refuse_plain(*w, loop);
   }
 }
 

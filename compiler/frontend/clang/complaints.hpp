@@ -19,21 +19,22 @@ class Complaints {
 
   void complain(std::uint32_t at, std::uint32_t length, const std::string& why);
   /// A plain variable that a staged loop or branch changes.
-  void refuse_plain(const Variable& v, std::uint32_t at, VariableId id, bool loop);
+  void refuse_plain(const PlainWrite& w, bool loop);
   /// A block whose braces a macro writes.
   void refuse_braces(const Node* block);
   /// A statement or operator that a macro writes.
   void refuse_macro(const Node* n);
   /// A function that cannot be left, or cannot be entered, under a staged condition. `early`: it returns so.
   void refuse_function(const Function& f, bool early);
-  /// What must not happen under a staged condition, in an expression that stands under one.
-  void refuse_hazards(const Node* n);
+  /// What must not happen under a staged condition, in an expression that stands under one. `staged_at`: where
+  /// the part begins outside of which no plain variable may change, a loop or a branch.
+  void refuse_hazards(const Node* n, std::uint32_t staged_at, bool loop);
 
  protected:
   Unit& unit_;
 
  private:
-  std::set<std::pair<VariableId, std::uint32_t>> refused_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> refused_;
 };
 
 }  // namespace lantern::frontend

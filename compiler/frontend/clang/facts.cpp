@@ -135,7 +135,7 @@ namespace {
 /// What an expression that can be assigned to is part of.
 struct Root {
   enum class Kind { variable, temporary, unknown } kind = Kind::unknown;
-  VariableId id = 0;
+  const ValueDecl* variable = nullptr;
 };
 
 class Collector : public RecursiveASTVisitor<Collector> {
@@ -200,7 +200,6 @@ class Collector : public RecursiveASTVisitor<Collector> {
     if (e->isAssignmentOp() || e->getOperator() == OO_PlusPlus || e->getOperator() == OO_MinusMinus) {
       if (const auto* element = element_of_rep(e->getArg(0))) {
         facts_.stores.insert(places_.offset(element->getBeginLoc()));
-        write(element->getArg(0));
       } else {
         write(e->getArg(0));
       }
@@ -220,11 +219,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
     for (unsigned i = 0; i + shift < e->getNumArgs() && i < callee->getNumParams(); ++i) {
       if (op != nullptr && i + shift == 0) continue;
       const QualType type = callee->getParamDecl(i)->getType();
-      if (type->isLValueReferenceType() && !type->getPointeeType().isConstQualified()) {
-        if (!is_accessor(callee)) write(e->getArg(i + shift));
-      } else if (type->isRValueReferenceType() && e->getArg(i + shift)->isLValue()) {
-        write(e->getArg(i + shift));
-      }
+      if (type->isLValueReferenceType() && !type->getPointeeType().isConstQualified())
+        passed(e->getArg(i + shift), callee, i);
     }
     if (const auto* member = dyn_cast<CXXMemberCallExpr>(e)) member_call(member);
     return true;
@@ -265,7 +261,6 @@ class Collector : public RecursiveASTVisitor<Collector> {
   // ----------------------------------------------------------------------------------------------
 
   bool VisitVarDecl(VarDecl* v) {
-    note_variable(v, v->getType());
     if (v->getType()->isReferenceType() && v->getInit() != nullptr && !isa<ParmVarDecl>(v)) {
       // A temporary belongs to the reference that is bound to it: that is a variable like others.
       if (!bound_to_temporary(v))
@@ -287,10 +282,6 @@ class Collector : public RecursiveASTVisitor<Collector> {
     }
     return true;
   }
-  bool VisitBindingDecl(BindingDecl* b) {
-    note_variable(b, b->getType());
-    return true;
-  }
   bool VisitDeclRefExpr(DeclRefExpr* e) {
     if (const auto* v = dyn_cast<ValueDecl>(e->getDecl()); v != nullptr && !v->getType().isNull() &&
                                                            places_.own(v->getLocation()) &&
@@ -301,12 +292,6 @@ class Collector : public RecursiveASTVisitor<Collector> {
     }
     return true;
   }
-  bool VisitMemberExpr(MemberExpr* e) {
-    if (isa<CXXThisExpr>(e->getBase()->IgnoreParenImpCasts()))
-      if (const auto* field = dyn_cast<FieldDecl>(e->getMemberDecl())) note_variable(field, field->getType());
-    return true;
-  }
-
   bool TraverseLambdaExpr(LambdaExpr* e) {
     for (unsigned i = 0; i < e->capture_size(); ++i)
       if (e->capture_begin()[i].capturesVariable() && e->capture_init_begin()[i] != nullptr)
@@ -337,15 +322,25 @@ class Collector : public RecursiveASTVisitor<Collector> {
     }
     const int marks = marks_;
     auto outer = std::exchange(hazards_, {});
+    auto outer_writes = std::exchange(plain_writes_, {});
+    const FunctionDecl* const outer_function = std::exchange(function_, function->getCanonicalDecl());
     for (ParmVarDecl* p : function->parameters()) TraverseDecl(p);
     if (auto* constructor = dyn_cast<CXXConstructorDecl>(function))
       for (CXXCtorInitializer* init : constructor->inits())
         if (init->isWritten()) TraverseConstructorInitializer(init);
     TraverseStmt(function->getBody());
     // An instantiation in which nothing is staged is C++ as it is.
-    if (marks_ != marks)
+    if (marks_ != marks) {
       for (const Hazard& h : hazards_) facts_.hazards.emplace(h.at, h);
+      all_writes_.insert(all_writes_.end(), plain_writes_.begin(), plain_writes_.end());
+    } else {
+      // A lambda in a function where something is staged may be called there.
+      outer.insert(outer.end(), hazards_.begin(), hazards_.end());
+      outer_writes.insert(outer_writes.end(), plain_writes_.begin(), plain_writes_.end());
+    }
     hazards_ = std::move(outer);
+    plain_writes_ = std::move(outer_writes);
+    function_ = outer_function;
   }
 
  private:
@@ -389,29 +384,6 @@ class Collector : public RecursiveASTVisitor<Collector> {
     if (places_.own(at)) hazards_.push_back({places_.offset(at), length, text});
   }
 
-  void note_variable(const ValueDecl* v, QualType type) {
-    // What does not compile may have no type.
-    if (type.isNull() || !places_.own(v->getLocation())) return;
-    Variable& known = facts_.variables[places_.offset(v->getLocation())];
-    known.declared = places_.offset(v->getLocation());
-    known.name = (isa<FieldDecl>(v) ? "this->" : "") + v->getNameAsString();
-    const auto* variable = dyn_cast<VarDecl>(v);
-    known.outlives |= isa<FieldDecl>(v) ||
-                      (variable != nullptr &&
-                       (variable->hasGlobalStorage() || (isa<ParmVarDecl>(v) && type->isReferenceType())));
-    const bool staged = holds_rep(type);
-    if (!known.staged)
-      known.type = type.getNonReferenceType().getUnqualifiedType().getAsString(ast_.getPrintingPolicy());
-    known.staged |= staged;
-    known.replaceable = !known.staged && type->isArithmeticType();
-    if (const auto* declarator = dyn_cast<DeclaratorDecl>(v);
-        declarator != nullptr && declarator->getTypeSourceInfo() != nullptr) {
-      Span span;
-      if (places_.span(declarator->getTypeSourceInfo()->getTypeLoc().getSourceRange(), span))
-        known.type_begin = span.begin, known.type_end = span.end;
-    }
-  }
-
   // ---- What an assignment changes
   // -----------------------------------------------------------------------------
 
@@ -430,8 +402,25 @@ class Collector : public RecursiveASTVisitor<Collector> {
         "get", "tie",   "forward", "move",   "as_const", "size",   "make_tuple", "ref",   "addressof"};
     return names.count(f->getNameAsString()) != 0;
   }
-  static bool is_access_operator(OverloadedOperatorKind op) {
-    return op == OO_Subscript || op == OO_Call || op == OO_Star || op == OO_Arrow;
+  /// Functions of the library that assign what they are passed by reference. Others may take any reference,
+  /// as std::make_pair does.
+  static bool assigns_arguments(const FunctionDecl* f) {
+    if (!f->isInStdNamespace()) return true;
+    static const std::set<std::string> names{"swap", "exchange", "advance", "getline", "iter_swap"};
+    return f->getIdentifier() != nullptr && names.count(f->getNameAsString()) != 0;
+  }
+  /// A variable that is passed by reference: the function may assign it.
+  void passed(const Expr* argument, const FunctionDecl* callee, unsigned i) {
+    if (holds_rep(argument->getType()) || !assigns_arguments(callee)) return;
+    const FunctionDecl* definition = nullptr;
+    if (!callee->hasBody(definition) || callee->isInStdNamespace()) return write(argument);
+    const ParmVarDecl* const parameter = definition->getParamDecl(i);
+    const Root found = root(argument);
+    if (found.kind == Root::Kind::temporary || !places_.own(argument->getBeginLoc())) return;
+    if (const auto* own = dyn_cast_or_null<ParmVarDecl>(found.variable)) passes_.emplace_back(own, parameter);
+    PlainWrite w = plain_write(argument, found);
+    w.if_written = parameter;
+    plain_writes_.push_back(w);
   }
 
   void member_call(const CXXMemberCallExpr* e) {
@@ -450,13 +439,29 @@ class Collector : public RecursiveASTVisitor<Collector> {
         hazard(e->getExprLoc(), static_cast<std::uint32_t>(method->getNameAsString().size()), text);
     }
     if (method->isConst() || method->isStatic() || is_accessor(method)) return;
-    if (isa<CXXThisExpr>(bare(object))) {
-      // What the other member function assigns: the fields it names.
-      if (written(method, places_) != nullptr)
-        called_members_.push_back({places_.offset(e->getBeginLoc()), method});
+    if (isa<CXXThisExpr>(bare(object)) || holds_rep(object->getType())) {
+      if (method->getParent()->isInStdNamespace()) {
+        resized(e, object);
+      } else if (written(method, places_) != nullptr) {
+        called_members_.push_back({function_, method->getCanonicalDecl(), plain_write(object, root(object))});
+      }
       return;
     }
     write(object);
+  }
+  /// A call of a member function of a container of Reps that may change its size.
+  void resized(const CXXMemberCallExpr* e, const Expr* object) {
+    if (is_rep(object->getType()) || e->getMethodDecl()->getIdentifier() == nullptr) return;
+    const std::string name = e->getMethodDecl()->getNameAsString();
+    if (name == "fill" || name == "value") return;
+    const Root found = root(object);
+    PlainWrite w = plain_write(object, found);
+    w.text = "'" + name +
+             "' changes a container of staged values under a staged condition: it would change while the program "
+             "is staged, whatever the condition; give the container its size before, or use a Rep<Array<...>>";
+    w.at = places_.offset(e->getExprLoc());
+    w.length = static_cast<std::uint32_t>(name.size());
+    if (places_.own(e->getExprLoc()) && found.kind != Root::Kind::temporary) plain_writes_.push_back(w);
   }
   static bool is_reference(const Expr* e) {
     const auto* ref = dyn_cast<DeclRefExpr>(e);
@@ -477,18 +482,12 @@ class Collector : public RecursiveASTVisitor<Collector> {
             return root(alias->second, depth + 1);
         }
       }
-      if (!places_.own(v->getLocation())) return {};
-      note_variable(v, v->getType());
-      return {Root::Kind::variable, places_.offset(v->getLocation())};
+      return {Root::Kind::variable, v};
     }
     if (const auto* member = dyn_cast<MemberExpr>(e)) {
       const auto* field = dyn_cast<FieldDecl>(member->getMemberDecl());
       if (field == nullptr) return {};
-      if (isa<CXXThisExpr>(bare(member->getBase()))) {
-        if (!places_.own(field->getLocation())) return {};
-        note_variable(field, field->getType());
-        return {Root::Kind::variable, places_.offset(field->getLocation())};
-      }
+      if (isa<CXXThisExpr>(bare(member->getBase()))) return {Root::Kind::variable, field};
       return member->isArrow() ? Root{} : root(member->getBase(), depth + 1);
     }
     if (const auto* subscript = dyn_cast<ArraySubscriptExpr>(e))
@@ -500,13 +499,13 @@ class Collector : public RecursiveASTVisitor<Collector> {
       return {};
     }
     if (const auto* call = dyn_cast<CXXMemberCallExpr>(e)) {
-      if (!call->isGLValue()) return {Root::Kind::temporary, 0};
+      if (!call->isGLValue()) return {Root::Kind::temporary, nullptr};
       return call->getImplicitObjectArgument()->getType()->isPointerType()
                  ? Root{}
                  : root(call->getImplicitObjectArgument(), depth + 1);
     }
     if (const auto* call = dyn_cast<CallExpr>(e)) {
-      if (!call->isGLValue()) return {Root::Kind::temporary, 0};
+      if (!call->isGLValue()) return {Root::Kind::temporary, nullptr};
       const FunctionDecl* callee = call->getDirectCallee();
       if (callee != nullptr && is_accessor(callee) && call->getNumArgs() > 0)
         return root(call->getArg(0), depth + 1);
@@ -518,8 +517,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
       return root(op->getSubExpr(), depth + 1);
     if (isa<CXXTemporaryObjectExpr>(e) || isa<CXXConstructExpr>(e) || isa<CXXFunctionalCastExpr>(e) ||
         isa<InitListExpr>(e) || isa<LambdaExpr>(e))
-      return {Root::Kind::temporary, 0};
-    if (!e->isGLValue()) return {Root::Kind::temporary, 0};
+      return {Root::Kind::temporary, nullptr};
+    if (!e->isGLValue()) return {Root::Kind::temporary, nullptr};
     return {};
   }
 
@@ -541,7 +540,6 @@ class Collector : public RecursiveASTVisitor<Collector> {
 
   void write(const Expr* target) {
     if (!places_.own(target->getBeginLoc())) return;
-    const std::uint32_t at = places_.offset(target->getBeginLoc());
     if (const auto* ref = dyn_cast<DeclRefExpr>(bare(target)))
       if (const auto copy = copies_.find(ref->getDecl()); copy != copies_.end()) {
         complain(target->getBeginLoc(),
@@ -556,21 +554,49 @@ class Collector : public RecursiveASTVisitor<Collector> {
       for (const Expr* part : call->arguments()) write(part);
       return;
     }
-    const Root found = root(target);
-    if (found.kind == Root::Kind::variable) facts_.writes.insert({at, found.id});
-    if (found.kind != Root::Kind::unknown) return;
     const auto* choice = dyn_cast<ConditionalOperator>(bare(target));
     if (choice != nullptr && is_staged(choice->getCond())) {
       complain(choice->getQuestionLoc(),
                "a staged choice gives a value, not a variable that can be assigned; write an if");
       return;
     }
-    hazard(target->getBeginLoc(), 1,
-           holds_rep(target->getType())
-               ? "what is assigned here under a staged condition cannot be seen: it is reached through a "
-                 "pointer or a reference that a function returned; assign a local variable by name"
-               : "a plain value is assigned here under a staged condition, through a pointer or a reference: "
-                 "it would change while the program is staged, whatever the condition");
+    // What a Rep is assigned, the program that is staged sees.
+    if (holds_rep(target->getType()) || target->getType()->isDependentType()) return;
+    const Root found = root(target);
+    if (found.kind == Root::Kind::temporary) return;
+    if (found.kind == Root::Kind::variable && holds_rep(found.variable->getType()) && is_rep(target->getType()))
+      return;
+    if (found.kind == Root::Kind::variable && isa<FieldDecl>(found.variable) && function_ != nullptr)
+      facts_.plain_members.insert(function_);
+    if (const auto* parameter = dyn_cast_or_null<ParmVarDecl>(found.variable)) written_parameters_.insert(parameter);
+    plain_writes_.push_back(plain_write(target, found));
+  }
+
+  PlainWrite plain_write(const Expr* target, const Root& found) {
+    PlainWrite w;
+    w.at = places_.offset(target->getBeginLoc());
+    if (found.kind != Root::Kind::variable) {
+      w.text =
+          "a plain value is assigned here under a staged condition, through a pointer or a reference: it would "
+          "change while the program is staged, whatever the condition";
+      return w;
+    }
+    const ValueDecl* const v = found.variable;
+    const QualType type = v->getType();
+    w.name = v->getNameAsString();
+    w.length = static_cast<std::uint32_t>(w.name.size());
+    w.type = type.getNonReferenceType().getUnqualifiedType().getAsString(ast_.getPrintingPolicy());
+    w.declared = places_.own(v->getLocation()) ? places_.offset(v->getLocation()) : 0;
+    const auto* variable = dyn_cast<VarDecl>(v);
+    w.outlives = isa<FieldDecl>(v) ||
+                 (variable != nullptr && (variable->hasGlobalStorage() ||
+                                          (isa<ParmVarDecl>(v) && type->isReferenceType())));
+    w.replaceable = type->isArithmeticType();
+    if (const auto* declarator = dyn_cast<DeclaratorDecl>(v);
+        declarator != nullptr && declarator->getTypeSourceInfo() != nullptr)
+      static_cast<void>(
+          places_.span(declarator->getTypeSourceInfo()->getTypeLoc().getSourceRange(), w.type_range));
+    return w;
   }
 
   ASTContext& ast_;
@@ -581,11 +607,41 @@ class Collector : public RecursiveASTVisitor<Collector> {
   std::set<const Expr*> accepted_;
   std::set<const FunctionDecl*> seen_;
   std::vector<Hazard> hazards_;  // of the body that is being read
-  int marks_ = 0;                // conditions found staged
+  std::vector<PlainWrite> plain_writes_;
+  const FunctionDecl* function_ = nullptr;  // that body's
+  int marks_ = 0;                         // conditions found staged
 
  public:
-  /// Calls of member functions of the same object: they assign what the callee assigns.
-  std::vector<std::pair<std::uint32_t, const CXXMethodDecl*>> called_members_;
+  /// Calls of member functions: what they do to plain members of their object happens where they are called.
+  struct MemberCall {
+    const FunctionDecl *caller, *callee;
+    PlainWrite write;
+  };
+  std::vector<MemberCall> called_members_;
+
+  /// The changes of plain values in functions where something is staged: a variable that is passed by reference
+  /// changes where the parameter does, and a member where a member function that is called changes it.
+  void resolve() {
+    for (bool again = true; again;) {
+      again = false;
+      for (const auto& [from, to] : passes_)
+        if (written_parameters_.count(to) != 0) again |= written_parameters_.insert(from).second;
+      for (const MemberCall& c : called_members_)
+        if (c.caller != nullptr && facts_.plain_members.count(c.callee) != 0)
+          again |= facts_.plain_members.insert(c.caller).second;
+    }
+    for (const PlainWrite& w : all_writes_)
+      if (w.if_written == nullptr ||
+          written_parameters_.count(static_cast<const ParmVarDecl*>(w.if_written)) != 0)
+        facts_.plain_writes.emplace(w.at, w);
+    for (const MemberCall& c : called_members_)
+      if (facts_.plain_members.count(c.callee) != 0) facts_.plain_writes.emplace(c.write.at, c.write);
+  }
+
+ private:
+  std::vector<PlainWrite> all_writes_;
+  std::vector<std::pair<const ParmVarDecl*, const ParmVarDecl*>> passes_;  ///< a parameter as another's argument
+  std::set<const ParmVarDecl*> written_parameters_;
 };
 
 /// Finds the bodies: of functions, and of instantiations of templates.
@@ -618,19 +674,7 @@ Facts collect_facts(ASTContext& ast, FileID file) {
   const Places places(ast, file);
   for (Decl* d : ast.getTranslationUnitDecl()->decls())
     if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) bodies.TraverseDecl(d);
-  // A member function assigns what the members it calls assign; a fixed point over calls.
-  for (bool again = true; again;) {
-    again = false;
-    for (const auto& [at, method] : collector.called_members_) {
-      const FunctionDecl* source = written(method, places);
-      Span range;
-      if (source == nullptr || !places.span(source->getBody()->getSourceRange(), range)) continue;
-      const std::set<std::pair<std::uint32_t, VariableId>> known = facts.writes;
-      for (const auto& [place, variable] : known)
-        if (range.contains(place) && facts.variables[variable].name.rfind("this->", 0) == 0)
-          again |= facts.writes.insert({at, variable}).second;
-    }
-  }
+  collector.resolve();
   return facts;
 }
 

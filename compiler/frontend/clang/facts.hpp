@@ -1,4 +1,4 @@
-// What only types tell: which conditions are staged, which expressions assign which variables. Collected from
+// What only types tell: which conditions are staged, and which plain values change. Collected from
 // every body that has types: functions, and the instantiations of templates, whose places are those of the
 // template.
 #pragma once
@@ -43,12 +43,12 @@ struct Facts {
   std::set<std::uint32_t> staged;  ///< operators and keywords whose condition is a Rep
   std::set<std::uint32_t>
       stores;  ///< where expressions begin that are elements of an Array or Tensor, assigned to
-  std::set<std::pair<std::uint32_t, VariableId>> writes;
+  std::map<std::uint32_t, PlainWrite> plain_writes;    ///< by place
+  std::set<const clang::FunctionDecl*> plain_members;  ///< member functions that change plain members
   std::set<std::pair<std::uint32_t, std::uint32_t>> lambda_uses;  ///< place; where the lambda begins
   std::set<std::pair<std::uint32_t, std::uint64_t>> calls;        ///< place; function
   std::set<std::uint64_t> plain_results, staged_results;          ///< functions
   std::set<std::uint64_t> staged_objects;  ///< member functions of objects that hold Reps
-  std::map<VariableId, Variable> variables;
   std::map<std::uint32_t, Complaint> complaints;
   std::map<std::uint32_t, Hazard> hazards;
 };

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <set>
 #include <stdexcept>
 
 #include "lantern/compiler/frontend/clang/cases.hpp"
 #include "lantern/compiler/frontend/clang/complaints.hpp"
-#include "lantern/compiler/frontend/clang/flow.hpp"
 #include "lantern/compiler/frontend/clang/lines.hpp"
 #include "lantern/compiler/frontend/clang/recursion.hpp"
 #include "lantern/compiler/frontend/clang/region.hpp"
@@ -30,6 +30,10 @@ struct Place {
   const Region* region = nullptr;
   bool own_break = false, own_continue = false;  ///< inside a loop or switch of C++ that stays
   bool staged = false;                           ///< under a staged condition
+  /// Where the innermost part begins that runs under a staged condition and does not end the region; a plain
+  /// variable that is declared before may not change. 0: there is none.
+  std::uint32_t staged_at = 0;
+  bool in_loop = false;  ///< that part is a loop
   bool verbatim = true;                          ///< `return` is the function's own
 };
 
@@ -50,8 +54,6 @@ class Lowering : Complaints {
     for (const Function* f : outer) {
       if (f->body->range.begin < at) continue;  // inside another: a member of a local class
       out += gap(at, f->body->range.begin);
-      const Flow flow(unit_, *f);
-      flow_ = &flow;
       out += function(*f);
       at = f->body->range.end;
       out += mark_line(at);
@@ -68,7 +70,6 @@ class Lowering : Complaints {
     refuse_function(f, (leaves(f.body) & returns) != 0);
     Region region;
     region.type = f.result;
-    region.live_at_end = flow_->live_at_return(f);
     Place place;
     place.region = &region;
     const bool staged_call = f.recursive && !f.is_lambda;
@@ -165,11 +166,8 @@ class Lowering : Complaints {
         return leaving_block(s, rest, place);
       case NodeKind::branch: {
         if (s->is_constexpr) return leaving_constexpr(s, rest, place);
-        const std::string open = s->init != nullptr ? "{ " + initialisation(s, place) + " " : "";
-        return open +
-               leaving_branch(condition_text(s, place), s, statements(s->body), statements(s->otherwise),
-                              rest, place) +
-               (open.empty() ? "" : " }");
+        return leaving_branch([&](const Place& at) { return condition_text(s, at); }, s, statements(s->body),
+                              statements(s->otherwise), rest, place);
       }
       case NodeKind::selection:
         return leaving_selection(s, rest, place);
@@ -195,36 +193,35 @@ class Lowering : Complaints {
 
   /// `{ ...; if (c) return a; ... } rest`: a branch that is always taken, so that names do not meet.
   std::string leaving_block(const Node* s, const Statements& rest, const Place& place) {
-    return leaving_branch("true", s, statements(s), {}, rest, place, true);
+    return leaving_branch([](const Place&) { return "true"; }, s, statements(s), {}, rest, place, true);
   }
 
-  std::string leaving_branch(const std::string& condition, const Node* s, const Statements& then,
+  using Text = std::function<std::string(const Place&)>;
+  std::string leaving_branch(const Text& condition, const Node* s, const Statements& then,
                              const Statements& otherwise, const Statements& rest, const Place& place,
                              bool always = false) {
     const bool then_falls = all_fall(then), else_falls = !always && all_fall(otherwise);
-    if (rest.empty() || (!(then_falls && else_falls) && !names_meet(then_falls ? then : otherwise, rest))) {
-      Statements a = then, b = otherwise;
-      const std::string call = open_branch(place.region->type);
-      Statements all = a;
-      all.insert(all.end(), b.begin(), b.end());
-      all.insert(all.end(), rest.begin(), rest.end());
-      const Variables live = place.region->live_at_end;
-      return "return " + call + condition + ", " +
-             lambda_with_rest(a, then_falls ? rest : Statements(), s, place) + ", " +
-             (always ? unreachable(place) : lambda_with_rest(b, else_falls ? rest : Statements(), s, place)) +
-             variables(all, live, place, s, exits(all)) + ");";
+    if (rest.empty() || (!(then_falls && else_falls) && s->init == nullptr &&
+                         !names_meet(then_falls ? then : otherwise, rest))) {
+      const std::string call =
+             "return " + open_branch(place.region->type) + condition(place) + ", " +
+             lambda_with_rest(then, then_falls ? rest : Statements(), s, place) + ", " +
+             (always ? unreachable(place)
+                     : lambda_with_rest(otherwise, else_falls ? rest : Statements(), s, place, true)) +
+             ");";
+      return s->init == nullptr ? call : "{ " + initialisation(s, place) + " " + call + " }";
     }
-    return with_outcome(s, rest, place, false, [&](const Place& inner) {
-      Statements all = then;
-      all.insert(all.end(), otherwise.begin(), otherwise.end());
-      return open_branch(inner.region->type) + condition + ", " + lambda_with_rest(then, {}, s, inner) +
-             ", " + (always ? unreachable(inner) : lambda_with_rest(otherwise, {}, s, inner)) +
-             variables(all, inner.region->live_at_end, inner, s, exits(all)) + ")";
+    // The names of an init-statement end before the rest begins.
+    const std::string before = s->init == nullptr ? "" : initialisation(s, place);
+    return with_outcome(s, before, rest, place, false, [&](const Place& inner) {
+      return open_branch(inner.region->type) + condition(inner) + ", " + lambda_with_rest(then, {}, s, inner) +
+             ", " + (always ? unreachable(inner) : lambda_with_rest(otherwise, {}, s, inner)) + ")";
     });
   }
 
-  /// `auto outcome = STATEMENT; return branch(outcome.exited, its value, rest)`.
-  std::string with_outcome(const Node* s, const Statements& rest, const Place& place, bool breaks_fall,
+  /// `auto outcome = STATEMENT; return branch(outcome.exited, its value, rest)`. `before`: declarations for the
+  /// statement alone.
+  std::string with_outcome(const Node* s, const std::string& before, const Statements& rest, const Place& place, bool breaks_fall,
                            const std::function<std::string(const Place&)>& make) {
     if (place.region->type.empty())
       complain(
@@ -237,46 +234,39 @@ class Lowering : Complaints {
     region.result = place.region->result;
     region.result_is_value = place.region->result_is_value;
     region.breaks_fall = breaks_fall;
-    region.live_at_end = place.region->live_at_end;
-    const Variables after = flow_->live_after(s);
-    region.live_at_end.insert(after.begin(), after.end());
     Place inner = place;
     inner.region = &region;
     inner.verbatim = false;
     const std::string name = "lantern_left" + std::to_string(++names_);
-    std::string out = "const auto " + name + " = " + make(inner) + "; ";
+    std::string out = "const auto " + name + " = ";
+    if (!before.empty())
+      out += "[&]() -> " + region.type + " { " + before + " return " + make(inner) + "; }(); ";
+    else
+      out += make(inner) + "; ";
     Place under = place;
     under.staged |= s->staged;
     under.verbatim = false;
     const std::string value = place.region->is_void() ? "return;" : "return " + name + ".value;";
     return out + "return " + open_branch(place.region->type) + name + ".exited, [&]" +
-           arrow(place.region->type) + " { " + value + " }, " + lambda_with_rest(rest, {}, s, under) +
-           variables(rest, place.region->live_at_end, place, s, exits(rest)) + ");";
+           arrow(place.region->type) + " { " + value + " }, " + lambda_with_rest({}, rest, s, under, true) + ");";
   }
 
   /// Whether statements that would be moved behind others into one scope use a name that those declare.
   bool names_meet(const Statements& own, const Statements& rest) const {
     if (!any_leaves(own)) return false;
     std::set<std::string> declared;
-    std::set<VariableId> ids;
-    const auto name = [&](VariableId v) {
-      const auto known = unit_.variables.find(v);
-      return known == unit_.variables.end() ? std::string() : known->second.name;
-    };
     for (const Node* n : own)
-      walk(n, [&](const Node* inner) {
-        for (const Event& e : inner->events)
-          if (e.effect == Effect::declare) declared.insert(name(e.variable)), ids.insert(e.variable);
-      });
-    bool meet = false;
+      declared.insert(n->declares.begin(), n->declares.end());
     for (const Node* n : rest)
-      walk(n, [&](const Node* inner) {
-        for (const Event& e : inner->events)
-          meet |= ids.count(e.variable) == 0 && declared.count(name(e.variable)) != 0;
-      });
-    return meet;
+      for (std::uint32_t at = n->range.begin; at < n->range.end;) {
+        std::uint32_t end = at;
+        while (end < n->range.end && is_word(text_[end])) ++end;
+        if (end > at && declared.count(text_.substr(at, end - at)) != 0) return true;
+        at = std::max(end, at + 1);
+      }
+    return false;
   }
-
+  static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
   static std::string open_branch(const std::string& type) {
     return native + "branch" + (type.empty() ? "" : "<" + type + ">") + "(";
   }
@@ -287,18 +277,23 @@ class Lowering : Complaints {
   }
 
   /// A lambda of the region's type for the statements of a branch and, after them, those that follow it.
+  /// `last`: it is staged after the other branch, which therefore does not see what it does to plain values.
   std::string lambda_with_rest(const Statements& own, const Statements& rest, const Node* s,
-                               const Place& place) {
+                               const Place& place, bool last = false) {
     Place inner = place;
     inner.staged |= s->staged;
     inner.own_break = inner.own_continue = false;
     inner.verbatim = place.region->kind == Region::Kind::function;
+    Place after = inner;
+    if (s->staged) inner.staged_at = s->range.begin, inner.in_loop = false;
+    // Nothing follows what ends the function.
+    if (s->staged && !(last && place.region->kind == Region::Kind::function)) after.staged_at = s->range.begin, after.in_loop = false;
     std::string out = "[&]" + arrow(place.region->type) + " {";
     const std::uint32_t from = own.empty() ? 0 : own.front()->range.begin;
     if (rest.empty()) {
       out += " " + list(own, inner, from, true);
     } else if (own.empty()) {
-      out += " " + list(rest, inner, rest.front()->range.begin, true);
+      out += " " + list(rest, after, rest.front()->range.begin, true);
     } else {
       // Names declared in the branch end before the rest begins, unless the rest is moved into it.
       const bool moves = any_leaves(own);
@@ -307,7 +302,7 @@ class Lowering : Complaints {
       if (moves)
         out += " " + list(all, inner, from, true);
       else
-        out += " { " + list(own, inner, from) + " } " + list(rest, inner, rest.front()->range.begin, true);
+        out += " { " + list(own, inner, from) + " } " + list(rest, after, rest.front()->range.begin, true);
     }
     // An empty branch of a lambda with a value.
     if (own.empty() && rest.empty())
@@ -353,8 +348,7 @@ class Lowering : Complaints {
     Place under = place;
     under.staged |= true;
     return out + " return " + open_branch(around.type) + given.result + ".exited, [&]" + arrow(around.type) +
-           " { " + statement_of(exit) + " }, " + lambda_with_rest(rest, {}, s, under) +
-           variables(rest, around.live_at_end, place, s, exits(rest)) + ");";
+           " { " + statement_of(exit) + " }, " + lambda_with_rest({}, rest, s, under, true) + ");";
   }
   /// The function's result is set already: only leave.
   static Exit after_result(const Region& around) {
@@ -371,87 +365,67 @@ class Lowering : Complaints {
     region.type = (ways & (breaks | returns)) != 0 ? native + "Flag" : "void";
     region.result = place.region->result;
     region.result_is_value = place.region->result_is_value;
-    region.live_at_end = flow_->live_at_continue(s);
-    for (const Variables* more : {&flow_->live_after(s), &flow_->live_at_head(s)})
-      region.live_at_end.insert(more->begin(), more->end());
 
+    // After a break that is decided by the program, the loop's further trips run under its answer.
+    const bool staged = s->staged || s->always || !region.is_void();
     Place inner = place;
     inner.region = &region;
     inner.own_break = inner.own_continue = false;
     inner.verbatim = false;
-    inner.staged |= s->staged || s->always;
-
-    Variables live = flow_->live_at_head(s);
-    live.insert(flow_->live_after(s).begin(), flow_->live_after(s).end());
-    if (s->kind == NodeKind::do_loop) live.insert(region.live_at_end.begin(), region.live_at_end.end());
-    const std::string state = loop_variables(s, live, place);
+    inner.staged |= staged;
+    if (staged) inner.staged_at = s->range.begin, inner.in_loop = true;
     std::string body =
         "[&]" + (region.is_void() ? std::string() : arrow(region.type)) + " " + braced(s->body, inner);
 
-    if (s->kind == NodeKind::range_loop) return range_loop(s, body, state, place, region);
+    if (s->kind == NodeKind::range_loop) return range_loop(s, body, place);
     Place condition_place = place;
     condition_place.staged |= s->staged;
-    const std::string condition = s->always ? "[] { return " + native + "Always(); }"
+    if (s->staged) condition_place.staged_at = s->range.begin, condition_place.in_loop = true;
+    const std::string condition = s->always ? "[&] { return " + native + "Always<" + types_of(s->names) + ">(); }"
                                             : "[&] { return " + text(s->condition, condition_place) + "; }";
     if (s->kind == NodeKind::do_loop)
-      return native + "loop_at_least_once(" + body + ", " + condition + state + ");";
+      return native + "loop_at_least_once(" + body + ", " + condition + ");";
 
-    const bool assigns =
-        s->condition != nullptr && !s->always && !flow_->assigned({s->condition}).empty() && s->staged;
     std::string step = native + "no_step";
     if (s->step != nullptr) {
-      step = "[&] { " + text(s->step, condition_place) + "; }";
-      if (guarded_step(s) && !region.is_void()) step = native + "Guarded{" + step + "}";
+      // What is seen after the loop must not change after a break.
+      const bool guarded = !region.is_void() && !s->own_step;
+      Place step_place = condition_place;
+      step_place.staged |= guarded;
+      if (s->staged || guarded) step_place.staged_at = s->range.begin, step_place.in_loop = true;
+      step = "[&] { " + text(s->step, step_place) + "; }";
+      if (guarded) step = native + "Guarded{" + step + "}";
     }
     std::string declared;
     if (s->init != nullptr && s->kind == NodeKind::while_loop)  // declared anew in every iteration
       complain(s->init->range.begin, 1,
                "a variable is declared in the condition of a staged loop; declare it before the loop");
     if (s->init != nullptr) declared = statement(s->init, place) + " ";
-    const std::string call = native + (assigns ? "loop_assigning(" : "loop(") + condition + ", " + step +
-                             ", " + body + state + ");";
+    const std::string call = native + "loop(" + condition + ", " + step + ", " + body + ");";
     return declared.empty() ? call : "{ " + declared + call + " }";
   }
 
-  /// Whether what the step assigns is read after a break.
-  bool guarded_step(const Node* s) const {
-    const Variables& after = flow_->live_after(s);
-    const Variables changed = flow_->assigned({s->step});
-    return std::any_of(changed.begin(), changed.end(), [&](VariableId v) { return after.count(v) != 0; });
+  static std::string types_of(const std::vector<std::string>& names) {
+    std::string out;
+    for (const std::string& name : names) out += (out.empty() ? "" : ", ") + ("decltype(" + name + ")");
+    return out;
   }
 
-  std::string range_loop(const Node* s, const std::string& body, const std::string& state, const Place& place,
-                         const Region&) {
-    if (!s->over_array) {
-      // The container is plain: its elements are gone through while staging.
-      const std::string n = std::to_string(++names_);
-      const std::string range = "lantern_range" + n, at = "lantern_at" + n, end = "lantern_end" + n;
-      std::string inner = body;
-      const std::size_t brace = inner.find('{');
-      inner.insert(brace + 1,
-                   " " + text_.substr(s->init->range.begin, s->init->range.size()) + " = *" + at + ";");
-      return "{ auto&& " + range + " = " + text(s->condition, place) + "; auto " + at + " = std::begin(" +
-             range + "); const auto " + end + " = std::end(" + range + "); " + native + "loop([&] { return " +
-             at + " != " + end + "; }, [&] { ++" + at + "; }, " + inner + state + "); }";
-    }
+  std::string range_loop(const Node* s, std::string body, const Place& place) {
     const std::string n = std::to_string(++names_);
-    const std::string range = "lantern_range" + n, index = "lantern_index" + n, size = "lantern_size" + n;
-    std::string inner = body;
-    const std::size_t brace = inner.find('{');
-    inner.insert(brace + 1, " " + text_.substr(s->init->range.begin, s->init->range.size()) + " = " + range +
-                                "[" + index + "];");
-    std::string with_index = state.empty() ? ", " + native + "state(" + index + ")" : state;
-    if (!state.empty()) {
-      const std::string open = native + "state(";
-      const std::size_t at = with_index.find(open);
-      if (with_index.compare(at + open.size(), 1, ")") == 0)
-        with_index.insert(at + open.size(), index);
-      else
-        with_index.insert(at + open.size(), index + ", ");
-    }
-    return "{ auto&& " + range + " = " + text(s->condition, place) + "; const auto " + size + " = " + range +
-           ".size(); ::lantern::core::Rep<std::int64_t> " + index + " = 0; " + native + "loop([&] { return " +
-           index + " < " + size + "; }, [&] { ++" + index + "; }, " + inner + with_index + "); }";
+    const std::string range = "lantern_range" + n, at = "lantern_at" + n, end = "lantern_end" + n;
+    // An array is gone through by the program, another container while the program is staged.
+    const std::string element = s->over_array ? range + "[" + at + "]" : "*" + at;
+    body.insert(body.find('{') + 1,
+                " " + text_.substr(s->init->range.begin, s->init->range.size()) + " = " + element + ";");
+    const std::string bounds =
+        s->over_array ? "const auto " + end + " = " + range + ".size(); ::lantern::core::Rep<std::int64_t> " +
+                            at + " = 0; "
+                      : "auto " + at + " = std::begin(" + range + "); const auto " + end + " = std::end(" +
+                            range + "); ";
+    return "{ " + (s->step != nullptr ? statement(s->step, place) + " " : "") + "auto&& " + range + " = " +
+           text(s->condition, place) + "; " + bounds + native + "loop([&] { return " + at +
+           (s->over_array ? " < " : " != ") + end + "; }, [&] { ++" + at + "; }, " + body + "); }";
   }
 
   // switch
@@ -493,18 +467,13 @@ class Lowering : Complaints {
     if (i == c.conditions.size()) return "";
     const Statements& own = c.conditions[i].second;
     const auto with = [&](const Statements& list) { return all_fall(list) ? rest : Statements(); };
-    Statements all = own;
-    for (std::size_t k = i + 1; k < c.conditions.size(); ++k)
-      all.insert(all.end(), c.conditions[k].second.begin(), c.conditions[k].second.end());
-    all.insert(all.end(), c.otherwise.begin(), c.otherwise.end());
-    all.insert(all.end(), rest.begin(), rest.end());
     const std::string& type = place.region->type;
     const bool last = i + 1 == c.conditions.size();
     std::string other = last ? lambda_with_rest(c.otherwise, with(c.otherwise), s, place)
                              : "[&]" + arrow(type) + " { " + (type == "void" ? "" : "return ") +
                                    chain(c, i + 1, s, rest, place) + "; }";
     return open_branch(type) + c.conditions[i].first + ", " + lambda_with_rest(own, with(own), s, place) +
-           ", " + other + variables(all, place.region->live_at_end, place, s, exits(all)) + ")";
+           ", " + other + ")";
   }
 
   std::string leaving_selection(const Node* s, const Statements& rest, const Place& place) {
@@ -512,10 +481,9 @@ class Lowering : Complaints {
     std::size_t falling = all_fall(c.otherwise) ? 1 : 0;
     for (const auto& [condition, own] : c.conditions) falling += all_fall(own) ? 1 : 0;
     if (c.conditions.empty()) return list(c.otherwise, place, 0) + list(rest, place, 0, true);
-    if (!c.inner_break && (rest.empty() || falling <= 1))
-      return c.declaration + " return " + chain(c, 0, s, rest, place) + ";";
-    return c.declaration + " " +
-           with_outcome(s, rest, place, true, [&](const Place& inner) { return chain(c, 0, s, {}, inner); });
+    if (!c.inner_break && (rest.empty() || (falling <= 1 && s->init == nullptr)))
+      return "{ " + c.declaration + " return " + chain(c, 0, s, rest, place) + "; }";
+    return with_outcome(s, c.declaration, rest, place, true, [&](const Place& inner) { return chain(c, 0, s, {}, inner); });
   }
 
   std::string selection(const Node* s, const Place& place) {
@@ -525,7 +493,6 @@ class Lowering : Complaints {
     region.outer = place.region;
     region.type = "void";
     region.result = place.region->result;
-    region.live_at_end = flow_->live_after(s);
     Place inner = place;
     inner.region = &region;
     inner.verbatim = false;
@@ -586,17 +553,11 @@ class Lowering : Complaints {
     refuse_macro(s);
     Place inner = place;
     inner.staged |= s->staged;
+    if (s->staged) inner.staged_at = s->range.begin, inner.in_loop = false;
     const std::string call =
         native + "branch(" + condition_text(s, place) + ", [&] " + braced(s->body, inner, false) + ", " +
-        (s->otherwise != nullptr ? "[&] " + braced(s->otherwise, inner, false) : "[] {}") +
-        variables(all_of(s), flow_->live_after(s), place, s, 0) + ");";
+        (s->otherwise != nullptr ? "[&] " + braced(s->otherwise, inner, false) : "[] {}") + ");";
     return s->init != nullptr ? "{ " + initialisation(s, place) + " " + call + " }" : call;
-  }
-  static Statements all_of(const Node* s) {
-    Statements all = statements(s->body);
-    const Statements more = statements(s->otherwise);
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
   }
   std::string initialisation(const Node* s, const Place& place) {
     std::string out;
@@ -623,62 +584,6 @@ class Lowering : Complaints {
     std::string out = "{" + std::string(s->kind == NodeKind::block ? "" : " ") + list(all, place, from, ends);
     if (all.empty() && ends) return out + ending(in_lambda(place), true) + " }";
     return out + (s->kind == NodeKind::block && !any_leaves(all) ? gap_to_end(s) : " ") + "}";
-  }
-
-  // Variables
-
-  /// ", state(...), scratch(...)" of a piece, where `live` is needed afterwards.
-  std::string variables(const Statements& piece, const Variables& live, const Place& place, const Node* s,
-                        unsigned ways) {
-    const Variables changed = flow_->assigned({piece.begin(), piece.end()});
-    std::string result;
-    if ((ways & returns) != 0 && !place.region->result.empty()) result = place.region->result;
-    return variables_text(changed, live, s->staged, piece, result, {}, s);
-  }
-  std::string loop_variables(const Node* s, const Variables& live, const Place& place) {
-    Statements piece;
-    for (const Node* part : {s->condition, s->step, s->body})
-      if (part != nullptr) piece.push_back(part);
-    if (s->kind == NodeKind::range_loop && s->init != nullptr) piece.push_back(s->init);
-    const Variables changed = flow_->assigned(piece);
-    // A loop that is not staged is unrolled: its own counter stays plain.
-    const bool staged = s->staged || s->always;
-    const std::string result = (exits(s->body) & returns) != 0 ? place.region->result : "";
-    if (!staged) {
-      Statements body{s->body};
-      return variables_text(flow_->assigned(body), live, true, body, result, {}, s);
-    }
-    return variables_text(changed, live, true, piece, result, s->init != nullptr ? s->init->range : Span{},
-                          s);
-  }
-  std::string variables_text(const Variables& changed, const Variables& live, bool staged,
-                             const Statements& piece, const std::string& result, Span first, const Node* s) {
-    std::vector<const Variable*> state, scratch;
-    for (const VariableId v : changed) {
-      const auto known = unit_.variables.find(v);
-      if (known == unit_.variables.end()) continue;
-      (live.count(v) != 0 ? state : scratch).push_back(&known->second);
-      if (staged && live.count(v) != 0)
-        refuse_plain(known->second, flow_->first_assignment({piece.begin(), piece.end()}, v), v, is_loop(s));
-    }
-    const auto order = [&](const Variable* a, const Variable* b) {
-      const bool fa = first.size() > 0 && first.contains(a->declared),
-                 fb = first.size() > 0 && first.contains(b->declared);
-      return fa != fb ? fa : a->declared < b->declared;
-    };
-    std::sort(state.begin(), state.end(), order);
-    std::sort(scratch.begin(), scratch.end(), order);
-    const auto names = [](const std::vector<const Variable*>& list) {
-      std::string out;
-      for (const Variable* v : list) out += (out.empty() ? "" : ", ") + v->name;
-      return out;
-    };
-    std::string kept = names(state);
-    if (!result.empty()) kept += (kept.empty() ? "" : ", ") + result;
-    std::string out;
-    if (!kept.empty() || !scratch.empty()) out += ", " + native + "state(" + kept + ")";
-    if (!scratch.empty()) out += ", " + native + "scratch(" + names(scratch) + ")";
-    return out;
   }
 
   // Expressions
@@ -721,18 +626,18 @@ class Lowering : Complaints {
 
   std::string text(const Node* n, const Place& place) {
     if (n == nullptr) return "";
-    if (place.staged) refuse_hazards(n);
+    if (place.staged) refuse_hazards(n, place.staged_at, place.in_loop);
     switch (n->kind) {
       case NodeKind::conditional:
         refuse_macro(n);
         return native + "branch(" + text(n->condition, place) + ", [&] { return " +
                text(n->body, under(n, place)) + "; }, [&] { return " + text(n->otherwise, under(n, place)) +
-               "; }" + effects({n->body, n->otherwise}, n) + ")";
+               "; })";
       case NodeKind::conjunction:
       case NodeKind::disjunction:
         refuse_macro(n);
         return native + (n->kind == NodeKind::conjunction ? "both(" : "either(") + text(n->condition, place) +
-               ", [&] { return " + text(n->body, under(n, place)) + "; }" + effects({n->body}, n) + ")";
+               ", [&] { return " + text(n->body, under(n, place)) + "; })";
       case NodeKind::negation:
         return "!" + native + "truth(" + text(n->condition, place) + ")";
       case NodeKind::store: {
@@ -748,13 +653,8 @@ class Lowering : Complaints {
   }
   static Place under(const Node* n, Place place) {
     place.staged |= n->staged;
+    if (n->staged) place.staged_at = n->range.begin, place.in_loop = false;
     return place;
-  }
-  std::string effects(const Statements& piece, const Node* n) {
-    const Variables changed = flow_->assigned({piece.begin(), piece.end()});
-    Variables live = flow_->live_after(n);
-    live.insert(changed.begin(), changed.end());  // the rest of the expression may read them
-    return variables_text(changed, live, n->staged, piece, "", {}, n);
   }
   std::string lambda(const Node* n, const Place& place) {
     std::string out;
@@ -768,7 +668,6 @@ class Lowering : Complaints {
   }
 
   const std::string& text_;
-  const Flow* flow_ = nullptr;
   int names_ = 0;
 };
 

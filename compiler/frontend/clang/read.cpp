@@ -124,8 +124,6 @@ class Reader {
     if (p->hasDefaultArg() && p->getIdentifier() == nullptr) made.text = {};
     const QualType type = p->getType();
     made.changes_argument = type->isLValueReferenceType() && !type->getPointeeType().isConstQualified();
-    const auto known = facts_.variables.find(places_.offset(p->getLocation()));
-    made.staged = known != facts_.variables.end() && known->second.staged;
     return made;
   }
 
@@ -194,6 +192,7 @@ class Reader {
         node->condition = expression(w->getCond());
         node->body = statement(w->getBody());
         node->always = is_true(w->getCond());
+        if (node->always) name_variables(w->getBody(), node);
         stretch(node, node->body);
         return node;
       }
@@ -204,6 +203,7 @@ class Reader {
         node->body = statement(d->getBody());
         node->condition = expression(d->getCond());
         node->always = is_true(d->getCond());
+        if (node->always) name_variables(d->getBody(), node);
         close(node);
         return node;
       }
@@ -214,8 +214,10 @@ class Reader {
         node->init = f->getInit() != nullptr ? statement(f->getInit()) : nullptr;
         node->condition = f->getCond() != nullptr ? expression(f->getCond()) : nullptr;
         node->step = f->getInc() != nullptr ? expression(f->getInc()) : nullptr;
+        node->own_step = f->getInc() == nullptr || declared_by(f->getInit(), f->getInc());
         node->body = statement(f->getBody());
         node->always = f->getCond() == nullptr || is_true(f->getCond());
+        if (node->always) name_variables(f->getBody(), node), name_variables(f->getInc(), node);
         stretch(node, node->body);
         return node;
       }
@@ -229,6 +231,7 @@ class Reader {
         node->init->range = {places_.offset(f->getLoopVarStmt()->getBeginLoc()),
                              places_.offset(f->getColonLoc())};
         node->condition = expression(f->getRangeInit());
+        if (f->getInit() != nullptr) node->step = statement(f->getInit());
         node->body = statement(f->getBody());
         stretch(node, node->body);
         return node;
@@ -274,7 +277,6 @@ class Reader {
     }
     if (const auto* e = dyn_cast<Expr>(s)) {
       Node* node = expression(e);
-      assignment(e, node);
       close(node);
       return node;
     }
@@ -294,6 +296,36 @@ class Reader {
     node->why = why;
     close(node);
     return node;
+  }
+
+  /// The variables that a loop names and that are declared before it.
+  void name_variables(const Stmt* s, Node* loop) {
+    if (s == nullptr) return;
+    std::string name;
+    if (const auto* ref = dyn_cast<DeclRefExpr>(s); ref != nullptr && isa<VarDecl, BindingDecl>(ref->getDecl())) {
+      const SourceLocation at = ref->getDecl()->getLocation();
+      if (!places_.own(at) || places_.offset(at) < loop->range.begin) name = ref->getDecl()->getNameAsString();
+    } else if (const auto* member = dyn_cast<MemberExpr>(s);
+               member != nullptr && isa<CXXThisExpr>(member->getBase()->IgnoreParenImpCasts()) &&
+               isa<FieldDecl>(member->getMemberDecl())) {
+      name = "this->" + member->getMemberDecl()->getNameAsString();
+    }
+    if (!name.empty() && std::find(loop->names.begin(), loop->names.end(), name) == loop->names.end())
+      loop->names.push_back(name);
+    for (const Stmt* part : s->children()) name_variables(part, loop);
+  }
+
+  /// Whether all variables that an expression names are declared by the statement.
+  bool declared_by(const Stmt* init, const Stmt* e) const {
+    const auto* declarations = dyn_cast_or_null<DeclStmt>(init);
+    if (const auto* ref = dyn_cast<DeclRefExpr>(e); ref != nullptr && isa<VarDecl, BindingDecl>(ref->getDecl()))
+      return declarations != nullptr &&
+             std::find(declarations->decl_begin(), declarations->decl_end(), ref->getDecl()) !=
+                 declarations->decl_end();
+    if (isa<MemberExpr, CXXThisExpr, LambdaExpr>(e)) return false;
+    if (const auto* call = dyn_cast<CallExpr>(e); call != nullptr && !isa<CXXOperatorCallExpr>(e)) return false;
+    return std::all_of(e->child_begin(), e->child_end(),
+                       [&](const Stmt* part) { return part == nullptr || declared_by(init, part); });
   }
 
   static bool is_true(const Expr* e) {
@@ -365,59 +397,17 @@ class Reader {
       const auto* v = dyn_cast<VarDecl>(d);
       if (v == nullptr) continue;
       if (v->getInit() != nullptr && v->getInit()->getBeginLoc().isValid()) inside(v->getInit(), node);
-      event(node, v->getLocation(), v, Effect::declare);
+      node->declares.push_back(v->getNameAsString());
       if (const auto* several = dyn_cast<DecompositionDecl>(v))
-        for (const BindingDecl* b : several->bindings()) event(node, b->getLocation(), b, Effect::declare);
-      // A reference reads what it is bound to where it is used; the binding keeps that variable alive.
+        for (const BindingDecl* b : several->bindings()) node->declares.push_back(b->getNameAsString());
     }
-    add_writes(node);
     return node;
   }
 
   Node* expression(const Expr* e) {
     Node* node = make(NodeKind::expression, e);
     inside(e, node);
-    add_writes(node);
     return node;
-  }
-  /// What the facts know about the node's range, without its children's.
-  void add_writes(Node* node) {
-    const auto add = [&](Node* to, std::uint32_t at, VariableId variable) {
-      to->events.push_back({at, variable, Effect::write});
-    };
-    for (auto w = facts_.writes.lower_bound({node->range.begin, 0});
-         w != facts_.writes.end() && w->first < node->range.end; ++w) {
-      const bool nested = std::any_of(node->children.begin(), node->children.end(),
-                                      [&](const Node* c) { return c->range.contains(w->first); });
-      if (!nested) add(node, w->first, w->second);
-    }
-  }
-  /// The whole of a variable assigned, by a statement that does nothing else.
-  void assignment(const Expr* e, Node* node) {
-    e = e->IgnoreParens();
-    if (const auto* c = dyn_cast<ExprWithCleanups>(e)) e = c->getSubExpr()->IgnoreParens();
-    const Expr* left = nullptr;
-    if (const auto* op = dyn_cast<BinaryOperator>(e); op != nullptr && op->getOpcode() == BO_Assign)
-      left = op->getLHS();
-    if (const auto* op = dyn_cast<CXXOperatorCallExpr>(e);
-        op != nullptr && op->getOperator() == OO_Equal && op->getNumArgs() == 2)
-      left = op->getArg(0);
-    const auto* ref = left != nullptr ? dyn_cast<DeclRefExpr>(left->IgnoreParenImpCasts()) : nullptr;
-    if (ref == nullptr || !isa<VarDecl>(ref->getDecl()) || ref->getDecl()->getType()->isReferenceType() ||
-        !places_.own(ref->getDecl()->getLocation()))
-      return;
-    const std::uint32_t at = places_.offset(ref->getBeginLoc());
-    const VariableId variable = places_.offset(ref->getDecl()->getLocation());
-    for (Event& e2 : node->events)
-      if (e2.at == at && e2.variable == variable && e2.effect == Effect::write) e2.effect = Effect::overwrite;
-    std::erase_if(node->events, [&](const Event& e2) {
-      return e2.at == at && e2.variable == variable && e2.effect == Effect::read;
-    });
-  }
-
-  void event(Node* node, SourceLocation at, const ValueDecl* v, Effect effect) {
-    if (places_.own(at) && places_.own(v->getLocation()))
-      node->events.push_back({places_.offset(at), places_.offset(v->getLocation()), effect});
   }
 
   Node* nested(NodeKind kind, const Expr* e, SourceLocation key, Node* into) {
@@ -464,17 +454,6 @@ class Reader {
       made->condition = expression(op->getSubExpr());
       return;
     }
-    if (const auto* ref = dyn_cast<DeclRefExpr>(s)) {
-      const ValueDecl* v = ref->getDecl();
-      if (isa<VarDecl>(v) || isa<BindingDecl>(v)) read(node, ref->getLocation(), v);
-      return;
-    }
-    if (const auto* member = dyn_cast<MemberExpr>(s);
-        member != nullptr && isa<CXXThisExpr>(member->getBase()->IgnoreParenImpCasts())) {
-      if (isa<FieldDecl>(member->getMemberDecl()))
-        event(node, member->getMemberLoc(), member->getMemberDecl(), Effect::read);
-      return;
-    }
     if (const auto* e = dyn_cast<StmtExpr>(s)) {
       Node* made =
           obstacle(e, "a GNU statement expression holds staged control flow; write a function or a lambda");
@@ -496,27 +475,6 @@ class Reader {
       s = list->getSyntacticForm();
     for (const Stmt* part : s->children())
       if (part != nullptr) inside(part, node);
-  }
-
-  /// A read of a reference reads what it is bound to.
-  void read(Node* node, SourceLocation at, const ValueDecl* v, int depth = 0) {
-    event(node, at, v, Effect::read);
-    const auto* variable = dyn_cast<VarDecl>(v);
-    if (const auto* binding = dyn_cast<BindingDecl>(v))
-      variable = dyn_cast<VarDecl>(binding->getDecomposedDecl());
-    if (variable == nullptr || !variable->getType()->isReferenceType() || variable->getInit() == nullptr ||
-        depth > 8)
-      return;
-    std::vector<const Stmt*> open{variable->getInit()};
-    while (!open.empty()) {
-      const Stmt* s = open.back();
-      open.pop_back();
-      if (const auto* ref = dyn_cast<DeclRefExpr>(s);
-          ref != nullptr && (isa<VarDecl>(ref->getDecl()) || isa<BindingDecl>(ref->getDecl())))
-        read(node, at, ref->getDecl(), depth + 1);
-      for (const Stmt* part : s->children())
-        if (part != nullptr) open.push_back(part);
-    }
   }
 
   /// The left side of an assignment.
@@ -547,11 +505,6 @@ class Reader {
     made->staged = true;
     made->condition = expression(base);
     for (const Expr* i : indices) made->children.push_back(expression(i));
-    add_writes(made);
-    std::erase_if(made->events, [&](const Event& w) {
-      return std::any_of(made->children.begin(), made->children.end(),
-                         [&](const Node* c) { return c->range.contains(w.at); });
-    });
   }
 
   void logical(bool conjunction, const Expr* e, const Expr* left, const Expr* right, SourceLocation key,
@@ -570,8 +523,6 @@ class Reader {
         if (const auto* v = dyn_cast<VarDecl>(capture.getCapturedVar());
             v != nullptr && v->getInit() != nullptr)
           inside(v->getInit(), made);
-      } else if (capture.capturesVariable()) {
-        read(made, e->getBeginLoc(), capture.getCapturedVar());
       }
     }
     const Span outer = std::exchange(lambda_result_, Span{});
@@ -632,9 +583,9 @@ void read_functions(ASTContext& ast, FileID file, const Facts& facts, Unit& unit
   Written written(reader, places);
   for (Decl* d : ast.getTranslationUnitDecl()->decls())
     if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) written.TraverseDecl(d);
-  unit.variables = facts.variables;
   for (const auto& [at, complaint] : facts.complaints) unit.complaints.push_back(complaint);
   for (const auto& [at, hazard] : facts.hazards) unit.hazards.push_back(hazard);
+  for (const auto& [at, write] : facts.plain_writes) unit.plain_writes.push_back(write);
   // A function that holds something staged ends where its braces end; what it calls tells which are
   // recursive.
   for (const auto& function : unit.functions)

@@ -2,6 +2,8 @@
 #include "lantern/compiler/frontend/clang/recursion.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace lantern::frontend {
 

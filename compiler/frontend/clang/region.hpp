@@ -27,7 +27,6 @@ struct Region {
   Kind kind = Kind::function;
   const Region* outer = nullptr;
   std::string type;              ///< of the lambda's value; "void"; empty: to be deduced
-  Variables live_at_end;         ///< what is read after the lambda has ended, in whatever way
   std::string result;            ///< the variable in which loops hand on the function's result; may be empty
   bool result_is_value = false;  ///< it is the value alone: the loop has no other way out
   bool breaks_fall = false;      ///< outcome of a switch: `break` goes to the end

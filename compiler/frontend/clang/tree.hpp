@@ -1,11 +1,8 @@
-// The statements of a function as the rewriter sees them: structure, ranges in the file, and which variables
-// are read and written where. Built from Clang's syntax tree by read.cpp; nothing here knows Clang.
+// The statements of a function as the rewriter sees them: structure and ranges in the file. Built from Clang's syntax tree by read.cpp; nothing here knows Clang.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -19,31 +16,17 @@ struct Span {
   std::uint32_t size() const { return end - begin; }
 };
 
-/// A variable is known by the place of its declaration; members of *this by the member's.
-using VariableId = std::uint64_t;
-using Variables = std::set<VariableId>;
-
-struct Variable {
-  std::string name;  ///< as written inside the function: "x", "this->x"
-  std::uint32_t declared = 0;
-  std::uint32_t type_begin = 0, type_end = 0;  ///< the type in the declaration, for fix-its; empty if unknown
-  std::string type;                            ///< as printed
-  bool staged = false;                         ///< holds a Rep, in one instantiation at least
-  bool outlives = false;     ///< seen after the function returns: reference parameters, members, globals
-  bool replaceable = false;  ///< a number, so that Rep<type> is what to write
-};
-
-enum class Effect : std::uint8_t {
-  read,
-  write,      ///< of a part, or of the whole among other effects
-  overwrite,  ///< of the whole, by a statement that does nothing else to it
-  declare,
-};
-
-struct Event {
-  std::uint32_t at;
-  VariableId variable;
-  Effect effect;
+/// A change of a plain value, or of a container's size: it happens while the program is staged. Under a staged
+/// condition that is wrong, unless what changes is made under the same condition.
+struct PlainWrite {
+  std::uint32_t at = 0, length = 1;
+  std::string name, type;      ///< of the variable; empty if unknown
+  std::uint32_t declared = 0;  ///< where, in this file; 0: elsewhere
+  Span type_range;             ///< the type in the declaration, for fix-its; empty if unknown
+  bool outlives = false;       ///< seen after the function returns: reference parameters, members, globals
+  bool replaceable = false;    ///< a number, so that Rep<type> is what to write
+  std::string text;            ///< what is wrong, where the variable's name does not say it
+  const void* if_written = nullptr;  ///< while facts are collected: a parameter that must be assigned
 };
 
 enum class NodeKind : std::uint8_t {
@@ -53,7 +36,7 @@ enum class NodeKind : std::uint8_t {
   while_loop,  ///< condition, body
   do_loop,     ///< body, condition
   for_loop,    ///< init, condition, step, body
-  range_loop,  ///< init (the declaration), condition (the range), body
+  range_loop,  ///< step (the init-statement), init (the declaration), condition (the range), body
   selection,   ///< switch: condition, groups
   break_exit,
   continue_exit,
@@ -86,7 +69,9 @@ struct Node {
   Node* body = nullptr;
   Node* otherwise = nullptr;
   std::vector<Node*> children;  ///< nested in order; of a block, its statements
-  std::vector<Event> events;    ///< of expressions, without those of children
+  std::vector<std::string> declares;  ///< names of variables that the statement declares
+  std::vector<std::string> names;     ///< of a loop that is always: the variables from outside that it names
+  bool own_step = false;              ///< of a for: its step changes nothing but what the loop declares
   Function* function = nullptr;
 
   struct Group {
@@ -150,7 +135,7 @@ struct Unit {
   std::string text;
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<Function>> functions;  ///< of the file, outermost first; lambdas too
-  std::map<VariableId, Variable> variables;
+  std::vector<PlainWrite> plain_writes;  ///< in the order of the text
   std::vector<Complaint> complaints;  ///< wrong wherever they stand
   std::vector<Hazard> hazards;
   std::vector<std::pair<std::uint64_t, std::uint64_t>>

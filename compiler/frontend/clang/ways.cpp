@@ -3,9 +3,15 @@
 
 #include <algorithm>
 
-#include "lantern/compiler/frontend/clang/flow.hpp"
-
 namespace lantern::frontend {
+
+void walk(const Node* node, const std::function<void(const Node*)>& f) {
+  if (node == nullptr) return;
+  f(node);
+  for (const Node* part : {node->init, node->condition, node->step, node->body, node->otherwise})
+    walk(part, f);
+  for (const Node* child : node->children) walk(child, f);
+}
 
 unsigned exits(const Node* n) {
   if (n == nullptr) return 0;

@@ -1,9 +1,14 @@
 // The ways control leaves a statement, and which statements become calls.
 #pragma once
 
+#include <functional>
+
 #include "lantern/compiler/frontend/clang/tree.hpp"
 
 namespace lantern::frontend {
+
+/// Calls f(node) for a node and all nodes in it, lambdas' bodies included.
+void walk(const Node* node, const std::function<void(const Node*)>& f);
 
 using Statements = std::vector<const Node*>;
 
