@@ -22,7 +22,7 @@ class Checkpoint<F, std::tuple<P...>> {
   using Value = typename FunctionTraits<F>::Result;
 
  public:
-  Checkpoint(F f, Location loc) : f_(std::make_shared<const F>(std::move(f))), loc_(loc) {}
+  Checkpoint(F f, Location loc) : f_(kept(std::move(f))), loc_(loc) {}
   Value operator()(const P&... p) const {
     Datums data;
     (flatten(p, data), ...);

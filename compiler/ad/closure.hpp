@@ -34,7 +34,7 @@ class Closure<F, std::tuple<P...>> {
   using Value = typename FunctionTraits<F>::Result;
 
  public:
-  Closure(F f, Location loc) : f_(std::make_shared<const F>(std::move(f))), loc_(loc) {}
+  Closure(F f, Location loc) : f_(kept(std::move(f))), loc_(loc) {}
   Value operator()(const P&... p) const {
     Datums data;
     (flatten(p, data), ...);

@@ -80,7 +80,7 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
 
  public:
   CustomVjp(F f, Forward forward, Backward backward, Location loc)
-      : parts_(std::make_shared<const Parts>(Parts{std::move(f), std::move(forward), std::move(backward)})),
+      : parts_(kept(Parts{std::move(f), std::move(forward), std::move(backward)})),
         loc_(loc) {}
 
   Value operator()(const P&... p) const {
@@ -172,7 +172,7 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
 
  public:
   CustomJvp(F f, Tangent tangent, Location loc)
-      : parts_(std::make_shared<const Parts>(Parts{std::move(f), std::move(tangent)})), loc_(loc) {}
+      : parts_(kept(Parts{std::move(f), std::move(tangent)})), loc_(loc) {}
 
   Value operator()(const P&... p) const {
     const auto call = std::make_shared<Call>(p...);

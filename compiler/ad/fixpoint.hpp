@@ -37,14 +37,15 @@ X fixpoint(F f, const FixpointOptions& options, const X& x0, const A&... args) {
                 "fixpoint: expected f to take x and the arguments that follow x0");
   static_assert(converts<X, result_of<F, X, A...>>(),
                 "fixpoint: expected f to give a value of the type of x0");
+  const std::string name = name_of(f);
   const auto prototypes = std::make_shared<const Structure<std::tuple<X, A...>>>(std::tuple<X, A...>(x0, args...));
-  const auto run = [f = std::move(f), prototypes](const Datums& in) {
+  const auto run = [function = kept(std::move(f)), prototypes](const Datums& in) {
     auto all = rebuild(**prototypes, in);
-    return flatten(convert<X>(std::apply(f, all)));
+    return flatten(convert<X>(std::apply(*function, all)));
   };
   Datums arguments;
   (flatten(args, arguments), ...);
-  return rebuild(x0, ad::fixpoint({name_of(f), run}, flatten(x0), arguments, options));
+  return rebuild(x0, ad::fixpoint({name, run}, flatten(x0), arguments, options));
 }
 
 }  // namespace detail

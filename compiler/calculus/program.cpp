@@ -251,7 +251,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
     }
   }
 
-  static constexpr std::size_t kUnrolled = 2000;
+  static constexpr std::size_t kUnrolled = 500;
 
   Term f_;
   Location loc_;

@@ -42,6 +42,9 @@ Rep<T>& operator%=(Rep<T>& x, const std::type_identity_t<At<T>>& y) {
 }
 
 #ifdef LANTERN_FRONTEND
+/// What makes std::swap(a[i], a[j]) parse.
+template <class T>
+void swap(Rep<T>&& a, Rep<T>&& b);
 /// What makes `++a[i]` and its relatives parse; lanternc rewrites them.
 template <NumberElement T>
 Rep<T> operator++(Rep<T>&& x);
@@ -297,6 +300,22 @@ void loop(Cond&& cond, Step step, Body&& body, std::source_location l = std::sou
   }
 }
 
+/// `for (auto element : range) body(element)`, over an array or any container.
+template <class R, class Body>
+void for_each(R&& range, Body&& body, std::source_location l = std::source_location::current()) {
+  if constexpr (detail::RepType<R>) {
+    const std::remove_cvref_t<R> array = range;
+    const Rep<std::int64_t> size = array.size();
+    Rep<std::int64_t> at = 0;
+    loop([&] { return at < size; }, [&] { ++at; }, [&] { return body(array[At<std::int64_t>(at, l)]); }, l);
+  } else {
+    using std::begin, std::end;
+    auto at = begin(range);
+    const auto last = end(range);
+    loop([&] { return at != last; }, [&] { ++at; }, [&] { return body(*at); }, l);
+  }
+}
+
 /// `do body() while (cond())`.
 template <class Body, class Cond>
 void loop_at_least_once(Body&& body, Cond&& cond, std::source_location l = std::source_location::current()) {
@@ -321,6 +340,16 @@ void loop_at_least_once(Body&& body, Cond&& cond, std::source_location l = std::
       while (again()) body();
   }
 }
+
+namespace detail {
+template <class T>
+struct IsArray : std::false_type {};
+template <class T>
+struct IsArray<Array<T>> : std::true_type {};
+/// The tensor with rows lo .. hi-1, or with the one row lo, replaced. Error: the new ones are not so many, or of
+/// another size.
+Datum with_rows(const Datum& t, const Datum& lo, const Datum& hi, const Datum& values, bool one, const Location& loc);
+}  // namespace detail
 
 /// `a[i]` and `t(i, j)` on the left of an assignment: element access of an Array or a Tensor makes a value,
 /// so that assigning to it replaces the array.
@@ -368,6 +397,76 @@ class Element {
   A& array_;
   std::array<Datum, sizeof...(I)> index_;
 };
+/// std::swap(a[i], a[j]).
+template <class A, class... I, class B, class... J>
+void swap(const Element<A, I...>& a, const Element<B, J...>& b) {
+  const auto before = a.get();
+  a = b.get();
+  b = before;
+}
+
+/// `a.slice(lo, hi)` and `t.row(i)` on the left of an assignment.
+template <class A>
+class Rows {
+ public:
+  Rows(A& array, const At<std::int64_t>& lo, const At<std::int64_t>& hi, bool one)
+      : array_(array), lo_(lo), hi_(hi), one_(one) {}
+  /// The place is that of the value.
+  template <class V>
+  void operator=(const V& v) const {
+    using T = typename detail::Traits<typename A::value_type>::element;
+    if constexpr (std::is_arithmetic_v<V> || std::same_as<V, Rep<T>>)
+      store([&](const auto& before) { return zeros_like(before) + v; });
+    else
+      store([&](const auto&) { return v; });
+  }
+#define LANTERN_CHANGE(symbol)                              \
+  template <class V>                                        \
+  void operator symbol##=(const V& v) const {               \
+    store([&](const auto& before) { return before symbol v; }); \
+  }
+  LANTERN_CHANGE(+)
+  LANTERN_CHANGE(-)
+  LANTERN_CHANGE(*)
+  LANTERN_CHANGE(/)
+#undef LANTERN_CHANGE
+
+ private:
+  template <class F>
+  void store(const F& f) const {
+    if constexpr (detail::IsArray<typename A::value_type>::value) {
+      const A new_values = A(f(array_.slice(lo_, hi_)));
+      put(new_values);
+    } else {
+      using T = typename detail::Traits<typename A::value_type>::element;
+      if (one_)
+        put(Rep<Tensor<T>>(f(array_.row(lo_))));
+      else
+        put(Rep<Tensor<T>>(f(array_.slice(lo_, hi_))));
+    }
+  }
+  void put(const auto& values) const {
+    array_ = A(detail::with_rows(array_.datum(), lo_.datum, hi_.datum, values.datum(), one_, lo_.loc));
+  }
+  A& array_;
+  At<std::int64_t> lo_, hi_;
+  bool one_;
+};
+template <class A, class I>
+decltype(auto) row(A& array, I&& i) {
+  if constexpr (detail::RepType<A>)
+    return Rows<A>(array, i, i, true);
+  else
+    return array.row(std::forward<I>(i));
+}
+template <class A, class L, class H>
+decltype(auto) slice(A& array, L&& lo, H&& hi) {
+  if constexpr (detail::RepType<A>)
+    return Rows<A>(array, lo, hi, false);
+  else
+    return array.slice(std::forward<L>(lo), std::forward<H>(hi));
+}
+
 template <class A, class... I>
 decltype(auto) element(A& array, I&&... index) {
   if constexpr (detail::RepType<A>)
@@ -459,3 +558,11 @@ R recursive(const void* object, const char* name, const F& body, A&... arguments
 }  // namespace native
 
 }  // namespace lantern::core
+
+namespace std {
+#ifdef LANTERN_FRONTEND
+using lantern::core::swap;
+#else
+using lantern::core::native::swap;
+#endif
+}  // namespace std

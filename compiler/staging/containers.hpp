@@ -28,8 +28,10 @@ class Rep<Array<T>> {
 
   Rep() = default;
   explicit Rep(Datum d) : storage_(std::move(d)) {}
+#ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ROWS)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ROWS)
+#endif
   const Datum& datum() const { return storage_.get(); }
   StorageBase& storage() { return storage_; }
 
@@ -95,8 +97,10 @@ class Rep<Tensor<T, Dims...>> {
     requires(!std::same_as<Tensor<T, Other...>, value_type> &&
              (sizeof...(Other) == sizeof...(Dims) || sizeof...(Other) == 0 || sizeof...(Dims) == 0))
   Rep(const Rep<Tensor<T, Other...>>& other, Loc l = Loc::current()) : Rep(other.datum(), l) {}
+#ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ROWS)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ROWS)
+#endif
 
   const Datum& datum() const { return storage_.get(); }
   StorageBase& storage() { return storage_; }

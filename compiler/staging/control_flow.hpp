@@ -182,19 +182,19 @@ template <class S, class C, class B>
 auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
            std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
-  P prototype = detail::convert<P>(state);
-  Datums start = detail::flatten(prototype);
-  prototype = detail::structure_of(std::move(prototype));
+  P start = detail::convert<P>(state);
+  Datums data = detail::flatten(start);
+  const detail::Structure<P> structure(std::move(start));
   const Datums result = detail::loop(
-      std::move(start),
+      std::move(data),
       [&](const Datums& s) {
-        return Rep<bool>(detail::apply_state(cond, detail::rebuild(prototype, s))).datum();
+        return Rep<bool>(detail::apply_state(cond, detail::rebuild(*structure, s))).datum();
       },
       [&](const Datums& s) {
-        return detail::flatten(detail::convert<P>(detail::apply_state(body, detail::rebuild(prototype, s))));
+        return detail::flatten(detail::convert<P>(detail::apply_state(body, detail::rebuild(*structure, s))));
       },
       here(l), detail::attribute_of(options, here(l)));
-  return detail::rebuild(prototype, result);
+  return detail::rebuild(*structure, result);
 }
 template <class S, class C, class B>
 auto WHILE(const S& state, C&& cond, B&& body, std::source_location l = std::source_location::current()) {
@@ -221,15 +221,15 @@ template <class S, class B>
 auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state, B&& body,
          const LoopOptions& options, std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
-  P prototype = detail::convert<P>(state);
+  P state_now = detail::convert<P>(state);
   Datums start;
   start.push_back(lo.datum);
-  detail::flatten(prototype, start);
-  prototype = detail::structure_of(std::move(prototype));
+  detail::flatten(state_now, start);
+  const detail::Structure<P> structure(std::move(state_now));
   using Index = Rep<std::int64_t>;
-  const auto rebuilt = [&prototype](const Datums& s) {
+  const auto rebuilt = [&structure](const Datums& s) {
     std::span<const Datum> rest = std::span(s).subspan(1);
-    return detail::rebuild(prototype, rest);
+    return detail::rebuild(*structure, rest);
   };
   const Datums result = detail::loop(
       std::move(start), [&](const Datums& s) { return perform({Opcode::lt_, 0, here(l)}, {s[0], hi.datum}); },

@@ -21,7 +21,7 @@ Location place_of(const Staging& s, const Datum& d, const Location& otherwise) {
 }
 
 /// How deep regions may be nested.
-constexpr std::size_t max_depth = 512;
+constexpr std::size_t max_depth = 1000;
 
 constexpr const char* outside_its_region =
     "a value made inside a branch, loop or function body is used outside it; make the variable outside and assign "
@@ -41,8 +41,11 @@ std::uint64_t StorageBase::current_region() noexcept {
   const Staging* s = context().staging;
   if (!s || s->regions().empty()) return 0;
   const Region& r = *s->regions().back();
-  return r.number() << flags | (r.is_function() ? constant : 0);
+  return r.number() << flags | (r.is_function() || context().keeping != 0 ? constant : 0);
 }
+
+StorageBase::Kept::Kept() noexcept { ++context().keeping; }
+StorageBase::Kept::~Kept() { --context().keeping; }
 
 /// Lets the regions between the variable's own and the current one meet it.
 void StorageBase::meet(Staging& s, ir::Kind kind) {
@@ -51,8 +54,8 @@ void StorageBase::meet(Staging& s, ir::Kind kind) {
   while (at > 0 && regions[at - 1]->number() != number()) --at;
   if (at == regions.size()) return;
   if (at == 0) {
-    if ((region_ & constant) != 0 && datum_.is_literal()) return;
-    const bool other = (region_ & constant) != 0 || (datum_.is_node() && datum_.graph() != s.id());
+    if ((region_ & constant) != 0) return;  // whether its value is still there, is seen where it is used
+    const bool other = datum_.is_node() && datum_.graph() != s.id();
     raise_at(place_of(s, datum_, regions.empty() ? Location() : regions.back()->loc()),
              other ? function_ended : outside_its_region);
   }
@@ -106,7 +109,8 @@ Region::Region(Staging& s, const char* what, const Location& loc)
     raise_at(loc, std::string("staging does not end: branches, loops and functions are nested ") +
                       std::to_string(max_depth) +
                       " deep. A function that calls itself under a staged condition is staged anew for each call; "
-                      "make it a FUN, or a function template that calls itself by name");
+                      "make it a FUN, or a function that calls itself by name, and whose plain arguments do not "
+                      "change from call to call");
   s.regions().push_back(this);
 }
 

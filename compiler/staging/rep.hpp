@@ -157,11 +157,29 @@ inline constexpr bool mixed = [] {
     return !Broadcasting<T, U>;
 }();
 
+/// Says where a literal beside a Rep of another type would lose its fraction or its upper half: `n * 0.5`,
+/// `FOR(0, 2.9, ...)`, `Rep<int32_t> r = 3000000000`.
+template <class From, class To>
+constexpr void require_exact() {
+  static_assert(!(std::floating_point<From> && std::integral<To>),
+                "a number with a fraction is used as a whole one, or beside a Rep of whole numbers, and would lose "
+                "its fraction: write cast<double>(n) for the Rep, or static_cast<std::int64_t>(x) for the number");
+  static_assert(!(std::integral<From> && std::same_as<To, std::int32_t>) || sizeof(From) < sizeof(To) ||
+                    (sizeof(From) == sizeof(To) && std::is_signed_v<From>),
+                "a number of more than 32 bits is used as a std::int32_t, or beside a Rep of those: write "
+                "static_cast<std::int32_t>(x) for the number, or cast<std::int64_t>(n) for the Rep");
+}
 template <class T>
 Datum literal(T v) {
   const ir::Type type = TypeOf<T>::get();
   if constexpr (std::is_floating_point_v<T>) return Datum::number(static_cast<double>(v), type);
   else return Datum::integer(static_cast<std::int64_t>(v), type);
+}
+
+template <class T, class U>
+Datum literal_as(U v) {
+  require_exact<U, T>();
+  return literal(static_cast<T>(v));
 }
 
 /// Checks that a tensor fits the dimensions of its C++ type; Error otherwise.
@@ -178,7 +196,7 @@ struct At {
   template <class U>
     requires(std::is_arithmetic_v<U>)
   At(U v, std::source_location l = std::source_location::current())
-      : datum(detail::literal(static_cast<typename detail::Traits<T>::element>(v))), loc(here(l)) {}
+      : datum(detail::literal_as<typename detail::Traits<T>::element>(v)), loc(here(l)) {}
   /// A scalar beside a tensor: repeated over its elements.
   At(const Rep<typename detail::Traits<T>::element>& r, std::source_location l = std::source_location::current())
     requires(detail::Traits<T>::tensor)
@@ -335,7 +353,7 @@ class Rep {
   Rep() = default;
   template <class U>
     requires(std::is_arithmetic_v<U>)
-  Rep(U v) : storage_(detail::literal(static_cast<T>(v))) {}
+  Rep(U v) : storage_(detail::literal_as<T>(v)) {}
   explicit Rep(Datum d) : storage_(std::move(d)) {}
 #ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)

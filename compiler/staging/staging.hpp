@@ -23,6 +23,7 @@ class Region;
 struct Context {
   Staging* staging = nullptr;
   std::uint64_t evaluation = 0;
+  int keeping = 0;             ///< copies of functions are made that outlive the region (StorageBase::Kept)
   bool check = false;          ///< eager evaluation raises where a value is not finite
 };
 Context& context();

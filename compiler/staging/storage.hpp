@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "lantern/compiler/staging/datum.hpp"
@@ -26,6 +27,16 @@ inline std::atomic<int> graphs_under_construction{0};
 
 class StorageBase {
  public:
+  /// While it lives, this thread makes copies of functions, whose variables outlive the region: they are read in
+  /// others, and not assigned.
+  class Kept {
+   public:
+    Kept() noexcept;
+    ~Kept();
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+  };
+
   /// Takes `d` as a value that is made here and now, whatever was here before.
   void renew(Datum d) noexcept {
     if (region_ != 0) end();
@@ -68,7 +79,7 @@ class StorageBase {
   // variable. 0: nothing is staged.
   static constexpr std::uint64_t noted = 1;     ///< the region is not the one it was constructed in
   static constexpr std::uint64_t outside = 2;   ///< constructed outside of the function being staged
-  static constexpr std::uint64_t constant = 4;  ///< constructed in a function, and not assigned since
+  static constexpr std::uint64_t constant = 4;  ///< constructed in a function or Kept, and not assigned since
   static constexpr int flags = 3;
   static constexpr std::uint64_t detached = ~std::uint64_t{7};
 
@@ -104,5 +115,12 @@ class Storage : public StorageBase {
   /// The value at the place of the program that is being staged.
   const Datum& get() const { return read(kind); }
 };
+
+/// A copy of a function that outlives the region it is made in.
+template <class F>
+std::shared_ptr<const F> kept(F f) {
+  const StorageBase::Kept scope;
+  return std::make_shared<const F>(std::move(f));
+}
 
 }  // namespace lantern::core

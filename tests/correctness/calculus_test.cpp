@@ -405,5 +405,5 @@ TEST_CASE("terms outside the subset over Rep are refused", "[calculus]") {
   CHECK(
       error(lambda("x", letrec("f", "t", if_then_else(fst(t) < 1, x, apply(f, t)), apply(f, pair(x, x)))))
           .starts_with(
-              "calculus: expected a recursion that data known while staging ends, got one 2000 calls deep"));
+              "calculus: expected a recursion that data known while staging ends, got one 500 calls deep"));
 }

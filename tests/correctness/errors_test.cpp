@@ -103,21 +103,21 @@ TEST_CASE("grad of a function without a scalar result") {
 
 TEST_CASE("a value made in a branch is used outside") {
   auto f = [](Rep<double> x) {
-    Rep<double> leaked = x;
-    IF(x > 0.0, [&] { leaked = x * 2.0; });
-    return leaked + 1.0;
+    std::optional<Rep<double>> leaked;
+    IF(x > 0.0, [&] { leaked.emplace(x * 2.0); });
+    return *leaked + 1.0;
   };
-  const unsigned line = __LINE__ - 2;
+  const unsigned line = __LINE__ - 3;
   CHECK(message_of([&] { compile(f); }) ==
-        at(line, "a value made inside a branch, loop or function body is used outside it; return it from the "
-                         "construct instead"));
+        at(line, "a value made inside a branch, loop or function body is used outside it; make the variable outside "
+                 "and assign it there, or return its value from the construct"));
 }
 
 TEST_CASE("a staged value is kept beyond its function") {
-  Rep<double> kept;
-  compile([&](Rep<double> x) { return kept = x * 2.0; }, {.target = Target::c});
-  CHECK(message_of([&] { kept + 1.0; }) == at(__LINE__, "a staged value is used while nothing is being staged"));
-  auto g = [&](Rep<double> x) { return x + kept; };
+  std::optional<Rep<double>> kept;
+  compile([&](Rep<double> x) { return kept.emplace(x * 2.0); }, {.target = Target::c});
+  CHECK(message_of([&] { *kept + 1.0; }) == at(__LINE__, "a staged value is used while nothing is being staged"));
+  auto g = [&](Rep<double> x) { return x + *kept; };
   const unsigned line = __LINE__ - 1;
   CHECK(message_of([&] { compile(g); }) ==
         at(line, "a staged value is used after the function it belongs to has ended"));
@@ -163,14 +163,15 @@ TEST_CASE("a function without a definition") {
   CHECK(message_of([&] { compile(f); }) == "the function 'odd' has no definition: call define() first");
 }
 
-TEST_CASE("a Var is used in another function") {
+TEST_CASE("a variable is assigned in another function") {
   auto f = [](Rep<double> x) {
     Var<double> v = x;
-    auto g = FUN<double(double)>("g", [&](Rep<double> y) { return y + v; });
+    auto g = FUN<double(double)>("g", [&](Rep<double> y) { return v = y + v; });
     return g(x);
   };
-  CHECK(message_of([&] { compile(f); }).find("a Var is used in a function other than the one it was made in; pass its "
-                                             "value as an argument") != std::string::npos);
+  CHECK(message_of([&] { compile(f); }).find("a variable that was made outside of the function being staged is assigned "
+                                             "in it. A function gives values: return the new one, or make the variable "
+                                             "inside") != std::string::npos);
 }
 
 TEST_CASE("options out of range") {

@@ -198,8 +198,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
   bool VisitCXXOperatorCallExpr(CXXOperatorCallExpr* e) {
     if (logical(e) && is_rep(e->getType())) mark(e->getOperatorLoc());
     if (e->isAssignmentOp() || e->getOperator() == OO_PlusPlus || e->getOperator() == OO_MinusMinus) {
-      if (const auto* element = element_of_rep(e->getArg(0))) {
-        facts_.stores.insert(places_.offset(element->getBeginLoc()));
+      if (gives_part(e->getArg(0))) {
+        facts_.stores.insert(places_.offset(bare(e->getArg(0))->getBeginLoc()));
       } else {
         write(e->getArg(0));
       }
@@ -211,7 +211,11 @@ class Collector : public RecursiveASTVisitor<Collector> {
     if (callee == nullptr) return true;
     if (const FunctionDecl* known = written(callee, places_)) {
       facts_.calls.insert({places_.offset(e->getBeginLoc()), places_.offset(known->getLocation())});
+      if (function_ != nullptr) calls_[function_].insert(callee->getCanonicalDecl());
     }
+    if (callee->getIdentifier() != nullptr && callee->getName() == "swap")
+      for (const Expr* a : e->arguments())
+        if (element_of_rep(a) != nullptr) facts_.stores.insert(places_.offset(bare(a)->getBeginLoc()));
     const auto* op = dyn_cast<CXXOperatorCallExpr>(e);
     const auto* method = dyn_cast<CXXMethodDecl>(callee);
     // A member operator's first argument is its object.
@@ -313,7 +317,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
     const FunctionDecl* source = written(function, places_);
     if (source != nullptr) {
       const auto* method = dyn_cast<CXXMethodDecl>(function);
-      if (method != nullptr && method->isInstance() && holds_rep(ast_.getRecordType(method->getParent())))
+      if (method != nullptr && method->isInstance() && has_staged_members(method->getParent()))
         facts_.staged_objects.insert(places_.offset(source->getLocation()));
       const QualType result = function->getReturnType().getNonReferenceType();
       auto& set = holds_rep(result) ? facts_.staged_results : facts_.plain_results;
@@ -324,6 +328,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
     auto outer = std::exchange(hazards_, {});
     auto outer_writes = std::exchange(plain_writes_, {});
     const FunctionDecl* const outer_function = std::exchange(function_, function->getCanonicalDecl());
+    if (outer_function != nullptr) calls_[outer_function].insert(function_);  // a lambda
     for (ParmVarDecl* p : function->parameters()) TraverseDecl(p);
     if (auto* constructor = dyn_cast<CXXConstructorDecl>(function))
       for (CXXCtorInitializer* init : constructor->inits())
@@ -344,6 +349,14 @@ class Collector : public RecursiveASTVisitor<Collector> {
   }
 
  private:
+  static bool has_staged_members(const CXXRecordDecl* record) {
+    return std::any_of(record->field_begin(), record->field_end(),
+                       [](const FieldDecl* f) { return holds_rep(f->getType()); }) ||
+           std::any_of(record->bases_begin(), record->bases_end(), [](const CXXBaseSpecifier& b) {
+             const CXXRecordDecl* base = b.getType()->getAsCXXRecordDecl();
+             return base != nullptr && base->hasDefinition() && has_staged_members(base->getDefinition());
+           });
+  }
   bool condition(const Expr* e, SourceLocation key) {
     if (e != nullptr && is_staged(e)) {
       accept(e);
@@ -619,8 +632,9 @@ class Collector : public RecursiveASTVisitor<Collector> {
   };
   std::vector<MemberCall> called_members_;
 
-  /// The changes of plain values in functions where something is staged: a variable that is passed by reference
-  /// changes where the parameter does, and a member where a member function that is called changes it.
+  /// What needs all functions. Recursion is one of instantiations: repeat<3> that calls repeat<2> is none. And the
+  /// changes of plain values where something is staged: a variable that is passed by reference changes where the
+  /// parameter does, a member where a member function that is called changes it.
   void resolve() {
     for (bool again = true; again;) {
       again = false;
@@ -629,6 +643,19 @@ class Collector : public RecursiveASTVisitor<Collector> {
       for (const MemberCall& c : called_members_)
         if (c.caller != nullptr && facts_.plain_members.count(c.callee) != 0)
           again |= facts_.plain_members.insert(c.caller).second;
+    }
+    for (const auto& [function, callees] : calls_) {
+      std::set<const FunctionDecl*> reached;
+      std::vector<const FunctionDecl*> open{function};
+      while (!open.empty() && reached.count(function) == 0) {
+        const auto next = calls_.find(open.back());
+        open.pop_back();
+        if (next == calls_.end()) continue;
+        for (const FunctionDecl* callee : next->second)
+          if (reached.insert(callee).second) open.push_back(callee);
+      }
+      if (const FunctionDecl* source = written(function, places_); source != nullptr && reached.count(function) != 0)
+        facts_.recursive.insert(places_.offset(source->getLocation()));
     }
     for (const PlainWrite& w : all_writes_)
       if (w.if_written == nullptr ||
@@ -639,6 +666,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
   }
 
  private:
+  std::map<const FunctionDecl*, std::set<const FunctionDecl*>> calls_;  ///< of instantiations
   std::vector<PlainWrite> all_writes_;
   std::vector<std::pair<const ParmVarDecl*, const ParmVarDecl*>> passes_;  ///< a parameter as another's argument
   std::set<const ParmVarDecl*> written_parameters_;
@@ -657,6 +685,12 @@ class Bodies : public RecursiveASTVisitor<Bodies> {
     // Lambdas and calls in initialisers at namespace scope.
     if (v->isFileVarDecl() && v->getInit() != nullptr && !v->getInit()->isValueDependent())
       collector_.TraverseStmt(v->getInit());
+    return true;
+  }
+  bool VisitFieldDecl(FieldDecl* f) {
+    if (Expr* init = f->hasInClassInitializer() ? f->getInClassInitializer() : nullptr;
+        init != nullptr && !f->getParent()->isDependentContext())
+      collector_.TraverseStmt(init);
     return true;
   }
   bool TraverseLambdaExpr(LambdaExpr* e) { return collector_.TraverseLambdaExpr(e); }

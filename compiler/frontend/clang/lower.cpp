@@ -43,22 +43,13 @@ class Lowering : Complaints {
 
   /// The whole file.
   std::string file() {
-    std::vector<const Function*> outer;
     for (const auto& f : unit_.functions)
-      if (!f->is_lambda) outer.push_back(f.get());
-    std::sort(outer.begin(), outer.end(), [](const Function* a, const Function* b) {
-      return a->body->range.begin < b->body->range.begin;
+      if (!f->is_lambda) functions_.push_back(f.get());
+    std::sort(functions_.begin(), functions_.end(), [](const Function* a, const Function* b) {
+      const Span &x = a->body->range, &y = b->body->range;
+      return x.begin != y.begin ? x.begin < y.begin : x.end > y.end;
     });
-    std::string out;
-    std::uint32_t at = 0;
-    for (const Function* f : outer) {
-      if (f->body->range.begin < at) continue;  // inside another: a member of a local class
-      out += gap(at, f->body->range.begin);
-      out += function(*f);
-      at = f->body->range.end;
-      out += mark_line(at);
-    }
-    return out + gap(at, static_cast<std::uint32_t>(text_.size()));
+    return gap(0, static_cast<std::uint32_t>(text_.size()));
   }
 
  private:
@@ -109,7 +100,20 @@ class Lowering : Complaints {
 
   // Statements
 
-  std::string gap(std::uint32_t from, std::uint32_t to) const {
+  /// Text that stays, but for the functions in it: those of the file, members of local classes.
+  std::string gap(std::uint32_t from, std::uint32_t to) {
+    std::string out;
+    auto f = std::lower_bound(functions_.begin(), functions_.end(), from,
+                              [](const Function* a, std::uint32_t at) { return a->body->range.begin < at; });
+    for (; f != functions_.end() && (*f)->body->range.begin < to; ++f) {
+      const Span body = (*f)->body->range;
+      if (body.begin < from || body.end > to || !open_.insert(*f).second) continue;
+      out += copied(from, body.begin) + function(**f) + mark_line(body.end);
+      from = body.end;
+    }
+    return out + copied(from, to);
+  }
+  std::string copied(std::uint32_t from, std::uint32_t to) const {
     return from < to ? mark_copy(from) + text_.substr(from, to - from) : "";
   }
   /// Whether two statements stand beside each other: nothing but space, comments and directives (with what
@@ -129,7 +133,7 @@ class Lowering : Complaints {
     return true;
   }
   /// What stands between the last statement of a block and its brace.
-  std::string gap_to_end(const Node* block) const {
+  std::string gap_to_end(const Node* block) {
     const std::uint32_t from =
         block->children.empty() ? block->range.begin + 1 : block->children.back()->range.end;
     return gap(from, block->range.end - 1);
@@ -375,7 +379,8 @@ class Lowering : Complaints {
     inner.staged |= staged;
     if (staged) inner.staged_at = s->range.begin, inner.in_loop = true;
     std::string body =
-        "[&]" + (region.is_void() ? std::string() : arrow(region.type)) + " " + braced(s->body, inner);
+        "[&]" + (region.is_void() ? (s->kind == NodeKind::range_loop ? "()" : "") : arrow(region.type)) + " " +
+        braced(s->body, inner);
 
     if (s->kind == NodeKind::range_loop) return range_loop(s, body, place);
     Place condition_place = place;
@@ -411,21 +416,16 @@ class Lowering : Complaints {
     return out;
   }
 
+  /// An array is gone through by the program, another container while the program is staged; which it is may
+  /// depend on the instantiation.
   std::string range_loop(const Node* s, std::string body, const Place& place) {
-    const std::string n = std::to_string(++names_);
-    const std::string range = "lantern_range" + n, at = "lantern_at" + n, end = "lantern_end" + n;
-    // An array is gone through by the program, another container while the program is staged.
-    const std::string element = s->over_array ? range + "[" + at + "]" : "*" + at;
-    body.insert(body.find('{') + 1,
-                " " + text_.substr(s->init->range.begin, s->init->range.size()) + " = " + element + ";");
-    const std::string bounds =
-        s->over_array ? "const auto " + end + " = " + range + ".size(); ::lantern::core::Rep<std::int64_t> " +
-                            at + " = 0; "
-                      : "auto " + at + " = std::begin(" + range + "); const auto " + end + " = std::end(" +
-                            range + "); ";
-    return "{ " + (s->step != nullptr ? statement(s->step, place) + " " : "") + "auto&& " + range + " = " +
-           text(s->condition, place) + "; " + bounds + native + "loop([&] { return " + at +
-           (s->over_array ? " < " : " != ") + end + "; }, [&] { ++" + at + "; }, " + body + "); }";
+    const std::string element = "lantern_element" + std::to_string(++names_);
+    const std::size_t brace = body.find('{');
+    body.insert(brace + 1, " " + text_.substr(s->init->range.begin, s->init->range.size()) + " = static_cast<decltype(" +
+                               element + ")&&>(" + element + ");");
+    body.replace(0, std::string("[&]()").size(), "[&](auto&& " + element + ")");
+    return "{ " + (s->step != nullptr ? statement(s->step, place) + " " : "") + native + "for_each(" +
+           text(s->condition, place) + ", " + body + "); }";
   }
 
   // switch
@@ -588,7 +588,7 @@ class Lowering : Complaints {
 
   // Expressions
 
-  std::string raw(const Node* n) const { return gap(n->range.begin, n->range.end); }
+  std::string raw(const Node* n) { return gap(n->range.begin, n->range.end); }
 
   /// The text of a node with its parts rewritten.
   std::string pieces(const Node* n, const Place& place) {
@@ -641,7 +641,7 @@ class Lowering : Complaints {
       case NodeKind::negation:
         return "!" + native + "truth(" + text(n->condition, place) + ")";
       case NodeKind::store: {
-        std::string out = native + "element(" + text(n->condition, place);
+        std::string out = native + (n->why.empty() ? "element" : n->why) + "(" + text(n->condition, place);
         for (const Node* index : n->children) out += ", " + text(index, place);
         return out + ")";
       }
@@ -669,6 +669,8 @@ class Lowering : Complaints {
 
   const std::string& text_;
   int names_ = 0;
+  std::vector<const Function*> functions_;  // but lambdas, outermost first
+  std::set<const Function*> open_;          // begun
 };
 
 void Lowering::throw_unexpected(const Node* n) {

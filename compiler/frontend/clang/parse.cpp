@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,7 @@ class Messages : public clang::DiagnosticConsumer {
 struct FilesSeen {
   std::vector<clang::FileID> entered;
   std::vector<std::pair<clang::SourceLocation, std::string>> skipped;  ///< where the name stands; path
+  std::vector<clang::SourceRange> left_out;                            ///< by #if and its relatives
 };
 
 class FileWatch : public clang::PPCallbacks {
@@ -74,6 +76,10 @@ class FileWatch : public clang::PPCallbacks {
   void FileSkipped(const clang::FileEntryRef& file, const clang::Token& name,
                    clang::SrcMgr::CharacteristicKind) override {
     seen_.skipped.emplace_back(name.getLocation(), file.getName().str());
+  }
+
+  void SourceRangeSkipped(clang::SourceRange range, clang::SourceLocation) override {
+    seen_.left_out.push_back(range);
   }
 
  private:
@@ -175,10 +181,42 @@ Parsed parse_files(const std::string& path, const std::vector<std::string>& argu
   return parse_once(path, arguments, look, std::nullopt);
 }
 
-void fill(clang::ASTContext& ast, clang::FileID file, const std::string& path, Unit& unit) {
+/// Whether a line is #if, #else, #endif, ...
+bool is_conditional(std::string_view line) {
+  const auto skip = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
+  skip();
+  if (!line.starts_with('#')) return false;
+  line.remove_prefix(1);
+  skip();
+  return line.starts_with("if") || line.starts_with("el") || line.starts_with("endif");
+}
+
+/// In a function that is rewritten, what conditional directives leave out, and the directives, become space: its
+/// statements move, and the directives would not move with them.
+void drop_conditionals(Unit& unit, const clang::SourceManager& sources, clang::FileID file,
+                       const FilesSeen& seen) {
+  const auto blank = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to && i < unit.text.size(); ++i)
+      if (unit.text[i] != '\n') unit.text[i] = ' ';
+  };
+  for (const auto& f : unit.functions) {
+    if (f->is_lambda || f->body == nullptr) continue;
+    const Span body = f->body->range;
+    for (const clang::SourceRange& range : seen.left_out)
+      if (sources.getFileID(range.getBegin()) == file && body.contains(sources.getFileOffset(range.getBegin())))
+        blank(sources.getFileOffset(range.getBegin()), std::min(sources.getFileOffset(range.getEnd()), body.end));
+    for (std::size_t at = unit.text.find('\n', body.begin); at < body.end; at = unit.text.find('\n', at + 1)) {
+      const std::size_t end = std::min(unit.text.find('\n', at + 1), unit.text.size());
+      if (is_conditional(std::string_view(unit.text).substr(at + 1, end - at - 1))) blank(at + 1, end);
+    }
+  }
+}
+
+void fill(clang::ASTContext& ast, clang::FileID file, const std::string& path, Unit& unit, const FilesSeen& seen) {
   unit.path = path;
   unit.text = ast.getSourceManager().getBufferData(file).str();
   read_functions(ast, file, collect_facts(ast, file), unit);
+  drop_conditionals(unit, ast.getSourceManager(), file, seen);
 }
 
 /// Headers that could hold staged functions.
@@ -207,7 +245,7 @@ Inclusions inclusions_of(clang::ASTContext& ast, const FilesSeen& seen) {
     const std::string path = sources.getFileEntryRefForID(file)->getName().str();
     add(sources.getIncludeLoc(file), path, found.files.size());
     known.emplace(file, found.files.size() + 1);
-    fill(ast, file, path, found.files.emplace_back());
+    fill(ast, file, path, found.files.emplace_back(), seen);
   }
   for (const auto& [name, path] : seen.skipped) add(name, path, std::nullopt);
   return found;
@@ -224,7 +262,7 @@ Parsed parse(const std::string& path, const std::vector<std::string>& arguments,
              Inclusions& inclusions) {
   return parse_files(path, arguments, [&](clang::ASTContext& ast, const FilesSeen& seen) {
     unit = Unit();
-    fill(ast, ast.getSourceManager().getMainFileID(), path, unit);
+    fill(ast, ast.getSourceManager().getMainFileID(), path, unit, seen);
     inclusions = inclusions_of(ast, seen);
   });
 }

@@ -20,17 +20,18 @@ class Reader {
 
   void function(const FunctionDecl* f) {
     Span range;
-    if (!places_.span(f->getBody()->getSourceRange(), range))
-      return refuse_macro(f, f->getBody()->getSourceRange());
+    if (!places_.span(f->getBody()->getSourceRange(), range)) return in_macro(f);
     if (!concerns(range)) return;
     Function* made = describe(f, f->getBody());
     made->id = places_.offset(f->getLocation());
   }
 
-  /// A lambda at namespace scope, or in an initialiser there.
+  /// An expression outside of functions' bodies: what initialises a variable of a namespace or a member; a lambda
+  /// in a function that a macro writes.
   void outside(const Expr* e) {
     Span range;
-    if (!places_.span(e->getSourceRange(), range) || !concerns(range)) return;
+    if (!places_.span(e->getSourceRange(), range) || !concerns(range) || !outside_.insert(range.begin).second)
+      return;
     Function* made = new_function();
     made->name = "initialiser";
     made->returns_void = true;
@@ -47,6 +48,25 @@ class Reader {
       return first != set.end() && *first < range.end;
     };
     return inside(facts_.staged) || inside(facts_.stores);
+  }
+
+  /// A macro writes the function. Lambdas among the macro's arguments are the user's.
+  void in_macro(const FunctionDecl* f) {
+    bool found = false;
+    std::vector<const Stmt*> open{f->getBody()};
+    while (!open.empty()) {
+      const Stmt* s = open.back();
+      open.pop_back();
+      Span range;
+      if (const auto* lambda = dyn_cast<LambdaExpr>(s); lambda != nullptr && places_.span(s->getSourceRange(), range)) {
+        found = true;
+        outside(lambda);
+        continue;
+      }
+      for (const Stmt* part : s->children())
+        if (part != nullptr) open.push_back(part);
+    }
+    if (!found) refuse_macro(f, f->getBody()->getSourceRange());
   }
 
   void refuse_macro(const FunctionDecl* f, SourceRange range) {
@@ -70,6 +90,7 @@ class Reader {
     const QualType result = f->getReturnType();
     made->returns_void = result->isVoidType() || isa<CXXConstructorDecl>(f) || isa<CXXDestructorDecl>(f);
     made->returns_reference = result->isReferenceType();
+    made->recursive = facts_.recursive.count(places_.offset(f->getLocation())) != 0;
     const auto* method = dyn_cast<CXXMethodDecl>(f);
     made->is_member = method != nullptr && method->isInstance();
     made->object_staged = facts_.staged_objects.count(places_.offset(f->getLocation())) != 0;
@@ -443,6 +464,15 @@ class Reader {
         return;
       }
     }
+    if (const auto* call = dyn_cast<CallExpr>(s); call != nullptr && !isa<CXXOperatorCallExpr, CXXMemberCallExpr>(s)) {
+      const auto stored = [&](const Expr* a) {
+        return facts_.stores.count(places_.offset(a->IgnoreParens()->getBeginLoc())) != 0;
+      };
+      if (std::any_of(call->arg_begin(), call->arg_end(), stored)) {  // std::swap(a[i], a[j])
+        for (const Expr* a : call->arguments()) assigned(a, node);
+        return;
+      }
+    }
     if (const auto* op = dyn_cast<BinaryOperator>(s); op != nullptr && op->isAssignmentOp()) {
       assigned(op->getLHS(), node);
       return inside(op->getRHS(), node);
@@ -484,7 +514,13 @@ class Reader {
     const Expr* base = nullptr;
     std::vector<const Expr*> indices;
     SourceLocation open;
-    if (const auto* op = dyn_cast<CXXOperatorCallExpr>(left);
+    std::string member;
+    if (const auto* rows = dyn_cast<CXXMemberCallExpr>(left)) {
+      base = rows->getImplicitObjectArgument();
+      indices.assign(rows->arg_begin(), rows->arg_end());
+      open = rows->getRParenLoc();
+      if (rows->getMethodDecl() != nullptr) member = rows->getMethodDecl()->getNameAsString();
+    } else if (const auto* op = dyn_cast<CXXOperatorCallExpr>(left);
         op != nullptr && (op->getOperator() == OO_Subscript || op->getOperator() == OO_Call)) {
       base = op->getArg(0);
       for (unsigned i = 1; i < op->getNumArgs(); ++i) indices.push_back(op->getArg(i));
@@ -503,6 +539,7 @@ class Reader {
     std::erase_if(indices, [](const Expr* i) { return isa<CXXDefaultArgExpr>(i); });
     Node* made = nested(NodeKind::store, left, open, node);
     made->staged = true;
+    made->why = member;
     made->condition = expression(base);
     for (const Expr* i : indices) made->children.push_back(expression(i));
   }
@@ -545,6 +582,7 @@ class Reader {
   Unit& unit_;
   Function* function_ = nullptr;
   Span lambda_result_;
+  std::set<std::uint32_t> outside_;
 };
 
 /// Functions as written: templates, not their instantiations.
@@ -556,6 +594,14 @@ class Written : public RecursiveASTVisitor<Written> {
     if (f->doesThisDeclarationHaveABody() && f->getBody() != nullptr && places_.own(f->getLocation()) &&
         !is_lambda(f))
       reader_.function(f);
+    if (const auto* constructor = dyn_cast<CXXConstructorDecl>(f); constructor != nullptr && places_.own(f->getLocation()))
+      for (const CXXCtorInitializer* init : constructor->inits())
+        if (init->isWritten() && init->getInit() != nullptr) reader_.outside(init->getInit());
+    return true;
+  }
+  bool VisitFieldDecl(FieldDecl* f) {
+    if (f->hasInClassInitializer() && f->getInClassInitializer() != nullptr && places_.own(f->getLocation()))
+      reader_.outside(f->getInClassInitializer());
     return true;
   }
   bool VisitVarDecl(VarDecl* v) {

@@ -1,9 +1,7 @@
-// Reachability over the calls of one file; files are small, so each function is searched from.
+// Whether a function that calls itself may end without.
 #include "lantern/compiler/frontend/clang/recursion.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 namespace lantern::frontend {
 
@@ -70,21 +68,8 @@ class CallFree {
 }  // namespace
 
 void find_recursion(Unit& unit) {
-  std::map<std::uint64_t, std::set<std::uint64_t>> calls;
-  for (const auto& f : unit.functions)
-    for (const auto& [callee, at] : f->calls) calls[f->id].insert(callee);
-  for (const auto& [caller, callee] : unit.other_calls) calls[caller].insert(callee);
   for (const auto& f : unit.functions) {
-    if (f->is_lambda || !f->staged) continue;
-    std::set<std::uint64_t> reached;
-    std::vector<std::uint64_t> open{f->id};
-    while (!open.empty()) {
-      const std::uint64_t at = open.back();
-      open.pop_back();
-      for (const std::uint64_t callee : calls[at])
-        if (reached.insert(callee).second) open.push_back(callee);
-    }
-    f->recursive = reached.count(f->id) != 0;
+    if (f->is_lambda || !f->staged) f->recursive = false;
     if (!f->recursive) continue;
     std::vector<std::uint32_t> own;
     for (const auto& [callee, at] : f->calls)

@@ -62,7 +62,7 @@ struct Node {
   bool in_macro = false;    ///< written by a macro
   bool over_array = false;  ///< range_loop over a Rep<Array>
   std::string macro;        ///< its name
-  std::string why;          ///< of an obstacle
+  std::string why;          ///< of an obstacle; of a store to rows, the member function that gives them
   Node* init = nullptr;
   Node* condition = nullptr;
   Node* step = nullptr;
@@ -138,8 +138,6 @@ struct Unit {
   std::vector<PlainWrite> plain_writes;  ///< in the order of the text
   std::vector<Complaint> complaints;  ///< wrong wherever they stand
   std::vector<Hazard> hazards;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>>
-      other_calls;  ///< of functions in which nothing is staged
   std::vector<std::pair<std::uint32_t, std::uint32_t>> lambda_uses;  ///< place; where the lambda begins
 
   Node* make(NodeKind kind, Span range) {
