@@ -6,6 +6,11 @@
 // sees that (staging/storage.hpp).
 #pragma once
 
+// This file stands first where lanternc has rewritten the user's; rep.hpp then gives other advice.
+#ifndef LANTERN_REWRITTEN
+#define LANTERN_REWRITTEN 1
+#endif
+
 #include <cstring>
 #include <optional>
 #include <string>

@@ -266,11 +266,28 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   LANTERN_NO_ASSIGNMENT(-=, advice)                                                                         \
   LANTERN_NO_ASSIGNMENT(*=, advice)                                                                         \
   LANTERN_NO_ASSIGNMENT(/=, advice)
+
+/// What to write instead of what does not compile. lanternc defines LANTERN_REWRITTEN: what is left there is what
+/// it does not rewrite, the bodies of macros for instance.
+#if defined(LANTERN_REWRITTEN) && LANTERN_REWRITTEN
+#define LANTERN_NO_BRANCH                                                                                   \
+  ", and lanternc does not rewrite control flow that stands here, in the body of a macro for instance. Move " \
+  "it to a function or lambda of its own, outside of the macro, or write IF, WHILE, AND, OR or select"
 #define LANTERN_SET_ELEMENT                                                                                 \
-  "elements are values. Write a = a.set(i, v) or t = t.set(v, i, j), or compile the file with lanternc, "   \
+  "elements are values, and lanternc does not rewrite what stands here, in the body of a macro for "        \
+  "instance. Move it to a function or lambda of its own, outside of the macro, or write a = a.set(i, v) or " \
+  "t = t.set(i, j, v)"
+#define LANTERN_SET_ROWS "rows and slices are values. Set the elements in a loop, t(i, k) = v[k]"
+#else
+#define LANTERN_NO_BRANCH                                                                                   \
+  ": native if, while, ?:, && and || cannot branch on it. Write IF(c, [&] { return a; }, [&] { return b; }), " \
+  "WHILE(state, cond, body), AND(a, [&] { return b; }) or select(c, a, b), or compile the file with lanternc"
+#define LANTERN_SET_ELEMENT                                                                                 \
+  "elements are values. Write a = a.set(i, v) or t = t.set(i, j, v), or compile the file with lanternc, "   \
   "where a[i] = v is an assignment"
 #define LANTERN_SET_ROWS                                                                                    \
-  "rows and slices are values. Set the elements, FOR(0, n, t, [&](auto k, auto t) { return t.set(v[k], i, k); })"
+  "rows and slices are values. Set the elements, FOR(0, n, t, [&](auto k, auto t) { return t.set(i, k, v[k]); })"
+#endif
 
 /// Floating-point functions of two operands, literals allowed.
 #define LANTERN_REAL_FUNCTIONS(T)                                                                           \
@@ -312,9 +329,7 @@ class Rep<bool> {
     requires(std::same_as<B, bool>)
   explicit operator B() const {
     static_assert(detail::native_branches<B>,
-                  "a Rep<bool> has no value yet: native if, while, ?:, && and || cannot branch on it. Write "
-                  "IF(c, [&] { return a; }, [&] { return b; }), WHILE(state, cond, body), AND(a, [&] { return b; }) "
-                  "or select(c, a, b), or compile the file with lanternc");
+                  "a Rep<bool> has no value yet" LANTERN_NO_BRANCH);
     return false;
   }
 
@@ -368,9 +383,7 @@ class Rep {
     requires(std::same_as<B, bool>)
   explicit operator B() const {
     static_assert(detail::native_branches<B>,
-                  "a Rep has no value yet: native if, while, ?:, && and || cannot branch on it. Write "
-                  "IF(c, [&] { return a; }, [&] { return b; }), WHILE(state, cond, body), AND(a, [&] { return b; }) "
-                  "or select(c, a, b), or compile the file with lanternc");
+                  "a Rep has no value yet" LANTERN_NO_BRANCH);
     return false;
   }
 
