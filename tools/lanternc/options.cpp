@@ -101,6 +101,9 @@ void describe(CLI::App& app, Given& given) {
       "compile anew, whatever is kept of earlier runs; for models that\n"
       "read files while they are staged");
   app.add_flag("--explain-cache", o.explain_cache, "say why an earlier result is not used");
+  app.add_flag("--all-messages", o.all_messages,
+               "print what the C++ compiler says as it comes, with chains of templates\n"
+               "and candidates in headers; otherwise errors are told at your lines");
   app.add_flag("--explain", o.explain,
                "tell what becomes of each function instead of making something:\n"
                "loops, what is kept for derivatives and why, memory, passes,\n"

@@ -31,6 +31,7 @@ struct Options {
   bool with_jit = false;
   bool rewrite = true;  ///< native control flow over Rep
   bool cache = true, explain_cache = false;
+  bool all_messages = false;  ///< of the C++ compiler, as they come
   std::vector<std::string> dump_after;
   std::vector<std::string> disabled_passes;
   std::string cpu;  ///< LLVM's name; empty: this machine's

@@ -1,7 +1,9 @@
 // The frontend, with the flags that the file will be compiled with.
 #include "rewrite.hpp"
 
-#include "lantern/codegen/toolchain/process.hpp"
+#include <string_view>
+
+#include "lantern/codegen/toolchain/disk_cache.hpp"
 #include "report.hpp"
 
 namespace lantern::tool {
@@ -12,12 +14,32 @@ std::vector<std::string> frontend_arguments(const Options& options, const Instal
   return arguments;
 }
 
+MessageOptions message_options(const Options& options, const Installation& installation) {
+  MessageOptions messages;
+  messages.include = installation.include.lexically_normal().string();
+  if (const auto headers = codegen::private_cache_directory(""))
+    messages.not_of_user.push_back(headers->string());
+  const std::vector<std::string>& flags = options.compile_flags;
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    constexpr std::string_view system = "-isystem";
+    if (!flags[i].starts_with(system)) continue;
+    if (flags[i].size() > system.size())
+      messages.not_of_user.push_back(flags[i].substr(system.size()));
+    else if (i + 1 < flags.size())
+      messages.not_of_user.push_back(flags[i + 1]);
+  }
+  return messages;
+}
+
 std::optional<frontend::Rewritten> rewritten(const std::string& source, const Options& options,
                                              const Installation& installation) {
   frontend::Rewritten result = frontend::rewrite_native(source, frontend_arguments(options, installation));
   if (result.failed) {
-    tell(result.messages);
-    throw Error("the native control flow of " + source + " cannot be staged");
+    tell(result.compiler_failed && !options.all_messages
+             ? messages_for_users(result.messages, message_options(options, installation))
+             : result.messages);
+    throw Error(result.compiler_failed ? source + " did not compile"
+                                       : "the native control flow of " + source + " cannot be staged");
   }
   if (!result.changed) return std::nullopt;
   return result;

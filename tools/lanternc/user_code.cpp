@@ -2,11 +2,14 @@
 #include "user_code.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <semaphore>
 #include <thread>
 #include <utility>
 
+#include "compiler_messages.hpp"
 #include "dependencies.hpp"
 #include "lantern/ir/error.hpp"
 #include "precompiled_headers.hpp"
@@ -65,19 +68,43 @@ std::vector<UserCode::Object> UserCode::start(const std::string& kind, const Wor
     append(common, installation_.flags);
     append(common, options_.compile_flags);
     append(common, flags);
+    // Advice differs where native control flow is left as it is.
+    common.push_back(options_.rewrite ? "-DLANTERN_REWRITTEN=1" : "-DLANTERN_REWRITTEN=0");
     if (options_.debug) common.push_back("-g");
     Words command;
     if (messages_in_colour()) command.push_back("-fdiagnostics-color=always");
+    if (!options_.all_messages) {
+      // Chains of templates lead to the user's lines; columns count as ours do.
+      command.push_back("-ftemplate-backtrace-limit=0");
+      if (!compiler_.is_clang) command.push_back("-fdiagnostics-column-unit=byte");
+    }
     const std::string& compiled = rewritten_[objects.size()];
     if (compiled != source)
       append(command, {"-iquote", std::filesystem::absolute(source).parent_path().string()});
     append(command, {"-MD", "-MF", object.path.string() + ".d", "-c", "-o", object.path.string(), "-x", "c++",
                      compiled});
-    object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(common),
-                               !options_.compile_flags.empty(), std::move(command), source);
+    const bool unusual = !options_.compile_flags.empty() || !options_.rewrite;
+    object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(common), unusual,
+                               std::move(command), source);
     objects.push_back(std::move(object));
   }
   return objects;
+}
+
+void UserCode::tell_messages(const std::string& text) const {
+  if (options_.all_messages) return tell(text);
+  MessageOptions messages = message_options(options_, installation_);
+  messages.not_of_user.push_back(directory().string());
+  messages.column = [this](const std::string& file, std::uint32_t line,
+                           std::uint32_t column) -> std::optional<std::uint32_t> {
+    const auto* copied = copies(file);
+    if (copied == nullptr) return column;
+    const auto offset = frontend::original_offset(*copied, line, column);
+    if (!offset) return std::nullopt;
+    const frontend::LineColumn at = frontend::line_column(codegen::read_file(file), *offset);
+    return at.line == line ? std::optional(at.column) : std::nullopt;
+  };
+  tell(messages_for_users(text, messages));
 }
 
 Words UserCode::finished(std::vector<Object>& objects, bool show_warnings) {
@@ -85,7 +112,7 @@ Words UserCode::finished(std::vector<Object>& objects, bool show_warnings) {
   std::string refused;
   for (Object& object : objects) {
     const codegen::ProcessResult result = object.result.get();
-    if (result.status != 0 || show_warnings) tell(result.out + result.err);
+    if (result.status != 0 || show_warnings) tell_messages(result.out + result.err);
     if (result.status != 0) refused += (refused.empty() ? "" : ", ") + object.source;
     paths.push_back(object.path.string());
   }

@@ -48,6 +48,8 @@ class UserCode {
   std::vector<Object> start(const std::string& kind, const std::vector<std::string>& flags);
   /// The objects' paths; an Error where the compiler refused one.
   std::vector<std::string> finished(std::vector<Object>& objects, bool show_warnings);
+  /// What the compiler said about the user's files.
+  void tell_messages(const std::string& text) const;
   void link(std::vector<std::string> arguments, const std::filesystem::path& to, const std::string& what);
 
   const Options& options_;

@@ -121,6 +121,7 @@ bool run(clang::FrontendAction& action, Messages& messages, std::string& text,
                                  "-std=c++20",
                                  "-DLANTERN_FRONTEND",
                                  "-ferror-limit=0",
+                                 "-ftemplate-backtrace-limit=0",
                                  "-w",
                                  "-fsyntax-only"};
   words.insert(words.end(), arguments.begin(), arguments.end());

@@ -26,7 +26,7 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
     return result;
   }
   if (!parsed.good) {
-    result.failed = true;
+    result.failed = result.compiler_failed = true;
     result.messages = parsed.messages;
     return result;
   }

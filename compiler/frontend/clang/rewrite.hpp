@@ -26,7 +26,8 @@ struct Rewritten {
   std::vector<Copied> copies;  ///< of the file's text in `text`, whose lines have the file's numbers
   /// The same for headers whose text took the place of their directives.
   std::map<std::string, std::vector<Copied>> headers;
-  std::string messages;  ///< "file:line:col: error: ...", each with the line and a caret
+  bool compiler_failed = false;  ///< the messages are Clang's
+  std::string messages;          ///< "file:line:col: error: ...", each with the line and a caret
 };
 
 /// Rewrites a file, and the headers of the user's that it includes: where one holds something staged, its new

@@ -1,0 +1,434 @@
+// Line by line: places that precede a message, the message, what is shown below it; then a message with its
+// notes at a time. Lines can be of any length, so that regular expressions would not do.
+#include "compiler_messages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+namespace lantern::tool {
+
+namespace {
+
+using std::string_view;
+
+constexpr std::size_t errors_shown = 10, characters_shown = 400;
+
+struct Place {
+  std::string file;
+  std::uint32_t line = 0, column = 0;  ///< 0: not known
+};
+
+struct Message {
+  Place place;
+  std::string kind, text;
+  std::string first_line;            ///< as it came
+  std::vector<std::string> below;    ///< the lines after it, as they came
+  std::vector<std::string> include;  ///< "In file included from", as it came
+  std::vector<Place> chain;          ///< what led to it, innermost first
+  bool headed = false;               ///< "In function" stood before it
+};
+
+/// A message with its notes, or lines of no message.
+struct Group {
+  Message main;
+  std::vector<Message> notes;
+  std::string other;
+};
+
+/// Without escape sequences.
+std::string plain(string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\x1b' || i + 1 == text.size()) {
+      out += text[i];
+      continue;
+    }
+    if (text[i + 1] == '[') {
+      i += 2;
+      while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
+    } else if (text[i + 1] == ']') {  // a link; it ends with a bell or ESC and a backslash
+      while (i < text.size() && text[i] != '\a' && text.compare(i, 2, "\x1b\\") != 0) ++i;
+      if (i < text.size() && text[i] == '\x1b') ++i;
+    }
+  }
+  return out;
+}
+
+std::optional<std::uint32_t> number(string_view text, std::size_t& at) {
+  const std::size_t begin = at;
+  std::uint32_t n = 0;
+  for (; at < text.size() && at - begin < 9 && text[at] >= '0' && text[at] <= '9'; ++at)
+    n = 10 * n + static_cast<std::uint32_t>(text[at] - '0');
+  return at == begin ? std::nullopt : std::optional(n);
+}
+
+/// "file:line:column" or "file:line" before `end`, which is where the colon or comma after it stands.
+std::optional<Place> place_before(string_view text, std::size_t end) {
+  std::array<std::uint32_t, 2> numbers{};
+  std::size_t found = 0;
+  while (found < 2) {
+    const std::size_t colon = end == 0 ? string_view::npos : text.rfind(':', end - 1);
+    if (colon == string_view::npos) break;
+    std::size_t at = colon + 1;
+    const auto n = number(text, at);
+    if (!n || at != end) break;
+    numbers[found++] = *n;
+    end = colon;
+  }
+  if (found == 0 || end == 0) return std::nullopt;
+  return Place{std::string(text.substr(0, end)), numbers[found - 1], found == 2 ? numbers[0] : 0};
+}
+
+/// The kind of message whose name, with ": ", stands here.
+string_view kind_at(string_view text) {
+  for (const string_view kind : {"error", "warning", "note", "fatal error", "remark", "sorry, unimplemented",
+                                 "internal compiler error"})
+    if (text.starts_with(kind) && text.substr(kind.size()).starts_with(": ")) return kind;
+  return {};
+}
+
+std::optional<Message> message_in(string_view line) {
+  if (line.starts_with(' ')) return std::nullopt;
+  const auto made = [&](Place place, string_view kind, std::size_t at) {
+    Message m;
+    m.place = std::move(place);
+    m.kind = kind;
+    m.text = line.substr(at + kind.size() + 2);
+    return m;
+  };
+  for (std::size_t at = line.find(": "); at != string_view::npos; at = line.find(": ", at + 1)) {
+    const string_view kind = kind_at(line.substr(at + 2));
+    if (kind.empty()) continue;
+    if (auto place = place_before(line, at)) return made(std::move(*place), kind, at + 2);
+    return made({std::string(line.substr(0, at)), 0, 0}, kind, at + 2);
+  }
+  if (const string_view kind = kind_at(line); !kind.empty()) return made({}, kind, 0);
+  return std::nullopt;
+}
+
+/// "file:1:2:   required from here", "    inlined from 'f' at file:1:2:".
+std::optional<Place> link_in(string_view line) {
+  if (line.starts_with("    inlined from ")) {
+    const std::size_t at = line.rfind(" at ");
+    if (at == string_view::npos || line.size() < 2) return std::nullopt;
+    line.remove_prefix(at + 4);
+    return place_before(line, line.size() - 1);
+  }
+  if (line.starts_with(' ')) return std::nullopt;
+  for (std::size_t at = line.find(":   "); at != string_view::npos; at = line.find(":   ", at + 1))
+    if (auto place = place_before(line, at)) return place;
+  return std::nullopt;
+}
+
+/// "file: In function 'f':"
+bool is_heading(string_view line) {
+  if (line.empty() || line.starts_with(' ') || (line.back() != ':' && line.back() != ',')) return false;
+  return line.find(": In ") != string_view::npos || line.find(": At ") != string_view::npos ||
+         line.starts_with("In ") || line.starts_with("At ");
+}
+
+bool is_closing_word(string_view line) {
+  return line == "compilation terminated." ||
+         (line.ends_with(" generated.") && std::isdigit(static_cast<unsigned char>(line[0])) != 0);
+}
+
+/// What Clang says in notes of how it got to a place.
+bool is_link_note(string_view text) {
+  return text.ends_with("requested here") || text.ends_with("required here") || text.starts_with("while ") ||
+         text.starts_with("in call to ") || text.starts_with("in instantiation of ") ||
+         text.starts_with("during template argument deduction") || text.starts_with("(skipping ");
+}
+
+bool is_error(const Message& m) { return m.kind.find("error") != std::string::npos; }
+
+std::vector<Group> groups_of(const std::string& output) {
+  std::vector<Group> all;
+  Message next;              // what is known before its line comes
+  Message* shown = nullptr;  // the message that lines now belong to
+  std::istringstream stream(output);
+  for (std::string raw; std::getline(stream, raw);) {
+    const std::string line = plain(raw);
+    if (line.starts_with("In file included from ")) {
+      next.include.push_back(raw);
+      shown = nullptr;
+    } else if (!next.include.empty() && shown == nullptr && line.starts_with("                 from ")) {
+      next.include.push_back(raw);
+    } else if (auto place = link_in(line)) {
+      next.chain.push_back(std::move(*place));
+      shown = nullptr;
+    } else if (auto message = message_in(line)) {
+      message->first_line = raw;
+      message->include = std::move(next.include);
+      message->chain = std::move(next.chain);
+      message->headed = next.headed;
+      next = {};
+      if (message->kind != "note" || all.empty() || all.back().main.kind.empty()) all.emplace_back();
+      Group& group = all.back();
+      shown = &(group.main.kind.empty() ? group.main : group.notes.emplace_back());
+      *shown = std::move(*message);
+    } else if (is_heading(line)) {
+      next.chain.clear();
+      next.headed = true;
+      shown = nullptr;
+    } else if (is_closing_word(line)) {
+      shown = nullptr;
+    } else if (shown != nullptr) {
+      shown->below.push_back(raw);
+    } else {
+      if (all.empty() || !all.back().main.kind.empty()) all.emplace_back();
+      all.back().other += raw + "\n";
+    }
+  }
+  return all;
+}
+
+/// Whether the compiler, or a linker, says something that is not about the program's text.
+bool is_crash(const std::string& output) {
+  for (const char* word :
+       {"internal compiler error", "submit a full bug report", "submit a bug report",
+        "Stack dump:", "terminated program cc1plus", "collect2: ", "ld returned ", "linker command failed"})
+    if (output.find(word) != std::string::npos) return true;
+  return false;
+}
+
+/// The number of characters.
+std::size_t width(string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+/// With spaces, as compilers show lines.
+std::string without_tabs(string_view line) {
+  std::string out;
+  for (const char c : line)
+    if (c == '\t')
+      out.append(8 - width(out) % 8, ' ');
+    else
+      out += c;
+  return out;
+}
+
+class Writer {
+ public:
+  Writer(const MessageOptions& options, bool colour) : options_(options), colour_(colour) {}
+
+  void write(const Group& group) {
+    if (group.main.kind.empty()) {
+      out_ += group.other;
+      return;
+    }
+    const Message& main = group.main;
+    const bool own = of_user(main.place.file) || main.place.line == 0;
+    const std::vector<Place>& chain = chain_of(group, own);
+    const std::optional<Place> expansion = own ? std::nullopt : user_expansion(group);
+    const std::optional<Place> place = own ? main.place : expansion ? expansion : user_place(chain);
+    const std::string line = place ? place->file + ":" + std::to_string(place->line) : "";
+    const std::string at = place ? line + ":" + std::to_string(place->column) : main.first_line;
+    // What follows in headers from a mistake that has been told: in a macro's text, from one of its
+    // arguments.
+    if (!own && place && is_error(main) && !asserted(main.text) &&
+        places_told_.count(expansion ? line : at) != 0)
+      return;
+    if (!told_.insert(at + main.kind + main.text).second) return;
+    if (is_error(main)) {
+      places_told_.insert({at, line});
+      if (++errors_ > errors_shown) return;
+    }
+    if (own)
+      show(main);
+    else if (place)
+      show(*place, main.kind, text_elsewhere(main));
+    else
+      show_as_it_came(main);
+    write_notes(group, own ? std::nullopt : place);
+  }
+
+  std::string text() const {
+    if (errors_ <= errors_shown) return out_;
+    const std::size_t more = errors_ - errors_shown;
+    return out_ + std::to_string(more) + " more error" + (more == 1 ? "" : "s") +
+           "; --all-messages shows what the compiler said\n";
+  }
+  bool any_error() const { return errors_ > 0; }
+
+ private:
+  bool of_user(const std::string& file) const {
+    if (file.empty() || file[0] == '<') return false;
+    const std::string path = std::filesystem::path(file).lexically_normal().string();
+    const auto below = [&](string_view directory) {
+      while (directory.ends_with('/')) directory.remove_suffix(1);
+      return !directory.empty() && path.size() > directory.size() && path.starts_with(directory) &&
+             path[directory.size()] == '/';
+    };
+    if (below(options_.include) || std::ranges::any_of(options_.not_of_user, below)) return false;
+    for (const char* system :
+         {"/usr/include", "/usr/lib", "/usr/lib64", "/usr/local/include", "/usr/local/lib"})
+      if (below(system)) return false;
+    for (const char* part : {"/include/c++/", "/lib/gcc/", "/lib/clang/"})
+      if (path.find(part) != std::string::npos) return false;
+    return true;
+  }
+
+  /// What led to a message. A compiler says that once for several messages in turn.
+  const std::vector<Place>& chain_of(const Group& group, bool own) {
+    std::vector<Place> chain = group.main.chain;
+    for (const Message& note : group.notes)
+      if (is_link_note(note.text)) chain.push_back(note.place);
+    has_headings_ |= group.main.headed;
+    // Without headings, as Clang writes, nobody knows whether the user's own line is in the same template.
+    const bool elsewhere = group.main.headed || (own && !has_headings_);
+    if (!chain.empty() || elsewhere) chain_ = std::move(chain);
+    return chain_;
+  }
+
+  /// Where a macro of a header is expanded in the user's file: that is where the text stands.
+  std::optional<Place> user_expansion(const Group& group) const {
+    for (const Message& note : group.notes) {
+      if (!note.text.starts_with("in expansion of macro ")) break;
+      if (of_user(note.place.file)) return note.place;
+    }
+    return std::nullopt;
+  }
+
+  /// The innermost one.
+  std::optional<Place> user_place(const std::vector<Place>& chain) const {
+    const auto found = std::ranges::find_if(chain, [&](const Place& p) { return of_user(p.file); });
+    return found == chain.end() ? std::nullopt : std::optional(*found);
+  }
+
+  /// The text of a static assertion.
+  static std::optional<std::string> asserted(const std::string& text) {
+    constexpr string_view gcc = "static assertion failed: ",
+                          clang = "static assertion failed due to requirement '";
+    if (text.starts_with(gcc)) return text.substr(gcc.size());
+    const std::size_t end = text.starts_with(clang) ? text.find("': ", clang.size()) : std::string::npos;
+    if (end == std::string::npos) return std::nullopt;
+    return text.substr(end + 3);
+  }
+
+  std::string text_elsewhere(const Message& m) const {
+    if (auto text = asserted(m.text)) return *text;
+    std::string text = m.text;
+    if (text.size() > characters_shown) {
+      std::size_t end = characters_shown;
+      while ((static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+      text = text.substr(0, end) + " ...";
+    }
+    std::string name = std::filesystem::path(m.place.file).lexically_normal().string();
+    if (!options_.include.empty() && name.starts_with(options_.include + "/"))
+      name.erase(0, options_.include.size() + 1);
+    return text + " (in " + name + ":" + std::to_string(m.place.line) + ")";
+  }
+
+  void write_notes(const Group& group, const std::optional<Place>& told_at) {
+    bool candidate_shown = true;
+    const Message* introduction = nullptr;  // of notes that follow, where one of them is shown
+    for (const Message& note : group.notes) {
+      if (is_link_note(note.text)) continue;
+      // What g++ indents is about the candidate before it, wherever it stands.
+      const bool about_candidate = note.text.starts_with(' ');
+      const bool shown = of_user(note.place.file) && !note.text.ends_with("(built-in)") &&
+                         (!about_candidate || candidate_shown);
+      if (!about_candidate) candidate_shown = shown;
+      if (!about_candidate && !shown) introduction = nullptr;
+      if (!shown) continue;
+      if (told_at && note.text.starts_with("in expansion of macro ") && note.place.file == told_at->file &&
+          note.place.line == told_at->line)
+        continue;
+      if (note.text == "suggested alternatives:" || (about_candidate && note.text.ends_with(':'))) {
+        introduction = &note;
+        continue;
+      }
+      if (introduction != nullptr) show(*std::exchange(introduction, nullptr));
+      show(note);
+    }
+  }
+
+  void show_as_it_came(const Message& m) {
+    for (const std::string& line : m.include) out_ += line + "\n";
+    out_ += m.first_line + "\n";
+    for (const std::string& line : m.below) out_ += line + "\n";
+  }
+
+  /// At a place of the user's, or at none: as it came but for the column, where that is one of another text.
+  void show(const Message& m) {
+    const bool same = m.place.line == 0 || m.place.column == 0 || column(m.place) == m.place.column;
+    if (!same) return show(m.place, m.kind, m.text);
+    out_ += m.first_line + "\n";
+    for (const std::string& line : m.below) out_ += line + "\n";
+  }
+
+  void show(const Place& place, const std::string& kind, const std::string& text) {
+    const auto at = column(place);
+    const std::string name =
+        place.file + ":" + std::to_string(place.line) + (at ? ":" + std::to_string(*at) : "") + ":";
+    const std::string_view tint = kind == "note" ? "01;36" : kind == "warning" ? "01;35" : "01;31";
+    out_ += coloured(name, "01") + " " + coloured(kind + ": ", tint) + text + "\n";
+    const std::vector<std::string>& lines = lines_of(place.file);
+    if (place.line == 0 || place.line > lines.size()) return;
+    const std::string& line = lines[place.line - 1];
+    std::string margin = std::to_string(place.line);
+    margin.insert(0, margin.size() < 5 ? 5 - margin.size() : 0, ' ');
+    const std::size_t first = std::min(line.find_first_not_of(" \t"), line.size());
+    const std::size_t caret = at ? std::min<std::size_t>(*at - 1, line.size()) : first;
+    const std::string before = without_tabs(line.substr(0, caret));
+    std::string mark = "^";
+    if (!at && line.size() > first + 1) mark.append(line.size() - first - 1, '~');
+    out_ += margin + " | " + without_tabs(line) + "\n" + std::string(margin.size(), ' ') + " | " +
+            std::string(width(before), ' ') + coloured(mark, tint) + "\n";
+  }
+
+  /// The column of the user's file.
+  std::optional<std::uint32_t> column(const Place& place) const {
+    if (place.column == 0) return std::nullopt;
+    return options_.column ? options_.column(place.file, place.line, place.column) : place.column;
+  }
+
+  std::string coloured(string_view text, string_view tint) const {
+    if (!colour_) return std::string(text);
+    return "\x1b[" + std::string(tint) + "m\x1b[K" + std::string(text) + "\x1b[m\x1b[K";
+  }
+
+  const std::vector<std::string>& lines_of(const std::string& file) {
+    const auto [found, is_new] = files_.try_emplace(file);
+    if (is_new) {
+      std::ifstream in(file);
+      for (std::string line; std::getline(in, line);) {
+        if (line.ends_with('\r')) line.pop_back();
+        found->second.push_back(line);
+      }
+    }
+    return found->second;
+  }
+
+  const MessageOptions& options_;
+  bool colour_;
+  std::string out_;
+  std::size_t errors_ = 0;
+  std::set<std::string> told_, places_told_;
+  std::vector<Place> chain_;
+  bool has_headings_ = false;
+  std::map<std::string, std::vector<std::string>> files_;
+};
+
+}  // namespace
+
+std::string messages_for_users(const std::string& output, const MessageOptions& options) {
+  if (is_crash(output)) return output;
+  const std::vector<Group> groups = groups_of(output);
+  if (std::ranges::none_of(groups, [](const Group& g) { return !g.main.kind.empty(); })) return output;
+  Writer writer(options, output.find("\x1b[") != std::string::npos);
+  for (const Group& group : groups) writer.write(group);
+  const bool error = std::ranges::any_of(groups, [](const Group& g) { return is_error(g.main); });
+  return error && !writer.any_error() ? output : writer.text();
+}
+
+}  // namespace lantern::tool
