@@ -117,13 +117,9 @@ bool run(clang::FrontendAction& action, Messages& messages, std::string& text,
          clang::DiagnosticOptions* options, const std::vector<std::string>& arguments,
          const std::string& output = "") {
   // The name tells Clang where its own headers are.
-  std::vector<std::string> words{LANTERN_LLVM_ROOT "/bin/clang++",
-                                 "-std=c++20",
-                                 "-DLANTERN_FRONTEND",
-                                 "-ferror-limit=0",
-                                 "-ftemplate-backtrace-limit=0",
-                                 "-w",
-                                 "-fsyntax-only"};
+  std::vector<std::string> words{
+      LANTERN_LLVM_ROOT "/bin/clang++", "-std=c++20", "-DLANTERN_FRONTEND", "-ferror-limit=0",
+      "-ftemplate-backtrace-limit=0",   "-w",         "-fsyntax-only"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<const char*> pointers;
   for (const std::string& w : words) pointers.push_back(w.c_str());
