@@ -56,7 +56,9 @@ void StorageBase::meet(Staging& s, ir::Kind kind) {
   if (at == 0) {
     if ((region_ & constant) != 0) return;  // whether its value is still there, is seen where it is used
     const bool other = datum_.is_node() && datum_.graph() != s.id();
-    raise_at(place_of(s, datum_, regions.empty() ? Location() : regions.back()->loc()),
+    const auto made = s.ended_regions.find(number());
+    const Location around = regions.empty() ? Location() : regions.back()->loc();
+    raise_at(place_of(s, datum_, made == s.ended_regions.end() ? around : made->second),
              other ? function_ended : outside_its_region);
   }
   if (datum_.empty() && kind < ir::Kind::tensor) datum_ = Datum::zero(ir::Type(kind));
@@ -69,11 +71,11 @@ const Datum& StorageBase::read_staged(ir::Kind kind) const {
   return datum_;
 }
 
-void StorageBase::write_staged(Datum d) {
+void StorageBase::write_staged(Datum d, ir::Kind kind) {
   Staging* const s = context().staging;
   if (region_ >= detached) region_ = here();
   if (s && !s->regions().empty()) {
-    if (region_ != 0) meet(*s, ir::Kind::tensor);
+    if (region_ != 0) meet(*s, kind);
     if (region_ == 0 || (region_ & outside) != 0)
       raise_at(place_of(*s, d, s->regions().back()->loc()),
                "a variable that was made outside of the function being staged is assigned in it. A function gives "
@@ -131,8 +133,8 @@ void Region::meet(StorageBase& v) {
 
 void Region::restore() noexcept {
   open_ = false;
-  std::vector<Region*>& regions = staging_.regions();
-  std::erase(regions, this);
+  std::erase(staging_.regions(), this);
+  staging_.ended_regions.emplace(number_, loc_);
   for (auto c = met_.rbegin(); c != met_.rend(); ++c) {
     if (!c->variable) continue;
     c->after = std::move(c->variable->datum_);
@@ -155,7 +157,7 @@ const std::vector<Region::Change>& Region::leave() {
   return met_;
 }
 
-void Region::assign(StorageBase& v, Datum d) { v.write(std::move(d)); }
+void Region::assign(StorageBase& v, Datum d) { v.write(std::move(d), ir::Kind::tensor); }
 
 /// A variable ends. Where it is one of an enclosing region, the current one cannot go on without it.
 void Region::forget(Staging& s, StorageBase& v) noexcept {
@@ -212,8 +214,10 @@ std::size_t LoopRegion::add_state(const StorageBase& v, ir::Value* initial) {
 }
 
 Datum LoopRegion::enter(StorageBase& v, const Datum& before) {
-  if (before.empty()) return before;  // its type is known when it is assigned
-  const std::size_t i = add_state(v, before_loop([&] { return before; }));
+  const auto known = types_.find(&v);
+  if (before.empty() && known == types_.end()) return before;  // its type is known when it is assigned
+  const std::size_t i =
+      add_state(v, before_loop([&] { return before.empty() ? unset(staging_, known->second) : before; }));
   return Datum::node(loop_->blocks[in_body_ ? 1 : 0]->params[i]);
 }
 
@@ -236,10 +240,11 @@ bool LoopRegion::end_body(std::vector<ir::Value*>& yields) {
   for (const Change& c : met_) {
     if (!c.variable || value(*c.variable).empty()) continue;
     ir::Value* const after = staging_.use(value(*c.variable), loc());
-    auto i = state_.find(c.variable);
-    if (i == state_.end()) {
-      add_state(*c.variable, before_loop([&] { return unset(staging_, after->type); }));
-      i = state_.find(c.variable);
+    const auto i = state_.find(c.variable);
+    if (i == state_.end()) {  // it had no value before the loop; a branch in a later trip may leave it as it is
+      types_.insert_or_assign(c.variable, after->type);
+      fits = false;
+      continue;
     }
     ir::Value* const param = loop_->blocks[1]->params[i->second];
     const ir::Type joined = with_notes(

@@ -77,6 +77,8 @@ class Staging {
   /// Of what is being staged, outermost first.
   std::vector<Region*>& regions() { return regions_; }
   const std::vector<Region*>& regions() const { return regions_; }
+  /// Where regions that have ended stood, by number: for messages.
+  std::unordered_map<std::uint64_t, Location> ended_regions;
   ir::Block* block() { return current_->block; }
   void set_block(ir::Block* b) { current_->block = b; }
 
