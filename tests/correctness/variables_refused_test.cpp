@@ -95,7 +95,7 @@ TEST_CASE("containers that change their size under a staged condition", "[variab
 }
 
 TEST_CASE("what a construct made, used outside of it", "[variables][errors]") {
-  refuse(__LINE__ + 2, made_inside, [](D x) {
+  refuse(__LINE__ + 3, made_inside, [](D x) {
     std::optional<D> o;
     IF(
         x > 1.0, [&] { o = x * x; }, [&] { x *= 2.0; });
@@ -124,7 +124,7 @@ TEST_CASE("variables of another function", "[variables][errors]") {
     });
     return f(x) + y;
   });
-  refuse(__LINE__ + 4, "A function gives values: return the new one, or make the variable inside", [](D x) {
+  refuse(__LINE__ + 3, "A function gives values: return the new one, or make the variable inside", [](D x) {
     D y = x;
     const auto f = FUN<double(double)>("f", [&](D v) {
       FOR(0, 3, [&](const I&) { IF(v > 1.0, [&] { y = v * x; }); });
