@@ -45,6 +45,23 @@ template <class T>
 using Index = typename Companion<T>::Index;
 inline double number(std::int64_t i) { return static_cast<double>(i); }
 inline Rep<double> number(const Rep<std::int64_t>& i) { return cast<double>(i); }
+template <class T>
+struct AddAtEnd {
+  T& to;
+  T by;
+  ~AddAtEnd() {
+    if (by > 0.5)
+      to = 3.0 * tanh(0.3 * to + by);
+    else
+      to += 0.1 * sin(by);
+  }
+};
+template <class T>
+struct RestoreAtEnd {
+  T& to;
+  T before;
+  ~RestoreAtEnd() { to = before; }
+};
 )";
 
 // Differences with two steps: where they do not agree a condition changes in between.
