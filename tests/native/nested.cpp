@@ -441,3 +441,19 @@ T game_of_states(T x, T y) {
   return score + x * y;
 }
 PROGRAM(game_of_states, 2, {0.63, 1.77}, {8.3, 0.43}, {2.0, 1.1})
+
+template <class T>
+T kept_from_an_earlier_trip(T x) {
+  T kept, sum = 0.0;
+  for (Index<T> i = 0; i < 3; ++i) {
+    T inner;
+    for (Index<T> j = 0; j < 4; ++j) {
+      if (j == i) inner = x * number(i + 1);
+      if (j >= i) sum += inner;
+    }
+    if (i == 1) kept = sum + inner;
+    if (i > 0) sum += 0.5 * kept;
+  }
+  return sum * kept;
+}
+PROGRAM(kept_from_an_earlier_trip, 1, {0.37}, {1.73})
