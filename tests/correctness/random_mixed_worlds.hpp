@@ -266,7 +266,6 @@ struct PlainRun {
   double noise = 0;        ///< every result is off by so much of itself, zeros have any sign
   bool flush = false;      ///< numbers too small for a full mantissa become 0
   bool subnormal = false;  ///< there were some
-  bool outside = false;    ///< an integer did not fit its type: what compiled code makes of it is open
   bool infinite = false;   ///< there were infinities or NaN, or slopes of them
   std::mt19937 random{1};
 };
@@ -274,7 +273,6 @@ inline PlainRun plain_run;
 
 /// Over numbers of C++. Integers wrap; casts to them saturate and take NaN for 0.
 struct PlainWorld {
-  __extension__ using Wide = __int128;
   template <class T>
   using N = std::conditional_t<std::is_floating_point_v<T>, Real<T>, T>;
   template <class T>
@@ -307,21 +305,20 @@ struct PlainWorld {
     return v;
   }
 
+  /// Of unsigned numbers nothing overflows.
   template <class T>
-  static T exactly(Wide v) {
-    const T r = static_cast<T>(static_cast<std::make_unsigned_t<T>>(v));
-    plain_run.outside |= v != r;
-    return r;
+  static constexpr auto bits(T v) {
+    return static_cast<std::make_unsigned_t<T>>(v);
   }
   template <class T>
   requires(std::is_integral_v<T>) static T unary(int k, T x) {
     switch (k % 4) {
       case 0:
-        return exactly<T>(-static_cast<Wide>(x));
+        return static_cast<T>(-bits(x));
       case 1:
-        return exactly<T>(static_cast<Wide>(x) * x);
+        return static_cast<T>(bits(x) * bits(x));
       case 2:
-        return x < 0 ? std::max(x, exactly<T>(-static_cast<Wide>(x))) : x;
+        return std::max(x, static_cast<T>(-bits(x)));
       default:
         return static_cast<T>(x % 7);
     }
@@ -380,13 +377,13 @@ struct PlainWorld {
     if ((k == 3 || k == 4) && y == 0) throw MixedError();
     switch (k) {
       case 0:
-        return exactly<T>(static_cast<Wide>(x) + y);
+        return static_cast<T>(bits(x) + bits(y));
       case 1:
-        return exactly<T>(static_cast<Wide>(x) - y);
+        return static_cast<T>(bits(x) - bits(y));
       case 2:
-        return exactly<T>(static_cast<Wide>(x) * y);
+        return static_cast<T>(bits(x) * bits(y));
       case 3:
-        return y == -1 ? exactly<T>(-static_cast<Wide>(x)) : static_cast<T>(x / y);
+        return static_cast<T>(y == -1 ? -bits(x) : bits(x / y));
       case 4:
         return y == -1 ? T(0) : static_cast<T>(x % y);
       case 5:
@@ -394,9 +391,9 @@ struct PlainWorld {
       case 6:
         return std::max(x, y);
       case 7:
-        return exactly<T>(static_cast<Wide>(x) * 3 + y);
+        return static_cast<T>(bits(x) * 3 + bits(y));
       default:
-        return exactly<T>(static_cast<Wide>(x) - static_cast<Wide>(y) * 5);
+        return static_cast<T>(bits(x) - bits(y) * 5);
     }
   }
   template <class T>
@@ -422,9 +419,9 @@ struct PlainWorld {
                         b.d);
       }
       case 5:
-        return {std::fmin(x, y), x <= y ? a.d : b.d};
+        return x <= y || std::isnan(y) ? a : b;
       case 6:
-        return {std::fmax(x, y), x >= y ? a.d : b.d};
+        return x >= y || std::isnan(y) ? a : b;
       case 7:
         return together(std::atan2(x, y), y / (x * x + y * y), a.d, -x / (x * x + y * y), b.d);
       default:
@@ -463,11 +460,10 @@ struct PlainWorld {
         return x.v != 0;
       else {
         using Limits = std::numeric_limits<To>;
-        const auto unfit = [](To v) { return plain_run.outside = true, v; };
-        if (std::isnan(x.v)) return unfit(0);
+        if (std::isnan(x.v)) return 0;
         const double v = static_cast<double>(x.v);
-        if (v < static_cast<double>(Limits::min())) return unfit(Limits::min());
-        if (v >= -static_cast<double>(Limits::min())) return unfit(Limits::max());
+        if (v < static_cast<double>(Limits::min())) return Limits::min();
+        if (v >= -static_cast<double>(Limits::min())) return Limits::max();
         return static_cast<To>(v);
       }
     } else if constexpr (std::is_same_v<To, bool>)
@@ -535,7 +531,7 @@ struct PlainWorld {
   static Long argmax(const A<double>& a) {
     std::size_t best = 0;
     for (std::size_t i = 1; i < a.size(); ++i)
-      if (a[i].v > a[best].v) best = i;
+      if (a[i].v > a[best].v || (std::isnan(a[best].v) && !std::isnan(a[i].v))) best = i;
     return static_cast<Long>(best);
   }
   static D largest(const A<double>& a) { return a[static_cast<std::size_t>(argmax(a))]; }
