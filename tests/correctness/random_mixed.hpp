@@ -61,6 +61,8 @@ struct MixedNode {
     mutual,  // two functions that call each other
     stored,  // after an element of an array has been set
     appended,
+    mapped,    // after a loop over an array, which gives each element a new value
+    gathered,  // FOR over an array: a sum, a largest, whether all, ...
     // of double
     changed,  // Var
     fold,     // TREE
@@ -78,10 +80,10 @@ struct MixedNode {
   std::vector<MixedNode> parts = {};
 
   std::string str() const {
-    static constexpr std::array names{"v",      "const", "get",   "select", "IF",    "cast",   "un",
-                                      "bin",    "cmp",   "AND",   "OR",     "empty", "FOR",    "WHILE",
-                                      "RECORD", "FUN",   "again", "MUTUAL", "set",   "concat", "Var",
-                                      "TREE",   "total", "chk",   "stop",   "fill",  "size",   "argmax"};
+    static constexpr std::array names{"v",     "const",  "get",  "select", "IF",   "cast",   "un",     "bin",
+                                      "cmp",   "AND",    "OR",   "empty",  "FOR",  "WHILE",  "RECORD", "FUN",
+                                      "again", "MUTUAL", "set",  "concat", "map",  "gather", "Var",    "TREE",
+                                      "total", "chk",    "stop", "fill",   "size", "argmax"};
     static constexpr std::array letters{"b", "s", "l", "f", "d"};
     std::string text = std::string(letters[static_cast<std::size_t>(type)]) + ":" + names[kind] +
                        std::to_string(k) + "." + std::to_string(l);
@@ -116,6 +118,13 @@ inline constexpr std::size_t ordinary_integers = 8;
 /// While it is set nothing guards indices, divisors and sizes: programs may raise.
 inline bool mixed_may_raise = false;
 
+/// Of which type a loop over an array gathers what becomes a number of the type `whole`: the array's, if it
+/// can.
+constexpr Scalar state_of(Scalar element, Scalar whole) {
+  const auto real = [](Scalar t) { return t == Scalar::f32 || t == Scalar::f64; };
+  return real(element) == real(whole) ? element : whole;
+}
+
 /// Makes programs; the same seed gives the same program.
 class MixedSource {
  public:
@@ -127,13 +136,20 @@ class MixedSource {
 
  private:
   using N = MixedNode;
-  /// How many variables of each type there are beside the arguments, and whether a function may call itself.
+  /// How many variables of each type there are beside the arguments, whether a function may call itself, and
+  /// how many loops are around; one over an array counts for two.
   struct Scope {
     std::array<int, 5> more{};
     bool self = false;
+    int loops = 0;
     Scope with(std::initializer_list<Scalar> added) const {
       Scope s = *this;
       for (Scalar t : added) ++s.more[static_cast<std::size_t>(t)];
+      return s;
+    }
+    Scope repeated(int times) const {
+      Scope s = *this;
+      s.loops += times;
       return s;
     }
   };
@@ -161,8 +177,8 @@ class MixedSource {
       for (const auto& [t, scope] : parts) n.parts.push_back(make(t, scope, depth - 1));
       return n;
     };
-    const Scope state = s.with({D, L}), trip = state.with({L});
-    switch (below(type == D ? 27 : type == L ? 20 : 12)) {
+    const Scope state = s.with({D, L}).repeated(1), trip = state.with({L});
+    switch (below(type == D ? 29 : type == L ? 22 : 12)) {
       case 0:
         return with(node(N::element, type), {{L, s}});
       case 1:
@@ -217,18 +233,33 @@ class MixedSource {
       case 19:
         if (type == L) return node(below(2) ? N::size : N::position, L, 0, static_cast<int>(any_number()));
         return with(node(N::appended, type), {{L, s}, {type, s}});
-      case 20:
-        return with(node(N::changed, D, below(4)), {{D, s}, {B, trip}, {D, trip}, {D, trip}});
-      case 21:
-        return with(node(N::fold, D), {{D, s}, {D, state.with({D})}});
+      case 20: {
+        if (s.loops > 1) return leaf(type, s);
+        const Scalar of = any_number();
+        const Scope element = s.with({L, of}).repeated(2);
+        return with(node(N::mapped, type, below(5), static_cast<int>(of)),
+                    {{of, element}, {B, element}, {type, s}});
+      }
+      case 21: {
+        if (s.loops > 1) return leaf(type, s);
+        const Scalar of = any_number(), sum = state_of(of, type);
+        const Scope element = s.with({L, of}).repeated(2);
+        return with(node(N::gathered, type, below(14), static_cast<int>(of)),
+                    {{sum, s}, {sum, element}, {B, element}});
+      }
       case 22:
+        return with(node(N::changed, D, below(4)), {{D, s}, {B, trip}, {D, trip}, {D, trip}});
       case 23:
-        return node(N::total, D, below(5));
+        if (s.loops > 2) return leaf(type, s);
+        return with(node(N::fold, D), {{D, s}, {D, state.with({D})}});
       case 24:
-        return with(node(N::kept, D), {{D, s}, {D, s.with({D})}});
       case 25:
-        return with(node(N::stopped, D), {{D, s}});
+        return node(N::total, D, below(5));
       case 26:
+        return with(node(N::kept, D), {{D, s}, {D, s.with({D})}});
+      case 27:
+        return with(node(N::stopped, D), {{D, s}});
+      case 28:
         return with(node(N::filled, D), {{L, s}, {D, s}});
     }
   }
@@ -238,6 +269,10 @@ class MixedSource {
   int budget_;
   int functions_ = 2, calls_ = 0;
 };
+
+/// How a loop over an array gathers: each value is added, those where a condition holds are, or each is
+/// combined in order.
+enum class Gather { sum, sum_where, all };
 
 /// What a program means in a world W: its numbers W::N<T>, arrays W::A<T>, tree W::T, and operations.
 template <class W>
@@ -476,6 +511,10 @@ class MixedRunner {
         in.template array<double>() = W::appended(s.template array<double>(), whole(0, s));
         return run<T>(n.parts[1], in);
       }
+      case Node::mapped:
+        return with_type(n.l, [&]<class U>(std::type_identity<U>) { return mapped<T, U>(n, s); });
+      case Node::gathered:
+        return with_type(n.l, [&]<class U>(std::type_identity<U>) { return gathered<T, U>(n, s); });
       default:
         break;
     }
@@ -504,6 +543,68 @@ class MixedRunner {
     in.template array<U>() = W::branch(
         W::compare(0, L(0), size), [&] { return W::set(a, within(i, size), value); }, [&] { return a; });
     return run<T>(n.parts[2], in);
+  }
+
+  template <class T, class U>
+  static N<T> mapped(const Node& n, const Scope& s) {
+    if constexpr (std::is_same_v<U, bool>) {
+      return W::template literal<T>(T(0));
+    } else {
+      const auto inside = [&](const L& i, const N<U>& v) {
+        return s.template and_also<Long>(i).template and_also<U>(v);
+      };
+      Scope in = s;
+      in.template array<U>() = W::template mapped<U>(
+          n.k, s.template array<U>(),
+          [&](const L& i, const N<U>& v) { return run<U>(n.parts[0], inside(i, v)); },
+          [&](const L& i, const N<U>& v) { return run<bool>(n.parts[1], inside(i, v)); });
+      return run<T>(n.parts[2], in);
+    }
+  }
+
+  template <class T, class U>
+  static N<T> gathered(const Node& n, const Scope& s) {
+    constexpr Scalar state = state_of(scalar_of<U>(), scalar_of<T>());
+    using E = std::conditional_t<state == scalar_of<U>(), U, T>;
+    if constexpr (std::is_same_v<U, bool>) {
+      return W::template literal<T>(T(0));
+    } else {
+      const A<U>& a = s.template array<U>();
+      const auto inside = [&](const L& i) {
+        return s.template and_also<Long>(i).template and_also<U>(W::at(a, i));
+      };
+      const auto value = [&](const L& i) { return run<E>(n.parts[1], inside(i)); };
+      const auto holds = [&](const L& i) { return run<bool>(n.parts[2], inside(i)); };
+      const L first(n.k / 7), size = W::size(a);
+      const auto over = [&](auto kind, const auto& combine) {
+        return W::template convert<T>(
+            W::template gathered<E, kind>(first, size, run<E>(n.parts[0], s), value, holds, combine));
+      };
+      const auto by = [](int k) {
+        return [k](const N<E>& sum, const N<E>& v) { return W::binary(k, sum, v); };
+      };
+      switch (n.k % 7) {
+        case 0:
+          return over(std::integral_constant<Gather, Gather::sum>(), by(0));
+        case 1:
+          return over(std::integral_constant<Gather, Gather::sum_where>(), by(0));
+        case 2:
+          return over(std::integral_constant<Gather, Gather::all>(), by(6));
+        case 3:
+          return over(std::integral_constant<Gather, Gather::all>(), by(5));
+        case 4:
+          return over(std::integral_constant<Gather, Gather::all>(), [](const N<E>& sum, const N<E>& v) {
+            if constexpr (std::is_integral_v<E>)
+              return W::binary(7, sum, v);
+            else
+              return W::binary(0, W::binary(2, sum, W::template literal<E>(E(0.5))), v);
+          });
+        case 5:
+          return W::template convert<T>(W::every(first, size, holds));
+        default:
+          return W::template convert<T>(W::some(first, size, holds));
+      }
+    }
   }
 
   static D of_reals(const Node& n, const Scope& s) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 
 #include "lantern/lantern.hpp"
 #include "random_mixed.hpp"
@@ -180,6 +181,49 @@ struct StagedWorld {
   static L argmax(const A<double>& a) { return lantern::core::argmax(a); }
   static D sum_of_products(const A<double>& a, const D& x) { return lantern::core::sum(a * x + a * a); }
 
+  template <class T, class F, class C>
+  static A<T> mapped(int k, const A<T>& a, F&& f, C&& condition) {
+    const L size = a.size();
+    if constexpr (std::is_floating_point_v<T>)
+      if (k == 4) return tanh(a * T(0.5)) + a;
+    switch (k) {
+      case 1:  // in place
+        return FOR(0, size, a, [&](L i, A<T> all) { return all.set(i, f(i, all[i])); });
+      case 2:  // with the neighbour
+        return FOR(0, size, fill(Rep<T>(T(0)), size), [&](L i, A<T> all) {
+          const Rep<T> v = f(i, a[i]);
+          return all.set(i, IF(
+                                i > 0, [&] { return v + a[i - 1]; }, [&] { return v; }));
+        });
+      case 3:
+        return FOR(0, size, a, [&](L i, A<T> all) {
+          return IF(
+              condition(i, a[i]), [&] { return all.set(i, f(i, a[i])); }, [&] { return all; });
+        });
+      default:
+        return FOR(0, size, fill(Rep<T>(T(0)), size), [&](L i, A<T> all) { return all.set(i, f(i, a[i])); });
+    }
+  }
+  template <class T, Gather kind, class F, class C, class G>
+  static Rep<T> gathered(const L& first, const L& size, const Rep<T>& start, F&& value, C&& condition,
+                         G&& combine) {
+    return FOR(first, size, start, [&](L i, Rep<T> sum) {
+      if constexpr (kind == Gather::sum_where)
+        return IF(
+            condition(i), [&] { return combine(sum, value(i)); }, [&] { return sum; });
+      else
+        return combine(sum, value(i));
+    });
+  }
+  template <class C>
+  static B every(const L& first, const L& size, C&& condition) {
+    return FOR(first, size, B(true), [&](L i, B all) { return AND(condition(i), [&] { return all; }); });
+  }
+  template <class C>
+  static B some(const L& first, const L& size, C&& condition) {
+    return FOR(first, size, B(false), [&](L i, B any) { return OR(condition(i), [&] { return any; }); });
+  }
+
   template <class F>
   static Pair steps(const L& hi, const Pair& start, F&& body) {
     const auto [x, m] = FOR(0, hi, std::tuple(start.first, start.second), [&](L i, D y, L k) {
@@ -258,6 +302,19 @@ struct Real {
   Real(T value, T slope = 0) : v(value), d(slope) {}
 };
 
+/// An array that is never changed.
+template <class E>
+class Shared {
+ public:
+  Shared(std::vector<E> all = {}) : all_(std::make_shared<const std::vector<E>>(std::move(all))) {}
+  std::size_t size() const { return all_->size(); }
+  const E& operator[](std::size_t i) const { return (*all_)[i]; }
+  const std::vector<E>& all() const { return *all_; }
+
+ private:
+  std::shared_ptr<const std::vector<E>> all_;
+};
+
 /// An index outside, a divisor that is zero, a size below zero.
 struct MixedError {};
 
@@ -276,7 +333,7 @@ struct PlainWorld {
   template <class T>
   using N = std::conditional_t<std::is_floating_point_v<T>, Real<T>, T>;
   template <class T>
-  using A = std::vector<std::conditional_t<std::is_same_v<T, bool>, char, N<T>>>;
+  using A = Shared<std::conditional_t<std::is_same_v<T, bool>, char, N<T>>>;
   using T = MixedTree;
   using D = Real<double>;
   using L = Long;
@@ -489,44 +546,70 @@ struct PlainWorld {
   }
 
   template <class E>
-  static Long size(const std::vector<E>& a) {
+  static Long size(const Shared<E>& a) {
     return static_cast<Long>(a.size());
   }
   template <class E>
-  static std::size_t checked(const std::vector<E>& a, Long i) {
+  static std::size_t checked(const Shared<E>& a, Long i) {
     if (i < 0 || i >= size(a)) throw MixedError();
     return static_cast<std::size_t>(i);
   }
-  static bool at(const std::vector<char>& a, Long i) { return a[checked(a, i)] != 0; }
+  static bool at(const Shared<char>& a, Long i) { return a[checked(a, i)] != 0; }
   template <class E>
-  static E at(const std::vector<E>& a, Long i) {
+  static E at(const Shared<E>& a, Long i) {
     return a[checked(a, i)];
   }
   template <class E, class V>
-  static std::vector<E> set(std::vector<E> a, Long i, const V& v) {
+  static Shared<E> set(const Shared<E>& a, Long i, const V& v) {
     const std::size_t place = checked(a, i);
-    a[place] = v;
-    return a;
+    std::vector<E> all = a.all();
+    all[place] = v;
+    return all;
   }
   static A<double> appended(const A<double>& a, Long i) {
-    A<double> both(a.begin(), a.begin() + std::clamp(i, Long{0}, size(a)));
-    both.insert(both.end(), a.begin(), a.end());
+    std::vector<D> both(a.all().begin(), a.all().begin() + std::clamp(i, Long{0}, size(a)));
+    both.insert(both.end(), a.all().begin(), a.all().end());
     return both;
   }
   static A<double> filled(const D& x, Long n) {
     if (n < 0) throw MixedError();
-    return A<double>(static_cast<std::size_t>(n), x);
+    return std::vector<D>(static_cast<std::size_t>(n), x);
+  }
+  /// In some other order where every result is off.
+  template <class E>
+  static E total(std::vector<E> terms) {
+    E all{};
+    if constexpr (!std::is_integral_v<E>)
+      if (PlainRun& run = plain_run; run.noise != 0) {
+        const std::size_t lanes = std::size_t{1} << run.random() % 6;
+        if (run.random() % 3 == 0) std::shuffle(terms.begin(), terms.end(), run.random);
+        for (std::size_t first = 0; first < lanes; ++first) {
+          E lane{};
+          for (std::size_t i = first; i < terms.size(); i += lanes)
+            lane = noted(binary(0, lane, noted(terms[i])));
+          all = noted(binary(0, all, lane));
+        }
+        return all;
+      }
+    for (const E& x : terms) all = binary(0, all, x);
+    return all;
+  }
+  template <class T>
+  static Real<T> noted(const Real<T>& x) {
+    return note<T>(x);
   }
   template <class E>
-  static E sum(const std::vector<E>& a) {
-    E all{};
-    for (const E& x : a) all = binary(0, all, x);
-    return all;
+  static E sum(const Shared<E>& a) {
+    return total(a.all());
   }
-  static D dot(const A<double>& a, const A<double>& b) {
-    D all{};
-    for (std::size_t i = 0; i < a.size(); ++i) all = binary(0, all, binary(2, a[i], b[i]));
-    return all;
+  template <class F>
+  static D summed(const A<double>& a, F&& f) {
+    std::vector<D> terms;
+    for (const D& e : a.all()) terms.push_back(f(e));
+    return total(std::move(terms));
+  }
+  static D dot(const A<double>& a, const A<double>&) {
+    return summed(a, [](const D& e) { return binary(2, e, e); });
   }
   static Long argmax(const A<double>& a) {
     std::size_t best = 0;
@@ -536,9 +619,52 @@ struct PlainWorld {
   }
   static D largest(const A<double>& a) { return a[static_cast<std::size_t>(argmax(a))]; }
   static D sum_of_products(const A<double>& a, const D& x) {
-    D all{};
-    for (const D& e : a) all = binary(0, all, binary(0, binary(2, e, x), binary(2, e, e)));
+    return summed(a, [&](const D& e) { return binary(0, binary(2, e, x), binary(2, e, e)); });
+  }
+
+  template <class T, class F, class C>
+  static A<T> mapped(int k, const A<T>& a, F&& f, C&& condition) {
+    std::vector<N<T>> all;
+    for (Long i = 0; i < size(a); ++i) {
+      const N<T> old = a[static_cast<std::size_t>(i)];
+      if constexpr (std::is_floating_point_v<T>)
+        if (k == 4) {
+          all.push_back(binary(0, unary(6, binary(2, old, N<T>(T(0.5)))), old));
+          continue;
+        }
+      if (k == 3 && !condition(i, old)) {
+        all.push_back(old);
+        continue;
+      }
+      const N<T> v = f(i, old);
+      all.push_back(k == 2 && i > 0 ? binary(0, v, a[static_cast<std::size_t>(i - 1)]) : v);
+    }
     return all;
+  }
+  template <class T, Gather kind, class F, class C, class G>
+  static N<T> gathered(Long first, Long size, const N<T>& start, F&& value, C&& condition, G&& combine) {
+    if constexpr (kind == Gather::all) {
+      N<T> sum = start;
+      for (Long i = first; i < size; ++i) sum = combine(sum, value(i));
+      return sum;
+    } else {
+      std::vector<N<T>> terms{start};
+      for (Long i = first; i < size; ++i)
+        if (kind == Gather::sum || condition(i)) terms.push_back(value(i));
+      return total(std::move(terms));
+    }
+  }
+  template <class C>
+  static bool every(Long first, Long size, C&& condition) {
+    bool all = true;
+    for (Long i = first; i < size; ++i) all = condition(i) && all;
+    return all;
+  }
+  template <class C>
+  static bool some(Long first, Long size, C&& condition) {
+    bool any = false;
+    for (Long i = first; i < size; ++i) any = condition(i) || any;
+    return any;
   }
 
   template <class F>
