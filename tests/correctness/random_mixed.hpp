@@ -632,7 +632,7 @@ class MixedRunner {
             return W::branch(
                 W::compare(0, L(0), W::size(a)), [&] { return W::largest(a); }, [&] { return D(0.0); });
           case 3:
-            return W::sum_of_products(a, s.template of<double>()[0]);
+            return W::sum_of_products(a, W::template note<double>(s.template of<double>()[0]));
           default:
             return W::template convert<double>(W::sum(s.template array<float>()));
         }
