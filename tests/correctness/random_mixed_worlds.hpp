@@ -324,6 +324,7 @@ struct PlainRun {
   bool flush = false;      ///< numbers too small for a full mantissa become 0
   bool subnormal = false;  ///< there were some
   bool infinite = false;   ///< there were infinities or NaN, or slopes of them
+  bool steep = false;      ///< there were slopes of which few make one that no float holds
   std::mt19937 random{1};
 };
 inline PlainRun plain_run;
@@ -388,6 +389,7 @@ struct PlainWorld {
   template <class T>
   static T term(T slope, T d) {
     plain_run.infinite |= !std::isfinite(slope);
+    plain_run.steep |= std::abs(slope) > T(1e12);
     return d == 0 ? T(0) : slope * d;
   }
 
