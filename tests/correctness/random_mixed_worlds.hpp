@@ -341,16 +341,25 @@ struct PlainWorld {
   using S = Short;
   using Pair = std::pair<D, L>;
 
+  /// What an operation reads or makes, before rounding.
+  template <class T>
+  static Real<T> read(Real<T> x) {
+    PlainRun& run = plain_run;
+    for (T* part : {&x.v, &x.d}) {
+      const bool small = *part != 0 && std::abs(*part) < std::numeric_limits<T>::min();
+      run.subnormal |= small;
+      run.infinite |= !std::isfinite(*part);
+      if (small && run.flush) *part = 0;
+    }
+    return x;
+  }
   template <class T>
   static N<T> note(N<T> x) {
     if constexpr (std::is_floating_point_v<T>) {
       PlainRun& run = plain_run;
+      x = read(x);
+      if (run.noise == 0) return x;
       for (T* part : {&x.v, &x.d}) {
-        const bool small = *part != 0 && std::abs(*part) < std::numeric_limits<T>::min();
-        run.subnormal |= small;
-        run.infinite |= !std::isfinite(*part);
-        if (small && run.flush) *part = 0;
-        if (run.noise == 0) continue;
         const double by = std::uniform_real_distribution<double>(-1, 1)(run.random);
         const double unit = std::is_same_v<T, float> ? 1e8 * run.noise : run.noise;
         *part = *part == 0 ? static_cast<T>(by < 0 ? -0.0 : 0.0) : static_cast<T>(*part * (1 + by * unit));
@@ -602,12 +611,15 @@ struct PlainWorld {
   }
   template <class E>
   static E sum(const Shared<E>& a) {
-    return total(a.all());
+    std::vector<E> terms = a.all();
+    if constexpr (!std::is_integral_v<E>)
+      for (E& e : terms) e = read(e);
+    return total(std::move(terms));
   }
   template <class F>
   static D summed(const A<double>& a, F&& f) {
     std::vector<D> terms;
-    for (const D& e : a.all()) terms.push_back(f(e));
+    for (const D& e : a.all()) terms.push_back(f(read(e)));
     return total(std::move(terms));
   }
   static D dot(const A<double>& a, const A<double>&) {
@@ -615,8 +627,10 @@ struct PlainWorld {
   }
   static Long argmax(const A<double>& a) {
     std::size_t best = 0;
-    for (std::size_t i = 1; i < a.size(); ++i)
-      if (a[i].v > a[best].v || (std::isnan(a[best].v) && !std::isnan(a[i].v))) best = i;
+    std::vector<D> all = a.all();
+    for (D& e : all) e = read(e);
+    for (std::size_t i = 1; i < all.size(); ++i)
+      if (all[i].v > all[best].v || (std::isnan(all[best].v) && !std::isnan(all[i].v))) best = i;
     return static_cast<Long>(best);
   }
   static D largest(const A<double>& a) { return a[static_cast<std::size_t>(argmax(a))]; }
@@ -628,7 +642,8 @@ struct PlainWorld {
   static A<T> mapped(int k, const A<T>& a, F&& f, C&& condition) {
     std::vector<N<T>> all;
     for (Long i = 0; i < size(a); ++i) {
-      const N<T> old = a[static_cast<std::size_t>(i)];
+      N<T> old = a[static_cast<std::size_t>(i)];
+      if constexpr (std::is_floating_point_v<T>) old = read(old);
       if constexpr (std::is_floating_point_v<T>)
         if (k == 4) {
           all.push_back(binary(0, unary(6, binary(2, old, N<T>(T(0.5)))), old));
