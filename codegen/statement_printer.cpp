@@ -660,7 +660,7 @@ void StatementPrinter::loop(const Op& op) {
   }
   for (std::size_t i = 0; i < declarations.size(); ++i)
     if (i != count && i != down && !declarations[i].empty()) line(declarations[i] + ";");
-  const std::vector<std::int64_t> tapes = open_tapes(op, count == none ? "" : trips(op, count));
+  const std::vector<std::int64_t> tapes = open_tapes(op, count == none ? std::nullopt : trips(op, count));
   const std::size_t start = out_.size();
   const std::size_t counted = count != none ? count : down;
   if (counted != none) line(declarations[counted] + ";");
@@ -764,17 +764,13 @@ void StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::s
 }
 
 /// How often a counting loop runs (or a number below one, where it does not run), if that shows beforehand.
-std::string StatementPrinter::trips(const Op& loop, std::size_t count) {
+std::optional<StatementPrinter::Trips> StatementPrinter::trips(const Op& loop, std::size_t count) {
   const Op& test = *loop.blocks[0]->ops.back()->operands[0]->def;
   const Value* bound = test.operands[1];
   const Op& step = *loop.blocks[1]->ops.back()->operands[count]->def;
-  if (!test.is(Opcode::lt_) || step.operands[1]->def->integer != 1) return "";
-  if (bound->block == loop.blocks[0] && !is_constant(bound)) return "";
-  const Expression last = value(bound);
-  const Value* first = loop.operands[count];
-  if (is_constant(first) && first->def->integer == 0) return last.text;
-  return in_context(last, Precedence::additive) + " - " +
-         in_context(value(first), Precedence::multiplicative);
+  if (!test.is(Opcode::lt_) || step.operands[1]->def->integer != 1) return {};
+  if (bound->block == loop.blocks[0] && !is_constant(bound)) return {};
+  return Trips{text(loop.operands[count]), text(bound)};
 }
 
 }  // namespace lantern::codegen

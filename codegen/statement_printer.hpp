@@ -108,7 +108,11 @@ class StatementPrinter {
   std::size_t counter(const ir::Op& loop) const;
   std::size_t falling(const ir::Op& loop) const;
   bool shares_name(const ir::Op& loop, std::size_t state);
-  std::string trips(const ir::Op& loop, std::size_t counter);
+  /// From where to before where a loop counts by ones, as expressions.
+  struct Trips {
+    std::string first, last;
+  };
+  std::optional<Trips> trips(const ir::Op& loop, std::size_t counter);
   std::string parameters();
   void bind_parameters();
   std::string from_frame();
@@ -181,7 +185,7 @@ class StatementPrinter {
   void elements(const std::vector<ir::Value*>& values, const std::string& record);
   std::string plain_tape(const ir::Op& op);
   std::string tape_suffix(const ir::Op& op);
-  std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::string& trips);
+  std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::optional<Trips>& trips);
   void close_tapes(const std::vector<std::int64_t>& opened);
 
   Unit& unit_;

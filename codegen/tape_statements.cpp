@@ -43,8 +43,8 @@ std::string StatementPrinter::tape_suffix(const Op& op) {
 }
 
 /// Gives the tapes that a loop's body itself works on, in one direction, a pointer each. `trips`: how often
-/// the loop runs, as an expression; empty where that is not known.
-std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std::string& trips) {
+/// the loop runs, where that is known.
+std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std::optional<Trips>& trips) {
   struct Tape {
     const Op* first;
     std::size_t uses = 0;
@@ -77,9 +77,8 @@ std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std
       line(element + "* " + name + " = lt_" + function + "_" + suffix + "(" + ws() + ", " + id + more + ");");
     };
     const bool push = op.is(Opcode::push_);
-    if (push && !trips.empty()) {
-      const std::string all = t.uses == 1 ? trips : std::to_string(t.uses) + " * (" + trips + ")";
-      make(top.name, "room", ", " + all);
+    if (push && trips) {
+      make(top.name, "room", ", " + trips->first + ", " + trips->last + ", " + std::to_string(t.uses));
     } else {
       make(top.name, "top", "");
       if (push) {

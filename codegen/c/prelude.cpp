@@ -204,14 +204,15 @@ std::string Prelude::tape_function(const std::string& what, const std::string& t
     define(type + "*", "", "  return (" + type + "*)(tape->data + tape->capacity);\n");
   } else if (what == "room") {
     need("grow_tape");
-    define(type + "*", ", int64_t count",
-           "  if (count > ((int64_t)1 << 50)) ws->fail(ws, \"out of memory\");\n"
-           "  if (count > 0 && tape->used + count * " +
+    define(type + "*", ", int64_t first, int64_t last, int64_t each",
+           "  if (first < last) {\n"
+           "    const unsigned long long trips = (unsigned long long)last - (unsigned long long)first;\n"
+           "    if (trips > (1ULL << 50) / (unsigned long long)each) ws->fail(ws, \"out of memory\");\n"
+           "    const int64_t used = tape->used + (int64_t)trips * each * " +
                size +
-               " > tape->capacity)\n"
-               "    lt_grow_tape(ws, tape, tape->used + count * " +
-               size +
-               ");\n"
+               ";\n"
+               "    if (used > tape->capacity) lt_grow_tape(ws, tape, used);\n"
+               "  }\n"
                "  return " +
                at + ";\n");
   } else if (what == "record") {

@@ -24,6 +24,7 @@ namespace {
 
 using D = Rep<double>;
 using I = Rep<std::int64_t>;
+using J = Rep<std::int32_t>;
 using A = Rep<Array<double>>;
 
 const CompileOptions ways[] = {{.target = Target::c, .opt = 3}, {.target = Target::cpp, .opt = 3}};
@@ -183,5 +184,27 @@ TEST_CASE("a range whose end comes long before its start has no trip", "[countin
     CHECK(f(most, 0) == 0);
     CHECK(f(2, 5) == 3323);
     CHECK(f(most - 4, most) == eager(trips)(most - 4, most));
+  }
+}
+
+TEST_CASE("a derivative of a loop that ends before it starts keeps nothing, however long before", "[tape]") {
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  const auto steps = [](D x, I from, I to) { return FOR(from, to, x, [](I, D y) { return sin(y) * y; }); };
+  const auto short_steps = [](D x, J to) {
+    return std::get<1>(WHILE(
+        std::tuple(J(0), x), [=](J i, D) { return i < to; },
+        [](J i, D y) { return std::tuple(i + 1, sin(y) * y); }));
+  };
+  for (const CompileOptions& way : ways) {
+    const auto f = compile(grad<0>(steps), way);
+    // The number of trips, times the two numbers that each keeps, is in 64 bits one that a tape could have.
+    for (const std::int64_t to :
+         {least, least + (std::int64_t{1} << 40), least / 2 + (std::int64_t{1} << 40)}) {
+      CHECK(f(0.5, 0, to) == 1);
+    }
+    CHECK(f(0.5, -1, 1) == Approx(eager(grad<0>(steps))(0.5, -1, 1)));
+    const auto g = compile(grad<0>(short_steps), way);
+    CHECK(g(0.5, -1200000000) == 1);
+    CHECK(g(0.5, 2) == Approx(eager(grad<0>(short_steps))(0.5, 2)));
   }
 }
