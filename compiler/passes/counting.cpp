@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lantern/compiler/passes/loops.hpp"
 #include "lantern/compiler/passes/rewrite.hpp"
 
 namespace lantern::passes {
@@ -117,11 +118,8 @@ class Loop {
         if (const Op* c = constant(v); c && (narrow || v == bound)) return b.integer(c->integer);
         return narrow ? b.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::i64)) : v;
       };
-      Value *high = wide(falls ? first : bound), *const low = wide(falls ? bound : first);
-      // Where the end comes before the start, they may lie so far apart that the difference wraps.
-      if (!narrow && !(constant(low) && constant(low)->integer <= 0))
-        high = b.emit(Opcode::imax_, {high, low});
-      trips = b.emit(Opcode::sub_, {high, low});
+      Value *const high = wide(falls ? first : bound), *const low = wide(falls ? bound : first);
+      trips = narrow ? b.emit(Opcode::sub_, {high, low}) : trips_between(b, low, high);
       if (reaches) trips = b.emit(Opcode::add_, {trips, b.integer(1)});
       if (std::abs(step) == 1) return;
       trips = b.emit(Opcode::add_, {trips, b.integer(std::abs(step) - 1)});

@@ -27,6 +27,33 @@ Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* trips) {
   return b.emit(Opcode::add_, {first, way});
 }
 
+bool far_from_wrapping(const Value* v, int steps) {
+  const Op* op = v->def;
+  if (!op || steps == 0) return false;
+  constexpr std::int64_t small = 1 << 20;
+  if (op->is(Opcode::constant_)) return op->integer >= -small && op->integer <= small;
+  switch (op->code) {
+    case Opcode::dim_:
+      return true;
+    case Opcode::add_:
+    case Opcode::sub_:
+    case Opcode::imin_:
+    case Opcode::imax_:
+    case Opcode::div_:
+      return std::ranges::all_of(op->operands,
+                                 [&](const Value* x) { return far_from_wrapping(x, steps - 1); });
+    default:
+      return false;
+  }
+}
+
+Value* trips_between(ir::Builder& b, Value* first, Value* bound) {
+  const bool from_zero = constant(first) && constant(first)->integer <= 0;
+  if (!from_zero && !(far_from_wrapping(first) && far_from_wrapping(bound)))
+    bound = b.emit(Opcode::imax_, {bound, first});
+  return b.emit(Opcode::sub_, {bound, first});
+}
+
 std::optional<CountedLoop> counted(const Op* loop) {
   const Block* condition = loop->blocks[0];
   const Value* test = condition->ops.back()->operands[0];

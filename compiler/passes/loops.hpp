@@ -56,6 +56,12 @@ std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
 /// Such a state after so many trips (an i64): first + step * trips, in the state's own type, which wraps.
 Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* trips);
 
+/// True for sizes, and what is made of them and of small numbers by a few sums and quotients.
+bool far_from_wrapping(const Value* v, int steps = 4);
+/// How often `for (i = first; i < bound; ++i)` runs, or a number that is not positive. Where the bound comes
+/// before the start they may lie so far apart that their difference wraps.
+Value* trips_between(ir::Builder& b, Value* first, Value* bound);
+
 /// Who uses the values of one loop's blocks.
 class BodyUses {
  public:

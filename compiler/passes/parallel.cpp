@@ -202,7 +202,7 @@ class Part {
     first_ = loop_->operands[index];
     const Op* fixed = constant(plan_.trips.bound);
     bound_ = fixed ? b.integer(fixed->integer) : now_(plan_.trips.bound);
-    trips_ = b.emit(Opcode::imax_, {b.emit(Opcode::sub_, {bound_, first_}), b.integer(0)});
+    trips_ = b.emit(Opcode::imax_, {trips_between(b, first_, bound_), b.integer(0)});
     TripWork work(b, loop_, now_);
     const Amount each = work.of(loop_->blocks[1]);
     Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(trips_), work.value(each)})

@@ -459,7 +459,7 @@ Value* Unwinder::trips_of(Region& r, const Op* loop) {
   Value* const lo = at(r, first);
   Value* const hi = at(r, count->bound);
   ir::Builder b = into(r.bwd, loop->loc);
-  return b.emit(Opcode::sub_, {hi, lo});
+  return trips_between(b, lo, hi);
 }
 
 }  // namespace lantern::passes

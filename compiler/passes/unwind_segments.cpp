@@ -237,7 +237,7 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
     ir::Builder b = into(r.fwd, loop->loc);
     Value* bound = count.bound;
     if (const Op* c = constant(bound)) bound = b.integer(c->integer);
-    Value* const n = b.emit(Opcode::sub_, {bound, loop->operands[count.index]});
+    Value* const n = trips_between(b, loop->operands[count.index], bound);
     Value* const segment = segment_of(b, n);
     loop->operands = emit_loop(
         b, loop->operands,
@@ -440,7 +440,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
     if (count) {
       Value* bound = count->bound;
       if (const Op* c = constant(bound)) bound = b.integer(c->integer);
-      Value* const all = b.emit(Opcode::sub_, {bound, loop->operands[count->index]});
+      Value* const all = trips_between(b, loop->operands[count->index], bound);
       push_state(b, snapshots, initial);
       initial.push_back(b.integer(1));
       const auto left = [&](ir::Builder& c, const std::vector<Value*>& s) {

@@ -172,27 +172,6 @@ class Blocked {
     return b_.emit(Opcode::sub_, {v, b_.integer(n)});
   }
 
-  /// True for sizes, and what is made of them and of small numbers by a few sums and quotients.
-  static bool far_from_wrapping(const Value* v, int steps = 4) {
-    const Op* op = v->def;
-    if (!op || steps == 0) return false;
-    constexpr std::int64_t small = 1 << 20;
-    if (op->is(Opcode::constant_)) return op->integer >= -small && op->integer <= small;
-    switch (op->code) {
-      case Opcode::dim_:
-        return true;
-      case Opcode::add_:
-      case Opcode::sub_:
-      case Opcode::imin_:
-      case Opcode::imax_:
-      case Opcode::div_:
-        return std::ranges::all_of(op->operands,
-                                   [&](const Value* x) { return far_from_wrapping(x, steps - 1); });
-      default:
-        return false;
-    }
-  }
-
   /// One block, written into `into`.
   Running once(const Edges& e, Block* into, const Running& now) {
     LaneBody lanes = body(e.part.lanes, into);
