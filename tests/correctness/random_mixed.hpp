@@ -154,6 +154,9 @@ class MixedSource {
     }
   };
 
+  /// What goes through an array, or a tree, stands in so many loops.
+  static constexpr int most_loops = 2;
+
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
   Scalar any() { return static_cast<Scalar>(below(5)); }
   Scalar any_number() { return static_cast<Scalar>(1 + below(4)); }
@@ -229,9 +232,13 @@ class MixedSource {
       case 17:
         return with(node(N::mutual, type, below(5)), {{D, s}, {D, state}, {D, state}});
       case 18:
+        if (s.loops > most_loops) return leaf(type, s);
         return with(node(N::stored, type, below(2), below(5)), {{L, s}, {any_number(), s}, {type, s}});
       case 19:
-        if (type == L) return node(below(2) ? N::size : N::position, L, 0, static_cast<int>(any_number()));
+        if (type == L)
+          return node(s.loops > most_loops || below(2) ? N::size : N::position, L, 0,
+                      static_cast<int>(any_number()));
+        if (s.loops > most_loops) return leaf(type, s);
         return with(node(N::appended, type), {{L, s}, {type, s}});
       case 20: {
         if (s.loops > 1) return leaf(type, s);
@@ -250,10 +257,11 @@ class MixedSource {
       case 22:
         return with(node(N::changed, D, below(4)), {{D, s}, {B, trip}, {D, trip}, {D, trip}});
       case 23:
-        if (s.loops > 2) return leaf(type, s);
+        if (s.loops > most_loops) return leaf(type, s);
         return with(node(N::fold, D), {{D, s}, {D, state.with({D})}});
       case 24:
       case 25:
+        if (s.loops > most_loops) return leaf(type, s);
         return node(N::total, D, below(5));
       case 26:
         return with(node(N::kept, D), {{D, s}, {D, s.with({D})}});

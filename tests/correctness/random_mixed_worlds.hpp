@@ -627,10 +627,10 @@ struct PlainWorld {
   }
   static Long argmax(const A<double>& a) {
     std::size_t best = 0;
-    std::vector<D> all = a.all();
-    for (D& e : all) e = read(e);
-    for (std::size_t i = 1; i < all.size(); ++i)
-      if (all[i].v > all[best].v || (std::isnan(all[best].v) && !std::isnan(all[i].v))) best = i;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const double v = read(a[i]).v, before = read(a[best]).v;
+      if (v > before || (std::isnan(before) && !std::isnan(v))) best = i;
+    }
     return static_cast<Long>(best);
   }
   static D largest(const A<double>& a) { return a[static_cast<std::size_t>(argmax(a))]; }
