@@ -154,7 +154,7 @@ class MixedSource {
     }
   };
 
-  /// What goes through an array, or a tree, stands in so many loops.
+  /// What goes through an array, or a tree, stands in so many loops; what calls itself, in fewer.
   static constexpr int most_loops = 2;
 
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
@@ -216,7 +216,7 @@ class MixedSource {
         return with(node(N::record, type, below(4)), {{D, s}, {L, s}, {D, inside}, {L, inside}, {B, inside}});
       }
       case 15: {
-        if (functions_-- <= 0) return leaf(type, s);
+        if (s.loops >= most_loops || functions_-- <= 0) return leaf(type, s);
         Scope body = state;
         body.self = false;
         N n = with(node(N::call, type, below(4)), {{D, s}, {L, s}, {D, body}});
