@@ -197,6 +197,9 @@ class Collector : public RecursiveASTVisitor<Collector> {
 
   bool VisitCXXOperatorCallExpr(CXXOperatorCallExpr* e) {
     if (logical(e) && is_rep(e->getType())) mark(e->getOperatorLoc());
+    if (e->getOperator() == OO_Equal && e->getNumArgs() == 2 && e->getArg(1)->isXValue() &&
+        keeps_elsewhere(e->getArg(0)->getType()) && holds_rep(e->getArg(0)->getType()))
+      moved(e->getArg(0));
     if (e->isAssignmentOp() || e->getOperator() == OO_PlusPlus || e->getOperator() == OO_MinusMinus) {
       if (gives_part(e->getArg(0))) {
         facts_.stores.insert(places_.offset(bare(e->getArg(0))->getBeginLoc()));
@@ -409,9 +412,11 @@ class Collector : public RecursiveASTVisitor<Collector> {
   }
   /// Functions that give access to an object and leave it as it is, though they are not const.
   static bool is_accessor(const FunctionDecl* f) {
-    if (!f->isInStdNamespace() || f->getIdentifier() == nullptr) return false;
+    const auto* method = dyn_cast<CXXMethodDecl>(f);
+    const bool standard = f->isInStdNamespace() || (method != nullptr && method->getParent()->isInStdNamespace());
+    if (!standard || f->getIdentifier() == nullptr) return false;
     static const std::set<std::string> names{
-        "at",  "begin", "end",     "rbegin", "rend",     "cbegin", "cend",       "front", "back",     "data",
+        "find", "lower_bound", "upper_bound", "value", "at",  "begin", "end",     "rbegin", "rend",     "cbegin", "cend",       "front", "back",     "data",
         "get", "tie",   "forward", "move",   "as_const", "size",   "make_tuple", "ref",   "addressof"};
     return names.count(f->getNameAsString()) != 0;
   }
@@ -422,9 +427,39 @@ class Collector : public RecursiveASTVisitor<Collector> {
     static const std::set<std::string> names{"swap", "exchange", "advance", "getline", "iter_swap"};
     return f->getIdentifier() != nullptr && names.count(f->getNameAsString()) != 0;
   }
+  /// Whether assigning it changes where Reps are looked for, and no Rep: a pointer, an iterator, a reference
+  /// wrapper.
+  static bool refers_to_reps(QualType type) {
+    type = type.getNonReferenceType();
+    if (type->isPointerType()) return true;
+    const auto* record = type->getAsCXXRecordDecl();
+    return record != nullptr && record->getIdentifier() != nullptr &&
+           (record->getName() == "reference_wrapper" || record->getName().contains("iterator"));
+  }
+  /// Whether a value keeps its elements elsewhere: moving or swapping it moves none of them.
+  static bool keeps_elsewhere(QualType type) {
+    static const std::set<std::string> names{"vector",   "deque", "list",     "forward_list",  "map",
+                                             "multimap", "set",   "multiset", "unordered_map", "unordered_set",
+                                             "unique_ptr", "shared_ptr"};
+    const auto* record = type.getNonReferenceType()->getAsCXXRecordDecl();
+    return record != nullptr && record->isInStdNamespace() && record->getIdentifier() != nullptr &&
+           names.count(record->getName().str()) != 0;
+  }
+  void moved(const Expr* container) {
+    const Root found = root(container);
+    if (found.kind == Root::Kind::temporary || !places_.own(container->getBeginLoc())) return;
+    PlainWrite w = plain_write(container, found);
+    w.text =
+        "a container of staged values is moved or swapped under a staged condition: it would happen while the "
+        "program is staged, whatever the condition; copy it, or assign its elements";
+    plain_writes_.push_back(w);
+  }
   /// A variable that is passed by reference: the function may assign it.
   void passed(const Expr* argument, const FunctionDecl* callee, unsigned i) {
-    if (holds_rep(argument->getType()) || !assigns_arguments(callee)) return;
+    if (!assigns_arguments(callee)) return;
+    if (holds_rep(argument->getType()) && callee->isInStdNamespace() && keeps_elsewhere(argument->getType()))
+      return moved(argument);
+    if (holds_rep(argument->getType()) && !refers_to_reps(argument->getType())) return;
     const FunctionDecl* definition = nullptr;
     if (!callee->hasBody(definition) || callee->isInStdNamespace()) return write(argument);
     const ParmVarDecl* const parameter = definition->getParamDecl(i);
@@ -574,11 +609,11 @@ class Collector : public RecursiveASTVisitor<Collector> {
       return;
     }
     // What a Rep is assigned, the program that is staged sees.
-    if (holds_rep(target->getType()) || target->getType()->isDependentType()) return;
+    if (target->getType()->isDependentType()) return;
+    if (holds_rep(target->getType()) && !refers_to_reps(target->getType())) return;
     const Root found = root(target);
     if (found.kind == Root::Kind::temporary) return;
-    if (found.kind == Root::Kind::variable && holds_rep(found.variable->getType()) && is_rep(target->getType()))
-      return;
+    if (found.kind == Root::Kind::variable && found.variable->isInStdNamespace()) return;  // std::ignore
     if (found.kind == Root::Kind::variable && isa<FieldDecl>(found.variable) && function_ != nullptr)
       facts_.plain_members.insert(function_);
     if (const auto* parameter = dyn_cast_or_null<ParmVarDecl>(found.variable)) written_parameters_.insert(parameter);

@@ -68,6 +68,8 @@ class Lowering : Complaints {
     std::string body =
         "{" + list(statements(f.body), place, f.body->range.begin + 1) + gap_to_end(f.body) + "}";
     if (staged_call) body = recursive(f, body);
+    // A constructor or destructor cannot return what a branch gives, though it be nothing.
+    if (f.is_structor && (leaves(f.body) & returns) != 0) body = "{ [&]() -> void " + body + "(); }";
     return body;
   }
 
@@ -442,7 +444,7 @@ class Lowering : Complaints {
       complain(s->key, 6, "expected a switch of plain cases over a staged value, got " + s->why);
     found.value = "lantern_value" + std::to_string(++names_);
     found.declaration = (s->init != nullptr ? statement(s->init, place) + " " : "") + "const auto " +
-                        found.value + " = " + text(s->condition, place) + ";";
+                        found.value + " = " + one_expression(text(s->condition, place)) + ";";
     for (std::size_t g = 0; g < s->groups.size(); ++g) {
       const Statements all = case_statements(s, g);
       found.inner_break |=
@@ -573,7 +575,11 @@ class Lowering : Complaints {
   std::string condition_text(const Node* s, const Place& place) {
     refuse_macro(s);
     if (s->init != nullptr && !s->init->why.empty()) return s->init->why;
-    return text(s->condition, place);
+    return one_expression(text(s->condition, place));
+  }
+  /// Without a comma that would part arguments.
+  static std::string one_expression(const std::string& text) {
+    return text.find(',') == std::string::npos ? text : "(" + text + ")";
   }
 
   /// A statement as a lambda's body in braces, with its end.

@@ -89,6 +89,7 @@ class Reader {
     made->name = f->getNameAsString();
     const QualType result = f->getReturnType();
     made->returns_void = result->isVoidType() || isa<CXXConstructorDecl>(f) || isa<CXXDestructorDecl>(f);
+    made->is_structor = isa<CXXConstructorDecl>(f) || isa<CXXDestructorDecl>(f);
     made->returns_reference = result->isReferenceType();
     made->recursive = facts_.recursive.count(places_.offset(f->getLocation())) != 0;
     const auto* method = dyn_cast<CXXMethodDecl>(f);

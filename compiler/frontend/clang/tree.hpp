@@ -101,6 +101,7 @@ struct Function {
   Span result_range;
   bool is_lambda = false;
   bool is_coroutine = false;
+  bool is_structor = false;  ///< a constructor or destructor
   bool is_member = false;      ///< may use `this`
   bool object_staged = false;  ///< `this` holds Reps
   bool staged = false;         ///< some condition in it is a Rep
