@@ -223,7 +223,6 @@ class Callable<Self, R, std::tuple<P...>> {
  public:
   using Result = host_out<R>;
 
-  LANTERN_REFUSE_FRACTIONS(host_in)
   Result operator()(const host_in<P>&... args) const {
     const Entry entry = static_cast<const Self*>(this)->entry(args...);
     Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
@@ -386,7 +385,6 @@ template <class F, class R, class... P>
 class EagerCall<F, R, std::tuple<P...>> {
  public:
   EagerCall(F f, Check check) : f_(std::move(f)), check_(resolved(check)) {}
-  LANTERN_REFUSE_FRACTIONS(detail::host_in)
   detail::host_out<R> operator()(const detail::host_in<P>&... args) const {
     Datums data;
     (detail::for_each_leaf<P>(args,

@@ -41,22 +41,6 @@ struct Host<Rep<Tree<T>>> {
   using out = Tree<T>;
 };
 
-/// Whether an argument would lose its fraction on its way in.
-template <class From, class To>
-inline constexpr bool loses_fraction = std::is_floating_point_v<From> && std::is_integral_v<To>;
-/// An overload of a call by plain values P... that says so.
-#define LANTERN_REFUSE_FRACTIONS(in)                                                                          \
-  template <class... U>                                                                                       \
-  requires(sizeof...(U) == sizeof...(P) &&                                                                    \
-           []<class... V>(std::type_identity<std::tuple<V...>>) {                                             \
-             return (::lantern::core::detail::loses_fraction<V, in<P>> || ...);                               \
-           }(std::type_identity<std::tuple<U...>>{})) void                                                    \
-  operator()(const U&...) const {                                                                             \
-    static_assert((sizeof...(U) == 0),                                                                        \
-                  "an argument with a fraction is passed for a whole number and would lose its fraction: write " \
-                  "static_cast<std::int64_t>(x), or make the parameter a Rep<double>");                       \
-  }
-
 struct Entering {
   template <class R>
   using apply = typename Host<R>::in;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lantern/compiler/staging/region.hpp"
+
 namespace lantern::core {
 
 namespace {
@@ -20,9 +22,15 @@ const ir::Value* outermost(Staging& staging, const ir::Value* v) {
   return v;
 }
 
+/// A variable that loops in progress carry, as it was before them: as yet nothing assigned it there.
+const ir::Value* before_loops(Staging& staging, const ir::Value* v) {
+  for (auto r = staging.regions().rbegin(); r != staging.regions().rend(); ++r) v = (*r)->before(v);
+  return v;
+}
+
 /// "\nPLACE: note: WHAT is TYPE, ORIGIN"
 std::string note(Staging& staging, const std::string& what, const ir::Value* v, const Location& otherwise) {
-  v = outermost(staging, v);
+  v = outermost(staging, before_loops(staging, outermost(staging, before_loops(staging, v))));
   std::string text = what, origin;
   Location place;
   if (v->def != nullptr && v->def->is(Opcode::constant_)) {

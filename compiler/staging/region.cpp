@@ -181,7 +181,13 @@ LoopRegion::LoopRegion(Staging& s, ir::Op* loop, Types& types, const Location& l
       function_(s.current()),
       around_(s.current()->block),
       types_(types),
-      functions_(s.functions_.size()) {}
+      functions_(s.functions_.size()),
+      own_(loop->operands.size()) {}
+
+const ir::Value* LoopRegion::before(const ir::Value* v) const {
+  const bool variable = !v->def && (v->block == loop_->blocks[0] || v->block == loop_->blocks[1]) && v->index >= own_;
+  return variable ? loop_->operands[v->index] : v;
+}
 
 /// A value that the loop starts from: what it takes is emitted in front of the loop.
 ir::Value* LoopRegion::before_loop(const std::function<Datum()>& make) {

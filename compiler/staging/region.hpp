@@ -42,6 +42,8 @@ class Region {
   static const Datum& value(const StorageBase& v) { return v.datum_; }
   /// Variables of enclosing regions are read here, and not assigned.
   virtual bool is_function() const { return false; }
+  /// What a variable that has `v` here had before the region, as far as is known; for messages.
+  virtual const ir::Value* before(const ir::Value* v) const { return v; }
 
  protected:
   static void put(StorageBase& v, const Datum& d) { v.datum_ = d; }
@@ -88,6 +90,7 @@ class LoopRegion : public Region {
   /// After the yield: state that no trip changes goes, from position `keep` on. The variables that are left,
   /// with the numbers of their results.
   std::vector<std::pair<StorageBase*, std::size_t>> finish(std::size_t keep);
+  const ir::Value* before(const ir::Value* v) const override;
 
  protected:
   Datum enter(StorageBase& variable, const Datum& before) override;
@@ -103,6 +106,7 @@ class LoopRegion : public Region {
   std::unordered_map<const StorageBase*, std::size_t> state_;  ///< positions in the loop's state
   bool in_body_ = false;
   std::size_t functions_;  ///< staged before
+  std::size_t own_;        ///< state that is no variable's
 };
 
 /// Whether two data are one value for sure.
