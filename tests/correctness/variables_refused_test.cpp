@@ -106,7 +106,7 @@ TEST_CASE("what a construct made, used outside of it", "[variables][errors]") {
     FOR(0, 3, [&](const I& i) { o = x * cast<double>(i); });
     return sin(*o);
   });
-  refuse(__LINE__ + 3, "after the function it belongs to has ended", [](D x) {
+  refuse(__LINE__ + 5, "after the function it belongs to has ended", [](D x) {
     static std::optional<D> o;
     o.reset();
     const auto f = FUN<double(double)>("f", [](D v) { return *(o = v * v); });

@@ -421,13 +421,13 @@ class Lowering : Complaints {
   /// An array is gone through by the program, another container while the program is staged; which it is may
   /// depend on the instantiation.
   std::string range_loop(const Node* s, std::string body, const Place& place) {
-    const std::string element = "lantern_element" + std::to_string(++names_);
+    const std::string n = std::to_string(++names_), element = "lantern_element" + n, range = "lantern_range" + n;
     const std::size_t brace = body.find('{');
     body.insert(brace + 1, " " + text_.substr(s->init->range.begin, s->init->range.size()) + " = static_cast<decltype(" +
                                element + ")&&>(" + element + ");");
     body.replace(0, std::string("[&]()").size(), "[&](auto&& " + element + ")");
-    return "{ " + (s->step != nullptr ? statement(s->step, place) + " " : "") + native + "for_each(" +
-           text(s->condition, place) + ", " + body + "); }";
+    return "{ " + (s->step != nullptr ? statement(s->step, place) + " " : "") + "auto&& " + range + " = " +
+           text(s->condition, place) + "; " + native + "for_each(" + range + ", " + body + "); }";
   }
 
   // switch
