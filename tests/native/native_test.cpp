@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lantern/compiler/driver/compile.hpp"
+#include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/print.hpp"
 #include "program.hpp"
 #include "staged/staged_case.hpp"
@@ -92,6 +93,7 @@ std::string graph(const Staged& f, std::size_t arity) {
     for (const Datum& d : in) x.emplace_back(d);
     return Datums{f(x).datum()};
   });
+  passes::simplify(*module);  // a variable that nobody reads afterwards is no difference
   return ir::print(*module, {.locations = false, .names = false});
 }
 

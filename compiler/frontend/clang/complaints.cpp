@@ -88,7 +88,7 @@ void Complaints::refuse_hazards(const Node* n, std::uint32_t staged_at, bool loo
   };
   // What is made under the condition may change under it.
   const auto outside = [&](const PlainWrite& w, std::uint32_t made_from) {
-    return w.outlives || w.declared < made_from;
+    return w.outlives || w.name.empty() || w.declared < made_from;
   };
   for (auto w = first(n->range.begin); w != unit_.plain_writes.end() && w->at < n->range.end; ++w)
     if (outside(*w, staged_at) && own(w->at)) refuse_plain(*w, loop);

@@ -379,7 +379,11 @@ class Lowering : Complaints {
     inner.own_break = inner.own_continue = false;
     inner.verbatim = false;
     inner.staged |= staged;
-    if (staged) inner.staged_at = s->range.begin, inner.in_loop = true;
+    // What the loop itself declares is plain only where the loop is unrolled.
+    const bool carried = s->staged || s->always;
+    const std::uint32_t from =
+        carried && s->init != nullptr && s->kind == NodeKind::for_loop ? s->init->range.end : s->range.begin;
+    if (staged) inner.staged_at = from, inner.in_loop = true;
     std::string body =
         "[&]" + (region.is_void() ? (s->kind == NodeKind::range_loop ? "()" : "") : arrow(region.type)) + " " +
         braced(s->body, inner);
@@ -387,7 +391,7 @@ class Lowering : Complaints {
     if (s->kind == NodeKind::range_loop) return range_loop(s, body, place);
     Place condition_place = place;
     condition_place.staged |= s->staged;
-    if (s->staged) condition_place.staged_at = s->range.begin, condition_place.in_loop = true;
+    if (s->staged) condition_place.staged_at = from, condition_place.in_loop = true;
     const std::string condition = s->always ? "[&] { return " + native + "Always<" + types_of(s->names) + ">(); }"
                                             : "[&] { return " + text(s->condition, condition_place) + "; }";
     if (s->kind == NodeKind::do_loop)
@@ -399,7 +403,8 @@ class Lowering : Complaints {
       const bool guarded = !region.is_void() && !s->own_step;
       Place step_place = condition_place;
       step_place.staged |= guarded;
-      if (s->staged || guarded) step_place.staged_at = s->range.begin, step_place.in_loop = true;
+      step_place.staged |= carried;
+      if (carried || guarded) step_place.staged_at = from, step_place.in_loop = true;
       step = "[&] { " + text(s->step, step_place) + "; }";
       if (guarded) step = native + "Guarded{" + step + "}";
     }
