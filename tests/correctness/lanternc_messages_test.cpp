@@ -278,20 +278,19 @@ TEST_CASE("lanternc shows the user's line where a header refuses what stands the
   const Model model(
       "#include <lantern/lantern.hpp>\n"
       "using namespace lantern;\n"
-      "Rep<double> rows(Rep<Tensor<double, dyn, dyn>> m, Rep<Tensor<double, dyn>> v) {\n"
-      "  m.row(0) = v;\n"
-      "  return sum(m);\n"
+      "Rep<double> half(Rep<std::int64_t> n) {\n"
+      "  return cast<double>(n * 0.5);\n"
       "}\n"
-      "LANTERN_FUNCTION(by_row, rows)\n"
+      "LANTERN_FUNCTION(value, half)\n"
       "int main() {}\n");
   const ProcessResult r = model.lanternc();
   CHECK(r.status == 1);
   CHECK(r.err ==
-        "@/m.cpp:4:14: error: a temporary is assigned, which changes nothing: rows and slices are values. "
-        "Set the "
-        "elements in a loop, t(i, k) = v[k]\n"
-        "    4 |   m.row(0) = v;\n"
-        "      |              ^\n"
+        "@/m.cpp:4:27: error: a number with a fraction is used as a whole one, or beside a Rep of whole numbers, "
+        "and would lose its fraction: write cast<double>(n) for the Rep, or static_cast<std::int64_t>(x) for the "
+        "number\n"
+        "    4 |   return cast<double>(n * 0.5);\n"
+        "      |                           ^\n"
         "lanternc: error: @/m.cpp did not compile\n");
   const ProcessResult all = model.lanternc({"--all-messages"});
   CHECK(all.status == 1);
