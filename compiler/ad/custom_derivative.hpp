@@ -90,20 +90,12 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
     rule->what = "custom_vjp";
     rule->primal = [parts = parts_, call](const Datums& in) {
       auto arguments = rebuild(*call->arguments, in);
-      Value value = convert<Value>(std::apply(parts->f, arguments));
-      Datums out = flatten(value);
-      call->value = std::move(value);
-      return out;
+      return call->value.keep(convert<Value>(std::apply(parts->f, arguments)));
     };
     rule->forward = [parts = parts_, call](const Datums& in) -> ad::Rule::Split {
       auto arguments = rebuild(*call->arguments, in);
       const auto all = std::apply(parts->forward, arguments);
-      Value value = convert<Value>(std::get<0>(all));
-      Residuals residuals = rest_of(all);
-      ad::Rule::Split out{flatten(value), flatten(residuals)};
-      call->value = std::move(value);
-      call->residuals = std::move(residuals);
-      return out;
+      return {call->value.keep(convert<Value>(std::get<0>(all))), call->residuals.keep(rest_of(all))};
     };
     rule->backward = [parts = parts_, call](const Datums& residuals, const Datums& cotangents) {
       std::span<const Datum> view(cotangents);
@@ -181,18 +173,14 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
     rule->what = "custom_jvp";
     rule->primal = [parts = parts_, call](const Datums& in) {
       auto arguments = rebuild(*call->arguments, in);
-      Value value = convert<Value>(std::apply(parts->f, arguments));
-      Datums out = flatten(value);
-      call->value = std::move(value);
-      return out;
+      return call->value.keep(convert<Value>(std::apply(parts->f, arguments)));
     };
     rule->tangent = [parts = parts_, call](const Datums& in, const Datums& tangents) -> ad::Rule::Split {
       auto arguments = rebuild(*call->arguments, in);
       std::span<const Datum> view(tangents);
       auto all = std::tuple_cat(arguments, tangents_of(arguments, view));
       const auto [value, derivative] = convert<std::tuple<Value, Value>>(std::apply(parts->tangent, all));
-      call->value = value;
-      return {flatten(value), floating_data(derivative)};
+      return {call->value.keep(value), floating_data(derivative)};
     };
     Datums data;
     (flatten(p, data), ...);

@@ -79,10 +79,7 @@ ad::Program program_of(const F& f, const typename FunctionTraits<F>::Params& pro
   return {name_of(f), [&f, &prototypes, &value](const Datums& data) {
             auto args = rebuild(prototypes, data);
             using R = typename FunctionTraits<F>::Result;
-            R result = convert<R>(std::apply(f, args));
-            Datums out = flatten(result);
-            value = std::move(result);
-            return out;
+            return value.keep(convert<R>(std::apply(f, args)));
           }};
 }
 /// The same for arguments and results whose structure is known from their types.

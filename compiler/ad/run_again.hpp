@@ -20,10 +20,7 @@ std::pair<std::function<Datums(const Datums&)>, std::shared_ptr<Structure<Value>
   const auto prototype = std::make_shared<Structure<Value>>();
   const auto run = [f = std::move(f), prototypes, prototype](const Datums& in) {
     std::tuple<P...> arguments = rebuild(**prototypes, in);
-    Value result = convert<Value>(std::apply([&](auto&... a) { return (*f)(a...); }, arguments));
-    Datums out = flatten(result);
-    *prototype = std::move(result);
-    return out;
+    return prototype->keep(convert<Value>(std::apply([&](auto&... a) { return (*f)(a...); }, arguments)));
   };
   return {run, prototype};
 }

@@ -87,10 +87,7 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
     Structure<Value> value;
     const auto run = [&](const Datums& in) {
       auto arguments = rebuild(example, in);
-      Value result = convert<Value>(std::apply(f_, arguments));
-      Datums out = flatten(result);
-      value = std::move(result);
-      return out;
+      return value.keep(convert<Value>(std::apply(f_, arguments)));
     };
     std::vector<ir::Type> results;
     if constexpr (countable<Value>())

@@ -2,6 +2,7 @@
 #include "lantern/compiler/staging/control_flow.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "lantern/compiler/control/shift.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
@@ -31,15 +32,15 @@ void inside(Staging& s, ir::Block* block, F&& f) {
   s.set_block(saved);
 }
 
-/// What a branch produced: its results, and what became of the variables of enclosing regions.
+/// What a branch produced: its results, and the variables of enclosing regions that it assigned.
 struct Side {
   Datums results;
-  std::vector<Region::Change> changes;
+  std::vector<StorageBase*> assigned;  ///< in the order of meeting
+  std::unordered_map<const StorageBase*, Datum> values;
 
-  /// A variable's value at the end; null where it was not met.
-  const Datum* value_of(const StorageBase* v) const {
-    const auto c = std::ranges::find(changes, v, [](const Region::Change& x) { return x.variable; });
-    return c == changes.end() ? nullptr : &c->after;
+  const Datum& value_of(const StorageBase& v) const {
+    const auto own = values.find(&v);
+    return own == values.end() ? Region::value(v) : own->second;
   }
 };
 
@@ -52,21 +53,19 @@ Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const
     Region region(s, "branch", loc);
     inside(s, block, [&] { side.results = body(); });
     for (const Region::Change& c : region.leave())
-      if (!same(c.inside, c.after)) side.changes.push_back(c);
+      if (!same(c.inside, c.after)) {
+        side.assigned.push_back(c.variable);
+        side.values.emplace(c.variable, c.after);
+      }
     return side;
   };
   const Side sides[] = {run(op->blocks[0], then), run(op->blocks[1], otherwise)};
   if (sides[0].results.size() != sides[1].results.size())
     raise_at(loc, "the branches of IF return products of different size");
-  std::vector<StorageBase*> assigned;
-  for (const Side& side : sides)
-    for (const Region::Change& c : side.changes)
-      if (std::ranges::find(assigned, c.variable) == assigned.end()) assigned.push_back(c.variable);
+  std::vector<StorageBase*> assigned = sides[0].assigned;
+  for (StorageBase* v : sides[1].assigned)
+    if (!sides[0].values.contains(v)) assigned.push_back(v);
 
-  const auto value = [&](const Side& side, const StorageBase& v) -> const Datum& {
-    const Datum* const own = side.value_of(&v);
-    return own ? *own : Region::value(v);
-  };
   for (int k = 0; k < 2; ++k) {
     inside(s, op->blocks[k], [&] {
       Datums all;
@@ -74,7 +73,7 @@ Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const
         all.push_back(own.empty() && !other.empty() ? unset(s, other.type()) : own);
       };
       for (std::size_t i = 0; i < sides[k].results.size(); ++i) add(sides[k].results[i], sides[1 - k].results[i]);
-      for (const StorageBase* v : assigned) add(value(sides[k], *v), value(sides[1 - k], *v));
+      for (const StorageBase* v : assigned) add(sides[k].value_of(*v), sides[1 - k].value_of(*v));
       s.builder(loc).yield(s.use(all, loc));
     });
   }

@@ -30,7 +30,10 @@ const ir::Value* before_loops(Staging& staging, const ir::Value* v) {
 
 /// "\nPLACE: note: WHAT is TYPE, ORIGIN"
 std::string note(Staging& staging, const std::string& what, const ir::Value* v, const Location& otherwise) {
-  v = outermost(staging, before_loops(staging, outermost(staging, before_loops(staging, v))));
+  for (const ir::Value* from = nullptr; from != v;) {
+    from = v;
+    v = outermost(staging, before_loops(staging, v));
+  }
   std::string text = what, origin;
   Location place;
   if (v->def != nullptr && v->def->is(Opcode::constant_)) {

@@ -178,6 +178,12 @@ class Structure {
     of_.emplace(structure_of(std::move(p)));
     return *this;
   }
+  /// The data of a product, of which the structure is kept.
+  Datums keep(P p) {
+    Datums data = flatten(p);
+    *this = std::move(p);
+    return data;
+  }
   const P& operator*() const { return *of_; }
 
  private:

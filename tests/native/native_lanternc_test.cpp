@@ -53,6 +53,15 @@ TEST_CASE("structs, elements and results in the caller's memory, built ahead of 
         "6 9 0\n8 10 16\n");
 }
 
+TEST_CASE("programs that were once rewritten wrongly compute what C++ computes") {
+  const TemporaryDirectory directory;
+  const std::string program = directory.path() / "regressions";
+  const ProcessResult built = lanternc({models + "regressions.cpp", "-O0", "-o", program});
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  CHECK(run_process({program}).out == "0 wrong\n");
+}
+
 TEST_CASE("the rewritten file is C++20 for both compilers, and leaves alone what is not staged") {
   const TemporaryDirectory directory;
   const std::string file = directory.path() / "rewritten.cpp";

@@ -54,11 +54,10 @@ class RandomNative {
   /// Two members, which its functions assign; one of those is defined outside.
   std::string class_template(const std::string& name) {
     begin({"a", "b", "u"}, 4);
-    void_ = true, early_ = false;
+    void_ = true;
     std::string text =
         "template <class T>\nclass " + name + " {\n public:\n  " + name + "(T u, T w) : a(u), b(w) {\n";
     text += block(2, 2) + "  }\n  T run(T u);\n  void step(const T& from) {\n    T u = from;\n";
-    early_ = true;
     begin({"a", "b", "u"}, 4);
     text += block(2, 2) + "  }\n  T a;\n\n private:\n  T b;\n};\ntemplate <class T>\nT " + name +
             "<T>::run(T u) {\n";
@@ -201,7 +200,6 @@ class RandomNative {
       case 3:
         return chain(depth);
       case 4:
-        if (!early_) return assignment(in);
         if (void_) return in + "if (" + condition(1) + ") return;\n";
         return in + "if (" + condition(1) + ") return " + expression(2) + ";\n";
       case 5:
@@ -348,7 +346,7 @@ class RandomNative {
   std::string lambda(int depth, const std::string& head, const std::string& specifier, bool assigns) {
     const std::string a = fresh("a"), in = indent(depth), more = indent(depth + 1);
     const int outer = std::exchange(loops_, 0), around = std::exchange(continues_, 0);
-    const bool without = std::exchange(void_, false), early = std::exchange(early_, true);
+    const bool without = std::exchange(void_, false);
     const auto numbers = numbers_, writable = writable_, hidden = hidden_, actions = actions_;
     if (!assigns) {
       writable_.clear();
@@ -365,7 +363,7 @@ class RandomNative {
     text += more + "return " + expression(1) + ";\n" + in + "};\n";
     numbers_ = numbers, writable_ = writable, hidden_ = hidden, actions_ = actions;
     helper_ = helper, class_ = type;
-    loops_ = outer, continues_ = around, void_ = without, early_ = early;
+    loops_ = outer, continues_ = around, void_ = without;
     return text;
   }
 
@@ -387,7 +385,6 @@ class RandomNative {
   std::vector<std::string> indices_, lambdas_, actions_;
   std::string class_, helper_;
   int names_ = 0, budget_ = 0;
-  bool early_ = true;              ///< what is written may return before its end
   bool void_ = false;              ///< no value is to be returned here
   int loops_ = 0, continues_ = 0;  ///< that a break and a continue here may belong to
 };

@@ -2,7 +2,6 @@
 #include "lantern/compiler/frontend/clang/complaints.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "lantern/compiler/frontend/clang/ways.hpp"
 

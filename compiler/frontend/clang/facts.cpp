@@ -138,6 +138,13 @@ struct Root {
   const ValueDecl* variable = nullptr;
 };
 
+/// A change of a plain value, that of an argument or object only if the function that is called makes it.
+struct PossibleWrite {
+  PlainWrite write;
+  const ParmVarDecl* parameter = nullptr;
+  const FunctionDecl* member = nullptr;
+};
+
 class Collector : public RecursiveASTVisitor<Collector> {
  public:
   Collector(ASTContext& ast, FileID file, Facts& facts) : ast_(ast), places_(ast, file), facts_(facts) {}
@@ -452,7 +459,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
     w.text =
         "a container of staged values is moved or swapped under a staged condition: it would happen while the "
         "program is staged, whatever the condition; copy it, or assign its elements";
-    plain_writes_.push_back(w);
+    plain_writes_.push_back({w});
   }
   /// A variable that is passed by reference: the function may assign it.
   void passed(const Expr* argument, const FunctionDecl* callee, unsigned i) {
@@ -466,9 +473,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
     const Root found = root(argument);
     if (found.kind == Root::Kind::temporary || !places_.own(argument->getBeginLoc())) return;
     if (const auto* own = dyn_cast_or_null<ParmVarDecl>(found.variable)) passes_.emplace_back(own, parameter);
-    PlainWrite w = plain_write(argument, found);
-    w.if_written = parameter;
-    plain_writes_.push_back(w);
+    plain_writes_.push_back({plain_write(argument, found), parameter});
   }
 
   void member_call(const CXXMemberCallExpr* e) {
@@ -491,7 +496,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
       if (method->getParent()->isInStdNamespace()) {
         resized(e, object);
       } else if (written(method, places_) != nullptr) {
-        called_members_.push_back({function_, method->getCanonicalDecl(), plain_write(object, root(object))});
+        member_calls_.emplace_back(function_, method->getCanonicalDecl());
+        plain_writes_.push_back({plain_write(object, root(object)), nullptr, method->getCanonicalDecl()});
       }
       return;
     }
@@ -501,7 +507,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
   void resized(const CXXMemberCallExpr* e, const Expr* object) {
     if (is_rep(object->getType()) || e->getMethodDecl()->getIdentifier() == nullptr) return;
     const std::string name = e->getMethodDecl()->getNameAsString();
-    if (name == "fill" || name == "value") return;
+    if (name == "fill") return;
     const Root found = root(object);
     PlainWrite w = plain_write(object, found);
     w.text = "'" + name +
@@ -509,7 +515,7 @@ class Collector : public RecursiveASTVisitor<Collector> {
              "is staged, whatever the condition; give the container its size before, or use a Rep<Array<...>>";
     w.at = places_.offset(e->getExprLoc());
     w.length = static_cast<std::uint32_t>(name.size());
-    if (places_.own(e->getExprLoc()) && found.kind != Root::Kind::temporary) plain_writes_.push_back(w);
+    if (places_.own(e->getExprLoc()) && found.kind != Root::Kind::temporary) plain_writes_.push_back({w});
   }
   static bool is_reference(const Expr* e) {
     const auto* ref = dyn_cast<DeclRefExpr>(e);
@@ -615,9 +621,9 @@ class Collector : public RecursiveASTVisitor<Collector> {
     if (found.kind == Root::Kind::temporary) return;
     if (found.kind == Root::Kind::variable && found.variable->isInStdNamespace()) return;  // std::ignore
     if (found.kind == Root::Kind::variable && isa<FieldDecl>(found.variable) && function_ != nullptr)
-      facts_.plain_members.insert(function_);
+      changes_members_.insert(function_);
     if (const auto* parameter = dyn_cast_or_null<ParmVarDecl>(found.variable)) written_parameters_.insert(parameter);
-    plain_writes_.push_back(plain_write(target, found));
+    plain_writes_.push_back({plain_write(target, found)});
   }
 
   PlainWrite plain_write(const Expr* target, const Root& found) {
@@ -655,18 +661,11 @@ class Collector : public RecursiveASTVisitor<Collector> {
   std::set<const Expr*> accepted_;
   std::set<const FunctionDecl*> seen_;
   std::vector<Hazard> hazards_;  // of the body that is being read
-  std::vector<PlainWrite> plain_writes_;
+  std::vector<PossibleWrite> plain_writes_;
   const FunctionDecl* function_ = nullptr;  // that body's
   int marks_ = 0;                         // conditions found staged
 
  public:
-  /// Calls of member functions: what they do to plain members of their object happens where they are called.
-  struct MemberCall {
-    const FunctionDecl *caller, *callee;
-    PlainWrite write;
-  };
-  std::vector<MemberCall> called_members_;
-
   /// What needs all functions. Recursion is one of instantiations: repeat<3> that calls repeat<2> is none. And the
   /// changes of plain values where something is staged: a variable that is passed by reference changes where the
   /// parameter does, a member where a member function that is called changes it.
@@ -675,9 +674,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
       again = false;
       for (const auto& [from, to] : passes_)
         if (written_parameters_.count(to) != 0) again |= written_parameters_.insert(from).second;
-      for (const MemberCall& c : called_members_)
-        if (c.caller != nullptr && facts_.plain_members.count(c.callee) != 0)
-          again |= facts_.plain_members.insert(c.caller).second;
+      for (const auto& [caller, callee] : member_calls_)
+        if (changes_members_.count(callee) != 0) again |= changes_members_.insert(caller).second;
     }
     for (const auto& [function, callees] : calls_) {
       std::set<const FunctionDecl*> reached;
@@ -692,17 +690,17 @@ class Collector : public RecursiveASTVisitor<Collector> {
       if (const FunctionDecl* source = written(function, places_); source != nullptr && reached.count(function) != 0)
         facts_.recursive.insert(places_.offset(source->getLocation()));
     }
-    for (const PlainWrite& w : all_writes_)
-      if (w.if_written == nullptr ||
-          written_parameters_.count(static_cast<const ParmVarDecl*>(w.if_written)) != 0)
-        facts_.plain_writes.emplace(w.at, w);
-    for (const MemberCall& c : called_members_)
-      if (facts_.plain_members.count(c.callee) != 0) facts_.plain_writes.emplace(c.write.at, c.write);
+    for (const PossibleWrite& w : all_writes_)
+      if ((w.parameter == nullptr || written_parameters_.count(w.parameter) != 0) &&
+          (w.member == nullptr || changes_members_.count(w.member) != 0))
+        facts_.plain_writes.emplace(w.write.at, w.write);
   }
 
  private:
   std::map<const FunctionDecl*, std::set<const FunctionDecl*>> calls_;  ///< of instantiations
-  std::vector<PlainWrite> all_writes_;
+  std::vector<PossibleWrite> all_writes_;  ///< of functions where something is staged
+  std::vector<std::pair<const FunctionDecl*, const FunctionDecl*>> member_calls_;  ///< caller, callee
+  std::set<const FunctionDecl*> changes_members_;                                  ///< that are plain
   std::vector<std::pair<const ParmVarDecl*, const ParmVarDecl*>> passes_;  ///< a parameter as another's argument
   std::set<const ParmVarDecl*> written_parameters_;
 };

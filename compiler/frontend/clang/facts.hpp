@@ -44,7 +44,6 @@ struct Facts {
   std::set<std::uint32_t>
       stores;  ///< where expressions begin that are elements of an Array or Tensor, assigned to
   std::map<std::uint32_t, PlainWrite> plain_writes;    ///< by place
-  std::set<const clang::FunctionDecl*> plain_members;  ///< member functions that change plain members
   std::set<std::pair<std::uint32_t, std::uint32_t>> lambda_uses;  ///< place; where the lambda begins
   std::set<std::pair<std::uint32_t, std::uint64_t>> calls;        ///< place; function
   std::set<std::uint64_t> plain_results, staged_results;          ///< functions

@@ -111,6 +111,7 @@ class Lowering : Complaints {
       const Span body = (*f)->body->range;
       if (body.begin < from || body.end > to || !open_.insert(*f).second) continue;
       out += copied(from, body.begin) + function(**f) + mark_line(body.end);
+      open_.erase(*f);
       from = body.end;
     }
     return out + copied(from, to);
@@ -681,7 +682,7 @@ class Lowering : Complaints {
   const std::string& text_;
   int names_ = 0;
   std::vector<const Function*> functions_;  // but lambdas, outermost first
-  std::set<const Function*> open_;          // begun
+  std::set<const Function*> open_;          // being written
 };
 
 void Lowering::throw_unexpected(const Node* n) {

@@ -26,7 +26,6 @@ struct PlainWrite {
   bool outlives = false;       ///< seen after the function returns: reference parameters, members, globals
   bool replaceable = false;    ///< a number, so that Rep<type> is what to write
   std::string text;            ///< what is wrong, where the variable's name does not say it
-  const void* if_written = nullptr;  ///< while facts are collected: a parameter that must be assigned
 };
 
 enum class NodeKind : std::uint8_t {
@@ -85,7 +84,6 @@ struct Node {
 struct Parameter {
   std::string name;
   Span text;  ///< without a default argument
-  bool staged = false;
   bool changes_argument = false;  ///< a reference to something that is not const
 };
 
