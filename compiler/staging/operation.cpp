@@ -49,9 +49,17 @@ bool plain(const Operation& op, std::span<const Datum> operands) {
   }
 }
 
+/// Whole numbers at hand, divided by zero. While a program is staged this happens when it runs, if it comes there.
+bool divides_by_zero(const Operation& op, std::span<const Datum> operands) {
+  return (op.code == Opcode::div_ || op.code == Opcode::rem_) && operands[0].is_literal() &&
+         operands[1].is_literal() && operands[1].type().is_integer() && operands[1].i() == 0;
+}
+
 }  // namespace
 
 Datum perform(const Operation& op, std::span<const Datum> operands) {
+  if (divides_by_zero(op, operands))
+    if (Staging* const staging = context().staging) return staging->emit(op, operands);
   if (plain(op, operands) && !detail::checking()) return evaluate_literals(op, operands);
   if (Mode* mode = handler_of(operands, op.loc)) return mode->apply(op, operands);
   bool staged = false;

@@ -94,6 +94,20 @@ TEST_CASE("integer division by zero") {
   CHECK(message_of([&] { compiled(0); }).find("division by zero") != std::string::npos);
 }
 
+TEST_CASE("a division of literals by zero happens where the program comes there") {
+  using N = Rep<int64_t>;
+  auto f = [](N n) {
+    return IF(n > 0, [&] { return n; }, [&] { return n + N(3) / N(0) + N(3) % N(0); });
+  };
+  auto compiled = compile(f, {.target = Target::c}), plain = compile(f, {.target = Target::c, .opt = 0});
+  CHECK(eager(f)(2) == 2);
+  CHECK(compiled(2) == 2);
+  CHECK(plain(2) == 2);
+  CHECK(message_of([&] { eager(f)(-1); }) == at(__LINE__ - 6, "integer division by zero"));
+  CHECK(message_of([&] { compiled(-1); }).find("division by zero (errors_test.cpp:") != std::string::npos);
+  CHECK(message_of([&] { plain(-1); }).find("division by zero (errors_test.cpp:") != std::string::npos);
+}
+
 TEST_CASE("grad of a function without a scalar result") {
   auto f = [](Rep<Array<double>> a) { return a * 2.0; };
   const std::string text =
