@@ -8,7 +8,9 @@
 //
 // (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with
 // Linear Negation", POPL 2020). While staging all uses are known when a backpropagator's turn comes, last
-// made first called. Those of branches, trips and functions are functions of the code.
+// made first called. Each is a function of the code, and so are those of branches, trips and functions.
+#include <algorithm>
+
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
 namespace lantern::core::ad {
@@ -25,21 +27,35 @@ class StagedContinuation : public TwoPass {
     Step s = step(op, operands);
     if (!differentiable(s)) return s.y;
     Datum r = variable(s.y);
-    factored(r, operands, [this, s = std::move(s)](const Datum& z) {
-      s.backward([&](std::size_t i) { propagate_to(s, i, z); });
+    record(operands, [this, s = std::move(s), name = variable_of(r)->name] {
+      const Datum z = take(name);  // the sum of all calls
+      if (!z.empty()) backpropagate(s, z);
     });
     return r;
   }
 
  private:
-  using Backpropagator = std::function<void(const Datum&)>;
-
-  /// Calls of r's backpropagator add to r's cotangent until no use is left; then there is one call.
-  void factored(const Datum& r, std::span<const Datum> operands, Backpropagator backpropagate) {
-    record(operands, [this, name = variable_of(r)->name, backpropagate = std::move(backpropagate)] {
-      const Datum z = take(name);
-      if (!z.empty()) backpropagate(z);
-    });
+  /// Calls the backpropagator of the step's result, a function from z and what the operands' backpropagators are
+  /// called with so far to that with its calls added.
+  void backpropagate(const Step& s, const Datum& z) {
+    std::vector<Name> names;
+    for (std::size_t i = 0; i < s.operands.size(); ++i)
+      if (const Variable* x = variable_of(s.operands[i]); x && carries_derivative(s.op, i, s.operands.size()))
+        if (std::ranges::find(names, x->name) == names.end()) names.push_back(x->name);
+    Datums in = adjoints(names, s.op.loc);
+    in.insert(in.begin(), z);
+    const Datums out = linear(
+        in,
+        [&](const Datums& given) {
+          const Store outer = std::exchange(store_, {});
+          for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = given[i + 1];
+          s.backward([&](std::size_t i) { propagate_to(s, i, given[0]); });
+          const Datums added = adjoints(names, s.op.loc);
+          store_ = outer;
+          return added;
+        },
+        s.op.loc);
+    for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = out[i];
   }
 
   Datums linear(const Datums& z, const std::function<Datums(const Datums&)>& body, const Location& loc) override {

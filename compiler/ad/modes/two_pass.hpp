@@ -100,6 +100,7 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   void propagate_to(const Step& s, std::size_t i, const Datum& g);
   void add(Name x, const Datum& g, const Location& loc);
   Datum adjoint_or_zero(Name x, const Location& loc);
+  Datums adjoints(const std::vector<Name>& names, const Location& loc);
   /// The adjoint of a variable, which nobody asks for again; empty where nothing was added.
   Datum take(Name x);
 
@@ -174,7 +175,6 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   Datum at(ir::Value* v);
   bool invariant(const ir::Value* v, const Region* home, int budget) const;
   Datum again(ir::Value* v, const Region* home);
-  Datums adjoints(const std::vector<Name>& names, const Location& loc);
   bool any_wanted(const Datums& results) const;
   /// The names of the variables among data, and `touched`.
   std::vector<Name> names_of(const Datums& data, std::vector<Name> touched = {}) const;
