@@ -94,7 +94,7 @@ ad::Program program_of(const F& f) {
           }};
 }
 
-/// Positions and mode out of the template arguments of grad<...>.
+/// Positions, mode and form out of the template arguments of grad<...>.
 template <auto... O>
 struct GradOptions {
   static constexpr mode selected = [] {
@@ -104,6 +104,14 @@ struct GradOptions {
     };
     (see(O), ...);
     return m;
+  }();
+  static constexpr form how = [] {
+    form f = default_form(selected);
+    [[maybe_unused]] const auto see = [&](auto o) {
+      if constexpr (std::same_as<decltype(o), form>) f = o;
+    };
+    (see(O), ...);
+    return f;
   }();
   static_assert((std::size_t{0} + ... + (std::same_as<decltype(O), mode> ? 1 : 0)) <= 1,
                 "a derivative is taken by one mode; nest them: grad<mode::taped>(grad<mode::forward>(f))");
@@ -228,7 +236,7 @@ class Gradient<F, Options, with_value, std::tuple<P...>> {
     collect<Options>(args, data, active);
     Structure<Value> value;
     const Datums out =
-        ad::gradient(Options::selected, program_of(f_, args, value), data, active, with_value, loc_);
+        ad::gradient(Options::selected, Options::how, program_of(f_, args, value), data, active, with_value, loc_);
     const std::span<const Datum> derivatives = std::span(out).subspan(with_value ? 1 : 0);
     if constexpr (with_value)
       return {rebuild(*value, Datums{out[0]}), gradient_result<Options>(args, derivatives)};
@@ -399,8 +407,9 @@ auto sig(F f) {
 /// The gradient of a function whose result is one floating-point scalar.
 ///
 /// grad(f) differentiates with respect to every floating argument; grad<0, 2>(f) with respect to those positions;
-/// grad<mode::forward>(f) by forward mode, and so for every `mode`. One argument gives its gradient, several a tuple in order; a gradient
-/// has the type of its argument. Error: a result that is not one floating scalar (use vjp or jvp).
+/// grad<mode::forward>(f) by forward mode, and so for every `mode`; grad<mode::taped, form::fast>(f) by its fast path. One
+/// argument gives its gradient, several a tuple in order; a gradient has the type of its argument. Error: a result that
+/// is not one floating scalar (use vjp or jvp).
 template <auto... O, class F>
 auto grad(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
