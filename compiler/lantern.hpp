@@ -72,6 +72,7 @@ using core::closure;          ///< closure(f): a function as a value (closure.hp
 using core::stop_gradient;    ///< stop_gradient(x): the value, through which no derivative passes
 using core::sig;              ///< sig<double(double)>(f): a generic lambda with a signature
 using core::mode;             ///< how a gradient is computed: mode::reverse, mode::forward, ... (modes/modes.hpp)
+using core::form;             ///< by the rule of the paper or by its fast path: form::literal, form::fast
 
 // Running: compiler/driver/compile.hpp, function.hpp.
 using core::compile;         ///< compile(f, options): a callable of plain C++ types
@@ -98,6 +99,9 @@ using core::Effect;        ///< struct Ask : Effect<double(int)> {}
 using core::perform;       ///< perform<Ask>(3)
 using core::handle;        ///< handle(body, on<Ask>(clause)..., returning(clause))
 using core::on;
+using core::resuming;    ///< resuming<Ask>(f): a clause that resumes with f(arguments...)
+using core::perform_on;  ///< perform_on<Ask>(&instance, 3): asks the handler with on<Ask>(&instance, clause)
+using core::handled;     ///< handled<Ask>(&instance): whether there is one
 using core::returning;
 
 }  // namespace lantern

@@ -1,7 +1,7 @@
 // Checkpointed programs, eager and staged.
 #include "lantern/compiler/ad/checkpoint.hpp"
 
-#include "lantern/compiler/ad/checkpointing.hpp"
+#include "lantern/compiler/ad/modes/effects.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/checkpoint.hpp"
@@ -23,24 +23,13 @@ Datums staged(Staging& s, const Program& program, const Datums& arguments, const
   return results;
 }
 
-/// The handler in charge, as for an operation: the one with the highest tag among the arguments; null where it keeps
-/// no checkpoints.
-Checkpointing* in_charge(const Datums& arguments) {
-  Mode* top = nullptr;
-  for (const Datum& d : arguments) {
-    if (!d.is_tagged()) continue;
-    Mode* mode = static_cast<TaggedBox*>(d.box())->mode.get();
-    if (!top || mode->tag() > top->tag()) top = mode;
-  }
-  return top && !top->ended() ? dynamic_cast<Checkpointing*>(top) : nullptr;
-}
-
 }  // namespace
 
 Datums checkpoint(const Program& program, const Datums& arguments, const Location& loc) {
   if (Staging* s = context().staging) return staged(*s, program, arguments, loc);
-  Checkpointing* mode = in_charge(arguments);
-  return mode ? mode->checkpoint(program.run, arguments, loc) : program.run(arguments);
+  const Mode* mode = in_charge(arguments);
+  return handled<Checkpoint>(mode) ? perform_on<Checkpoint>(mode, program.run, arguments, loc)
+                                   : program.run(arguments);
 }
 
 }  // namespace lantern::core::ad

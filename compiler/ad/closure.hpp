@@ -7,21 +7,9 @@ namespace lantern::core {
 
 namespace ad {
 
-/// A mode that handles the application of functions.
-class HigherOrder {
- public:
-  using Function = std::function<Datums(const Datums&)>;
-  /// What f gives for x. The handler decides what of f is remembered.
-  virtual Datums app(const Function& f, const Datums& x, const Location& loc) = 0;
-
- protected:
-  ~HigherOrder() = default;
-};
-
-/// Applies a function: the handler in charge of the arguments is asked, if it is one for functions;
-/// mode::checkpointed runs the function again in its backward pass. Other modes, evaluation and staging just
-/// call it.
-Datums app(const HigherOrder::Function& f, const Datums& x, const Location& loc);
+/// app (abs f) x, effects for the handler in charge of the arguments if it has clauses for them (modes/effects.hpp).
+/// Other modes, evaluation and staging just call f.
+Datums app(const std::function<Datums(const Datums&)>& f, const Datums& x);
 
 }  // namespace ad
 
@@ -34,30 +22,29 @@ class Closure<F, std::tuple<P...>> {
   using Value = typename FunctionTraits<F>::Result;
 
  public:
-  Closure(F f, Location loc) : f_(kept(std::move(f))), loc_(loc) {}
+  explicit Closure(F f) : f_(kept(std::move(f))) {}
   Value operator()(const P&... p) const {
     Datums data;
     (flatten(p, data), ...);
     const auto [run, prototype] = run_again<Value>(f_, p...);
-    const Datums results = ad::app(run, data, loc_);
+    const Datums results = ad::app(run, data);
     return rebuild(**prototype, results);
   }
   std::string name() const { return name_of(*f_); }
 
  private:
   std::shared_ptr<const F> f_;
-  Location loc_;
 };
 
 }  // namespace detail
 
 /// A function value that computes what f computes, and may be passed on, kept and called like f. Under
-/// mode::closures each call has a reverse pass of its own; under mode::checkpointed each call is run twice
+/// mode::closures each call has a reverse pass of its own; under mode::checkpointed_closures each call is run twice
 /// instead of remembered. It then runs after the frame that called it has ended: a lambda captures by value.
 template <class F>
-auto closure(F f, std::source_location l = std::source_location::current()) {
+auto closure(F f) {
   detail::require_known<F>();
-  return detail::Closure<F, typename detail::FunctionTraits<F>::Params>(std::move(f), here(l));
+  return detail::Closure<F, typename detail::FunctionTraits<F>::Params>(std::move(f));
 }
 
 }  // namespace lantern::core

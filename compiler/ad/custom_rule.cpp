@@ -32,17 +32,6 @@ Datums transposed(const std::string& name, const LinearMap& map, const Datums& g
   return vjp(program, at, active, &c, false, loc);
 }
 
-/// The highest derivative handler among the arguments, or null.
-Mode* in_charge(const Datums& arguments) {
-  Mode* top = nullptr;
-  for (const Datum& d : arguments) {
-    if (!d.is_tagged()) continue;
-    Mode* mode = static_cast<TaggedBox*>(d.box())->mode.get();
-    if (!top || mode->tag() > top->tag()) top = mode;
-  }
-  return top;
-}
-
 Datums eager(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
   Mode* mode = in_charge(arguments);
   if (!mode) {

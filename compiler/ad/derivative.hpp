@@ -18,8 +18,9 @@ auto sig(F f) {
 /// The gradient of a function whose result is one floating-point scalar.
 ///
 /// grad(f) differentiates with respect to every floating argument; grad<0, 2>(f) with respect to those positions;
-/// grad<mode::forward>(f) by forward mode, and so for every `mode`. One argument gives its gradient, several a tuple in order; a gradient
-/// has the type of its argument. Error: a result that is not one floating scalar (use vjp or jvp).
+/// grad<mode::forward>(f) by forward mode, and so for every `mode`; grad<mode::taped, form::fast>(f) by its fast path. One
+/// argument gives its gradient, several a tuple in order; a gradient has the type of its argument. Error: a result that
+/// is not one floating scalar (use vjp or jvp).
 template <auto... O, class F>
 auto grad(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();

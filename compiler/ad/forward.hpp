@@ -12,13 +12,17 @@ struct Dual : TaggedBox {
   Datum tangent;
 };
 
-/// Every operator computes its value and its tangent, both one level down.
+/// Every operator computes its value and its tangent, both one level down: the figure as it stands. As the operator
+/// calls its continuation last, it needs none; the same with a handler, which does, is modes/forward_by_handler.cpp.
 class Forward : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
   const char* name() const override { return "forward mode"; }
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
   Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
+
+  /// Runs a program on duals.
+  virtual void run(const std::function<void()>& program) { program(); }
 
   Datum dual(Datum primal, Datum tangent);
   Dual* dual_of(const Datum& d) const {
@@ -33,5 +37,8 @@ class Forward : public Mode, public RuleFollowing {
  private:
   Datum on_numbers(const Operation& op, std::span<const Datum> operands);
 };
+
+/// The rule of the thesis (4.1).
+std::shared_ptr<Forward> make_forward_by_handler(std::uint64_t tag);
 
 }  // namespace lantern::core::ad

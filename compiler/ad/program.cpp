@@ -66,16 +66,16 @@ Datums eager_vjp(const Program& program, const Datums& arguments, const Active& 
 }
 
 Datums eager_jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
-               const Location& loc) {
+                 const Location& loc, bool literal) {
   const Evaluation evaluation;
-  const auto mode = std::make_shared<Forward>(fresh_number());
+  const auto mode = literal ? make_forward_by_handler(fresh_number()) : std::make_shared<Forward>(fresh_number());
   const Ending ending{*mode};
   Datums tagged = arguments;
   std::size_t at = 0;
   for (std::size_t i = 0; i < tagged.size(); ++i)
     if (active[i]) tagged[i] = mode->dual(arguments[i], tangents[at++]);
-  const Datums results = program.run(tagged);
-  Datums out, derivatives;
+  Datums results, out, derivatives;
+  mode->run([&] { results = program.run(tagged); });
   for (const Datum& r : results) {
     out.push_back(mode->primal(r));
     if (r.type().is_differentiable()) derivatives.push_back(mode->tangent_of(r, loc));
@@ -258,10 +258,10 @@ void require_tangents(const char* what, const Datums& arguments, const Active& a
 }
 
 Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
-           const Location& loc) {
+           const Location& loc, bool literal) {
   require_tangents("jvp", arguments, active, tangents, loc);
   Staging* s = context().staging;
-  if (!s) return eager_jvp(program, arguments, active, tangents, loc);
+  if (!s) return eager_jvp(program, arguments, active, tangents, loc, literal);
   Staging::Attempt attempt(*s);
   Unit unit = stage_unit(*s, program, arguments, active, loc);
   ir::Function* f = jvp_unit(*s, *unit.primal->function, unit.active, loc);
@@ -277,12 +277,13 @@ Datums run_eagerly(const Program& program, const Datums& arguments) {
   return program.run(arguments);
 }
 
-Datums forward_gradient(const Program& program, const Datums& arguments, const Active& active, const Location& loc) {
+Datums forward_gradient(const Program& program, const Datums& arguments, const Active& active, bool literal,
+                        const Location& loc) {
   Datums out;
   const auto directional = [&](std::size_t i, const Datum& direction) {
     Active one(arguments.size(), false);
     one[i] = true;
-    const Datums r = jvp(program, arguments, one, {direction}, loc);
+    const Datums r = jvp(program, arguments, one, {direction}, loc, literal);
     require_scalar({r[0].type()}, loc);
     if (out.empty()) out.push_back(r[0]);
     return r.back();
@@ -307,7 +308,7 @@ Datums forward_gradient(const Program& program, const Datums& arguments, const A
           const Datum unit = perform({Opcode::set_, 0, loc}, {zero, s[0], Datum::number(1.0, ir::Type(x.type().element()))});
           Active one(arguments.size(), false);
           one[i] = true;
-          const Datums r = jvp(program, arguments, one, {unit}, loc);
+          const Datums r = jvp(program, arguments, one, {unit}, loc, literal);
           require_scalar({r[0].type()}, loc);
           return {perform({Opcode::add_, 0, loc}, {s[0], Datum::integer(1, ir::I64)}),
                   perform({Opcode::set_, 0, loc}, {s[1], s[0], r.back()})};

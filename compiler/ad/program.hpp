@@ -48,11 +48,13 @@ void require_tangents(const char* what, const Datums& arguments, const Active& a
                       const Location& loc);
 
 /// Forward mode: the values, then one tangent per floating result. `tangents` has one entry per active argument.
+/// `literal`: by a handler (thesis, listing 4.4), if eagerly.
 Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
-         const Location& loc);
+           const Location& loc, bool literal = false);
 
 /// The gradient of a scalar program by forward mode, one pass per element of each active argument.
-Datums forward_gradient(const Program& program, const Datums& arguments, const Active& active, const Location& loc);
+Datums forward_gradient(const Program& program, const Datums& arguments, const Active& active, bool literal,
+                        const Location& loc);
 
 /// Error, naming `loc`, unless the results are one floating scalar.
 void require_scalar(const std::vector<ir::Type>& results, const Location& loc);

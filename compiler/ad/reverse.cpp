@@ -1,11 +1,10 @@
-// The reverse-mode rule.
+// Backward steps, deferred.
 #include "lantern/compiler/ad/reverse.hpp"
 
 #include <algorithm>
 #include <variant>
 
-#include "lantern/compiler/ad/derivative_rule.hpp"
-#include "lantern/compiler/ad/operands.hpp"
+#include "lantern/compiler/ad/modes/effects.hpp"
 
 namespace lantern::core::ad {
 
@@ -16,39 +15,55 @@ Datum Reverse::variable(const Datum& primal, CellPtr cell) {
 CellPtr Reverse::make_cell(const Datum& primal, const Location&) { return eager_cell(primal); }
 
 void Reverse::run(const std::function<void()>& program) {
-  reset(prompt_, [&program] { program(); });
+  reset(prompt_, [this, &program] {
+    if (!eager()) return program();
+    handle([&program] { program(); }, resuming<Checkpoint>(this, [this](const Part& p, const Datums& x,
+                                                                       const Location& loc) {
+             return checkpoint(p, x, loc);
+           }));
+  });
 }
 
 // Lantern paper, Fig. 8:  shift { k => val y = x op x'; k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
-Datum Reverse::apply(const Operation& operation, std::span<const Datum> operands) {
-  const auto primal_of = [this](const Datum& d) -> const Datum& { return primal(d); };
+// What the function given to shift does first is to call k: defer(the rest) does the same.
+Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
   NumberStep step;
-  if (eager() && step.perform(operation, operands, primal_of)) return apply(operation, operands, step);
-  Operation op = operation;
-  op.loc.part = ir::Part::forward;
-  bool differentiable = false;
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    differentiable |= variable_of(operands[i]) && carries_derivative(op, i, operands.size());
-  const Datum y = perform(op, Transient(operands, primal_of));
-  if (!recording_) return y;
-  if (!differentiable || !y.type().is_differentiable()) return y;
-
-  const CellPtr adjoint = make_cell(y, op.loc);
-  defer(prompt_, [this, op, y, adjoint, operands = Operands(operands), primal_of]() mutable {
-    op.loc.part = ir::Part::backward;
-    if (!adjoint->touched()) return;
-    const Datum g = adjoint->get(op.loc);
-    const Transient primals(operands, primal_of);
-    const RuleContext rule{op, primals, y, g};
-    // For tensors the last operand first: an update's base comes first among the operands, and its adjoint can then
-    // take over the memory of g, which nobody reads any more.
-    const bool last_first = !ir::info(op.code).elementwise;
-    for (std::size_t n = operands.size(), j = 0; j < n; ++j) {
-      const std::size_t i = last_first ? n - 1 - j : j;
-      if (Variable* x = variable_of(operands[i])) propagate(i, rule, *x->cell);
-    }
+  if (eager() && step.perform(op, operands, [this](const Datum& d) -> const Datum& { return primal(d); }))
+    return apply(op, operands, step);
+  Step b(*this, op, operands);
+  if (!recording_ || !b.differentiable()) return b.values()[0];
+  const Datum& y = b.values()[0];
+  const CellPtr d = make_cell(y, b.loc());
+  Datum result = variable(y, d);
+  defer(prompt_, [this, b = std::move(b), d] {
+    if (!d->touched()) return;
+    const Datum g = d->get(b.backward());
+    b.propagate(std::span(&g, 1), [this](const Datum& x) -> Cell& { return *variable_of(x)->cell; });
   });
-  return variable(y, adjoint);
+  return result;
+}
+
+Datums Reverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
+  Step b(*this, rule, arguments, loc);
+  if (!recording_ || !b.differentiable()) return Datums(b.values().begin(), b.values().end());
+  std::vector<CellPtr> cells;
+  Datums results = variables(b.values(), cells, loc);
+  defer(prompt_, [this, b = std::move(b), cells = std::move(cells)] {
+    if (std::ranges::none_of(cells, [](const CellPtr& d) { return d && d->touched(); })) return;
+    Datums cotangents;
+    for (const CellPtr& d : cells) cotangents.push_back(d ? d->get(b.loc()) : Datum());
+    b.propagate(cotangents, [this](const Datum& x) -> Cell& { return *variable_of(x)->cell; });
+  });
+  return results;
+}
+
+Datums Reverse::variables(std::span<const Datum> values, std::vector<CellPtr>& cells, const Location& loc) {
+  Datums results;
+  for (const Datum& y : values) {
+    cells.push_back(y.type().is_differentiable() ? make_cell(y, loc) : nullptr);
+    results.push_back(cells.back() ? variable(y, cells.back()) : y);
+  }
+  return results;
 }
 
 namespace {
@@ -104,75 +119,32 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const
   return y;
 }
 
-Datums Reverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
-  Datums primals;
-  bool differentiable = false;
-  for (const Datum& d : arguments) {
-    primals.push_back(primal(d));
-    differentiable |= variable_of(d) != nullptr;
-  }
-  auto [values, residuals] = rule->forward(primals);
-  require_untagged(*rule, values, *this, loc);
-  require_untagged(*rule, residuals, *this, loc);
-  if (!recording_ || !differentiable || floating(values).empty()) return values;
-
-  return shift<Datums>(prompt_, [this, rule, arguments, primals, loc, values = std::move(values),
-                               residuals = std::move(residuals)](auto k) {
-    Datums results, cotangents;
-    std::vector<CellPtr> cells;
-    for (const Datum& y : values) {
-      if (y.type().is_differentiable()) cells.push_back(make_cell(y, loc));
-      results.push_back(y.type().is_differentiable() ? variable(y, cells.back()) : y);
-    }
-    k(results);
-    if (std::ranges::none_of(cells, [](const CellPtr& c) { return c->touched(); })) return;
-    for (const CellPtr& c : cells) cotangents.push_back(c->get(loc));
-    const Datums adjoints = rule->backward(residuals, cotangents);
-    require_untagged(*rule, adjoints, *this, loc);
-    require_derivatives(*rule, primals, adjoints, "argument", loc);
-    std::size_t at = 0;
-    for (const Datum& x : arguments) {
-      if (!x.type().is_differentiable()) continue;
-      if (Variable* v = variable_of(x)) v->cell->add(adjoints[at], loc);
-      ++at;
-    }
-  });
-}
-
-Datums Reverse::checkpoint(const std::function<Datums(const Datums&)>& program, const Datums& operands,
-                         const Location& loc) {
-  if (!recording_) return program(operands);
+Datums Reverse::checkpoint(const Part& part, const Datums& arguments, const Location& loc) {
+  if (!recording_) return part(arguments);
   Datums values;
-  bool differentiable = false;
   {
     struct Pause {
       bool& recording;
       explicit Pause(bool& r) : recording(r) { recording = false; }
       ~Pause() { recording = true; }
     } pause(recording_);
-    for (const Datum& d : program(operands)) values.push_back(primal(d));
+    for (const Datum& d : part(arguments)) values.push_back(primal(d));
   }
-  for (const Datum& v : values) {
-    differentiable |= v.type().is_differentiable();
+  for (const Datum& v : values)
     if (v.is_tagged() && static_cast<TaggedBox*>(v.box())->mode->tag() > tag())
       raise_at(loc, "checkpoint: the function captures a value of an inner derivative; pass it as an argument");
-  }
-  if (!differentiable) return values;
-  return shift<Datums>(prompt_, [this, program, operands, values, loc](auto k) {
-    Datums results;
-    std::vector<CellPtr> cells;
-    for (const Datum& v : values) {
-      cells.push_back(v.type().is_differentiable() ? make_cell(v, loc) : nullptr);
-      results.push_back(cells.back() ? variable(v, cells.back()) : v);
-    }
-    k(results);
+  if (floating(values).empty()) return values;
+  std::vector<CellPtr> cells;
+  Datums results = variables(values, cells, loc);
+  defer(prompt_, [this, part, arguments, cells = std::move(cells), loc] {
     if (std::ranges::none_of(cells, [](const CellPtr& c) { return c && c->touched(); })) return;
     run([&] {
-      const Datums again = program(operands);
+      const Datums again = part(arguments);
       for (std::size_t i = 0; i < again.size(); ++i)
         if (Variable* v = variable_of(again[i]); v && cells[i]->touched()) v->cell->add(cells[i]->get(loc), loc);
     });
   });
+  return results;
 }
 
 }  // namespace lantern::core::ad

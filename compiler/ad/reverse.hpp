@@ -1,10 +1,8 @@
-// Reverse mode by delimited control (Lantern paper, 3.2 and Fig. 8).
+// Reverse mode with deferred backward steps: what grad(f) runs.
 #pragma once
 
 #include "lantern/compiler/ad/adjoint_cell.hpp"
-#include "lantern/compiler/ad/checkpointing.hpp"
-#include "lantern/compiler/ad/custom_rule.hpp"
-#include "lantern/compiler/ad/numbers.hpp"
+#include "lantern/compiler/ad/step.hpp"
 #include "lantern/compiler/control/control.hpp"
 
 namespace lantern::core::ad {
@@ -24,18 +22,15 @@ struct Result final : Variable, private EagerCell {
   const Datum& like() const override { return primal; }
 };
 
-/// Every operator computes its value, calls its continuation (the rest of the program) and, when that
-/// returns, adds to its operands' adjoints. The operator is written with shift, or, as the call of its
-/// continuation is the first thing that it does, with defer; the program runs inside reset.
-class Reverse : public Mode, public Checkpointing, public RuleFollowing {
+/// The fast path of the eager reverse modes, and what StagedReverse adds control flow to. Of the rule (Lantern paper,
+/// Fig. 8; modes/reverse_by_shift.cpp) an operator keeps what it does when its continuation returns, to add to its
+/// operands' adjoints, and nothing is captured: that is deferred to the end of the reset, the last first. Numbers at hand
+/// are computed with as such.
+class Reverse : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
   const char* name() const override { return "reverse mode"; }
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
-
-  /// `program` outlives the frame that calls this.
-  Datums checkpoint(const std::function<Datums(const Datums&)>& program, const Datums& operands,
-                    const Location& loc) override;
 
   Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
 
@@ -66,6 +61,11 @@ class Reverse : public Mode, public Checkpointing, public RuleFollowing {
 
  private:
   Datum apply(const Operation& op, std::span<const Datum> operands, const NumberStep& step);
+  /// Values as variables; a cell for each floating one, else null, to `cells`.
+  Datums variables(std::span<const Datum> values, std::vector<CellPtr>& cells, const Location& loc);
+  /// Of what a part records, its arguments; the backward pass runs it again, recorded this time (thesis, 5.2). It
+  /// outlives the frame that calls this.
+  Datums checkpoint(const std::function<Datums(const Datums&)>& part, const Datums& arguments, const Location& loc);
 
   bool recording_ = true;  ///< false in the first run of a checkpointed program
 };

@@ -89,7 +89,7 @@ ad::Program program_of(const F& f) {
           }};
 }
 
-/// Positions and mode out of the template arguments of grad<...>.
+/// Positions, mode and form out of the template arguments of grad<...>.
 template <auto... O>
 struct GradOptions {
   static constexpr mode selected = [] {
@@ -99,6 +99,14 @@ struct GradOptions {
     };
     (see(O), ...);
     return m;
+  }();
+  static constexpr form how = [] {
+    form f = default_form(selected);
+    [[maybe_unused]] const auto see = [&](auto o) {
+      if constexpr (std::same_as<decltype(o), form>) f = o;
+    };
+    (see(O), ...);
+    return f;
   }();
   static_assert((std::size_t{0} + ... + (std::same_as<decltype(O), mode> ? 1 : 0)) <= 1,
                 "a derivative is taken by one mode; nest them: grad<mode::taped>(grad<mode::forward>(f))");
@@ -223,7 +231,7 @@ class Gradient<F, Options, with_value, std::tuple<P...>> {
     collect<Options>(args, data, active);
     Structure<Value> value;
     const Datums out =
-        ad::gradient(Options::selected, program_of(f_, args, value), data, active, with_value, loc_);
+        ad::gradient(Options::selected, Options::how, program_of(f_, args, value), data, active, with_value, loc_);
     const std::span<const Datum> derivatives = std::span(out).subspan(with_value ? 1 : 0);
     if constexpr (with_value)
       return {rebuild(*value, Datums{out[0]}), gradient_result<Options>(args, derivatives)};

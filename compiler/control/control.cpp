@@ -374,11 +374,11 @@ Deferred* deferred_at(PromptId prompt) {
   return place.mark != nullptr ? nullptr : place.fiber->delimiter->deferred;
 }
 
-void suspend_to_handler(Suspension& request, const void* effect, const std::type_info& name) {
+void suspend_to_handler(Suspension& request, const EffectId& effect, const std::type_info& name) {
   ThreadState& thread = this_thread();
   for (Fiber* fiber = thread.running; fiber->delimiter != nullptr; fiber = fiber->delimiter->parent) {
     const Handler* handler = fiber->delimiter->handler;
-    if (handler != nullptr) request.run = handler->find(effect);
+    if (handler != nullptr) request.run = handler->find(*handler, effect);
     if (request.run != nullptr) return suspend_to(thread, request, *fiber);
     if (closed(*fiber->delimiter)) [[unlikely]] {
       raise("perform: expected a handler of the effect " + demangled(name) +
@@ -388,6 +388,15 @@ void suspend_to_handler(Suspension& request, const void* effect, const std::type
   }
   raise("perform: no handler of the effect " + demangled(name) +
         " is active; call it inside handle(body, on<" + demangled(name) + ">(...))");
+}
+
+bool handled(const EffectId& effect) {
+  for (Fiber* fiber = this_thread().running; fiber->delimiter != nullptr; fiber = fiber->delimiter->parent) {
+    const Handler* handler = fiber->delimiter->handler;
+    if (handler != nullptr && handler->find(*handler, effect) != nullptr) return true;
+    if (closed(*fiber->delimiter)) return false;
+  }
+  return false;
 }
 
 void disable_delimiter() noexcept {

@@ -12,8 +12,16 @@
 // outside the handler, so that operations it performs itself go to the handlers further out; resuming k puts
 // the handler back around the rest of the body (a deep handler). Continuations are one-shot: see shift.hpp.
 //
+// A clause that calls k last, as the one for Get above, is written resuming<Get>([&] { return state; }): that takes
+// no stack for what it has resumed. Where several handlers of an effect are active at once, an operation may ask for
+// one of them by its instance, any object of which the clause has the address:
+//
+//   handle([&] { return perform_on<Get>(&a) - perform_on<Get>(&b); }, resuming<Get>(&a, [] { return 5; }),
+//          resuming<Get>(&b, [] { return 3; }));
+//
 // Sources: Plotkin and Pretnar, "Handlers of Algebraic Effects" (2009); Dybvig, Peyton Jones and Sabry (2007)
-// for the prompts below.
+// for the prompts below; Bauer and Pretnar, "Programming with Algebraic Effects and Handlers" (2015), for instances;
+// Leijen, "Type Directed Compilation of Row-Typed Algebraic Effects" (2017), for clauses that resume last.
 #pragma once
 
 #include <cstddef>
@@ -54,11 +62,18 @@ namespace control {
 template <class E>
 inline char effect_key = 0;
 
-using Clause = void (*)(Suspension& self, void* answer);
+using Clause = Suspension* (*)(Suspension& self, void* answer);
+
+// Which effect is performed, or handled; the instance is null where none is named.
+struct EffectId {
+  const void* effect;
+  const void* instance;
+  friend bool operator==(const EffectId&, const EffectId&) = default;
+};
 
 // What a delimiter knows of its handler. Shared by the body and by clauses that run, in one thread.
 struct Handler {
-  Clause (*find)(const void* effect) noexcept = nullptr;  // null if there is no clause for it
+  Clause (*find)(const Handler& self, const EffectId& effect) noexcept = nullptr;  // null if there is no clause for it
   void (*destroy)(Handler* self) noexcept = nullptr;
   std::size_t references = 0;
 };
@@ -78,10 +93,14 @@ class HandlerRef {
   H* handler_;
 };
 
-template <class E, class F>
+// `resumes`: the clause gives what the body is resumed with, at its end.
+template <class E, class F, bool resumes>
 struct On {
   using EffectType = E;
+  static constexpr bool kResumes = resumes;
+  const void* instance;
   F f;
+  bool takes(const EffectId& id) const noexcept { return id == EffectId{&effect_key<E>, instance}; }
 };
 
 template <class F>
@@ -91,8 +110,8 @@ struct Returning {
 
 template <class T>
 inline constexpr bool is_on = false;
-template <class E, class F>
-inline constexpr bool is_on<On<E, F>> = true;
+template <class E, class F, bool resumes>
+inline constexpr bool is_on<On<E, F, resumes>> = true;
 template <class T>
 inline constexpr bool is_returning = false;
 template <class F>
@@ -111,8 +130,8 @@ template <class F, class... C>
 struct AnswerOf<void, Returning<F>, C...> {
   using type = std::invoke_result_t<F&>;
 };
-template <class R, class E, class F, class... C>
-struct AnswerOf<R, On<E, F>, C...> : AnswerOf<R, C...> {};
+template <class R, class E, class F, bool resumes, class... C>
+struct AnswerOf<R, On<E, F, resumes>, C...> : AnswerOf<R, C...> {};
 
 // The frame of perform.
 template <class E>
@@ -135,12 +154,32 @@ struct HandlerOf : Handler {
 
   // Runs clause I, on the handler's side.
   template <std::size_t I>
-  static void run(Suspension& self, void* answer) {
-    using E = typename std::tuple_element_t<I, std::tuple<C...>>::EffectType;
+  static Suspension* run(Suspension& self, void* answer) {
+    using OnE = std::tuple_element_t<I, std::tuple<C...>>;
+    using E = typename OnE::EffectType;
     auto& request = static_cast<Performed<E>&>(self);
     HandlerRef handler(
         static_cast<HandlerOf&>(*self.handler));  // resuming k may end the body, which holds it
-    Continuation<typename E::Result, Answer> k(self, request.value);
+    if constexpr (OnE::kResumes) {
+      struct Drop {  // what leaves the clause leaves the handler
+        Suspension* captured;
+        ~Drop() {
+          if (captured != nullptr) drop(*captured);
+        }
+      } abandoned{&self};
+      request.value.put([&]() -> typename E::Result {
+        return std::apply(std::get<I>(handler->clauses).f, std::move(request.arguments));
+      });
+      return resume(*std::exchange(abandoned.captured, nullptr), answer, nullptr);
+    } else {
+      answer_by<I, E>(request, handler, answer);
+      return nullptr;
+    }
+  }
+
+  template <std::size_t I, class E>
+  static void answer_by(Performed<E>& request, HandlerRef<HandlerOf>& handler, void* answer) {
+    Continuation<typename E::Result, Answer> k(request, request.value);
     auto arguments = std::move(request.arguments);
     static_cast<Slot<Answer>*>(answer)->put([&]() -> Answer {
       return std::apply(
@@ -152,16 +191,17 @@ struct HandlerOf : Handler {
     });
   }
 
-  static Clause find_clause(const void* effect) noexcept { return find_from<0>(effect); }
+  static Clause find_clause(const Handler& self, const EffectId& effect) noexcept {
+    return static_cast<const HandlerOf&>(self).template find_from<0>(effect);
+  }
 
   template <std::size_t I>
-  static Clause find_from(const void* effect) noexcept {
+  Clause find_from(const EffectId& effect) const noexcept {
     if constexpr (I == sizeof...(C)) {
       return nullptr;
     } else {
-      using Candidate = std::tuple_element_t<I, std::tuple<C...>>;
-      if constexpr (is_on<Candidate>) {
-        if (effect == &effect_key<typename Candidate::EffectType>) return &HandlerOf::run<I>;
+      if constexpr (is_on<std::tuple_element_t<I, std::tuple<C...>>>) {
+        if (std::get<I>(clauses).takes(effect)) return &HandlerOf::run<I>;
       }
       return find_from<I + 1>(effect);
     }
@@ -225,22 +265,51 @@ typename H::Answer handle_with(H& handler, F&& f) {
 
 }  // namespace control
 
+/// Performs the effect E on an instance: runs the clause for both of the innermost handler that has one. Error as for
+/// perform.
+template <class E, class... A>
+typename E::Result perform_on(const void* instance, A&&... arguments) {
+  static_assert(std::is_constructible_v<typename E::Arguments, A&&...>,
+                "the arguments of perform<E> are those in the signature of the effect E");
+  control::Performed<E> request(std::forward<A>(arguments)...);
+  control::suspend_to_handler(request, {&control::effect_key<E>, instance}, typeid(E));
+  return request.value.take();
+}
+
+/// Whether perform_on<E>(instance, ...) would find a clause.
+template <class E>
+bool handled(const void* instance) {
+  return control::handled({&control::effect_key<E>, instance});
+}
+
 /// Performs the effect E: runs the clause for it of the innermost handler that has one, and returns what the
 /// clause resumes with. Error, naming the effect, if no handler has one.
 template <class E, class... A>
 typename E::Result perform(A&&... arguments) {
-  static_assert(std::is_constructible_v<typename E::Arguments, A&&...>,
-                "the arguments of perform<E> are those in the signature of the effect E");
-  control::Performed<E> request(std::forward<A>(arguments)...);
-  control::suspend_to_handler(request, &control::effect_key<E>, typeid(E));
-  return request.value.take();
+  return perform_on<E>(nullptr, std::forward<A>(arguments)...);
 }
 
 /// A clause `f(arguments..., k)` for the effect E. k(result) resumes; a clause that does not call it abandons
 /// the rest of the body, which is unwound when k is destroyed.
 template <class E, class F>
-control::On<E, std::decay_t<F>> on(F&& f) {
-  return {std::forward<F>(f)};
+control::On<E, std::decay_t<F>, false> on(F&& f) {
+  return {nullptr, std::forward<F>(f)};
+}
+/// The same for what is performed on one instance of the effect.
+template <class E, class F>
+control::On<E, std::decay_t<F>, false> on(const void* instance, F&& f) {
+  return {instance, std::forward<F>(f)};
+}
+
+/// on<E>([](arguments..., k) { return k(f(arguments...)); }), which takes no stack: however many operations the body
+/// performs, nothing of the clause waits for its end. An exception that leaves f unwinds the body.
+template <class E, class F>
+control::On<E, std::decay_t<F>, true> resuming(F&& f) {
+  return {nullptr, std::forward<F>(f)};
+}
+template <class E, class F>
+control::On<E, std::decay_t<F>, true> resuming(const void* instance, F&& f) {
+  return {instance, std::forward<F>(f)};
 }
 
 /// A clause `f(result)` for the result of the body; it runs outside the handler. Its result is that of

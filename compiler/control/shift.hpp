@@ -58,6 +58,7 @@ using PromptId = std::uint64_t;
 /// Stands for the value of a shift that expects none.
 struct Nothing {};
 
+struct EffectId;
 struct Fiber;
 struct Handler;
 struct Mark;
@@ -68,7 +69,8 @@ inline constexpr PromptId kImplicitPrompt = 1;
 // A request to capture, in the frame that made it. It stays there, on the captured stack, until that is
 // resumed.
 struct Suspension {
-  void (*run)(Suspension& self, void* answer) = nullptr;  // called on the resetter's side
+  // Called on the resetter's side: fills the answer, or resumes the computation and returns its next request.
+  Suspension* (*run)(Suspension& self, void* answer) = nullptr;
   Fiber* top = nullptr;                                   // where the request was made
   Fiber* bottom = nullptr;                                // the reset's own fiber
   Handler* handler = nullptr;                             // the effect handler that is the delimiter, or null
@@ -188,7 +190,9 @@ void drop(Suspension& captured) noexcept;
 
 // Captures up to the delimiter; returns when resumed. Error if there is none.
 void suspend_to_prompt(Suspension& request, PromptId prompt);
-void suspend_to_handler(Suspension& request, const void* effect, const std::type_info& name);
+void suspend_to_handler(Suspension& request, const EffectId& effect, const std::type_info& name);
+// Whether there is a handler that would be the delimiter.
+bool handled(const EffectId& effect);
 
 // Where the nearest delimiter of the prompt keeps what is to be done when its answer is there; null if the
 // prompt is installed on a running stack, below a function given to shift. Error if it is not installed.
@@ -201,7 +205,7 @@ void disable_delimiter() noexcept;
 
 template <class R>
 R settle(Slot<R>& answer, Suspension* request) {
-  if (request != nullptr) request->run(*request, &answer);
+  while (request != nullptr) request = request->run(*request, &answer);
   return answer.take();
 }
 
@@ -258,7 +262,7 @@ struct Shift : Suspension {
   F&& function;
   Slot<A> value;
 
-  static void call(Suspension& self, void* answer) {
+  static Suspension* call(Suspension& self, void* answer) {
     auto& request = static_cast<Shift&>(self);
     auto& result = *static_cast<Slot<R>*>(answer);
     Mark inside(self, answer);
@@ -276,6 +280,7 @@ struct Shift : Suspension {
       if (!failed) static_cast<Slot<R>*>(answer_above(inside))->put([&]() -> R { return result.take(); });
       finish_split(inside);
     }
+    return nullptr;
   }
 };
 

@@ -9,16 +9,21 @@
 
 namespace lantern::core {
 
-namespace {
-
-/// The derivative handler with the highest tag among the operands, or null.
-Mode* handler_of(std::span<const Datum> operands, const Location& loc) {
+Mode* in_charge(std::span<const Datum> operands) {
   Mode* top = nullptr;
   for (const Datum& d : operands) {
     if (!d.is_tagged()) continue;
     Mode* mode = static_cast<TaggedBox*>(d.box())->mode.get();
     if (!top || mode->tag() > top->tag()) top = mode;
   }
+  return top;
+}
+
+namespace {
+
+/// The same, or an error where it has ended.
+Mode* handler_of(std::span<const Datum> operands, const Location& loc) {
+  Mode* top = in_charge(operands);
   if (top && top->ended())
     raise_at(loc, std::string("a value of a derivative (") + top->name() +
                       ") is used after that derivative was computed; return plain values from the function");

@@ -208,16 +208,15 @@ TEST_CASE("functions with a reverse pass of their own", "[modes]") {
   const double slope = eager(grad(program))(0.8);
   CHECK(slope == Approx((eager(program)(0.8 + 1e-5) - eager(program)(0.8 - 1e-5)) / 2e-5).epsilon(1e-8));
   CHECK(eager(grad<mode::closures>(program))(0.8) == Approx(slope));
-  CHECK(eager(grad<mode::checkpointed>(program))(0.8) == Approx(slope));
+  CHECK(eager(grad<mode::checkpointed_closures>(program))(0.8) == Approx(slope));
   CHECK(compile(grad(program), {.target = Target::c})(0.8) == Approx(slope));
   const double second = eager(grad(grad(program)))(0.8);
   CHECK(eager(grad<mode::closures>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
-  CHECK(eager(grad<mode::checkpointed>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
-  CHECK(eager(grad<mode::closures>(Function(grad<mode::checkpointed>(program))))(0.8) == Approx(second));
+  CHECK(eager(grad<mode::checkpointed_closures>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
+  CHECK(eager(grad<mode::closures>(Function(grad<mode::checkpointed_closures>(program))))(0.8) == Approx(second));
 }
 
-TEST_CASE("a known function is run twice by checkpointed reverse mode, and remembered by mode::closures",
-          "[modes]") {
+TEST_CASE("a known function is run twice by mode::checkpointed_closures, and remembered by other modes", "[modes]") {
   int runs = 0;
   const auto f = closure(sig<double(double)>([&runs](D t) {
     ++runs;
@@ -230,6 +229,9 @@ TEST_CASE("a known function is run twice by checkpointed reverse mode, and remem
   CHECK(runs == 2);
   runs = 0;
   CHECK(eager(grad<mode::checkpointed>(program))(0.8) == Approx(slope));
+  CHECK(runs == 2);
+  runs = 0;
+  CHECK(eager(grad<mode::checkpointed_closures>(program))(0.8) == Approx(slope));
   CHECK(runs == 4);
 }
 

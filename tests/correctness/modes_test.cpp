@@ -24,22 +24,25 @@ struct Way {
   std::function<Function(Function)> grad;
 };
 
-template <mode M>
+template <auto... O>
 Way way(const char* name) {
-  return {name, [](const Function& f) { return Function(lantern::grad<M>(f)); }};
+  return {name, [](const Function& f) { return Function(lantern::grad<O...>(f)); }};
 }
 
 const std::vector<Way>& ways() {
   static const std::vector<Way> all{
       way<mode::reverse>("reverse"),
+      way<mode::reverse, form::literal>("reverse by shift"),
       way<mode::forward>("forward"),
-      way<mode::cps>("cps"),
+      way<mode::forward, form::literal>("forward by a handler"),
       way<mode::global_tape>("global tape"),
       way<mode::functional>("functional"),
       way<mode::continuation>("continuation"),
       way<mode::taped>("taped"),
+      way<mode::taped, form::fast>("fast taped"),
       way<mode::checkpointed>("checkpointed"),
       way<mode::closures>("closures"),
+      way<mode::checkpointed_closures>("checkpointed closures"),
       way<mode::divide_and_conquer>("divide and conquer"),
       {"taylor",
        [](const Function& f) { return Function([t = taylor<1>(f)](D x) { return t(x, 1.0)[1]; }); }},

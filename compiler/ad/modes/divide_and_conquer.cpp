@@ -27,17 +27,7 @@ class DivideAndConquer : public EagerReverse {
   using EagerReverse::EagerReverse;
   const char* name() const override { return "divide-and-conquer reverse mode"; }
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s) || ended(op.loc)) return s.y;
-    note(op.code, s.y);
-    const Name name = names_++;
-    Datum y = make_variable<Variable>(s.y, name);
-    if (counts()) tape_.push_back([this, name, s = std::move(s)] { undo(name, s); });
-    return y;
-  }
-
-  Datum input(const Datum& primal) override { return make_variable<Variable>(primal, inputs_++); }
+  Datum input(const Datum& primal) override { return make_number<Variable>(primal, inputs_++); }
   void run(const std::function<void()>& program) override {
     measuring_ = true;
     part_ = {kEndless, kEndless, 0};
@@ -50,10 +40,10 @@ class DivideAndConquer : public EagerReverse {
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
     if (measuring_ || past_) return;
     if (fingerprint_ != part_.fingerprint_at_end || count_ != part_.end) refuse(loc);
-    if (const auto* z = variable_of<Variable>(result)) cell(z->name, primal(result)).add(g, loc);
+    if (const auto* z = number_of<Variable>(result)) cell(z->name, primal(result)).add(g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
-    const auto* x = variable_of<Variable>(input);
+    const auto* x = number_of<Variable>(input);
     const auto found = adjoints_.find(x->name);
     return found == adjoints_.end() ? zeros_like(x->primal, loc) : found->second->get(loc);
   }
@@ -109,47 +99,25 @@ class DivideAndConquer : public EagerReverse {
     return count_ > part_.begin;
   }
 
-  void undo(Name result, const Step& s) {
-    const auto own = adjoints_.extract(result);
-    if (own.empty()) return;
-    const Datum g = own.mapped()->get(s.op.loc);
-    s.propagate_to(
-        [this, &s](const Datum& x) {
-          const auto* v = variable_of<Variable>(x);
-          return v ? &cell(v->name, s.primal(x)) : nullptr;
-        },
-        g);
+  Datums handle_step(Step b) override {
+    if (ended(b.loc())) return Datums(b.values().begin(), b.values().end());
+    for (const Datum& y : b.values()) note(b.code(), y);
+    Datums results = numbers(b.values(), [this](const Datum& y) { return make_number<Variable>(y, names_++); });
+    if (counts()) tape_.push_back([this, b = std::move(b), results] { undo(b, results); });
+    return results;
   }
 
-  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
-    if (ended(loc)) return values;
-    Datums out;
-    for (const Datum& y : values) {
-      note(Opcode::call_, y);
-      out.push_back(y.type().is_differentiable() ? make_variable<Variable>(y, names_++) : y);
-    }
-    if (counts())
-      tape_.push_back([this, operands, out, pullback = std::move(pullback), loc] {
-        undo_vertex(operands, out, pullback, loc);
-      });
-    return out;
-  }
-
-  void undo_vertex(const Datums& operands, const Datums& results, const Pullback& pullback, const Location& loc) {
-    bool touched = false;
+  void undo(const Step& b, const Datums& results) {
     Datums cotangents;
     for (const Datum& r : results) {
-      const auto* y = variable_of<Variable>(r);
-      if (!y) continue;
-      const auto own = adjoints_.extract(y->name);
-      touched |= !own.empty();
-      cotangents.push_back(own.empty() ? zeros_like(y->primal, loc) : own.mapped()->get(loc));
+      const auto* y = number_of<Variable>(r);
+      const auto own = y ? adjoints_.extract(y->name) : decltype(adjoints_)::node_type();
+      cotangents.push_back(own.empty() ? Datum() : own.mapped()->get(b.backward()));
     }
-    if (!touched) return;
-    const Datums shares = pullback(cotangents);
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      if (const auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
-        cell(x->name, x->primal).add(shares[i], loc);
+    b.propagate(cotangents, [this](const Datum& x) -> Cell& {
+      const auto* v = number_of<Variable>(x);
+      return cell(v->name, v->primal);
+    });
   }
 
   Cell& cell(Name x, const Datum& like) {

@@ -1,26 +1,49 @@
-// Functions with rules in the eager reverse modes.
+// Steps, and the protocol of a gradient, in the eager reverse modes.
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
+
+#include "lantern/compiler/ad/modes/effects.hpp"
+#include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core::ad {
 
-Datums EagerReverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
-                          const Location& loc) {
-  Datums primals;
-  for (const Datum& d : arguments) primals.push_back(primal(d));
-  const auto [values, residuals] = rule->forward(primals);
-  require_untagged(*rule, values, *this, loc);
-  require_untagged(*rule, residuals, *this, loc);
-  if (floating(values).empty()) return values;
-  const auto pullback = [this, rule, primals, residuals, loc](const Datums& cotangents) {
-    const Datums adjoints = rule->backward(residuals, cotangents);
-    require_untagged(*rule, adjoints, *this, loc);
-    require_derivatives(*rule, primals, adjoints, "argument", loc);
-    Datums shares;
-    std::size_t at = 0;
-    for (const Datum& x : primals) shares.push_back(x.type().is_differentiable() ? adjoints[at++] : Datum());
-    return shares;
-  };
-  return vertex(arguments, values, pullback, loc);
+Datum EagerReverse::apply(const Operation& op, std::span<const Datum> operands) {
+  Step b(*this, op, operands);
+  return b.differentiable() ? handle_step(std::move(b))[0] : b.values()[0];
+}
+
+Datums EagerReverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
+  Step b(*this, rule, arguments, loc);
+  return b.differentiable() ? handle_step(std::move(b)) : Datums(b.values().begin(), b.values().end());
+}
+
+Datums EagerReverse::handle_step(Step b) { return perform_on<Smooth>(this, std::move(b)); }
+
+namespace {
+
+/// The handler is ended on every way out.
+struct Ending {
+  Mode& mode;
+  ~Ending() { mode.end(); }
+};
+
+}  // namespace
+
+// grad f x =  let z = prop x (new 0) in  reverse (deriv (f z) := 1);  @(deriv z)
+Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments, const Active& active,
+                   bool value, const Location& loc) {
+  const Evaluation evaluation;
+  const Ending ending{handler};
+  Datums tagged = arguments, inputs, out;
+  for (std::size_t i = 0; i < tagged.size(); ++i)
+    if (active[i]) inputs.push_back(tagged[i] = handler.input(arguments[i]));
+  handler.run([&] {
+    const Datums results = program.run(tagged);
+    require_scalar(types_of(results), loc);
+    if (value && out.empty()) out.push_back(handler.primal(results[0]));
+    handler.seed(results[0], Datum::number(1.0, results[0].type()), loc);
+  });
+  for (const Datum& x : inputs) out.push_back(handler.adjoint(x, loc));
+  return out;
 }
 
 }  // namespace lantern::core::ad

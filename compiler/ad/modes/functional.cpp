@@ -27,22 +27,6 @@ class Functional : public EagerReverse {
   using EagerReverse::EagerReverse;
   const char* name() const override { return "functional reverse mode"; }
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    return shift<Datum>(prompt_, [this, s = std::move(s)](auto k) -> Store {
-      const Datum y = fresh(s.y);
-      Store store = k(y);
-      const auto own = store.extract(variable_of<Variable>(y)->id);
-      if (own.empty()) return store;
-      s.backward([&](std::size_t i) {
-        const auto* x = variable_of<Variable>(s.operands[i]);
-        if (x && s.carries(i)) store = plus(std::move(store), x->id, s.share(i, own.mapped()), s.op.loc);
-      });
-      return store;
-    });
-  }
-
   Datum input(const Datum& primal) override { return fresh(primal); }
   void run(const std::function<void()>& program) override {
     adjoints_ = reset(prompt_, [this, &program] {
@@ -51,10 +35,10 @@ class Functional : public EagerReverse {
     });
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (const auto* z = variable_of<Variable>(result)) seeds_ = plus(std::move(seeds_), z->id, g, loc);
+    if (const auto* z = number_of<Variable>(result)) seeds_ = plus(std::move(seeds_), z->id, g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
-    const auto* x = variable_of<Variable>(input);
+    const auto* x = number_of<Variable>(input);
     const auto found = adjoints_.find(x->id);
     return found == adjoints_.end() ? zeros_like(x->primal, loc) : found->second;
   }
@@ -64,30 +48,24 @@ class Functional : public EagerReverse {
     Variable(Mode& m, Datum p, Id i) : TaggedBox(m, std::move(p)), id(i) {}
     Id id;
   };
-  Datum fresh(const Datum& primal) { return make_variable<Variable>(primal, ++ids_); }
+  Datum fresh(const Datum& primal) { return make_number<Variable>(primal, ++ids_); }
 
-  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
-    return shift<Datums>(prompt_,
-                       [this, operands, values, pullback = std::move(pullback), loc](auto k) -> Store {
-                         Datums results, cotangents;
-                         for (const Datum& y : values)
-                           results.push_back(y.type().is_differentiable() ? fresh(y) : y);
-                         Store store = k(results);
-                         bool touched = false;
-                         for (const Datum& r : results) {
-                           const auto* y = variable_of<Variable>(r);
-                           if (!y) continue;
-                           const auto own = store.extract(y->id);
-                           touched |= !own.empty();
-                           cotangents.push_back(own.empty() ? zeros_like(y->primal, loc) : own.mapped());
-                         }
-                         if (!touched) return store;
-                         const Datums shares = pullback(cotangents);
-                         for (std::size_t i = 0; i < operands.size(); ++i)
-                           if (const auto* x = variable_of<Variable>(operands[i]); x && !shares[i].empty())
-                             store = plus(std::move(store), x->id, shares[i], loc);
-                         return store;
-                       });
+  Datums handle_step(Step b) override {
+    return shift<Datums>(prompt_, [this, b = std::move(b)](auto k) -> Store {
+      const Datums y = numbers(b.values(), [this](const Datum& v) { return fresh(v); });
+      Store store = k(y);
+      Datums own;
+      for (const Datum& r : y) {
+        const auto* number = number_of<Variable>(r);
+        auto entry = number ? store.extract(number->id) : Store::node_type();
+        own.push_back(entry.empty() ? Datum() : std::move(entry.mapped()));
+      }
+      const Datums shares = b.shares(own);
+      for (std::size_t i = shares.size(); i-- > 0;)
+        if (!shares[i].empty())
+          store = plus(std::move(store), number_of<Variable>(b.operands()[i])->id, shares[i], b.backward());
+      return store;
+    });
   }
 
   Prompt<Store> prompt_;

@@ -1,66 +1,56 @@
-// Reverse mode with a refunctionalised tape (Lantern paper, Fig. 12).
-//
-// What follows the continuation in Fig. 8 becomes a function, composed before those of earlier operations:
-//   tape = (() => x.d += ... y.d) andThen tape
-// No continuation is captured: all calls of k would be tail calls.
-#include "lantern/compiler/ad/modes/eager_reverse.hpp"
+// Reverse mode with a refunctionalised tape (Lantern paper, Fig. 12): what follows the continuation in Fig. 8 becomes a
+// function, composed before those of earlier operations. No continuation is captured: all calls of k would be tail calls.
+#include "lantern/compiler/ad/modes/stateful_reverse.hpp"
 
 namespace lantern::core::ad {
 
 namespace {
 
-class GlobalTape : public EagerReverse {
+class GlobalTape : public StatefulReverse {
  public:
-  using EagerReverse::EagerReverse;
+  using StatefulReverse::StatefulReverse;
   const char* name() const override { return "reverse mode with a tape of functions"; }
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    const Datum y = make_variable<WithAdjoint>(s.y);
-    and_then_tape([this, s = std::move(s), y] {
-      Cell& d = *cell_of(y);
-      if (d.touched()) s.propagate_to([this](const Datum& x) { return cell_of(x); }, d.get(s.op.loc));
+  //   f(z).d = 1.0
+  //   tape()
+  // The composition is as deep as the program is long: so are its call and its end.
+  void run(const std::function<void()>& program) override {
+    run_on_large_stack([&] {
+      struct End {
+        Tape& tape;
+        ~End() { tape = nullptr; }  // it refers to this handler
+      } end{tape_};
+      tape_ = [] {};
+      program();
+      tape_();
     });
+  }
+
+ private:
+  using Tape = std::function<void()>;
+
+  //   val y = new NumB(this.x op that.x, 0.0)
+  //   tape = (() => {this.d += dop/dx * y.d; that.d += dop/dx' * y.d}) andThen tape
+  //   y
+  Datums handle_step(Step b) override {
+    const Datums y = props(b.values());
+    tape_ = and_then([this, b = std::move(b), y] { accumulate(b, y); }, std::move(tape_));
     return y;
   }
 
-  Datum input(const Datum& primal) override { return make_variable<WithAdjoint>(primal); }
-  void run(const std::function<void()>& program) override {
-    struct Clear {
-      Tape& tape;
-      ~Clear() { tape.clear(); }  // what is on the tape refers to this handler
-    } clear{tape_};
-    program();
-    play();
-  }
-  void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (Cell* d = cell_of(result)) d->add(g, loc);
-  }
-  Datum adjoint(const Datum& input, const Location& loc) override { return cell_of(input)->get(loc); }
-
- private:
-  /// A composition of functions, as the list of its factors: calling it needs no stack. The last one is
-  /// called first.
-  using Tape = control::Deferred;
-
-  Datums vertex(const Datums& operands, const Datums& values, Pullback pullback, const Location& loc) override {
-    return vertex_for_later(tape_, operands, values, std::move(pullback), loc);
+  template <class F>
+  static Tape and_then(F f, Tape tape) {
+    return [f = std::move(f), tape = std::move(tape)] {
+      f();
+      tape();
+    };
   }
 
-  template <class Update>
-  void and_then_tape(Update update) {
-    tape_.push(std::move(update));
-  }
-  void play() { tape_.run(); }
-
-  Tape tape_;
+  Tape tape_;  // var tape = () => ()
 };
 
 }  // namespace
 
-std::shared_ptr<EagerReverse> make_global_tape(std::uint64_t tag) {
-  return std::make_shared<GlobalTape>(tag);
-}
+std::shared_ptr<EagerReverse> make_global_tape(std::uint64_t tag) { return std::make_shared<GlobalTape>(tag); }
 
 }  // namespace lantern::core::ad

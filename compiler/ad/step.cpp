@@ -1,0 +1,90 @@
+// Steps: performed when they are made, differentiated later.
+#include "lantern/compiler/ad/step.hpp"
+
+#include <algorithm>
+
+namespace lantern::core::ad {
+
+Step::Step(const Mode& handler, const Operation& op, std::span<const Datum> operands)
+    : handler_(&handler), op_(op), operands_(operands) {
+  op_.loc.part = ir::Part::forward;
+  NumberStep n;
+  numbers_ = n.perform(op, operands, [this](const Datum& d) -> const Datum& { return primal(d); });
+  y_ = numbers_ ? n.value() : perform(op_, primals());
+}
+
+Step::Step(const Mode& handler, std::shared_ptr<const Rule> rule, const Datums& arguments, const Location& loc)
+    : handler_(&handler), operands_(arguments) {
+  op_.loc = loc;
+  const Transient in = primals();
+  auto [values, residuals] = rule->forward(Datums(in.begin(), in.end()));
+  require_untagged(*rule, values, handler, loc);
+  require_untagged(*rule, residuals, handler, loc);
+  call_ = std::make_shared<const Call>(Call{std::move(rule), std::move(values), std::move(residuals)});
+}
+
+bool Step::depends_on(std::size_t i) const {
+  const Datum& d = operands_[i];
+  if (!d.is_tagged() || static_cast<const TaggedBox*>(d.box())->mode.get() != handler_) return false;
+  if (call_) return d.type().is_differentiable();
+  return numbers_ ? number_rule(op_.code).partials[i] != NumberRule::Partial::zero
+                  : carries_derivative(op_, i, operands_.size());
+}
+
+bool Step::differentiable() const {
+  const auto floats = [](const Datum& y) { return y.type().is_differentiable(); };
+  if (!std::ranges::any_of(values(), floats)) return false;
+  for (std::size_t i = 0; i < operands_.size(); ++i)
+    if (depends_on(i)) return true;
+  return false;
+}
+
+NumberStep Step::on_numbers() const {
+  NumberStep n{op_.code, &number_rule(op_.code), {}, y_.f()};
+  for (std::size_t i = 0; i < operands_.size(); ++i) n.x[i] = primal(operands_[i]).f();
+  return n;
+}
+
+Datum Step::partial(std::size_t i) const {
+  if (numbers_) return Datum::number(on_numbers().partial(i), ir::Type(ir::Kind::f64));
+  const ir::Formula& f = *ir::derivative(op_.code, i, operands_.size());
+  const Transient with = primals();
+  return partial_derivative(f, {op_, with, y_, y_});
+}
+
+Datum Step::tangent(const Datums& tangents) const {
+  const Transient with = primals();
+  return ad::tangent({op_, with, y_, Datum()}, tangents);
+}
+
+Datums Step::shares(std::span<const Datum> cotangents) const {
+  std::vector<CellPtr> cells(operands_.size());
+  propagate(cotangents, [&](const Datum& x) -> Cell& {
+    CellPtr& cell = cells[static_cast<std::size_t>(&x - operands_.data())];
+    return *(cell = eager_cell(primal(x)));
+  });
+  Datums out(cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (cells[i] && cells[i]->touched()) out[i] = cells[i]->get(loc());
+  return out;
+}
+
+Datums Step::shares_by_rule(std::span<const Datum> cotangents) const {
+  Datums out(operands_.size()), all;
+  if (std::ranges::all_of(cotangents, &Datum::empty)) return out;
+  for (std::size_t j = 0; j < call_->values.size(); ++j) {
+    const Datum& y = call_->values[j];
+    if (y.type().is_differentiable()) all.push_back(cotangents[j].empty() ? zeros_like(y, loc()) : cotangents[j]);
+  }
+  const Rule& rule = *call_->rule;
+  const Datums adjoints = rule.backward(call_->residuals, all);
+  require_untagged(rule, adjoints, *handler_, loc());
+  const Transient in = primals();
+  require_derivatives(rule, Datums(in.begin(), in.end()), adjoints, "argument", loc());
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (operands_[i].type().is_differentiable()) out[i] = adjoints[at++];
+  return out;
+}
+
+}  // namespace lantern::core::ad
