@@ -30,7 +30,8 @@ class Type {
     if (data_) retain(data_);
   }
   Type(Type&& o) noexcept : data_(std::exchange(o.data_, nullptr)), lanes_(o.lanes_), kind_(o.kind_) {}
-  Type& operator=(Type o) noexcept {
+  Type& operator=(const Type& o) noexcept { return *this = Type(o); }
+  Type& operator=(Type&& o) noexcept {
     std::swap(data_, o.data_);
     lanes_ = o.lanes_;
     kind_ = o.kind_;

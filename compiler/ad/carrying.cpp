@@ -63,8 +63,7 @@ Datums Carrying::call(ir::Function* callee, const Datums& arguments, std::int64_
 }
 
 ir::Function* Carrying::instance(ir::Function* callee, const std::vector<bool>& active) {
-  std::string key = callee->name + ":";  // f1 with an active argument is not f with two
-  for (bool a : active) key += a ? '1' : '0';
+  const std::string key = specialisation(*callee, active);
   const auto found = instances_.find(key);
   if (found != instances_.end()) return found->second;
   passes::unwind(*callee);

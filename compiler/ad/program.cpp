@@ -29,12 +29,6 @@ void require_seeds(const std::vector<ir::Type>& results, const Datums& seeds, co
   if (at != seeds.size()) raise_at(loc, "vjp: expected one cotangent for every floating result");
 }
 
-/// Data with the derivative handler ended on every way out.
-struct Ending {
-  Mode& mode;
-  ~Ending() { mode.end(); }
-};
-
 Datums eager_vjp(const Program& program, const Datums& arguments, const Active& active, const Datums* seeds,
                bool values, const Location& loc) {
   const Evaluation evaluation;
@@ -84,92 +78,58 @@ Datums eager_jvp(const Program& program, const Datums& arguments, const Active& 
   return out;
 }
 
-/// The program's graph run under reverse mode, as a function (arguments..., seeds...) -> (values..., adjoints...).
+/// The program's graph run under reverse mode: values if `with_values`, then adjoints.
 template <class Handler>
-ir::Function* vjp_unit(Staging& s, ir::Function& primal, const Active& active, bool seeded, bool with_values,
-                       const Location& loc) {
-  std::vector<ir::Type> params = primal.parameter_types(), results;
-  if (with_values) results = primal.result_types;
-  const std::size_t arguments = params.size();
-  if (seeded)
-    for (const ir::Type& t : primal.result_types)
-      if (t.is_differentiable()) params.push_back(t);
-  for (std::size_t i = 0; i < arguments; ++i)
-    if (active[i]) results.push_back(params[i]);
-  ir::Function* f = s.module().add_function((seeded ? "vjp_" : "grad_") + primal.name, params, results);
-  f->loc = primal.loc;
-
-  const Staging::Scope scope(s, f);
+Datums staged_vjp(Staging& s, const Unit& unit, bool seeded, bool with_values, const Location& loc) {
   const auto mode = std::make_shared<Handler>(s, fresh_number());
   const Ending ending{*mode};
-  Datums tagged;
+  Datums tagged = unit.arguments;
   std::vector<std::shared_ptr<StagedCell>> cells, values;
-  for (std::size_t i = 0; i < arguments; ++i) {
-    ir::Value* p = f->body->params[i];
-    p->name = primal.body->params[i]->name;
-    tagged.push_back(Datum::node(p));
-    if (!active[i]) continue;
-    cells.push_back(staged_cell(p, loc));
-    tagged.back() = mode->variable(tagged.back(), cells.back());
+  for (std::size_t i = 0; i < tagged.size(); ++i) {
+    if (!unit.active[i]) continue;
+    cells.push_back(staged_cell(tagged[i].node(), loc));
+    tagged[i] = mode->variable(tagged[i], cells.back());
   }
   // The values leave the continuation through cells of their own.
   if (with_values)
-    for (const ir::Type& t : primal.result_types)
+    for (const ir::Type& t : unit.primal.result_types)
       values.push_back(std::make_shared<StagedCell>(
           s.builder(loc).op(Opcode::slot_, {}, {ir::Type::ref(t)})->result()));
   mode->run([&] {
-    const Datums out = Replay(s, mode.get()).run(primal, tagged);
-    std::size_t seed = arguments;
+    const Datums out = Replay(s, mode.get()).run(unit.primal, tagged);
     if (seeded)
-      for (std::size_t next = seed; const Datum& r : out)
-        if (r.type().is_differentiable())
-          require_sizes(mode->primal(r), Datum::node(f->body->params[next++]), "vjp: a cotangent", loc);
+      for (auto seed = unit.beside.begin(); const Datum& r : out)
+        if (r.type().is_differentiable()) require_sizes(mode->primal(r), *seed++, "vjp: a cotangent", loc);
     for (std::size_t i = 0; i < values.size(); ++i)
       s.builder(loc).op(Opcode::ref_set_, {values[i]->ref(), s.use(mode->primal(out[i]), loc)});
     s.builder(loc).op(Opcode::halt_, {});
-    for (const Datum& r : out) {
+    for (auto seed = unit.beside.begin(); const Datum& r : out) {
       if (!r.type().is_differentiable()) continue;
-      const Datum g = seeded ? Datum::node(f->body->params[seed++]) : Datum::number(1.0, r.type());
+      const Datum g = seeded ? *seed++ : Datum::number(1.0, r.type());
       if (Variable* v = mode->variable_of(r)) v->cell->add(g, loc);
     }
   });
   Datums out;
   for (const auto& v : values) out.push_back(v->get(loc));
   for (const auto& c : cells) out.push_back(c->get(loc));
-  s.builder(loc).yield(s.use(out, loc));
-  return f;
+  return out;
 }
 
-/// The program's graph run under forward mode, as a function (arguments..., tangents...) -> (values..., tangents...).
-ir::Function* jvp_unit(Staging& s, ir::Function& primal, const Active& active, const Location& loc) {
-  std::vector<ir::Type> params = primal.parameter_types(), results = primal.result_types;
-  const std::size_t arguments = params.size();
-  for (std::size_t i = 0; i < arguments; ++i)
-    if (active[i]) params.push_back(params[i]);
-  for (const ir::Type& t : primal.result_types)
-    if (t.is_differentiable()) results.push_back(t);
-  ir::Function* f = s.module().add_function("jvp_" + primal.name, params, results);
-  f->loc = primal.loc;
-
-  const Staging::Scope scope(s, f);
+/// The program's graph run under forward mode: values, then tangents.
+Datums staged_jvp(Staging& s, const Unit& unit, const Location& loc) {
   const auto mode = std::make_shared<StagedForward>(s, fresh_number());
   const Ending ending{*mode};
-  Datums tagged;
-  std::size_t at = arguments;
-  for (std::size_t i = 0; i < arguments; ++i) {
-    ir::Value* p = f->body->params[i];
-    p->name = primal.body->params[i]->name;
-    tagged.push_back(active[i] ? mode->dual(Datum::node(p), Datum::node(f->body->params[at++])) : Datum::node(p));
-  }
-  const Datums values = Replay(s, mode.get()).run(primal, tagged);
+  Datums tagged = unit.arguments;
+  for (std::size_t i = 0, at = 0; i < tagged.size(); ++i)
+    if (unit.active[i]) tagged[i] = mode->dual(tagged[i], unit.beside[at++]);
+  const Datums values = Replay(s, mode.get()).run(unit.primal, tagged);
   Datums out, tangents;
   for (const Datum& v : values) {
     out.push_back(mode->primal(v));
     if (v.type().is_differentiable()) tangents.push_back(mode->tangent_of(v, loc));
   }
   out.insert(out.end(), tangents.begin(), tangents.end());
-  s.builder(loc).yield(s.use(out, loc));
-  return f;
+  return out;
 }
 
 }  // namespace
@@ -194,15 +154,13 @@ Datums vjp(const Program& program, const Datums& arguments, const Active& active
          const Location& loc) {
   Staging* s = context().staging;
   if (!s) return eager_vjp(program, arguments, active, seeds, values, loc);
-  Staging::Attempt attempt(*s);
-  Unit unit = stage_unit(*s, program, arguments, active, loc);
-  if (seeds) require_seeds(unit.primal->function->result_types, *seeds, loc);
-  else require_scalar(unit.primal->function->result_types, loc);
-  ir::Function* f = vjp_unit<StagedReverse>(*s, *unit.primal->function, unit.active, seeds != nullptr, values, loc);
-  if (seeds) unit.arguments.insert(unit.arguments.end(), seeds->begin(), seeds->end());
-  Datums results = s->call(f, unit.arguments, loc);
-  attempt.keep();
-  return results;
+  return derivative_unit(*s, seeds ? "vjp" : "grad", program, arguments, active,
+                         seeds ? Beside::results : Beside::nothing, seeds ? *seeds : Datums(), loc,
+                         [&](const Unit& unit) {
+                           if (seeds) require_seeds(unit.primal.result_types, *seeds, loc);
+                           else require_scalar(unit.primal.result_types, loc);
+                           return staged_vjp<StagedReverse>(*s, unit, seeds != nullptr, values, loc);
+                         });
 }
 
 Datums vjp_of_all(const Program& program, const Datums& arguments, const Active& active, const Datums& cotangents,
@@ -221,13 +179,10 @@ namespace {
 template <class Handler>
 Datums staged_gradient(Staging& s, const Program& program, const Datums& arguments, const Active& active, bool value,
                      const Location& loc) {
-  Staging::Attempt attempt(s);
-  const Unit unit = stage_unit(s, program, arguments, active, loc);
-  require_scalar(unit.primal->function->result_types, loc);
-  Datums results = s.call(vjp_unit<Handler>(s, *unit.primal->function, unit.active, false, value, loc),
-                          unit.arguments, loc);
-  attempt.keep();
-  return results;
+  return derivative_unit(s, "grad", program, arguments, active, Beside::nothing, {}, loc, [&](const Unit& unit) {
+    require_scalar(unit.primal.result_types, loc);
+    return staged_vjp<Handler>(s, unit, false, value, loc);
+  });
 }
 
 }  // namespace
@@ -262,13 +217,8 @@ Datums jvp(const Program& program, const Datums& arguments, const Active& active
   require_tangents("jvp", arguments, active, tangents, loc);
   Staging* s = context().staging;
   if (!s) return eager_jvp(program, arguments, active, tangents, loc, literal);
-  Staging::Attempt attempt(*s);
-  Unit unit = stage_unit(*s, program, arguments, active, loc);
-  ir::Function* f = jvp_unit(*s, *unit.primal->function, unit.active, loc);
-  unit.arguments.insert(unit.arguments.end(), tangents.begin(), tangents.end());
-  Datums results = s->call(f, unit.arguments, loc);
-  attempt.keep();
-  return results;
+  return derivative_unit(*s, "jvp", program, arguments, active, Beside::arguments, tangents, loc,
+                         [&](const Unit& unit) { return staged_jvp(*s, unit, loc); });
 }
 
 Datums run_eagerly(const Program& program, const Datums& arguments) {

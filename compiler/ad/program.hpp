@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lantern/compiler/staging/mode.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 
 namespace lantern::core {
@@ -12,6 +13,12 @@ class Staging;
 }
 
 namespace lantern::core::ad {
+
+/// Ends a handler on every way out.
+struct Ending {
+  Mode& mode;
+  ~Ending() { mode.end(); }
+};
 
 /// A program over flattened products.
 struct Program {

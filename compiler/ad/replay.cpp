@@ -76,6 +76,12 @@ Location Replay::place(const ir::Op* op) const {
   if (mode_ && mode_->part() != ir::Part::plain) loc.part = mode_->part();
   return loc;
 }
+std::string specialisation(const ir::Function& f, const std::vector<bool>& active) {
+  std::string key = f.name + ":";
+  for (const bool a : active) key += a ? '1' : '0';
+  return key;
+}
+
 bool works_on_tape(const ir::Function& f) { return use_tape({&f}); }
 
 bool Replay::active(ir::Op* op) const {

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/graph.hpp"
@@ -41,6 +43,9 @@ class StagedMode {
   virtual void push(std::int64_t tape, const Datum& value, const Location& loc) = 0;
   virtual Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) = 0;
 };
+
+/// What tells apart the functions that a derivative makes of one: f1 with an active argument is not f with two.
+std::string specialisation(const ir::Function& f, const std::vector<bool>& active);
 
 /// Whether a function, or one that it calls, works on a tape.
 bool works_on_tape(const ir::Function& f);

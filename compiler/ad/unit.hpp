@@ -7,16 +7,22 @@
 
 namespace lantern::core::ad {
 
-/// The program staged as a function, with its arguments as the caller sees them: own first, captured after.
+/// What a derivative is made from, and where: a program staged by itself, and the parameters of the function that
+/// the derivative becomes.
 struct Unit {
-  StagedFunction* primal;
-  Datums arguments;
-  Active active;
+  ir::Function& primal;
+  Active active;     ///< of the primal's parameters: the program's arguments first, captured values after
+  Datums arguments;  ///< for those
+  Datums beside;     ///< one for each of what is said below
 };
+/// What a derivative has further arguments for: tangents of the active arguments, cotangents of the floating results.
+enum class Beside { nothing, arguments, results };
 
-/// Error, naming `loc`, where the program calls a function that is still being defined.
-Unit stage_unit(Staging& s, const Program& program, const Datums& arguments, const Active& active,
-                const Location& loc);
+/// Stages `program` and a function PREFIX_name(arguments..., further...), whose results are what `derive` gives, and
+/// calls it. Error, naming `loc`, where the program calls a function that is still being defined.
+Datums derivative_unit(Staging& s, const std::string& prefix, const Program& program, const Datums& arguments,
+                       const Active& active, Beside what, const Datums& further, const Location& loc,
+                       const std::function<Datums(const Unit&)>& derive);
 
 /// Error, naming `loc`, for a derivative that does not have the type of what it belongs to, as far as that is
 /// known. `what`: "jvp: a tangent", ...

@@ -72,11 +72,14 @@ class Datum {
         state_(std::exchange(o.state_, State::empty)),
         graph_(o.graph_),
         bits_(o.bits_) {}
-  Datum& operator=(Datum o) noexcept {
-    std::swap(type_, o.type_);
-    std::swap(state_, o.state_);
-    std::swap(graph_, o.graph_);
-    std::swap(bits_, o.bits_);
+  Datum& operator=(const Datum& o) noexcept { return *this = Datum(o); }
+  Datum& operator=(Datum&& o) noexcept {
+    if (this == &o) return *this;
+    release();
+    type_ = std::move(o.type_);
+    state_ = std::exchange(o.state_, State::empty);
+    graph_ = o.graph_;
+    bits_ = o.bits_;
     return *this;
   }
   ~Datum() { release(); }

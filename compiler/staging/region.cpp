@@ -157,7 +157,7 @@ const std::vector<Region::Change>& Region::leave() {
   return met_;
 }
 
-void Region::assign(StorageBase& v, Datum d) { v.write(std::move(d), ir::Kind::tensor); }
+void Region::assign(StorageBase& v, Datum d) { v.write_staged(std::move(d), ir::Kind::tensor); }
 
 /// A variable ends. Where it is one of an enclosing region, the current one cannot go on without it.
 void Region::forget(Staging& s, StorageBase& v) noexcept {

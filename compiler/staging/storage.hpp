@@ -62,12 +62,7 @@ class StorageBase {
   static bool staging() noexcept { return graphs_under_construction.load(std::memory_order_relaxed) != 0; }
   static std::uint64_t here() noexcept { return staging() ? current_region() : 0; }
   const Datum& read(ir::Kind kind) const { return staging() ? read_staged(kind) : datum_; }
-  void write(Datum d, ir::Kind kind) {
-    if (staging())
-      write_staged(std::move(d), kind);
-    else
-      datum_ = std::move(d);
-  }
+  void write_staged(Datum d, ir::Kind kind);
   /// What a variable that is moved from holds; it keeps it, unless it is of this region.
   Datum take(ir::Kind kind) noexcept { return staging() ? take_staged(kind) : std::move(datum_); }
 
@@ -86,7 +81,6 @@ class StorageBase {
   static std::uint64_t current_region() noexcept;
   void meet(Staging& s, ir::Kind kind);
   const Datum& read_staged(ir::Kind kind) const;
-  void write_staged(Datum d, ir::Kind kind);
   Datum take_staged(ir::Kind kind) noexcept;
   void end() noexcept;
 
@@ -105,11 +99,13 @@ class Storage : public StorageBase {
   Storage(const Storage& o) : StorageBase(o, o.get()) {}
   Storage(Storage&& o) noexcept : StorageBase(o, o.take(kind)) {}
   Storage& operator=(const Storage& o) {
-    write(o.get(), kind);
+    if (staging()) write_staged(o.get(), kind);
+    else datum_ = o.datum_;
     return *this;
   }
   Storage& operator=(Storage&& o) {
-    write(o.take(kind), kind);
+    if (staging()) write_staged(o.take(kind), kind);
+    else datum_ = std::move(o.datum_);
     return *this;
   }
   /// The value at the place of the program that is being staged.

@@ -20,12 +20,6 @@ Datums EagerReverse::handle_step(Step b) { return perform_on<Smooth>(this, std::
 
 namespace {
 
-/// The handler is ended on every way out.
-struct Ending {
-  Mode& mode;
-  ~Ending() { mode.end(); }
-};
-
 }  // namespace
 
 // grad f x =  let z = prop x (new 0) in  reverse (deriv (f z) := 1);  @(deriv z)

@@ -248,41 +248,18 @@ class HessianReverse : public Mode, public RuleFollowing {
   Symmetric hessian_;
 };
 
-struct Ending {
-  Mode& mode;
-  ~Ending() { mode.end(); }
-};
-
-/// The program's graph and its backward part, as a function (arguments...) -> (value, gradient, Hessian).
-ir::Function* hessian_unit(Staging& s, ir::Function& primal, std::size_t vector, const Location& loc) {
-  const std::vector<ir::Type> params = primal.parameter_types();
-  const ir::Kind element = params[vector].element();
-  ir::Function* f = s.module().add_function(
-      "hessian_" + primal.name, params,
-      {primal.result_types[0], params[vector], ir::Type::tensor(element, {ir::dynamic, ir::dynamic})});
-  f->loc = primal.loc;
-  const Staging::Scope scope(s, f);
-  Datums in;
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    f->body->params[i]->name = primal.body->params[i]->name;
-    in.push_back(Datum::node(f->body->params[i]));
-  }
-  const auto mode = std::make_shared<StagedHessian>(s, fresh_number());
-  const Ending ending{*mode};
-  s.builder(loc).yield(s.use(mode->value_gradient_hessian(primal, in, vector, loc), loc));
-  return f;
-}
-
 }  // namespace
 
 Datum staged_hessian_by_reverse(Staging& s, const Program& program, const Datum& x, const Location& loc) {
   if (x.type().rank() != 1 || !x.type().is_differentiable())
     raise_at(loc, "hessian<mode::reverse>: expected a function of one array, got " + x.type().str());
-  Staging::Attempt attempt(s);
-  const Unit unit = stage_unit(s, program, {x}, {true}, loc);
-  require_scalar(unit.primal->function->result_types, loc);
-  const Datums all = s.call(hessian_unit(s, *unit.primal->function, 0, loc), unit.arguments, loc);
-  attempt.keep();
+  const Datums all =
+      derivative_unit(s, "hessian", program, {x}, {true}, Beside::nothing, {}, loc, [&](const Unit& unit) {
+        require_scalar(unit.primal.result_types, loc);
+        const auto mode = std::make_shared<StagedHessian>(s, fresh_number());
+        const Ending ending{*mode};
+        return mode->value_gradient_hessian(unit.primal, unit.arguments, 0, loc);
+      });
   return all[2];
 }
 

@@ -41,41 +41,16 @@ Entry entry_of(mode m) {
   }
 }
 
-/// The handler is ended on every way out.
-struct Ending {
-  Mode& mode;
-  ~Ending() { mode.end(); }
-};
-
 /// The gradient as a function (arguments...) -> (value, adjoints...), called.
 Datums staged_gradient(const Entry& entry, Staging& s, const Program& program, const Datums& arguments,
                      const Active& active, bool value, const Location& loc) {
-  Staging::Attempt attempt(s);
-  const Unit unit = stage_unit(s, program, arguments, active, loc);
-  ir::Function& primal = *unit.primal->function;
-  require_scalar(primal.result_types, loc);
-  const std::vector<ir::Type> params = primal.parameter_types();
-  std::vector<ir::Type> results;
-  if (value) results = primal.result_types;
-  for (std::size_t i = 0; i < params.size(); ++i)
-    if (unit.active[i]) results.push_back(params[i]);
-  ir::Function* f =
-      s.module().add_function(std::string(entry.name) + "_grad_" + primal.name, params, results);
-  f->loc = primal.loc;
-  {
-    const Staging::Scope scope(s, f);
-    Datums in;
-    for (std::size_t i = 0; i < params.size(); ++i) {
-      f->body->params[i]->name = primal.body->params[i]->name;
-      in.push_back(Datum::node(f->body->params[i]));
-    }
-    const auto handler = entry.staged(s, fresh_number());
-    const Ending ending{*handler};
-    s.builder(loc).yield(s.use(handler->gradient(primal, in, unit.active, value, loc), loc));
-  }
-  Datums out = s.call(f, unit.arguments, loc);
-  attempt.keep();
-  return out;
+  return derivative_unit(s, std::string(entry.name) + "_grad", program, arguments, active, Beside::nothing, {}, loc,
+                         [&](const Unit& unit) {
+                           require_scalar(unit.primal.result_types, loc);
+                           const auto handler = entry.staged(s, fresh_number());
+                           const Ending ending{*handler};
+                           return handler->gradient(unit.primal, unit.arguments, unit.active, value, loc);
+                         });
 }
 
 }  // namespace

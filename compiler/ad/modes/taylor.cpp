@@ -258,11 +258,6 @@ Datum StagedTaylor::with(const Datum& primal, std::span<const Datum> companions)
 
 namespace {
 
-struct Ending {
-  Mode& mode;
-  ~Ending() { mode.end(); }
-};
-
 Coefficients along(const Datum& x, const Datum& direction, std::size_t size) {
   Coefficients c(size);
   c[0] = x;
@@ -297,51 +292,28 @@ std::vector<Datums> eager_taylor(const Program& program, const Datums& arguments
   return derivatives(*mode, program.run(in), size, loc);
 }
 
-/// The program's graph run on series, as a function (arguments..., tangents...) -> (derivatives by order...).
-ir::Function* taylor_unit(Staging& s, ir::Function& primal, const Active& active, std::size_t size,
-                          const Location& loc) {
-  std::vector<ir::Type> params = primal.parameter_types(), results = primal.result_types;
-  const std::size_t arguments = params.size();
-  for (std::size_t i = 0; i < arguments; ++i)
-    if (active[i]) params.push_back(params[i]);
-  for (std::size_t k = 1; k < size; ++k)
-    for (const ir::Type& t : primal.result_types)
-      if (t.is_differentiable()) results.push_back(t);
-  ir::Function* f = s.module().add_function("taylor_" + primal.name, params, results);
-  f->loc = primal.loc;
-
-  const Staging::Scope scope(s, f);
-  const auto mode = std::make_shared<StagedTaylor>(s, fresh_number(), size - 1);
-  const Ending ending{*mode};
-  Datums in;
-  std::size_t at = arguments;
-  for (std::size_t i = 0; i < arguments; ++i) {
-    ir::Value* p = f->body->params[i];
-    p->name = primal.body->params[i]->name;
-    in.push_back(Datum::node(p));
-    if (active[i]) in.back() = mode->series(along(in.back(), Datum::node(f->body->params[at++]), size));
-  }
-  Datums out;
-  for (const Datums& order : derivatives(*mode, Replay(s, mode.get()).run(primal, in), size, loc))
-    out.insert(out.end(), order.begin(), order.end());
-  s.builder(loc).yield(s.use(out, loc));
-  return f;
-}
-
+/// The program's graph run on series: derivatives by order.
 std::vector<Datums> staged_taylor(Staging& s, const Program& program, const Datums& arguments,
                                 const Active& active, const Datums& tangents, std::size_t size,
                                 const Location& loc) {
-  Staging::Attempt attempt(s);
-  Unit unit = stage_unit(s, program, arguments, active, loc);
-  ir::Function* f = taylor_unit(s, *unit.primal->function, unit.active, size, loc);
-  unit.arguments.insert(unit.arguments.end(), tangents.begin(), tangents.end());
-  const Datums all = s.call(f, unit.arguments, loc);
+  std::vector<ir::Type> results;
+  const Datums all = derivative_unit(
+      s, "taylor", program, arguments, active, Beside::arguments, tangents, loc, [&](const Unit& unit) {
+        results = unit.primal.result_types;
+        const auto mode = std::make_shared<StagedTaylor>(s, fresh_number(), size - 1);
+        const Ending ending{*mode};
+        Datums in = unit.arguments, out;
+        for (std::size_t i = 0, at = 0; i < in.size(); ++i)
+          if (unit.active[i]) in[i] = mode->series(along(in[i], unit.beside[at++], size));
+        for (const Datums& order : derivatives(*mode, Replay(s, mode.get()).run(unit.primal, in), size, loc))
+          out.insert(out.end(), order.begin(), order.end());
+        return out;
+      });
   std::vector<Datums> out(size);
   auto next = all.begin();
   for (std::size_t k = 0; k < size; ++k)
-    for (const ir::Type& t : unit.primal->function->result_types)
+    for (const ir::Type& t : results)
       if (k == 0 || t.is_differentiable()) out[k].push_back(*next++);
-  attempt.keep();
   return out;
 }
 

@@ -233,8 +233,7 @@ Datums TwoPass::follow(const std::shared_ptr<const Rule>& rule, const Datums& ar
 }
 
 TwoPass::Halves& TwoPass::halves(ir::Function* callee, const Active& active) {
-  std::string key = callee->name + ":";
-  for (const bool a : active) key += a ? '1' : '0';
+  const std::string key = specialisation(*callee, active);
   const auto found = halves_.find(key);
   if (found != halves_.end()) return found->second;
   passes::unwind(*callee);
