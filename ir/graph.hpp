@@ -12,6 +12,10 @@
 // the block is the backward part. On every path through a function in this form its continuation is called
 // exactly once. Adjoints are `ref` cells.
 //
+// User programs are staged in direct style. A derivative runs the graph again under its handler, where `shift`
+// captures the rest, and so it is made in continuation-passing style; the pass unwind brings it to direct style
+// before it is optimised or differentiated again. The pass cps writes any program in the other form, to be read.
+//
 // Integers wrap; division of integers by zero raises; floating point is IEEE without traps.
 #pragma once
 

@@ -64,7 +64,8 @@ void describe(CLI::App& app, Given& given) {
   word("-o", o.output, "write to FILE; default a.out, or standard output for text", "FILE");
   word("--emit", given.emit,
        "write something else than a program:\n"
-       "ir (after the passes), cps (as staged), svg (ir as a picture),\n"
+       "ir (after the passes), svg (ir as a picture),\n"
+       "cps (as staged, in continuation-passing style),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
        "rewritten (the C++ file without native control flow over Rep),\n"

@@ -8,6 +8,7 @@
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/cps.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/ir/parse.hpp"
@@ -128,7 +129,8 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
     run_on_large_stack([&] {
       if (options.verify) ir::verify(*f.module);
       if (has_interface(options)) f.staged = ir::print(*f.module, {.locations = true, .names = true});
-      if (options.emit != Emit::cps) optimise(f, options);
+      if (options.emit == Emit::cps) passes::to_cps(*f.module);
+      else optimise(f, options);
       if (options.verify) ir::verify(*f.module);
     });
     functions.push_back(std::move(f));
