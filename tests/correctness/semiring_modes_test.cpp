@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../golden/interpreter.hpp"
+#include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/ad/semiring/over.hpp"
 #include "lantern/compiler/ad/semiring/semirings.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
@@ -43,19 +44,22 @@ struct Way {
   const char* name;
   std::function<Function(Function)> grad;
 };
-template <mode M>
+template <auto... O>
 Way way(const char* name) {
-  return {name, [](const Function& f) { return Function(lantern::grad<M>(f)); }};
+  return {name, [](const Function& f) { return Function(lantern::grad<O...>(f)); }};
 }
 const std::vector<Way>& ways() {
   static const std::vector<Way> all{
       way<mode::reverse>("reverse"),
+      way<mode::reverse, form::literal>("reverse by shift"),
       way<mode::forward>("forward"),
+      way<mode::forward, form::literal>("forward by a handler"),
       way<mode::cps>("cps"),
       way<mode::global_tape>("global tape"),
       way<mode::functional>("functional"),
       way<mode::continuation>("continuation"),
       way<mode::taped>("taped"),
+      way<mode::taped, form::fast>("fast taped"),
       way<mode::checkpointed>("checkpointed"),
       way<mode::divide_and_conquer>("divide and conquer"),
       {"taylor",
@@ -196,6 +200,30 @@ TEST_CASE("derivatives by other means", "[semiring]") {
     // A rule for cotangents has none for tangents.
     if (std::string(w.name) != "forward" && std::string(w.name) != "taylor" && std::string(w.name) != "jvp")
       CHECK(in(polynomials(), w.grad([&](D x) { return own(x) * x; }), X).str() == "3 X^2");
+  }
+}
+
+TEST_CASE("handlers that no mode of grad is: evaluation, stateful reverse mode, second derivatives",
+          "[semiring]") {
+  namespace ad = lantern::core::ad;
+  std::mt19937 random(3);
+  for (int i = 0; i < 100; ++i) {
+    const StraightLine s = random_program(random, 1 + random() % 8);
+    const Function f = s;
+    const ad::Program program{"f", [&](const core::Datums& x) { return core::Datums{f(D(x[0])).datum()}; }};
+    const auto evaluated = [&](D x) { return D(ad::evaluate_by_handler(program, {x.datum()})[0]); };
+    const auto slope = [&](D x) {
+      return D(ad::gradient_by(*ad::make_stateful_reverse(core::fresh_number()), program, {x.datum()}, {true},
+                               false, {})[0]);
+    };
+    const auto second = [&](D x) {
+      return D(ad::second_derivative(program, {x.datum()}, {true}, {D(1.0).datum()}, {})[2][0]);
+    };
+    const Polynomial p = s.polynomial();
+    CHECK(in(polynomials(), evaluated, X) == p);
+    CHECK(in(polynomials(), slope, X) == p.derivative(0));
+    CHECK(in(polynomials(), second, X) == p.derivative(0).derivative(0));
+    CHECK(in(polynomials(), grad(Function(slope)), X) == p.derivative(0).derivative(0));
   }
 }
 

@@ -176,13 +176,13 @@ inline Rep<double> evaluate(const Expression& e, const Rep<double>& zero, const 
                 x);
 }
 
-/// diff : exp -> exp by a mode of the product (specification: diff.hpp).
-template <mode M>
+/// diff : exp -> exp by a mode of the product, as grad<O...> takes it (specification: diff.hpp).
+template <auto... O>
 Expression diff_by_mode(const Expression& e) {
   return Expression([e](const Dictionary<Number>& r, const Number& n) {
     using D = Rep<double>;
     const auto derivative = [&e](const D& zero, const D& one, const D& x) {
-      return grad<M>([&](const D& y) { return evaluate(e, zero, one, y); })(x);
+      return grad<O...>([&](const D& y) { return evaluate(e, zero, one, y); })(x);
     };
     return over(r, derivative)(r.zero, r.one, n);
   });
