@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "lantern/compiler/staging/operation.hpp"
@@ -35,6 +36,19 @@ struct Frame {
   const Frame* next;
 };
 
+struct Delimited;
+
+/// A context of level n: the stacks of the levels 1 to n, of which the first holds frames.
+struct Context {
+  const Frame* frames = nullptr;
+  std::vector<const Delimited*> outer;  // of the levels 2 to n
+};
+/// What a reset of level n has put aside, on the stack of level n + 1.
+struct Delimited {
+  Context inside;
+  const Delimited* next;
+};
+
 /// Deques: what they hold never moves, and is destroyed without recursion.
 struct Machine::Memory {
   std::deque<Term> programs;
@@ -44,6 +58,8 @@ struct Machine::Memory {
   std::deque<CellValue> cells;
   std::deque<ClosureValue> closures;
   std::deque<Value> sums;
+  std::deque<Context> continuations;
+  std::deque<Delimited> delimited;
 };
 
 namespace {
@@ -122,14 +138,11 @@ class Machine::Run {
       if (term_) {
         const Term& e = *std::exchange(term_, nullptr);
         begin(e);
-      } else if (frames_) {
-        const Frame& frame = *frames_;
-        frames_ = frame.next;
+      } else if (stacks_.frames) {
+        const Frame& frame = *stacks_.frames;
+        stacks_.frames = frame.next;
         resume(frame);
-      } else if (!metacontinuation_.empty()) {  // ⟨v⟩ = v
-        frames_ = metacontinuation_.back();
-        metacontinuation_.pop_back();
-      } else {
+      } else if (!leave()) {
         return value_;
       }
     }
@@ -144,7 +157,7 @@ class Machine::Run {
   void give(Value v) { value_ = v; }
   /// Evaluates the operand of e with that number, then comes back.
   void operand(const Term& e, int number, const Term& part, Value first = {}) {
-    frames_ = &memory_.frames.emplace_back(Frame{&e, number, environment_, first, frames_});
+    stacks_.frames = &memory_.frames.emplace_back(Frame{&e, number, environment_, first, stacks_.frames});
     eval(part, environment_);
   }
 
@@ -164,14 +177,50 @@ class Machine::Run {
         [&](const Left& l) { operand(e, 0, l.of); }, [&](const Right& r) { operand(e, 0, r.of); },
         [&](const Case& c) { operand(e, 0, c.of); },
         [&](const Shift& s) {
-          if (metacontinuation_.empty()) stuck("expected shift inside ⟨ ⟩, got one that nothing delimits", e);
-          const Value k{ContinuationValue{std::exchange(frames_, nullptr)}};
+          if (std::all_of(
+                  stacks_.outer.begin() + std::min<std::ptrdiff_t>(s.level - 1, std::ssize(stacks_.outer)),
+                  stacks_.outer.end(), [](const Delimited* d) { return !d; }))
+            stuck("expected shift inside ⟨ ⟩" + subscript(s.level) + ", got one that nothing delimits", e);
+          const Value k{ContinuationValue{&memory_.continuations.emplace_back(take(s.level))}};
           eval(s.body, bind(s.continuation, k, environment_));
         },
         [&](const Reset& r) {
-          metacontinuation_.push_back(std::exchange(frames_, nullptr));
+          delimit(r.level);
           eval(r.body, environment_);
         });
+  }
+
+  // ---- contexts ----
+
+  /// The stacks up to that level, which become empty.
+  Context take(unsigned level) {
+    Context taken;
+    taken.frames = std::exchange(stacks_.frames, nullptr);
+    taken.outer.resize(level - 1);
+    stacks_.outer.resize(std::max<std::size_t>(stacks_.outer.size(), level));
+    std::swap_ranges(taken.outer.begin(), taken.outer.end(), stacks_.outer.begin());
+    return taken;
+  }
+  /// ⟨ of a level.
+  void delimit(unsigned level) {
+    Context inside = take(level);
+    const Delimited*& stack = stacks_.outer[level - 1];
+    stack = &memory_.delimited.emplace_back(Delimited{std::move(inside), stack});
+  }
+  /// ⟨v⟩ = v; false where nothing is left.
+  bool leave() {
+    const auto stack =
+        std::find_if(stacks_.outer.begin(), stacks_.outer.end(), [](const Delimited* d) { return d; });
+    if (stack == stacks_.outer.end()) return false;
+    const Delimited& reset = **stack;
+    *stack = reset.next;
+    put(reset.inside);
+    return true;
+  }
+  /// Into the stacks of its levels, which are empty.
+  void put(const Context& c) {
+    stacks_.frames = c.frames;
+    std::copy(c.outer.begin(), c.outer.end(), stacks_.outer.begin());
   }
 
   /// A value returned to a frame.
@@ -234,8 +283,8 @@ class Machine::Run {
     if (const auto* closure = std::get_if<const ClosureValue*>(&f.form)) {
       eval((*closure)->lambda->body, bind((*closure)->lambda->parameter, x, (*closure)->environment));
     } else if (const auto* k = std::get_if<ContinuationValue>(&f.form)) {
-      metacontinuation_.push_back(frames_);
-      frames_ = k->frames;
+      delimit(static_cast<unsigned>(k->context->outer.size()) + 1);
+      put(*k->context);
       give(x);
     } else {
       const std::string what = "expected a function on the left of an application, got " + kind(f);
@@ -278,8 +327,7 @@ class Machine::Run {
   const Term* term_ = nullptr;
   const Environment* environment_ = nullptr;
   Value value_{};
-  const Frame* frames_ = nullptr;               // up to the enclosing reset
-  std::vector<const Frame*> metacontinuation_;  // beyond it: the frames around each reset, the innermost last
+  Context stacks_;
 };
 
 Machine::Machine(std::size_t step_limit) : memory_(std::make_unique<Memory>()), step_limit_(step_limit) {}

@@ -5,6 +5,9 @@
 // Operational Foundation for Delimited Continuations", 2005): shift captures the frames up to the enclosing
 // reset and leaves that reset in place; applying a captured continuation puts a reset around it.
 // Continuations may be applied any number of times.
+//
+// There is one stack for each level of control: the first holds frames, each one above it what a reset of its
+// level has put aside of those below. So shift and reset of any level take constant time.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +25,7 @@ namespace lantern::calculus {
 struct PairValue;
 struct CellValue;
 struct ClosureValue;
-struct Frame;
+struct Context;
 struct Value;
 
 /// inl v or inr v.
@@ -32,7 +35,7 @@ struct SumValue {
 };
 /// The computation up to a reset.
 struct ContinuationValue {
-  const Frame* frames;
+  const Context* context;
 };
 
 /// A value, in the memory of the machine that made it: usable as long as that lives.

@@ -54,14 +54,15 @@ class Forward : Notation {
         [&](const Assign& a) { return assign(D(a.cell), D(a.value)); },
         [&](const Left& s) { return inl(D(s.of)); }, [&](const Right& s) { return inr(D(s.of)); },
         [&](const Case& c) { return case_of(D(c.of), c.left, D(c.if_left), c.right, D(c.if_right)); },
-        [&](const auto&) { return e; });  // shift and reset: not in a source
+        [&](const Shift& s) { return shift_in(s.continuation, D(s.body), s.level); },
+        [&](const Reset& r) { return delimited(D(r.body), r.level); });
   }
 };
 
 }  // namespace
 
 Term forward(const Term& f, Place l) {
-  const Term source = checked_source(f, "forward", l);
+  const Term source = closed_source(f, "forward", l);
   return run_on_large_stack([&] { return Forward(source).transform(source); });
 }
 

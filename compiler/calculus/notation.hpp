@@ -59,7 +59,10 @@ class Notation {
   FreshNames fresh_;
 };
 
-/// The source as a transformation assumes it: closed, without control, with Barendregt's convention.
-Term checked_source(const Term& f, const char* transformation, Place l);
+/// The source as a transformation assumes it: closed, with Barendregt's convention; error if it is not
+/// closed.
+Term closed_source(const Term& f, const char* transformation, Place l);
+/// The same where it must be without shift and reset, too.
+Term source_without_control(const Term& f, const char* transformation, Place l);
 
 }  // namespace lantern::calculus

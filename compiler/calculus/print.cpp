@@ -8,6 +8,13 @@ namespace lantern::calculus {
 
 using namespace core;
 
+std::string subscript(unsigned level) {
+  std::string digits;
+  for (; level > 0; level /= 10)
+    digits = "\xE2\x82" + std::string(1, static_cast<char>(0x80 + level % 10)) + digits;
+  return digits == "₁" ? "" : digits;
+}
+
 namespace {
 
 /// What may stand in a place without parentheses: each level admits itself and all above.
@@ -69,14 +76,14 @@ class Printer {
         [&](const Case& c) { wrap(level > anything, [&] { branches(c, indent); }); },
         [&](const Shift& s) {
           wrap(level > anything, [&] {
-            out += "shift " + s.continuation + " in";
+            out += "shift" + subscript(s.level) + " " + s.continuation + " in";
             body(s.body, indent);
           });
         },
         [&](const Reset& r) {
           out += "⟨ ";
           print(r.body, anything, indent + 2);
-          out += " ⟩";
+          out += " ⟩" + subscript(r.level);
         });
   }
 

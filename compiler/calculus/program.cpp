@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "lantern/compiler/calculus/derived.hpp"
+#include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::calculus {
 
@@ -18,6 +20,7 @@ struct Meaning;
 using PairOfMeanings = std::shared_ptr<const std::pair<Meaning, Meaning>>;
 using Function = std::function<Meaning(const Meaning&)>;
 using Cell = std::shared_ptr<Var<double>>;
+using Slot = std::shared_ptr<Meaning>;  // a reference to anything else
 
 /// inl or inr of something, known while staging.
 struct Sum {
@@ -27,12 +30,12 @@ struct Sum {
 
 /// What a term stands for while staging.
 struct Meaning {
-  std::variant<std::monostate, Rep<double>, Rep<bool>, PairOfMeanings, Sum, Function, Cell> form;
+  std::variant<std::monostate, Rep<double>, Rep<bool>, PairOfMeanings, Sum, Function, Cell, Slot> form;
 };
 
 const char* kind(const Meaning& m) {
   static const char* const names[] = {"()",    "a number",   "a truth value", "a pair",
-                                      "a sum", "a function", "a reference"};
+                                      "a sum", "a function", "a reference",   "a reference"};
   return names[m.form.index()];
 }
 
@@ -130,14 +133,23 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
           return as<PairOfMeanings>(run(p.of, in), "a pair", "the operand of snd", e)->second;
         },
         [&](const Ref& r) -> Meaning {
-          return {std::make_shared<Var<double>>(number(run(r.initial, in), "the content of a reference", e))};
+          const Meaning content = run(r.initial, in);
+          if (!context().staging && !std::holds_alternative<Rep<double>>(content.form))
+            return {std::make_shared<Meaning>(content)};
+          return {std::make_shared<Var<double>>(number(content, "the content of a reference", e))};
         },
         [&](const Read& r) -> Meaning {
-          return {*as<Cell>(run(r.cell, in), "a reference", "the operand of !", e)};
+          const Meaning cell = run(r.cell, in);
+          if (const auto* slot = std::get_if<Slot>(&cell.form)) return **slot;
+          return {*as<Cell>(cell, "a reference", "the operand of !", e)};
         },
         [&](const Assign& a) -> Meaning {
-          const Cell cell = as<Cell>(run(a.cell, in), "a reference", "the operand of :=", e);
-          *cell = number(run(a.value, in), "the content of a reference", e);
+          const Meaning cell = run(a.cell, in), content = run(a.value, in);
+          if (const auto* slot = std::get_if<Slot>(&cell.form))
+            **slot = content;
+          else
+            *as<Cell>(cell, "a reference", "the operand of :=", e) =
+                number(content, "the content of a reference", e);
           return {};
         },
         [&](const Left& s) -> Meaning {
@@ -152,7 +164,32 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
           const Sum& s = as<Sum>(of, "inl or inr", "the operand of case", e);
           return s.left ? run(c.if_left, in.with(c.left, *s.of)) : run(c.if_right, in.with(c.right, *s.of));
         },
-        [&](const auto&) -> Meaning { fail("expected a program without shift and reset, got one", e); });
+        [&](const Shift& s) -> Meaning {
+          require_eager(e);
+          return shift<Meaning>(prompts_[s.level], [self = shared_from_this(), s, in](auto k) {
+            const auto shared = std::make_shared<decltype(k)>(std::move(k));
+            const Function f = [shared](const Meaning& x) { return (*shared)(x); };
+            return self->delimit(s.level - 1,
+                                 [=] { return self->run(s.body, in.with(s.continuation, {f})); });
+          });
+        },
+        [&](const Reset& r) -> Meaning {
+          require_eager(e);
+          return delimit(r.level, [self = shared_from_this(), r, in] { return self->run(r.body, in); });
+        });
+  }
+
+  // ---- control ----
+
+  /// A reset of a level delimits those below, too.
+  Meaning delimit(unsigned level, const std::function<Meaning()>& body) {
+    if (level == 0) return body();
+    return reset(prompts_[level], [this, level, body] { return delimit(level - 1, body); });
+  }
+
+  void require_eager(const Term& e) const {
+    if (context().staging)
+      fail("expected a program without shift and reset, got one that is being staged", e);
   }
 
   // ---- recursion ----
@@ -188,6 +225,8 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   // ---- conditionals ----
 
   Meaning branch(const Rep<bool>& condition, const Case& c, const Environment& in, const Term& e) {
+    if (const Datum& known = strip(condition.datum()); known.is_literal())
+      return known.b() ? run(c.if_left, in.with(c.left, {})) : run(c.if_right, in.with(c.right, {}));
     std::string shapes[2];
     const auto run_branch = [&](int which, const Term& body, const Name& x) {
       const Meaning result = run(body, in.with(x, {}));
@@ -256,6 +295,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   Term f_;
   Location loc_;
   std::size_t unrolled_ = 0;
+  std::map<unsigned, Prompt<Meaning>> prompts_;  // by level
 };
 
 }  // namespace

@@ -130,7 +130,7 @@ class ReverseByCps : Notation {
 }  // namespace
 
 Term reverse_by_cps(const Term& f, Place l) {
-  const Term source = checked_source(f, "reverse_by_cps", l);
+  const Term source = source_without_control(f, "reverse_by_cps", l);
   return run_on_large_stack([&] { return ReverseByCps(source).transform(source); });
 }
 

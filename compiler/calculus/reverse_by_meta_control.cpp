@@ -138,7 +138,7 @@ class ReverseByMetaControl : Notation {
 }  // namespace
 
 Term reverse_by_meta_control(const Term& f, Place l) {
-  const Term source = checked_source(f, "reverse_by_meta_control", l);
+  const Term source = source_without_control(f, "reverse_by_meta_control", l);
   return run_on_large_stack([&] { return ReverseByMetaControl(source).transform(source); });
 }
 

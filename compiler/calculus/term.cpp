@@ -214,9 +214,9 @@ class Renaming {
         },
         [&](const Shift& s) {
           const auto [k, body] = under(s.continuation, s.body);
-          return shift_in(k, body);
+          return shift_in(k, body, s.level);
         },
-        [&](const Reset& s) { return delimited(r(s.body)); });
+        [&](const Reset& s) { return delimited(r(s.body), s.level); });
   }
 
  private:
@@ -249,7 +249,11 @@ class AlphaEquality {
         },
         [&](const Shift& x) {
           const auto& y = *b.as<Shift>();
-          return under(x.continuation, x.body, y.continuation, y.body);
+          return x.level == y.level && under(x.continuation, x.body, y.continuation, y.body);
+        },
+        [&](const Reset& x) {
+          const auto& y = *b.as<Reset>();
+          return x.level == y.level && (*this)(x.body, y.body);
         },
         [&](const Case& x) {
           const auto& y = *b.as<Case>();
@@ -294,10 +298,13 @@ bool alpha_equal(const Term& a, const Term& b) {
   return run_on_large_stack([&] { return AlphaEquality()(a, b); });
 }
 
-bool has_control(const Term& e) {
-  bool found = false;
-  walk(e, [&found](const Term& t) { found |= t.as<Shift>() || t.as<Reset>(); });
-  return found;
+unsigned control_level(const Term& e) {
+  unsigned highest = 0;
+  walk(e, [&highest](const Term& t) {
+    if (const auto* s = t.as<Shift>()) highest = std::max(highest, s->level);
+    if (const auto* r = t.as<Reset>()) highest = std::max(highest, r->level);
+  });
+  return highest;
 }
 
 std::size_t size(const Term& e) {

@@ -2,9 +2,15 @@
 //
 //   e ::= c | () | x | e + e | e * e | e < e | λx. e | @ e e | let x = e in e
 //       | fst e | snd e | (e, e) | ref e | !e | e := e
-//       | inl e | inr e | case e of x ⇒ e or x ⇒ e | shift x in e | ⟨e⟩
+//       | inl e | inr e | case e of x ⇒ e or x ⇒ e | shift x in e | ⟨e⟩ | shift₂ x in e | ⟨e⟩₂ | ...
 //
-// One form is ours: `e < e` compares two reals and gives the figure's booleans, True = inl () and False = inr
+// The figure has one level of control. Here every shift and every reset has a level, 1 where none is written
+// (Danvy and Filinski, "Abstracting Control", 1990, section 5; the paper's section 3.7 asks for them): a
+// reset of level n delimits what shifts of the levels 1 to n capture, so that a shift of level 2 captures
+// resets of level 1 as well.
+//
+// One more form is ours: `e < e` compares two reals and gives the figure's booleans, True = inl () and False
+// = inr
 // (), so that a program can decide on a number. What the figure derives (if, letrec, +=, ;) is in
 // derived.hpp.
 //
@@ -103,9 +109,11 @@ struct Case {
 struct Shift {
   Name continuation;
   Term body;
+  unsigned level;
 };
 struct Reset {
   Term body;
+  unsigned level;
 };
 
 using Form = std::variant<Constant, Unit, Variable, Plus, Times, Less, Lambda, Apply, Let, Pair, First,
@@ -162,10 +170,13 @@ inline Term inr(Term e) { return make(Right{std::move(e)}); }
 inline Term case_of(Term e, Name x, Term a, Name y, Term b) {
   return make(Case{std::move(e), std::move(x), std::move(a), std::move(y), std::move(b)});
 }
-/// shift k in e: e in place of the computation up to the enclosing ⟨ ⟩, which is captured as k.
-inline Term shift_in(Name k, Term e) { return make(Shift{std::move(k), std::move(e)}); }
+/// shift k in e: e in place of the computation up to the enclosing ⟨ ⟩ of this level or a higher one, which
+/// is captured as k.
+inline Term shift_in(Name k, Term e, unsigned level = 1) {
+  return make(Shift{std::move(k), std::move(e), level});
+}
 /// ⟨e⟩
-inline Term delimited(Term e) { return make(Reset{std::move(e)}); }
+inline Term delimited(Term e, unsigned level = 1) { return make(Reset{std::move(e), level}); }
 
 /// A source of names that occur nowhere yet. A name it gives may also be used with primes added.
 class FreshNames {
@@ -191,15 +202,17 @@ Term distinct_binders(const Term& e);
 /// Whether the two are the same term up to the names of bound variables.
 bool alpha_equal(const Term& a, const Term& b);
 
-/// Whether shift or reset occurs in `e`.
-bool has_control(const Term& e);
+/// The highest level of a shift or reset in `e`; 0 if there is none.
+unsigned control_level(const Term& e);
 
 /// The number of nodes.
 std::size_t size(const Term& e);
 
 /// The paper's notation, on several lines; derived constructs are shown as such (see derived.hpp).
 std::string to_string(const Term& e);
-/// The same on one line, cut to about `limit` characters: for messages.
+/// A level of control in it: nothing for 1, then ₂, ₃, ...
+std::string subscript(unsigned level);
+/// A term on one line, cut to about `limit` characters: for messages.
 std::string excerpt(const Term& e, std::size_t limit = 60);
 
 }  // namespace lantern::calculus

@@ -148,7 +148,11 @@ Datum make_tensor(ir::Kind element, std::vector<std::int64_t> shape) {
 
 const Datum& strip(const Datum& d) {
   const Datum* at = &d;
-  while (at->is_tagged()) at = &static_cast<const TaggedBox*>(at->box())->primal;
+  while (at->is_tagged()) {
+    const Datum& below = static_cast<const TaggedBox*>(at->box())->primal;
+    if (below.empty()) break;
+    at = &below;
+  }
   return *at;
 }
 

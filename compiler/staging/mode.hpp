@@ -57,7 +57,8 @@ class ModeRef {
   Mode* mode_;
 };
 
-/// A number under a derivative handler: the primal lives one level down. Each mode adds what it carries.
+/// A number under a derivative handler: the primal lives one level down. Each mode adds what it carries. A
+/// handler of the lowest level whose numbers are not Datums (semiring/over.hpp) has none there.
 struct TaggedBox : Boxed {
   TaggedBox(Mode& m, Datum p) : Boxed(Kind::tagged), mode(m), primal(std::move(p)) {}
   ModeRef mode;
@@ -68,7 +69,7 @@ struct TaggedBox : Boxed {
 /// there is none.
 Mode* in_charge(std::span<const Datum> operands);
 
-/// The innermost primal: all tags taken off.
+/// The innermost primal: all tags taken off, but that of a number without a primal.
 const Datum& strip(const Datum& d);
 
 }  // namespace lantern::core

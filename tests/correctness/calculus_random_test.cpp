@@ -76,8 +76,8 @@ TEST_CASE("Figs. 4, 9, 10 and 11 agree on random terms", "[calculus][random]") {
   for_random_terms("first derivatives", 1500, false, [&](const Term& f) {
     const Term by_forward = forward(f), by_control = reverse_by_control(f),
                by_meta = reverse_by_meta_control(f), by_cps = reverse_by_cps(f);
-    RC_ASSERT(!has_control(by_meta));
-    RC_ASSERT(!has_control(by_cps));
+    RC_ASSERT(control_level(by_meta) == 0);
+    RC_ASSERT(control_level(by_cps) == 0);
     for (double at : points) {
       const double expected = call(by_forward, at);
       expect_close("Fig. 9", call(by_control, at), expected, 1e-9, f, at);
@@ -98,11 +98,60 @@ TEST_CASE("all compositions of two agree on random terms", "[calculus][random]")
     const Place l = Place::current();
     const Term expected = forward(forward(f));
     for (const auto outer : {forward, reverse_by_control, reverse_by_meta_control, reverse_by_cps})
-      for (const auto inner : {forward, reverse_by_meta_control, reverse_by_cps}) {
+      for (const auto inner : {forward, reverse_by_control, reverse_by_meta_control, reverse_by_cps}) {
+        const bool takes_control = outer == forward || outer == reverse_by_control;
+        if (inner == reverse_by_control && !takes_control) continue;
         const Term second = outer(inner(f, l), l);
         for (double at : points)
           expect_close("second derivative", call(second, at), call(expected, at), 1e-8, f, at);
       }
+  });
+}
+
+TEST_CASE("reverse over reverse by two levels of control (Fig. 13) on random terms", "[calculus][random]") {
+  int smooth = 0, all = 0;
+  for_random_terms("Fig. 13", 600, false, [&](const Term& f) {
+    const Term first = reverse_by_control(f), second = reverse_by_control(first);
+    RC_ASSERT(control_level(second) == 2);
+    for (double at : points) {
+      const double expected = call(second, at);
+      expect_close("forward over forward", call(forward(forward(f)), at), expected, 1e-8, f, at);
+      expect_close("forward over reverse", call(forward(first), at), expected, 1e-8, f, at);
+      expect_close("reverse over forward", call(reverse_by_control(forward(f)), at), expected, 1e-8, f, at);
+      ++all;
+      if (const auto slope = differences(first, at)) {
+        ++smooth;
+        expect_close("central differences", *slope, expected, 1e-5, f, at);
+      }
+    }
+  });
+  CHECK(smooth > all * 8 / 10);
+}
+
+TEST_CASE("third derivatives by three levels of control on random terms", "[calculus][random]") {
+  for_random_terms("three levels", 60, false, [](const Term& f) {
+    if (size(f) > 60) return;
+    const Term third = reverse_by_control(reverse_by_control(reverse_by_control(f)));
+    for (double at : points)
+      expect_close("third derivative", call(third, at), call(forward(forward(forward(f))), at), 1e-7, f, at);
+  });
+}
+
+TEST_CASE("the paper's control operators and grad's own over Rep on random terms", "[calculus][random]") {
+  using namespace lantern;
+  for_random_terms("Fig. 13 over Rep", 150, true, [](const Term& f) {
+    const Term first = reverse_by_control(f);
+    const auto slope = eager(calculus::program(first)),
+               by_figure = eager(calculus::program(reverse_by_control(first)));
+    const auto grad_of_figure = eager(grad(calculus::program(first)));
+    const auto by_handlers = eager(grad(grad(calculus::program(f))));
+    for (double at : points) {
+      const double expected = call(forward(forward(f)), at);
+      expect_close("Fig. 9", slope(at), call(first, at), 1e-9, f, at);
+      expect_close("Fig. 9 of Fig. 9", by_figure(at), expected, 1e-8, f, at);
+      expect_close("grad of Fig. 9", grad_of_figure(at), expected, 1e-8, f, at);
+      expect_close("grad of grad", by_handlers(at), expected, 1e-8, f, at);
+    }
   });
 }
 

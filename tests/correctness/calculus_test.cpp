@@ -45,11 +45,9 @@ const std::vector<Transformation>& transformations() {
                                                {"Fig. 11", reverse_by_cps}};
   return all;
 }
-// Those whose result is without control operators, and so a source again.
-const std::vector<Transformation>& plain_transformations() {
-  static const std::vector<Transformation> all{
-      {"Fig. 4", forward}, {"Fig. 10", reverse_by_meta_control}, {"Fig. 11", reverse_by_cps}};
-  return all;
+// Those that take the result of the other: Figs. 10 and 11 need a source without control operators.
+bool composes(const Transformation& outer, const Term& source) {
+  return control_level(source) == 0 || outer.apply == forward || outer.apply == reverse_by_control;
 }
 
 struct Example {
@@ -180,6 +178,35 @@ TEST_CASE("shift captures up to the enclosing reset, any number of times", "[cal
                          pair(apply(f, 3), apply(f, 4))))) == "(3, 7)");
 }
 
+TEST_CASE("shift of a higher level captures the resets below it", "[calculus]") {
+  const auto k_of = [](Term e) { return apply(k, std::move(e)); };
+  // ⟨ ... ⟨ ... ⟩ ... ⟩₂: to the inner reset, and to the outer.
+  CHECK(value_of(delimited(1 + delimited(2 * shift_in("k", 10)), 2)) == "11");
+  CHECK(value_of(delimited(1 + delimited(2 * shift_in("k", 10, 2)), 2)) == "10");
+  CHECK(value_of(delimited(1 + delimited(2 * shift_in("k", k_of(k_of(10)), 2)), 2)) == "43");
+  CHECK(value_of(100 + delimited(1 + delimited(2 * shift_in("k", k_of(k_of(10)), 2)), 2)) == "143");
+  // A reset of level 2 delimits level 1 as well, and so does the application of a continuation of level 2.
+  CHECK(value_of(delimited(1 + delimited(2 * shift_in("k", 10), 2))) == "11");
+  CHECK(value_of(delimited(
+            1000 + delimited(let("x", shift_in("k", 100 + k_of(0), 2), 1 + shift_in("k", 7)), 2))) == "1107");
+  // The captured reset of level 1 is there again when the continuation runs: its shift goes no further.
+  CHECK(value_of(delimited(1 + delimited(let("x", shift_in("k", k_of(3), 2), 2 * shift_in("j", x))), 2)) ==
+        "4");
+  // The body of a shift of level 2 is delimited at both levels.
+  CHECK(value_of(delimited(1 + shift_in("k", 5 + shift_in("j", 7), 2), 2)) == "7");
+  // A continuation of level 2 may leave its reset and run under another.
+  CHECK(value_of(let("f", delimited(1 + delimited(2 * shift_in("k", k, 2)), 2), apply(f, 3) + apply(f, 4))) ==
+        "16");
+  CHECK(error_of([] { Machine().evaluate(delimited(1 + shift_in("k", 1, 2))); }) ==
+        "calculus: expected shift inside ⟨ ⟩₂, got one that nothing delimits, in `shift₂ k in 1`");
+  CHECK(to_string(delimited(1 + shift_in("k", delimited(k_of(1), 12), 3))) ==
+        "⟨ 1 + (shift₃ k in ⟨ @ k 1 ⟩₁₂) ⟩");
+  CHECK(!alpha_equal(delimited(1), delimited(1, 2)));
+  CHECK(!alpha_equal(shift_in("k", 1), shift_in("k", 1, 2)));
+  CHECK(control_level(lambda("x", 1 + delimited(shift_in("k", 1), 3))) == 3);
+  CHECK(control_level(lambda("x", x)) == 0);
+}
+
 TEST_CASE("deep terms and long evaluations need no stack", "[calculus]") {
   Term sum = 0;
   for (int i = 0; i < 200'000; ++i) sum = sum + 1;
@@ -267,8 +294,10 @@ TEST_CASE("each transformation differentiates each example", "[calculus]") {
 TEST_CASE("the derivative is a term: transformations compose", "[calculus]") {
   for (const Example& e : examples())
     for (const Transformation& outer : transformations())
-      for (const Transformation& inner : plain_transformations()) {
-        const Term second = outer.apply(inner.apply(e.f, Place::current()), Place::current());
+      for (const Transformation& inner : transformations()) {
+        const Term first = inner.apply(e.f, Place::current());
+        if (!composes(outer, first)) continue;
+        const Term second = outer.apply(first, Place::current());
         for (double at : points) {
           INFO(outer.name << " of " << inner.name << " of " << e.name << " at " << at);
           CHECK(call(second, at) == Approx(e.second(at)).epsilon(1e-12).margin(1e-12));
@@ -277,23 +306,86 @@ TEST_CASE("the derivative is a term: transformations compose", "[calculus]") {
 }
 
 TEST_CASE("third derivatives", "[calculus]") {
+  int composed = 0;
   for (const Transformation& a : transformations())
-    for (const Transformation& b : plain_transformations())
-      for (const Transformation& c : plain_transformations()) {
+    for (const Transformation& b : transformations())
+      for (const Transformation& c : transformations()) {
         INFO(a.name << " of " << b.name << " of " << c.name);
         const Place l = Place::current();
-        CHECK(call(a.apply(b.apply(c.apply(lambda("x", x * x * x * x), l), l), l), 2.0) == Approx(48));
+        const Term first = c.apply(lambda("x", x * x * x * x), l);
+        if (!composes(b, first)) continue;
+        const Term second = b.apply(first, l);
+        if (!composes(a, second)) continue;
+        ++composed;
+        CHECK(call(a.apply(second, l), 2.0) == Approx(48));
       }
+  CHECK(composed == 46);  // of 64: no Fig. 10 or 11 of what Fig. 9 has a part in
+}
+
+TEST_CASE("reverse mode over reverse mode by two levels of control (Fig. 13)", "[calculus]") {
+  // The figure's example: the second derivative of 2 * x + x * x * x is 6 * x.
+  const Term source = lambda("x", 2 * x + x * x * x), first = reverse_by_control(source),
+             second = reverse_by_control(first);
+  for (double at : points) CHECK(call(second, at) == 6 * at);
+  const std::string text = to_string(second);
+  for (const char* operation : {"shift k", "shift₂ k", "⟩", "⟩₂"}) {
+    INFO(operation);
+    CHECK(text.find(operation) != std::string::npos);
+  }
+  // Third and fourth derivatives: the next levels.
+  const Term third = reverse_by_control(second);
+  CHECK(control_level(third) == 3);
+  for (double at : points) {
+    CHECK(call(third, at) == 6);
+    CHECK(call(reverse_by_control(third), at) == 0);
+  }
+  // A derivative as a part of a program.
+  const Term part = lambda("x", x * apply(first, x * x));  // x * (2 + 3 x^4)
+  for (double at : points) CHECK(call(reverse_by_control(part), at) == Approx(2 + 15 * std::pow(at, 4)));
+  // Both levels as one: the outer derivative then misses what waits behind the inner resets.
+  const std::function<Term(const Term&)> on_one_level = [&](const Term& e) -> Term {
+    const auto& go = on_one_level;
+    return match(
+        e, [&](const Plus& p) { return go(p.left) + go(p.right); },
+        [&](const Times& p) { return go(p.left) * go(p.right); },
+        [&](const Lambda& l) { return lambda(l.parameter, go(l.body)); },
+        [&](const Apply& a) { return apply(go(a.function), go(a.argument)); },
+        [&](const Let& l) { return let(l.name, go(l.value), go(l.body)); },
+        [&](const Pair& p) { return pair(go(p.first), go(p.second)); },
+        [&](const First& p) { return fst(go(p.of)); }, [&](const Second& p) { return snd(go(p.of)); },
+        [&](const Ref& r) { return ref(go(r.initial)); }, [&](const Read& r) { return read(go(r.cell)); },
+        [&](const Assign& a) { return assign(go(a.cell), go(a.value)); },
+        [&](const Shift& s) { return shift_in(s.continuation, go(s.body)); },
+        [&](const Reset& r) { return delimited(go(r.body)); }, [&](const auto&) { return e; });
+  };
+  CHECK(call(on_one_level(first), 2.0) == 14);
+  CHECK(call(on_one_level(second), 2.0) != 12);
+}
+
+TEST_CASE("reverse mode over reverse mode takes time in proportion to the program", "[calculus]") {
+  // Each level's shift captures what the inner levels' resets have put aside without looking at it.
+  const auto steps = [](int n) {
+    Term product = x;
+    for (int i = 0; i < n; ++i) product = product * x;
+    Machine machine;
+    machine.apply(machine.evaluate(reverse_by_control(reverse_by_control(lambda("x", product)))), {1.0});
+    return machine.steps();
+  };
+  const auto ten = steps(10), twenty = steps(20), thirty = steps(30);
+  CHECK(twenty - ten == thirty - twenty);
 }
 
 TEST_CASE("where control operators are", "[calculus]") {
   for (const Example& e : examples()) {
     INFO(e.name);
     const bool arithmetic = std::string(e.name) != "constant" && std::string(e.name) != "identity";
-    CHECK(has_control(reverse_by_control(e.f)));  // at least the reset
-    CHECK(!has_control(forward(e.f)));
-    CHECK(!has_control(reverse_by_meta_control(e.f)));
-    CHECK(!has_control(reverse_by_cps(e.f)));
+    // At least the reset; that of a derivative's derivative is of the next level.
+    CHECK(control_level(reverse_by_control(e.f)) == 1);
+    CHECK(control_level(forward(reverse_by_control(e.f))) == 1);
+    CHECK(control_level(reverse_by_control(reverse_by_control(e.f))) == 2);
+    CHECK(control_level(forward(e.f)) == 0);
+    CHECK(control_level(reverse_by_meta_control(e.f)) == 0);
+    CHECK(control_level(reverse_by_cps(e.f)) == 0);
     if (arithmetic) CHECK(to_string(reverse_by_control(e.f)).find("shift") != std::string::npos);
   }
 }
@@ -341,8 +433,10 @@ TEST_CASE("deep sources are transformed", "[calculus]") {
 }
 
 TEST_CASE("sources a transformation refuses", "[calculus]") {
-  CHECK(error_of([] { forward(lambda("x", delimited(x))); }) ==
-        "calculus: forward: expected a source without shift and reset, got `λx. ⟨ x ⟩`");
+  CHECK(error_of([] { reverse_by_meta_control(lambda("x", delimited(x))); }) ==
+        "calculus: reverse_by_meta_control: expected a source without shift and reset, got `λx. ⟨ x ⟩`; "
+        "forward and "
+        "reverse_by_control take one that has them");
   CHECK(error_of([] {
           reverse_by_cps(reverse_by_control(lambda("x", x)));
         }).starts_with("calculus: reverse_by_cps: expected a source without shift and reset, got `λx1."));
@@ -385,12 +479,46 @@ TEST_CASE("terms run over Rep, eagerly and compiled", "[calculus]") {
   }
 }
 
+TEST_CASE("Fig. 13 over Rep: the paper's operators and those of grad", "[calculus]") {
+  // One derivative by the figure, one by the product's handler, in either order; both by the figure; both by
+  // handlers.
+  for (const Example& e : examples()) {
+    const std::string name = e.name;
+    INFO(name);
+    const Term first = reverse_by_control(e.f);
+    const auto by_figure = eager(program(reverse_by_control(first)));
+    const auto grad_of_figure = eager(grad(program(first)));
+    const auto tangent_of_figure = eager(grad<mode::forward>(program(first)));
+    const auto by_handlers = eager(grad(grad(program(e.f))));
+    for (double at : points) {
+      CHECK(eager(program(first))(at) == Approx(e.derivative(at)));
+      CHECK(by_figure(at) == Approx(e.second(at)).margin(1e-12));
+      CHECK(grad_of_figure(at) == Approx(e.second(at)).margin(1e-12));
+      CHECK(tangent_of_figure(at) == Approx(e.second(at)).margin(1e-12));
+      CHECK(by_handlers(at) == Approx(e.second(at)).margin(1e-12));
+    }
+  }
+  // The levels mean what they mean in the calculus.
+  const auto over_rep = [](const Term& e) { return eager(program(lambda("x", e)))(5.0); };
+  CHECK(over_rep(delimited(1 + delimited(x * shift_in("k", apply(k, 10), 2)), 2)) == 51);
+  CHECK(over_rep(delimited(1 + delimited(x * shift_in("k", 10, 2)), 2)) == 10);
+  CHECK(over_rep(delimited(1 + delimited(x * shift_in("k", 10), 2))) == 11);
+  CHECK(over_rep(delimited(1 + shift_in("k", x + shift_in("j", 7), 2), 2)) == 7);
+  CHECK_THROWS_WITH(over_rep(delimited(x + shift_in("k", apply(k, apply(k, 1))))),
+                    Catch::Matchers::Contains("a continuation may be resumed only once"));
+  CHECK_THROWS_WITH(over_rep(1 + shift_in("k", x)),
+                    Catch::Matchers::Contains("no reset of this prompt is active"));
+}
+
 TEST_CASE("terms outside the subset over Rep are refused", "[calculus]") {
   const auto error = [](const Term& e) {
     return error_of([&] { compile(program(e), {.target = Target::c, .opt = 0}); });
   };
   CHECK(error(lambda("x", delimited(x))) ==
-        "calculus: expected a program without shift and reset, got one, in `⟨ x ⟩`");
+        "calculus: expected a program without shift and reset, got one that is being staged, in `⟨ x ⟩`");
+  CHECK(error(lambda("x", shift_in("k", x))) ==
+        "calculus: expected a program without shift and reset, got one that is being staged, in `shift k in "
+        "x`");
   CHECK(error(lambda("x", pair(x, x))) ==
         "calculus: expected a number as the result, got a pair, in `λx. (x, x)`");
   CHECK(error(lambda("x", x + unit())) ==

@@ -1,5 +1,5 @@
-// The transformed terms of Figs. 4, 9, 10 and 11, in the paper's notation, for the paper's running examples:
-// 2 * x + x * x * x (Figs. 6 to 8), and the conditional, loop and tree of section 4.
+// The transformed terms of Figs. 4, 9, 10, 11 and 13, in the paper's notation, for the paper's running
+// examples: 2 * x + x * x * x (Figs. 6 to 8), and the conditional, loop and tree of section 4.
 #include "golden.hpp"
 #include "lantern/compiler/calculus/calculus.hpp"
 
@@ -25,6 +25,14 @@ void check(const std::string& name, const Term& source) {
 }  // namespace
 
 TEST_CASE("the running example", "[golden]") { check("straight", lambda("x", 2 * x + x * x * x)); }
+
+TEST_CASE("a product, twice", "[golden]") {
+  const Term source = lambda("x", x * x), first = reverse_by_control(source);
+  check_golden("calculus/second_order.txt",
+               "source\n\n" + to_string(source) + "\n\nFig. 9\n\n" + to_string(first) +
+                   "\n\nFig. 13: Fig. 9 of that, on the next level of control\n\n" +
+                   to_string(reverse_by_control(first)) + "\n");
+}
 
 TEST_CASE("a conditional", "[golden]") {
   check("conditional", lambda("x", if_then_else(0 < x, -1 * x * x, x * x)));

@@ -12,6 +12,8 @@
 
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/graph.hpp"
+#include "lantern/ir/op.hpp"
 
 namespace lantern::ir::test {
 
@@ -66,8 +68,12 @@ class Interpreter {
   /// The numbers of all results in order. Throws Error where the program raises.
   std::vector<double> run(const Module& module, const Items& arguments) {
     std::vector<double> out;
-    for (const Item& item : call(*module.entry, arguments, nullptr)) append(out, item);
+    for (const Item& item : results(module, arguments)) append(out, item);
     return out;
+  }
+  /// The results themselves: scalars may be of any handler.
+  Items results(const Module& module, const Items& arguments) {
+    return call(*module.entry, arguments, nullptr);
   }
   /// How many tensors were made.
   std::size_t allocations() const { return allocations_; }
@@ -207,7 +213,7 @@ class Interpreter {
   }
 
   static Datum scalar(Opcode code, std::int64_t attribute, std::vector<Datum> operands) {
-    return evaluate({code, attribute, {}}, operands);
+    return perform({code, attribute, {}}, operands);
   }
 
   Item fresh(const std::vector<std::int64_t>& shape) {

@@ -59,8 +59,13 @@ Datum Taylor::apply(const Operation& op, std::span<const Datum> operands) {
   if (!r[0].type().is_differentiable()) return r[0];
   const ir::OpInfo& row = ir::info(op.code);
   if (!row.elementwise && row.linearity == ir::Linearity::none) return r[0];
+  // A product is linear in each operand: it needs no division, so a series may be over any semiring
+  // (semiring/over.hpp).
+  const bool product = op.code == Opcode::mul_;
   for (std::size_t k = 1; k < size; ++k)
-    r.push_back(row.elementwise ? elementwise(op, operands, r, k) : linear(op, operands, row.linearity, k));
+    r.push_back(row.elementwise && !product
+                    ? elementwise(op, operands, r, k)
+                    : linear(op, operands, product ? ir::Linearity::each : row.linearity, k));
   return series(std::move(r));
 }
 

@@ -1,4 +1,4 @@
-// Polynomials with natural coefficients.
+// Natural numbers, and polynomials with natural coefficients.
 #include "lantern/compiler/ad/semiring/semirings.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -6,13 +6,7 @@ namespace lantern::core::semiring {
 
 namespace {
 
-[[noreturn]] void overflow() { raise("polynomial: expected coefficients below 2^64, got a larger one"); }
-
-std::uint64_t times(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) overflow();
-  return product;
-}
+[[noreturn]] void overflow() { raise("semiring: expected natural numbers below 2^64, got a larger one"); }
 
 std::string variable_name(std::size_t i) {
   static const char* const names[] = {"X", "Y", "Z"};
@@ -21,10 +15,22 @@ std::string variable_name(std::size_t i) {
 
 }  // namespace
 
+std::uint64_t natural_sum(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) overflow();
+  return sum;
+}
+
+std::uint64_t natural_product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) overflow();
+  return product;
+}
+
 void Polynomial::add_term(const Monomial& m, std::uint64_t c) {
   if (c == 0) return;
   std::uint64_t& coefficient = terms_[m];
-  if (__builtin_add_overflow(coefficient, c, &coefficient)) overflow();
+  coefficient = natural_sum(coefficient, c);
 }
 
 Polynomial::Polynomial(std::uint64_t c) { add_term({}, c); }
@@ -44,7 +50,7 @@ Polynomial Polynomial::derivative(std::size_t i) const {
     Monomial lower = m;
     --lower[i];
     while (!lower.empty() && lower.back() == 0) lower.pop_back();
-    p.add_term(lower, times(c, m[i]));
+    p.add_term(lower, natural_product(c, m[i]));
   }
   return p;
 }
@@ -62,7 +68,7 @@ Polynomial operator*(const Polynomial& a, const Polynomial& b) {
       Polynomial::Monomial both(std::max(m.size(), n.size()), 0);
       for (std::size_t i = 0; i < m.size(); ++i) both[i] += m[i];
       for (std::size_t i = 0; i < n.size(); ++i) both[i] += n[i];
-      product.add_term(both, times(c, d));
+      product.add_term(both, natural_product(c, d));
     }
   return product;
 }

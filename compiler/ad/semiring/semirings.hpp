@@ -17,11 +17,18 @@ inline Dictionary<double> reals() {
   return {0.0, 1.0, [](double a, double b) { return a + b; }, [](double a, double b) { return a * b; }};
 }
 
+/// a + b and a b. Error if it leaves the range of 64 bits.
+std::uint64_t natural_sum(std::uint64_t a, std::uint64_t b);
+std::uint64_t natural_product(std::uint64_t a, std::uint64_t b);
+
 /// The integers modulo p, as 0 ... p - 1; p is at least 2 and below 2^32.
 inline Dictionary<std::uint64_t> integers_modulo(std::uint64_t p) {
   return {0, 1, [p](std::uint64_t a, std::uint64_t b) { return (a + b) % p; },
           [p](std::uint64_t a, std::uint64_t b) { return a * b % p; }};
 }
+
+/// The natural numbers, to count with. Error if one leaves the range of 64 bits.
+inline Dictionary<std::uint64_t> naturals() { return {0, 1, natural_sum, natural_product}; }
 
 /// Shortest paths: addition is min, multiplication is +.
 inline Dictionary<double> min_plus() {
