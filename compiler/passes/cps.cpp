@@ -125,7 +125,7 @@ class ToCps {
     todo_.push_back(std::move(after));
   }
 
-  void loop(ir::Builder& b, const Op& op, const Rest& after) {
+  void loop(ir::Builder& b, const Op& op, Rest after) {
     Op* const made = continuation(b, op, "loop");
     made->integer = op.integer;
     Values operands = now(op.operands);
@@ -134,13 +134,12 @@ class ToCps {
     const Values state = made->blocks[0]->params;
     for (const Block* block : op.blocks)
       for (std::size_t i = 0; i < state.size(); ++i) names_[block->params[i]] = state[i];
-    const Block* const trip = op.blocks[1];
-    todo_.push_back({made->blocks[0], op.blocks[0], 0,
-                     [this, trip, after, loop = made->result()](ir::Builder& end, const Values& condition) {
-                       Op* const test = end.branch(condition[0], {});
-                       todo_.push_back({test->blocks[0], trip, 0, jump_to(loop)});
-                       todo_.push_back({test->blocks[1], after.from, after.at, after.finish});
-                     }});
+    ir::Builder header = builder(made->blocks[0]);
+    Op* const test = header.branch(copy_block(header, *op.blocks[0], names_)[0], {});
+    header.yield({});
+    todo_.push_back({test->blocks[0], op.blocks[1], 0, jump_to(made->result())});
+    after.into = test->blocks[1];
+    todo_.push_back(std::move(after));
   }
 
   void call(ir::Builder& b, const Op& op, Rest after) {

@@ -19,7 +19,9 @@
 namespace lantern::passes {
 
 /// Writes every function of the module that is in direct style; what the entry gives leaves through slots, as that of
-/// derivatives does. Those with continuations of their own, the derivatives, are left as they are, and called as before.
+/// derivatives does. Conditions of loops stay in direct style, as under a derivative, which none reaches. Functions with
+/// continuations of
+/// their own, the derivatives, are left as they are, and called as before.
 void to_cps(ir::Module& module);
 
 }  // namespace lantern::passes

@@ -169,6 +169,9 @@ constexpr void require_exact() {
                 "a number of more than 32 bits is used as a std::int32_t, or beside a Rep of those: write "
                 "static_cast<std::int32_t>(x) for the number, or cast<std::int64_t>(n) for the Rep");
 }
+/// Says that a number is given as a function that makes its value.
+struct Made {};
+
 template <class T>
 Datum literal(T v) {
   const ir::Type type = TypeOf<T>::get();
@@ -215,12 +218,16 @@ struct At {
 namespace detail {
 template <class R, class T, class U>
 R binary(Opcode code, const At<T>& a, const At<U>& b) {
-  return R(perform_broadcast({code, 0, a.loc}, a.datum, b.datum));
+  const auto result = [&] { return perform_broadcast({code, 0, a.loc}, a.datum, b.datum); };
+  if constexpr (requires { R(Made(), result); }) return R(Made(), result);
+  else return R(result());
 }
 /// What `+=` makes: at the place of the right operand, for the left one has none of its own.
 template <class R, class T>
 R updated(Opcode code, const R& a, const At<T>& b) {
-  return R(perform_broadcast({code, 0, b.loc}, a.datum(), b.datum));
+  const auto result = [&] { return perform_broadcast({code, 0, b.loc}, a.datum(), b.datum); };
+  if constexpr (requires { R(Made(), result); }) return R(Made(), result);
+  else return R(result());
 }
 template <class R>
 R unary(Opcode code, const Datum& a, const std::source_location& l) {
@@ -318,6 +325,8 @@ class Rep<bool> {
     requires(std::same_as<U, bool>)
   Rep(U v) : storage_(detail::literal(v)) {}
   explicit Rep(Datum d) : storage_(std::move(d)) {}
+  template <std::invocable F>
+  Rep(detail::Made, const F& make) : storage_(make) {}
 #ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)
 #endif
@@ -370,6 +379,8 @@ class Rep {
     requires(std::is_arithmetic_v<U>)
   Rep(U v) : storage_(detail::literal_as<T>(v)) {}
   explicit Rep(Datum d) : storage_(std::move(d)) {}
+  template <std::invocable F>
+  Rep(detail::Made, const F& make) : storage_(make) {}
 #ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ELEMENT)

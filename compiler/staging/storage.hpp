@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -53,6 +54,9 @@ class StorageBase {
  protected:
   StorageBase() noexcept : region_(here()) {}
   explicit StorageBase(Datum d) noexcept : datum_(std::move(d)), region_(here()) {}
+  /// What `make` gives, where it will lie.
+  template <std::invocable F>
+  explicit StorageBase(const F& make) : datum_(make()), region_(here()) {}
   StorageBase(const StorageBase& like, Datum d) noexcept
       : datum_(std::move(d)), region_(like.region_ < detached ? here() : detached) {}
   ~StorageBase() {
@@ -96,6 +100,8 @@ class Storage : public StorageBase {
  public:
   Storage() = default;
   explicit Storage(Datum d) noexcept : StorageBase(std::move(d)) {}
+  template <std::invocable F>
+  explicit Storage(const F& make) : StorageBase(make) {}
   Storage(const Storage& o) : StorageBase(o, o.get()) {}
   Storage(Storage&& o) noexcept : StorageBase(o, o.take(kind)) {}
   Storage& operator=(const Storage& o) {

@@ -20,7 +20,7 @@ Rep<double> polynomial(Rep<double> x) { return 2.0 * x + x * x * x; }
 Rep<double> loop(Rep<double> x) {
   const Rep<double> wave = sin(x);
   const Rep<double> t = WHILE(
-      x, [](Rep<double> t) { return t < 5.0; }, [&](Rep<double> t) { return t + x / t; });
+      x, [](Rep<double> u) { return u < 5.0; }, [&](Rep<double> u) { return u + x / u; });
   return wave * checkpoint(sig<double(double)>([](Rep<double> u) { return exp(u) * u; }))(t);
 }
 Rep<double> parts(Rep<double> x) {
