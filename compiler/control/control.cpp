@@ -17,6 +17,7 @@
 #include <string>
 
 #include "lantern/compiler/control/fiber.hpp"
+#include "lantern/compiler/control/undelimited.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::core {
@@ -131,7 +132,7 @@ ALWAYS_INLINE Place find(PromptId prompt, Fiber& running) {
           "there may use the operations it was given, and control operators of its own");
     }
   }
-  raise(
+  throw Undelimited(
       "shift: no reset of this prompt is active in this thread; call it inside reset(prompt, body), in the "
       "thread that runs the body");
 }
@@ -386,8 +387,8 @@ void suspend_to_handler(Suspension& request, const EffectId& effect, const std::
             "given, and effects that it handles itself");
     }
   }
-  raise("perform: no handler of the effect " + demangled(name) +
-        " is active; call it inside handle(body, on<" + demangled(name) + ">(...))");
+  throw Undelimited("perform: no handler of the effect " + demangled(name) +
+                    " is active; call it inside handle(body, on<" + demangled(name) + ">(...))");
 }
 
 bool handled(const EffectId& effect) {

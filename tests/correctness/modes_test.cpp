@@ -135,6 +135,26 @@ TEST_CASE("every mode differentiates every program", "[modes]") {
     }
 }
 
+TEST_CASE("evaluation and second derivatives by handlers", "[modes]") {
+  for (const Program& p : programs())
+    for (double x : {0.7, 1.6}) {
+      INFO(p.name << " at " << x);
+      const ad::Program program{"f", [f = p.f](const Datums& in) { return Datums{f(D(in[0])).datum()}; }};
+      const Datum at = Datum::number(x, ir::F64);
+      CHECK(ad::evaluate_by_handler(program, {at})[0].f() == eager_at(p.f, x));
+      const auto second = [&] {
+        return ad::second_derivative(program, {at}, {true}, {Datum::number(1.0, ir::F64)}, {});
+      };
+      if (std::string(p.name) == "an array in the middle") {
+        CHECK_THROWS_WITH(second(), Catch::Contains("second_derivative: expected operations on scalars, got"));
+        continue;
+      }
+      const auto expected = eager(taylor<2>(p.f))(x, 1.0);
+      for (std::size_t k = 0; k < 3; ++k)
+        CHECK(second()[k][0].f() == Approx(expected[k]).epsilon(1e-12).margin(1e-12));
+    }
+}
+
 TEST_CASE("every ordered pair of modes gives the second derivative", "[modes]") {
   for (const Program& p : programs()) {
     const double expected = eager_at(grad(grad(p.f)), 0.7);
