@@ -30,7 +30,8 @@ Part part_of(const Program& program, const Location& loc) {
     try {
       return run(x);
     } catch (const control::Undelimited&) {
-      raise_at(loc, "checkpoint: the function captures a value of an inner derivative; pass it as an argument");
+      raise_at(loc,
+               "checkpoint: the function captures a value of an inner derivative; pass it as an argument");
     }
   };
 }

@@ -32,7 +32,7 @@ struct Delimiter {
   std::exception_ptr error = nullptr;
   bool unwound = false;  // set when it was a dropped continuation's, and has been unwound
   const bool* open = nullptr;  // of a barrier: false if nothing above may be captured together with what is below
-  Deferred* deferred = nullptr;  // what to do when the answer is there; null where nothing can be
+  BackwardStack* deferred = nullptr;  // what to do when the answer is there; null where nothing can be
 };
 
 namespace {
@@ -309,7 +309,7 @@ void on_large_stack(void (*f)(void*), void* closure) {
 }
 
 Suspension* start(PromptId prompt, Handler* handler, void (*run)(void*), void* closure, void* answer,
-                  Deferred* deferred) {
+                  BackwardStack* deferred) {
   ThreadState& thread = this_thread();
   Job job{run, closure};
   Delimiter delimiter{prompt, handler, thread.running, answer};
@@ -344,7 +344,7 @@ bool may_resume(const Suspension* captured) {
   return roomy(*thread.running);
 }
 
-Suspension* resume(Suspension& captured, void* answer, Deferred* deferred) {
+Suspension* resume(Suspension& captured, void* answer, BackwardStack* deferred) {
   ThreadState& thread = this_thread();
   Delimiter delimiter{captured.prompt, captured.handler, thread.running, answer};
   delimiter.deferred = deferred;
@@ -370,7 +370,7 @@ void suspend_to_prompt(Suspension& request, PromptId prompt) {
   suspend_to(thread, request, *place.fiber);
 }
 
-Deferred* deferred_at(PromptId prompt) {
+BackwardStack* deferred_at(PromptId prompt) {
   const Place place = find(prompt, *this_thread().running);
   return place.mark != nullptr ? nullptr : place.fiber->delimiter->deferred;
 }

@@ -184,8 +184,8 @@ TEST_CASE("a clause that resumes at its end", "[effect]") {
       returning([](int r) { return r + 0.5; }));
   CHECK(result == kMany + 0.5);
   // Beside one that does not.
-  CHECK(handle([] { return perform<Get>() + perform<Ask>() + perform<Get>(); }, resuming<Get>([] { return 1; }),
-               on<Ask>([](auto k) { return 10 * k(3); })) == 50);
+  CHECK(handle([] { return perform<Get>() + perform<Ask>() + perform<Get>(); },
+               resuming<Get>([] { return 1; }), on<Ask>([](auto k) { return 10 * k(3); })) == 50);
 }
 
 TEST_CASE("a clause that resumes at its end takes no stack", "[effect]") {
@@ -222,16 +222,19 @@ TEST_CASE("what leaves a clause that resumes at its end unwinds the body", "[eff
 }
 
 TEST_CASE("its operations go to the outer handlers", "[effect]") {
-  CHECK(handle([] { return handle([] { return perform<Ask>() + perform<Ask>(); },
-                                  resuming<Ask>([] { return perform<Ask>() * 10; })); },
-               resuming<Ask>([] { return 4; })) == 80);
+  CHECK(handle(
+            [] {
+              return handle([] { return perform<Ask>() + perform<Ask>(); },
+                            resuming<Ask>([] { return perform<Ask>() * 10; }));
+            },
+            resuming<Ask>([] { return 4; })) == 80);
 }
 
 TEST_CASE("instances of an effect", "[effect]") {
   const int a = 0, b = 0;
   const auto both = [&] {
-    return handle([&] { return perform_on<Get>(&a) - perform_on<Get>(&b); }, resuming<Get>(&a, [] { return 5; }),
-                  on<Get>(&b, [](auto k) { return k(3); }));
+    return handle([&] { return perform_on<Get>(&a) - perform_on<Get>(&b); },
+                  resuming<Get>(&a, [] { return 5; }), on<Get>(&b, [](auto k) { return k(3); }));
   };
   CHECK(both() == 2);
   // An inner handler of one instance is passed by for another, and for what names none.

@@ -1,6 +1,6 @@
 // Eager derivatives take time and memory in proportion to the operations of the program (thesis, 6.1): shown
-// by counting, in every mode. Divide and conquer is quadratic by design, and continuation mode as the thesis has it
-// (6.2): what it costs is the number of paths.
+// by counting, in every mode. Divide and conquer is quadratic by design, and continuation mode as the thesis
+// has it (6.2): what it costs is the number of paths.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstddef>
@@ -105,8 +105,7 @@ Way way(const char* name, std::int64_t per_repetition) {
 /// The fast paths.
 const std::vector<Way>& fast_ways() {
   static const std::vector<Way> all{
-      way<mode::forward, form::fast>("forward", 8),
-      way<mode::reverse, form::fast>("stateful", 9),
+      way<mode::forward, form::fast>("forward", 8), way<mode::reverse, form::fast>("stateful", 9),
       way<mode::continuation, form::fast>("continuation, factored", 9),
       way<mode::taped, form::fast>("taped", 10),  // each factor on the tape is multiplied with, also 1
   };
@@ -133,9 +132,11 @@ const std::vector<Way>& ways() {
 }
 
 /// The fit of operations over repetitions in a plot of logarithms.
-bench::PowerLaw growth(const std::function<std::int64_t(std::int64_t)>& count, const std::vector<std::int64_t>& sizes) {
+bench::PowerLaw growth(const std::function<std::int64_t(std::int64_t)>& count,
+                       const std::vector<std::int64_t>& sizes) {
   std::vector<std::pair<double, double>> points;
-  for (const std::int64_t n : sizes) points.emplace_back(static_cast<double>(n), static_cast<double>(count(n)));
+  for (const std::int64_t n : sizes)
+    points.emplace_back(static_cast<double>(n), static_cast<double>(count(n)));
   return bench::power_law(points);
 }
 const std::vector<std::int64_t> kSizes{100, 200, 500, 1000, 2000, 5000};
@@ -158,7 +159,7 @@ TEST_CASE("eager derivatives perform a constant number of operations for each of
 }
 
 TEST_CASE("continuation mode performs as many operations as there are paths", "[modes]") {
-  const auto gradient = [](const Function& f) { return operations_of(grad<mode::continuation>(f)); };
+  const auto gradient = [](const Function& f) { return operations_of(grad<mode::continuation, form::literal>(f)); };
   const bench::PowerLaw fit =
       growth([&](std::int64_t n) { return gradient(series(n)); }, {50, 100, 200, 400, 800});
   CHECK(fit.r2 >= 0.999);
@@ -185,7 +186,8 @@ TEST_CASE("a checkpointed part costs one more evaluation of it, however the prog
     for (std::int64_t i = 0; i < depth; ++i) f = checkpoint(f);
     return f;
   };
-  const std::int64_t once = operations_of(squares(n)), whole = operations_of(grad<mode::checkpointed>(squares(n)));
+  const std::int64_t once = operations_of(squares(n)),
+                     whole = operations_of(grad<mode::checkpointed>(squares(n)));
   for (const auto& [name, gradient] :
        {std::pair<const char*, std::function<Function(Function)>>(
             "literal", [](const Function& f) { return Function(grad<mode::checkpointed>(f)); }),
@@ -199,8 +201,10 @@ TEST_CASE("a checkpointed part costs one more evaluation of it, however the prog
       INFO(name << ", depth " << depth);
       CHECK(operations_of(gradient(nested(depth))) == whole + depth * once);
     }
-    const bench::PowerLaw fit = growth(
-        [&, gradient = gradient](std::int64_t size) { return operations_of(gradient(checkpoint(squares(size)))); }, kSizes);
+    const bench::PowerLaw fit =
+        growth([&, gradient = gradient](
+                   std::int64_t size) { return operations_of(gradient(checkpoint(squares(size)))); },
+               kSizes);
     CHECK(fit.r2 >= 0.999);
     CHECK(fit.slope == Approx(1).margin(0.01));
   }
@@ -217,7 +221,8 @@ TEST_CASE("evaluation by a handler, and second derivatives, are linear too", "[m
     CHECK(evaluate(500) == operations_of(program(500)));
     const auto second = [&](std::int64_t n) {
       return operations_of([&](D x) {
-        return D(ad::second_derivative(run(program(n)), {x.datum()}, {true}, {Datum::number(1.0, ir::F64)}, {})[2][0]);
+        return D(ad::second_derivative(run(program(n)), {x.datum()}, {true}, {Datum::number(1.0, ir::F64)},
+                                       {})[2][0]);
       });
     };
     const bench::PowerLaw fit = growth(second, kSizes);

@@ -212,11 +212,14 @@ TEST_CASE("functions with a reverse pass of their own", "[modes]") {
   CHECK(compile(grad(program), {.target = Target::c})(0.8) == Approx(slope));
   const double second = eager(grad(grad(program)))(0.8);
   CHECK(eager(grad<mode::closures>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
-  CHECK(eager(grad<mode::checkpointed_closures>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
-  CHECK(eager(grad<mode::closures>(Function(grad<mode::checkpointed_closures>(program))))(0.8) == Approx(second));
+  CHECK(eager(grad<mode::checkpointed_closures>(Function(grad<mode::closures>(program))))(0.8) ==
+        Approx(second));
+  CHECK(eager(grad<mode::closures>(Function(grad<mode::checkpointed_closures>(program))))(0.8) ==
+        Approx(second));
 }
 
-TEST_CASE("a known function is run twice by mode::checkpointed_closures, and remembered by other modes", "[modes]") {
+TEST_CASE("a known function is run twice by mode::checkpointed_closures, and remembered by other modes",
+          "[modes]") {
   int runs = 0;
   const auto f = closure(sig<double(double)>([&runs](D t) {
     ++runs;
@@ -262,7 +265,8 @@ double kept(const Gradient& gradient, const Function& f) {
 }  // namespace
 
 TEST_CASE("what each mode keeps grows as its order says", "[modes]") {
-  // 2 n operations. A mode that keeps them all has so many bytes for each; one that keeps none, a megabyte in all.
+  // 2 n operations. A mode that keeps them all has so many bytes for each; one that keeps none, a megabyte in
+  // all.
   const auto linear = [](const char* name, auto gradient, double most_bytes) {
     const double small = kept(gradient, sines(20'000)), large = kept(gradient, sines(80'000));
     const double bytes = 1024 * large / 160'000;
@@ -277,16 +281,24 @@ TEST_CASE("what each mode keeps grows as its order says", "[modes]") {
     CHECK(large < 1024);
   };
   // The fast paths.
-  linear("reverse", [](const Function& f) { return grad<mode::reverse, form::fast>(f); }, 300);
-  linear("taped", [](const Function& f) { return grad<mode::taped, form::fast>(f); }, 200);
+  linear(
+      "reverse", [](const Function& f) { return grad<mode::reverse, form::fast>(f); }, 300);
+  linear(
+      "taped", [](const Function& f) { return grad<mode::taped, form::fast>(f); }, 200);
   constant("forward", [](const Function& f) { return grad<mode::forward, form::fast>(f); });
   // The rules. Continuations, and what waits for them to return, stand on the stack.
-  linear("reverse by shift", [](const Function& f) { return grad<mode::reverse, form::literal>(f); }, 2048);
-  linear("functional", [](const Function& f) { return grad<mode::functional>(f); }, 2048);
-  linear("checkpointed, nothing marked", [](const Function& f) { return grad<mode::checkpointed>(f); }, 2048);
-  linear("closures", [](const Function& f) { return grad<mode::closures>(f); }, 2560);
-  linear("global tape", [](const Function& f) { return grad<mode::global_tape>(f); }, 1024);
-  linear("taped by a handler", [](const Function& f) { return grad<mode::taped, form::literal>(f); }, 1024);
+  linear(
+      "reverse by shift", [](const Function& f) { return grad<mode::reverse, form::literal>(f); }, 2048);
+  linear(
+      "functional", [](const Function& f) { return grad<mode::functional>(f); }, 2048);
+  linear(
+      "checkpointed, nothing marked", [](const Function& f) { return grad<mode::checkpointed>(f); }, 2048);
+  linear(
+      "closures", [](const Function& f) { return grad<mode::closures>(f); }, 2560);
+  linear(
+      "global tape", [](const Function& f) { return grad<mode::global_tape>(f); }, 1024);
+  linear(
+      "taped by a handler", [](const Function& f) { return grad<mode::taped, form::literal>(f); }, 1024);
   constant("forward by a handler", [](const Function& f) { return grad<mode::forward, form::literal>(f); });
 }
 

@@ -38,6 +38,7 @@ const std::vector<Way>& ways() {
       way<mode::global_tape>("global tape"),
       way<mode::functional>("functional"),
       way<mode::continuation>("continuation"),
+      way<mode::continuation, form::literal>("continuation for every use"),
       way<mode::taped>("taped"),
       way<mode::taped, form::fast>("fast taped"),
       way<mode::checkpointed>("checkpointed"),
@@ -146,7 +147,8 @@ TEST_CASE("evaluation and second derivatives by handlers", "[modes]") {
         return ad::second_derivative(program, {at}, {true}, {Datum::number(1.0, ir::F64)}, {});
       };
       if (std::string(p.name) == "an array in the middle") {
-        CHECK_THROWS_WITH(second(), Catch::Contains("second_derivative: expected operations on scalars, got"));
+        CHECK_THROWS_WITH(second(),
+                          Catch::Contains("second_derivative: expected operations on scalars, got"));
         continue;
       }
       const auto expected = eager(taylor<2>(p.f))(x, 1.0);

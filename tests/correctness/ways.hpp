@@ -47,6 +47,7 @@ inline const std::vector<Way>& eager_only_ways() {
   static const std::vector<Way> all{
       by<mode::reverse, form::literal>("reverse by shift"),
       by<mode::forward, form::literal>("forward by a handler"),
+      by<mode::continuation, form::literal>("continuation for every use"),
       by<mode::taped, form::fast>("fast taped"),
       by<mode::closures>("closures"),
       by<mode::checkpointed_closures>("checkpointed closures"),

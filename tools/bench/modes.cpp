@@ -100,25 +100,28 @@ Form eagerly(const char* name, std::int64_t largest = std::numeric_limits<std::i
 /// The rules of the papers, as they are written, and the fast paths beside them.
 std::vector<Form> eager_forms() {
   constexpr form literal = form::literal, fast = form::fast;
-  return {{"evaluate", [](std::int64_t n) { return eager(eager_series(n))(kX); }, false},
-          {"evaluate, handler",
-           [](std::int64_t n) {
-             const auto program = [f = eager_series(n)](const core::Datums& x) { return core::Datums{f(D(x[0])).datum()}; };
-             return core::ad::evaluate_by_handler({"series", program}, {core::Datum::number(kX, ir::F64)})[0].f();
-           },
-           false},
-          eagerly<mode::forward, fast>("forward, fast"),
-          eagerly<mode::forward, literal>("forward, handler"),
-          eagerly<mode::reverse, fast>("stateful, fast"),
-          eagerly<mode::reverse, literal>("stateful, shift", kOnStack),
-          eagerly<mode::global_tape>("global_tape", kOnStack),
-          eagerly<mode::functional>("functional", kOnStack),
-          eagerly<mode::continuation, literal>("continuation", kQuadratic),
-          eagerly<mode::taped, fast>("taped, fast"),
-          eagerly<mode::taped, literal>("taped, handler"),
-          eagerly<mode::checkpointed>("checkpointed", kOnStack),
-          eagerly<mode::closures>("closures", kOnStack),
-          eagerly<mode::checkpointed_closures>("checkp. closures", kOnStack)};
+  return {
+      {"evaluate", [](std::int64_t n) { return eager(eager_series(n))(kX); }, false},
+      {"evaluate, handler",
+       [](std::int64_t n) {
+         const auto program = [f = eager_series(n)](const core::Datums& x) {
+           return core::Datums{f(D(x[0])).datum()};
+         };
+         return core::ad::evaluate_by_handler({"series", program}, {core::Datum::number(kX, ir::F64)})[0].f();
+       },
+       false},
+      eagerly<mode::forward, fast>("forward, fast"),
+      eagerly<mode::forward, literal>("forward, handler"),
+      eagerly<mode::reverse, fast>("stateful, fast"),
+      eagerly<mode::reverse, literal>("stateful, shift", kOnStack),
+      eagerly<mode::global_tape>("global_tape", kOnStack),
+      eagerly<mode::functional>("functional", kOnStack),
+      eagerly<mode::continuation, literal>("continuation", kQuadratic),
+      eagerly<mode::taped, fast>("taped, fast"),
+      eagerly<mode::taped, literal>("taped, handler"),
+      eagerly<mode::checkpointed>("checkpointed", kOnStack),
+      eagerly<mode::closures>("closures", kOnStack),
+      eagerly<mode::checkpointed_closures>("checkp. closures", kOnStack)};
 }
 
 /// The sum in closed form, r = 1 - x: (1 - r^(n+1)) / (1 - r), and its derivative by x.
