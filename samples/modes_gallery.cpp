@@ -59,14 +59,14 @@ void row(const char* name) {
   const auto [y, dy] = run(at, trips);
   wrong += std::abs(y - value) > 1e-12 || std::abs(dy - slope) > 1e-9 * std::abs(slope);
   const double eagerly = milliseconds([&] { run(at, trips); }) / eager_unit;
-  if constexpr (M == mode::closures) {
-    fmt::print("{:<20} {:>10.6f} {:>10.6f} {:>10.1f} {:>10} {:>14}\n", name, y, dy, eagerly, "-", "-");
+  if constexpr (M == mode::closures || M == mode::checkpointed_closures) {
+    fmt::print("{:<22} {:>10.6f} {:>10.6f} {:>10.1f} {:>10} {:>14}\n", name, y, dy, eagerly, "-", "-");
   } else {
     const auto code = compile(g, {.target = Target::cpp});
     const auto [z, dz] = code(at, trips);
     wrong += std::abs(z - value) > 1e-12 || std::abs(dz - slope) > 1e-9 * std::abs(slope);
     const double staged = milliseconds([&] { code(at, 100 * trips); }) / staged_unit;
-    fmt::print("{:<20} {:>10.6f} {:>10.6f} {:>10.1f} {:>10.1f} {:>14}\n", name, y, dy, eagerly, staged,
+    fmt::print("{:<22} {:>10.6f} {:>10.6f} {:>10.1f} {:>10.1f} {:>14}\n", name, y, dy, eagerly, staged,
                workspace_of(code));
   }
 }
@@ -84,7 +84,7 @@ int main() {
   eager_unit = milliseconds([&] { run(at, trips); });
   staged_unit = milliseconds([&] { code(at, 100 * trips); });
 
-  fmt::print("{:<20} {:>10} {:>10} {:>10} {:>10} {:>14}\n", "mode", "value", "gradient", "eager", "staged",
+  fmt::print("{:<22} {:>10} {:>10} {:>10} {:>10} {:>14}\n", "mode", "value", "gradient", "eager", "staged",
              "bytes, staged");
   row<mode::forward>("forward");
   row<mode::reverse>("reverse");
@@ -94,6 +94,7 @@ int main() {
   row<mode::taped>("taped");
   row<mode::checkpointed>("checkpointed");
   row<mode::closures>("closures");
+  row<mode::checkpointed_closures>("checkpointed_closures");
   row<mode::divide_and_conquer>("divide_and_conquer");
   row<mode::continuation>("continuation");
   fmt::print(

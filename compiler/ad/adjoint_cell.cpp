@@ -1,7 +1,7 @@
 // Eager and staged adjoint cells.
 #include "lantern/compiler/ad/adjoint_cell.hpp"
 
-#include "lantern/compiler/ad/numbers.hpp"
+#include "lantern/compiler/ad/double_step.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core::ad {

@@ -5,9 +5,9 @@
 
 namespace lantern::core::ad {
 
-Datums app(const Part& f, const Datums& x) {
+Datums app(const Program& f, const Datums& x, const Location&) {
   const Mode* mode = in_charge(x);
-  return handled<App>(mode) ? perform_on<App>(mode, perform_on<Abs>(mode, f), x) : f(x);
+  return handled<App>(mode) ? perform_on<App>(mode, perform_on<Abs>(mode, f.run), x) : f.run(x);
 }
 
 }  // namespace lantern::core::ad

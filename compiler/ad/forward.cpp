@@ -1,9 +1,9 @@
 // The forward-mode rule.
 #include "lantern/compiler/ad/forward.hpp"
 
-#include "lantern/compiler/ad/derivative_rule.hpp"
-#include "lantern/compiler/ad/numbers.hpp"
-#include "lantern/compiler/ad/operands.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
+#include "lantern/compiler/ad/double_step.hpp"
+#include "lantern/compiler/ad/kept_operands.hpp"
 
 namespace lantern::core::ad {
 
@@ -41,7 +41,7 @@ Datum Forward::on_numbers(const Operation& op, std::span<const Datum> operands) 
   std::array<const Datum*, 3> tangents{};
   std::size_t at = 0;
   bool plain = true;
-  NumberStep step;
+  DoubleStep step;
   const bool done =
       operands.size() <= tangents.size() && step.perform(op, operands, [&](const Datum& d) -> const Datum& {
         const Dual* v = dual_of(d);

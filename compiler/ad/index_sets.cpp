@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "lantern/compiler/ad/custom_rule.hpp"
-#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 

@@ -17,8 +17,8 @@ CellPtr Reverse::make_cell(const Datum& primal, const Location&) { return eager_
 void Reverse::run(const std::function<void()>& program) {
   reset(prompt_, [this, &program] {
     if (!eager()) return program();
-    handle([&program] { program(); }, resuming<Checkpoint>(this, [this](const Part& p, const Datums& x,
-                                                                       const Location& loc) {
+    handle([&program] { program(); },
+           resuming<Checkpoint>(this, [this](const Part& p, const Datums& x, const Location& loc) {
              return checkpoint(p, x, loc);
            }));
   });
@@ -27,7 +27,7 @@ void Reverse::run(const std::function<void()>& program) {
 // Lantern paper, Fig. 8:  shift { k => val y = x op x'; k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
 // What the function given to shift does first is to call k: defer(the rest) does the same.
 Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
-  NumberStep step;
+  DoubleStep step;
   if (eager() && step.perform(op, operands, [this](const Datum& d) -> const Datum& { return primal(d); }))
     return apply(op, operands, step);
   Step b(*this, op, operands);
@@ -43,7 +43,8 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands) {
   return result;
 }
 
-Datums Reverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
+Datums Reverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
+                       const Location& loc) {
   Step b(*this, rule, arguments, loc);
   if (!recording_ || !b.differentiable()) return Datums(b.values().begin(), b.values().end());
   std::vector<CellPtr> cells;
@@ -70,9 +71,9 @@ namespace {
 
 /// The operands of an operation on numbers, kept: variables, of which the backward pass finds the primals,
 /// and constants.
-class NumberOperands {
+class DoubleOperands {
  public:
-  NumberOperands(const Reverse& mode, std::span<const Datum> operands) : size_(operands.size()) {
+  DoubleOperands(const Reverse& mode, std::span<const Datum> operands) : size_(operands.size()) {
     for (std::size_t i = 0; i < size_; ++i)
       if (Variable* v = mode.variable_of(operands[i]))
         operands_[i].emplace<BoxRef>(*v);
@@ -97,7 +98,7 @@ class NumberOperands {
 }  // namespace
 
 /// The same for numbers: the primals and the result are found in the variables.
-Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const NumberStep& step) {
+Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const DoubleStep& step) {
   bool differentiable = false;
   for (std::size_t i = 0; i < operands.size(); ++i)
     differentiable |= variable_of(operands[i]) && step.carries(i);
@@ -106,11 +107,11 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const
   auto* const result = new Result(*this, step.value());
   Datum y = Datum::boxed(result, ir::Type(ir::Kind::f64));
   defer(prompt_,
-        [y = BoxRef(*result), code = op.code, loc = op.loc, operands = NumberOperands(*this, operands)] {
+        [y = BoxRef(*result), code = op.code, loc = op.loc, operands = DoubleOperands(*this, operands)] {
           const auto& own = static_cast<Result&>(*y);
           if (!own.cell->touched()) return;
           const Datum g = own.cell->get(loc);
-          NumberStep again{code, &number_rule(code), {}, own.primal.f()};
+          DoubleStep again{code, &double_derivative(code), {}, own.primal.f()};
           for (std::size_t i = 0; i < operands.size(); ++i) again.x[i] = operands.primal(i);
           for (std::size_t i = 0; i < operands.size(); ++i)
             if (Variable* x = operands.variable(i); x && again.carries(i))
@@ -132,7 +133,8 @@ Datums Reverse::checkpoint(const Part& part, const Datums& arguments, const Loca
   }
   for (const Datum& v : values)
     if (v.is_tagged() && static_cast<TaggedBox*>(v.box())->mode->tag() > tag())
-      raise_at(loc, "checkpoint: the function captures a value of an inner derivative; pass it as an argument");
+      raise_at(loc,
+               "checkpoint: the function captures a value of an inner derivative; pass it as an argument");
   if (floating(values).empty()) return values;
   std::vector<CellPtr> cells;
   Datums results = variables(values, cells, loc);
@@ -141,7 +143,8 @@ Datums Reverse::checkpoint(const Part& part, const Datums& arguments, const Loca
     run([&] {
       const Datums again = part(arguments);
       for (std::size_t i = 0; i < again.size(); ++i)
-        if (Variable* v = variable_of(again[i]); v && cells[i]->touched()) v->cell->add(cells[i]->get(loc), loc);
+        if (Variable* v = variable_of(again[i]); v && cells[i]->touched())
+          v->cell->add(cells[i]->get(loc), loc);
     });
   });
   return results;

@@ -22,10 +22,10 @@ struct Result final : Variable, private EagerCell {
   const Datum& like() const override { return primal; }
 };
 
-/// The fast path of the eager reverse modes, and what StagedReverse adds control flow to. Of the rule (Lantern paper,
-/// Fig. 8; modes/reverse_by_shift.cpp) an operator keeps what it does when its continuation returns, to add to its
-/// operands' adjoints, and nothing is captured: that is deferred to the end of the reset, the last first. Numbers at hand
-/// are computed with as such.
+/// The fast path of the eager reverse modes, and what StagedReverse adds control flow to. Of the rule (Lantern
+/// paper, Fig. 8; modes/reverse_by_shift.cpp) an operator keeps what it does when its continuation returns, which
+/// is to add to its operands' adjoints. That is deferred to the end of the reset, the last first, and nothing is
+/// captured. Numbers at hand are computed with as such.
 class Reverse : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
@@ -60,7 +60,7 @@ class Reverse : public Mode, public RuleFollowing {
   Prompt<void> prompt_;
 
  private:
-  Datum apply(const Operation& op, std::span<const Datum> operands, const NumberStep& step);
+  Datum apply(const Operation& op, std::span<const Datum> operands, const DoubleStep& step);
   /// Values as variables; a cell for each floating one, else null, to `cells`.
   Datums variables(std::span<const Datum> values, std::vector<CellPtr>& cells, const Location& loc);
   /// Of what a part records, its arguments; the backward pass runs it again, recorded this time (thesis, 5.2). It

@@ -1,14 +1,14 @@
 // Forward mode over the graph: constructs carry a tangent beside every floating value.
 #pragma once
 
-#include "lantern/compiler/ad/carrying.hpp"
+#include "lantern/compiler/ad/forward_control_flow.hpp"
 #include "lantern/compiler/ad/forward.hpp"
 
 namespace lantern::core::ad {
 
-class StagedForward : public Forward, public Carrying {
+class StagedForward : public Forward, public ForwardControlFlow {
  public:
-  StagedForward(Staging& staging, std::uint64_t tag) : Forward(tag), Carrying(staging, 1, "_fwd") {}
+  StagedForward(Staging& staging, std::uint64_t tag) : Forward(tag), ForwardControlFlow(staging, 1, "_fwd") {}
 
   Mode& mode() override { return *this; }
   Datum primal_of(const Datum& d) const override { return primal(d); }

@@ -8,12 +8,13 @@ namespace lantern::core::ad {
 Step::Step(const Mode& handler, const Operation& op, std::span<const Datum> operands)
     : handler_(&handler), op_(op), operands_(operands) {
   op_.loc.part = ir::Part::forward;
-  NumberStep n;
+  DoubleStep n;
   numbers_ = n.perform(op, operands, [this](const Datum& d) -> const Datum& { return primal(d); });
   y_ = numbers_ ? n.value() : perform(op_, primals());
 }
 
-Step::Step(const Mode& handler, std::shared_ptr<const Rule> rule, const Datums& arguments, const Location& loc)
+Step::Step(const Mode& handler, std::shared_ptr<const Rule> rule, const Datums& arguments,
+           const Location& loc)
     : handler_(&handler), operands_(arguments) {
   op_.loc = loc;
   const Transient in = primals();
@@ -27,7 +28,7 @@ bool Step::depends_on(std::size_t i) const {
   const Datum& d = operands_[i];
   if (!d.is_tagged() || static_cast<const TaggedBox*>(d.box())->mode.get() != handler_) return false;
   if (call_) return d.type().is_differentiable();
-  return numbers_ ? number_rule(op_.code).partials[i] != NumberRule::Partial::zero
+  return numbers_ ? double_derivative(op_.code).partials[i] != DoubleDerivative::Partial::zero
                   : carries_derivative(op_, i, operands_.size());
 }
 
@@ -39,8 +40,8 @@ bool Step::differentiable() const {
   return false;
 }
 
-NumberStep Step::on_numbers() const {
-  NumberStep n{op_.code, &number_rule(op_.code), {}, y_.f()};
+DoubleStep Step::on_numbers() const {
+  DoubleStep n{op_.code, &double_derivative(op_.code), {}, y_.f()};
   for (std::size_t i = 0; i < operands_.size(); ++i) n.x[i] = primal(operands_[i]).f();
   return n;
 }
@@ -74,7 +75,8 @@ Datums Step::shares_by_rule(std::span<const Datum> cotangents) const {
   if (std::ranges::all_of(cotangents, &Datum::empty)) return out;
   for (std::size_t j = 0; j < call_->values.size(); ++j) {
     const Datum& y = call_->values[j];
-    if (y.type().is_differentiable()) all.push_back(cotangents[j].empty() ? zeros_like(y, loc()) : cotangents[j]);
+    if (y.type().is_differentiable())
+      all.push_back(cotangents[j].empty() ? zeros_like(y, loc()) : cotangents[j]);
   }
   const Rule& rule = *call_->rule;
   const Datums adjoints = rule.backward(call_->residuals, all);

@@ -4,14 +4,14 @@
 #include <memory>
 
 #include "lantern/compiler/ad/custom_rule.hpp"
-#include "lantern/compiler/ad/derivative_rule.hpp"
-#include "lantern/compiler/ad/numbers.hpp"
-#include "lantern/compiler/ad/operands.hpp"
+#include "lantern/compiler/ad/double_step.hpp"
+#include "lantern/compiler/ad/kept_operands.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
 
 namespace lantern::core::ad {
 
-/// b x y of the listings: an operation, or a function with a rule, applied to numbers of a handler. It is performed
-/// one level down, on their primals, when the step is made.
+/// b x y of the listings: an operation, or a function with a rule, applied to numbers of a handler. It is
+/// performed one level down, on their primals, when the step is made.
 class Step {
  public:
   Step(const Mode& handler, const Operation& op, std::span<const Datum> operands);
@@ -48,8 +48,8 @@ class Step {
   /// The tangent of an operation's value from those of the operands; empty: zero.
   Datum tangent(const Datums& tangents) const;
 
-  /// x.d += db/dx * r.d for every operand x that depends, in place where that can be. `cotangents`: one for each value,
-  /// empty where it is zero; `cell_of(x)`: where the adjoint of x is.
+  /// x.d += db/dx * r.d for every operand x that depends, in place where that can be. `cotangents`: one for
+  /// each value, empty where it is zero; `cell_of(x)`: where the adjoint of x is.
   template <class CellOf>
   void propagate(std::span<const Datum> cotangents, const CellOf& cell_of) const;
   /// The same as values, one for each operand: db/dx * r.d, empty where it is zero.
@@ -66,7 +66,7 @@ class Step {
     return {operands_, [this](const Datum& d) -> const Datum& { return primal(d); }};
   }
   /// The primals and the value, where they are numbers.
-  NumberStep on_numbers() const;
+  DoubleStep on_numbers() const;
   Datums shares_by_rule(std::span<const Datum> cotangents) const;
 
   const Mode* handler_;
@@ -89,7 +89,7 @@ void Step::propagate(std::span<const Datum> cotangents, const CellOf& cell_of) c
   const Datum& g = cotangents[0];
   if (g.empty()) return;
   if (numbers_) {
-    const NumberStep n = on_numbers();
+    const DoubleStep n = on_numbers();
     for (std::size_t i = 0; i < operands_.size(); ++i)
       if (depends_on(i)) cell_of(operands_[i]).add(n.share(i, g, at), at);
     return;
@@ -97,9 +97,9 @@ void Step::propagate(std::span<const Datum> cotangents, const CellOf& cell_of) c
   const Transient with = primals();
   Operation op = op_;
   op.loc = at;
-  const RuleContext rule{op, with, y_, g};
-  // For tensors the last operand first: an update's base comes first among the operands, and its adjoint can then take
-  // over the memory of g, which nobody reads any more.
+  const FormulaContext rule{op, with, y_, g};
+  // For tensors the last operand first: an update's base comes first among the operands, and its adjoint can
+  // then take over the memory of g, which nobody reads any more.
   const bool last_first = !ir::info(op_.code).elementwise;
   for (std::size_t n = operands_.size(), j = 0; j < n; ++j) {
     const std::size_t i = last_first ? n - 1 - j : j;

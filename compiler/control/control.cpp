@@ -17,6 +17,7 @@
 #include <string>
 
 #include "lantern/compiler/control/fiber.hpp"
+#include "lantern/compiler/control/undelimited.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::core {
@@ -31,7 +32,7 @@ struct Delimiter {
   std::exception_ptr error = nullptr;
   bool unwound = false;  // set when it was a dropped continuation's, and has been unwound
   const bool* open = nullptr;  // of a barrier: false if nothing above may be captured together with what is below
-  Deferred* deferred = nullptr;  // what to do when the answer is there; null where nothing can be
+  BackwardStack* deferred = nullptr;  // what to do when the answer is there; null where nothing can be
 };
 
 namespace {
@@ -131,7 +132,7 @@ ALWAYS_INLINE Place find(PromptId prompt, Fiber& running) {
           "there may use the operations it was given, and control operators of its own");
     }
   }
-  raise(
+  throw Undelimited(
       "shift: no reset of this prompt is active in this thread; call it inside reset(prompt, body), in the "
       "thread that runs the body");
 }
@@ -308,7 +309,7 @@ void on_large_stack(void (*f)(void*), void* closure) {
 }
 
 Suspension* start(PromptId prompt, Handler* handler, void (*run)(void*), void* closure, void* answer,
-                  Deferred* deferred) {
+                  BackwardStack* deferred) {
   ThreadState& thread = this_thread();
   Job job{run, closure};
   Delimiter delimiter{prompt, handler, thread.running, answer};
@@ -343,7 +344,7 @@ bool may_resume(const Suspension* captured) {
   return roomy(*thread.running);
 }
 
-Suspension* resume(Suspension& captured, void* answer, Deferred* deferred) {
+Suspension* resume(Suspension& captured, void* answer, BackwardStack* deferred) {
   ThreadState& thread = this_thread();
   Delimiter delimiter{captured.prompt, captured.handler, thread.running, answer};
   delimiter.deferred = deferred;
@@ -369,7 +370,7 @@ void suspend_to_prompt(Suspension& request, PromptId prompt) {
   suspend_to(thread, request, *place.fiber);
 }
 
-Deferred* deferred_at(PromptId prompt) {
+BackwardStack* deferred_at(PromptId prompt) {
   const Place place = find(prompt, *this_thread().running);
   return place.mark != nullptr ? nullptr : place.fiber->delimiter->deferred;
 }
@@ -386,8 +387,8 @@ void suspend_to_handler(Suspension& request, const EffectId& effect, const std::
             "given, and effects that it handles itself");
     }
   }
-  raise("perform: no handler of the effect " + demangled(name) +
-        " is active; call it inside handle(body, on<" + demangled(name) + ">(...))");
+  throw Undelimited("perform: no handler of the effect " + demangled(name) +
+                    " is active; call it inside handle(body, on<" + demangled(name) + ">(...))");
 }
 
 bool handled(const EffectId& effect) {

@@ -43,7 +43,7 @@
 #include <typeinfo>
 #include <utility>
 
-#include "lantern/compiler/control/deferred.hpp"
+#include "lantern/compiler/control/backward_stack.hpp"
 
 namespace lantern::core {
 
@@ -176,11 +176,11 @@ void on_large_stack(void (*f)(void* closure), void* closure);
 // here. Returns the request to run, or null if `answer` has been filled; throws what left the job. What is to
 // be done when the answer is there is added to `deferred`, if that is not null.
 Suspension* start(PromptId prompt, Handler* handler, void (*job)(void* closure), void* closure, void* answer,
-                  Deferred* deferred);
+                  BackwardStack* deferred);
 
 // Continues a captured computation below a delimiter like the one it was captured up to. Returns as start
 // does.
-Suspension* resume(Suspension& captured, void* answer, Deferred* deferred);
+Suspension* resume(Suspension& captured, void* answer, BackwardStack* deferred);
 
 // False if this stack is not roomy. Error if `captured` is null or belongs to another thread.
 bool may_resume(const Suspension* captured);
@@ -196,7 +196,7 @@ bool handled(const EffectId& effect);
 
 // Where the nearest delimiter of the prompt keeps what is to be done when its answer is there; null if the
 // prompt is installed on a running stack, below a function given to shift. Error if it is not installed.
-Deferred* deferred_at(PromptId prompt);
+BackwardStack* deferred_at(PromptId prompt);
 
 // In a job: where its answer goes, which changes each time it is captured and resumed.
 void* current_answer() noexcept;
@@ -247,7 +247,7 @@ R delimit(PromptId prompt, F&& f) {
   Slot<R> answer;
   Body<R, F> body{std::forward<F>(f)};
   if constexpr (std::is_void_v<R>) {
-    Deferred deferred;
+    BackwardStack deferred;
     settle(answer, start(prompt, nullptr, &Body<R, F>::job, &body, &answer, &deferred));
     deferred.run();
   } else {
@@ -362,7 +362,7 @@ class Continuation {
     value_->put(make);
     control::Slot<R> answer;
     if constexpr (std::is_void_v<R>) {
-      control::Deferred deferred;
+      control::BackwardStack deferred;
       control::settle(answer, control::resume(*std::exchange(captured_, nullptr), &answer, &deferred));
       deferred.run();
     } else {
@@ -407,7 +407,7 @@ A shift(Prompt<R>& prompt, F&& f) {
 /// Error as for shift.
 template <class F>
 void defer(Prompt<void>& prompt, F&& f) {
-  if (control::Deferred* const deferred = control::deferred_at(prompt.id())) {
+  if (control::BackwardStack* const deferred = control::deferred_at(prompt.id())) {
     deferred->push(std::forward<F>(f));
   } else {
     shift<void>(prompt, [f = std::decay_t<F>(std::forward<F>(f))](auto k) mutable {

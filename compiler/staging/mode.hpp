@@ -65,8 +65,8 @@ struct TaggedBox : Boxed {
   Datum primal;
 };
 
-/// The handler in charge of an operation, or of a function, on such operands: the one with the highest tag; null where
-/// there is none.
+/// The handler in charge of an operation, or of a function, on such operands: the one with the highest tag; null
+/// where there is none.
 Mode* in_charge(std::span<const Datum> operands);
 
 /// The innermost primal: all tags taken off, but that of a number without a primal.

@@ -325,7 +325,7 @@ TEST_CASE("staged pairs with mode::closures are refused", "[closed forms]") {
     for (const bool outside : {true, false}) {
       INFO(w.name << (outside ? ", closures outside" : ", closures inside"));
       const Function f = corpus()[0].f;
-      const Function pair = outside ? way_of_closures().grad(w.grad(f)) : w.grad(way_of_closures().grad(f));
+      const Function pair = outside ? Function(grad<mode::closures>(w.grad(f))) : w.grad(grad<mode::closures>(f));
       CHECK_THROWS_WITH(
           compile(pair, {.target = Target::c}),
           Catch::Contains(

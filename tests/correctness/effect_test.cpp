@@ -173,6 +173,90 @@ TEST_CASE("exceptions pass through handlers", "[effect]") {
       "c");
 }
 
+TEST_CASE("a clause that resumes at its end", "[effect]") {
+  int state = 0;
+  const double result = handle(
+      [] {
+        for (int i = 0; i < kMany; ++i) perform<Put>(perform<Get>() + 1);
+        return perform<Get>();
+      },
+      resuming<Get>([&] { return state; }), resuming<Put>([&](int value) { state = value; }),
+      returning([](int r) { return r + 0.5; }));
+  CHECK(result == kMany + 0.5);
+  // Beside one that does not.
+  CHECK(handle([] { return perform<Get>() + perform<Ask>() + perform<Get>(); },
+               resuming<Get>([] { return 1; }), on<Ask>([](auto k) { return 10 * k(3); })) == 50);
+}
+
+TEST_CASE("a clause that resumes at its end takes no stack", "[effect]") {
+  // The clause's own frame is where it was, after many operations.
+  std::uintptr_t first = 0, last = 0;
+  handle(
+      [] {
+        for (int i = 0; i < 1000; ++i) perform<Get>();
+      },
+      resuming<Get>([&] {
+        const char here = 0;
+        last = reinterpret_cast<std::uintptr_t>(&here);
+        if (first == 0) first = last;
+        return 0;
+      }));
+  CHECK(first == last);
+}
+
+TEST_CASE("what leaves a clause that resumes at its end unwinds the body", "[effect]") {
+  int alive = 0;
+  const auto run = [&] {
+    return handle(
+        [&alive] {
+          const Counted c(alive);
+          return perform<Ask>() + perform<Ask>();
+        },
+        resuming<Ask>([n = 0]() mutable -> int {
+          if (++n == 2) throw std::runtime_error("the second");
+          return n;
+        }));
+  };
+  CHECK_THROWS_WITH(run(), "the second");
+  CHECK(alive == 0);
+}
+
+TEST_CASE("its operations go to the outer handlers", "[effect]") {
+  CHECK(handle(
+            [] {
+              return handle([] { return perform<Ask>() + perform<Ask>(); },
+                            resuming<Ask>([] { return perform<Ask>() * 10; }));
+            },
+            resuming<Ask>([] { return 4; })) == 80);
+}
+
+TEST_CASE("instances of an effect", "[effect]") {
+  const int a = 0, b = 0;
+  const auto both = [&] {
+    return handle([&] { return perform_on<Get>(&a) - perform_on<Get>(&b); },
+                  resuming<Get>(&a, [] { return 5; }), on<Get>(&b, [](auto k) { return k(3); }));
+  };
+  CHECK(both() == 2);
+  // An inner handler of one instance is passed by for another, and for what names none.
+  const int outer = handle(
+      [&] {
+        return handle([&] { return 100 * perform<Get>() + 10 * perform_on<Get>(&a) + perform_on<Get>(&b); },
+                      resuming<Get>(&b, [] { return 1; }));
+      },
+      resuming<Get>(&a, [] { return 2; }), resuming<Get>([] { return 3; }));
+  CHECK(outer == 321);
+  CHECK_FALSE(handled<Get>(&a));
+  handle(
+      [&] {
+        CHECK(handled<Get>(&a));
+        CHECK_FALSE(handled<Get>(&b));
+        CHECK_FALSE(handled<Put>(&a));
+      },
+      resuming<Get>(&a, [] { return 1; }));
+  CHECK_THROWS_WITH(handle([&] { return perform_on<Get>(&b); }, resuming<Get>(&a, [] { return 1; })),
+                    Contains("no handler of the effect"));
+}
+
 TEST_CASE("nondeterminism is refused: its continuation would be resumed twice", "[control]") {
   struct Choose : Effect<bool()> {};
   std::vector<int> results;

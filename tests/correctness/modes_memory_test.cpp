@@ -212,11 +212,14 @@ TEST_CASE("functions with a reverse pass of their own", "[modes]") {
   CHECK(compile(grad(program), {.target = Target::c})(0.8) == Approx(slope));
   const double second = eager(grad(grad(program)))(0.8);
   CHECK(eager(grad<mode::closures>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
-  CHECK(eager(grad<mode::checkpointed_closures>(Function(grad<mode::closures>(program))))(0.8) == Approx(second));
-  CHECK(eager(grad<mode::closures>(Function(grad<mode::checkpointed_closures>(program))))(0.8) == Approx(second));
+  CHECK(eager(grad<mode::checkpointed_closures>(Function(grad<mode::closures>(program))))(0.8) ==
+        Approx(second));
+  CHECK(eager(grad<mode::closures>(Function(grad<mode::checkpointed_closures>(program))))(0.8) ==
+        Approx(second));
 }
 
-TEST_CASE("a known function is run twice by mode::checkpointed_closures, and remembered by other modes", "[modes]") {
+TEST_CASE("a known function is run twice by mode::checkpointed_closures, and remembered by other modes",
+          "[modes]") {
   int runs = 0;
   const auto f = closure(sig<double(double)>([&runs](D t) {
     ++runs;
@@ -248,6 +251,73 @@ TEST_CASE("known functions are lifted through several levels", "[modes]") {
   CHECK(eager(grad<mode::closures>(three))(1.0) == 4.0);
   CHECK(eager(grad<mode::forward>(three))(1.0) == 4.0);
   CHECK(eager(grad(three))(1.0) == 4.0);
+}
+
+namespace {
+
+/// Kilobytes that an eager program of one number takes at most, above one of two operations.
+template <class Gradient>
+double kept(const Gradient& gradient, const Function& f) {
+  const long nothing = peak_of([&] { eager(gradient(sines(1)))(0.5); });
+  return static_cast<double>(peak_of([&] { eager(gradient(f))(0.5); }) - nothing);
+}
+
+}  // namespace
+
+TEST_CASE("what each mode keeps grows as its order says", "[modes]") {
+  // 2 n operations. A mode that keeps them all has so many bytes for each; one that keeps none, a megabyte in
+  // all.
+  const auto linear = [](const char* name, auto gradient, double most_bytes) {
+    const double small = kept(gradient, sines(20'000)), large = kept(gradient, sines(80'000));
+    const double bytes = 1024 * large / 160'000;
+    INFO(name << ", kB: " << small << ", " << large << "; " << bytes << " bytes for an operation");
+    CHECK(large > 3 * small);
+    CHECK(large < 7 * small);  // four times as many operations
+    CHECK(bytes < most_bytes);
+  };
+  const auto constant = [](const char* name, auto gradient) {
+    const double small = kept(gradient, sines(20'000)), large = kept(gradient, sines(200'000));
+    INFO(name << ", kB: " << small << ", " << large);
+    CHECK(large < 1024);
+  };
+  // The fast paths.
+  linear(
+      "reverse", [](const Function& f) { return grad<mode::reverse, form::fast>(f); }, 300);
+  linear(
+      "taped", [](const Function& f) { return grad<mode::taped, form::fast>(f); }, 200);
+  constant("forward", [](const Function& f) { return grad<mode::forward, form::fast>(f); });
+  // The rules. Continuations, and what waits for them to return, stand on the stack.
+  linear(
+      "reverse by shift", [](const Function& f) { return grad<mode::reverse, form::literal>(f); }, 2048);
+  linear(
+      "functional", [](const Function& f) { return grad<mode::functional>(f); }, 2048);
+  linear(
+      "checkpointed, nothing marked", [](const Function& f) { return grad<mode::checkpointed>(f); }, 2048);
+  linear(
+      "closures", [](const Function& f) { return grad<mode::closures>(f); }, 2560);
+  linear(
+      "global tape", [](const Function& f) { return grad<mode::global_tape>(f); }, 1024);
+  linear(
+      "taped by a handler", [](const Function& f) { return grad<mode::taped, form::literal>(f); }, 1024);
+  constant("forward by a handler", [](const Function& f) { return grad<mode::forward, form::literal>(f); });
+}
+
+TEST_CASE("a program in n checkpointed parts of n steps keeps as much as n of them", "[modes]") {
+  const auto parts = [](int n) -> Function {
+    return [n, part = sines(n)](D x) {
+      D t = x;
+      for (int i = 0; i < n; ++i) t = checkpoint(part)(t);
+      return t;
+    };
+  };
+  const auto grows = [&](const char* name, auto gradient) {
+    const double small = kept(gradient, parts(200)), large = kept(gradient, parts(800));
+    INFO(name << ", kB: 200 parts " << small << ", 800 parts " << large);
+    CHECK(large < 6 * std::max(small, 200.0));
+    CHECK(large * 1024 < 4096.0 * (800 + 2 * 800));  // a part, and twice so many operations as it has steps
+  };
+  grows("literal", [](const Function& f) { return grad<mode::checkpointed>(f); });
+  grows("fast", [](const Function& f) { return grad(f); });
 }
 
 // The last one, because memory that a derivative took is kept for the next: the parent of the children that

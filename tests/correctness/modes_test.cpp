@@ -38,6 +38,7 @@ const std::vector<Way>& ways() {
       way<mode::global_tape>("global tape"),
       way<mode::functional>("functional"),
       way<mode::continuation>("continuation"),
+      way<mode::continuation, form::literal>("continuation for every use"),
       way<mode::taped>("taped"),
       way<mode::taped, form::fast>("fast taped"),
       way<mode::checkpointed>("checkpointed"),
@@ -132,6 +133,27 @@ TEST_CASE("every mode differentiates every program", "[modes]") {
         INFO(w.name << " of " << p.name << " at " << x);
         CHECK(eager_at(w.grad(p.f), x) == Approx(expected).epsilon(1e-7).margin(1e-9));
       }
+    }
+}
+
+TEST_CASE("evaluation and second derivatives by handlers", "[modes]") {
+  for (const Program& p : programs())
+    for (double x : {0.7, 1.6}) {
+      INFO(p.name << " at " << x);
+      const ad::Program program{"f", [f = p.f](const Datums& in) { return Datums{f(D(in[0])).datum()}; }};
+      const Datum at = Datum::number(x, ir::F64);
+      CHECK(ad::evaluate_by_handler(program, {at})[0].f() == eager_at(p.f, x));
+      const auto second = [&] {
+        return ad::second_derivative(program, {at}, {true}, {Datum::number(1.0, ir::F64)}, {});
+      };
+      if (std::string(p.name) == "an array in the middle") {
+        CHECK_THROWS_WITH(second(),
+                          Catch::Contains("second_derivative: expected operations on scalars, got"));
+        continue;
+      }
+      const auto expected = eager(taylor<2>(p.f))(x, 1.0);
+      for (std::size_t k = 0; k < 3; ++k)
+        CHECK(second()[k][0].f() == Approx(expected[k]).epsilon(1e-12).margin(1e-12));
     }
 }
 
@@ -286,7 +308,8 @@ TEST_CASE("a checkpointed function is run twice where it is not recorded", "[mod
     runs = 0;
     CHECK(eager_at(w.grad(f), 1.3) == Approx(slope).epsilon(1e-7));
     const std::string name = w.name;
-    const bool again = name == "checkpointed" || name == "reverse" || name == "divide and conquer";
+    const bool again = name == "checkpointed" || name == "reverse" || name == "divide and conquer" ||
+                       name == "continuation";  // factored, it is reverse
     CHECK(runs == (again ? 2 : 1));
   }
   runs = 0;

@@ -1,5 +1,6 @@
 // Functions with rules (custom_vjp, custom_jvp, fixpoint) under every mode and every pair of modes: true
 // rules give the derivatives of the function, false ones show that the rule is what was asked.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -157,7 +158,9 @@ std::vector<Way> every_way() {
   all.insert(all.end(), ways_of_products().begin(), ways_of_products().end());
   return all;
 }
-bool staged(const Way& w) { return w.name != "closures"; }
+bool staged(const Way& w) {
+  return std::ranges::none_of(eager_only_ways(), [&](const Way& e) { return e.name == w.name; });
+}
 
 constexpr double at = 0.7;
 
@@ -352,7 +355,7 @@ TEST_CASE("a derivative that is wrong in size is refused in every mode", "[custo
         [](A, D g) { return fill(g, 7); })(fill(x, 2));
   };
   for (const Way& w : eager_ways()) {
-    if (w.name == "forward" || w.name == "taylor") continue;  // they transpose the rule, whatever its sizes
+    if (w.name.starts_with("forward") || w.name == "taylor") continue;  // they transpose the rule, whatever its sizes
     INFO(w.name);
     CHECK_THROWS_WITH(
         eager(w.grad(wrong))(at),

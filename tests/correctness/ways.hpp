@@ -17,9 +17,9 @@ struct Way {
   std::function<Function(Function)> grad;
 };
 
-template <mode M>
+template <auto... O>
 Way by(const char* name) {
-  return {name, [](const Function& f) { return Function(lantern::grad<M>(f)); }};
+  return {name, [](const Function& f) { return Function(lantern::grad<O...>(f)); }};
 }
 
 /// The modes that run staged as well as eagerly; Taylor mode of order 1 among them.
@@ -42,16 +42,23 @@ inline const std::vector<Way>& ways_of_modes() {
   return all;
 }
 
-/// mode::closures runs eagerly alone.
-inline const Way& way_of_closures() {
-  static const Way closures = by<mode::closures>("closures");
-  return closures;
+/// Modes that run eagerly alone, and the other form of a mode, which staged is no other.
+inline const std::vector<Way>& eager_only_ways() {
+  static const std::vector<Way> all{
+      by<mode::reverse, form::literal>("reverse by shift"),
+      by<mode::forward, form::literal>("forward by a handler"),
+      by<mode::continuation, form::literal>("continuation for every use"),
+      by<mode::taped, form::fast>("fast taped"),
+      by<mode::closures>("closures"),
+      by<mode::checkpointed_closures>("checkpointed closures"),
+  };
+  return all;
 }
 
 /// All modes.
 inline std::vector<Way> eager_ways() {
   std::vector<Way> all = ways_of_modes();
-  all.push_back(way_of_closures());
+  all.insert(all.end(), eager_only_ways().begin(), eager_only_ways().end());
   return all;
 }
 

@@ -16,10 +16,11 @@ class Checkpointed : public StatefulReverse {
   //     let r = prop (fwd res) (new 0) in
   //     reversec (k r);                             -- the rest of the program, and its backward pass
   //     reversec ((deriv p!) := @(deriv r))         -- the part again, under the same handler
-  // One handler has both clauses, this and reverse's, as in the thesis' Eff and OCaml: the backward part of what stands before a checkpoint
-  // then comes after the checkpoint's.
+  // One handler has both clauses, this and reverse's, as in the thesis' Eff and OCaml: the backward part of
+  // what stands before a checkpoint then comes after the checkpoint's.
   void run(const std::function<void()>& program) override {
-    handle([&program] { program(); }, reverse_clause(), on<Checkpoint>(this, [this](const Part& p, const Datums& x, const Location& loc, auto k) {
+    handle([&program] { program(); }, reverse_clause(),
+           on<Checkpoint>(this, [this](const Part& p, const Datums& x, const Location& loc, auto k) {
              Datums r;
              for (const Datum& res : evaluate(p, x)) r.push_back(box_of(res) ? prop(primal(res)) : res);
              k(r);
@@ -30,6 +31,8 @@ class Checkpointed : public StatefulReverse {
 
 }  // namespace
 
-std::shared_ptr<EagerReverse> make_checkpointed(std::uint64_t tag) { return std::make_shared<Checkpointed>(tag); }
+std::shared_ptr<EagerReverse> make_checkpointed(std::uint64_t tag) {
+  return std::make_shared<Checkpointed>(tag);
+}
 
 }  // namespace lantern::core::ad

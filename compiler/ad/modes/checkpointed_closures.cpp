@@ -1,5 +1,5 @@
-// Checkpointed reverse mode for higher-order functions (thesis, 5.3, listing 5.4, after Vakar and Smeding): a call of
-// an instrumented function is run twice, once for its value and once more in the backward pass.
+// Checkpointed reverse mode for higher-order functions (thesis, 5.3, listing 5.4, after Vakar and Smeding): a
+// call of an instrumented function is run twice, once for its value and once more in the backward pass.
 #include "lantern/compiler/ad/modes/closures.hpp"
 
 namespace lantern::core::ad {

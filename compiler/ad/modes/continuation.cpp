@@ -1,20 +1,20 @@
 // Continuation reverse mode (thesis, 4.3, listing 4.7).
 //
-// A number is a value with its backpropagator, the linear function that takes the number's cotangent to the gradient
-// of the inputs. It is run once for each use of the number, so that a gradient costs what the paths through the program
-// cost: quadratic for a value that each trip of a loop reads, exponential for t = t * t. The thesis finds the wrong
-// complexity in four languages (6.2) and proves the mode correct (8.3). What that proof rests on is that
-// backpropagators are linear, and a linear function may be run once, on the sum:
+// A number is a value with its backpropagator, the linear function that takes the number's cotangent to the
+// gradient of the inputs. It is run once for each use of the number, so that a gradient costs what the paths
+// through the program cost: quadratic for a value that each trip of a loop reads, exponential for t = t * t.
+// The thesis finds the wrong complexity in four languages (6.2) and proves the mode correct (8.3). What that
+// proof rests on is that backpropagators are linear, and a linear function may be run once, on the sum:
 //
 //   dx z1 + dx z2 = dx (z1 + z2)
 //
-// (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with Linear
-// Negation", POPL 2020). The sum is then what reverse.hpp calls the adjoint, and the backpropagators, the last one
-// first, are its backward steps: form::fast of this mode is that of mode::reverse.
+// (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with
+// Linear Negation", POPL 2020). The sum is then what reverse.hpp calls the adjoint, and the backpropagators,
+// the last one first, are its backward steps: form::fast of this mode is that of mode::reverse.
 #include <deque>
 
-#include "lantern/compiler/ad/modes/effects.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/ad/modes/effects.hpp"
 
 namespace lantern::core::ad {
 
@@ -81,7 +81,7 @@ class Continuations : public EagerReverse {
         cotangents[j] = z;
         const Datums shares = b.shares(cotangents);
         Gradient sum(inputs_);
-        require_stack(b.loc());
+        require_stack(b);
         for (std::size_t i = 0; i < shares.size(); ++i)
           if (!shares[i].empty()) sum = p(std::move(sum), (*dv(b.operands()[i]))(shares[i]), b.backward());
         return sum;
@@ -102,13 +102,6 @@ class Continuations : public EagerReverse {
     return a;
   }
 
-  static void require_stack(const Location& loc) {
-    if (control::stack_exhausted())
-      raise_at(loc,
-               "grad<mode::continuation>: expected backpropagators that call each other no deeper than the stack, got a "
-               "longer program; write grad<mode::continuation, form::fast>(f)");
-  }
-
   std::deque<Backpropagator> made_;
   std::size_t inputs_ = 0, next_ = 0;
   const Backpropagator* result_ = nullptr;
@@ -118,6 +111,8 @@ class Continuations : public EagerReverse {
 
 }  // namespace
 
-std::shared_ptr<EagerReverse> make_continuation(std::uint64_t tag) { return std::make_shared<Continuations>(tag); }
+std::shared_ptr<EagerReverse> make_continuation(std::uint64_t tag) {
+  return std::make_shared<Continuations>(tag);
+}
 
 }  // namespace lantern::core::ad

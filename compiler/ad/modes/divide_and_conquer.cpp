@@ -102,7 +102,8 @@ class DivideAndConquer : public EagerReverse {
   Datums handle_step(Step b) override {
     if (ended(b.loc())) return Datums(b.values().begin(), b.values().end());
     for (const Datum& y : b.values()) note(b.code(), y);
-    Datums results = numbers(b.values(), [this](const Datum& y) { return make_number<Variable>(y, names_++); });
+    Datums results =
+        numbers(b.values(), [this](const Datum& y) { return make_number<Variable>(y, names_++); });
     if (counts()) tape_.push_back([this, b = std::move(b), results] { undo(b, results); });
     return results;
   }

@@ -11,20 +11,17 @@ Datum EagerReverse::apply(const Operation& op, std::span<const Datum> operands) 
   return b.differentiable() ? handle_step(std::move(b))[0] : b.values()[0];
 }
 
-Datums EagerReverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
+Datums EagerReverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
+                            const Location& loc) {
   Step b(*this, rule, arguments, loc);
   return b.differentiable() ? handle_step(std::move(b)) : Datums(b.values().begin(), b.values().end());
 }
 
 Datums EagerReverse::handle_step(Step b) { return perform_on<Smooth>(this, std::move(b)); }
 
-namespace {
-
-}  // namespace
-
 // grad f x =  let z = prop x (new 0) in  reverse (deriv (f z) := 1);  @(deriv z)
-Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments, const Active& active,
-                   bool value, const Location& loc) {
+Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments,
+                   const Active& active, bool value, const Location& loc) {
   const Evaluation evaluation;
   const Ending ending{handler};
   Datums tagged = arguments, inputs, out;
@@ -38,6 +35,13 @@ Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& 
   });
   for (const Datum& x : inputs) out.push_back(handler.adjoint(x, loc));
   return out;
+}
+
+void EagerReverse::require_stack(const Step& b) const {
+  if (control::stack_exhausted())
+    raise_at(b.loc(), std::string(name()) +
+                          ": expected a program whose steps have room on the stack, where what follows each of "
+                          "them waits for it, got a longer one; write grad(f), which keeps them in a list");
 }
 
 }  // namespace lantern::core::ad

@@ -9,18 +9,20 @@
 
 namespace lantern::core::ad {
 
-/// A way to compute a gradient by running a program at once. Each is a handler of the program's steps; they differ in
-/// how the program is reversed and where adjoints are kept.
+/// A way to compute a gradient by running a program at once. Each is a handler of the program's steps; they
+/// differ in how the program is reversed and where adjoints are kept.
 class EagerReverse : public Mode, public RuleFollowing {
  public:
   using Mode::Mode;
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
   /// A function with a rule is one step.
-  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
+                const Location& loc) override;
 
   /// A variable to differentiate by.
   virtual Datum input(const Datum& primal) = 0;
-  /// Runs `program`, which calls seed for its results. When this returns the adjoints of the inputs are complete.
+  /// Runs `program`, which calls seed for its results. When this returns the adjoints of the inputs are
+  /// complete.
   virtual void run(const std::function<void()>& program) = 0;
   /// In `program`: adds g to the adjoint of a result.
   virtual void seed(const Datum& result, const Datum& g, const Location& loc) = 0;
@@ -34,9 +36,13 @@ class EagerReverse : public Mode, public RuleFollowing {
   }
 
  protected:
-  /// Handles a step: its values, the floating ones as numbers of the mode. Unless a mode says otherwise, the step is
-  /// an effect of the program, Smooth, which the handler installed by `run` has a clause for.
+  /// Handles a step: its values, the floating ones as numbers of the mode. Unless a mode says otherwise, the
+  /// step is an effect of the program, Smooth, which the handler installed by `run` has a clause for.
   virtual Datums handle_step(Step b);
+
+  /// Where something waits on the stack for the rest of the program after b. Error, naming the place of b, where
+  /// the stack ends.
+  void require_stack(const Step& b) const;
 
   /// The box of a datum of this very handler, or null.
   TaggedBox* box_of(const Datum& d) const {
@@ -62,8 +68,8 @@ class EagerReverse : public Mode, public RuleFollowing {
 };
 
 /// The gradient of a scalar program by a mode: its value if `value`, then one adjoint per active argument.
-Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments, const Active& active,
-                   bool value, const Location& loc);
+Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments,
+                   const Active& active, bool value, const Location& loc);
 
 // The rules of the papers, one file each. See `mode` in modes.hpp for what they are.
 std::shared_ptr<EagerReverse> make_reverse_by_shift(std::uint64_t tag);

@@ -1,8 +1,8 @@
-// Evaluation by a handler (thesis, 4, listing 4.3). A program that is run as it is needs none: its numbers carry no
-// tag. This shows what the others are built on.
+// Evaluation by a handler (thesis, 4, listing 4.3). A program that is run as it is needs none: its numbers
+// carry no tag. This shows what the others are built on.
 #include "lantern/compiler/ad/modes/effects.hpp"
-#include "lantern/compiler/staging/staging.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
+#include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core::ad {
 
@@ -15,7 +15,8 @@ class Evaluate : public Mode, public RuleFollowing {
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     return perform_on<Smooth>(this, Step(*this, op, operands))[0];
   }
-  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override {
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
+                const Location& loc) override {
     return perform_on<Smooth>(this, Step(*this, rule, arguments, loc));
   }
 
@@ -38,12 +39,13 @@ class Evaluate : public Mode, public RuleFollowing {
 Datums evaluate_by_handler(const Program& program, const Datums& arguments) {
   const Evaluation evaluation;
   const auto mode = std::make_shared<Evaluate>(fresh_number());
+  const Ending ending{*mode};
   Datums tagged, out;
   for (const Datum& d : arguments) tagged.push_back(mode->number(d));
   for (const Datum& y : mode->evaluate([&] { return program.run(tagged); }))
-    out.push_back(y.is_tagged() && in_charge(std::span(&y, 1)) == mode.get() ? static_cast<TaggedBox*>(y.box())->primal
-                                                                            : y);
-  mode->end();
+    out.push_back(y.is_tagged() && in_charge(std::span(&y, 1)) == mode.get()
+                      ? static_cast<TaggedBox*>(y.box())->primal
+                      : y);
   return out;
 }
 

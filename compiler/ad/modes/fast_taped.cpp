@@ -1,6 +1,6 @@
-// The fast path of taped reverse mode (taped.cpp has the rule): no control operators, doubles where they are at hand,
-// and a tape of bytes on which an entry says what the result of one operation passes on to its operands. The name of a
-// derivative is where it lies on the tape.
+// The fast path of taped reverse mode (taped.cpp has the rule): no control operators, doubles where they are
+// at hand, and a tape of bytes on which an entry says what the result of one operation passes on to its
+// operands. The name of a derivative is where it lies on the tape.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -22,7 +22,7 @@ class FastTaped : public EagerReverse {
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     const auto primal_of = [this](const Datum& d) -> const Datum& { return primal(d); };
-    NumberStep step;
+    DoubleStep step;
     if (step.perform(op, operands, primal_of)) return apply(operands, step);
     return EagerReverse::apply(op, operands);
   }
@@ -60,8 +60,8 @@ class FastTaped : public EagerReverse {
     Name name;
     double factor;
   };
-  /// What stands on the tape for a step whose derivatives are no doubles at hand: they, or the step where they are no
-  /// numbers at all, and the results.
+  /// What stands on the tape for a step whose derivatives are no doubles at hand: they, or the step where
+  /// they are no numbers at all, and the results.
   struct Kept {
     std::vector<std::pair<Name, Datum>> factors;
     std::optional<Step> step;
@@ -94,7 +94,7 @@ class FastTaped : public EagerReverse {
 
   Name name_of(const Datum& d) const { return static_cast<Variable*>(d.box())->name; }
 
-  Datum apply(std::span<const Datum> operands, const NumberStep& step) {
+  Datum apply(std::span<const Datum> operands, const DoubleStep& step) {
     const auto depends = [&](std::size_t i) { return box_of(operands[i]) && step.carries(i); };
     std::uint32_t count = 0;
     for (std::size_t i = 0; i < operands.size(); ++i) count += depends(i);

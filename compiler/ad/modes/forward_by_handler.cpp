@@ -30,6 +30,8 @@ class ForwardByHandler : public Forward {
 
 }  // namespace
 
-std::shared_ptr<Forward> make_forward_by_handler(std::uint64_t tag) { return std::make_shared<ForwardByHandler>(tag); }
+std::shared_ptr<Forward> make_forward_by_handler(std::uint64_t tag) {
+  return std::make_shared<ForwardByHandler>(tag);
+}
 
 }  // namespace lantern::core::ad

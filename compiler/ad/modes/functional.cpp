@@ -52,6 +52,7 @@ class Functional : public EagerReverse {
 
   Datums handle_step(Step b) override {
     return shift<Datums>(prompt_, [this, b = std::move(b)](auto k) -> Store {
+      require_stack(b);
       const Datums y = numbers(b.values(), [this](const Datum& v) { return fresh(v); });
       Store store = k(y);
       Datums own;

@@ -1,5 +1,6 @@
-// Reverse mode with a refunctionalised tape (Lantern paper, Fig. 12): what follows the continuation in Fig. 8 becomes a
-// function, composed before those of earlier operations. No continuation is captured: all calls of k would be tail calls.
+// Reverse mode with a refunctionalised tape (Lantern paper, Fig. 12): what follows the continuation in Fig. 8
+// becomes a function, composed before those of earlier operations. No continuation is captured: all calls of
+// k would be tail calls.
 #include "lantern/compiler/ad/modes/stateful_reverse.hpp"
 
 namespace lantern::core::ad {
@@ -33,7 +34,7 @@ class GlobalTape : public StatefulReverse {
   //   tape = (() => {this.d += dop/dx * y.d; that.d += dop/dx' * y.d}) andThen tape
   //   y
   Datums handle_step(Step b) override {
-    const Datums y = props(b.values());
+    const Datums y = props(b);
     tape_ = and_then([this, b = std::move(b), y] { accumulate(b, y); }, std::move(tape_));
     return y;
   }
@@ -51,6 +52,8 @@ class GlobalTape : public StatefulReverse {
 
 }  // namespace
 
-std::shared_ptr<EagerReverse> make_global_tape(std::uint64_t tag) { return std::make_shared<GlobalTape>(tag); }
+std::shared_ptr<EagerReverse> make_global_tape(std::uint64_t tag) {
+  return std::make_shared<GlobalTape>(tag);
+}
 
 }  // namespace lantern::core::ad

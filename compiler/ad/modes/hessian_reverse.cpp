@@ -13,10 +13,10 @@
 #include <map>
 #include <optional>
 
-#include "lantern/compiler/ad/modes/eager_reverse.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
 #include "lantern/compiler/ad/modes/second_partial.hpp"
 #include "lantern/compiler/ad/modes/staged_hessian.hpp"
+#include "lantern/compiler/ad/step.hpp"
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/staging/staging.hpp"
@@ -79,20 +79,19 @@ class HessianReverse : public Mode, public RuleFollowing {
   }
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Datums primals;
-    for (const Datum& d : operands) primals.push_back(primal(d));
-    Datum r = perform(op, primals);
+    const Step b(*this, op, operands);
+    const Datum r = b.values()[0];
     if (!r.type().is_differentiable()) return r;
-    if (op.code == Opcode::get_ && operands.size() == 2) return variable(r, vector_ + element(primals[1]));
-    if (!ir::info(op.code).elementwise || !r.type().is_scalar())
+    if (op.code == Opcode::get_ && operands.size() == 2)
+      return variable(r, vector_ + element(b.primal(operands[1])));
+    if (!b.has_partials())
       raise_at(
           op.loc,
           std::string("hessian<mode::reverse>: expected operations on scalars and elements of the argument, "
                       "got ") +
               std::string(ir::info(op.code).name) + "; use hessian(f)");
-    Step s = differentiated(op, operands, primals, r);
-    if (s.operands.empty()) return r;
-    return shift<Datum>(prompt_, [this, s = std::move(s), r](auto k) {
+    if (!b.differentiable()) return r;
+    return shift<Datum>(prompt_, [this, s = partials(b), r](auto k) {
       const Name name = names_++;
       k(variable(r, name));
       undo(s, name);
@@ -101,7 +100,8 @@ class HessianReverse : public Mode, public RuleFollowing {
 
   /// The results are substituted one after the other, the last one first: those before it are variables like
   /// others.
-  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override {
+  Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
+                const Location& loc) override {
     Datums primals;
     std::vector<std::size_t> places;
     std::vector<Part> parts;
@@ -117,10 +117,10 @@ class HessianReverse : public Mode, public RuleFollowing {
     }
     const RulePartials all = partials_of(rule, primals, places, loc);
     require_untagged(*rule, all.values, *this, loc);
-    std::vector<Step> steps;
+    std::vector<Partials> steps;
     for (std::size_t j = 0; j < all.first.size(); ++j) {
       require_untagged(*rule, all.first[j], *this, loc);
-      Step& s = steps.emplace_back(Step{{}, {}, {}, loc});
+      Partials& s = steps.emplace_back(Partials{{}, {}, {}, loc});
       for (const Part& x : parts) {
         s.operands.push_back(x.name);
         s.first.push_back(element(all.first[j][x.argument], {x.index}, loc));
@@ -162,7 +162,7 @@ class HessianReverse : public Mode, public RuleFollowing {
   };
   /// What an operation contributes: for each of its variable operands the first, for each pair the second
   /// partial derivative; empty where it is zero.
-  struct Step {
+  struct Partials {
     std::vector<Name> operands;
     Datums first;
     std::vector<Datums> second;
@@ -189,26 +189,27 @@ class HessianReverse : public Mode, public RuleFollowing {
   }
   Name element(const Datum& index) const { return static_cast<Name>(strip(index).i()); }
 
-  Step differentiated(const Operation& op, std::span<const Datum> operands, const Datums& primals,
-                      const Datum& r) const {
-    const std::size_t n = operands.size();
-    Step s{{}, {}, {}, op.loc};
+  Partials partials(const Step& b) const {
+    Partials s{{}, {}, {}, b.loc()};
+    Datums primals;
     std::vector<std::size_t> positions;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (!is_variable(operands[i]) || !carries_derivative(op, i, n)) continue;
+    for (std::size_t i = 0; i < b.operands().size(); ++i) {
+      primals.push_back(b.primal(b.operands()[i]));
+      if (!b.depends_on(i)) continue;
       positions.push_back(i);
-      s.operands.push_back(name_of(operands[i]));
-      s.first.push_back(evaluate_formula(*ir::derivative(op.code, i, n), {op, primals, r, Datum()}));
+      s.operands.push_back(name_of(b.operands()[i]));
+      s.first.push_back(b.partial(i));
     }
     for (std::size_t i : positions) {
       s.second.emplace_back();
       for (std::size_t j = 0; j < positions.size(); ++j)
-        s.second.back().push_back(second_partial(op, primals, r, i, positions[j], s.first[j]));
+        s.second.back().push_back(
+            second_partial(b.op(), primals, b.values()[0], i, positions[j], s.first[j]));
     }
     return s;
   }
 
-  void undo(const Step& s, Name r) {
+  void undo(const Partials& s, Name r) {
     const auto own = gradient_.extract(r);
     const Datum w = own.empty() ? Datum() : own.mapped();
     std::map<Name, Datum> u = hessian_.take(r);

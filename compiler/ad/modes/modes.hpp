@@ -14,8 +14,8 @@ enum class mode {
   cps,           ///< operators take their continuation as an argument (Fig. 7), eagerly from shift: as reverse
   global_tape,   ///< the backward pass as a composed function in a mutable variable (Fig. 12)
   functional,    ///< no cells: continuations return a map from variables to adjoints (3.6)
-  continuation,  ///< every number carries its backpropagator (thesis, 4.3); eagerly it is run for every use of the
-                 ///< number, which is exponential for t = t * t, unless by form::fast
+  continuation,  ///< every number carries its backpropagator (thesis, 4.3). By form::literal that is run for every
+                 ///< use of the number, which is exponential for t = t * t; otherwise once, on the sum of its calls
   taped,  ///< a list of what depends on what, and by which factor; constants leave no trace (thesis, 4.4)
   checkpointed,        ///< `checkpoint(f)(x...)` is run twice instead of remembered (thesis, 5.2)
   closures,            ///< eager; every call of a `closure(f)` has a reverse pass of its own (thesis, 5.3)
@@ -27,13 +27,13 @@ enum class mode {
 
 /// How a mode is run eagerly: grad<mode::taped, form::fast>(f). Staged, there is no difference.
 enum class form {
-  literal,  ///< by the rule of the paper, with handlers, or shift and reset: what a mode runs unless it is `reverse` or
-            ///< `forward`, named or not
+  literal,  ///< by the rule of the paper, with handlers, or shift and reset: what a mode runs if no form is named,
+            ///< except `reverse` and `forward`, which are to be fast, and `continuation`, which is exponential
   fast,     ///< the same without control operators, where a mode has that: taped, and those that are mode::reverse once
             ///< their control operators are gone (cps, global_tape, continuation, checkpointed, closures)
 };
 constexpr form default_form(mode m) {
-  return m == mode::reverse || m == mode::forward ? form::fast : form::literal;
+  return m == mode::reverse || m == mode::forward || m == mode::continuation ? form::fast : form::literal;
 }
 
 namespace ad {

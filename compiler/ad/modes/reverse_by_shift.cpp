@@ -1,6 +1,7 @@
-// Reverse mode by shift and reset (Lantern paper, Fig. 8), of which Fig. 7 is the part without control operators:
-// there the operators take their continuation as an argument, and the program is written that way by hand, as in
-// explicit_cps.hpp. For programs in direct style shift supplies what they are called with, and the two figures are one.
+// Reverse mode by shift and reset (Lantern paper, Fig. 8), of which Fig. 7 is the part without control
+// operators: there the operators take their continuation as an argument, and the program is written that way
+// by hand, as in explicit_cps.hpp. For programs in direct style shift supplies what they are called with, and
+// the two figures are one.
 #include "lantern/compiler/ad/modes/stateful_reverse.hpp"
 
 namespace lantern::core::ad {
@@ -19,12 +20,14 @@ class ReverseByShift : public StatefulReverse {
  private:
   // Fig. 8:  x op x' = shift { k => (x op x')(k) }
   Datums handle_step(Step b) override {
-    return shift<Datums>(prompt_, [this, b = std::move(b)](auto k) { operate(b, [&k](const Datums& y) { k(y); }); });
+    return shift<Datums>(prompt_,
+                         [this, b = std::move(b)](auto k) { operate(b, [&k](const Datums& y) { k(y); }); });
   }
 
-  // Fig. 7:  (x op x')(k) = { val y = new NumR0(x.x op x'.x, 0); k(y); x.d += dop/dx * y.d; x'.d += dop/dx' * y.d }
+  // Fig. 7:  (x op x')(k) = { val y = new NumR0(x.x op x'.x, 0); k(y); x.d += dop/dx * y.d; x'.d += dop/dx' *
+  // y.d }
   void operate(const Step& b, const std::function<void(const Datums&)>& k) {
-    const Datums y = props(b.values());
+    const Datums y = props(b);
     k(y);
     accumulate(b, y);
   }

@@ -1,8 +1,8 @@
 // Second derivative forward mode (thesis, 5.1, listing 5.1): numbers are triples, power series of two orders.
 #include "lantern/compiler/ad/modes/effects.hpp"
-#include "lantern/compiler/staging/staging.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
 #include "lantern/compiler/ad/modes/second_partial.hpp"
+#include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core::ad {
 
@@ -35,11 +35,12 @@ class SecondDerivative : public Mode {
   //     let r = triple (ap2 b x y)
   //                    (p (t (der2 L b x y) dx) (t (der2 R b x y) dy))
   //                    (p (p (t (dder2 L R b x y) (t dx dy))
-  //                          (p (t (t 0.5 (dder2 L L b x y)) (t dx dx)) (t (t 0.5 (dder2 R R b x y)) (t dy dy))))
+  //                          (p (t (t 0.5 (dder2 L L b x y)) (t dx dx)) (t (t 0.5 (dder2 R R b x y)) (t dy
+  //                          dy))))
   //                       (p (t (der2 L b x y) ddx) (t (der2 R b x y) ddy))) in
   //     diff (k r)
-  // and so for any number of operands. (For one, the listing has dder1 u x * ddx as the third component; it is
-  // der1 u x * ddx + 0.5 dder1 u x * dx * dx.)
+  // and so for any number of operands. (For one, the listing has dder1 u x * ddx as the third component; it
+  // is der1 u x * ddx + 0.5 dder1 u x * dx * dx.)
   Datums diff(const std::function<Datums()>& program) {
     return handle([&program] { return program(); }, resuming<Smooth>(this, [this](const Step& b) {
                     const Datum& r = b.values()[0];
@@ -93,6 +94,7 @@ std::vector<Datums> second_derivative(const Program& program, const Datums& argu
   require_tangents("second_derivative", arguments, active, tangents, loc);
   const Evaluation evaluation;
   const auto mode = std::make_shared<SecondDerivative>(fresh_number());
+  const Ending ending{*mode};
   Datums tagged = arguments;
   std::size_t next = 0;
   for (std::size_t i = 0; i < tagged.size(); ++i)
@@ -104,7 +106,6 @@ std::vector<Datums> second_derivative(const Program& program, const Datums& argu
     out[1].push_back(order(mode->dv(y)));
     out[2].push_back(order(t(c(2.0, y.type()), mode->ddv(y))));
   }
-  mode->end();
   return out;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lantern/compiler/ad/custom_rule.hpp"
-#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
 
 namespace lantern::core::ad {
 

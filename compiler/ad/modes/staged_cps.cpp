@@ -1,7 +1,7 @@
 // The operators of Fig. 7, staged.
 #include "lantern/compiler/ad/modes/staged_cps.hpp"
 
-#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
 
 namespace lantern::core::ad {
 
@@ -25,7 +25,7 @@ Datum StagedCps::apply(const Operation& op, std::span<const Datum> operands) {
       close(op.loc);
     });
     const Datum g = d->get(op.loc);
-    const RuleContext rule{op, primals, y, g};
+    const FormulaContext rule{op, primals, y, g};
     const bool last_first = !ir::info(op.code).elementwise;  // see Step::backward
     for (std::size_t n = operands.size(), j = 0; j < n; ++j) {
       const std::size_t i = last_first ? n - 1 - j : j;

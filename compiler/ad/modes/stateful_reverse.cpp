@@ -24,7 +24,8 @@ Cell& StatefulReverse::deriv(const Datum& x, const Location& loc) const {
   auto* number = number_of<Prop>(x);
   if (number->forgotten)
     raise_at(loc,
-             "a value computed in a checkpointed function is used outside it; return it from the function: what it "
+             "a value computed in a checkpointed function is used outside it; return it from the function: "
+             "what it "
              "assigns elsewhere belongs to its first run, which is not remembered");
   return number->d;
 }
@@ -34,19 +35,26 @@ Cell& StatefulReverse::deriv(const Datum& x, const Location& loc) const {
 //   evaluatet s <app f x -> k>              = evaluatet s (k (f x))
 // Where the listings have one cell s for all, here is none: what would be added to it would be lost.
 Datums StatefulReverse::evaluate(const Part& part, const Datums& arguments) {
-  return handle([&] { return part(arguments); }, resuming<Smooth>(this, [this](const Step& b) {
-                  return numbers(b.values(), [this](const Datum& y) { return make_number<Prop>(y, true); });
-                }),
-                resuming<Checkpoint>(this, [this](const Part& p, const Datums& x, const Location&) {
-                  return evaluate(p, x);
-                }),
-                resuming<Abs>(this, [this](const Part& f) {
-                  return Func([this, f](const Datums& x) { return std::pair(evaluate(f, x), Pass([] {})); });
-                }),
+  return handle([&] { return part(arguments); },
+                resuming<Smooth>(this,
+                                 [this](const Step& b) {
+                                   return numbers(b.values(), [this](const Datum& y) {
+                                     return make_number<Prop>(y, true);
+                                   });
+                                 }),
+                resuming<Checkpoint>(
+                    this, [this](const Part& p, const Datums& x, const Location&) { return evaluate(p, x); }),
+                resuming<Abs>(this,
+                              [this](const Part& f) {
+                                return Func([this, f](const Datums& x) {
+                                  return std::pair(evaluate(f, x), Pass([] {}));
+                                });
+                              }),
                 resuming<App>(this, [](const Func& f, const Datums& x) { return f(x).first; }));
 }
 
-void StatefulReverse::seed_again(const Part& part, const Datums& arguments, const Datums& r, const Location& loc) {
+void StatefulReverse::seed_again(const Part& part, const Datums& arguments, const Datums& r,
+                                 const Location& loc) {
   const Datums again = part(arguments);
   for (std::size_t i = 0; i < again.size(); ++i)
     if (const auto* number = number_of<Prop>(r[i]); number && number->d.touched())

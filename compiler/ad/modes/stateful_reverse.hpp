@@ -1,13 +1,13 @@
 // Stateful reverse mode (thesis, 4.2, listing 4.5).
 #pragma once
 
-#include "lantern/compiler/ad/modes/effects.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/ad/modes/effects.hpp"
 
 namespace lantern::core::ad {
 
-/// Numbers with a mutable derivative, and the handler of their steps. Other modes with such numbers reverse the
-/// program in another way.
+/// Numbers with a mutable derivative, and the handler of their steps. Other modes with such numbers reverse
+/// the program in another way.
 class StatefulReverse : public EagerReverse {
  public:
   using EagerReverse::EagerReverse;
@@ -30,8 +30,9 @@ class StatefulReverse : public EagerReverse {
     bool forgotten;  ///< made by `evaluate`: there is no derivative
   };
   Datum prop(const Datum& value) { return make_number<Prop>(value, false); }
-  Datums props(std::span<const Datum> values) {
-    return numbers(values, [this](const Datum& y) { return prop(y); });
+  Datums props(const Step& b) {
+    require_stack(b);
+    return numbers(b.values(), [this](const Datum& y) { return prop(y); });
   }
   /// Error: a number that was computed for its value only.
   Cell& deriv(const Datum& x, const Location& loc) const;
@@ -45,7 +46,7 @@ class StatefulReverse : public EagerReverse {
   //     dx := p @dx (t (der b x ...) @(deriv r)); ...
   auto reverse_clause() {
     return on<Smooth>(this, [this](const Step& b, auto k) {
-      const Datums r = props(b.values());
+      const Datums r = props(b);
       k(r);
       accumulate(b, r);
     });

@@ -1,10 +1,10 @@
-// Taped reverse mode (thesis, 4.4, listing 4.8): the backward pass, defunctionalised. A number is a value with the name
-// of its derivative; what depends on no input has none, and leaves nothing on the tape.
+// Taped reverse mode (thesis, 4.4, listing 4.8): the backward pass, defunctionalised. A number is a value
+// with the name of its derivative; what depends on no input has none, and leaves nothing on the tape.
 #include <optional>
 #include <vector>
 
-#include "lantern/compiler/ad/modes/effects.hpp"
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/ad/modes/effects.hpp"
 
 namespace lantern::core::ad {
 
@@ -44,10 +44,10 @@ class Taped : public EagerReverse {
     Prop(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), dx(n) {}
     Name dx;
   };
-  /// An accumulation to be done later: what it depends on, with the saved derivatives. Where these are no numbers (of
-  /// tensors, of a function with a rule) the step itself stands for them.
+  /// An accumulation to be done later: what it depends on, with the saved derivatives. Where these are no
+  /// numbers (of tensors, of a function with a rule) the step itself stands for them.
   struct Pointer {
-    std::vector<Name> results;
+    std::vector<std::optional<Name>> results;       ///< one for each value
     std::vector<std::pair<Datum, Datum>> operands;  ///< x, d b / d x
     std::optional<Step> step;
   };
@@ -58,10 +58,12 @@ class Taped : public EagerReverse {
   //       reverse (double nx ny (der2 L b x y) (der2 R b x y) :: tape) (k (prop res (just fresh!))) | ... }
   Datums reverse(const Step& b, std::vector<Pointer>& tape) {
     Pointer p;
-    Datums r = numbers(b.values(), [&](const Datum& res) {
-      p.results.push_back(perform_on<Fresh>(this));
-      return make_number<Prop>(res, p.results.back());
-    });
+    Datums r;
+    for (const Datum& res : b.values()) {
+      p.results.push_back(res.type().is_differentiable() ? std::optional(perform_on<Fresh>(this))
+                                                         : std::nullopt);
+      r.push_back(p.results.back() ? make_number<Prop>(res, *p.results.back()) : res);
+    }
     if (b.has_partials()) {
       for (std::size_t i = 0; i < b.operands().size(); ++i)
         if (b.depends_on(i)) p.operands.emplace_back(b.operands()[i], b.partial(i));
@@ -76,19 +78,18 @@ class Taped : public EagerReverse {
   void perform_deferred(const Pointer& p) {
     Datums cotangents;
     bool any = false;
-    for (const Name k : p.results) {
-      const CellPtr dk = k < state_.size() ? std::exchange(state_[k], nullptr) : nullptr;
+    for (const std::optional<Name> k : p.results) {
+      const CellPtr dk = k && *k < state_.size() ? std::exchange(state_[*k], nullptr) : nullptr;
       cotangents.push_back(dk ? dk->get({}) : Datum());
       any |= dk != nullptr;
     }
     if (!any) return;
-    if (p.step) return p.step->propagate(cotangents, [this](const Datum& x) -> Cell& { return derivative(x); });
+    if (p.step)
+      return p.step->propagate(cotangents, [this](const Datum& x) -> Cell& { return derivative(x); });
     for (const auto& [u, v] : p.operands) derivative(u).add(times(v, cotangents[0]), {});
   }
 
-  static Datum times(const Datum& v, const Datum& dk) {
-    return perform({Opcode::mul_, 0, {}}, {v, dk});
-  }
+  static Datum times(const Datum& v, const Datum& dk) { return perform({Opcode::mul_, 0, {}}, {v, dk}); }
   /// @nth n state, which is zero until something is added.
   Cell& derivative(const Datum& x) {
     const auto* number = number_of<Prop>(x);

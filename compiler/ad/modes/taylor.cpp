@@ -10,7 +10,7 @@
 // second and higher derivatives.
 #include "lantern/compiler/ad/modes/taylor.hpp"
 
-#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
 #include "lantern/compiler/ad/modes/modes.hpp"
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"

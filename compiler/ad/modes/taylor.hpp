@@ -1,7 +1,7 @@
 // Forward mode of any order: numbers that are truncated Taylor series.
 #pragma once
 
-#include "lantern/compiler/ad/carrying.hpp"
+#include "lantern/compiler/ad/forward_control_flow.hpp"
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/graph.hpp"
@@ -42,10 +42,10 @@ class Taylor : public Mode, public RuleFollowing {
 
 /// The same over the graph: constructs carry the coefficients of orders 1 to `order` beside every floating
 /// value.
-class StagedTaylor : public Taylor, public Carrying {
+class StagedTaylor : public Taylor, public ForwardControlFlow {
  public:
   StagedTaylor(Staging& staging, std::uint64_t tag, std::size_t order)
-      : Taylor(tag), Carrying(staging, order, "_taylor"), order_(order) {}
+      : Taylor(tag), ForwardControlFlow(staging, order, "_taylor"), order_(order) {}
 
   Mode& mode() override { return *this; }
   Datum primal_of(const Datum& d) const override { return is_series(d) ? coefficient(d, 0) : d; }

@@ -14,7 +14,7 @@
 #include <unordered_map>
 
 #include "lantern/compiler/ad/custom_rule.hpp"
-#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/replay.hpp"
 #include "lantern/ir/graph.hpp"
@@ -71,7 +71,7 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
     Datums operands;  ///< as they came
     Datums primals;   ///< one level down
     Datum y;        ///< the value
-    RuleContext rule(const Datum& g) const { return {op, primals, y, g}; }
+    FormulaContext rule(const Datum& g) const { return {op, primals, y, g}; }
     /// As ad::Step::backward.
     template <class Each>
     void backward(const Each& each) const {

@@ -15,19 +15,19 @@ Datum plus(const Datum& a, const Datum& b, const Location& loc);
 Datum times(double w, const Datum& g, const Location& loc);
 
 /// A row of the operation table, for scalar operations on doubles.
-struct NumberRule {
+struct DoubleDerivative {
   enum class Partial : std::uint8_t { zero, one, minus_one, x, y, r, formula };
   std::size_t operands = 0;  ///< 0: the operation is not one on doubles
   std::array<Partial, 3> partials{};
   std::array<const ir::Formula*, 3> formulas{};
 };
-const NumberRule& number_rule(Opcode code);
+const DoubleDerivative& double_derivative(Opcode code);
 
 /// A scalar operation that was performed on doubles. What derivative handlers do for it costs less than
 /// finding out about tensors, nodes of the graph and further handlers.
-struct NumberStep {
+struct DoubleStep {
   Opcode code;
-  const NumberRule* rule = nullptr;
+  const DoubleDerivative* rule = nullptr;
   std::array<double, 3> x{};
   double y = 0;
 
@@ -36,7 +36,7 @@ struct NumberStep {
   template <class Primal>
   bool perform(const Operation& op, std::span<const Datum> operands, const Primal& primal) {
     code = op.code;
-    rule = &number_rule(code);
+    rule = &double_derivative(code);
     if (operands.size() != rule->operands || operands.empty()) return false;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Datum& d = primal(operands[i]);
@@ -47,20 +47,20 @@ struct NumberStep {
   }
 
   /// Whether operand i passes a derivative on.
-  bool carries(std::size_t i) const { return rule->partials[i] != NumberRule::Partial::zero; }
+  bool carries(std::size_t i) const { return rule->partials[i] != DoubleDerivative::Partial::zero; }
   double partial(std::size_t i) const {
     switch (rule->partials[i]) {
-      case NumberRule::Partial::zero:
+      case DoubleDerivative::Partial::zero:
         return 0;
-      case NumberRule::Partial::one:
+      case DoubleDerivative::Partial::one:
         return 1;
-      case NumberRule::Partial::minus_one:
+      case DoubleDerivative::Partial::minus_one:
         return -1;
-      case NumberRule::Partial::x:
+      case DoubleDerivative::Partial::x:
         return x[0];
-      case NumberRule::Partial::y:
+      case DoubleDerivative::Partial::y:
         return x[1];
-      case NumberRule::Partial::r:
+      case DoubleDerivative::Partial::r:
         return y;
       default:
         return by_formula(i);

@@ -1,14 +1,14 @@
 // The operation table as rules on doubles.
-#include "lantern/compiler/ad/numbers.hpp"
+#include "lantern/compiler/ad/double_step.hpp"
 
-#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
 #include "lantern/compiler/staging/check.hpp"
 
 namespace lantern::core::ad {
 
 namespace {
 
-using Partial = NumberRule::Partial;
+using Partial = DoubleDerivative::Partial;
 
 Partial partial_of(const ir::Formula* f) {
   if (!f || f->is_number(0)) return Partial::zero;
@@ -27,7 +27,7 @@ Partial partial_of(const ir::Formula* f) {
   }
 }
 
-using Rules = std::array<NumberRule, static_cast<std::size_t>(Opcode::count_)>;
+using Rules = std::array<DoubleDerivative, static_cast<std::size_t>(Opcode::count_)>;
 
 Rules make_rules() {
   Rules rules;
@@ -35,7 +35,7 @@ Rules make_rules() {
     const ir::OpInfo& row = ir::info(static_cast<Opcode>(c));
     const bool arithmetic = row.rule == ir::Rule::arith || row.rule == ir::Rule::real;
     if (!row.elementwise || !arithmetic || row.arity < 1 || row.arity > 3) continue;
-    NumberRule& rule = rules[c];
+    DoubleDerivative& rule = rules[c];
     rule.operands = static_cast<std::size_t>(row.arity);
     for (std::size_t i = 0; i < rule.operands; ++i) {
       rule.formulas[i] = ir::derivative(static_cast<Opcode>(c), i, rule.operands);
@@ -47,12 +47,12 @@ Rules make_rules() {
 
 }  // namespace
 
-const NumberRule& number_rule(Opcode code) {
+const DoubleDerivative& double_derivative(Opcode code) {
   static const Rules rules = make_rules();
   return rules[static_cast<std::size_t>(code)];
 }
 
-bool NumberStep::compute() {
+bool DoubleStep::compute() {
   if (detail::checking()) return false;
   switch (code) {
     case Opcode::add_:
@@ -73,7 +73,7 @@ bool NumberStep::compute() {
   return true;
 }
 
-double NumberStep::by_formula(std::size_t i) const {
+double DoubleStep::by_formula(std::size_t i) const {
   const Operation op{code, 0, {}};
   std::array<Datum, 3> operands;
   for (std::size_t j = 0; j < rule->operands; ++j) operands[j] = Datum::number(x[j], ir::F64);
@@ -81,7 +81,7 @@ double NumberStep::by_formula(std::size_t i) const {
       .f();
 }
 
-Datum NumberStep::share(std::size_t i, const Datum& g, const Location& loc) const {
+Datum DoubleStep::share(std::size_t i, const Datum& g, const Location& loc) const {
   if (rule->partials[i] == Partial::one) return g;
   if (rule->partials[i] == Partial::minus_one && !is_double(g))
     return core::perform({Opcode::neg_, 0, loc}, {g});

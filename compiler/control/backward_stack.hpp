@@ -12,16 +12,16 @@ namespace lantern::core::control {
 
 /// Functions that wait, for example for the answer of a delimiter. Those that never run are destroyed in the
 /// same order.
-class Deferred {
+class BackwardStack {
  public:
-  Deferred() = default;
-  Deferred(Deferred&&) noexcept = default;
-  Deferred& operator=(Deferred&& o) noexcept {
+  BackwardStack() = default;
+  BackwardStack(BackwardStack&&) noexcept = default;
+  BackwardStack& operator=(BackwardStack&& o) noexcept {
     clear();
     stack_ = std::move(o.stack_);
     return *this;
   }
-  ~Deferred() { clear(); }
+  ~BackwardStack() { clear(); }
 
   template <class F>
   void push(F&& f) {

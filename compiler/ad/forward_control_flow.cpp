@@ -1,12 +1,12 @@
 // Control flow, functions and tapes in forward modes, over the graph.
-#include "lantern/compiler/ad/carrying.hpp"
+#include "lantern/compiler/ad/forward_control_flow.hpp"
 
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 
 namespace lantern::core::ad {
 
-Datums Carrying::split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const {
+Datums ForwardControlFlow::split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const {
   Datums out;
   for (std::size_t i = 0; i < data.size(); ++i) {
     out.push_back(primal_of(data[i]));
@@ -16,7 +16,7 @@ Datums Carrying::split(const Datums& data, const std::vector<ir::Type>& types, c
   return out;
 }
 
-Datums Carrying::join(const Datums& data, const std::vector<ir::Type>& types) {
+Datums ForwardControlFlow::join(const Datums& data, const std::vector<ir::Type>& types) {
   Datums out;
   std::size_t at = 0;
   for (const ir::Type& t : types) {
@@ -31,7 +31,7 @@ Datums Carrying::join(const Datums& data, const std::vector<ir::Type>& types) {
   return out;
 }
 
-Datums Carrying::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
+Datums ForwardControlFlow::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
                       const std::vector<ir::Type>& results, const Location& loc) {
   return join(detail::branch(
                   condition, [&] { return split(then(), results, loc); },
@@ -39,7 +39,7 @@ Datums Carrying::branch(const Datum& condition, const Thunk& then, const Thunk& 
               results);
 }
 
-Datums Carrying::loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
+Datums ForwardControlFlow::loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
                     const Body& body, std::int64_t attribute, const Location& loc) {
   return join(detail::loop(
                   split(initial, state, loc), [&](const Datums& s) { return condition(join(s, state)); },
@@ -47,7 +47,7 @@ Datums Carrying::loop(const Datums& initial, const std::vector<ir::Type>& state,
               state);
 }
 
-Datums Carrying::call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
+Datums ForwardControlFlow::call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
                     const Location& loc) {
   std::vector<bool> active;
   Datums operands;
@@ -62,7 +62,7 @@ Datums Carrying::call(ir::Function* callee, const Datums& arguments, std::int64_
   return join(results, callee->result_types);
 }
 
-ir::Function* Carrying::instance(ir::Function* callee, const std::vector<bool>& active) {
+ir::Function* ForwardControlFlow::instance(ir::Function* callee, const std::vector<bool>& active) {
   const std::string key = specialisation(*callee, active);
   const auto found = instances_.find(key);
   if (found != instances_.end()) return found->second;
@@ -96,13 +96,13 @@ ir::Function* Carrying::instance(ir::Function* callee, const std::vector<bool>& 
   return f;
 }
 
-std::int64_t Carrying::companion_tape(std::int64_t tape, std::size_t number) {
+std::int64_t ForwardControlFlow::companion_tape(std::int64_t tape, std::size_t number) {
   std::vector<std::int64_t>& all = tapes_[tape];
   while (all.size() <= number) all.push_back(staging_.module().new_tape());
   return all[number];
 }
 
-void Carrying::push(std::int64_t tape, const Datum& value, const Location& loc) {
+void ForwardControlFlow::push(std::int64_t tape, const Datum& value, const Location& loc) {
   const auto emit = [&](const Datum& v, std::int64_t to) {
     staging_.builder(loc).op(Opcode::push_, {staging_.use(v, loc)})->integer = to;
   };
@@ -112,7 +112,7 @@ void Carrying::push(std::int64_t tape, const Datum& value, const Location& loc) 
   for (std::size_t k = 0; k < companions.size(); ++k) emit(companions[k], companion_tape(tape, k));
 }
 
-Datum Carrying::pop(std::int64_t tape, const ir::Type& type, const Location& loc) {
+Datum ForwardControlFlow::pop(std::int64_t tape, const ir::Type& type, const Location& loc) {
   const auto emit = [&](std::int64_t from) {
     ir::Op* op = staging_.builder(loc).op(Opcode::pop_, {}, {type});
     op->integer = from;

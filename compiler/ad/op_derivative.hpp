@@ -7,7 +7,7 @@
 namespace lantern::core::ad {
 
 /// What the variables of a formula stand for.
-struct RuleContext {
+struct FormulaContext {
   const Operation& op;
   std::span<const Datum> operands;  ///< x y z, one level down
   const Datum& result;              ///< r
@@ -15,16 +15,16 @@ struct RuleContext {
 };
 
 /// Computes a formula.
-Datum evaluate_formula(const ir::Formula& f, const RuleContext& c);
+Datum evaluate_formula(const ir::Formula& f, const FormulaContext& c);
 
 /// A partial derivative of an element-wise operation. Numbers are computed without a detour over handlers.
-Datum partial_derivative(const ir::Formula& f, const RuleContext& c);
+Datum partial_derivative(const ir::Formula& f, const FormulaContext& c);
 
 /// Adds what operand `i` receives from the cotangent to its adjoint cell.
-void propagate(std::size_t i, const RuleContext& c, Cell& cell);
+void propagate(std::size_t i, const FormulaContext& c, Cell& cell);
 
 /// The tangent of the result from the operands' tangents (empty Datum: zero); empty where it vanishes.
-Datum tangent(const RuleContext& c, std::span<const Datum> tangents);
+Datum tangent(const FormulaContext& c, std::span<const Datum> tangents);
 
 /// True where operand `i` passes a derivative on to the result.
 bool carries_derivative(const Operation& op, std::size_t i, std::size_t n);

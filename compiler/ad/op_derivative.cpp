@@ -1,5 +1,5 @@
 // Evaluation of derivative formulas; reverse (propagate) and forward (tangent) use of the table.
-#include "lantern/compiler/ad/derivative_rule.hpp"
+#include "lantern/compiler/ad/op_derivative.hpp"
 
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
@@ -27,27 +27,27 @@ Datum apply(Opcode code, Datums arguments, const Location& loc) {
   return perform(op, arguments);
 }
 
-Datums index_operands(const RuleContext& c) {
+Datums index_operands(const FormulaContext& c) {
   const std::size_t last = c.op.code == Opcode::get_ ? c.operands.size() : c.operands.size() - 1;
   return Datums(c.operands.begin() + 1, c.operands.begin() + static_cast<long>(last));
 }
 
 /// Arguments of a call from position `from`; `like` gives number literals their type.
-Datums arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from);
+Datums arguments_of(const ir::Formula& f, const FormulaContext& c, std::size_t from);
 
-Datum evaluate_as(const ir::Formula& f, const RuleContext& c, const ir::Type& like) {
+Datum evaluate_as(const ir::Formula& f, const FormulaContext& c, const ir::Type& like) {
   return f.kind == ir::Formula::Kind::number ? constant(f.number, like) : evaluate_formula(f, c);
 }
 
 /// The type of numbers in a formula: that of the operation's floating result or operands.
-const ir::Type& number_type(const RuleContext& c) {
+const ir::Type& number_type(const FormulaContext& c) {
   if (c.result.type().is_float_element()) return c.result.type();
   for (const Datum& d : c.operands)
     if (d.type().is_float_element()) return d.type();
   return c.result.type();
 }
 
-Datums arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from) {
+Datums arguments_of(const ir::Formula& f, const FormulaContext& c, std::size_t from) {
   Datums out;
   // Row numbers and sizes (slice, dim) are integers; everything else has the operation's element type.
   const bool rows = f.op == Opcode::slice_ || f.op == Opcode::add_slice_;
@@ -65,7 +65,7 @@ Datums arguments_of(const ir::Formula& f, const RuleContext& c, std::size_t from
 bool is_condition(Opcode op) { return op == Opcode::le_ || op == Opcode::eq_; }
 
 /// Whether a rule's operands and result are numbers at hand, in the precision that formulas are computed in.
-bool at_hand(const RuleContext& c) {
+bool at_hand(const FormulaContext& c) {
   const auto number = [](const Datum& d) { return d.is_literal() && d.type().kind() == ir::Kind::f64; };
   if (!number(c.result) || detail::checking()) return false;
   for (const Datum& d : c.operands)
@@ -74,7 +74,7 @@ bool at_hand(const RuleContext& c) {
 }
 
 /// A partial derivative as a number.
-double number_of(const ir::Formula& f, const RuleContext& c) {
+double number_of(const ir::Formula& f, const FormulaContext& c) {
   switch (f.kind) {
     case ir::Formula::Kind::number: return f.number;
     case ir::Formula::Kind::variable:
@@ -89,7 +89,7 @@ double number_of(const ir::Formula& f, const RuleContext& c) {
 
 }  // namespace
 
-Datum partial_derivative(const ir::Formula& f, const RuleContext& c) {
+Datum partial_derivative(const ir::Formula& f, const FormulaContext& c) {
   // That of 1 / y needs nothing but 1 / y.
   const Datum& x = c.operands[0];
   if (c.op.code == Opcode::div_ && x.is_literal() && x.type().is_float_element() && x.f() == 1.0 &&
@@ -98,7 +98,7 @@ Datum partial_derivative(const ir::Formula& f, const RuleContext& c) {
   return at_hand(c) ? Datum::number(number_of(f, c), ir::F64) : evaluate_formula(f, c);
 }
 
-Datum evaluate_formula(const ir::Formula& f, const RuleContext& c) {
+Datum evaluate_formula(const ir::Formula& f, const FormulaContext& c) {
   switch (f.kind) {
     case ir::Formula::Kind::number:
       return constant(f.number, number_type(c));
@@ -145,7 +145,7 @@ bool carries_derivative(const Operation& op, std::size_t i, std::size_t n) {
   return f && !f->is_number(0);
 }
 
-void propagate(std::size_t i, const RuleContext& c, Cell& cell) {
+void propagate(std::size_t i, const FormulaContext& c, Cell& cell) {
   const ir::Formula* f = ir::derivative(c.op.code, i, c.operands.size());
   if (!f || f->is_number(0)) return;
   if (c.op.code == Opcode::print_adjoint_ && c.op.text) print(c.cotangent, c.op.text, c.op.loc);
@@ -168,7 +168,7 @@ Datum add(const Datum& a, const Datum& b, const Location& loc) {
 }
 
 /// x + something linear in y and in z (add_outer, add_matmul).
-Datum tangent_accumulating(const RuleContext& c, std::span<const Datum> t) {
+Datum tangent_accumulating(const FormulaContext& c, std::span<const Datum> t) {
   Datum sum = t[0].empty() ? zeros_like(c.operands[0], c.op.loc) : t[0];
   if (!t[1].empty()) sum = perform(c.op, {sum, t[1], c.operands[2]});
   if (!t[2].empty()) sum = perform(c.op, {sum, c.operands[1], t[2]});
@@ -177,7 +177,7 @@ Datum tangent_accumulating(const RuleContext& c, std::span<const Datum> t) {
 
 }  // namespace
 
-Datum tangent(const RuleContext& c, std::span<const Datum> tangents) {
+Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
   const ir::OpInfo& row = ir::info(c.op.code);
   const std::size_t n = c.operands.size();
   Datum sum;

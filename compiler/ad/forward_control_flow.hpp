@@ -10,9 +10,9 @@ namespace lantern::core::ad {
 
 /// Constructs over the graph: branches, loops, functions and tapes take the companions of a floating value
 /// along.
-class Carrying : public StagedMode {
+class ForwardControlFlow : public StagedMode {
  public:
-  Carrying(Staging& staging, std::size_t companions, const char* suffix)
+  ForwardControlFlow(Staging& staging, std::size_t companions, const char* suffix)
       : staging_(staging), companions_(companions), suffix_(suffix) {}
 
   Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
