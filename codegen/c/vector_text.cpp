@@ -317,8 +317,9 @@ typedef float lt_float_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)
 
 }  // namespace
 
-/// In bytes: of every processor of some family, and of the widest there are.
-constexpr int common_register = 32, widest_register = 64;
+/// In bytes: of the least processors of the families, for which a source that stands alone may be compiled, and of the
+/// widest there are.
+constexpr int common_register = 16, widest_register = 64;
 
 int lane_bytes(Kind kind) { return kind == Kind::f32 || kind == Kind::i32 ? 4 : 8; }
 
