@@ -1,5 +1,5 @@
-// The one-pass transformation to continuation-passing style, with a list of what is still to be written in place of
-// recursion: the rest of a program lies as deep as it has constructs.
+// The one-pass transformation to continuation-passing style, with a list of what is still to be written in
+// place of recursion: the rest of a program lies as deep as it has constructs.
 #include "lantern/compiler/passes/cps.hpp"
 
 #include <functional>
@@ -28,7 +28,8 @@ class ToCps {
       for (const ir::Type& t : function_.result_types)
         slots.push_back(b.op(Opcode::slot_, {}, {ir::Type::ref(t)})->result());
       write(b, {body, &from, 0, [slots](ir::Builder& end, const Values& values) {
-                  for (std::size_t i = 0; i < slots.size(); ++i) end.op(Opcode::ref_set_, {slots[i], values[i]});
+                  for (std::size_t i = 0; i < slots.size(); ++i)
+                    end.op(Opcode::ref_set_, {slots[i], values[i]});
                   end.op(Opcode::halt_, {});
                 }});
       for (std::size_t i = 0; i < slots.size(); ++i)
@@ -104,10 +105,14 @@ class ToCps {
       const Op& op = *rest.from->ops[i];
       b.loc = op.loc;
       const Rest after{nullptr, rest.from, i + 1, rest.finish};
-      if (op.is(Opcode::yield_)) rest.finish(b, now(op.operands));
-      else if (op.is(Opcode::branch_)) branch(b, op, after);
-      else if (op.is(Opcode::loop_)) loop(b, op, after);
-      else if (op.is(Opcode::call_) && direct_.contains(op.callee)) call(b, op, after);
+      if (op.is(Opcode::yield_))
+        rest.finish(b, now(op.operands));
+      else if (op.is(Opcode::branch_))
+        branch(b, op, after);
+      else if (op.is(Opcode::loop_))
+        loop(b, op, after);
+      else if (op.is(Opcode::call_) && direct_.contains(op.callee))
+        call(b, op, after);
       else {
         copy_op(b, op, names_);
         continue;

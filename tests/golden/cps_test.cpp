@@ -1,9 +1,10 @@
 // Continuation-passing style of programs as they stand, and its inverse.
+#include "lantern/compiler/passes/cps.hpp"
+
 #include "../correctness/random_variables.hpp"
 #include "golden.hpp"
 #include "interpreter.hpp"
 #include "lantern/compiler/driver/compile.hpp"
-#include "lantern/compiler/passes/cps.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
@@ -24,11 +25,13 @@ std::unique_ptr<ir::Module> staged(F f) {
 
 D constructs(D x, D y) {
   const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, D v, Rep<std::int64_t> n) -> D {
-    return IF(n == 0, [] { return D(1.0); }, [&] { return v * self(v, n - 1); });
+    return IF(
+        n == 0, [] { return D(1.0); }, [&] { return v * self(v, n - 1); });
   });
   D sum = y;
   FOR(0, 3, [&](Rep<std::int64_t> i) {
-    IF(sum > x, [&] { sum = sin(sum); }, [&] { sum += power(x, i); });
+    IF(
+        sum > x, [&] { sum = sin(sum); }, [&] { sum += power(x, i); });
   });
   return sum * x;
 }
@@ -58,7 +61,8 @@ TEST_CASE("random programs mean the same in continuation-passing style, and brou
   for (unsigned seed = 0; seed < 200; ++seed) {
     INFO("seed " << seed);
     const auto program = RandomVariables(seed).program();
-    const auto module = staged([&](const D& x, const D& y) { return VariableMachine<D>::run(program, x, y); });
+    const auto module =
+        staged([&](const D& x, const D& y) { return VariableMachine<D>::run(program, x, y); });
     try {
       const std::vector<double> expected = run(*module);
       passes::to_cps(*module);
