@@ -204,7 +204,8 @@ void StatementPrinter::shorten(const Op& op) {
     const Value* longest_operand = nullptr;
     for (const Value* v : op.operands) {
       const auto it = bindings_.find(v);
-      if (it == bindings_.end()) continue;
+      // What begins a state that nobody reads is not printed here, but where it is read.
+      if (it == bindings_.end() || (it->second.pending && uses_.user(v) != &op)) continue;
       const std::size_t n = it->second.expression.text.size();
       total += n;
       if (it->second.pending && n > longest) {
