@@ -284,6 +284,15 @@ class VectorJacobian<F, std::tuple<P...>> {
   Location loc_;
 };
 
+/// The tangents of floating arguments, one after the other.
+template <class... T>
+Datums tangent_data(const T&... dp) {
+  Datums all;
+  const auto add = [&](const Datums& some) { all.insert(all.end(), some.begin(), some.end()); };
+  (add(floating_data(dp)), ...);
+  return all;
+}
+
 template <class P>
 using tangent_params = std::conditional_t<HasFloat<P>::value, std::tuple<P>, std::tuple<>>;
 
@@ -297,15 +306,11 @@ class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> {
   JacobianVector(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   std::tuple<Value, Value> operator()(const P&... p, const T&... dp) const {
     const std::tuple<P...> args(p...);
-    Datums data, tangents;
+    Datums data;
     ad::Active active;
     collect<AllFloating>(args, data, active);
-    const auto add = [&](const auto& t) {
-      for (const Datum& d : floating_data(t)) tangents.push_back(d);
-    };
-    (add(dp), ...);
     Structure<Value> value;
-    const Datums out = ad::jvp(program_of(f_, args, value), data, active, tangents, loc_);
+    const Datums out = ad::jvp(program_of(f_, args, value), data, active, tangent_data(dp...), loc_);
     std::span<const Datum> view(out);
     const Value result = rebuild(*value, view);
     return {result, shaped_like(result, view)};
@@ -327,16 +332,12 @@ class Taylor<order, F, std::tuple<P...>, std::tuple<T...>> {
   Taylor(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
   std::array<Value, order + 1> operator()(const P&... p, const T&... dp) const {
     const std::tuple<P...> args(p...);
-    Datums data, tangents;
+    Datums data;
     ad::Active active;
     collect<AllFloating>(args, data, active);
-    const auto add = [&](const auto& t) {
-      for (const Datum& d : floating_data(t)) tangents.push_back(d);
-    };
-    (add(dp), ...);
     Structure<Value> value;
     const std::vector<Datums> series =
-        ad::taylor(program_of(f_, args, value), data, active, tangents, order, loc_);
+        ad::taylor(program_of(f_, args, value), data, active, tangent_data(dp...), order, loc_);
     std::array<Value, order + 1> out;
     out[0] = rebuild(*value, series[0]);
     for (std::size_t k = 1; k < out.size(); ++k) {

@@ -75,11 +75,12 @@ class Datum {
   Datum& operator=(const Datum& o) noexcept { return *this = Datum(o); }
   Datum& operator=(Datum&& o) noexcept {
     if (this == &o) return *this;
-    release();
+    Boxed* const before = state_ == State::boxed ? bits_.box : nullptr;
     type_ = std::move(o.type_);
     state_ = std::exchange(o.state_, State::empty);
     graph_ = o.graph_;
     bits_ = o.bits_;
+    if (before && before->release()) delete before;  // last: o may lie in it
     return *this;
   }
   ~Datum() { release(); }

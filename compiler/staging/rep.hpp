@@ -216,18 +216,20 @@ struct At {
 };
 
 namespace detail {
+/// The value that `make` gives; of a number it is made where it will lie.
+template <class R, class F>
+R made(const F& make) {
+  if constexpr (std::is_constructible_v<R, Made, const F&>) return R(Made(), make);
+  else return R(make());
+}
 template <class R, class T, class U>
 R binary(Opcode code, const At<T>& a, const At<U>& b) {
-  const auto result = [&] { return perform_broadcast({code, 0, a.loc}, a.datum, b.datum); };
-  if constexpr (requires { R(Made(), result); }) return R(Made(), result);
-  else return R(result());
+  return made<R>([&] { return perform_broadcast({code, 0, a.loc}, a.datum, b.datum); });
 }
 /// What `+=` makes: at the place of the right operand, for the left one has none of its own.
 template <class R, class T>
 R updated(Opcode code, const R& a, const At<T>& b) {
-  const auto result = [&] { return perform_broadcast({code, 0, b.loc}, a.datum(), b.datum); };
-  if constexpr (requires { R(Made(), result); }) return R(Made(), result);
-  else return R(result());
+  return made<R>([&] { return perform_broadcast({code, 0, b.loc}, a.datum(), b.datum); });
 }
 template <class R>
 R unary(Opcode code, const Datum& a, const std::source_location& l) {

@@ -248,11 +248,6 @@ void check_staged(const std::string& what, const ClosedForm& p, const Function& 
   });
 }
 
-std::vector<Way> with_products(std::vector<Way> ways) {
-  ways.insert(ways.end(), ways_of_products().begin(), ways_of_products().end());
-  return ways;
-}
-
 }  // namespace
 
 TEST_CASE("values and first derivatives are the closed forms", "[closed forms]") {

@@ -6,6 +6,7 @@
 #include "agree.hpp"
 #include "lantern/compiler/ad/modes/explicit_cps.hpp"
 #include "random_source.hpp"
+#include "ways.hpp"
 
 using namespace lantern;
 using namespace lantern::core;
@@ -16,38 +17,9 @@ namespace {
 using D = Rep<double>;
 using A = Rep<Array<double>>;
 using I = Rep<std::int64_t>;
-using Function = std::function<D(D)>;
-
-/// A gradient operator and its name.
-struct Way {
-  const char* name;
-  std::function<Function(Function)> grad;
-};
-
-template <auto... O>
-Way way(const char* name) {
-  return {name, [](const Function& f) { return Function(lantern::grad<O...>(f)); }};
-}
 
 const std::vector<Way>& ways() {
-  static const std::vector<Way> all{
-      way<mode::reverse>("reverse"),
-      way<mode::reverse, form::literal>("reverse by shift"),
-      way<mode::forward>("forward"),
-      way<mode::forward, form::literal>("forward by a handler"),
-      way<mode::global_tape>("global tape"),
-      way<mode::functional>("functional"),
-      way<mode::continuation>("continuation"),
-      way<mode::continuation, form::literal>("continuation for every use"),
-      way<mode::taped>("taped"),
-      way<mode::taped, form::fast>("fast taped"),
-      way<mode::checkpointed>("checkpointed"),
-      way<mode::closures>("closures"),
-      way<mode::checkpointed_closures>("checkpointed closures"),
-      way<mode::divide_and_conquer>("divide and conquer"),
-      {"taylor",
-       [](const Function& f) { return Function([t = taylor<1>(f)](D x) { return t(x, 1.0)[1]; }); }},
-  };
+  static const std::vector<Way> all = eager_ways();
   return all;
 }
 

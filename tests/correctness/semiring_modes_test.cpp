@@ -16,15 +16,16 @@
 #include "lantern/compiler/ad/semiring/semirings.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/lantern.hpp"
+#include "ways.hpp"
 
 using namespace lantern;
 using namespace lantern::semiring;
+using namespace lantern::test;
 using lantern::core::Datum;
 
 namespace {
 
 using D = Rep<double>;
-using Function = std::function<D(D)>;
 
 const Polynomial X = Polynomial::variable(0), Y = Polynomial::variable(1), Z = Polynomial::variable(2);
 
@@ -40,35 +41,12 @@ std::string error_of(const Run& run) {
   return "no error";
 }
 
-struct Way {
-  const char* name;
-  std::function<Function(Function)> grad;
-};
-template <auto... O>
-Way way(const char* name) {
-  return {name, [](const Function& f) { return Function(lantern::grad<O...>(f)); }};
-}
 const std::vector<Way>& ways() {
-  static const std::vector<Way> all{
-      way<mode::reverse>("reverse"),
-      way<mode::reverse, form::literal>("reverse by shift"),
-      way<mode::forward>("forward"),
-      way<mode::forward, form::literal>("forward by a handler"),
-      way<mode::cps>("cps"),
-      way<mode::global_tape>("global tape"),
-      way<mode::functional>("functional"),
-      way<mode::continuation>("continuation"),
-      way<mode::taped>("taped"),
-      way<mode::taped, form::fast>("fast taped"),
-      way<mode::checkpointed>("checkpointed"),
-      way<mode::divide_and_conquer>("divide and conquer"),
-      {"taylor",
-       [](const Function& f) { return Function([t = taylor<1>(f)](D x) { return t(x, 1.0)[1]; }); }},
-      {"jvp",
-       [](const Function& f) { return Function([t = jvp(f)](D x) { return std::get<1>(t(x, 1.0)); }); }},
-      {"vjp",
-       [](const Function& f) { return Function([t = vjp(f)](D x) { return std::get<1>(t(x, 1.0)); }); }},
-  };
+  static const std::vector<Way> all = [] {
+    std::vector<Way> both = with_products(eager_ways());
+    std::erase_if(both, [](const Way& w) { return !runs_staged(w); });
+    return both;
+  }();
   return all;
 }
 

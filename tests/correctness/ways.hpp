@@ -80,4 +80,9 @@ inline const std::vector<Way>& ways_of_products() {
   return all;
 }
 
+inline std::vector<Way> with_products(std::vector<Way> ways) {
+  ways.insert(ways.end(), ways_of_products().begin(), ways_of_products().end());
+  return ways;
+}
+
 }  // namespace lantern::test

@@ -21,8 +21,7 @@ class Checkpointed : public StatefulReverse {
   void run(const std::function<void()>& program) override {
     handle([&program] { program(); }, reverse_clause(),
            on<Checkpoint>(this, [this](const Part& p, const Datums& x, const Location& loc, auto k) {
-             Datums r;
-             for (const Datum& res : evaluate(p, x)) r.push_back(box_of(res) ? prop(primal(res)) : res);
+             const Datums r = evaluated(p, x);
              k(r);
              run([&] { seed_again(p, x, r, loc); });
            }));

@@ -17,8 +17,7 @@ class CheckpointedClosures : public Closures {
   //                 pair r {let q = reversehc ((deriv (f x)) := @(deriv r)) in (snd q)!}}
   Func instrumented(const Part& f) override {
     return [this, f](const Datums& x) {
-      Datums r;
-      for (const Datum& res : evaluate(f, x)) r.push_back(box_of(res) ? prop(primal(res)) : res);
+      const Datums r = evaluated(f, x);
       return std::pair(r, Pass([this, f, x, r] { run([&] { seed_again(f, x, r, {}); }); }));
     };
   }

@@ -54,6 +54,12 @@ class StatefulReverse : public EagerReverse {
 
   /// evaluatet (listings 5.2 and 5.4): what `part` gives, as numbers of which only the value is known.
   Datums evaluate(const Part& part, const Datums& arguments);
+  /// let res = evaluatet s p! in prop (fwd res) (new 0): the same as numbers whose derivative is yet to come.
+  Datums evaluated(const Part& part, const Datums& arguments) {
+    Datums r;
+    for (const Datum& res : evaluate(part, arguments)) r.push_back(box_of(res) ? prop(primal(res)) : res);
+    return r;
+  }
   /// (deriv p!) := @(deriv r): runs a part for its derivative, from those of the results that it had.
   void seed_again(const Part& part, const Datums& arguments, const Datums& r, const Location& loc);
 };

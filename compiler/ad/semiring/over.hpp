@@ -127,10 +127,7 @@ class Over<V, F, std::tuple<P...>> {
     const StagingScope at_once(nullptr);
     const core::Evaluation evaluation;
     const auto bottom = std::make_shared<Bottom<V>>(r_);
-    const struct Ending {
-      Mode& mode;
-      ~Ending() { mode.end(); }
-    } ending{*bottom};
+    const ad::Ending ending{*bottom};
     const auto enter = [&]<class R>(const auto& x) -> R {
       if constexpr (std::same_as<R, Rep<double>>)
         return R(bottom->datum(x));
