@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/loops.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -185,7 +186,10 @@ class Dots {
       operands.push_back(made(b, access.operands[i], names_[0]));
     }
     Value* const last = access.operands[end - 1];
-    if (last != trip() && !moves(last, trip())) return false;
+    const auto along = index_form(last).split(body_->params[index_]);
+    if (!along || along->coefficient.number() != 1 ||
+        std::ranges::any_of(along->rest.unknowns(), [&](const Value* v) { return made_in(v, body_); }))
+      return false;
     Value* const from = made(b, last, names_[0]);
     operands.push_back(
         b.emit(Opcode::add_, {b.emit(Opcode::lane_splat_, {from}, n_), b.emit(Opcode::lane_index_, {}, n_)}));

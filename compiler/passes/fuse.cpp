@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/loops.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 
@@ -43,39 +44,14 @@ bool same_trips(const Trips& a, const Trips& b) {
   return same_number(a.from, b.from) && !a.bound == !b.bound && (!a.bound || same_number(a.bound, b.bound));
 }
 
-/// Everything done to state `v` of a block, and to what it becomes, happens at elements whose index number
-/// `at` is `trip`.
-bool own_elements(const BodyUses& uses, const Value* v, const Block* block, std::size_t state,
-                  const Value* trip, std::size_t at, bool reads) {
-  for (;;) {
-    const Op* next = nullptr;
-    std::size_t operand = 0;
-    for (const auto& use : uses.of(v)) {
-      const Op& op = *use.op;
-      if (op.is(Opcode::dim_) || op.is(Opcode::zeros_like_)) continue;
-      if (op.is(Opcode::get_) && use.operand == 0) {
-        if (reads && op.operands[1 + at] != trip) return false;
-        continue;
-      }
-      if (next || op.parent != block) return false;
-      next = &op;
-      operand = use.operand;
-    }
-    if (!next) return false;
-    if (next->is(Opcode::yield_)) return operand == state;
-    if ((next->is(Opcode::set_) || next->is(Opcode::add_at_)) && operand == 0) {
-      if (next->operands[1 + at] != trip) return false;
-      v = next->result();
-    } else if (next->is(Opcode::loop_)) {
-      const Block *condition = next->blocks[0], *body = next->blocks[1];
-      if (!uses.of(condition->params[operand]).empty() ||
-          !own_elements(uses, body->params[operand], body, operand, trip, at, reads))
-        return false;
-      v = next->results[operand];
-    } else {
-      return false;
-    }
-  }
+/// Everything done to a piece of a loop's state happens at elements whose index number `at` is the trip's; or
+/// all changes do.
+bool own_elements(const BodyUses& uses, const Op* loop, std::size_t state, const Value* trip, std::size_t at,
+                  bool reads) {
+  const auto use = state_use(uses, loop, state);
+  if (!use || use->whole || use->extreme || use->sum) return false;
+  const auto own = [&](const Op* op) { return op->operands[1 + at] == trip; };
+  return std::ranges::all_of(use->updates, own) && (!reads || std::ranges::all_of(use->reads, own));
 }
 
 /// Whether the trips do not depend on each other, so that they may run in lanes: beside what counts, state is
@@ -84,11 +60,11 @@ bool has_independent_trips(const Op* loop, const Trips& t) {
   const BodyUses uses(loop);
   const Block* body = loop->blocks[1];
   for (std::size_t i = 0; i < body->params.size(); ++i) {
-    if (i == t.index || step_of(loop, i) || accumulates(uses, body->params[i], body, i, t.trip)) continue;
+    if (i == t.index || step_of(loop, i) || accumulates(uses, loop, i)) continue;
     bool own = false;
     const ir::Type& type = body->params[i]->type;
     for (std::size_t at = 0; type.is_tensor() && at < static_cast<std::size_t>(type.rank()); ++at)
-      own |= own_elements(uses, body->params[i], body, i, t.trip, at, true);
+      own |= own_elements(uses, loop, i, t.trip, at, true);
     if (!own) return false;
   }
   return true;
@@ -141,9 +117,9 @@ class Fusion {
       const std::size_t j = static_cast<std::size_t>(state - b_->operands.begin());
       bool own = false;
       for (std::size_t at = 0; at < static_cast<std::size_t>(r->type.rank()) && !own; ++at)
-        own = own_elements(in_a, body(a_)->params[i], body(a_), i, in_a_.trip, at, handed_on) &&
+        own = own_elements(in_a, a_, i, in_a_.trip, at, handed_on) &&
               (handed_on ? in_b.of(r).empty() && in_b.of(b_->blocks[0]->params[j]).empty() &&
-                               own_elements(in_b, body(b_)->params[j], body(b_), j, in_b_.trip, at, true)
+                               own_elements(in_b, b_, j, in_b_.trip, at, true)
                          : only_reads(in_b, r, at));
       if (!own) return false;
     }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/memory.hpp"
 #include "lantern/compiler/passes/remarks.hpp"
 
@@ -102,14 +104,14 @@ class Analysis {
         plan_->varying.insert(p);
         continue;
       }
-      Chain chain;
       obstacle_ = p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value";
-      if (!follow(p, body, p->index, chain) || !independent(chain)) return false;
+      const auto use = state_use(uses_, plan_->loop, p->index);
+      if (!use || use->extreme || use->whole || !independent(*use)) return false;
       if (p->type.is_tensor()) {
-        plan_->shared.insert(chain.values.begin(), chain.values.end());
+        plan_->shared.insert(use->values.begin(), use->values.end());
       } else {
         if (!p->type.is_float_element()) return false;
-        ordered_ = !reassociate_ && chain.own_sum;
+        ordered_ = !reassociate_ && use->own_sum;
         if (ordered_) return false;
         plan_->varying.insert(p);
         plan_->reductions.insert(p);
@@ -118,61 +120,8 @@ class Analysis {
     return true;
   }
 
-  /// What happens to a piece of state on its way from the start to the end of a trip.
-  struct Chain {
-    std::vector<const Value*> values;
-    std::vector<const Op*> accesses;  ///< get, set and add_at on it
-    bool only_added = true;
-    bool own_sum = false;
-  };
-
-  bool follow(Value* v, const Block* block, std::size_t place, Chain& chain) const {
-    for (;;) {
-      chain.values.push_back(v);
-      const BodyUses::Use* onward = nullptr;
-      for (const BodyUses::Use& use : uses_.of(v)) {
-        if (use.op->is(Opcode::get_) && use.operand == 0) {
-          chain.accesses.push_back(use.op);
-          chain.only_added = false;
-          continue;
-        }
-        if (onward) return false;
-        onward = &use;
-      }
-      if (!onward || onward->op->parent != block) return false;
-      Op* op = onward->op;
-      const std::size_t operand = onward->operand;
-      switch (op->code) {
-        case Opcode::yield_:
-          return operand == place;
-        case Opcode::add_:
-        case Opcode::sub_:
-          if (!v->type.is_scalar() || (op->is(Opcode::sub_) && operand != 0)) return false;
-          chain.own_sum |= is_own_sum(*op);
-          break;
-        case Opcode::set_:
-        case Opcode::add_at_:
-          if (operand != 0) return false;
-          chain.accesses.push_back(op);
-          chain.only_added &= op->is(Opcode::add_at_);
-          break;
-        case Opcode::loop_: {
-          const Block* inner = op->blocks[1];
-          if (!uses_.of(op->blocks[0]->params[operand]).empty() ||
-              !follow(inner->params[operand], inner, operand, chain))
-            return false;
-          v = op->results[operand];
-          continue;
-        }
-        default:
-          return false;
-      }
-      v = op->result();
-    }
-  }
-
-  bool independent(const Chain& chain) const {
-    return chain.only_added || chain.accesses.empty() || apart_by_index(chain.accesses, plan_->trip);
+  bool independent(const StateUse& use) const {
+    return use.only_added() || apart_by_trip(use.accesses(), plan_->loop);
   }
 
   bool outside(const Value* v) const { return depth(v->block) == 0; }
@@ -362,7 +311,7 @@ class Analysis {
       shape.brief &= !op->is(Opcode::loop_) || is_brief(op);
       if (is_access(*op)) {
         const bool own = std::any_of(op->operands.begin() + 1, op->operands.end(),
-                                     [&](const Value* v) { return moves(v, plan_->trip); });
+                                     [&](const Value* v) { return varies(v) && moves(v); });
         shape.reads |= op->is(Opcode::get_) && !varies(op->operands[0]) && own;
         if (depth(op->parent) > 1 && !plan_->packed.contains(op->operands[0]))
           (lies_apart(*op) ? apart : together) += differs(*op);
@@ -415,8 +364,7 @@ class Analysis {
   /// True where these do not follow each other in memory.
   bool lies_apart(const Op& op) const {
     return differs(op) &&
-           (row_differs(op) ||
-            !moves(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())], plan_->trip));
+           (row_differs(op) || !follows(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())]));
   }
   /// True where it is an index before the last one that differs.
   bool row_differs(const Op& op) const {
@@ -433,12 +381,19 @@ class Analysis {
       return std::any_of(first, last, [&](const Value* v) { return varies(v) && !follows(v); });
     return row_differs(op) || !follows(*last);
   }
-  bool follows(const Value* v) const {
-    if (v == plan_->trip) return true;
-    if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
-    const Value *x = v->def->operands[0], *y = v->def->operands[1];
-    return (follows(x) && !varies(y)) || (v->def->is(Opcode::add_) && follows(y) && !varies(x));
+  /// True for an index that is one more in each lane.
+  bool follows(const Value* v) const { return moves(v, 1); }
+  /// True for an index that lies so much further on in each lane; or any distance, which all lanes have
+  /// alike.
+  bool moves(const Value* v, std::optional<std::int64_t> by = {}) const {
+    const auto s = index_form(v).split(counter());
+    const auto alike = [&](const IndexForm& f) {
+      return std::ranges::none_of(f.unknowns(), [&](const Value* x) { return varies(x); });
+    };
+    if (!s || !alike(s->rest) || !alike(s->coefficient)) return false;
+    return by ? s->coefficient.number() == by : s->coefficient.number() != 0;
   }
+  const Value* counter() const { return plan_->loop->blocks[1]->params[plan_->index]; }
 
   /// Tensors from outside whose row `index` inner loops sweep again and again, in the trips of other inner
   /// loops.

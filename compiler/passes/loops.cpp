@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/updates.hpp"
 
 namespace lantern::passes {
@@ -144,112 +146,6 @@ const std::vector<BodyUses::Use>& BodyUses::of(const Value* v) const {
 
 namespace {
 
-constexpr std::size_t anywhere = ~std::size_t{0};
-
-/// True for what is made in the block, or in one inside it.
-bool in_block_of(const Value* v, const Block* block) {
-  const Block* b = v->block;
-  while (b && b != block) b = b->parent ? b->parent->parent : nullptr;
-  return b != nullptr;
-}
-
-/// The operation of `block` that is `op` or holds it; null where it is not in the block.
-const Op* in_block(const Op* op, const Block* block) {
-  while (op && op->parent != block) op = op->parent->parent;
-  return op;
-}
-
-/// As accumulates(); `state` may be `anywhere`, and then says which operand of the yield it was.
-bool passed_on(const BodyUses& uses, Value* v, const Block* block, std::size_t& state,
-               std::vector<const Op*>& updates, std::vector<Value*>* chain) {
-  for (;;) {
-    if (chain) chain->push_back(v);
-    // Beside the block's own uses there may be others, of the other side of a branch.
-    const BodyUses::Use* use = nullptr;
-    const Op* holder = nullptr;
-    for (const BodyUses::Use& u : uses.of(v)) {
-      const Op* const top = in_block(u.op, block);
-      if (!top) continue;
-      if (use && (top != holder || u.op == holder || use->op == holder)) return false;
-      use = &u;
-      holder = top;
-    }
-    if (!use) return false;
-    if (holder != use->op) {
-      // Both sides of a branch pass it on, to the same result.
-      if (!holder->is(Opcode::branch_)) return false;
-      std::size_t result = anywhere;
-      for (const Block* side : holder->blocks)
-        if (!passed_on(uses, v, side, result, updates, chain)) return false;
-      v = holder->results[result];
-      continue;
-    }
-    const Op* const op = use->op;
-    const std::size_t operand = use->operand;
-    switch (op->code) {
-      case Opcode::yield_:
-        if (state == anywhere) state = operand;
-        return operand == state;
-      case Opcode::add_:
-        if (!v->type.is_scalar()) return false;
-        break;
-      case Opcode::sub_:
-        if (!v->type.is_scalar() || operand != 0) return false;
-        break;
-      case Opcode::set_:
-      case Opcode::add_at_:
-        if (operand != 0) return false;
-        updates.push_back(op);
-        break;
-      case Opcode::loop_: {
-        const Block *condition = op->blocks[0], *body = op->blocks[1];
-        std::size_t next = operand;
-        if (!uses.of(condition->params[operand]).empty() ||
-            !passed_on(uses, body->params[operand], body, next, updates, chain))
-          return false;
-        v = op->results[operand];
-        continue;
-      }
-      default:
-        return false;
-    }
-    v = op->result();
-  }
-}
-
-}  // namespace
-
-bool moves(const Value* v, const Value* trip) {
-  if (v == trip) return true;
-  if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
-  const auto fixed = [&](const Value* x) { return constant(x) || !in_block_of(x, trip->block); };
-  const Value *x = v->def->operands[0], *y = v->def->operands[1];
-  return (moves(x, trip) && fixed(y)) || (moves(y, trip) && fixed(x));
-}
-
-bool apart_by_index(const std::vector<const Op*>& accesses, const Value* trip) {
-  if (accesses.empty()) return false;
-  const auto rank = static_cast<std::size_t>(accesses.front()->operands[0]->type.rank());
-  for (std::size_t d = 1; d <= rank; ++d) {
-    const Value* const index = accesses.front()->operands[d];
-    if (moves(index, trip) &&
-        std::ranges::all_of(accesses, [&](const Op* op) { return op->operands[d] == index; }))
-      return true;
-  }
-  return false;
-}
-
-bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t state, const Value* index,
-                 std::vector<Value*>* chain) {
-  std::vector<const Op*> updates;
-  if (!passed_on(uses, v, block, state, updates, chain)) return false;
-  // Sums may go anywhere; what is set, and added to beside, is the trip's own.
-  return std::ranges::none_of(updates, [](const Op* op) { return op->is(Opcode::set_); }) ||
-         apart_by_index(updates, index);
-}
-
-namespace {
-
 /// Whether running the block may print, in functions that it calls too.
 bool prints(Block* block) {
   std::vector<Block*> todo{block};
@@ -267,6 +163,13 @@ bool prints(Block* block) {
 }
 
 }  // namespace
+
+bool accumulates(const BodyUses& uses, const Op* loop, std::size_t state) {
+  const auto use = state_use(uses, loop, state);
+  if (!use || use->whole || use->extreme || !use->reads.empty()) return false;
+  // Sums may go anywhere; what is set, and added to beside, is the trip's own.
+  return use->only_added() || apart_by_trip(use->updates, loop);
+}
 
 bool as_before_loop(const BodyUses& uses, const Op& get, std::size_t state, bool own) {
   const Value* v = get.operands[0];
@@ -286,7 +189,7 @@ bool as_before_loop(const BodyUses& uses, const Op& get, std::size_t state, bool
   }
 }
 
-bool separable(const Op* loop, const CountedLoop& count) {
+bool separable(const Op* loop) {
   Block* const body = loop->blocks[1];
   // What trips print keeps its order.
   if (prints(body)) return false;
@@ -297,7 +200,7 @@ bool separable(const Op* loop, const CountedLoop& count) {
     return false;
   for (std::size_t i = 0; i < body->params.size(); ++i) {
     if (step_of(loop, i)) continue;
-    if (!accumulates(uses, body->params[i], body, i, body->params[count.index])) return false;
+    if (!accumulates(uses, loop, i)) return false;
   }
   return true;
 }

@@ -76,17 +76,9 @@ class BodyUses {
   std::unordered_map<const Value*, std::vector<Use>> uses_;
 };
 
-/// True for the number of a trip with something from outside the loop added, or taken from that: another one
-/// in each trip.
-bool moves(const Value* v, const Value* trip);
-/// True where one of the indices says, in all accesses to elements alike, which trip an element belongs to.
-bool apart_by_index(const std::vector<const Op*>& accesses, const Value* trip);
-
-/// Follows state that is only passed on and added to, from `v` to operand `state` of the yield of `block`:
-/// sums, `add_at`, and `set` at elements that belong to the trip with this index. `chain` takes the values on
-/// the way.
-bool accumulates(const BodyUses& uses, Value* v, const Block* block, std::size_t state, const Value* index,
-                 std::vector<Value*>* chain = nullptr);
+/// True for state of a loop that is only passed on and added to: sums, `add_at`, and `set` at elements that
+/// belong to the trip.
+bool accumulates(const BodyUses& uses, const Op* loop, std::size_t state);
 
 /// True for a read of a state that is as it was at the start of the trip, at an element that nobody else
 /// changes: what the trip changes of this state, on its way to operand `state` of the yield, is that element
@@ -95,6 +87,6 @@ bool as_before_loop(const BodyUses& uses, const Op& get, std::size_t state, bool
 
 /// True where the trips of a counted loop do not depend on each other: beside integers that count, its state
 /// is only added to, or written at elements that belong to the trip.
-bool separable(const Op* loop, const CountedLoop& count);
+bool separable(const Op* loop);
 
 }  // namespace lantern::passes

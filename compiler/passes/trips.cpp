@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
@@ -91,13 +93,14 @@ class Trips {
     if (!count || tests > 2) return "it does not count by ones with nothing else to end it, as FOR does";
     found_.index = count->index;
     found_.bound = count->bound;
-    trip_ = body_->params[count->index];
-    if (trip_->type != ir::I64) return "it does not count in 64 bits";
+    if (body_->params[count->index]->type != ir::I64) return "it does not count in 64 bits";
     for (const Value* p : body_->params) {
       found_.extremes.push_back(Opcode::yield_);
       const auto role = role_of(p->index);
-      const std::string state = p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value";
-      if (!role) return "a trip needs " + state + " of the trip before, for more than a sum, max, min, AND or OR";
+      const std::string state =
+          p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value";
+      if (!role)
+        return "a trip needs " + state + " of the trip before, for more than a sum, max, min, AND or OR";
       if (ordered_) return "the sum " + state + " is to keep its order";
       found_.roles.push_back(*role);
     }
@@ -113,120 +116,20 @@ class Trips {
       if (body_->params[state]->type == ir::I64) return StateRole::counter;
       return {};
     }
-    Chain chain;
-    if (!follow(body_->params[state], body_, state, chain)) return {};
-    if (chain.extreme) {
-      if (chain.added || !chain.accesses.empty() || !body_->params[state]->type.is_scalar()) return {};
-      found_.extremes.back() = *chain.extreme;
+    const auto use = state_use(uses_, loop_, state);
+    if (!use) return {};
+    const ir::Type& type = body_->params[state]->type;
+    if (use->extreme) {
+      if (use->sum || use->whole || !use->accesses().empty() || !type.is_scalar()) return {};
+      found_.extremes.back() = *use->extreme;
       return StateRole::extreme;
     }
-    if (chain.only_added) {
-      ordered_ |= !reassociate_ && chain.own_sum;
-      const ir::Type& type = body_->params[state]->type;
+    if (use->only_added()) {
+      ordered_ |= !reassociate_ && use->own_sum;
       const bool number = (type.is_scalar() || type.is_tensor()) && type.element() != ir::Kind::boolean;
       return number ? std::optional(StateRole::sum) : std::nullopt;
     }
-    if (!chain.added_whole && apart_by_index(chain.accesses, trip_)) return StateRole::own;
-    return {};
-  }
-
-  /// What happens to a piece of state on its way from the start to the end of a trip.
-  struct Chain {
-    std::vector<const Op*> accesses;  ///< of elements
-    bool only_added = true;
-    bool added_whole = false;  ///< rows or all of it
-    bool added = false;
-    bool own_sum = false;
-    std::optional<Opcode> extreme;  ///< the operation that takes the larger, or such
-  };
-
-  bool follow(const Value* v, const Block* block, std::size_t place, Chain& chain) const {
-    for (;;) {
-      const BodyUses::Use* onward = nullptr;
-      for (const BodyUses::Use& use : uses_.of(v)) {
-        if (use.op->is(Opcode::dim_) || use.op->is(Opcode::zeros_like_)) continue;
-        if (use.op->is(Opcode::get_) && use.operand == 0) {
-          chain.accesses.push_back(use.op);
-          chain.only_added = false;
-          continue;
-        }
-        if (onward) return false;
-        onward = &use;
-      }
-      if (!onward || onward->op->parent != block) return false;
-      const Op* op = onward->op;
-      const std::size_t operand = onward->operand;
-      switch (op->code) {
-        case Opcode::yield_:
-          return operand == place;
-        case Opcode::add_:
-        case Opcode::sub_:
-          if (op->is(Opcode::sub_) && operand != 0) return false;
-          if (!(op->result()->type == v->type)) return false;
-          chain.added_whole |= v->type.is_tensor();
-          chain.added = true;
-          chain.own_sum |= is_own_sum(*op);
-          break;
-        case Opcode::max_:
-        case Opcode::min_:
-        case Opcode::imax_:
-        case Opcode::imin_:
-        case Opcode::land_:
-        case Opcode::lor_:
-          if (chain.extreme.value_or(op->code) != op->code) return false;
-          chain.extreme = op->code;
-          break;
-        case Opcode::add_take_:
-        case Opcode::add_slice_:
-        case Opcode::add_outer_:
-        case Opcode::add_matmul_:
-          if (operand != 0) return false;
-          chain.added_whole = true;
-          break;
-        case Opcode::set_:
-        case Opcode::add_at_:
-          if (operand != 0) return false;
-          chain.accesses.push_back(op);
-          chain.only_added &= op->is(Opcode::add_at_);
-          break;
-        case Opcode::branch_: {
-          const auto logic = conjunction_or_disjunction(*op);
-          if (!logic || chain.extreme.value_or(*logic) != *logic) return false;
-          chain.extreme = logic;
-          break;
-        }
-        case Opcode::loop_: {
-          const Block* inner = op->blocks[1];
-          if (!uses_.of(op->blocks[0]->params[operand]).empty() ||
-              !follow(inner->params[operand], inner, operand, chain))
-            return false;
-          v = op->results[operand];
-          continue;
-        }
-        default:
-          return false;
-      }
-      v = op->result();
-    }
-  }
-
-  /// What AND and OR become, where there is nothing to compute for the second truth: a branch on the first,
-  /// one side of which is that truth, the other a constant.
-  static std::optional<Opcode> conjunction_or_disjunction(const Op& branch) {
-    if (branch.results.size() != 1 || !branch.result()->type.is_scalar() ||
-        branch.result()->type.element() != ir::Kind::boolean)
-      return {};
-    const Value* sides[2] = {};
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Block* side = branch.blocks[i];
-      if (std::ranges::any_of(
-              side->ops, [](const Op* op) { return !op->is(Opcode::constant_) && !op->is(Opcode::yield_); }))
-        return {};
-      sides[i] = side->ops.back()->operands[0];
-    }
-    const Op *yes = constant(sides[0]), *no = constant(sides[1]);
-    if (yes && yes->integer != 0) return Opcode::lor_;
-    if (no && no->integer == 0) return Opcode::land_;
+    if (!use->whole && apart_by_trip(use->accesses(), loop_)) return StateRole::own;
     return {};
   }
 
@@ -262,7 +165,6 @@ class Trips {
   const std::unordered_set<const ir::Function*>& recursive_;
   FreeTrips& found_;
   bool reassociate_;
-  const Value* trip_ = nullptr;
   bool ordered_ = false;  ///< there is a sum that threads would reorder
 };
 

@@ -181,7 +181,7 @@ bool Unwinder::only_frames(const Region& r, const Segment& s) const {
 
 void Unwinder::backward_loop(Region& r, Segment& s) {
   const auto count = counted(s.forward);
-  const bool apart = count && separable(s.forward, *count) && may_run_twice(s.forward);
+  const bool apart = count && separable(s.forward) && may_run_twice(s.forward);
   if (apart && outermost(r)) return backward_fused(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];

@@ -96,6 +96,75 @@ TEST_CASE("sums and elements of a trip's own", "[vectorise]") {
   });
 }
 
+TEST_CASE("sums that a branch adds to", "[vectorise]") {
+  check_in_lanes([](Vec a) {
+    return FOR(0, a.size(), Num(0.0), [&](Int i, Num s) {
+      const Num v = exp(a[i]) - 1.2;
+      return IF(
+          v > 0.0, [&] { return s + v; }, [&] { return s; });
+    });
+  });
+  check_in_lanes([](Vec a) {
+    Num s = 0.0, t = 1.0;
+    FOR(0, a.size(), [&](Int i) {
+      IF(
+          a[i] > 0.2, [&] { s += a[i] * a[i]; }, [&] { IF(a[i] < 0.0, [&] { t -= sin(a[i]); }); });
+    });
+    return s * t;
+  });
+}
+
+TEST_CASE("flat indices into rows", "[vectorise]") {
+  // Whichever loop runs in lanes: the trips of both are known to have elements of their own.
+  const auto smoothed = [](Vec u, Int rows, Int columns) {
+    Vec v = u;
+    FOR(1, rows - 1, [&](Int i) {
+      FOR(1, columns - 1, [&](Int j) {
+        const Int k = i * columns + j;
+        v = v.set(k, u[k - 1] + u[k + 1] + u[k - columns] + u[k + columns] - 4.0 * u[k] * u[k]);
+      });
+    });
+    return sum(v * v);
+  };
+  const auto program = sig<double(Array<double>, std::int64_t, std::int64_t)>(smoothed);
+  const auto fast = compile(value_and_grad<0>(program), lanes),
+             slow = compile(value_and_grad<0>(program), scalar());
+  CHECK(compile(program, lanes).source("ir").find("lane_index") != std::string::npos);
+  for (const std::int64_t rows : {1, 2, 3, 5, 9})
+    for (const std::int64_t columns : {1, 2, 3, 8, 19, 40}) {
+      CAPTURE(rows, columns);
+      const std::vector<double> u = numbers(static_cast<std::size_t>(rows * columns));
+      const auto [y, dy] = fast(u, rows, columns);
+      const auto [y1, dy1] = slow(u, rows, columns);
+      CHECK(y == Approx(y1).epsilon(1e-12));
+      check_close(dy, dy1);
+    }
+}
+
+TEST_CASE("elements that meet keep the order of the trips", "[vectorise]") {
+  // Rows one shorter than the loop over them: the last element of a row is the first of the next.
+  const auto overlapping =
+      sig<double(Array<double>, std::int64_t, std::int64_t)>([](Vec u, Int rows, Int columns) {
+        const Vec all = FOR(0, rows, fill(Num(0.0), u.size()), [&](Int i, Vec above) {
+          return FOR(0, columns + 1, above, [&](Int j, Vec v) {
+            const Int k = i * columns + j;
+            return v.set(k, 0.5 * v[k] + sin(u[k]));
+          });
+        });
+        return sum(all * all);
+      });
+  const auto fast = compile(value_and_grad<0>(overlapping), lanes),
+             slow = compile(value_and_grad<0>(overlapping), CompileOptions{.opt = 0});
+  for (const std::int64_t columns : {1, 2, 7, 16, 33}) {
+    CAPTURE(columns);
+    const std::vector<double> u = numbers(static_cast<std::size_t>(6 * columns + 1));
+    const auto [y, dy] = fast(u, 6, columns);
+    const auto [y1, dy1] = slow(u, 6, columns);
+    CHECK(y == Approx(y1).epsilon(1e-12));
+    check_close(dy, dy1);
+  }
+}
+
 TEST_CASE("inner loops, arrays of a trip and their tapes", "[vectorise]") {
   // Each trip has an array, a sequential loop over it and a maximum.
   check_in_lanes([](Vec a) {
@@ -232,7 +301,8 @@ TEST_CASE("a matrix product that goes along rows runs along them in lanes", "[ve
   CHECK(text.find("lt_load_") != std::string::npos);
   for (const char* call : {"strided(", "gather(", "scatter("}) CHECK(text.find(call) == std::string::npos);
   for (const std::int64_t n : {1, 3, 8, 19, 33}) {
-    const auto x = numbers(static_cast<std::size_t>(5 * n)), y = numbers(static_cast<std::size_t>(n * (n + 2)), 0.7);
+    const auto x = numbers(static_cast<std::size_t>(5 * n)),
+               y = numbers(static_cast<std::size_t>(n * (n + 2)), 0.7);
     const TensorView<const double> a(x.data(), {5, n}), b(y.data(), {n, n + 2});
     check_close(fast(a, b).data, slow(a, b).data);
   }

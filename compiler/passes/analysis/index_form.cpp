@@ -1,0 +1,278 @@
+// Sums of products of values, and what bounds of loops say about them.
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/passes/loops.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+constexpr std::size_t most_terms = 16;
+constexpr int most_steps = 64;  ///< operations that are looked through for one form
+
+/// x * y modulo 2^64.
+std::int64_t times(std::int64_t x, std::int64_t y) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y));
+}
+std::int64_t plus(std::int64_t x, std::int64_t y) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) + static_cast<std::uint64_t>(y));
+}
+
+}  // namespace
+
+// ---- sums of products
+
+IndexForm::IndexForm(std::int64_t number) { add(Product(), number); }
+
+IndexForm IndexForm::of(const Value* unknown) {
+  IndexForm f;
+  f.terms_[{unknown}] = 1;
+  return f;
+}
+
+void IndexForm::add(const Product& p, std::int64_t factor) {
+  const auto [it, added] = terms_.try_emplace(p, 0);
+  it->second = plus(it->second, factor);
+  if (it->second == 0) terms_.erase(it);
+}
+
+IndexForm& IndexForm::add(const IndexForm& o, std::int64_t factor) {
+  for (const auto& [product, by] : o.terms_) add(product, times(by, factor));
+  return *this;
+}
+
+IndexForm operator*(const IndexForm& a, const IndexForm& b) {
+  IndexForm f;
+  for (const auto& [p, x] : a.terms_)
+    for (const auto& [q, y] : b.terms_) {
+      IndexForm::Product both;
+      std::ranges::merge(p, q, std::back_inserter(both));
+      f.add(both, times(x, y));
+    }
+  return f;
+}
+
+std::optional<std::int64_t> IndexForm::number() const {
+  if (terms_.empty()) return 0;
+  if (terms_.size() > 1 || !terms_.begin()->first.empty()) return {};
+  return terms_.begin()->second;
+}
+
+std::vector<const Value*> IndexForm::unknowns() const {
+  std::vector<const Value*> all;
+  for (const auto& [product, by] : terms_) all.insert(all.end(), product.begin(), product.end());
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  return all;
+}
+
+std::optional<IndexForm::Split> IndexForm::split(const Value* v) const {
+  Split s;
+  for (const auto& [product, by] : terms_) {
+    const auto at = std::ranges::find(product, v);
+    if (at == product.end()) {
+      s.rest.add(product, by);
+      continue;
+    }
+    Product others = product;
+    others.erase(others.begin() + (at - product.begin()));
+    if (std::ranges::find(others, v) != others.end()) return {};
+    s.coefficient.add(others, by);
+  }
+  return s;
+}
+
+IndexForm IndexForm::with(const Value* v, const IndexForm& by) const {
+  const auto s = split(v);
+  return s ? s->coefficient * by + s->rest : *this;
+}
+
+// ---- forms of values
+
+namespace {
+
+/// True for a loop that is not being written at the moment.
+bool is_finished(const Op& loop) {
+  return loop.is(Opcode::loop_) && loop.blocks.size() == 2 && loop.blocks[0]->terminated() &&
+         loop.blocks[1]->terminated();
+}
+
+/// The loop whose body has this parameter, or null.
+const Op* loop_of(const Value* v) {
+  const Op* loop = v->def ? nullptr : v->block->parent;
+  return loop && is_finished(*loop) && v->block == loop->blocks[1] ? loop : nullptr;
+}
+
+IndexForm form(const Value* v, int& steps) {
+  const IndexForm itself = IndexForm::of(v);
+  if (!(v->type == ir::I64) || --steps < 0) return itself;
+  IndexForm f;
+  if (const Op* op = v->def) {
+    switch (op->code) {
+      case Opcode::constant_:
+        return op->integer;
+      case Opcode::add_:
+        f = form(op->operands[0], steps) + form(op->operands[1], steps);
+        break;
+      case Opcode::sub_:
+        f = form(op->operands[0], steps) - form(op->operands[1], steps);
+        break;
+      case Opcode::mul_:
+        f = form(op->operands[0], steps) * form(op->operands[1], steps);
+        break;
+      case Opcode::neg_:
+        f -= form(op->operands[0], steps);
+        break;
+      default:
+        return itself;
+    }
+  } else if (const Op* loop = loop_of(v)) {
+    const auto step = step_of(loop, v->index);
+    const auto counter = counter_of(loop);
+    if (!step || !counter || counter->index == v) return itself;
+    // After so many trips: first + step * trips.
+    IndexForm trips = IndexForm::of(counter->index) - (counter->step > 0 ? counter->first : counter->last);
+    if (counter->step < 0) trips = IndexForm() - trips;
+    f = form(loop->operands[v->index], steps) + IndexForm(*step) * trips;
+  } else {
+    return itself;
+  }
+  return f.terms().size() > most_terms ? itself : f;
+}
+
+}  // namespace
+
+IndexForm index_form(const Value* v) {
+  int steps = most_steps;
+  return form(v, steps);
+}
+
+std::optional<Counter> counter_of(const Op* loop) {
+  if (!is_finished(*loop)) return {};
+  const Block* body = loop->blocks[1];
+  if (const auto up = counted(loop))
+    return Counter{body->params[up->index], 1, index_form(loop->operands[up->index]),
+                   index_form(up->bound) - 1};
+  if (const auto down = counts_down(loop))
+    return Counter{body->params[down->index], -1, 1, index_form(loop->operands[down->index])};
+  return {};
+}
+
+bool made_in(const Value* v, const Block* block) {
+  const Block* b = v->block;
+  while (b && b != block) b = b->parent ? b->parent->parent : nullptr;
+  return b != nullptr;
+}
+
+// ---- which trip an element belongs to
+
+namespace {
+
+/// What is known where an access is made: that each loop around it has a trip.
+class Bounds {
+ public:
+  /// Of the loops from one down to an access; those around it are known as well.
+  Bounds(const Op* loop, const Op& access) {
+    bool inside = true;
+    for (const Block* b = access.parent; b && b->parent; b = b->parent->parent) {
+      const auto counter = b->parent->is(Opcode::loop_) ? counter_of(b->parent) : std::nullopt;
+      if (counter) {
+        note(counter->last - counter->first);
+        note(IndexForm::of(counter->index) - counter->first);
+        if (inside) counters_.push_back(*counter);
+      }
+      inside &= b->parent != loop;
+    }
+  }
+
+  /// The largest value that a form takes in the loops, or the smallest, in terms of what is made outside
+  /// them.
+  std::optional<IndexForm> extreme(IndexForm f, bool largest) const {
+    for (const Counter& c : counters_) {  // the innermost first: its bounds may hold the others
+      const auto s = f.split(c.index);
+      if (!s) return {};
+      if (s->coefficient.number() == 0) continue;
+      const bool rises = nonnegative(s->coefficient);
+      if (!rises && !nonnegative(IndexForm() - s->coefficient)) return {};
+      f = s->coefficient * (rises == largest ? c.last : c.first) + s->rest;
+    }
+    return f;
+  }
+
+  /// True where a form is a sum of what is not negative.
+  bool nonnegative(IndexForm f) const {
+    for (const Value* v : f.unknowns()) {
+      const auto known = least_.find(v);
+      const bool size = v->def && v->def->is(Opcode::dim_);
+      if (known == least_.end() && !size) return false;
+      const std::int64_t least = known == least_.end() ? 0 : known->second;
+      f = f.with(v, IndexForm::of(v) + (size ? std::max<std::int64_t>(least, 0) : least));
+    }
+    return std::ranges::all_of(f.terms(), [](const auto& t) { return t.second >= 0; });
+  }
+
+ private:
+  /// That a form is not negative, of use where it bounds one value.
+  void note(const IndexForm& f) {
+    const auto unknowns = f.unknowns();
+    if (unknowns.size() != 1) return;
+    const auto s = f.split(unknowns[0]);
+    if (!s || s->coefficient.number() != 1 || !s->rest.number()) return;
+    const std::int64_t least = times(*s->rest.number(), -1);
+    const auto [it, added] = least_.try_emplace(unknowns[0], least);
+    it->second = std::max(it->second, least);
+  }
+
+  std::vector<Counter> counters_;
+  std::map<const Value*, std::int64_t> least_;
+};
+
+/// Where an index lies, less what the trip's number adds.
+struct Range {
+  IndexForm smallest, largest;
+  Bounds known;
+};
+
+/// The same for one dimension.
+bool apart_in(const std::vector<const Op*>& accesses, const Op* loop, const Value* counter,
+              std::size_t operand) {
+  const Block* body = loop->blocks[1];
+  const auto outside = [&](const IndexForm& f) {
+    return std::ranges::none_of(f.unknowns(), [&](const Value* v) { return made_in(v, body); });
+  };
+  std::optional<IndexForm> stride;
+  std::vector<Range> ranges;
+  for (const Op* op : accesses) {
+    const auto s = index_form(op->operands[operand]).split(counter);
+    if (!s || s->coefficient.number() == 0 || (stride && !(s->coefficient == *stride))) return false;
+    stride = s->coefficient;
+    const Bounds known(loop, *op);
+    const auto smallest = known.extreme(s->rest, false), largest = known.extreme(s->rest, true);
+    if (!smallest || !largest || !outside(*smallest) || !outside(*largest)) return false;
+    ranges.push_back({*smallest, *largest, known});
+  }
+  if (!outside(*stride)) return false;
+  if (const auto number = stride->number(); number && *number < 0) stride = IndexForm() - *stride;
+  // Of two trips the accesses lie the stride apart or more, less the width of what they cover.
+  return std::ranges::all_of(ranges, [&](const Range& high) {
+    return std::ranges::all_of(ranges, [&](const Range& low) {
+      const IndexForm gap = *stride - (high.largest - low.smallest) - 1;
+      return high.known.nonnegative(gap) || low.known.nonnegative(gap);
+    });
+  });
+}
+
+}  // namespace
+
+bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop) {
+  const auto counter = counter_of(loop);
+  if (accesses.empty() || !counter) return false;
+  const auto rank = static_cast<std::size_t>(accesses.front()->operands[0]->type.rank());
+  for (std::size_t d = 1; d <= rank; ++d)
+    if (apart_in(accesses, loop, counter->index, d)) return true;
+  return false;
+}
+
+}  // namespace lantern::passes

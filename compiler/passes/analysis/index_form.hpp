@@ -1,0 +1,81 @@
+// What an integer is made of: a sum of products of values about which nothing more is known.
+//
+//   k = i * nx + j - 1    is    i nx  +  j  -  1    of the counters i and j and the number nx
+//
+// One analysis of indices for all passes: which trip of a loop an element belongs to, which elements lie side
+// by side, which are the same. Arithmetic is the machine's, modulo 2^64, so that the sum is the value even
+// where something wraps.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "lantern/compiler/passes/rewrite.hpp"
+
+namespace lantern::passes {
+
+/// A polynomial in values, with integer coefficients.
+class IndexForm {
+ public:
+  using Product = std::vector<const Value*>;  ///< in a fixed order; empty: of the number by itself
+
+  IndexForm() = default;
+  /*implicit*/ IndexForm(std::int64_t number);
+  static IndexForm of(const Value* unknown);
+
+  const std::map<Product, std::int64_t>& terms() const { return terms_; }
+  /// The number that it is, where nothing else is in it.
+  std::optional<std::int64_t> number() const;
+  /// The values in it, each once.
+  std::vector<const Value*> unknowns() const;
+
+  /// coefficient * v + rest, where neither holds v; nothing where v is multiplied by itself.
+  struct Split;
+  std::optional<Split> split(const Value* v) const;
+  /// With a form put in the place of a value that is not multiplied by itself.
+  IndexForm with(const Value* v, const IndexForm& by) const;
+
+  IndexForm& operator+=(const IndexForm& o) { return add(o, 1); }
+  IndexForm& operator-=(const IndexForm& o) { return add(o, -1); }
+  friend IndexForm operator+(IndexForm a, const IndexForm& b) { return a += b; }
+  friend IndexForm operator-(IndexForm a, const IndexForm& b) { return a -= b; }
+  friend IndexForm operator*(const IndexForm& a, const IndexForm& b);
+  bool operator==(const IndexForm&) const = default;
+
+ private:
+  IndexForm& add(const IndexForm& o, std::int64_t factor);
+  void add(const Product& p, std::int64_t factor);
+
+  std::map<Product, std::int64_t> terms_;  ///< none is 0
+};
+
+struct IndexForm::Split {
+  IndexForm coefficient, rest;
+};
+
+/// The form of an i64. What a loop carries and steps by a constant is written in terms of what the loop
+/// counts by, the parameter of its body.
+IndexForm index_form(const Value* v);
+
+/// What a loop counts by: in its body the value takes each number from `first` to `last`, once.
+struct Counter {
+  const Value* index = nullptr;  ///< the body's parameter
+  int step = 1;                  ///< or -1
+  IndexForm first, last;
+};
+/// Nothing for a loop that does not count by ones.
+std::optional<Counter> counter_of(const Op* loop);
+
+/// True for what is made in a block or below.
+bool made_in(const Value* v, const Block* block);
+
+/// True where all these accesses to elements of one tensor (get, set, add_at), made in the body of a loop or
+/// in loops below, are to elements that no other trip of the loop accesses. In one dimension the index is S i
+/// + q, i being the loop's counter, with values of q less than S apart: as in a[i], a[2 * i + 1], and, for j
+/// from 1 to below nx - 1, a[i * nx + j]. (For a flat index into several dimensions that is their
+/// delinearisation: Grosser et al., "Optimistic delinearization of parametrically sized arrays", ICS 2015.)
+bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
+
+}  // namespace lantern::passes

@@ -1,0 +1,152 @@
+// Following a piece of state.
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/passes/lanes.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// The operation of a block that is `op` or holds it; null where it is not in the block.
+const Op* in_block(const Op* op, const Block* block) {
+  while (op && op->parent != block) op = op->parent->parent;
+  return op;
+}
+
+/// What AND and OR become, where there is nothing to compute for the second truth: a branch on the first, one
+/// side of which is that truth, the other a constant.
+std::optional<Opcode> conjunction_or_disjunction(const Op& branch) {
+  if (branch.results.size() != 1 || !(branch.result()->type == ir::Bool)) return {};
+  const Value* sides[2] = {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Block* side = branch.blocks[i];
+    if (std::ranges::any_of(
+            side->ops, [](const Op* op) { return !op->is(Opcode::constant_) && !op->is(Opcode::yield_); }))
+      return {};
+    sides[i] = side->ops.back()->operands[0];
+  }
+  const Op *yes = constant(sides[0]), *no = constant(sides[1]);
+  if (yes && yes->integer != 0) return Opcode::lor_;
+  if (no && no->integer == 0) return Opcode::land_;
+  return {};
+}
+
+class Path {
+ public:
+  Path(const BodyUses& uses, StateUse& found) : uses_(uses), found_(found) {}
+
+  /// From a value to the yield of a block; which operand of it that is, or nothing.
+  std::optional<std::size_t> run(Value* v, const Block* block) {
+    for (;;) {
+      found_.values.push_back(v);
+      const BodyUses::Use* use = nullptr;
+      const Op* holder = nullptr;
+      for (const BodyUses::Use& u : uses_.of(v)) {
+        const Op* const top = in_block(u.op, block);
+        if (!top || asks_for_shape(*u.op)) continue;  // the other side of a branch
+        if (u.op->is(Opcode::get_) && u.operand == 0) {
+          if (std::ranges::find(found_.reads, u.op) == found_.reads.end()) found_.reads.push_back(u.op);
+          continue;
+        }
+        if (use && (top != holder || u.op == holder || use->op == holder)) return {};
+        use = &u;
+        holder = top;
+      }
+      if (!use) return {};
+      if (holder != use->op) {
+        v = through_branch(v, *holder);
+      } else if (use->op->is(Opcode::yield_)) {
+        return use->operand;
+      } else {
+        v = use->op->is(Opcode::loop_) ? through_loop(*use->op, use->operand)
+                                       : updated(v, *use->op, use->operand);
+      }
+      if (!v) return {};
+    }
+  }
+
+ private:
+  static bool asks_for_shape(const Op& op) { return op.is(Opcode::dim_) || op.is(Opcode::zeros_like_); }
+
+  Value* through_branch(Value* v, const Op& branch) {
+    if (!branch.is(Opcode::branch_)) return nullptr;
+    const auto one = run(v, branch.blocks[0]), other = run(v, branch.blocks[1]);
+    return one && one == other ? branch.results[*one] : nullptr;
+  }
+
+  Value* through_loop(const Op& loop, std::size_t state) {
+    if (!uses_.of(loop.blocks[0]->params[state]).empty()) return nullptr;
+    return run(loop.blocks[1]->params[state], loop.blocks[1]) == state ? loop.results[state] : nullptr;
+  }
+
+  Value* updated(const Value* v, const Op& op, std::size_t operand) {
+    switch (op.code) {
+      case Opcode::add_:
+      case Opcode::sub_:
+        if ((op.is(Opcode::sub_) && operand != 0) || !(op.result()->type == v->type)) return nullptr;
+        found_.whole |= v->type.is_tensor();
+        found_.sum = true;
+        found_.own_sum |= is_own_sum(op);
+        break;
+      case Opcode::max_:
+      case Opcode::min_:
+      case Opcode::imax_:
+      case Opcode::imin_:
+      case Opcode::land_:
+      case Opcode::lor_:
+        if (!takes(op.code)) return nullptr;
+        break;
+      case Opcode::branch_: {
+        const auto logic = conjunction_or_disjunction(op);
+        if (!logic || !takes(*logic)) return nullptr;
+        break;
+      }
+      case Opcode::add_take_:
+      case Opcode::add_slice_:
+      case Opcode::add_outer_:
+      case Opcode::add_matmul_:
+        if (operand != 0) return nullptr;
+        found_.whole = true;
+        break;
+      case Opcode::set_:
+      case Opcode::add_at_:
+        if (operand != 0) return nullptr;
+        found_.updates.push_back(&op);
+        break;
+      default:
+        return nullptr;
+    }
+    return op.result();
+  }
+
+  bool takes(Opcode extreme) {
+    return found_.extreme.value_or(extreme) == extreme && (found_.extreme = extreme, true);
+  }
+
+  const BodyUses& uses_;
+  StateUse& found_;
+};
+
+}  // namespace
+
+bool StateUse::only_added() const {
+  return !extreme && reads.empty() &&
+         std::ranges::all_of(updates, [](const Op* op) { return op->is(Opcode::add_at_); });
+}
+
+std::vector<const Op*> StateUse::accesses() const {
+  std::vector<const Op*> all = reads;
+  all.insert(all.end(), updates.begin(), updates.end());
+  return all;
+}
+
+std::optional<StateUse> state_use(const BodyUses& uses, const Op* loop, std::size_t state) {
+  StateUse found;
+  if (!uses.of(loop->blocks[0]->params[state]).empty()) return {};
+  if (Path(uses, found).run(loop->blocks[1]->params[state], loop->blocks[1]) != state) return {};
+  return found;
+}
+
+}  // namespace lantern::passes

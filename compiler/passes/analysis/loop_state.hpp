@@ -1,0 +1,32 @@
+// What a loop does with one piece of its state.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lantern/compiler/passes/loops.hpp"
+
+namespace lantern::passes {
+
+/// What happens to a piece of state on its way from the start to the end of a trip: through loops inside, and
+/// through both sides of branches, at the end of which it is the same result.
+struct StateUse {
+  std::vector<Value*> values;      ///< what it becomes, one after the other
+  std::vector<const Op*> reads;    ///< of its elements
+  std::vector<const Op*> updates;  ///< of its elements: set and add_at
+  bool whole = false;              ///< rows are added to, or all of it
+  bool own_sum = false;           ///< a number is added that the program asks for, not one of its derivatives
+  bool sum = false;               ///< something is added to a number, or to all of a tensor
+  std::optional<Opcode> extreme;  ///< the operation that takes the larger, or such; AND and OR are such
+
+  /// True where it is nothing but a sum over the trips, of numbers or of what is added to elements.
+  bool only_added() const;
+  /// Reads and updates.
+  std::vector<const Op*> accesses() const;
+};
+
+/// How a loop uses a piece of its state; nothing where that is anything else, or where its condition asks for
+/// it.
+std::optional<StateUse> state_use(const BodyUses& uses, const Op* loop, std::size_t state);
+
+}  // namespace lantern::passes

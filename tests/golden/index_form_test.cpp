@@ -1,0 +1,125 @@
+// Indices as sums of products, and which trip of a loop an element belongs to.
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/verify.hpp"
+
+namespace lantern::passes {
+namespace {
+
+/// for (i = 0; i < n; ++i) for (j = 1; j < nx - 1; ++j) v[%a] = v[%b], where `operations` make %a and %b.
+std::string nest(const std::string& operations) {
+  return R"(entry @f
+
+fun @f(%v: f64[?], %n: i64, %nx: i64, %m: i64) -> f64[?] {
+  %zero = constant 0 : i64
+  %one = constant 1 : i64
+  %two = constant 2 : i64
+  %i0, %v0 = loop %zero, %v : i64, f64[?] while (%ic: i64, %vc: f64[?]) {
+    %more = lt %ic, %n : bool
+    yield %more
+  } do (%i: i64, %vb: f64[?]) {
+    %last = sub %nx, %one : i64
+    %j0, %v1 = loop %one, %vb : i64, f64[?] while (%jc: i64, %vd: f64[?]) {
+      %on = lt %jc, %last : bool
+      yield %on
+    } do (%j: i64, %w: f64[?]) {
+      %row = mul %i, %nx : i64
+      %k = add %row, %j : i64
+)" + operations +
+         R"(
+      %x = get %w, %b : f64
+      %s = set %w, %a, %x : f64[?]
+      %jn = add %j, %one : i64
+      yield %jn, %s
+    }
+    %in = add %i, %one : i64
+    yield %in, %v1
+  }
+  yield %v0
+}
+)";
+}
+
+struct Apart {
+  bool outer, inner;
+  bool operator==(const Apart&) const = default;
+};
+
+/// Whose trips are known to have elements of their own.
+Apart apart(const std::string& operations) {
+  CAPTURE(operations);
+  const auto module = ir::parse(nest(operations));
+  ir::verify(*module);
+  const std::vector<Op*> loops = loops_in(*module->functions().front());
+  REQUIRE(loops.size() == 2);
+  std::vector<const Op*> accesses;
+  ir::walk(loops[1]->blocks[1], [&](const Op* op) {
+    if (op->is(Opcode::get_) || op->is(Opcode::set_)) accesses.push_back(op);
+  });
+  return {apart_by_trip(accesses, loops[0]), apart_by_trip(accesses, loops[1])};
+}
+
+TEST_CASE("elements that belong to a trip", "[analysis]") {
+  CHECK(apart("%a = add %k, %zero : i64 %b = add %k, %zero : i64") == Apart{true, true});
+  // Neighbours lie in the row, but are other trips'.
+  CHECK(apart("%a = add %k, %zero : i64 %b = add %k, %one : i64") == Apart{true, false});
+  CHECK(apart("%a = sub %k, %one : i64 %b = add %k, %one : i64") == Apart{true, false});
+  // From row to row they meet: k + 2 is the next row's k - 1 for the last j, that is nx - 2.
+  CHECK(apart("%a = add %k, %two : i64 %b = sub %k, %one : i64") == Apart{false, false});
+  CHECK(apart("%a = add %k, %nx : i64 %b = add %k, %zero : i64") == Apart{false, false});
+  // The same row above in both.
+  CHECK(apart("%a = sub %k, %nx : i64 %b = sub %k, %nx : i64") == Apart{true, true});
+  // Rows of another length.
+  CHECK(apart("%r = mul %i, %m : i64 %a = add %r, %j : i64 %b = add %a, %zero : i64") == Apart{false, true});
+  CHECK(apart("%a = add %i, %zero : i64 %b = add %i, %zero : i64") == Apart{true, false});
+  // Columns: j n + i, with i below n.
+  CHECK(apart("%c = mul %j, %n : i64 %a = add %c, %i : i64 %b = add %c, %i : i64") == Apart{false, true});
+  // Even elements and odd ones.
+  CHECK(apart("%d = mul %j, %two : i64 %a = add %d, %one : i64 %b = add %d, %zero : i64") ==
+        Apart{false, true});
+  CHECK(apart("%d = mul %j, %two : i64 %a = add %d, %two : i64 %b = add %d, %zero : i64") ==
+        Apart{false, false});
+  // What is not a sum of products tells nothing.
+  CHECK(apart("%q = div %k, %two : i64 %a = add %q, %zero : i64 %b = add %q, %zero : i64") ==
+        Apart{false, false});
+  CHECK(apart("%q = mul %j, %j : i64 %a = add %q, %zero : i64 %b = add %q, %zero : i64") ==
+        Apart{false, false});
+}
+
+TEST_CASE("sums of products", "[analysis]") {
+  const auto module = ir::parse(R"(entry @f
+
+fun @f(%x: i64, %y: i64) -> i64 {
+  %c = constant 3 : i64
+  %s = add %x, %c : i64
+  %d = sub %x, %y : i64
+  %p = mul %s, %d : i64
+  %q = mul %x, %x : i64
+  %r = sub %p, %q : i64
+  %n = neg %r : i64
+  yield %n
+}
+)");
+  const Block& body = *module->functions().front()->body;
+  const Value *x = body.params[0], *y = body.params[1];
+  const IndexForm f = index_form(body.ops.back()->operands[0]);
+  // -((x + 3)(x - y) - x x) = x y - 3 x + 3 y
+  const IndexForm X = IndexForm::of(x), Y = IndexForm::of(y);
+  CHECK(f == X * Y - 3 * X + 3 * Y);
+  const auto split = f.split(x);
+  REQUIRE(split);
+  CHECK(split->coefficient == Y - 3);
+  CHECK(split->rest == 3 * Y);
+  CHECK_FALSE((X * X).split(x));
+  CHECK(f.with(y, 2) == 6 - X);
+  CHECK((f - f).number() == 0);
+  CHECK_FALSE(f.number());
+}
+
+}  // namespace
+}  // namespace lantern::passes
