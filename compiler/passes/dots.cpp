@@ -188,7 +188,7 @@ class Dots {
     Value* const last = access.operands[end - 1];
     const auto along = index_form(last).split(body_->params[index_]);
     if (!along || along->coefficient.number() != 1 ||
-        std::ranges::any_of(along->rest.unknowns(), [&](const Value* v) { return made_in(v, body_); }))
+        std::ranges::any_of(along->rest.unknowns(), [&](const Unknown& v) { return made_in(v.value, body_); }))
       return false;
     Value* const from = made(b, last, names_[0]);
     operands.push_back(

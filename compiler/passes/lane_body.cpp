@@ -2,6 +2,9 @@
 #include "lantern/compiler/passes/lane_body.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 
 namespace lantern::passes {
 
@@ -256,14 +259,17 @@ void LaneBody::update(const Op* op) {
   for (Value* v : op->operands) operands.push_back(now(v));
   const bool shared = is_shared(op->result());
   const bool lanes = scattered(*op, op->operands.size() - 1);
-  if (shared && !lanes) {
+  if (taken_) operands.back() = chosen(*op, operands);
+  if (taken_ && shared && !lanes) {
+    operands.back() = sum(operands.back());
+  } else if (shared && !lanes) {
     operands.back() = sum_of(op->operands.back());
   } else if (shared || varies(op->result())) {
     if (!shared) {
       operands[0] = in_lanes(op->operands[0]);
       operands.insert(operands.end() - 1, lane_);
     }
-    operands.back() = in_lanes(op->operands.back());
+    if (!taken_) operands.back() = in_lanes(op->operands.back());
     if (active_ && lanes) {
       operands.push_back(active_);
       return define(op,
@@ -271,6 +277,19 @@ void LaneBody::update(const Op* op) {
     }
   }
   define(op, builder_.emit(op->code, operands));
+}
+
+Value* LaneBody::chosen(const Op& op, std::vector<Value*> operands) {
+  Value* const given = in_lanes(op.operands.back());
+  Value* otherwise = nullptr;
+  if (op.is(Opcode::add_at_)) {
+    otherwise = splat(builder_.number(0, ir::Type(given->type.kind())));
+  } else {
+    operands.back() = active_;
+    if (!active_) operands.pop_back();
+    otherwise = builder_.emit(active_ ? Opcode::lane_get_ : Opcode::get_, operands);
+  }
+  return builder_.emit(Opcode::select_, {taken_, given, otherwise});
 }
 
 void LaneBody::tape(const Op* op) {
@@ -340,16 +359,38 @@ void LaneBody::loop(const Op* op) {
   }
 }
 
+/// What a side of a branch has changed, as it was before.
+Value* LaneBody::before(Value* v, const Block* side) {
+  while (made_in(v, side))
+    v = v->def->is(Opcode::branch_) ? v->def->blocks[0]->ops.back()->operands[v->index] : v->def->operands[0];
+  return v;
+}
+
 void LaneBody::branch(const Op* op) {
   if (varies(op->operands[0])) {
-    // Both sides in every lane, then a choice (plan_lanes saw that there is nothing but arithmetic).
+    // Both sides in every lane (plan_lanes saw that they can be), then a choice.
+    Value* const condition = now(op->operands[0]);
     std::vector<Value*> sides[2];
     for (std::size_t k = 0; k < 2; ++k) {
+      Value* const here = k == 0 ? condition : builder_.emit(Opcode::lnot_, {condition});
+      Value* const taken = taken_ ? builder_.emit(Opcode::land_, {taken_, here}) : here;
+      Value* const around = std::exchange(taken_, taken);
       block(op->blocks[k]);
-      for (Value* v : op->blocks[k]->ops.back()->operands) sides[k].push_back(in_lanes(v));
+      taken_ = around;
+      for (Value* v : op->blocks[k]->ops.back()->operands) {
+        sides[k].push_back(is_shared(v) ? nullptr : in_lanes(v));
+        // The other side, and what follows, goes on with what this one has made of a tensor that all trips
+        // change.
+        if (is_shared(v)) now_[before(v, op->blocks[k])] = now(v);
+      }
     }
     for (std::size_t i = 0; i < op->results.size(); ++i) {
-      Value* chosen = builder_.emit(Opcode::select_, {now(op->operands[0]), sides[0][i], sides[1][i]});
+      // A tensor that all trips change has been changed, by the lanes that take a side.
+      if (!sides[0][i]) {
+        now_[op->results[i]] = now(before(op->blocks[1]->ops.back()->operands[i], op->blocks[1]));
+        continue;
+      }
+      Value* chosen = builder_.emit(Opcode::select_, {condition, sides[0][i], sides[1][i]});
       chosen->name = op->results[i]->name;
       now_[op->results[i]] = chosen;
     }

@@ -101,6 +101,9 @@ class LaneBody {
 
   void update(const Op* op);
 
+  /// What an update stores where the lane takes the branch, and else what changes nothing.
+  Value* chosen(const Op& op, std::vector<Value*> operands);
+
   void tape(const Op* op);
 
   /// Each version of the body has tapes of its own, so that it is seen to pop whatever it pushes.
@@ -115,6 +118,7 @@ class LaneBody {
   void loop(const Op* op);
 
   void branch(const Op* op);
+  static Value* before(Value* v, const Block* side);
 
   ir::Module& module_;
   const LanePlan& plan_;
@@ -131,6 +135,7 @@ class LaneBody {
   Value* lane_ = nullptr;     ///< their numbers; null where there is one
   Value* working_ = nullptr;  ///< true in the lanes that work; null where all do
   Value* active_ = nullptr;   ///< how many that are
+  Value* taken_ = nullptr;    ///< true in the lanes that take the branch at hand; null where all do
 };
 
 }  // namespace lantern::passes

@@ -110,7 +110,7 @@ class Summed {
           if (use.operand == 0) return summed(op.result());
           if (use.operand + 1 != op.operands.size()) return false;
           if (plan_.is_shared(op.result()))
-            return op.is(Opcode::add_at_) && uniform_indices(op, op.operands.size() - 1);
+            return op.is(Opcode::add_at_) && uniform_indices(op, op.operands.size() - 1) && in_all_lanes(op);
           return summed(op.result());
         case Opcode::add_:
         case Opcode::sub_:
@@ -129,6 +129,13 @@ class Summed {
           return false;
       }
     });
+  }
+
+  /// True where no branch around an operation is taken by some lanes only.
+  bool in_all_lanes(const Op& op) const {
+    for (const Op* around = op.parent->parent; around != plan_.loop; around = around->parent->parent)
+      if (around->is(Opcode::branch_) && !uniform(around->operands[0])) return false;
+    return true;
   }
 
   LanePlan& plan_;

@@ -223,7 +223,6 @@ class Analysis {
         for (std::size_t i = 0; i < op.results.size(); ++i)
           for (const Block* b : op.blocks) {
             const Value* v = b->ops.back()->operands[i];
-            if (plan_->shared.contains(v)) return false;
             if (v->type.is_tensor() && varies(op.results[i]) && !convertible(v)) return false;
           }
         return true;
@@ -259,18 +258,22 @@ class Analysis {
     return std::ranges::all_of(op.operands, [&](Value* v) { return !v->type.is_tensor() || convertible(v); });
   }
 
-  /// Both sides can be computed in every lane: arithmetic without effects, reads or loops.
+  /// Both sides can be run in every lane: arithmetic, and accesses to elements that are in range in any case,
+  /// where what is stored is chosen (if-conversion).
   bool selectable(const Op& op) const {
     for (const Block* b : op.blocks)
       for (const Op* o : b->ops) {
         if (o->is(Opcode::yield_) || o->is(Opcode::constant_) || o->is(Opcode::undef_)) continue;
         if (o->is(Opcode::branch_) && selectable(*o)) continue;
+        if (is_access(*o) && (o->is(Opcode::get_) || plan_->shared.contains(o->result())) &&
+            in_range_at(*o, op))
+          continue;
         if (!ir::info(o->code).elementwise || !o->result()->type.is_scalar()) return false;
         if (!o->result()->type.is_float_element() && (o->is(Opcode::div_) || o->is(Opcode::rem_)))
           return false;
       }
     for (const Value* v : op.results)
-      if (!v->type.is_scalar() || !is_lane_kind(v->type)) return false;
+      if (!plan_->shared.contains(v) && (!v->type.is_scalar() || !is_lane_kind(v->type))) return false;
     return true;
   }
 
@@ -388,7 +391,7 @@ class Analysis {
   bool moves(const Value* v, std::optional<std::int64_t> by = {}) const {
     const auto s = index_form(v).split(counter());
     const auto alike = [&](const IndexForm& f) {
-      return std::ranges::none_of(f.unknowns(), [&](const Value* x) { return varies(x); });
+      return std::ranges::none_of(f.unknowns(), [&](const Unknown& x) { return varies(x.value); });
     };
     if (!s || !alike(s->rest) || !alike(s->coefficient)) return false;
     return by ? s->coefficient.number() == by : s->coefficient.number() != 0;

@@ -26,7 +26,7 @@ std::int64_t plus(std::int64_t x, std::int64_t y) {
 
 IndexForm::IndexForm(std::int64_t number) { add(Product(), number); }
 
-IndexForm IndexForm::of(const Value* unknown) {
+IndexForm IndexForm::of(const Unknown& unknown) {
   IndexForm f;
   f.terms_[{unknown}] = 1;
   return f;
@@ -60,15 +60,15 @@ std::optional<std::int64_t> IndexForm::number() const {
   return terms_.begin()->second;
 }
 
-std::vector<const Value*> IndexForm::unknowns() const {
-  std::vector<const Value*> all;
+std::vector<Unknown> IndexForm::unknowns() const {
+  std::vector<Unknown> all;
   for (const auto& [product, by] : terms_) all.insert(all.end(), product.begin(), product.end());
   std::ranges::sort(all);
   all.erase(std::ranges::unique(all).begin(), all.end());
   return all;
 }
 
-std::optional<IndexForm::Split> IndexForm::split(const Value* v) const {
+std::optional<IndexForm::Split> IndexForm::split(const Unknown& v) const {
   Split s;
   for (const auto& [product, by] : terms_) {
     const auto at = std::ranges::find(product, v);
@@ -84,7 +84,7 @@ std::optional<IndexForm::Split> IndexForm::split(const Value* v) const {
   return s;
 }
 
-IndexForm IndexForm::with(const Value* v, const IndexForm& by) const {
+IndexForm IndexForm::with(const Unknown& v, const IndexForm& by) const {
   const auto s = split(v);
   return s ? s->coefficient * by + s->rest : *this;
 }
@@ -125,6 +125,8 @@ IndexForm form(const Value* v, int& steps) {
       case Opcode::neg_:
         f -= form(op->operands[0], steps);
         break;
+      case Opcode::dim_:
+        return size_form(op->operands[0], static_cast<std::size_t>(op->integer));
       default:
         return itself;
     }
@@ -173,8 +175,8 @@ namespace {
 /// What is known where an access is made: that each loop around it has a trip.
 class Bounds {
  public:
-  /// Of the loops from one down to an access; those around it are known as well.
-  Bounds(const Op* loop, const Op& access) {
+  /// Of the loops from one down to an access, or of all around it; those around are known in any case.
+  Bounds(const Op& access, const Op* loop = nullptr) {
     bool inside = true;
     for (const Block* b = access.parent; b && b->parent; b = b->parent->parent) {
       const auto counter = b->parent->is(Opcode::loop_) ? counter_of(b->parent) : std::nullopt;
@@ -203,12 +205,11 @@ class Bounds {
 
   /// True where a form is a sum of what is not negative.
   bool nonnegative(IndexForm f) const {
-    for (const Value* v : f.unknowns()) {
+    for (const Unknown& v : f.unknowns()) {
       const auto known = least_.find(v);
-      const bool size = v->def && v->def->is(Opcode::dim_);
-      if (known == least_.end() && !size) return false;
+      if (known == least_.end() && !v.is_size()) return false;
       const std::int64_t least = known == least_.end() ? 0 : known->second;
-      f = f.with(v, IndexForm::of(v) + (size ? std::max<std::int64_t>(least, 0) : least));
+      f = f.with(v, IndexForm::of(v) + (v.is_size() ? std::max<std::int64_t>(least, 0) : least));
     }
     return std::ranges::all_of(f.terms(), [](const auto& t) { return t.second >= 0; });
   }
@@ -226,7 +227,7 @@ class Bounds {
   }
 
   std::vector<Counter> counters_;
-  std::map<const Value*, std::int64_t> least_;
+  std::map<Unknown, std::int64_t> least_;
 };
 
 /// Where an index lies, less what the trip's number adds.
@@ -240,7 +241,7 @@ bool apart_in(const std::vector<const Op*>& accesses, const Op* loop, const Valu
               std::size_t operand) {
   const Block* body = loop->blocks[1];
   const auto outside = [&](const IndexForm& f) {
-    return std::ranges::none_of(f.unknowns(), [&](const Value* v) { return made_in(v, body); });
+    return std::ranges::none_of(f.unknowns(), [&](const Unknown& v) { return made_in(v.value, body); });
   };
   std::optional<IndexForm> stride;
   std::vector<Range> ranges;
@@ -248,7 +249,7 @@ bool apart_in(const std::vector<const Op*>& accesses, const Op* loop, const Valu
     const auto s = index_form(op->operands[operand]).split(counter);
     if (!s || s->coefficient.number() == 0 || (stride && !(s->coefficient == *stride))) return false;
     stride = s->coefficient;
-    const Bounds known(loop, *op);
+    const Bounds known(*op, loop);
     const auto smallest = known.extreme(s->rest, false), largest = known.extreme(s->rest, true);
     if (!smallest || !largest || !outside(*smallest) || !outside(*largest)) return false;
     ranges.push_back({*smallest, *largest, known});
@@ -266,6 +267,79 @@ bool apart_in(const std::vector<const Op*>& accesses, const Op* loop, const Valu
 
 }  // namespace
 
+// ---- shapes
+
+namespace {
+
+constexpr int longest_way = 64;  ///< of operations that keep a shape
+
+/// An operand whose shape an operation's result has, or null.
+const Value* shaped_like(const Op& op) {
+  switch (op.code) {
+    case Opcode::cast_:
+    case Opcode::zeros_like_:
+    case Opcode::copy_:
+    case Opcode::set_:
+    case Opcode::add_at_:
+    case Opcode::add_take_:
+    case Opcode::add_slice_:
+    case Opcode::add_outer_:
+    case Opcode::add_matmul_:
+      return op.operands[0];
+    case Opcode::broadcast_:
+    case Opcode::reduce_to_:
+    case Opcode::reshape_:
+      return op.operands[1];
+    default:
+      break;
+  }
+  if (!ir::info(op.code).elementwise) return nullptr;
+  const auto tensor = std::ranges::find_if(op.operands, [](const Value* v) { return v->type.is_tensor(); });
+  return tensor == op.operands.end() ? nullptr : *tensor;
+}
+
+const Value* shape_source(const Value* t, const Value* until, int& steps);
+
+/// True for state that each trip hands on in the shape it had.
+bool keeps_shape(const Op& loop, std::size_t state, int& steps) {
+  const Block* body = loop.blocks[1];
+  return shape_source(body->ops.back()->operands[state], body->params[state], steps) == body->params[state];
+}
+
+/// The value that a tensor has its shape from: `until`, or the first one there is. `steps`: how far to look.
+const Value* shape_source(const Value* t, const Value* until, int& steps) {
+  while (t != until && --steps > 0) {
+    const Op* const op = t->def;
+    const Op* const loop = op ? op : t->block->parent;
+    const Value* from = nullptr;
+    if (loop && is_finished(*loop)) {
+      if (keeps_shape(*loop, t->index, steps)) from = loop->operands[t->index];
+    } else if (op && op->is(Opcode::branch_)) {
+      const Value* const one = shape_source(op->blocks[0]->ops.back()->operands[t->index], until, steps);
+      if (one == shape_source(op->blocks[1]->ops.back()->operands[t->index], until, steps) &&
+          ir::visible_from(one, op->parent))
+        from = one;
+    } else if (op) {
+      from = shaped_like(*op);
+    }
+    if (!from) break;
+    t = from;
+  }
+  return t;
+}
+
+}  // namespace
+
+IndexForm size_form(const Value* tensor, std::size_t dimension) {
+  int steps = longest_way;
+  const Value* const source = shape_source(tensor, nullptr, steps);
+  for (const Value* t : {tensor, source})
+    if (const std::int64_t known = t->type.dims()[dimension]; known != ir::dynamic) return known;
+  if (const Op* fill = source->def; fill && fill->is(Opcode::fill_))
+    return index_form(fill->operands[1 + dimension]);
+  return IndexForm::of({source, static_cast<int>(dimension)});
+}
+
 bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop) {
   const auto counter = counter_of(loop);
   if (accesses.empty() || !counter) return false;
@@ -273,6 +347,49 @@ bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop) {
   for (std::size_t d = 1; d <= rank; ++d)
     if (apart_in(accesses, loop, counter->index, d)) return true;
   return false;
+}
+
+// ---- accesses that cannot fail
+
+namespace {
+
+bool is_access(const Op& op) { return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_); }
+
+/// What an index is, and of how many it is one.
+using Place = std::pair<IndexForm, IndexForm>;
+Place place(const Op& access, std::size_t dimension) {
+  return {index_form(access.operands[1 + dimension]), size_form(access.operands[0], dimension)};
+}
+
+/// True where operations before `from`, on every way to it, access such a place; as far as the next loop
+/// around, and a bit further.
+bool accessed_before(const Place& p, const Op& from) {
+  constexpr int far = 400;
+  int looked = 0;
+  const Op* end = &from;
+  for (const Block* b = from.parent; b; end = b->parent, b = end ? end->parent : nullptr) {
+    for (const Op* op : b->ops) {
+      if (op == end || ++looked > far) break;
+      if (!is_access(*op)) continue;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
+        if (place(*op, d) == p) return true;
+    }
+    if (b->parent && b->parent->is(Opcode::loop_)) return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool in_range_at(const Op& access, const Op& from) {
+  const Bounds known(from);
+  for (std::size_t d = 0; d < static_cast<std::size_t>(access.operands[0]->type.rank()); ++d) {
+    const Place p = place(access, d);
+    const auto low = known.extreme(p.first, false), high = known.extreme(p.first, true);
+    if (low && high && known.nonnegative(*low) && known.nonnegative(p.second - *high - 1)) continue;
+    if (!accessed_before(p, from)) return false;
+  }
+  return true;
 }
 
 }  // namespace lantern::passes

@@ -16,26 +16,37 @@
 
 namespace lantern::passes {
 
-/// A polynomial in values, with integer coefficients.
+/// An integer of which nothing more is known: a value, or a size of a tensor that others may have the shape
+/// of.
+struct Unknown {
+  const Value* value = nullptr;
+  int dimension = -1;  ///< of the tensor; -1: the value itself
+
+  Unknown(const Value* v, int d = -1) : value(v), dimension(d) {}
+  bool is_size() const { return dimension >= 0; }
+  auto operator<=>(const Unknown&) const = default;
+};
+
+/// A polynomial in such integers, with integer coefficients.
 class IndexForm {
  public:
-  using Product = std::vector<const Value*>;  ///< in a fixed order; empty: of the number by itself
+  using Product = std::vector<Unknown>;  ///< in a fixed order; empty: of the number by itself
 
   IndexForm() = default;
   /*implicit*/ IndexForm(std::int64_t number);
-  static IndexForm of(const Value* unknown);
+  static IndexForm of(const Unknown& unknown);
 
   const std::map<Product, std::int64_t>& terms() const { return terms_; }
   /// The number that it is, where nothing else is in it.
   std::optional<std::int64_t> number() const;
-  /// The values in it, each once.
-  std::vector<const Value*> unknowns() const;
+  /// What is in it, each once.
+  std::vector<Unknown> unknowns() const;
 
   /// coefficient * v + rest, where neither holds v; nothing where v is multiplied by itself.
   struct Split;
-  std::optional<Split> split(const Value* v) const;
-  /// With a form put in the place of a value that is not multiplied by itself.
-  IndexForm with(const Value* v, const IndexForm& by) const;
+  std::optional<Split> split(const Unknown& v) const;
+  /// With a form put in the place of an unknown that is not multiplied by itself.
+  IndexForm with(const Unknown& v, const IndexForm& by) const;
 
   IndexForm& operator+=(const IndexForm& o) { return add(o, 1); }
   IndexForm& operator-=(const IndexForm& o) { return add(o, -1); }
@@ -59,6 +70,10 @@ struct IndexForm::Split {
 /// counts by, the parameter of its body.
 IndexForm index_form(const Value* v);
 
+/// The form of a tensor's size in a dimension: a number, what a fill was given, or a size of the tensor that
+/// it has its shape from.
+IndexForm size_form(const Value* tensor, std::size_t dimension);
+
 /// What a loop counts by: in its body the value takes each number from `first` to `last`, once.
 struct Counter {
   const Value* index = nullptr;  ///< the body's parameter
@@ -77,5 +92,10 @@ bool made_in(const Value* v, const Block* block);
 /// from 1 to below nx - 1, a[i * nx + j]. (For a flat index into several dimensions that is their
 /// delinearisation: Grosser et al., "Optimistic delinearization of parametrically sized arrays", ICS 2015.)
 bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
+
+/// True where an access to an element (get, set, add_at) would be in range also if it were made where `from`,
+/// which is the operation itself or one around it, stands: what the loops count to says so, or an access that
+/// comes before it.
+bool in_range_at(const Op& access, const Op& from);
 
 }  // namespace lantern::passes
