@@ -17,6 +17,10 @@ int bench_deep(int argc, char** argv);
 /// compile(): milliseconds to the first call by tier, and memory over many compilations. `--quick`: fewer.
 int bench_jit(int argc, char** argv);
 
+/// Ordinary kernels: gradient and objective over the same loops in plain C++, beside goals. Status 1 where one
+/// fails or gives a wrong result.
+int bench_kernels(int argc, char** argv);
+
 /// The asymptotic experiment of the thesis for every AD mode, eager and staged; memory of checkpoints. Status 1
 /// where a result is wrong.
 int bench_modes(int argc, char** argv);

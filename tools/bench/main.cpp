@@ -16,9 +16,12 @@ int main(int argc, char** argv) {
       {"control", bench_control, "nanoseconds of shift, reset and perform"},
       {"deep", bench_deep, "loops of 10^8 iterations, recursions and trees 10^6 deep: time and memory"},
       {"jit", bench_jit, "milliseconds from compile() to the first result; memory over many compilations"},
-      {"modes", bench_modes, "the thesis's experiment for every AD mode, eager and staged: order, and ratio to evaluation"},
+      {"kernels", bench_kernels, "ordinary kernels: gradient and objective over the same loops in plain C++"},
+      {"modes", bench_modes,
+       "the thesis's experiment for every AD mode, eager and staged: order, and ratio to evaluation"},
       {"series", bench_series, "the thesis's series: evaluation, forward and reverse, time and tape by size"},
-      {"subnormals", bench_subnormals, "loops whose data underflow, beside the same with subnormal numbers kept"},
+      {"subnormals", bench_subnormals,
+       "loops whose data underflow, beside the same with subnormal numbers kept"},
   };
   try {
     if (argc > 1)

@@ -1,0 +1,208 @@
+// Ordinary kernels: what their gradients and objectives take, in multiples of the same loops in plain C++.
+#include "kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <random>
+#include <thread>
+
+#include "bench.hpp"
+#include "child.hpp"
+#include "options.hpp"
+#include "report.hpp"
+
+namespace lantern::bench {
+namespace {
+
+std::mt19937_64& generator() {
+  static std::mt19937_64 numbers(20190801);
+  return numbers;
+}
+
+std::vector<Kernel> all_kernels(bool quick) {
+  std::vector<Kernel> all;
+  for (auto& some :
+       {linear_kernels(quick), stencil_kernels(quick), science_kernels(quick), learning_kernels(quick)})
+    all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+/// Empty: the value is that of plain C++; else what it is.
+std::string check_value(const CompiledKernel& k) {
+  const double expected = k.plain(), got = k.objective();
+  if (std::abs(got - expected) <= 1e-9 * std::abs(expected)) return "";
+  return fmt::format("expected the value {:.12g}, got {:.12g}", expected, got);
+}
+
+/// Empty: the gradient agrees with differences of the plain objective along some directions; else how it does
+/// not. Relative to what a gradient of this length has along a direction, as that may cancel.
+std::string check_gradient(const CompiledKernel& k) {
+  constexpr double h = 1e-4, tolerance = 1e-5;
+  k.gradient();
+  for (int i = 0; i < 2; ++i) {
+    std::vector<Values> starts, directions;
+    double slope = 0, squares = 0;
+    for (std::size_t a = 0; a < k.inputs.size(); ++a) {
+      starts.emplace_back(k.inputs[a].begin(), k.inputs[a].end());
+      directions.push_back(uniform(static_cast<std::int64_t>(starts[a].size())));
+      for (std::size_t e = 0; e < starts[a].size(); ++e) {
+        slope += directions[a][e] * k.gradients[a][e];
+        squares += k.gradients[a][e] * k.gradients[a][e];
+      }
+    }
+    const auto at = [&](double t) {
+      for (std::size_t a = 0; a < starts.size(); ++a)
+        for (std::size_t e = 0; e < starts[a].size(); ++e)
+          k.inputs[a][e] = starts[a][e] + t * directions[a][e];
+      return k.plain();
+    };
+    const double difference = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
+    at(0);
+    const double scale = std::max(std::abs(difference), std::sqrt(squares / 3));
+    if (!(std::abs(slope - difference) <= tolerance * scale))
+      return fmt::format("expected the slope {:.9g} along a direction, got {:.9g}", difference, slope);
+  }
+  return "";
+}
+
+/// Bytes that calls of the gradient ask for: those of a thread that calls nothing else.
+double gradient_bytes(const CompiledKernel& k) {
+  double bytes = 0;
+  std::thread([&] {
+    k.gradient();
+    bytes = static_cast<double>(core::driver::workspace_bytes());
+  }).join();
+  return bytes;
+}
+
+struct Measured {
+  const Kernel* kernel;
+  Timing objective, gradient;
+  double compile_ms = 0, gradient_bytes = 0, argument_bytes = 0;
+};
+
+/// In a process of its own: a kernel that needs all memory leaves the others theirs.
+Measured measure(const Kernel& kernel, const Options& options) {
+  constexpr std::int64_t most_bytes = 4'000'000'000;
+  constexpr double most_seconds = 120;
+  const auto work = [&] {
+    CompiledKernel k;
+    const double compile_ms = once_ms([&] { k = kernel.compile(options.threads); });
+    if (const std::string wrong = check_value(k); !wrong.empty()) raise(wrong);
+    if (const std::string wrong = check_gradient(k); !wrong.empty()) raise(wrong);
+    const std::vector<Timing> timings =
+        paired({[&] { k.objective(); }, k.gradient}, [&] { k.plain(); }, options.timing());
+    const auto& [objective, gradient] = std::tie(timings[0], timings[1]);
+    return std::vector<double>{objective.reference_ms, objective.ms,      objective.ratio,  gradient.ms,
+                               gradient.ratio,         gradient_bytes(k), k.argument_bytes, compile_ms};
+  };
+  const ChildResult result = in_child(work, most_bytes, most_seconds);
+  if (!result.ok()) raise(result.failure);
+  const std::vector<double>& v = result.values;
+  return {&kernel, {v.at(1), v[0], v[2]}, {v[3], v[0], v[4]}, v.at(7), v[5], v[6]};
+}
+
+void print_head() {
+  fmt::print("{:<15} {:<17} {:>9} {:>15} {:>14} {:>11} {:>13} {:>10}\n", "kernel", "size", "plain ms",
+             "objective/plain", "gradient/plain", "gradient MB", "arguments MB", "compile s");
+}
+void print(const Measured& m) {
+  fmt::print("{:<15} {:<17} {:>9.3f} {:>15.2f} {:>14.2f} {:>11.2f} {:>13.2f} {:>10.2f}\n", m.kernel->name,
+             m.kernel->size, m.objective.reference_ms, m.objective.ratio, m.gradient.ratio,
+             m.gradient_bytes / 1e6, m.argument_bytes / 1e6, m.compile_ms / 1e3);
+  std::fflush(stdout);
+}
+
+struct Goal {
+  const char* form;
+  Timing Measured::* timing;
+  double mean, most;
+};
+constexpr Goal goals[] = {{"objective", &Measured::objective, 0.8, 1.2},
+                          {"gradient", &Measured::gradient, 1.5, 4}};
+
+void print_goal(const Goal& goal, const std::vector<Measured>& all) {
+  const auto ratio = [&](const Measured& m) { return (m.*goal.timing).ratio; };
+  const auto worst = std::max_element(all.begin(), all.end(),
+                                      [&](const auto& a, const auto& b) { return ratio(a) < ratio(b); });
+  double logs = 0;
+  for (const Measured& m : all) logs += std::log(ratio(m));
+  const double mean = std::exp(logs / static_cast<double>(all.size()));
+  const auto met = [](double value, double limit) { return value <= limit ? "met" : "missed"; };
+  fmt::print("{}/plain: geometric mean {:.2f} (goal {}: {}), worst {:.2f} by {} (goal {}: {})\n", goal.form,
+             mean, goal.mean, met(mean, goal.mean), ratio(*worst), worst->kernel->name, goal.most,
+             met(ratio(*worst), goal.most));
+}
+
+std::vector<Row> rows(const std::vector<Measured>& all) {
+  std::vector<Row> rows;
+  for (const Measured& m : all)
+    for (const Goal& goal : goals)
+      rows.push_back(row(m.kernel->name, goal.form, m.*goal.timing,
+                         {{"gradient_bytes", m.gradient_bytes},
+                          {"argument_bytes", m.argument_bytes},
+                          {"compile_ms", m.compile_ms}}));
+  return rows;
+}
+
+}  // namespace
+
+Values uniform(std::int64_t n, double low, double high) {
+  std::uniform_real_distribution<double> distribution(low, high);
+  Values all(static_cast<std::size_t>(n));
+  for (double& x : all) x = distribution(generator());
+  return all;
+}
+
+Grid uniform_grid(const std::vector<std::int64_t>& shape, double low, double high) {
+  std::int64_t n = 1;
+  for (const std::int64_t d : shape) n *= d;
+  return {uniform(n, low, high), shape};
+}
+
+Whole places(std::int64_t n, std::int64_t bound) {
+  std::uniform_int_distribution<std::int64_t> distribution(0, bound - 1);
+  Whole all(static_cast<std::size_t>(n));
+  for (std::int64_t& x : all) x = distribution(generator());
+  return all;
+}
+
+int bench_kernels(int argc, char** argv) {
+  int status = 0;
+  const auto options = parse_options(argc, argv, "ordinary kernels' gradients and values beside plain C++",
+                                     "names of kernels; default: all", status, true);
+  if (!options) return status;
+  std::vector<Kernel> kernels = all_kernels(options->quick);
+  for (const std::string& name : options->files)
+    if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel& k) { return k.name == name; }))
+      raise(fmt::format("expected the name of a kernel, got '{}'", name));
+  if (!options->files.empty())
+    std::erase_if(kernels, [&](const Kernel& k) {
+      return std::find(options->files.begin(), options->files.end(), k.name) == options->files.end();
+    });
+
+  std::vector<Measured> all;
+  int wrong = 0;
+  print_head();
+  for (const Kernel& kernel : kernels) try {
+      all.push_back(measure(kernel, *options));
+      print(all.back());
+    } catch (const Error& e) {
+      fmt::print(stderr, "bench: {}: {}\n", kernel.name, e.what());
+      ++wrong;
+    }
+  if (wrong > 0) fmt::print("{} of {} kernels failed\n", wrong, kernels.size());
+  if (!all.empty())
+    for (const Goal& goal : goals) print_goal(goal, all);
+  if (!options->json.empty()) write_file(options->json, json(rows(all)));
+  if (!options->svg.empty())
+    write_file(options->svg, bar_plot("Kernels", "time over the plain objective's", rows(all),
+                                      [](const Row& r) { return r.ratio; }));
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace lantern::bench

@@ -1,0 +1,126 @@
+// bench kernels: ordinary numerical kernels, as a user writes them over Rep, each beside the same loops in
+// plain C++ (reference/kernels.hpp).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "model.hpp"
+#include "timing.hpp"
+
+namespace lantern::bench {
+
+using Values = std::vector<double>;
+using Whole = std::vector<std::int64_t>;
+using Grid = TensorValue<double>;
+using Volume = Rep<Tensor<double, dyn, dyn, dyn>>;
+
+/// A kernel's programs, compiled, with arguments. All give one number, or its gradient by all floating
+/// arguments.
+struct CompiledKernel {
+  std::function<double()> plain, objective;
+  Callable gradient;                                 ///< writes into `gradients`
+  std::vector<std::span<double>> inputs, gradients;  ///< of each floating argument
+  double argument_bytes = 0;
+};
+
+struct Kernel {
+  std::string name, size;
+  std::function<CompiledKernel(int threads)> compile;
+};
+
+/// Loops over matrices, dense, sparse and tridiagonal.
+std::vector<Kernel> linear_kernels(bool quick);
+/// Grids that are changed step by step.
+std::vector<Kernel> stencil_kernels(bool quick);
+/// Particles, sequences and signals.
+std::vector<Kernel> science_kernels(bool quick);
+/// Layers of networks.
+std::vector<Kernel> learning_kernels(bool quick);
+
+/// Numbers between the bounds, other ones at each call.
+Values uniform(std::int64_t n, double low = -1, double high = 1);
+Grid uniform_grid(const std::vector<std::int64_t>& shape, double low = -1, double high = 1);
+/// Whole numbers from 0 to bound - 1.
+Whole places(std::int64_t n, std::int64_t bound);
+
+/// "200 x 300".
+template <class... Size>
+std::string by(std::int64_t first, Size... more) {
+  return (std::to_string(first) + ... + (" x " + std::to_string(more)));
+}
+
+namespace detail {
+
+inline std::span<double> elements(Values& a) { return a; }
+inline std::span<double> elements(Grid& a) { return a.data; }
+inline std::span<const std::int64_t> elements(const Whole& a) { return a; }
+inline std::span<const std::int64_t> elements(const std::int64_t& a) { return {&a, 1}; }
+
+/// As a plain function takes it.
+inline const double* plain(const Values& a) { return a.data(); }
+inline const double* plain(const Grid& a) { return a.data.data(); }
+inline const std::int64_t* plain(const Whole& a) { return a.data(); }
+inline std::int64_t plain(std::int64_t a) { return a; }
+
+/// Where a gradient by the argument is written; nothing for whole numbers.
+inline std::tuple<std::span<double>> target(Values& a) { return {a}; }
+inline std::tuple<TensorView<double>> target(Grid& a) { return {a}; }
+template <class Other>
+std::tuple<> target(Other&) {
+  return {};
+}
+
+}  // namespace detail
+
+/// A kernel of a program over Rep and a plain function of the same arguments, which takes arrays and tensors
+/// by their first element.
+template <class F, class Plain, class... A>
+Kernel kernel(std::string name, std::string size, F f, Plain plain, A... arguments) {
+  const auto compiled = [=](int threads) {
+    struct State {
+      std::tuple<A...> arguments, slopes;
+      double value = 0;
+    };
+    const CompileOptions options{.target = Target::cpp, .opt = 3, .threads = threads, .name = name};
+    const auto objective = compile(f, options);
+    const auto gradient = compile(grad(f), options);
+    const auto state = std::make_shared<State>(State{{arguments...}, {arguments...}});
+    CompiledKernel made;
+    made.plain = [=] {
+      return std::apply([&](const auto&... a) { return plain(detail::plain(a)...); }, state->arguments);
+    };
+    made.objective = [=] {
+      std::apply([&](const auto&... a) { objective.into(state->value, a...); }, state->arguments);
+      return state->value;
+    };
+    auto targets = std::apply([](auto&... s) { return std::tuple_cat(detail::target(s)...); }, state->slopes);
+    made.gradient = [=]() mutable {
+      std::apply(
+          [&](auto&... t) {
+            std::apply([&](const auto&... a) { gradient.into(t..., a...); }, state->arguments);
+          },
+          targets);
+    };
+    const auto note = [&](auto& argument, auto& slope) {
+      const auto all = detail::elements(argument);
+      made.argument_bytes += static_cast<double>(all.size_bytes());
+      if constexpr (std::is_same_v<decltype(all), const std::span<double>>)
+        made.inputs.push_back(all), made.gradients.push_back(detail::elements(slope));
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (note(std::get<I>(state->arguments), std::get<I>(state->slopes)), ...);
+    }(std::index_sequence_for<A...>{});
+    return made;
+  };
+  return {std::move(name), std::move(size), compiled};
+}
+
+}  // namespace lantern::bench
