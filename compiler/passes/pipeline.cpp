@@ -17,6 +17,7 @@
 #include "lantern/compiler/passes/outline.hpp"
 #include "lantern/compiler/passes/pack.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
+#include "lantern/compiler/passes/promote.hpp"
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/scalars.hpp"
@@ -47,6 +48,7 @@ constexpr std::array all_passes{
     Pass{"contify", "continuations that are called once become code", plain<contify>},
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
+    Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
     Pass{"elements", "an array of which trips use own elements only becomes numbers of the trip",
          plain<elements>},

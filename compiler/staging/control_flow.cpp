@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "lantern/compiler/control/shift.hpp"
+#include "lantern/compiler/passes/promote.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/own_elements.hpp"
 #include "lantern/compiler/staging/region.hpp"
@@ -45,7 +46,7 @@ struct Side {
 };
 
 Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const Thunk& otherwise,
-                  const Location& loc) {
+                    const Location& loc) {
   Staging::Attempt attempt(s);
   ir::Op* op = s.builder(loc).branch(s.use(condition, loc), {});
   const auto run = [&](ir::Block* block, const Thunk& body) {
@@ -72,7 +73,8 @@ Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const
       const auto add = [&](const Datum& own, const Datum& other) {
         all.push_back(own.empty() && !other.empty() ? unset(s, other.type()) : own);
       };
-      for (std::size_t i = 0; i < sides[k].results.size(); ++i) add(sides[k].results[i], sides[1 - k].results[i]);
+      for (std::size_t i = 0; i < sides[k].results.size(); ++i)
+        add(sides[k].results[i], sides[1 - k].results[i]);
       for (const StorageBase* v : assigned) add(sides[k].value_of(*v), sides[1 - k].value_of(*v));
       s.builder(loc).yield(s.use(all, loc));
     });
@@ -90,6 +92,13 @@ Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const
   return results;
 }
 
+/// True where no loop is around: what it does is known then.
+bool is_outermost(const ir::Op& loop) {
+  for (const ir::Block* b = loop.parent; b->parent; b = b->parent->parent)
+    if (b->parent->is(Opcode::loop_)) return false;
+  return true;
+}
+
 /// A loop whose condition assigns variables: it is computed before the loop and at the end of each trip, and
 /// its answer is state of the loop.
 Datums stage_assigning_loop(Staging& s, Datums initial, const std::function<Datum(const Datums&)>& condition,
@@ -97,7 +106,8 @@ Datums stage_assigning_loop(Staging& s, Datums initial, const std::function<Datu
                             const Location& loc);
 
 Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(const Datums&)>& condition,
-                const std::function<Datums(const Datums&)>& body, std::int64_t attribute, const Location& loc) {
+                  const std::function<Datums(const Datums&)>& body, std::int64_t attribute,
+                  const Location& loc) {
   const std::size_t n = initial.size();
   // The types of the state: dimensions that the body changes become symbolic, so the body may run several
   // times, as often as another dimension may become so: a size takes a trip for each step of a delay line.
@@ -147,8 +157,9 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
     read_own_elements(op);
     Datums results;
     for (std::size_t i = 0; i < op->operands.size(); ++i)
-      results.push_back(
-          Datum::node(s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name)));
+      s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name);
+    const std::vector<ir::Value*> after = is_outermost(*op) ? passes::promote(s.module(), op) : op->results;
+    for (ir::Value* v : after) results.push_back(Datum::node(v));
     for (const auto& [variable, i] : variables) Region::assign(*variable, results[i]);
     results.resize(n);
     attempt.keep();
@@ -207,7 +218,7 @@ Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
 }
 
 Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
-          const std::function<Datums(const Datums&)>& body, const Location& loc, std::int64_t attribute) {
+            const std::function<Datums(const Datums&)>& body, const Location& loc, std::int64_t attribute) {
   if (Staging* s = context().staging) return stage_loop(*s, state, condition, body, attribute, loc);
   const Evaluation evaluation;
   while (strip(condition(state)).b()) {

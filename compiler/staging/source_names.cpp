@@ -31,12 +31,14 @@ struct Place {
   std::optional<std::size_t> at;  ///< where the column is that of the line as it was written
 };
 
-/// Whether a type as it is written may be that of a value.
-bool fits(const std::string& written, const ir::Type& type) {
+/// Whether a type as it is written may be that of a value. A loop may work on an element where an array is written.
+bool fits(const std::string& written, const Value* v) {
+  const ir::Type& type = v->type;
+  const bool of_loop = v->block->parent && v->block->parent->is(Opcode::loop_);
   const auto has = [&](const char* word) { return written.find(word) != std::string::npos; };
   if (has("auto") || !has("Rep<")) return has("auto");
   if (has("Tree<") != type.is_tree()) return false;
-  if (has("Tensor<") || has("Array<")) return type.is_tensor();
+  if (has("Tensor<") || has("Array<")) return type.is_tensor() || of_loop;
   if (type.is_tensor()) return false;
   if (type.is_tree()) return true;
   switch (type.kind()) {
@@ -147,7 +149,7 @@ class Naming {
     if (all.size() == n + 1 && all.front().type == "auto") all.erase(all.begin());
     if (all.size() != n) return {};
     for (std::size_t i = 0; i < n; ++i)
-      if (!fits(all[i].type, values[from + i]->type)) return {};
+      if (!fits(all[i].type, values[from + i])) return {};
     return all;
   }
 

@@ -1,0 +1,114 @@
+// Elements that loops work on, as numbers.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "around_pass.hpp"
+#include "lantern/lantern.hpp"
+
+namespace lantern {
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using V = Rep<Array<double>>;
+using M = Rep<Tensor<double, dyn, dyn>>;
+
+std::size_t count(const std::string& text, std::string_view what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+/// Value and gradient as staged at -O0 without this step would give them: evaluated at once.
+template <class F>
+void check(F f, const std::vector<double>& x) {
+  const auto program = sig<double(Array<double>)>(f);
+  const std::vector<double> expected = eager(grad(program))(x);
+  for (const int opt : {0, 2, 3}) {
+    CAPTURE(opt);
+    const CompileOptions options{.target = opt == 3 ? Target::cpp : Target::c, .opt = opt};
+    CHECK(compile(program, options)(x) == Approx(eager(program)(x)).epsilon(1e-12));
+    const std::vector<double> got = compile(grad(program), options)(x);
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-11));
+  }
+}
+
+std::vector<double> numbers(std::size_t n) {
+  std::vector<double> x(n);
+  for (std::size_t i = 0; i < n; ++i) x[i] = 0.4 + std::sin(1.3 * static_cast<double>(i));
+  return x;
+}
+
+TEST_CASE("promote: a sum in an element", "[passes]") {
+  const auto rows = [](V a) {
+    const I n = a.size();
+    const V y = FOR(0, n, fill(D(0.0), n), [&](I i, V outer) {
+      return FOR(0, n, outer, [&](I j, V inner) { return inner.set(i, inner[i] + a[i] * sin(a[j])); });
+    });
+    return sum(y * y);
+  };
+  check(rows, numbers(7));
+  check(rows, {});
+  const std::string ir = compile(sig<double(Array<double>)>(rows), CompileOptions{.opt = 0}).source("ir");
+  // One read and one store of y[i] for all trips of the inner loop, beside the reads of a.
+  CHECK(count(ir, "set ") == 1);
+  CHECK(count(ir, "get ") == 3);
+}
+
+TEST_CASE("promote: set, read again, and added to", "[passes]") {
+  check(
+      [](V a) {
+        const I n = a.size();
+        V y = a;
+        FOR(0, n, [&](I i) {
+          FOR(0, n - i, [&](I j) {
+            y = y.set(i, 0.5 * y[i] + a[j]);
+            y = y.set(i, y[i] * cos(y[i]) + a[i]);
+          });
+        });
+        return sum(y);
+      },
+      numbers(6));
+}
+
+TEST_CASE("promote: several loops around one element", "[passes]") {
+  check(
+      [](V a) {
+        const I n = a.size();
+        const V y = FOR(0, n, fill(D(1.0), n), [&](I i, V s) {
+          return FOR(0, n, s, [&](I j, V t) {
+            return FOR(0, j, t, [&](I k, V u) { return u.set(i, u[i] + a[i] * a[j] * a[k]); });
+          });
+        });
+        return sum(y);
+      },
+      numbers(5));
+}
+
+TEST_CASE("promote: what stays an array", "[passes]") {
+  // The element may be outside the array where the loop makes no trip.
+  const auto past = sig<double(Array<double>, std::int64_t)>([](V a, I at) {
+    const V y = FOR(0, a.size(), a, [&](I i, V s) { return s.set(at, s[at] + a[i]); });
+    return sum(y);
+  });
+  for (const int opt : {0, 3}) {
+    const auto f = compile(past, CompileOptions{.opt = opt});
+    CHECK(f(std::vector<double>{}, 4) == 0);
+    CHECK(f(std::vector{1.0, 2.0}, 1) == 6);
+    CHECK_THROWS_WITH(f(std::vector{1.0, 2.0}, 2), Catch::Contains("index 2"));
+  }
+  // Another element is read too.
+  check(
+      [](V a) {
+        const I n = a.size();
+        const V y = FOR(1, n, a, [&](I i, V s) {
+          return FOR(0, n, s, [&](I, V t) { return t.set(i, t[i] + 0.1 * t[i - 1]); });
+        });
+        return sum(y * y);
+      },
+      numbers(6));
+}
+
+}  // namespace
+}  // namespace lantern
