@@ -309,7 +309,7 @@ TEST_CASE("threads: the memory of ranges is kept and counted", "[threads]") {
     return total(a.size(), [&](Int i) {
       const Vec w =
           FOR(0, 100, fill(Num(0.0), 100), [&](Int k, Vec v) { return v.set(k, a[i] * cast<double>(k)); });
-      return FOR(0, 100, 0.0, [&](Int k, Num s) { return s + sin(w[k]); });
+      return FOR(0, 100, 0.0, [&](Int k, Num s) { return s + sin(w[99 - k]); });
     });
   });
   const auto call = compile(value_and_grad(f), in_threads(2));
