@@ -14,6 +14,7 @@
 #include "lantern/compiler/passes/counting.hpp"
 #include "lantern/compiler/passes/gather.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
+#include "lantern/compiler/passes/invariants.hpp"
 #include "lantern/compiler/passes/outline.hpp"
 #include "lantern/compiler/passes/pack.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
@@ -49,6 +50,7 @@ constexpr std::array all_passes{
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
+    Pass{"invariants", "integers that are the same in all trips are computed before the loop", plain<invariants>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
     Pass{"elements", "an array of which trips use own elements only becomes numbers of the trip",
          plain<elements>},

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <ranges>
+#include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
+#include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 
 namespace lantern::passes {
@@ -17,27 +19,76 @@ class Promotion {
   Promotion(ir::Module& module, Op* loop, std::size_t state)
       : module_(module), loop_(loop), body_(loop->blocks[1]), state_(state) {}
 
-  /// The tensor after the loop, if its element has become a number.
-  Value* run(const BodyUses& uses) {
+  /// Whether the element has become a number; then `results`, which stand for the loop's, are brought up to
+  /// date.
+  bool run(const BodyUses& uses, std::vector<Value*>& results) {
     const auto use = state_use(uses, loop_, state_);
-    return use && !use->whole && !use->updates.empty() && one_element(*use) ? replace(uses, *use) : nullptr;
+    if (!use || use->whole || use->updates.empty() || !one_element(*use)) return false;
+    if (!in_range_at(*use->updates.front(), *loop_)) ask_for_a_trip(results);
+    Value* const before = loop_->results[state_];
+    Value* const after = replace(uses, *use);
+    std::ranges::replace(results, before, after);
+    return true;
   }
 
  private:
-  /// True where all accesses are to one element, whose index is to be had before the loop.
-  bool one_element(const StateUse& use) const {
+  /// True where one element is changed, whose index is to be had before the loop; others are only read.
+  bool one_element(const StateUse& use) {
     if (std::ranges::any_of(use.updates, [&](const Op* op) { return op->parent != body_; })) return false;
     const Op& first = *use.updates.front();
     const auto rank = static_cast<std::size_t>(first.operands[0]->type.rank());
+    std::vector<IndexForm> place;
     for (std::size_t d = 1; d <= rank; ++d) {
-      const IndexForm index = index_form(first.operands[d]);
-      if (std::ranges::any_of(index.unknowns(), [&](const Unknown& v) { return made_in(v.value, body_); }) ||
+      place.push_back(index_form(first.operands[d]));
+      if (std::ranges::any_of(place.back().unknowns(),
+                              [&](const Unknown& v) { return made_in(v.value, body_); }) ||
           !can_be_made_before(first.operands[d]))
         return false;
-      for (const Op* op : use.accesses())
-        if (!(index_form(op->operands[d]) == index)) return false;
     }
-    return in_range_at(first, *loop_);
+    const auto is_there = [&](const Op& op) {
+      for (std::size_t d = 1; d <= rank; ++d)
+        if (!(index_form(op.operands[d]) == place[d - 1])) return false;
+      return true;
+    };
+    for (const Op* op : use.updates)
+      if (!is_there(*op)) return false;
+    for (const Op* op : use.reads)
+      if (!is_there(*op)) {
+        if (!never_the_same(*op, first)) return false;
+        others_.insert(op);
+      }
+    return true;
+  }
+
+  /// loop    becomes    if (there is a trip) loop else the state as it was
+  void ask_for_a_trip(std::vector<Value*>& results) {
+    Block* const around = loop_->parent;
+    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
+    const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
+    around->ops.resize(static_cast<std::size_t>(at));
+    ir::Builder b(module_, around);
+    b.loc = loop_->loc;
+    Renaming first;
+    std::vector<ir::Type> types;
+    for (std::size_t i = 0; i < loop_->operands.size(); ++i) {
+      first[loop_->blocks[0]->params[i]] = loop_->operands[i];
+      types.push_back(loop_->results[i]->type);
+    }
+    Op* const branch = b.branch(copy_block(b, *loop_->blocks[0], first).front(), types);
+    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      branch->results[i]->name = loop_->results[i]->name;
+      std::ranges::replace(results, loop_->results[i], branch->results[i]);
+      ir::walk(around,
+               [&](Op* op) { std::ranges::replace(op->operands, loop_->results[i], branch->results[i]); });
+      loop_->results[i]->block = branch->blocks[0];
+    }
+    loop_->parent = branch->blocks[0];
+    branch->blocks[0]->ops.push_back(loop_);
+    ir::Builder some(module_, branch->blocks[0]), none(module_, branch->blocks[1]);
+    some.loc = none.loc = loop_->loc;
+    some.yield(loop_->results);
+    none.yield(loop_->operands);
   }
 
   bool can_be_made_before(const Value* v) const {
@@ -106,6 +157,10 @@ class Promotion {
       for (const auto& [op, operand] : uses.of(v)) {
         if (op->is(Opcode::dim_) || op->is(Opcode::zeros_like_)) op->operands[operand] = tensor;
         if (!op->is(Opcode::get_) || operand != 0) continue;
+        if (others_.contains(op)) {
+          op->operands[0] = tensor;
+          continue;
+        }
         names[op->result()] = now;
         gone.insert(op);
       }
@@ -128,6 +183,7 @@ class Promotion {
   Op* loop_;
   Block* body_;
   std::size_t state_;
+  std::unordered_set<const Op*> others_;  ///< read elements that the loop does not change
 };
 
 }  // namespace
@@ -141,10 +197,7 @@ std::vector<Value*> promote_one(ir::Module& module, Op* loop) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!loop->operands[i]->type.is_tensor()) continue;
     if (!uses) uses.emplace(loop);
-    Value* const after = Promotion(module, loop, i).run(*uses);
-    if (!after) continue;
-    results[i] = after;
-    uses.reset();
+    if (Promotion(module, loop, i).run(*uses, results)) uses.reset();
   }
   return results;
 }

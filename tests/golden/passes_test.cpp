@@ -88,7 +88,8 @@ TEST_CASE("constants are computed as the eager handler computes them", "[passes]
 
 TEST_CASE("what fails is not folded", "[passes][fold]") {
   for (const std::string failing : {"div", "rem"}) {
-    const std::string body = "i64 {\n%1 = constant 1 : i64\n%2 = constant 0 : i64\n%3 = " + failing + " %1, %2 yield %3";
+    const std::string body =
+        "i64 {\n%1 = constant 1 : i64\n%2 = constant 0 : i64\n%3 = " + failing + " %1, %2 yield %3";
     check_fold(body, body);
   }
 }
@@ -530,11 +531,19 @@ void check_well_formed(const Module& m) {
   CHECK(print(*parse(text), {.locations = true}) == text);
 }
 
-const std::pair<const char*, Run> single_passes[] = {
-    {"fold", [](Module& m) { for (Function* f : m.functions()) passes::fold(*f); }},          {"cse", cse_all},       {"dead", dead},
-    {"inline", inlining},         {"contify", contified}, {"simplify", passes::simplify},
-    {"inplace", passes::inplace}, {"fuse", passes::fuse}, {"tables", passes::tables},
-    {"updates", passes::updates}};
+const std::pair<const char*, Run> single_passes[] = {{"fold",
+                                                      [](Module& m) {
+                                                        for (Function* f : m.functions()) passes::fold(*f);
+                                                      }},
+                                                     {"cse", cse_all},
+                                                     {"dead", dead},
+                                                     {"inline", inlining},
+                                                     {"contify", contified},
+                                                     {"simplify", passes::simplify},
+                                                     {"inplace", passes::inplace},
+                                                     {"fuse", passes::fuse},
+                                                     {"tables", passes::tables},
+                                                     {"updates", passes::updates}};
 
 }  // namespace
 
@@ -774,7 +783,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  const std::string loops = "promote fuse elements rotate tables updates cut gather split unfill ";
+  const std::string loops = "promote invariants fuse elements rotate tables updates cut gather split unfill ";
   CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
@@ -795,6 +804,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
                                         "vectorise pack strips dots inplace records outline ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, promote, "
+                    "invariants, "
                     "fuse, elements, rotate, tables, updates, cut, gather, split, unfill, parallel, "
                     "vectorise, pack, strips, dots, contract, inplace, records, outline), got 'simplfy'");
 }

@@ -86,6 +86,27 @@ TEST_CASE("promote: several loops around one element", "[passes]") {
       numbers(5));
 }
 
+TEST_CASE("promote: other elements are read meanwhile", "[passes]") {
+  // The sums of a Cholesky factorisation, of a matrix and of rows one after another.
+  const auto factor = [](V a) {
+    const I n = 5;
+    FOR(0, n, [&](I i) {
+      FOR(0, i, [&](I j) {
+        FOR(0, j, [&](I k) { a = a.set(i * n + j, a[i * n + j] - a[i * n + k] * a[j * n + k]); });
+        a = a.set(i * n + j, a[i * n + j] / a[j * n + j]);
+      });
+      FOR(0, i, [&](I k) { a = a.set(i * n + i, a[i * n + i] - a[i * n + k] * a[i * n + k]); });
+      a = a.set(i * n + i, sqrt(a[i * n + i]));
+    });
+    return sum(a * a * a);
+  };
+  std::vector<double> x = numbers(25);
+  for (std::size_t i = 0; i < 5; ++i) x[6 * i] += 9;
+  check(factor, x);
+  const std::string ir = compile(sig<double(Array<double>)>(factor), CompileOptions{.opt = 0}).source("ir");
+  CHECK(count(ir, "set ") == 4);
+}
+
 TEST_CASE("promote: what stays an array", "[passes]") {
   // The element may be outside the array where the loop makes no trip.
   const auto past = sig<double(Array<double>, std::int64_t)>([](V a, I at) {

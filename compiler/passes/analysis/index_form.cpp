@@ -361,15 +361,14 @@ Place place(const Op& access, std::size_t dimension) {
   return {index_form(access.operands[1 + dimension]), size_form(access.operands[0], dimension)};
 }
 
-/// True where operations before `from`, on every way to it, access such a place; as far as the next loop
-/// around, and a bit further.
-bool accessed_before(const Place& p, const Op& from) {
+/// True where operations that run whenever `from` is reached, before it or after, access such a place; as far
+/// as the next loop around, and not too far.
+bool accessed_as_well(const Place& p, const Op& from) {
   constexpr int far = 400;
   int looked = 0;
-  const Op* end = &from;
-  for (const Block* b = from.parent; b; end = b->parent, b = end ? end->parent : nullptr) {
+  for (const Block* b = from.parent; b; b = b->parent ? b->parent->parent : nullptr) {
     for (const Op* op : b->ops) {
-      if (op == end || ++looked > far) break;
+      if (++looked > far) return false;
       if (!is_access(*op)) continue;
       for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
         if (place(*op, d) == p) return true;
@@ -381,13 +380,24 @@ bool accessed_before(const Place& p, const Op& from) {
 
 }  // namespace
 
+bool never_the_same(const Op& a, const Op& b) {
+  const Bounds known(a);
+  for (std::size_t d = 1; d <= static_cast<std::size_t>(a.operands[0]->type.rank()); ++d) {
+    const IndexForm apart = index_form(b.operands[d]) - index_form(a.operands[d]);
+    const auto least = known.extreme(apart, false), most = known.extreme(apart, true);
+    if ((least && known.nonnegative(*least - 1)) || (most && known.nonnegative(IndexForm(-1) - *most)))
+      return true;
+  }
+  return false;
+}
+
 bool in_range_at(const Op& access, const Op& from) {
   const Bounds known(from);
   for (std::size_t d = 0; d < static_cast<std::size_t>(access.operands[0]->type.rank()); ++d) {
     const Place p = place(access, d);
     const auto low = known.extreme(p.first, false), high = known.extreme(p.first, true);
     if (low && high && known.nonnegative(*low) && known.nonnegative(p.second - *high - 1)) continue;
-    if (!accessed_before(p, from)) return false;
+    if (!accessed_as_well(p, from)) return false;
   }
   return true;
 }

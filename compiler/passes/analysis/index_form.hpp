@@ -93,9 +93,13 @@ bool made_in(const Value* v, const Block* block);
 /// delinearisation: Grosser et al., "Optimistic delinearization of parametrically sized arrays", ICS 2015.)
 bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
 
+/// True where two accesses to elements of tensors of one shape certainly are to different ones, whenever `a`
+/// is made: for k below j, a[i * n + k] is not a[i * n + j].
+bool never_the_same(const Op& a, const Op& b);
+
 /// True where an access to an element (get, set, add_at) would be in range also if it were made where `from`,
-/// which is the operation itself or one around it, stands: what the loops count to says so, or an access that
-/// comes before it.
+/// which is the operation itself or one around it, stands: what the loops count to says so, or an access
+/// beside that.
 bool in_range_at(const Op& access, const Op& from);
 
 }  // namespace lantern::passes
