@@ -435,9 +435,15 @@ void IndexRanges::loop(const Op& op) {
 
 // ---- checks before loops
 
+/// A loop's state goes by the parameter of its condition; in its trips it is that of the body.
+const Value* IndexRanges::in_body(const Value* v) {
+  const Op* loop = v->def ? nullptr : v->block->parent;
+  return loop && loop->is(Opcode::loop_) && v->block == loop->blocks[0] ? loop->blocks[1]->params[v->index] : v;
+}
+
 bool IndexRanges::visible(const Sum& s, const Block* from) const {
   return s.known && std::ranges::all_of(s.terms, [&](const auto& t) {
-           return ir::visible_from(unknowns_[static_cast<std::size_t>(t.first)].value, from);
+           return ir::visible_from(in_body(unknowns_[static_cast<std::size_t>(t.first)].value), from);
          });
 }
 
@@ -445,7 +451,7 @@ IntegerSum IndexRanges::written(const Sum& s) const {
   IntegerSum w{s.constant, {}};
   for (const auto& [u, factor] : s.terms) {
     const Unknown& x = unknowns_[static_cast<std::size_t>(u)];
-    w.terms.push_back({x.value, x.size ? x.dimension : -1, factor});
+    w.terms.push_back({in_body(x.value), x.size ? x.dimension : -1, factor});
   }
   return w;
 }
@@ -528,17 +534,23 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
   } else {
     return -1;
   }
-  // Nothing wraps that is not a number of the program as it stands.
-  const auto plain = [](const Sum& s) {
-    return s.terms.size() == 1 && s.terms[0].second == 1 && s.constant == 0;
-  };
   for (const Sum* s : std::initializer_list<const Sum*>{&first, &end, &size})
-    if (!small(*s) && !(s->known && plain(*s))) return -1;
+    if (!printable(*s)) return -1;
   check.first = written(first);
   check.end = written(end);
   check.size = written(size);
   check.count = count;
   check.access = &access;
+  return add_check(loop, std::move(check));
+}
+
+/// True for sums that the machine computes as they are: nothing wraps that is not a number of the program as
+/// it stands.
+bool IndexRanges::printable(const Sum& s) const {
+  return small(s) || (s.known && s.terms.size() == 1 && s.terms[0].second == 1 && s.constant == 0);
+}
+
+int IndexRanges::add_check(const Counting& loop, LoopCheck check) {
   auto& checks = checks_[loop.loop];
   const auto same = [](const IntegerSum& x, const IntegerSum& y) {
     return x.constant == y.constant && std::ranges::equal(x.terms, y.terms, [](const auto& a, const auto& b) {
@@ -546,11 +558,63 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
            });
   };
   for (std::size_t i = 0; i < checks.size(); ++i)
-    if (same(checks[i].first, check.first) && same(checks[i].end, check.end) && checks[i].count == count &&
-        same(checks[i].size, check.size) && checks[i].trips.has_value() == check.trips.has_value())
+    if (same(checks[i].first, check.first) && same(checks[i].end, check.end) &&
+        checks[i].count == check.count && same(checks[i].size, check.size) &&
+        checks[i].trips.has_value() == check.trips.has_value() && checks[i].start == check.start)
       return static_cast<int>(i);
   checks.push_back(std::move(check));
   return static_cast<int>(checks.size() - 1);
+}
+
+namespace {
+
+/// The form of the first of indices that follow each other, or of one.
+std::optional<passes::IndexForm> first_index(const Value* index) {
+  if (!index->type.is_vector()) return passes::index_form(index);
+  const Op* op = index->def;
+  if (!op) return {};
+  if (op->is(Opcode::lane_index_)) return passes::IndexForm();
+  if (!op->is(Opcode::add_) && !op->is(Opcode::sub_)) return {};
+  for (const std::size_t i : {0u, 1u}) {
+    const Op* splat = op->operands[1 - i]->def;
+    if (!splat || !splat->is(Opcode::lane_splat_) || (op->is(Opcode::sub_) && i == 1)) continue;
+    const auto run = first_index(op->operands[i]);
+    if (!run) return {};
+    const passes::IndexForm by = passes::index_form(splat->operands[0]);
+    return op->is(Opcode::add_) ? *run + by : *run - by;
+  }
+  return {};
+}
+
+}  // namespace
+
+/// The same for indices of which nothing is known but that they are the loop's counter and something from
+/// outside, as in a[i * n + j] for numbers n of the program: whatever wraps, they follow each other.
+int IndexRanges::wrapping_check_before(const Counting& loop, const Op& access, const Value* index,
+                                       std::int64_t count, const Sum& size) {
+  const Value* const head = unknowns_[static_cast<std::size_t>(loop.counter)].value;
+  const Value* const counter = loop.loop->blocks[1]->params[head->index];
+  const auto form = first_index(index);
+  const auto s = form ? form->split(counter) : std::nullopt;
+  if (!s || s->coefficient.number() != 1 || !visible(size, loop.loop->parent) || !printable(size)) return -1;
+  for (const passes::Unknown& u : s->rest.unknowns())
+    if (!ir::visible_from(u.value, loop.loop->parent)) return -1;
+  // The loop compares the counter, or where it falls the number before.
+  Sum low = loop.first, end = loop.end;
+  if (loop.step < 0) {
+    add(low, {-1, {}, true}, 1);
+    add(end, {-1, {}, true}, 1);
+  }
+  if (!printable(low) || !printable(end)) return -1;
+  LoopCheck check;
+  check.start = s->rest + (loop.step < 0 ? 1 : 0);
+  check.first = written(low);
+  check.end = written(end);
+  check.size = written(size);
+  check.step = loop.step;
+  check.count = count;
+  check.access = &access;
+  return add_check(loop, std::move(check));
 }
 
 /// What counts down from a multiple of its step, and is positive, is at least the step.
@@ -703,6 +767,9 @@ void IndexRanges::access(const Op& op) {
     Sum count = one;
     if (index->type.is_vector()) {
       vector = lanes(index);
+      if (!vector && uses_.live(&op) && counting_ && op.parent == counting_->loop->blocks[1] &&
+          !is_lane_access(op))
+        known[1 + i].check = wrapping_check_before(*counting_, op, index, index->type.lanes(), size);
       if (!vector) continue;
       count = is_lane_access(op) ? sum_of(op.operands.back()) : Sum{index->type.lanes(), {}, true};
       low = high = vector->first;
@@ -715,6 +782,8 @@ void IndexRanges::access(const Op& op) {
     if (counting_ && op.parent == counting_->loop->blocks[1] && count.terms.empty() &&
         (!vector || vector->step == 1))
       known[1 + i].check = check_before(*counting_, op, low, count.constant, size);
+    if (known[1 + i].check < 0 && counting_ && op.parent == counting_->loop->blocks[1] && count.terms.empty())
+      known[1 + i].check = wrapping_check_before(*counting_, op, index, count.constant, size);
     if (vector && vector->step != 1 && !count.terms.empty()) continue;  // there may be none
     if (!known[1 + i].low) assume(low);
     if (!known[1 + i].high) assume(room);

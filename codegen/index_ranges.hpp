@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lantern/codegen/analysis.hpp"
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/pointer_map.hpp"
 
@@ -26,13 +27,17 @@ struct IntegerSum {
 };
 
 /// A check of all indices that one access has in a loop, to be made before it: first, first + step, ... below
-/// end, and after each `count` - 1 that follow it, must be below size. With step -1 they come in falling order.
-/// There is nothing to check where end is not above first; `trips`, where given, must then be positive for
-/// there to be anything.
+/// end, and after each `count` - 1 that follow it, must be below size. With step -1 they come in falling
+/// order. There is nothing to check where end is not above first; `trips`, where given, must then be positive
+/// for there to be anything.
+///
+/// Where numbers may wrap, `start` says what the first index is, modulo 2^64, and the loop counts from
+/// `first` to below `end` as it is compared.
 struct LoopCheck {
   IntegerSum first, end, size;
   std::int64_t step = 1, count = 1;
   std::optional<IntegerSum> trips;
+  std::optional<passes::IndexForm> start;
   const ir::Op* access = nullptr;  ///< the first one that it is for
 };
 
@@ -92,7 +97,12 @@ class IndexRanges {
   std::optional<Counting> counting(const ir::Op& loop, const std::vector<Sum>& condition);
   int check_before(const Counting& loop, const ir::Op& access, const Sum& index, std::int64_t count,
                    const Sum& size);
+  int wrapping_check_before(const Counting& loop, const ir::Op& access, const ir::Value* index,
+                            std::int64_t count, const Sum& size);
+  int add_check(const Counting& loop, LoopCheck check);
+  bool printable(const Sum& s) const;
   IntegerSum written(const Sum& s) const;
+  static const ir::Value* in_body(const ir::Value* v);
   bool visible(const Sum& s, const ir::Block* from) const;
 
   void block(const ir::Block* b);

@@ -148,6 +148,9 @@ class StatementPrinter {
   void checks_before(const ir::Op& loop);
   bool checked_before(const ir::Op& access, const KnownRange& known) const;
   std::optional<Expression> sum(const IntegerSum& s);
+  std::optional<std::string> known_number(const ir::Value* v);
+  std::optional<std::string> known_size(const ir::Value* t, int dimension);
+  std::optional<std::string> wrapping(const passes::IndexForm& form);
   void check_dims(const ir::Op& op, const ir::Value* a, std::size_t a_from, const ir::Value* b,
                   std::size_t b_from, std::size_t n);
   void check_fits(const ir::Value* v, const ir::Type& type, const char* what, const ir::Op& op);

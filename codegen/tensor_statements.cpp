@@ -135,7 +135,16 @@ void StatementPrinter::checks_before(const Op& loop) {
     const LoopCheck& c = checks[i];
     const auto first = sum(c.first), end = sum(c.end), size = sum(c.size);
     const auto trips = c.trips ? sum(*c.trips) : integer_literal(1);
-    if (!first || !end || !size || !trips) continue;
+    const auto start = c.start ? wrapping(*c.start) : std::string();
+    if (!first || !end || !size || !trips || !start) continue;
+    if (c.start) {
+      unit_.prelude().need("check_run");
+      line("if (" + first->text + " < " + end->text + ") lt_check_run(" + ws() + ", " + *start + ", " +
+           first->text + ", " + end->text + ", " + std::to_string(c.step) + ", " + std::to_string(c.count) +
+           ", " + size->text + ", " + ir::c_string(where(*c.access)) + ");");
+      checked_[&loop].insert(static_cast<int>(i));
+      continue;
+    }
     unit_.prelude().need("check_range");
     const std::string guard = c.trips ? "if (" + trips->text + " > 0) " : "";
     line(guard + "lt_check_range(" + ws() + ", " + first->text + ", " + end->text + ", " +
@@ -143,6 +152,37 @@ void StatementPrinter::checks_before(const Op& loop) {
          ir::c_string(where(*c.access)) + ");");
     checked_[&loop].insert(static_cast<int>(i));
   }
+}
+
+/// A number that has been printed; in a loop that counts down by its header what it counted from is one more.
+std::optional<std::string> StatementPrinter::known_number(const Value* v) {
+  const Op* loop = v->def ? nullptr : v->block->parent;
+  if (loop && loop->is(Opcode::loop_))
+    if (const Op* next = loop->blocks[1]->ops.back()->operands[v->index]->def; next && in_header_.contains(next))
+      return "(" + atom(next->result()) + " + 1)";
+  return bindings_.contains(v) ? std::optional(atom(v)) : std::nullopt;
+}
+
+std::optional<std::string> StatementPrinter::known_size(const Value* t, int dimension) {
+  return bindings_.contains(t) ? std::optional(dim(t, static_cast<std::size_t>(dimension))) : std::nullopt;
+}
+
+/// The text of a sum of products, which may wrap; nothing where a value in it is not printed.
+std::optional<std::string> StatementPrinter::wrapping(const passes::IndexForm& form) {
+  std::string text;
+  for (const auto& [product, factor] : form.terms()) {
+    std::string term = product.empty() || factor != 1 ? std::to_string(factor) : "";
+    for (const passes::Unknown& u : product) {
+      if (!bindings_.contains(u.value)) return {};
+      const std::string name =
+          u.is_size() ? dim(u.value, static_cast<std::size_t>(u.dimension)) : atom(u.value);
+      const std::string unsigned_name = unit_.integers_wrap() ? name : "(unsigned long long)" + name;
+      term += (term.empty() ? "" : " * ") + unsigned_name;
+    }
+    text += (text.empty() ? "" : " + ") + term;
+  }
+  if (text.empty()) return "0";
+  return unit_.integers_wrap() ? text : "(int64_t)(" + text + ")";
 }
 
 /// The text of a sum; nothing where a value in it is not printed.
@@ -158,9 +198,9 @@ std::optional<Expression> StatementPrinter::sum(const IntegerSum& s) {
   for (const bool minus : {false, true}) {
     for (const IntegerSum::Term& t : s.terms) {
       if ((t.factor < 0) != minus) continue;
-      if (!bindings_.contains(t.value)) return {};
-      const std::string name =
-          t.dimension < 0 ? atom(t.value) : dim(t.value, static_cast<std::size_t>(t.dimension));
+      const auto known = t.dimension < 0 ? known_number(t.value) : known_size(t.value, t.dimension);
+      if (!known) return {};
+      const std::string& name = *known;
       const std::int64_t factor = minus ? -t.factor : t.factor;
       put(minus, factor == 1 ? name : std::to_string(factor) + " * " + name);
     }

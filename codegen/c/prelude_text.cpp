@@ -142,6 +142,21 @@ static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, 
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
+      {"check_run",
+       functions,
+       {"fail_index"},
+       R"c(/* The same for start + i, with i = first, first + step, ... below end; whatever wraps, there are end - first
+   of them. */
+static inline void lt_check_run(lt_workspace* ws, int64_t start, int64_t first, int64_t end, int64_t step,
+    int64_t count, int64_t size, const char* where) {
+  const unsigned long long from = (unsigned long long)start + (unsigned long long)first;
+  const unsigned long long trips = (unsigned long long)end - (unsigned long long)first, n = (unsigned long long)size;
+  const unsigned long long stride = step < 0 ? 1 : (unsigned long long)step;
+  const unsigned long long last = (trips - 1) / stride * stride + (unsigned long long)count - 1;
+  if (from < n && last < n - from) return;
+  lt_fail_index(ws, (int64_t)(step < 0 ? from + last : from < n ? n : from), size, where);
+}
+)c"},
       {"fail_slice",
        functions,
        {"put_number", "fail_where"},

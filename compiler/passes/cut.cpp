@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/shifted_trips.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -35,6 +37,7 @@ class Cutting {
     const auto range = trip_range(loop_);
     if (!range || range->ahead != 0 || !plain()) return false;
     range_ = *range;
+    if (innermost()) ask_by_comparisons();
     const auto threshold = find();
     if (!threshold) return false;
     rewrite(*threshold);
@@ -42,6 +45,79 @@ class Cutting {
   }
 
  private:
+  /// True for integers that are chosen in an innermost loop, or become so: indices of neighbours.
+  bool chooses_index(const Op& op) const {
+    if (op.results.size() != 1 || !(op.result()->type == ir::I64) || op.parent != loop_->blocks[1])
+      return false;
+    const bool choice =
+        op.is(Opcode::select_) || op.is(Opcode::imin_) || op.is(Opcode::imax_) || op.is(Opcode::rem_);
+    return choice && innermost();
+  }
+  bool innermost() const {
+    return std::ranges::none_of(loop_->blocks[1]->ops, [](const Op* op) { return op->is(Opcode::loop_); });
+  }
+
+  /// Indices that wrap around or stop at an end, as choices by the trip's number:
+  ///
+  ///   (i + 1) % n      i < n - 1 ? i + 1 : i + 1 - n
+  ///   max(i - 1, 0)    i - 1 < 0 ? 0 : i - 1
+  void ask_by_comparisons() {
+    Block* const body = loop_->blocks[1];
+    for (Op* op : std::vector<Op*>(std::exchange(body->ops, {}))) {
+      const bool least = op->is(Opcode::imin_), most = op->is(Opcode::imax_);
+      ir::Builder b(module_, body);
+      b.loc = op->loc;
+      if ((least || most) && asks(*op)) {
+        Value *const x = op->operands[0], *const y = op->operands[1];
+        op->operands = {b.emit(Opcode::lt_, {x, y}), least ? x : y, least ? y : x};
+        op->code = Opcode::select_;
+      } else if (const auto bound = op->is(Opcode::rem_) ? once_around(*op) : std::nullopt) {
+        Value *const x = op->operands[0], *const n = op->operands[1];
+        Value* const number = body->params[range_.index];
+        op->operands = {b.emit(Opcode::lt_, {number, before_loop(*bound)}), x, b.emit(Opcode::sub_, {x, n})};
+        op->code = Opcode::select_;
+      }
+      body->ops.push_back(op);
+    }
+  }
+
+  /// True where the trip's number, with a constant added, is compared with what does not change.
+  bool asks(const Op& op) const {
+    for (const std::size_t side : {0u, 1u}) {
+      const Value* const other = op.operands[1 - side];
+      if (op.result()->type == ir::I64 &&
+          offset(op.operands[side]).base == loop_->blocks[1]->params[range_.index] &&
+          (constant(other) || ir::visible_from(other, loop_->parent)))
+        return true;
+    }
+    return false;
+  }
+
+  /// For x % n, where x is from 0 to below 2 n and grows with the trips: from which trip on it is not below
+  /// n.
+  std::optional<IndexForm> once_around(const Op& rem) const {
+    if (!(rem.result()->type == ir::I64)) return {};
+    const IndexForm x = index_form(rem.operands[0]), n = index_form(rem.operands[1]);
+    const auto s = (x - n).split(loop_->blocks[1]->params[range_.index]);
+    if (!s || s->coefficient.number() != 1) return {};
+    for (const IndexForm* f : {&s->rest, &n})
+      for (const Unknown& u : f->unknowns())
+        if (!ir::visible_from(u.value, loop_->parent)) return {};
+    if (!never_negative(x, rem) || !never_negative(n + n - x - 1, rem)) return {};
+    return IndexForm() - s->rest;
+  }
+
+  Value* before_loop(const IndexForm& f) {
+    auto& ops = loop_->parent->ops;
+    const auto at = std::ranges::find(ops, loop_) - ops.begin();
+    const auto end = static_cast<std::ptrdiff_t>(ops.size());
+    ir::Builder b(module_, loop_->parent);
+    b.loc = loop_->loc;
+    Value* const v = written(b, f);
+    std::rotate(ops.begin() + at, ops.begin() + end, ops.end());
+    return v;
+  }
+
   /// Short, computes and updates alone, and has a branch that is more than a choice between numbers.
   bool plain() const {
     std::size_t size = 0;
@@ -52,6 +128,7 @@ class Cutting {
         const bool nested = op->is(Opcode::branch_) || op->is(Opcode::loop_);
         simple &= nested || op->is(Opcode::yield_) || ir::info(op->code).effect == ir::Effect::none;
         simple &= !op->is(Opcode::loop_) || op->integer == 0;
+        branches |= chooses_index(*op);
         if (op->is(Opcode::branch_))
           for (Block* side : op->blocks)
             ir::walk(side, [&](const Op* o) {
@@ -78,6 +155,8 @@ class Cutting {
           case Opcode::lor_:
           case Opcode::lnot_:
             return true;
+          case Opcode::select_:
+            return use.operand == 0 && use.op->result()->type == ir::I64;
           default:
             return false;
         }
@@ -120,7 +199,7 @@ class Cutting {
     if (!at.base && !range_.first.base) o.after_first = static_cast<std::int64_t>(at.by - range_.first.by);
     // Sizes are far from where integers wrap.
     const bool size = at.base && at.base->def && at.base->def->is(Opcode::dim_);
-    if (size && at.base == range_.last.base)
+    if (size && range_.last.base && index_form(at.base) == index_form(range_.last.base))
       o.before_last = static_cast<std::int64_t>(range_.last.by - at.by);
     return o;
   }

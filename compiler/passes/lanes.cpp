@@ -45,6 +45,7 @@ class Analysis {
     plan_->trips = trips();
     for (const Op* op : ops_) {
       if (is_access(*op) && scatters(*op)) plan_->scattered.insert(op);
+      if (is_access(*op) && lies_apart(*op)) plan_->apart.insert(op);
       plan_->calls |= op->parent == plan_->loop->blocks[1] && is_function(*op) && any_varies(*op);
     }
     const auto blocks = choose_blocks(shape(), native_);

@@ -50,7 +50,6 @@ constexpr std::array all_passes{
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
-    Pass{"invariants", "integers that are the same in all trips are computed before the loop", plain<invariants>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
     Pass{"elements", "an array of which trips use own elements only becomes numbers of the trip",
          plain<elements>},
@@ -65,6 +64,7 @@ constexpr std::array all_passes{
     Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",
          plain<split>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
+    Pass{"invariants", "integers that are the same in all trips are computed before the loop", plain<invariants>},
     Pass{"parallel", "independent trips of a loop are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
            parallel(m, options.threads, options.vector_lanes, options.reassociate);

@@ -380,6 +380,26 @@ bool accessed_as_well(const Place& p, const Op& from) {
 
 }  // namespace
 
+bool never_negative(const IndexForm& f, const Op& at) {
+  const Bounds known(at);
+  const auto least = known.extreme(f, false);
+  return least && known.nonnegative(*least);
+}
+
+Value* written(ir::Builder& b, const IndexForm& f) {
+  Value* sum = nullptr;
+  for (const auto& [product, factor] : f.terms()) {
+    Value* term = product.empty() || factor != 1 ? b.integer(factor) : nullptr;
+    for (const Unknown& u : product) {
+      auto* v = const_cast<Value*>(u.value);
+      if (u.is_size()) v = b.emit(Opcode::dim_, {v}, u.dimension);
+      term = term ? b.emit(Opcode::mul_, {term, v}) : v;
+    }
+    sum = sum ? b.emit(Opcode::add_, {sum, term}) : term;
+  }
+  return sum ? sum : b.integer(0);
+}
+
 bool never_the_same(const Op& a, const Op& b) {
   const Bounds known(a);
   for (std::size_t d = 1; d <= static_cast<std::size_t>(a.operands[0]->type.rank()); ++d) {

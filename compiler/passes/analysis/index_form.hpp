@@ -93,6 +93,12 @@ bool made_in(const Value* v, const Block* block);
 /// delinearisation: Grosser et al., "Optimistic delinearization of parametrically sized arrays", ICS 2015.)
 bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
 
+/// True where a form is not negative, whatever the trip, where an operation stands.
+bool never_negative(const IndexForm& f, const Op& at);
+
+/// A form as operations.
+Value* written(ir::Builder& b, const IndexForm& f);
+
 /// True where two accesses to elements of tensors of one shape certainly are to different ones, whenever `a`
 /// is made: for k below j, a[i * n + k] is not a[i * n + j].
 bool never_the_same(const Op& a, const Op& b);
