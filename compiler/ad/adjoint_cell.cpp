@@ -39,7 +39,7 @@ void EagerCell::accumulate(Opcode op, const Datums& arguments, const Location& l
   value_ = combine(op, arguments, loc);
 }
 
-// At the bottom level the cell's own memory is reused; above it, the level's handler is asked.
+// At the bottom level the cell's own memory is reused; above it, the level's mode is asked.
 Datum EagerCell::combine(Opcode op, const Datums& arguments, const Location& loc) {
   Datums operands;
   operands.push_back(std::move(value_));

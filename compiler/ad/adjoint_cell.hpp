@@ -21,6 +21,13 @@ class Cell {
 
 using CellPtr = std::shared_ptr<Cell>;
 
+/// A number whose adjoint is found by a name.
+using Name = std::size_t;
+struct Named : TaggedBox {
+  Named(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
+  Name name;
+};
+
 /// A cell that computes at once, in place where nobody else sees its value.
 class EagerCell : public Cell {
  public:

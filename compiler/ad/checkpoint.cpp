@@ -12,19 +12,14 @@ namespace lantern::core::ad {
 namespace {
 
 Datums staged(Staging& s, const Program& program, const Datums& arguments, const Location& loc) {
-  Datums nodes;
-  std::vector<ir::Type> types;
-  for (ir::Value* v : s.use(arguments, loc)) {
-    nodes.push_back(Datum::node(v));
-    types.push_back(v->type);
-  }
-  StagedFunction& f = s.stage(program.name, types, nullptr, program.run, loc);
+  const Datums nodes = s.nodes(arguments, loc);
+  StagedFunction& f = s.stage(program.name, types_of(nodes), nullptr, program.run, loc);
   const Datums results = s.call(f, nodes, loc);
   f.calls.back().op->integer = ir::checkpointed;
   return results;
 }
 
-/// The program, run by the handler that is in charge of the arguments: those inside that one are suspended.
+/// The program, run by the mode that is in charge of the arguments: those inside that one are suspended.
 Part part_of(const Program& program, const Location& loc) {
   return [run = program.run, loc](const Datums& x) {
     try {

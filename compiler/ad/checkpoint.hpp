@@ -1,13 +1,13 @@
 // checkpoint(f): a function whose reverse keeps its arguments and computes the inside again.
 #pragma once
 
-#include "lantern/compiler/ad/run_again.hpp"
+#include "lantern/compiler/ad/known_function.hpp"
 
 namespace lantern::core {
 
 namespace ad {
 
-/// A program of which reverse mode records nothing but the arguments. Eagerly it is an effect for the handler in
+/// A program of which reverse mode records nothing but the arguments. Eagerly it is an effect for the mode in
 /// charge of the arguments (modes/effects.hpp), which grad(f) and mode::checkpointed have a clause for; other modes
 /// just run it. While staging: a call with the attribute of ir/checkpoint.hpp.
 Datums checkpoint(const Program& program, const Datums& arguments, const Location& loc);

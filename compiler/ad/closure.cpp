@@ -1,4 +1,4 @@
-// Application of functions that handlers know of.
+// Application of functions that modes know of.
 #include "lantern/compiler/ad/closure.hpp"
 
 #include "lantern/compiler/ad/modes/effects.hpp"

@@ -1,13 +1,13 @@
-// closure(f): a function that derivative handlers are told of, as an effect (thesis, 5.3).
+// closure(f): a function that modes are told of, as an effect (thesis, 5.3).
 #pragma once
 
-#include "lantern/compiler/ad/run_again.hpp"
+#include "lantern/compiler/ad/known_function.hpp"
 
 namespace lantern::core {
 
 namespace ad {
 
-/// app (abs f) x, effects for the handler in charge of the arguments if it has clauses for them
+/// app (abs f) x, effects for the mode in charge of the arguments if its handler has clauses for them
 /// (modes/effects.hpp). Other modes, evaluation and staging just call f.
 Datums app(const Program& f, const Datums& x, const Location& loc);
 

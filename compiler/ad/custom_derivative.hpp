@@ -30,13 +30,33 @@ constexpr bool converts() {
 template <class F, class... A>
 using result_of = std::remove_cvref_t<std::invoke_result_t<const F&, A&...>>;
 
-/// The prototypes of one call: they hold the sizes of vectors of Reps. The parts of its rule share them.
-template <class Value, class Residuals, class... P>
-struct RuleCall {
-  explicit RuleCall(const P&... p) : arguments(std::tuple<P...>(p...)) {}
-  Structure<std::tuple<P...>> arguments;
-  Structure<Value> value;
-  Structure<Residuals> residuals;
+/// A function f with a rule, of which `parts` has f and more.
+template <class Parts, class Value, class... P>
+class Ruled {
+ public:
+  Ruled(Parts parts, const char* what, Location loc) : parts_(kept(std::move(parts))), what_(what), loc_(loc) {}
+  std::string name() const { return name_of(parts_->f); }
+
+ protected:
+  using Call = TypedCall<Value, P...>;
+  /// A call by a rule that so far has f alone; `complete` adds to it what shares the call.
+  template <class Complete>
+  Value call(const Complete& complete, const P&... p) const {
+    const auto call = std::make_shared<Call>(p...);
+    const auto rule = std::make_shared<ad::Rule>();
+    rule->name = name();
+    rule->what = what_;
+    rule->primal = [parts = parts_, call](const Datums& in) { return (*call)(parts->f, in); };
+    complete(*rule, call);
+    const Datums results = ad::call_with_rule(rule, flatten(std::tie(p...)), loc_);
+    return rebuild(*call->value, results);
+  }
+
+  std::shared_ptr<const Parts> parts_;
+
+ private:
+  const char* what_;
+  Location loc_;
 };
 
 /// All but the first component of a tuple or pair, lifted to Reps.
@@ -51,10 +71,17 @@ struct Residual<std::pair<Y, R>> {
   using type = std::tuple<lifted_t<R>>;
 };
 
-template <class F, class Forward, class Backward, class Params>
+template <class F, class Forward, class Backward>
+struct VjpParts {
+  F f;
+  Forward forward;
+  Backward backward;
+};
+template <class F, class Forward, class Backward, class Params = typename FunctionTraits<F>::Params>
 class CustomVjp;
 template <class F, class Forward, class Backward, class... P>
-class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
+class CustomVjp<F, Forward, Backward, std::tuple<P...>>
+    : public Ruled<VjpParts<F, Forward, Backward>, typename FunctionTraits<F>::Result, P...> {
   using Value = typename FunctionTraits<F>::Result;
   using Derivative = typename Selected<AllFloating, std::tuple<P...>>::type;
   static constexpr bool takes_arguments = std::is_invocable_v<const Forward&, P&...>;
@@ -76,47 +103,28 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
   static_assert(
       takes_residuals || !gives_value,
       "custom_vjp: expected bwd to take the residuals that fwd gives and the cotangent of the result");
-  using Call = RuleCall<Value, Residuals, P...>;
 
  public:
-  CustomVjp(F f, Forward forward, Backward backward, Location loc)
-      : parts_(kept(Parts{std::move(f), std::move(forward), std::move(backward)})),
-        loc_(loc) {}
-
+  using CustomVjp::Ruled::Ruled;
   Value operator()(const P&... p) const {
-    const auto call = std::make_shared<Call>(p...);
-    const auto rule = std::make_shared<ad::Rule>();
-    rule->name = name_of(parts_->f);
-    rule->what = "custom_vjp";
-    rule->primal = [parts = parts_, call](const Datums& in) {
-      auto arguments = rebuild(*call->arguments, in);
-      return call->value.keep(convert<Value>(std::apply(parts->f, arguments)));
+    const auto complete = [&](ad::Rule& rule, const auto& call) {
+      const auto kept_residuals = std::make_shared<Structure<Residuals>>();
+      rule.forward = [parts = this->parts_, call, kept_residuals](const Datums& in) -> ad::Rule::Split {
+        auto arguments = rebuild(*call->arguments, in);
+        const auto all = std::apply(parts->forward, arguments);
+        return {call->value.keep(convert<Value>(std::get<0>(all))), kept_residuals->keep(rest_of(all))};
+      };
+      rule.backward = [parts = this->parts_, call, kept_residuals](const Datums& residuals, const Datums& cotangents) {
+        std::span<const Datum> view(cotangents);
+        auto all = std::tuple_cat(rebuild(**kept_residuals, residuals),
+                                  std::tuple<Value>(shaped_like(*call->value, view)));
+        return floating_data(derivative_of(std::apply(parts->backward, all)));
+      };
     };
-    rule->forward = [parts = parts_, call](const Datums& in) -> ad::Rule::Split {
-      auto arguments = rebuild(*call->arguments, in);
-      const auto all = std::apply(parts->forward, arguments);
-      return {call->value.keep(convert<Value>(std::get<0>(all))), call->residuals.keep(rest_of(all))};
-    };
-    rule->backward = [parts = parts_, call](const Datums& residuals, const Datums& cotangents) {
-      std::span<const Datum> view(cotangents);
-      auto all = std::tuple_cat(rebuild(*call->residuals, residuals),
-                                std::tuple<Value>(shaped_like(*call->value, view)));
-      return floating_data(derivative_of(std::apply(parts->backward, all)));
-    };
-    Datums data;
-    (flatten(p, data), ...);
-    const Datums results = ad::call_with_rule(rule, data, loc_);
-    return rebuild(*call->value, results);
+    return this->call(complete, p...);
   }
-  std::string name() const { return name_of(parts_->f); }
 
  private:
-  struct Parts {
-    F f;
-    Forward forward;
-    Backward backward;
-  };
-
   template <class All>
   static Residuals rest_of(const All& all) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -138,15 +146,19 @@ class CustomVjp<F, Forward, Backward, std::tuple<P...>> {
       return {};
     }
   }
-
-  std::shared_ptr<const Parts> parts_;
-  Location loc_;
 };
 
-template <class F, class Tangent, class Params, class Tangents>
+template <class F, class Tangent>
+struct JvpParts {
+  F f;
+  Tangent tangent;
+};
+template <class F, class Tangent, class Params = typename FunctionTraits<F>::Params,
+          class Tangents = tangents_t<Params>>
 class CustomJvp;
 template <class F, class Tangent, class... P, class... T>
-class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
+class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>>
+    : public Ruled<JvpParts<F, Tangent>, typename FunctionTraits<F>::Result, P...> {
   using Value = typename FunctionTraits<F>::Result;
   static constexpr bool takes_tangents = std::is_invocable_v<const Tangent&, P&..., T&...>;
   static_assert(takes_tangents,
@@ -160,59 +172,23 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
       return false;
   }();
   static_assert(gives_pair, "custom_jvp: expected jvp to give a tuple of the result of f and its tangent");
-  using Call = RuleCall<Value, std::tuple<T...>, P...>;
 
  public:
-  CustomJvp(F f, Tangent tangent, Location loc)
-      : parts_(kept(Parts{std::move(f), std::move(tangent)})), loc_(loc) {}
-
+  using CustomJvp::Ruled::Ruled;
   Value operator()(const P&... p) const {
-    const auto call = std::make_shared<Call>(p...);
-    const auto rule = std::make_shared<ad::Rule>();
-    rule->name = name_of(parts_->f);
-    rule->what = "custom_jvp";
-    rule->primal = [parts = parts_, call](const Datums& in) {
-      auto arguments = rebuild(*call->arguments, in);
-      return call->value.keep(convert<Value>(std::apply(parts->f, arguments)));
-    };
-    rule->tangent = [parts = parts_, call](const Datums& in, const Datums& tangents) -> ad::Rule::Split {
-      auto arguments = rebuild(*call->arguments, in);
-      std::span<const Datum> view(tangents);
-      auto all = std::tuple_cat(arguments, tangents_of(arguments, view));
-      const auto [value, derivative] = convert<std::tuple<Value, Value>>(std::apply(parts->tangent, all));
-      return {call->value.keep(value), floating_data(derivative)};
-    };
-    Datums data;
-    (flatten(p, data), ...);
-    const Datums results = ad::call_with_rule(rule, data, loc_);
-    return rebuild(*call->value, results);
-  }
-  std::string name() const { return name_of(parts_->f); }
-
- private:
-  struct Parts {
-    F f;
-    Tangent tangent;
-  };
-
-  /// Tangents in the shape of the floating arguments.
-  static std::tuple<T...> tangents_of(const std::tuple<P...>& arguments, std::span<const Datum>& data) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      const auto one = [&]<class Q>(const Q& argument) -> tangent_params<Q> {
-        if constexpr (HasFloat<Q>::value)
-          return {shaped_like(argument, data)};
-        else
-          return {};
+    const auto complete = [&](ad::Rule& rule, const auto& call) {
+      rule.tangent = [parts = this->parts_, call](const Datums& in, const Datums& tangents) -> ad::Rule::Split {
+        auto arguments = rebuild(*call->arguments, in);
+        std::span<const Datum> view(tangents);
+        auto all = std::tuple_cat(arguments, for_selected<AllFloating>(arguments, [&]<class Q>(const Q& q) {
+                                    return shaped_like(q, view);
+                                  }));
+        const auto [value, derivative] = convert<std::tuple<Value, Value>>(std::apply(parts->tangent, all));
+        return {call->value.keep(value), floating_data(derivative)};
       };
-      // Braces: left to right, since each takes its share of the data.
-      std::tuple<tangent_params<P>...> parts{one(std::get<I>(arguments))...};
-      return std::apply([](auto&... part) { return std::tuple_cat(part...); }, parts);
-    }
-    (std::index_sequence_for<P...>{});
+    };
+    return this->call(complete, p...);
   }
-
-  std::shared_ptr<const Parts> parts_;
-  Location loc_;
 };
 
 }  // namespace detail
@@ -232,8 +208,8 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>> {
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward fwd, Backward bwd, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
-  return detail::CustomVjp<F, Forward, Backward, typename detail::FunctionTraits<F>::Params>(
-      std::move(f), std::move(fwd), std::move(bwd), here(l));
+  return detail::CustomVjp<F, Forward, Backward>({std::move(f), std::move(fwd), std::move(bwd)}, "custom_vjp",
+                                                 here(l));
 }
 
 /// f, with a forward derivative of the user's: `jvp(x..., dx...)` gives a tuple {y, dy}, with one dx per
@@ -243,11 +219,7 @@ auto custom_vjp(F f, Forward fwd, Backward bwd, std::source_location l = std::so
 template <class F, class Tangent>
 auto custom_jvp(F f, Tangent jvp, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
-  using Params = typename detail::FunctionTraits<F>::Params;
-  using Tangents = decltype([]<class... P>(std::type_identity<std::tuple<P...>>) {
-    return std::tuple_cat(detail::tangent_params<P>()...);
-  }(std::type_identity<Params>{}));
-  return detail::CustomJvp<F, Tangent, Params, Tangents>(std::move(f), std::move(jvp), here(l));
+  return detail::CustomJvp<F, Tangent>({std::move(f), std::move(jvp)}, "custom_jvp", here(l));
 }
 
 }  // namespace lantern::core

@@ -1,35 +1,46 @@
 // Calls of functions with rules, and the parts of a rule that follow from others.
 #include "lantern/compiler/ad/custom_rule.hpp"
 
-#include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/staged_rule.hpp"
 #include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/compiler/staging/staging.hpp"
-#include "lantern/ir/error.hpp"
 
-namespace lantern::core::ad {
+namespace lantern::core {
+
+namespace ad {
 
 namespace {
-
-Datums joined(Datums a, const Datums& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 using LinearMap = std::function<Datums(const Datums& given, const Datums& vectors)>;
 
 /// L^T c, where L(given, .) is a linear map from the space of `like`: its vector-Jacobian product at zero.
 Datums transposed(const std::string& name, const LinearMap& map, const Datums& given, const Datums& like,
                 const Datums& c, const Location& loc) {
-  const auto n = static_cast<std::ptrdiff_t>(given.size());
-  const Program program{name, [map, n](const Datums& in) {
-                          return map(Datums(in.begin(), in.begin() + n), Datums(in.begin() + n, in.end()));
-                        }};
+  const std::size_t n = given.size();
+  const Program program{name,
+                        [map, n](const Datums& in) { return map(slice(in, 0, n), slice(in, n, in.size())); }};
   Datums at = given;
   for (const Datum& d : like) at.push_back(zeros_like(d, loc));
   Active active(at.size(), true);
   std::fill_n(active.begin(), n, false);
-  return vjp(program, at, active, &c, false, loc);
+  return vjp(program, at, active, c, false, loc);
+}
+
+/// One adjoint for each floating argument: zero for those that are not active.
+Datums vjp_of_all(const Program& program, const Datums& arguments, const Active& active, const Datums& cotangents,
+                  const Location& loc) {
+  const Datums some = vjp(program, arguments, active, cotangents, false, loc);
+  Datums all;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].type().is_differentiable())
+      all.push_back(active[i] ? some[next++] : zeros_like(arguments[i], loc));
+  return all;
+}
+
+[[noreturn]] void refuse(const Rule& rule, const Mode& mode, const Location& loc) {
+  raise_at(loc, rule.what + ": expected a derivative by a mode that follows rules, got one by " +
+                    std::string(mode.name()) + (mode.ended() ? " that has ended" : ""));
 }
 
 Datums eager(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
@@ -39,11 +50,10 @@ Datums eager(const std::shared_ptr<const Rule>& rule, const Datums& arguments, c
     if (const Mode* captured = in_charge(results)) require_untagged(*rule, results, *captured, loc);
     return results;
   }
-  auto* handler = dynamic_cast<RuleFollowing*>(mode);
-  if (mode->ended() || !handler) refuse(*rule, *mode, loc);
+  if (mode->ended()) refuse(*rule, *mode, loc);
   const auto again = [rule, loc](const Datums& down) { return call_with_rule(rule, down, loc); };
-  return handler->follow(std::make_shared<const Rule>(completed(*rule, again, arguments.size(), loc)),
-                         arguments, loc);
+  return mode->follow(std::make_shared<const Rule>(completed(*rule, again, arguments.size(), loc)),
+                      arguments, loc);
 }
 
 }  // namespace
@@ -63,7 +73,7 @@ Rule completed(const Rule& rule, const std::function<Datums(const Datums&)>& aga
     };
   if (!full.backward)
     full.backward = [rule, arguments, loc](const Datums& residuals, const Datums& cotangents) {
-      const Datums in(residuals.begin(), residuals.begin() + static_cast<std::ptrdiff_t>(arguments));
+      const Datums in = slice(residuals, 0, arguments);
       return transposed(
           rule.name + "_tangent",
           [rule](const Datums& given, const Datums& t) { return rule.tangent(given, t).rest; }, in, floating(in),
@@ -79,9 +89,17 @@ Rule completed(const Rule& rule, const std::function<Datums(const Datums&)>& aga
   return full;
 }
 
-void refuse(const Rule& rule, const Mode& mode, const Location& loc) {
-  raise_at(loc, rule.what + ": expected a derivative by a mode that follows rules, got one by " +
-                    std::string(mode.name()) + (mode.ended() ? " that has ended" : ""));
+std::shared_ptr<const Rule> rule_of(const Program& program, std::string what, const Active& active,
+                                    const Location& loc) {
+  const auto rule = std::make_shared<Rule>();
+  rule->name = program.name;
+  rule->what = std::move(what);
+  rule->primal = program.run;
+  rule->forward = [run = program.run](const Datums& in) -> Rule::Split { return {run(in), in}; };
+  rule->backward = [program, active, loc](const Datums& in, const Datums& cotangents) {
+    return vjp_of_all(program, in, active, cotangents, loc);
+  };
+  return rule;
 }
 
 Datums floating(const Datums& data) {
@@ -116,4 +134,10 @@ void require_derivatives(const Rule& rule, const Datums& values, const Datums& d
                                loc);
 }
 
-}  // namespace lantern::core::ad
+}  // namespace ad
+
+Datums Mode::follow(const std::shared_ptr<const ad::Rule>& rule, const Datums&, const Location& loc) {
+  ad::refuse(*rule, *this, loc);
+}
+
+}  // namespace lantern::core

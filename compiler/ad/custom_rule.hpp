@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "lantern/compiler/staging/operation.hpp"
+#include "lantern/compiler/ad/program.hpp"
 
 namespace lantern::core::ad {
 
@@ -34,21 +34,9 @@ struct Rule {
   std::function<Datums(const Datums& residuals, const Datums& tangents)> linear;
 };
 
-/// A derivative handler that follows rules.
-class RuleFollowing {
- public:
-  /// The function's results, with the derivatives that the rule gives; at least one argument carries the
-  /// handler's tag. `rule` is completed.
-  virtual Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
-                      const Location& loc) = 0;
-
- protected:
-  ~RuleFollowing() = default;
-};
-
-/// Calls a function that has a rule. Eager: the handler in charge follows the rule. While staging: a call of
-/// a function that the graph's builder knows to have a rule (staged_rule.hpp), which replay follows. Errors:
-/// a derivative by a handler that follows no rules; a captured value that is being differentiated.
+/// Calls a function that has a rule. Eager: the mode in charge follows the rule (Mode::follow). While staging: a
+/// call of a function that the graph's builder knows to have a rule (staged_rule.hpp), which replay follows.
+/// Errors: a derivative by a mode that follows no rules; a captured value that is being differentiated.
 Datums call_with_rule(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc);
 
 /// The rule with `forward`, `backward` and `tangent`. `again` calls the function one level down. A missing
@@ -57,8 +45,10 @@ Datums call_with_rule(const std::shared_ptr<const Rule>& rule, const Datums& arg
 Rule completed(const Rule& rule, const std::function<Datums(const Datums&)>& again, std::size_t arguments,
                const Location& loc);
 
-/// Error: a derivative by a handler that follows no rules, or by one that has ended.
-[[noreturn]] void refuse(const Rule& rule, const Mode& mode, const Location& loc);
+/// The rule of a function that is one operation to a mode: `program`, whose derivative is its derivative, by the
+/// arguments that are active. `what`: for messages.
+std::shared_ptr<const Rule> rule_of(const Program& program, std::string what, const Active& active,
+                                    const Location& loc);
 
 /// The differentiable ones.
 Datums floating(const Datums& data);

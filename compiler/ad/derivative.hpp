@@ -24,14 +24,14 @@ auto sig(F f) {
 template <auto... O, class F>
 auto grad(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
-  return detail::Gradient<F, detail::GradOptions<O...>, false>(std::move(f), here(l));
+  return detail::Gradient<F, detail::GradOptions<O...>, false>(std::move(f), "grad_", here(l));
 }
 
 /// {f(x...), gradient} in one pass; arguments as for grad.
 template <auto... O, class F>
 auto value_and_grad(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
-  return detail::Gradient<F, detail::GradOptions<O...>, true>(std::move(f), here(l));
+  return detail::Gradient<F, detail::GradOptions<O...>, true>(std::move(f), "grad_", here(l));
 }
 
 /// vjp(f)(x..., ybar) = {y, xbar}: the product of a cotangent with the Jacobian, by reverse mode. ybar has the type
@@ -39,18 +39,14 @@ auto value_and_grad(F f, std::source_location l = std::source_location::current(
 template <class F>
 auto vjp(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
-  return detail::VectorJacobian<F>(std::move(f), here(l));
+  return detail::VectorJacobian<F>(std::move(f), "vjp_", here(l));
 }
 
 /// jvp(f)(x..., dx...) = {y, dy}: the Jacobian times a tangent, by forward mode. One dx per floating argument.
 template <class F>
 auto jvp(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
-  using Params = typename detail::FunctionTraits<F>::Params;
-  using Tangents = decltype([]<class... P>(std::type_identity<std::tuple<P...>>) {
-    return std::tuple_cat(detail::tangent_params<P>()...);
-  }(std::type_identity<Params>{}));
-  return detail::JacobianVector<F, Params, Tangents>(std::move(f), here(l));
+  return detail::JacobianVector<F>(std::move(f), "jvp_", here(l));
 }
 
 /// Neither has a mode to choose.
@@ -86,7 +82,7 @@ auto hessian(F f, std::source_location l = std::source_location::current()) {
   using Params = typename detail::FunctionTraits<F>::Params;
   static_assert(std::tuple_size_v<Params> == 1 && detail::RepType<std::tuple_element_t<0, Params>>,
                 "hessian<mode::reverse>: expected a function of one array");
-  return detail::ReverseHessian<F, std::tuple_element_t<0, Params>>(std::move(f), here(l));
+  return detail::ReverseHessian<F, std::tuple_element_t<0, Params>>(std::move(f), "hessian_", here(l));
 }
 
 /// taylor<k>(f)(x..., dx...): the derivatives of order 0 to k of f(x + t dx) by t at t = 0, as an array of k + 1 results.
@@ -95,11 +91,7 @@ template <int order, class F>
 auto taylor(F f, std::source_location l = std::source_location::current()) {
   static_assert(order >= 0, "taylor: expected an order of 0 or more");
   detail::require_known<F>();
-  using Params = typename detail::FunctionTraits<F>::Params;
-  using Tangents = decltype([]<class... P>(std::type_identity<std::tuple<P...>>) {
-    return std::tuple_cat(detail::tangent_params<P>()...);
-  }(std::type_identity<Params>{}));
-  return detail::Taylor<order, F, Params, Tangents>(std::move(f), here(l));
+  return detail::Taylor<order, F>(std::move(f), "taylor_", here(l));
 }
 
 template <mode M, class F>

@@ -13,6 +13,10 @@ inline bool is_double(const Datum& d) { return d.is_literal() && d.type().kind()
 /// a + b and w * g, one level down: as arithmetic where these are doubles.
 Datum plus(const Datum& a, const Datum& b, const Location& loc);
 Datum times(double w, const Datum& g, const Location& loc);
+/// a + b, where an empty one is zero.
+inline Datum sum(const Datum& a, const Datum& b, const Location& loc) {
+  return a.empty() ? b : b.empty() ? a : plus(a, b, loc);
+}
 
 /// A row of the operation table, for scalar operations on doubles.
 struct DoubleDerivative {
@@ -23,8 +27,8 @@ struct DoubleDerivative {
 };
 const DoubleDerivative& double_derivative(Opcode code);
 
-/// A scalar operation that was performed on doubles. What derivative handlers do for it costs less than
-/// finding out about tensors, nodes of the graph and further handlers.
+/// A scalar operation that was performed on doubles. What modes do for it costs less than finding out about
+/// tensors, nodes of the graph and further modes.
 struct DoubleStep {
   Opcode code;
   const DoubleDerivative* rule = nullptr;

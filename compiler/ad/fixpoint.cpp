@@ -5,19 +5,10 @@
 #include <limits>
 
 #include "lantern/compiler/staging/requirement.hpp"
-#include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
 
 namespace {
-
-Datums joined(Datums a, const Datums& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-Datums part(const Datums& all, std::size_t from, std::size_t to) {
-  return Datums(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to));
-}
 
 class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
  public:
@@ -81,7 +72,7 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
   }
 
   Datums solve(const Datums& in) const {
-    const Datums x0 = part(in, 0, n_), arguments = part(in, n_, in.size());
+    const Datums x0 = slice(in, 0, n_), arguments = slice(in, n_, in.size());
     const double t = tolerance(x0);
     const Datum square_of_tolerance = Datum::number(t * t, ir::F64);
     const Datum least = linear_ ? square(x0) : Datum::number(1.0, ir::F64);
@@ -93,7 +84,7 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
           return op(Opcode::land_, {s[n_ + 1], op(Opcode::lt_, {s[n_], last})});
         },
         [&](const Datums& s) {
-          const Datums x = part(s, 0, n_), next = apply(x, arguments);
+          const Datums x = slice(s, 0, n_), next = apply(x, arguments);
           Datums step;
           for (std::size_t i = 0; i < n_; ++i) step.push_back(op(Opcode::sub_, {next[i], x[i]}));
           const Datum bound =
@@ -103,7 +94,7 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
               next, {op(Opcode::add_, {s[n_], Datum::integer(1, ir::I64)}), op(Opcode::lnot_, {at_rest})});
         },
         loc_);
-    Datums x = part(done, 0, n_);
+    Datums x = slice(done, 0, n_);
     const Datum at_rest = op(Opcode::lnot_, {strip(done[n_ + 1])});
     if (options_.raise) {
       detail::require(at_rest,
@@ -125,57 +116,64 @@ class Fixpoint : public std::enable_shared_from_this<Fixpoint> {
 
   /// w = g + (df/dx)^T w at the solution; then (df/darguments)^T w, and zero for x0.
   Datums backward(const Datums& residuals, const Datums& g) const {
-    const std::size_t m = residuals.size() - n_;  // x0 and arguments, then the solution
-    const Datums x0 = part(residuals, 0, n_), arguments = part(residuals, n_, m),
-               x = part(residuals, m, m + n_);
-    const Program equation{"adjoint_" + f_.name, [self = shared_from_this()](const Datums& in) {
-                             const std::size_t n = self->n_;
-                             const Datums w = part(in, 0, n), at = part(in, n, in.size() - n),
-                                        right = part(in, in.size() - n, in.size());
-                             Active active(at.size(), false);
-                             std::fill_n(active.begin(), n, true);
-                             Datums out = vjp(self->f_, at, active, &w, false, self->loc_);
-                             for (std::size_t i = 0; i < n; ++i)
-                               out[i] = self->op(Opcode::add_, {out[i], right[i]});
-                             return out;
-                           }};
+    const auto [x0, arguments, x] = parts(residuals);
     const Datums at = joined(x, arguments);
-    const Datums w = solution(equation, g, joined(at, g));
-    Datums out;
-    for (const Datum& d : x0) out.push_back(zeros_like(d, loc_));
+    const Datums w = solution("adjoint_", at, g, [](const Fixpoint& f, const Datums& in, const Datums& w_before) {
+      return vjp(f.f_, in, f.by_x(in), w_before, false, f.loc_);
+    });
+    Datums out = zeros(x0);
     const Active active = floating_arguments(arguments);
     if (std::ranges::none_of(active, [](bool a) { return a; })) return out;
-    return joined(out, vjp(f_, at, active, &w, false, loc_));
+    return joined(std::move(out), vjp(f_, at, active, w, false, loc_));
   }
 
   /// dx = (df/dx) dx + (df/darguments) darguments at the solution.
   Datums tangent(const Datums& residuals, const Datums& tangents) const {
-    const std::size_t m = residuals.size() - n_;
-    const Datums arguments = part(residuals, n_, m), x = part(residuals, m, m + n_);
+    const auto [x0, arguments, x] = parts(residuals);
     const Active active = floating_arguments(arguments);
-    Datums zeros;
-    for (const Datum& d : x) zeros.push_back(zeros_like(d, loc_));
-    if (std::ranges::none_of(active, [](bool a) { return a; })) return zeros;
+    if (std::ranges::none_of(active, [](bool a) { return a; })) return zeros(x);
     const Datums at = joined(x, arguments);
-    const Datums right = part(jvp(f_, at, active, part(tangents, n_, tangents.size()), loc_), n_, 2 * n_);
-    const Program equation{"tangent_" + f_.name, [self = shared_from_this()](const Datums& in) {
-                             const std::size_t n = self->n_;
-                             const Datums dx = part(in, 0, n), here = part(in, n, in.size() - n),
-                                        b = part(in, in.size() - n, in.size());
-                             Active by_x(here.size(), false);
-                             std::fill_n(by_x.begin(), n, true);
-                             Datums out = part(jvp(self->f_, here, by_x, dx, self->loc_), n, 2 * n);
+    const Datums right = derivative(at, active, slice(tangents, n_, tangents.size()));
+    return solution("tangent_", at, right, [](const Fixpoint& f, const Datums& in, const Datums& dx) {
+      return f.derivative(in, f.by_x(in), dx);
+    });
+  }
+
+  struct Parts {
+    Datums x0, arguments, x;
+  };
+  Parts parts(const Datums& residuals) const {
+    const std::size_t m = residuals.size() - n_;
+    return {slice(residuals, 0, n_), slice(residuals, n_, m), slice(residuals, m, m + n_)};
+  }
+  Datums zeros(const Datums& like) const {
+    Datums out;
+    for (const Datum& d : like) out.push_back(zeros_like(d, loc_));
+    return out;
+  }
+  Datums derivative(const Datums& at, const Active& active, const Datums& tangents) const {
+    return slice(jvp(f_, at, active, tangents, loc_), n_, 2 * n_);
+  }
+
+  /// The solution w of w = right + L w, where L = map(*this, at, .).
+  Datums solution(const char* prefix, const Datums& at, const Datums& right,
+                  Datums (*map)(const Fixpoint& f, const Datums& at, const Datums& w)) const {
+    const Program equation{prefix + f_.name, [self = shared_from_this(), map](const Datums& in) {
+                             const std::size_t n = self->n_, m = in.size() - n;
+                             Datums out = map(*self, slice(in, n, m), slice(in, 0, n));
                              for (std::size_t i = 0; i < n; ++i)
-                               out[i] = self->op(Opcode::add_, {out[i], b[i]});
+                               out[i] = self->op(Opcode::add_, {out[i], in[m + i]});
                              return out;
                            }};
-    return solution(equation, right, joined(at, right));
+    return (*std::make_shared<const Fixpoint>(equation, n_, options_, true))(right, joined(at, right));
   }
 
-  Datums solution(const Program& equation, const Datums& right, const Datums& arguments) const {
-    return (*std::make_shared<const Fixpoint>(equation, n_, options_, true))(right, arguments);
+  /// Which of x and the arguments are differentiated: x.
+  Active by_x(const Datums& at) const {
+    Active active(at.size(), false);
+    std::fill_n(active.begin(), n_, true);
+    return active;
   }
-
   /// Which of x and the arguments are differentiated: the floating arguments.
   Active floating_arguments(const Datums& arguments) const {
     Active active(n_, false);

@@ -7,16 +7,6 @@
 
 namespace lantern::core::ad {
 
-Datum Forward::dual(Datum primal, Datum tangent) {
-  const ir::Type type = primal.type();
-  return Datum::boxed(new Dual(*this, std::move(primal), std::move(tangent)), type);
-}
-
-const Datum& Forward::primal(const Datum& d) const {
-  const Dual* v = dual_of(d);
-  return v ? v->primal : d;
-}
-
 Datum Forward::tangent_of(const Datum& d, const Location& loc) const {
   const Dual* v = dual_of(d);
   return v && !v->tangent.empty() ? v->tangent : zeros_like(d, loc);
@@ -47,7 +37,7 @@ Datum Forward::on_numbers(const Operation& op, std::span<const Datum> operands) 
         const Dual* v = dual_of(d);
         if (v && !v->tangent.empty()) {
           tangents[at] = &v->tangent;
-          plain &= v->tangent.is_literal() && v->tangent.type().kind() == ir::Kind::f64;
+          plain &= is_double(v->tangent);
         }
         ++at;
         return v ? v->primal : d;
@@ -65,12 +55,9 @@ Datum Forward::on_numbers(const Operation& op, std::span<const Datum> operands) 
 }
 
 Datums Forward::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) {
-  Datums primals, tangents;
-  for (const Datum& d : arguments) {
-    primals.push_back(primal(d));
-    if (d.type().is_differentiable()) tangents.push_back(tangent_of(d, loc));
-  }
-  auto [results, derivatives] = rule->tangent(primals, tangents);
+  Datums tangents;
+  for (const Datum& d : floating(arguments)) tangents.push_back(tangent_of(d, loc));
+  auto [results, derivatives] = rule->tangent(primals(arguments), tangents);
   require_untagged(*rule, results, *this, loc);
   require_untagged(*rule, derivatives, *this, loc);
   require_derivatives(*rule, results, derivatives, "result", loc);

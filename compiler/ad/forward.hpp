@@ -14,7 +14,7 @@ struct Dual : TaggedBox {
 
 /// Every operator computes its value and its tangent, both one level down: the figure as it stands. As the operator
 /// calls its continuation last, it needs none; the same with a handler, which does, is modes/forward_by_handler.cpp.
-class Forward : public Mode, public RuleFollowing {
+class Forward : public Mode {
  public:
   using Mode::Mode;
   const char* name() const override { return "forward mode"; }
@@ -24,13 +24,8 @@ class Forward : public Mode, public RuleFollowing {
   /// Runs a program on duals.
   virtual void run(const std::function<void()>& program) { program(); }
 
-  Datum dual(Datum primal, Datum tangent);
-  Dual* dual_of(const Datum& d) const {
-    if (!d.is_tagged()) return nullptr;
-    auto* v = static_cast<Dual*>(d.box());
-    return v->mode.get() == this ? v : nullptr;
-  }
-  const Datum& primal(const Datum& d) const;
+  Datum dual(Datum primal, Datum tangent) { return make_number<Dual>(std::move(primal), std::move(tangent)); }
+  Dual* dual_of(const Datum& d) const { return number_of<Dual>(d); }
   /// The tangent one level down; a zero where there is none.
   Datum tangent_of(const Datum& d, const Location& loc) const;
 

@@ -9,7 +9,7 @@ namespace lantern::core::ad {
 Datums ForwardControlFlow::split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const {
   Datums out;
   for (std::size_t i = 0; i < data.size(); ++i) {
-    out.push_back(primal_of(data[i]));
+    out.push_back(mode().primal(data[i]));
     if (!types[i].is_differentiable()) continue;
     for (Datum& d : companions_of(data[i], loc)) out.push_back(std::move(d));
   }
@@ -20,19 +20,16 @@ Datums ForwardControlFlow::join(const Datums& data, const std::vector<ir::Type>&
   Datums out;
   std::size_t at = 0;
   for (const ir::Type& t : types) {
-    const Datum& p = data[at++];
-    if (!t.is_differentiable()) {
-      out.push_back(p);
-      continue;
-    }
-    out.push_back(with(p, std::span(data).subspan(at, companions_)));
+    out.push_back(data[at++]);
+    if (!t.is_differentiable()) continue;
+    out.back() = with(out.back(), slice(data, at, at + companions_));
     at += companions_;
   }
   return out;
 }
 
 Datums ForwardControlFlow::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
-                      const std::vector<ir::Type>& results, const Location& loc) {
+                                  const std::vector<ir::Type>& results, const Location& loc) {
   return join(detail::branch(
                   condition, [&] { return split(then(), results, loc); },
                   [&] { return split(otherwise(), results, loc); }, loc),
@@ -49,20 +46,17 @@ Datums ForwardControlFlow::loop(const Datums& initial, const std::vector<ir::Typ
 
 Datums ForwardControlFlow::call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
                     const Location& loc) {
-  std::vector<bool> active;
   Datums operands;
   for (const Datum& d : arguments) {
-    active.push_back(is_active(d));
-    operands.push_back(primal_of(d));
-    if (!active.back()) continue;
-    for (Datum& c : companions_of(d, loc)) operands.push_back(std::move(c));
+    operands.push_back(mode().primal(d));
+    if (is_active(d)) operands = joined(std::move(operands), companions_of(d, loc));
   }
-  const Datums results = staging_.call(instance(callee, active), operands, loc);
+  const Datums results = staging_.call(instance(callee, active_of(arguments)), operands, loc);
   staging_.block()->ops.back()->integer = attribute;
   return join(results, callee->result_types);
 }
 
-ir::Function* ForwardControlFlow::instance(ir::Function* callee, const std::vector<bool>& active) {
+ir::Function* ForwardControlFlow::instance(ir::Function* callee, const Active& active) {
   const std::string key = specialisation(*callee, active);
   const auto found = instances_.find(key);
   if (found != instances_.end()) return found->second;
@@ -79,49 +73,27 @@ ir::Function* ForwardControlFlow::instance(ir::Function* callee, const std::vect
   instances_.emplace(key, f);
 
   const Staging::Scope scope(staging_, f);
-  Datums arguments;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < active.size(); ++i) {
-    ir::Value* p = f->body->params[at++];
-    p->name = callee->body->params[i]->name;
-    arguments.push_back(Datum::node(p));
-    if (!active[i]) continue;
-    Datums companions;
-    for (std::size_t k = 0; k < companions_; ++k) companions.push_back(Datum::node(f->body->params[at++]));
-    arguments.back() = with(arguments.back(), companions);
-  }
+  const Datums arguments = parameters_of(*f, *callee, active, companions_, [this](const Datum& p, const Datums& more) {
+    return with(p, more);
+  });
   const Datums values =
       split(Replay(staging_, this).run(*callee, arguments), callee->result_types, callee->loc);
   staging_.builder(callee->loc).yield(staging_.use(values, callee->loc));
   return f;
 }
 
-std::int64_t ForwardControlFlow::companion_tape(std::int64_t tape, std::size_t number) {
-  std::vector<std::int64_t>& all = tapes_[tape];
-  while (all.size() <= number) all.push_back(staging_.module().new_tape());
-  return all[number];
-}
-
 void ForwardControlFlow::push(std::int64_t tape, const Datum& value, const Location& loc) {
-  const auto emit = [&](const Datum& v, std::int64_t to) {
-    staging_.builder(loc).op(Opcode::push_, {staging_.use(v, loc)})->integer = to;
-  };
-  emit(primal_of(value), tape);
+  onto(tape, mode().primal(value), loc);
   if (!value.type().is_differentiable()) return;
   const Datums companions = companions_of(value, loc);
-  for (std::size_t k = 0; k < companions.size(); ++k) emit(companions[k], companion_tape(tape, k));
+  for (std::size_t k = 0; k < companions.size(); ++k) onto(beside(tape, k), companions[k], loc);
 }
 
 Datum ForwardControlFlow::pop(std::int64_t tape, const ir::Type& type, const Location& loc) {
-  const auto emit = [&](std::int64_t from) {
-    ir::Op* op = staging_.builder(loc).op(Opcode::pop_, {}, {type});
-    op->integer = from;
-    return Datum::node(op->result());
-  };
-  const Datum v = emit(tape);
+  const Datum v = from(tape, type, loc);
   if (!type.is_differentiable()) return v;
   Datums companions;
-  for (std::size_t k = 0; k < companions_; ++k) companions.push_back(emit(companion_tape(tape, k)));
+  for (std::size_t k = 0; k < companions_; ++k) companions.push_back(from(beside(tape, k), type, loc));
   return with(v, companions);
 }
 

@@ -12,8 +12,8 @@ namespace lantern::core::ad {
 /// along.
 class ForwardControlFlow : public StagedMode {
  public:
-  ForwardControlFlow(Staging& staging, std::size_t companions, const char* suffix)
-      : staging_(staging), companions_(companions), suffix_(suffix) {}
+  ForwardControlFlow(Mode& mode, Staging& staging, std::size_t companions, const char* suffix)
+      : StagedMode(mode, staging), companions_(companions), suffix_(suffix) {}
 
   Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
@@ -34,15 +34,11 @@ class ForwardControlFlow : public StagedMode {
   /// Every floating value followed by its companions, and back.
   Datums split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const;
   Datums join(const Datums& data, const std::vector<ir::Type>& types);
-  ir::Function* instance(ir::Function* callee, const std::vector<bool>& active);
-  /// The tape of the companion of that number.
-  std::int64_t companion_tape(std::int64_t tape, std::size_t number);
+  ir::Function* instance(ir::Function* callee, const Active& active);
 
-  Staging& staging_;
   std::size_t companions_;
   const char* suffix_;  ///< of functions' names
   std::unordered_map<std::string, ir::Function*> instances_;
-  std::unordered_map<std::int64_t, std::vector<std::int64_t>> tapes_;
 };
 
 }  // namespace lantern::core::ad

@@ -1,13 +1,11 @@
-// A handler under which every number carries the set of elements it depends on.
+// A mode under which every number carries the set of elements it depends on.
 #include "lantern/compiler/ad/index_sets.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/op_derivative.hpp"
 #include "lantern/compiler/staging/staging.hpp"
-#include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
 
@@ -22,12 +20,12 @@ class Sets {
   Id unite(Id a, Id b) {
     if (a == b || b == 0) return a;
     if (a == 0) return b;
-    const auto [at, added] = unions_.try_emplace(std::uint64_t{std::min(a, b)} << 32 | std::max(a, b), 0);
-    if (!added) return at->second;
+    const std::uint64_t pair = std::uint64_t{std::min(a, b)} << 32 | std::max(a, b);
+    if (const auto known = unions_.find(pair); known != unions_.end()) return known->second;
     std::vector<std::int64_t> all;
     std::ranges::set_union(sets_[a], sets_[b], std::back_inserter(all));
     const Id id = all.size() == sets_[a].size() ? a : all.size() == sets_[b].size() ? b : add(std::move(all));
-    return unions_[std::uint64_t{std::min(a, b)} << 32 | std::max(a, b)] = id;
+    return unions_[pair] = id;
   }
   Id unite(std::vector<Id> ids) {
     std::ranges::sort(ids);
@@ -69,57 +67,39 @@ std::size_t dimension(const Datum& d, std::size_t k) {
   return static_cast<std::size_t>(static_cast<const TensorBox*>(strip(d).box())->shape[k]);
 }
 
-class IndexSets : public Mode, public RuleFollowing {
+class IndexSets : public Mode {
  public:
   using Mode::Mode;
   const char* name() const override { return "detection of sparsity"; }
 
   Datum dependent(const Datum& primal, const Ids& sets) {
     if (std::ranges::all_of(sets, [](Sets::Id s) { return s == 0; })) return primal;
-    return with_numbers(primal, numbers(primal, sets));
-  }
-  const Dependent* dependent_of(const Datum& d) const {
-    if (!d.is_tagged()) return nullptr;
-    auto* v = static_cast<const Dependent*>(d.box());
-    return v->mode.get() == this ? v : nullptr;
-  }
-  const Datum& primal(const Datum& d) const {
-    const Dependent* v = dependent_of(d);
-    return v ? v->primal : d;
+    return make_number<Dependent>(primal, numbers(primal, sets));
   }
   Ids sets_of(const Datum& d) const {
-    const Dependent* v = dependent_of(d);
-    if (!v) return Ids(elements(d), 0);
-    if (v->sets.type().is_scalar()) return {static_cast<Sets::Id>(v->sets.i())};
-    const auto* const from = static_cast<const TensorBox*>(v->sets.box())->as<std::int64_t>();
-    return Ids(from, from + elements(d));
+    const auto* v = number_of<Dependent>(d);
+    return v ? ids(v->sets) : Ids(elements(d), 0);
   }
   Sets& sets() { return sets_; }
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Datums primals;
-    for (const Datum& d : operands) primals.push_back(primal(d));
-    const Datum y = perform(op, primals);
+    const Datums below = primals(operands);
+    const Datum y = perform(op, below);
     if (!y.type().is_differentiable()) return y;
     if (is_access(op.code)) return access(op, operands, y);
     std::vector<Ids> in;
     for (std::size_t i = 0; i < operands.size(); ++i)
       in.push_back(carries_derivative(op, i, operands.size()) ? sets_of(operands[i])
                                                               : Ids(elements(operands[i]), 0));
-    return dependent(y, propagate(op, primals, in, elements(y)));
+    return dependent(y, propagate(op, below, in, elements(y)));
   }
 
   /// Every result may depend on every argument: a rule says nothing about elements.
   Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                 const Location& loc) override {
-    Datums primals;
     Ids all;
-    for (const Datum& d : arguments) {
-      primals.push_back(primal(d));
-      const Ids sets = sets_of(d);
-      all.insert(all.end(), sets.begin(), sets.end());
-    }
-    Datums results = rule->forward(primals).results;
+    for (const Datum& d : arguments) all = joined(std::move(all), sets_of(d));
+    Datums results = rule->forward(primals(arguments)).results;
     require_untagged(*rule, results, *this, loc);
     const Sets::Id any = sets_.unite(std::move(all));
     for (Datum& y : results)
@@ -134,7 +114,7 @@ class IndexSets : public Mode, public RuleFollowing {
 
   /// One element is read or replaced: the same happens to the numbers of the sets.
   Datum access(const Operation& op, std::span<const Datum> operands, const Datum& y) {
-    const Dependent *of = dependent_of(operands[0]), *changed = dependent_of(operands.back());
+    const auto *of = number_of<Dependent>(operands[0]), *changed = number_of<Dependent>(operands.back());
     const bool reads = op.code == Opcode::get_;
     if (!of && (reads || !changed)) return y;
     Datums on;
@@ -149,19 +129,21 @@ class IndexSets : public Mode, public RuleFollowing {
       }
     }
     const Datum sets = evaluate({reads ? Opcode::get_ : Opcode::set_, 0, op.loc}, on);
-    return sets.type().is_scalar() && sets.i() == 0 ? y : with_numbers(y, sets);
+    return sets.type().is_scalar() && sets.i() == 0 ? y : make_number<Dependent>(y, sets);
   }
 
-  Datum with_numbers(const Datum& primal, const Datum& sets) {
-    return Datum::boxed(new Dependent(*this, primal, sets), primal.type());
-  }
-
+  /// The numbers of sets as data, and back.
   static Datum numbers(const Datum& like, const Ids& sets) {
     const Datum& p = strip(like);
     if (p.type().is_scalar()) return Datum::integer(sets[0], ir::I64);
     Datum t = make_tensor(ir::Kind::i64, static_cast<const TensorBox*>(p.box())->shape);
     std::ranges::copy(sets, static_cast<TensorBox*>(t.box())->as<std::int64_t>());
     return t;
+  }
+  static Ids ids(const Datum& numbers) {
+    if (numbers.type().is_scalar()) return {static_cast<Sets::Id>(numbers.i())};
+    const auto* const from = static_cast<const TensorBox*>(numbers.box())->as<std::int64_t>();
+    return Ids(from, from + elements(numbers));
   }
 
   Ids propagate(const Operation& op, const Datums& primals, const std::vector<Ids>& in, std::size_t n) {
@@ -187,12 +169,12 @@ class IndexSets : public Mode, public RuleFollowing {
       case Opcode::reshape_:
       case Opcode::transpose_:
       case Opcode::concat_:
-        return moved(op, primals, in, n);
+        return moved(op, primals, in);
       case Opcode::add_take_:
       case Opcode::add_slice_: {
         std::vector<Ids> added = in;
         added[0].assign(n, 0);
-        return united(in[0], moved(op, primals, added, n));
+        return united(in[0], moved(op, primals, added));
       }
       case Opcode::sum_:
         return {sets_.unite(in[0])};
@@ -219,21 +201,18 @@ class IndexSets : public Mode, public RuleFollowing {
         return united(in[0], product(in[1], in[2], rows(1), columns(1), columns(2)));
       default: {
         Ids all;
-        for (const Ids& x : in) all.insert(all.end(), x.begin(), x.end());
+        for (const Ids& x : in) all = joined(std::move(all), x);
         return Ids(n, sets_.unite(std::move(all)));
       }
     }
   }
 
   /// An operation that moves elements, and adds to zeros at most: it is run on the numbers of their sets.
-  Ids moved(const Operation& op, const Datums& primals, const std::vector<Ids>& in, std::size_t n) const {
+  static Ids moved(const Operation& op, const Datums& primals, const std::vector<Ids>& in) {
     Datums on;
     for (std::size_t i = 0; i < primals.size(); ++i)
       on.push_back(primals[i].type().is_differentiable() ? numbers(primals[i], in[i]) : strip(primals[i]));
-    const Datum y = evaluate(op, on);
-    if (y.type().is_scalar()) return {static_cast<Sets::Id>(y.i())};
-    const auto* const from = static_cast<const TensorBox*>(y.box())->as<std::int64_t>();
-    return Ids(from, from + n);
+    return ids(evaluate(op, on));
   }
 
   Ids united(const Ids& a, const Ids& b) {

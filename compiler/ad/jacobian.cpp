@@ -3,7 +3,6 @@
 #include "lantern/compiler/ad/jacobian.hpp"
 
 #include "lantern/compiler/staging/control_flow.hpp"
-#include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
 
@@ -48,7 +47,7 @@ class Passes {
       one[i] = true;
       by_input.push_back(along(arguments_[i], outputs_, [&](const Datum& unit) {
         const Datums out = jvp(program_, arguments_, one, {unit}, loc_);
-        return Datums(out.end() - static_cast<std::ptrdiff_t>(outputs_.size()), out.end());
+        return slice(out, out.size() - outputs_.size(), out.size());
       }));
     }
     Datums all;
@@ -73,9 +72,9 @@ class Passes {
         Datums seeds;
         for (const Datum& y : outputs_) seeds.push_back(zeros_like(y, loc_));
         seeds[o] = unit;
-        return vjp(program_, arguments_, active, &seeds, false, loc_);
+        return vjp(program_, arguments_, active, seeds, false, loc_);
       });
-      all.insert(all.end(), row.begin(), row.end());
+      all = joined(std::move(all), row);
     }
     return all;
   }
@@ -108,9 +107,7 @@ class Passes {
 
   static std::size_t rank(const Datum& d) { return static_cast<std::size_t>(d.type().rank()); }
   Datum dimension(const Datum& d, std::size_t k) const {
-    const std::int64_t known = d.type().dims()[k];
-    if (known != ir::dynamic) return Datum::integer(known, ir::I64);
-    return perform({Opcode::dim_, static_cast<std::int64_t>(k), loc_}, {strip(d)});
+    return dimension_of(d, static_cast<std::int64_t>(k), loc_);
   }
   /// The number of elements.
   Datum size(const Datum& d) const {
@@ -136,28 +133,16 @@ class Passes {
     const ir::Type element(from.type().element());
     if (from.type().is_scalar()) return pass(Datum::number(1.0, element));
     const Datum zero = zeros_like(from, loc_), n = size(from);
-    Datums state{Datum::integer(0, ir::I64)};
+    Datums empty;
     for (const Datum& t : to) {
       Datums sizes{Datum::zero(ir::Type(t.type().element())), n};
       if (t.type().is_tensor()) sizes.push_back(size(t));
-      state.push_back(op(Opcode::fill_, sizes));
+      empty.push_back(op(Opcode::fill_, sizes));
     }
-    Datums done = detail::loop(
-        state,
-        [&](const Datums& s) {
-          return op(Opcode::lt_, {s[0], n});
-        },
-        [&](const Datums& s) {
-          const Datums parts = pass(op(Opcode::set_, {zero, s[0], Datum::number(1.0, element)}));
-          Datums next{op(Opcode::add_, {s[0], Datum::integer(1, ir::I64)})};
-          for (std::size_t k = 0; k < parts.size(); ++k)
-            next.push_back(op(parts[k].type().is_tensor() ? Opcode::add_take_ : Opcode::set_,
-                              {s[k + 1], s[0], parts[k]}));
-          return next;
-        },
-        loc_);
-    done.erase(done.begin());
-    return done;
+    const auto row = [&](const Datums& s) {
+      return pass(op(Opcode::set_, {zero, s[0], Datum::number(1.0, element)}));
+    };
+    return row_by_row(n, empty, row, loc_);
   }
 
   const Datums& given_;  ///< the arguments as they came
@@ -180,9 +165,9 @@ std::vector<Datums> jacobian(const Program& program, const Datums& arguments, co
                                                 [&] { return passes.rows(); }, loc);
   std::vector<Datums> by_output;
   for (std::size_t o = 0; o < passes.outputs(); ++o) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(o * passes.inputs());
-    by_output.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(passes.inputs()));
-    for (std::size_t i = 0; i < passes.inputs(); ++i) by_output[o][i] = passes.shaped(by_output[o][i], o, i);
+    Datums& row = by_output.emplace_back();
+    for (std::size_t i = 0; i < passes.inputs(); ++i)
+      row.push_back(passes.shaped(all[o * passes.inputs() + i], o, i));
   }
   return by_output;
 }

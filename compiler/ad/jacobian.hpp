@@ -67,7 +67,7 @@ struct OfLeaf<std::tuple<X...>> {
 template <class F, class Options, class Params = typename FunctionTraits<F>::Params>
 class Jacobian;
 template <class F, class Options, class... P>
-class Jacobian<F, Options, std::tuple<P...>> {
+class Jacobian<F, Options, std::tuple<P...>> : public Derived<F> {
   using Value = typename FunctionTraits<F>::Result;
   static_assert(
       HasFloat<Value>::value,
@@ -76,33 +76,30 @@ class Jacobian<F, Options, std::tuple<P...>> {
   using Result = mapped_t<Value, OfLeaf<Arguments>>;
 
  public:
-  Jacobian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  using Derived<F>::Derived;
   Result operator()(const P&... p) const {
-    const std::tuple<P...> args(p...);
-    Datums data;
-    ad::Active active;
-    collect<Options>(args, data, active);
+    const ActiveArguments<Options, P...> in(p...);
     std::optional<Value> value;  // of the first run, which is on the arguments themselves
-    const auto run = [&](const Datums& in) {
-      auto arguments = rebuild(args, in);
-      const Value y = convert<Value>(std::apply(f_, arguments));
+    const auto run = [&](const Datums& data) {
+      auto arguments = rebuild(in.args, data);
+      const Value y = convert<Value>(std::apply(this->f_, arguments));
       if (!value) value.emplace(y);
       return floating_data(y);
     };
     Datums all;
-    for (const Datums& row : ad::jacobian({name_of(f_), run}, data, active, Options::how, loc_))
-      all.insert(all.end(), row.begin(), row.end());
+    for (const Datums& row :
+         ad::jacobian({name_of(this->f_), run}, in.data, in.active, Options::how, this->loc_))
+      all = ad::joined(std::move(all), row);
     std::span<const Datum> next(all);
     Result result{};
     map_onto(result, *value, [&]<class D, class Y>(D& derivative, const Y& y) {
       if constexpr (is_floating_rep<Y>)
-        fill_one(derivative, args, next);
+        fill_one(derivative, in.args, next);
       else
         derivative = y;
     });
     return result;
   }
-  std::string name() const { return "jacobian_" + name_of(f_); }
 
  private:
   /// The derivatives of one number, array or tensor of the result.
@@ -116,15 +113,12 @@ class Jacobian<F, Options, std::tuple<P...>> {
         derivative = x;
       }
     };
-    const auto selected = selection<Options>(args);
+    const auto selected = for_selected<Options>(args, []<class Q>(const Q& q) -> const Q& { return q; });
     if constexpr (std::tuple_size_v<Arguments> == 1)
       map_onto(derivatives, std::get<0>(selected), take);
     else
       map_onto(derivatives, selected, take);
   }
-
-  F f_;
-  Location loc_;
 };
 
 }  // namespace detail
@@ -147,7 +141,7 @@ class Jacobian<F, Options, std::tuple<P...>> {
 template <auto... O, class F>
 auto jacobian(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
-  return detail::Jacobian<F, detail::JacobianOptions<O...>>(std::move(f), here(l));
+  return detail::Jacobian<F, detail::JacobianOptions<O...>>(std::move(f), "jacobian_", here(l));
 }
 
 /// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, by forward over

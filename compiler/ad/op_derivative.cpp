@@ -1,6 +1,9 @@
 // Evaluation of derivative formulas; reverse (propagate) and forward (tangent) use of the table.
 #include "lantern/compiler/ad/op_derivative.hpp"
 
+#include <algorithm>
+
+#include "lantern/compiler/ad/double_step.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -32,9 +35,6 @@ Datums index_operands(const FormulaContext& c) {
   return Datums(c.operands.begin() + 1, c.operands.begin() + static_cast<long>(last));
 }
 
-/// Arguments of a call from position `from`; `like` gives number literals their type.
-Datums arguments_of(const ir::Formula& f, const FormulaContext& c, std::size_t from);
-
 Datum evaluate_as(const ir::Formula& f, const FormulaContext& c, const ir::Type& like) {
   return f.kind == ir::Formula::Kind::number ? constant(f.number, like) : evaluate_formula(f, c);
 }
@@ -47,6 +47,7 @@ const ir::Type& number_type(const FormulaContext& c) {
   return c.result.type();
 }
 
+/// Arguments of a call from position `from`.
 Datums arguments_of(const ir::Formula& f, const FormulaContext& c, std::size_t from) {
   Datums out;
   // Row numbers and sizes (slice, dim) are integers; everything else has the operation's element type.
@@ -66,11 +67,7 @@ bool is_condition(Opcode op) { return op == Opcode::le_ || op == Opcode::eq_; }
 
 /// Whether a rule's operands and result are numbers at hand, in the precision that formulas are computed in.
 bool at_hand(const FormulaContext& c) {
-  const auto number = [](const Datum& d) { return d.is_literal() && d.type().kind() == ir::Kind::f64; };
-  if (!number(c.result) || detail::checking()) return false;
-  for (const Datum& d : c.operands)
-    if (!number(d)) return false;
-  return true;
+  return is_double(c.result) && !detail::checking() && std::ranges::all_of(c.operands, is_double);
 }
 
 /// A partial derivative as a number.
@@ -161,12 +158,6 @@ void propagate(std::size_t i, const FormulaContext& c, Cell& cell) {
 
 namespace {
 
-Datum add(const Datum& a, const Datum& b, const Location& loc) {
-  if (a.empty()) return b;
-  if (b.empty()) return a;
-  return perform({Opcode::add_, 0, loc}, {a, b});
-}
-
 /// x + something linear in y and in z (add_outer, add_matmul).
 Datum tangent_accumulating(const FormulaContext& c, std::span<const Datum> t) {
   Datum sum = t[0].empty() ? zeros_like(c.operands[0], c.op.loc) : t[0];
@@ -180,7 +171,7 @@ Datum tangent_accumulating(const FormulaContext& c, std::span<const Datum> t) {
 Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
   const ir::OpInfo& row = ir::info(c.op.code);
   const std::size_t n = c.operands.size();
-  Datum sum;
+  Datum total;
   if (row.elementwise) {
     for (std::size_t i = 0; i < n; ++i) {
       const ir::Formula* f = ir::derivative(c.op.code, i, n);
@@ -188,9 +179,9 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
       Datum term = tangents[i];
       if (f->is_number(-1)) term = perform({Opcode::neg_, 0, c.op.loc}, {term});
       else if (!f->is_number(1)) term = product(partial_derivative(*f, c), term, c.op.loc);
-      sum = add(sum, term, c.op.loc);
+      total = sum(total, term, c.op.loc);
     }
-    return sum;
+    return total;
   }
   switch (row.linearity) {
     case ir::Linearity::none:
@@ -212,11 +203,11 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
         if (tangents[i].empty() || !carries_derivative(c.op, i, n)) continue;
         Datums operands(c.operands.begin(), c.operands.end());
         operands[i] = tangents[i];
-        sum = add(sum, perform(c.op, operands), c.op.loc);
+        total = sum(total, perform(c.op, operands), c.op.loc);
       }
-      return sum;
+      return total;
   }
-  return sum;
+  return total;
 }
 
 }  // namespace lantern::core::ad

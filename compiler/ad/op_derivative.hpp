@@ -3,6 +3,7 @@
 
 #include "lantern/compiler/ad/adjoint_cell.hpp"
 #include "lantern/ir/formula.hpp"
+#include "lantern/ir/op.hpp"
 
 namespace lantern::core::ad {
 
@@ -17,11 +18,20 @@ struct FormulaContext {
 /// Computes a formula.
 Datum evaluate_formula(const ir::Formula& f, const FormulaContext& c);
 
-/// A partial derivative of an element-wise operation. Numbers are computed without a detour over handlers.
+/// A partial derivative of an element-wise operation. Numbers are computed without a detour over modes.
 Datum partial_derivative(const ir::Formula& f, const FormulaContext& c);
 
 /// Adds what operand `i` receives from the cotangent to its adjoint cell.
 void propagate(std::size_t i, const FormulaContext& c, Cell& cell);
+
+/// Calls each(i) for the operands, of which there are n, in the order of a backward step. For tensors the last one
+/// first: an update's base comes first among the operands, and its adjoint can then take over the memory of the
+/// cotangent, which nobody reads any more.
+template <class Each>
+void backward_order(Opcode code, std::size_t n, const Each& each) {
+  const bool last_first = !ir::info(code).elementwise;
+  for (std::size_t j = 0; j < n; ++j) each(last_first ? n - 1 - j : j);
+}
 
 /// The tangent of the result from the operands' tangents (empty Datum: zero); empty where it vanishes.
 Datum tangent(const FormulaContext& c, std::span<const Datum> tangents);

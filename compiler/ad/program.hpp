@@ -1,6 +1,7 @@
 // Derivatives of flattened programs: what grad, vjp and jvp do once types are gone.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ class Staging;
 
 namespace lantern::core::ad {
 
-/// Ends a handler on every way out.
+/// Ends a mode on every way out.
 struct Ending {
   Mode& mode;
   ~Ending() { mode.end(); }
@@ -29,25 +30,33 @@ struct Program {
 /// Which arguments are differentiated, one entry per flattened argument.
 using Active = std::vector<bool>;
 
-/// Reverse mode: the values, then one adjoint per active argument. With `seeds` (one per floating result) it
-/// computes a vector-Jacobian product; without, the result must be one floating scalar, whose adjoint is 1.
-/// `values` false leaves the values out of the result.
-/// Eager outside staging; while staging, a derivative unit is built and called.
-Datums vjp(const Program& program, const Datums& arguments, const Active& active, const Datums* seeds, bool values,
-         const Location& loc);
+/// The arguments, with make(x) in place of each active x, in order.
+template <class Make>
+Datums with_active(Datums arguments, const Active& active, Make make) {
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (active[i]) arguments[i] = make(arguments[i]);
+  return arguments;
+}
 
-/// The same without values, with one adjoint per floating argument: zero for those that are not active.
-Datums vjp_of_all(const Program& program, const Datums& arguments, const Active& active, const Datums& cotangents,
-                const Location& loc);
+/// `a`, then `b`.
+template <class T>
+std::vector<T> joined(std::vector<T> a, const std::vector<T>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+/// Numbers `from` to `to` - 1 of a list.
+template <class T>
+std::vector<T> slice(const std::vector<T>& all, std::size_t from, std::size_t to) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to)};
+}
 
-/// Reverse mode of a scalar program while staging, its operators in continuation-passing style (modes/staged_cps.hpp):
-/// the value if `value`, then one adjoint per active argument.
-Datums staged_cps_gradient(Staging& s, const Program& program, const Datums& arguments, const Active& active,
-                         bool value, const Location& loc);
-
-/// The same with states of loops instead of a tape (modes/staged_divide_and_conquer.hpp).
-Datums staged_divide_and_conquer_gradient(Staging& s, const Program& program, const Datums& arguments,
-                                        const Active& active, bool value, const Location& loc);
+/// Reverse mode, a vector-Jacobian product: the values if `values`, then one adjoint per active argument. `seeds`
+/// has one entry per floating result. Eager outside staging; while staging, a derivative unit is built and called.
+Datums vjp(const Program& program, const Datums& arguments, const Active& active, const Datums& seeds, bool values,
+           const Location& loc);
+/// The same, eagerly, for a program whose result is one floating scalar, with 1 as its seed.
+Datums eager_gradient(const Program& program, const Datums& arguments, const Active& active, bool value,
+                      const Location& loc);
 
 /// Error, naming `loc`, unless there is one tangent for each active argument, of its type. `what`: "jvp",
 /// "taylor".
@@ -59,6 +68,11 @@ void require_tangents(const char* what, const Datums& arguments, const Active& a
 Datums jvp(const Program& program, const Datums& arguments, const Active& active, const Datums& tangents,
            const Location& loc, bool literal = false);
 
+/// What row(s) gives for each s[0] below n, put together: number i in place i of scalars, row i of arrays and tensors.
+/// `empty` are the results before the first; s has them so far, behind the number.
+Datums row_by_row(const Datum& n, const Datums& empty, const std::function<Datums(const Datums& s)>& row,
+                  const Location& loc);
+
 /// The gradient of a scalar program by forward mode, one pass per element of each active argument.
 Datums forward_gradient(const Program& program, const Datums& arguments, const Active& active, bool literal,
                         const Location& loc);
@@ -67,9 +81,6 @@ Datums forward_gradient(const Program& program, const Datums& arguments, const A
 void require_scalar(const std::vector<ir::Type>& results, const Location& loc);
 
 std::vector<ir::Type> types_of(const Datums& data);
-
-/// The graph that this thread is building, or null.
-Staging* staging_in_progress();
 
 /// Runs a program at once, also while something is being staged.
 Datums run_eagerly(const Program& program, const Datums& arguments);

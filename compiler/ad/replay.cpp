@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/staged_rule.hpp"
 #include "lantern/compiler/passes/tail_calls.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
@@ -14,12 +14,77 @@
 
 namespace lantern::core::ad {
 
+namespace {
+
+void push_onto(Staging& s, std::int64_t tape, const Datum& value, const Location& loc) {
+  s.builder(loc).op(Opcode::push_, {s.use(value, loc)})->integer = tape;
+}
+Datum pop_from(Staging& s, std::int64_t tape, const ir::Type& type, const Location& loc) {
+  ir::Op* const op = s.builder(loc).op(Opcode::pop_, {}, {type});
+  op->integer = tape;
+  return Datum::node(op->result());
+}
+
+/// Whether what runs in a block works on a tape.
+bool on_tape(ir::Block* block) {
+  bool found = false;
+  const auto look = [&](const ir::Op* o) { found |= o->is(Opcode::push_) || o->is(Opcode::pop_); };
+  ir::walk(block, look);
+  for (const ir::Function* f : ir::callees(block))
+    if (!found) ir::walk(f->body, look);
+  return found;
+}
+
+}  // namespace
+
+bool works_on_tape(const ir::Function& f) { return on_tape(f.body); }
+
+std::string specialisation(const ir::Function& f, const Active& active) {
+  std::string key = f.name + ":";
+  for (const bool a : active) key += a ? '1' : '0';
+  return key;
+}
+
+Active StagedMode::active_of(const Datums& data) const {
+  Active active;
+  for (const Datum& d : data) active.push_back(is_active(d));
+  return active;
+}
+
+void StagedMode::onto(std::int64_t tape, const Datum& value, const Location& loc) {
+  push_onto(staging_, tape, value, loc);
+}
+Datum StagedMode::from(std::int64_t tape, const ir::Type& type, const Location& loc) {
+  return pop_from(staging_, tape, type, loc);
+}
+std::int64_t StagedMode::beside(std::int64_t tape, std::size_t number) {
+  const auto [it, fresh] = tapes_.try_emplace({tape, number}, 0);
+  if (fresh) it->second = staging_.module().new_tape();
+  return it->second;
+}
+
+Datums StagedMode::parameters_of(const ir::Function& made, const ir::Function& callee, const Active& active,
+                                 std::size_t more,
+                                 const std::function<Datum(const Datum&, const Datums&)>& number) const {
+  Datums out;
+  auto next = made.body->params.begin();
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    (*next)->name = callee.body->params[i]->name;
+    out.push_back(Datum::node(*next++));
+    if (!active[i]) continue;
+    Datums with;
+    while (with.size() < more) with.push_back(Datum::node(*next++));
+    out.back() = number(out.back(), with);
+  }
+  return out;
+}
+
 Datums Replay::run(ir::Function& f, const Datums& arguments) { return run_block(f.body, arguments); }
 
 Datum Replay::value(const ir::Value* v) const {
   const auto it = env_.find(v);
   if (it == env_.end()) throw InternalError("replay: a value without a definition");
-  return primal_only_ && mode_ ? mode_->primal_of(it->second) : it->second;
+  return primal_only_ && mode_ ? mode_->mode().primal(it->second) : it->second;
 }
 
 Datums Replay::values(const std::vector<ir::Value*>& list) const {
@@ -28,6 +93,16 @@ Datums Replay::values(const std::vector<ir::Value*>& list) const {
   for (const ir::Value* v : list) out.push_back(value(v));
   return out;
 }
+
+namespace {
+
+Datums stripped(const Datums& data) {
+  Datums out;
+  for (const Datum& d : data) out.push_back(strip(d));
+  return out;
+}
+
+}  // namespace
 
 /// What is computed again keeps the user's name for it.
 void Replay::keep_name(const ir::Value* from, const Datum& to) {
@@ -48,61 +123,34 @@ Datums Replay::run_block(ir::Block* block, const Datums& arguments) {
   throw InternalError("replay: a block without yield");
 }
 
-namespace {
-
-/// Whether any of the functions, or one that they call, works on a tape.
-bool use_tape(std::vector<const ir::Function*> todo) {
-  std::vector<const ir::Function*> seen = todo;
-  while (!todo.empty()) {
-    const ir::Function* at = todo.back();
-    todo.pop_back();
-    bool found = false;
-    ir::walk(at->body, [&](ir::Op* o) {
-      found |= o->code == Opcode::push_ || o->code == Opcode::pop_;
-      if (o->callee && std::find(seen.begin(), seen.end(), o->callee) == seen.end()) {
-        seen.push_back(o->callee);
-        todo.push_back(o->callee);
-      }
-    });
-    if (found) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 Location Replay::place(const ir::Op* op) const {
   Location loc = op->loc;
   if (mode_ && mode_->part() != ir::Part::plain) loc.part = mode_->part();
   return loc;
 }
-std::string specialisation(const ir::Function& f, const std::vector<bool>& active) {
-  std::string key = f.name + ":";
-  for (const bool a : active) key += a ? '1' : '0';
-  return key;
-}
-
-bool works_on_tape(const ir::Function& f) { return use_tape({&f}); }
 
 bool Replay::active(ir::Op* op) const {
   if (!mode_ || primal_only_) return false;
-  bool enters = false, tape = false;
-  std::vector<const ir::Function*> callees;
+  // What is pushed here is popped elsewhere, with its derivative.
+  if (std::ranges::any_of(op->blocks, on_tape) || (op->callee && works_on_tape(*op->callee))) return true;
+  bool enters = false;
   const auto look = [&](const ir::Op* o) {
-    tape |= o->code == Opcode::push_ || o->code == Opcode::pop_;
-    if (o->callee) callees.push_back(o->callee);
     for (const ir::Value* v : o->operands) {
       const auto it = env_.find(v);
       enters |= it != env_.end() && mode_->is_active(it->second);
     }
   };
   look(op);
-  for (ir::Block* b : op->blocks) ir::walk(b, [&](ir::Op* o) { look(o); });
-  // What is pushed here is popped elsewhere, with its derivative.
-  if (tape || use_tape(std::move(callees))) return true;
-  bool leaves = false;
-  for (const ir::Value* r : op->results) leaves |= r->type.is_differentiable();
-  return enters && leaves;
+  for (ir::Block* b : op->blocks) ir::walk(b, look);
+  const auto floats = [](const ir::Value* r) { return r->type.is_differentiable(); };
+  return enters && std::ranges::any_of(op->results, floats);
+}
+
+Datums Replay::on_primals(const std::function<Datums()>& run) {
+  const bool saved = std::exchange(primal_only_, true);
+  Datums results = run();
+  primal_only_ = saved;
+  return results;
 }
 
 void Replay::run_op(ir::Op* op) {
@@ -130,15 +178,10 @@ void Replay::run_op(ir::Op* op) {
     case Opcode::print_: return print(value(op->operands[0]), op->text, place(op));
     case Opcode::push_:
       if (mode_) return mode_->push(op->integer, value(op->operands[0]), place(op));
-      staging_.builder(place(op)).op(Opcode::push_, {staging_.use(value(op->operands[0]), place(op))})->integer =
-          op->integer;
-      return;
-    case Opcode::pop_: {
-      if (mode_) return give({mode_->pop(op->integer, op->result()->type, place(op))});
-      ir::Op* pop = staging_.builder(place(op)).op(Opcode::pop_, {}, {op->result()->type});
-      pop->integer = op->integer;
-      return give({Datum::node(pop->result())});
-    }
+      return push_onto(staging_, op->integer, value(op->operands[0]), place(op));
+    case Opcode::pop_:
+      return give({mode_ ? mode_->pop(op->integer, op->result()->type, place(op))
+                         : pop_from(staging_, op->integer, op->result()->type, place(op))});
     default: {
       const Datums operands = values(op->operands);
       const std::int64_t attribute =
@@ -159,20 +202,14 @@ Datums Replay::run_branch(ir::Op* op) {
     for (const ir::Value* r : op->results) types.push_back(r->type);
     return mode_->branch(c, then, otherwise, types, place(op));
   }
-  const bool saved = std::exchange(primal_only_, true);
-  Datums results = detail::branch(c, then, otherwise, place(op));
-  primal_only_ = saved;
-  return results;
+  return on_primals([&] { return detail::branch(c, then, otherwise, place(op)); });
 }
 
 Datums Replay::run_loop(ir::Op* op) {
   const Datums initial = values(op->operands);
   // A condition looks at primals only: nothing it computes reaches a derivative.
   const auto condition = [this, op](const Datums& state) {
-    const bool saved = std::exchange(primal_only_, true);
-    const Datums c = run_block(op->blocks[0], state);
-    primal_only_ = saved;
-    return c[0];
+    return on_primals([&] { return run_block(op->blocks[0], state); })[0];
   };
   const auto body = [this, op](const Datums& state) { return run_block(op->blocks[1], state); };
   if (active(op)) {
@@ -181,61 +218,56 @@ Datums Replay::run_loop(ir::Op* op) {
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
     return mode_->loop(initial, types, condition, body, op->integer, place(op));
   }
-  const bool saved = std::exchange(primal_only_, true);
-  Datums primals;
-  for (const Datum& d : initial) primals.push_back(strip(d));
-  Datums results = detail::loop(std::move(primals), condition, body, place(op), op->integer);
-  primal_only_ = saved;
-  return results;
+  return on_primals([&] {
+    return detail::loop(stripped(initial), condition, body, place(op), op->integer);
+  });
 }
 
-/// The loop as a function of its initial state and of what it uses from outside, and the derivative of that.
-Datums Replay::run_bounded_loop(ir::Op* op, const Datums& initial) {
+/// What the blocks of a construct use and do not define, in order.
+std::vector<const ir::Value*> Replay::used_from_outside(ir::Op* op) const {
   std::unordered_set<const ir::Value*> inside;
   std::vector<const ir::Value*> outside;
-  Datums arguments = initial;
-  std::unordered_map<const ir::Value*, Datum> literals;
-  for (const ir::Block* block : op->blocks) inside.insert(block->params.begin(), block->params.end());
+  const auto define = [&](const auto& values) { inside.insert(values.begin(), values.end()); };
   const auto each = [&](const auto& look) {
     for (ir::Block* block : op->blocks) ir::walk(block, look);
   };
+  for (const ir::Block* block : op->blocks) define(block->params);
   each([&](const ir::Op* o) {
-    inside.insert(o->results.begin(), o->results.end());
-    for (const ir::Block* block : o->blocks) inside.insert(block->params.begin(), block->params.end());
+    define(o->results);
+    for (const ir::Block* block : o->blocks) define(block->params);
   });
   each([&](const ir::Op* o) {
     for (const ir::Value* v : o->operands)
-      if (inside.insert(v).second) {
-        const Datum d = value(v);
-        if (d.is_literal()) {
-          literals.emplace(v, d);
-          continue;
-        }
-        outside.push_back(v);
-        arguments.push_back(d);
-      }
+      if (inside.insert(v).second) outside.push_back(v);
   });
+  return outside;
+}
+
+/// The loop as a function of its initial state and of what it uses from outside, and the derivative of that.
+/// Literals stay literals.
+Datums Replay::run_bounded_loop(ir::Op* op, const Datums& initial) {
+  std::vector<const ir::Value*> names(op->operands.begin(), op->operands.end());
+  Datums arguments = initial;
+  std::vector<std::pair<const ir::Value*, Datum>> literals;
   for (std::size_t i = 0; i < initial.size(); ++i)
-    if (initial[i].is_literal()) literals.emplace(op->operands[i], initial[i]);
-  const auto run = [&staging = staging_, op, outside, literals](const Datums& in) {
+    if (initial[i].is_literal()) literals.emplace_back(op->operands[i], initial[i]);
+  for (const ir::Value* v : used_from_outside(op)) {
+    const Datum d = value(v);
+    if (d.is_literal()) {
+      literals.emplace_back(v, d);
+      continue;
+    }
+    names.push_back(v);
+    arguments.push_back(d);
+  }
+  const auto run = [&staging = staging_, op, names, literals](const Datums& in) {
     Replay again(staging, nullptr);
-    const std::size_t state = op->operands.size();
-    for (std::size_t i = 0; i < state; ++i) again.env_[op->operands[i]] = in[i];
-    for (std::size_t i = 0; i < outside.size(); ++i) again.env_[outside[i]] = in[state + i];
+    for (std::size_t i = 0; i < names.size(); ++i) again.env_[names[i]] = in[i];
     for (const auto& [v, d] : literals) again.env_[v] = d;
     return again.run_loop(op);
   };
-  Active active;
-  for (const Datum& d : arguments) active.push_back(mode_->is_active(d));
-  const auto rule = std::make_shared<Rule>();
-  rule->name = "loop";
-  rule->what = "a loop";
-  rule->primal = run;
-  rule->forward = [run](const Datums& in) -> Rule::Split { return {run(in), in}; };
-  rule->backward = [run, active, loc = place(op)](const Datums& in, const Datums& cotangents) {
-    return vjp_of_all({"loop", run}, in, active, cotangents, loc);
-  };
-  return dynamic_cast<RuleFollowing&>(mode_->mode()).follow(rule, arguments, place(op));
+  const auto rule = rule_of({"loop", run}, "a loop", mode_->active_of(arguments), place(op));
+  return mode_->mode().follow(rule, arguments, place(op));
 }
 
 namespace {
@@ -243,23 +275,7 @@ namespace {
 constexpr std::size_t inline_limit = 400;
 
 /// A function worth running in place: small, and not recursive.
-bool inlinable(ir::Function* f) {
-  if (ir::size(*f) > inline_limit) return false;
-  std::vector<const ir::Function*> todo{f}, seen;
-  bool recursive = false;
-  while (!todo.empty() && !recursive) {
-    const ir::Function* at = todo.back();
-    todo.pop_back();
-    ir::walk(at->body, [&](ir::Op* o) {
-      if (!o->callee) return;
-      recursive |= o->callee == f;
-      if (std::find(seen.begin(), seen.end(), o->callee) != seen.end()) return;
-      seen.push_back(o->callee);
-      todo.push_back(o->callee);
-    });
-  }
-  return !recursive;
-}
+bool inlinable(const ir::Function& f) { return ir::size(f) <= inline_limit && !ir::callees(f.body).contains(&f); }
 
 }  // namespace
 
@@ -270,12 +286,10 @@ Datums Replay::run_call(ir::Op* op) {
   if (active(op)) {
     passes::unwind(*op->callee);
     passes::tail_calls(*op->callee);
-    if (!ir::is_checkpointed(*op) && inlinable(op->callee)) return run(*op->callee, arguments);
+    if (!ir::is_checkpointed(*op) && inlinable(*op->callee)) return run(*op->callee, arguments);
   }
   if (active(op)) return mode_->call(op->callee, arguments, op->integer, place(op));
-  Datums primals;
-  for (const Datum& d : arguments) primals.push_back(strip(d));
-  Datums results = staging_.call(op->callee, primals, place(op));
+  Datums results = staging_.call(op->callee, stripped(arguments), place(op));
   staging_.block()->ops.back()->integer = op->integer;
   return results;
 }

@@ -1,34 +1,36 @@
-// Replay: running a direct-style program of the graph again under a derivative handler.
+// Replay: running a direct-style program of the graph again under a mode.
 //
-// While staging, user code runs under the staging handler alone; each derivative is a unit of its own: the
-// program staged first, then run again under exactly one derivative handler, one level above the graph.
+// While staging, user code only makes the graph; each derivative is a unit of its own: the program staged first,
+// then run again under exactly one mode, one level above the graph.
 // Values of enclosing functions are parameters of the unit. So nesting has no limit and tags cannot be confused.
 #pragma once
 
-#include <memory>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::core::ad {
 
-/// A derivative handler that also gives meaning to control flow, functions and tapes while staging.
+/// What a mode adds to itself to be one over the graph: a meaning of control flow, functions and tapes.
 class StagedMode {
  public:
   using Thunk = std::function<Datums()>;
   using Condition = std::function<Datum(const Datums&)>;
   using Body = std::function<Datums(const Datums&)>;
 
+  StagedMode(Mode& mode, Staging& staging) : staging_(staging), mode_(mode) {}
   virtual ~StagedMode() = default;
-  virtual Mode& mode() = 0;
+  Mode& mode() const { return mode_; }
+  /// Whether a datum is a number of the mode.
+  bool is_active(const Datum& d) const { return mode_.number_of(d) != nullptr; }
+  Active active_of(const Datums& data) const;
   /// What the program's own operations become part of; plain: what they were before.
   virtual ir::Part part() const { return ir::Part::plain; }
-  /// The datum without its tag.
-  virtual Datum primal_of(const Datum& d) const = 0;
-  virtual bool is_active(const Datum& d) const = 0;
 
   virtual Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
                       const std::vector<ir::Type>& results, const Location& loc) = 0;
@@ -42,10 +44,28 @@ class StagedMode {
   virtual Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute, const Location& loc) = 0;
   virtual void push(std::int64_t tape, const Datum& value, const Location& loc) = 0;
   virtual Datum pop(std::int64_t tape, const ir::Type& type, const Location& loc) = 0;
+
+ protected:
+  /// Emits a push, and a pop.
+  void onto(std::int64_t tape, const Datum& value, const Location& loc);
+  Datum from(std::int64_t tape, const ir::Type& type, const Location& loc);
+  /// A tape for what goes with the values of another: their adjoints, or their companion of that number.
+  std::int64_t beside(std::int64_t tape, std::size_t number = 0);
+
+  /// The parameters of a function made of `callee`, named as its own are: each active one, and the `more` that come
+  /// with it, as `number` puts them together.
+  Datums parameters_of(const ir::Function& made, const ir::Function& callee, const Active& active, std::size_t more,
+                       const std::function<Datum(const Datum& primal, const Datums& more)>& number) const;
+
+  Staging& staging_;
+
+ private:
+  Mode& mode_;
+  std::map<std::pair<std::int64_t, std::size_t>, std::int64_t> tapes_;
 };
 
 /// What tells apart the functions that a derivative makes of one: f1 with an active argument is not f with two.
-std::string specialisation(const ir::Function& f, const std::vector<bool>& active);
+std::string specialisation(const ir::Function& f, const Active& active);
 
 /// Whether a function, or one that it calls, works on a tape.
 bool works_on_tape(const ir::Function& f);
@@ -63,6 +83,7 @@ class Replay {
   Datums run_branch(ir::Op* op);
   Datums run_loop(ir::Op* op);
   Datums run_bounded_loop(ir::Op* op, const Datums& initial);
+  std::vector<const ir::Value*> used_from_outside(ir::Op* op) const;
   Datums run_call(ir::Op* op);
 
   Location place(const ir::Op* op) const;
@@ -72,6 +93,8 @@ class Replay {
   /// Whether derivatives flow through a construct: an active value enters it and a floating value leaves it, or
   /// it works on a tape.
   bool active(ir::Op* op) const;
+  /// `run`, in which values are without the mode's tag.
+  Datums on_primals(const std::function<Datums()>& run);
 
   Staging& staging_;
   StagedMode* mode_;

@@ -8,10 +8,6 @@
 
 namespace lantern::core::ad {
 
-Datum Reverse::variable(const Datum& primal, CellPtr cell) {
-  return Datum::boxed(new Variable(*this, primal, std::move(cell)), primal.type());
-}
-
 CellPtr Reverse::make_cell(const Datum& primal, const Location&) { return eager_cell(primal); }
 
 void Reverse::run(const std::function<void()>& program) {
@@ -120,21 +116,23 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const
   return y;
 }
 
-Datums Reverse::checkpoint(const Part& part, const Datums& arguments, const Location& loc) {
-  if (!recording_) return part(arguments);
-  Datums values;
-  {
-    struct Pause {
-      bool& recording;
-      explicit Pause(bool& r) : recording(r) { recording = false; }
-      ~Pause() { recording = true; }
-    } pause(recording_);
-    for (const Datum& d : part(arguments)) values.push_back(primal(d));
-  }
+Datums Reverse::values_of(const Part& part, const Datums& arguments, const Location& loc) {
+  struct Pause {
+    bool& recording;
+    explicit Pause(bool& r) : recording(r) { recording = false; }
+    ~Pause() { recording = true; }
+  } pause(recording_);
+  Datums values = primals(part(arguments));
   for (const Datum& v : values)
     if (v.is_tagged() && static_cast<TaggedBox*>(v.box())->mode->tag() > tag())
       raise_at(loc,
                "checkpoint: the function captures a value of an inner derivative; pass it as an argument");
+  return values;
+}
+
+Datums Reverse::checkpoint(const Part& part, const Datums& arguments, const Location& loc) {
+  if (!recording_) return part(arguments);
+  const Datums values = values_of(part, arguments, loc);
   if (floating(values).empty()) return values;
   std::vector<CellPtr> cells;
   Datums results = variables(values, cells, loc);

@@ -26,7 +26,7 @@ struct Result final : Variable, private EagerCell {
 /// paper, Fig. 8; modes/reverse_by_shift.cpp) an operator keeps what it does when its continuation returns, which
 /// is to add to its operands' adjoints. That is deferred to the end of the reset, the last first, and nothing is
 /// captured. Numbers at hand are computed with as such.
-class Reverse : public Mode, public RuleFollowing {
+class Reverse : public Mode {
  public:
   using Mode::Mode;
   const char* name() const override { return "reverse mode"; }
@@ -38,18 +38,8 @@ class Reverse : public Mode, public RuleFollowing {
   void run(const std::function<void()>& program);
 
   /// A fresh variable of this mode.
-  Datum variable(const Datum& primal, CellPtr cell);
-  /// The variable behind a datum of this mode, or null.
-  Variable* variable_of(const Datum& d) const {
-    if (!d.is_tagged()) return nullptr;
-    auto* v = static_cast<Variable*>(d.box());
-    return v->mode.get() == this ? v : nullptr;
-  }
-  /// One level down.
-  const Datum& primal(const Datum& d) const {
-    const Variable* v = variable_of(d);
-    return v ? v->primal : d;
-  }
+  Datum variable(const Datum& primal, CellPtr cell) { return make_number<Variable>(primal, std::move(cell)); }
+  Variable* variable_of(const Datum& d) const { return number_of<Variable>(d); }
 
  protected:
   /// A cell for the adjoint of a value computed by this mode.
@@ -66,6 +56,8 @@ class Reverse : public Mode, public RuleFollowing {
   /// Of what a part records, its arguments; the backward pass runs it again, recorded this time (thesis, 5.2). It
   /// outlives the frame that calls this.
   Datums checkpoint(const std::function<Datums(const Datums&)>& part, const Datums& arguments, const Location& loc);
+  /// The part's values, one level down; nothing is recorded.
+  Datums values_of(const std::function<Datums(const Datums&)>& part, const Datums& arguments, const Location& loc);
 
   bool recording_ = true;  ///< false in the first run of a checkpointed program
 };

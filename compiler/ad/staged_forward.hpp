@@ -8,11 +8,7 @@ namespace lantern::core::ad {
 
 class StagedForward : public Forward, public ForwardControlFlow {
  public:
-  StagedForward(Staging& staging, std::uint64_t tag) : Forward(tag), ForwardControlFlow(staging, 1, "_fwd") {}
-
-  Mode& mode() override { return *this; }
-  Datum primal_of(const Datum& d) const override { return primal(d); }
-  bool is_active(const Datum& d) const override { return dual_of(d) != nullptr; }
+  StagedForward(Staging& staging, std::uint64_t tag) : Forward(tag), ForwardControlFlow(*this, staging, 1, "_fwd") {}
 
  protected:
   Datums companions_of(const Datum& d, const Location& loc) const override { return {tangent_of(d, loc)}; }

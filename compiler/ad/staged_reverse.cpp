@@ -2,9 +2,39 @@
 #include "lantern/compiler/ad/staged_reverse.hpp"
 
 #include "lantern/compiler/passes/unwind.hpp"
-#include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
+
+Datums StagedReverse::vjp(const Unit& unit, const Datums& seeds, bool values, const Location& loc) {
+  std::vector<CellPtr> cells;
+  const Datums tagged = with_active(unit.arguments, unit.active, [&](const Datum& x) {
+    return variable(x, cells.emplace_back(staged_cell(x.node(), loc)));
+  });
+  // The values leave the continuation through cells of their own.
+  std::vector<ir::Value*> slots;
+  if (values)
+    for (const ir::Type& t : unit.primal.result_types)
+      slots.push_back(staging_.builder(loc).op(Opcode::slot_, {}, {ir::Type::ref(t)})->result());
+  run([&] {
+    const Datums out = Replay(staging_, this).run(unit.primal, tagged);
+    const Datums floats = floating(out);
+    for (std::size_t i = 0; i < unit.beside.size(); ++i)
+      require_sizes(primal(floats[i]), seeds[i], "vjp: a cotangent", loc);
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      staging_.builder(loc).op(Opcode::ref_set_, {slots[i], staging_.use(primal(out[i]), loc)});
+    staging_.builder(loc).op(Opcode::halt_, {});
+    for (std::size_t i = 0; i < floats.size(); ++i)
+      if (Variable* v = variable_of(floats[i])) v->cell->add(seeds[i], loc);
+  });
+  Datums out;
+  for (ir::Value* slot : slots) out.push_back(StagedCell(slot).get(loc));
+  for (const CellPtr& c : cells) out.push_back(c->get(loc));
+  return out;
+}
+
+Datums StagedReverse::gradient(const Unit& unit, bool value, const Location& loc) {
+  return vjp(unit, {Datum::number(1.0, unit.primal.result_types[0])}, value, loc);
+}
 
 CellPtr StagedReverse::make_cell(const Datum& primal, const Location& loc) {
   return staged_cell(staging_.use(primal, loc), loc);
@@ -53,14 +83,13 @@ ir::Op* StagedReverse::continuation(const char* name, const std::vector<ir::Type
   return staging_.builder(loc).fun(lifted_types(types), name);
 }
 
-void StagedReverse::inside(ir::Block* block, const std::function<void()>& f) {
+void StagedReverse::inside(ir::Block* block, const Location& loc, const std::function<void()>& f) {
   ir::Block* const saved = staging_.block();
   staging_.set_block(block);
   f();
+  staging_.builder(loc).yield({});
   staging_.set_block(saved);
 }
-
-void StagedReverse::close(const Location& loc) { staging_.builder(loc).yield({}); }
 
 // Paper 4.2:  shift { k => val k1 = fun(k); if (c) reset(k1(a)) else reset(k1(b)) }
 // The branches are staged first, against k1 declared; the user's own stack is resumed last, as the body of k1.
@@ -72,14 +101,8 @@ Datums StagedReverse::branch(const Datum& condition, const Thunk& then, const Th
     ir::Op* op = staging_.builder(loc).branch(c, {});
     const Thunk* sides[] = {&then, &otherwise};
     for (std::size_t i = 0; i < 2; ++i)
-      inside(op->blocks[i], [&] {
-        run([&] { jump(k1->result(), (*sides[i])(), loc); });
-        close(loc);
-      });
-    inside(k1->blocks[0], [&] {
-      k(variables(k1->blocks[0]->params, results));
-      close(loc);
-    });
+      inside(op->blocks[i], loc, [&] { run([&] { jump(k1->result(), (*sides[i])(), loc); }); });
+    inside(k1->blocks[0], loc, [&] { k(variables(k1->blocks[0]->params, results)); });
   });
 }
 
@@ -92,26 +115,19 @@ Datums StagedReverse::loop(const Datums& initial, const std::vector<ir::Type>& s
     jump(loop->result(), initial, loc);
     ir::Block* header = loop->blocks[0];
     const Datums now = variables(header->params, state);
-    inside(header, [&] {
-      ir::Op* op = staging_.builder(loc).branch(staging_.use(condition(now), loc), {});
-      inside(op->blocks[0], [&] {
-        run([&] { jump(loop->result(), body(now), loc); });
-        close(loc);
-      });
-      close(loc);
-      inside(op->blocks[1], [&] {
-        k(now);
-        close(loc);
-      });
+    ir::Op* op = nullptr;
+    inside(header, loc, [&] {
+      op = staging_.builder(loc).branch(staging_.use(condition(now), loc), {});
+      inside(op->blocks[0], loc, [&] { run([&] { jump(loop->result(), body(now), loc); }); });
     });
+    inside(op->blocks[1], loc, [&] { k(now); });
   });
 }
 
 // Paper 4.4: a function takes its continuation as a parameter.
 Datums StagedReverse::call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
                          const Location& loc) {
-  std::vector<bool> active;
-  for (const Datum& d : arguments) active.push_back(is_active(d));
+  const Active active = active_of(arguments);
   ir::Function* f = instance(callee, active);
   return shift<Datums>(prompt_, [this, f, callee, arguments, active, attribute, loc](auto k) {
     const std::vector<ir::Type> results = callee->result_types;
@@ -125,14 +141,11 @@ Datums StagedReverse::call(ir::Function* callee, const Datums& arguments, std::i
     ir::Op* op = staging_.builder(loc).op(Opcode::call_, std::move(operands));
     op->callee = f;
     op->integer = attribute;
-    inside(kont->blocks[0], [&] {
-      k(variables(kont->blocks[0]->params, results));
-      close(loc);
-    });
+    inside(kont->blocks[0], loc, [&] { k(variables(kont->blocks[0]->params, results)); });
   });
 }
 
-ir::Function* StagedReverse::instance(ir::Function* callee, const std::vector<bool>& active) {
+ir::Function* StagedReverse::instance(ir::Function* callee, const Active& active) {
   const std::string key = specialisation(*callee, active);
   const auto found = instances_.find(key);
   if (found != instances_.end()) return found->second;
@@ -151,52 +164,35 @@ ir::Function* StagedReverse::instance(ir::Function* callee, const std::vector<bo
   instances_.emplace(key, f);
 
   const Staging::Scope scope(staging_, f);
-  Datums arguments;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < active.size(); ++i) {
-    ir::Value* p = f->body->params[at++];
-    p->name = callee->body->params[i]->name;
-    arguments.push_back(active[i]
-                            ? variable(Datum::node(p), std::make_shared<StagedCell>(f->body->params[at++]))
-                            : Datum::node(p));
-  }
+  const Datums arguments = parameters_of(*f, *callee, active, 1, [this](const Datum& p, const Datums& adjoint) {
+    return variable(p, std::make_shared<StagedCell>(adjoint[0].node()));
+  });
   ir::Value* kont = f->body->params.back();
   kont->name = "k";
-  run([&] { jump(kont, Replay(staging_, this).run(*callee, arguments), callee->loc); });
-  close(callee->loc);
+  inside(f->body, callee->loc, [&] {
+    run([&] { jump(kont, Replay(staging_, this).run(*callee, arguments), callee->loc); });
+  });
   return f;
-}
-
-std::int64_t StagedReverse::adjoint_tape(std::int64_t tape) {
-  const auto [it, fresh] = tapes_.try_emplace(tape, 0);
-  if (fresh) it->second = staging_.module().new_tape();
-  return it->second;
 }
 
 // The reverse of a push is a pop of the adjoint tape, and the reverse of a pop a push.
 void StagedReverse::push(std::int64_t tape, const Datum& value, const Location& loc) {
-  const auto emit = [this, tape, value, loc] {
-    staging_.builder(loc).op(Opcode::push_, {staging_.use(primal(value), loc)})->integer = tape;
-  };
-  if (!value.type().is_differentiable()) return emit();
-  shift<void>(prompt_, [this, tape, value, loc, emit](auto k) {
-    emit();
+  onto(tape, primal(value), loc);
+  if (!value.type().is_differentiable()) return;
+  shift<void>(prompt_, [this, tape, value, loc](auto k) {
     k();
-    ir::Op* d = staging_.builder(loc).op(Opcode::pop_, {}, {value.type()});
-    d->integer = adjoint_tape(tape);
-    if (Variable* v = variable_of(value)) v->cell->add(Datum::node(d->result()), loc);
+    const Datum d = from(beside(tape), value.type(), loc);
+    if (Variable* v = variable_of(value)) v->cell->add(d, loc);
   });
 }
 
 Datum StagedReverse::pop(std::int64_t tape, const ir::Type& type, const Location& loc) {
-  ir::Op* op = staging_.builder(loc).op(Opcode::pop_, {}, {type});
-  op->integer = tape;
-  const Datum v = Datum::node(op->result());
+  const Datum v = from(tape, type, loc);
   if (!type.is_differentiable()) return v;
   return shift<Datum>(prompt_, [this, tape, v, loc](auto k) {
     const CellPtr adjoint = make_cell(v, loc);
     k(variable(v, adjoint));
-    staging_.builder(loc).op(Opcode::push_, {staging_.use(adjoint->get(loc), loc)})->integer = adjoint_tape(tape);
+    onto(beside(tape), adjoint->get(loc), loc);
   });
 }
 

@@ -5,18 +5,22 @@
 
 #include "lantern/compiler/ad/replay.hpp"
 #include "lantern/compiler/ad/reverse.hpp"
+#include "lantern/compiler/ad/unit.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::core::ad {
 
 class StagedReverse : public Reverse, public StagedMode {
  public:
-  StagedReverse(Staging& staging, std::uint64_t tag) : Reverse(tag), staging_(staging) {}
+  StagedReverse(Staging& staging, std::uint64_t tag) : Reverse(tag), StagedMode(*this, staging) {}
 
-  Mode& mode() override { return *this; }
+  /// Emits a program and its backward part: its values if `values`, then one adjoint per active argument. `seeds`: of
+  /// the floating results.
+  Datums vjp(const Unit& unit, const Datums& seeds, bool values, const Location& loc);
+  /// The same of a program whose result is one floating scalar.
+  Datums gradient(const Unit& unit, bool value, const Location& loc);
+
   ir::Part part() const override { return ir::Part::forward; }
-  Datum primal_of(const Datum& d) const override { return primal(d); }
-  bool is_active(const Datum& d) const override { return variable_of(d) != nullptr; }
 
   Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
@@ -33,7 +37,7 @@ class StagedReverse : public Reverse, public StagedMode {
   /// A floating value becomes a primal and a cell, another value stays one.
   static std::vector<ir::Type> lifted_types(const std::vector<ir::Type>& types);
   /// Graph values of a datum of the given type: primal, and cell if floating. A value that no derivative reaches
-  /// gets a fresh cell: what the handler in charge needs decides, not the operand's tag.
+  /// gets a fresh cell: what the mode in charge needs decides, not the operand's tag.
   void lift(const Datum& d, std::vector<ir::Value*>& out, const Location& loc);
   std::vector<ir::Value*> lift(const Datums& data, const Location& loc);
   /// The reverse: data over block parameters.
@@ -41,17 +45,13 @@ class StagedReverse : public Reverse, public StagedMode {
   void jump(ir::Value* continuation, const Datums& results, const Location& loc);
   /// Emits a continuation `name(types lifted)`; its body is filled in later.
   ir::Op* continuation(const char* name, const std::vector<ir::Type>& types, const Location& loc);
-  void inside(ir::Block* block, const std::function<void()>& f);
-  void close(const Location& loc);
-
-  Staging& staging_;
+  /// Emits in a block, which ends with what `f` emits.
+  void inside(ir::Block* block, const Location& loc, const std::function<void()>& f);
 
  private:
-  ir::Function* instance(ir::Function* callee, const std::vector<bool>& active);
-  std::int64_t adjoint_tape(std::int64_t tape);
+  ir::Function* instance(ir::Function* callee, const Active& active);
 
   std::unordered_map<std::string, ir::Function*> instances_;
-  std::unordered_map<std::int64_t, std::int64_t> tapes_;
 };
 
 }  // namespace lantern::core::ad

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/replay.hpp"
 #include "lantern/compiler/staging/staging.hpp"
-#include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
 
@@ -37,8 +35,7 @@ class InsideRule {
 Datums StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                       const Location& loc) {
   Staging::Attempt attempt(s);
-  Datums nodes;
-  for (ir::Value* v : s.use(arguments, loc)) nodes.push_back(Datum::node(v));
+  const Datums nodes = s.nodes(arguments, loc);
   const std::shared_ptr<StagedRule> self(new StagedRule(s, rule));
   self->parameters_ = types_of(nodes);
   self->stage(
@@ -59,19 +56,15 @@ void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Typ
                        const std::function<Rule::Split(const Datums&, const Datums&)>& body,
                        const Location& loc) {
   if (part.function) return;
-  std::vector<ir::Type> types = first;
-  types.insert(types.end(), second.begin(), second.end());
-  const auto n = static_cast<std::ptrdiff_t>(first.size());
   staging_.stage(
-      rule_->name + suffix, types, nullptr,
+      rule_->name + suffix, joined(first, second), nullptr,
       [&](const Datums& in) {
         // What the function captures its parts may use, also where they are staged later.
         if (primal_.function != part.function)
           for (ir::Value* v : primal_.function->captured) staging_.capture(*part.function, v);
-        Rule::Split out = body(Datums(in.begin(), in.begin() + n), Datums(in.begin() + n, in.end()));
+        Rule::Split out = body(slice(in, 0, first.size()), slice(in, first.size(), in.size()));
         part.results = out.results.size();
-        out.results.insert(out.results.end(), out.rest.begin(), out.rest.end());
-        return out.results;
+        return joined(std::move(out.results), out.rest);
       },
       loc, [&](StagedFunction* f) { part.function = f; });
 }
@@ -79,14 +72,13 @@ void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Typ
 void StagedRule::stage_parts(const Location& loc) {
   const InsideRule inside(staging_);
   const std::vector<ir::Type>& results = primal_.function->function->result_types;
-  std::vector<ir::Type> residuals = parameters_;
-  residuals.insert(residuals.end(), results.begin(), results.end());
+  std::vector<ir::Type> residuals = joined(parameters_, results);
   if (rule_->forward) {
     stage(
         forward_, "_forward", parameters_, {},
         [&](const Datums& in, const Datums&) { return rule_->forward(in); }, loc);
     const std::vector<ir::Type>& all = forward_.function->function->result_types;
-    residuals.assign(all.begin() + static_cast<std::ptrdiff_t>(forward_.results), all.end());
+    residuals = slice(all, forward_.results, all.size());
   }
   const auto only = [](const auto& part) {
     return [&part](const Datums& a, const Datums& b) { return Rule::Split{{}, part(a, b)}; };
@@ -107,8 +99,7 @@ void StagedRule::stage_parts(const Location& loc) {
 
 Rule::Split StagedRule::call(const Part& part, const Datums& first, const Datums& second, const Datums& captured,
                              const Location& loc) {
-  Datums operands = first;
-  operands.insert(operands.end(), second.begin(), second.end());
+  Datums operands = joined(first, second);
   const std::vector<ir::Value*>& all = primal_.function->captured;
   for (ir::Value* v : part.function->captured) {
     const auto at = std::ranges::find(all, v);
@@ -119,8 +110,7 @@ Rule::Split StagedRule::call(const Part& part, const Datums& first, const Datums
     operands.push_back(captured[static_cast<std::size_t>(at - all.begin())]);
   }
   const Datums out = staging_.call(part.function->function, operands, loc);
-  const auto middle = out.begin() + static_cast<std::ptrdiff_t>(part.results);
-  return {Datums(out.begin(), middle), Datums(middle, out.end())};
+  return {slice(out, 0, part.results), slice(out, part.results, out.size())};
 }
 
 Rule StagedRule::calls(const Datums& captured, const Location& loc) {
@@ -147,25 +137,22 @@ Rule StagedRule::with_captured(const Datums& captured, const Location& loc) {
   Rule full = rule(captured);
   full.forward = [forward = full.forward, captured](const Datums& in) {
     Rule::Split out = forward(in);
-    out.rest.insert(out.rest.end(), captured.begin(), captured.end());
+    out.rest = joined(std::move(out.rest), captured);
     return out;
   };
-  full.backward = [rule, n = static_cast<std::ptrdiff_t>(captured.size())](const Datums& residuals,
-                                                                           const Datums& cotangents) {
-    const Rule there = rule(Datums(residuals.end() - n, residuals.end()));
-    return there.backward(Datums(residuals.begin(), residuals.end() - n), cotangents);
+  full.backward = [rule, n = captured.size()](const Datums& residuals, const Datums& cotangents) {
+    const std::size_t own = residuals.size() - n;
+    return rule(slice(residuals, own, residuals.size())).backward(slice(residuals, 0, own), cotangents);
   };
   return full;
 }
 
 Datums StagedRule::follow(StagedMode& mode, const Datums& operands, const Location& loc) {
-  const auto middle = operands.begin() + static_cast<std::ptrdiff_t>(parameters_.size());
-  const Datums arguments(operands.begin(), middle), captured(middle, operands.end());
+  const std::size_t own = parameters_.size();
+  const Datums arguments = slice(operands, 0, own), captured = slice(operands, own, operands.size());
   require_untagged(*rule_, captured, mode.mode(), loc);
   stage_parts(loc);
-  auto* handler = dynamic_cast<RuleFollowing*>(&mode.mode());
-  if (!handler) refuse(*rule_, mode.mode(), loc);
-  return handler->follow(std::make_shared<const Rule>(with_captured(captured, loc)), arguments, loc);
+  return mode.mode().follow(std::make_shared<const Rule>(with_captured(captured, loc)), arguments, loc);
 }
 
 }  // namespace lantern::core::ad

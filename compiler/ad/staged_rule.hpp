@@ -22,7 +22,7 @@ class StagedRule {
   static Datums emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                    const Location& loc);
 
-  /// The call, met again under a derivative handler. `operands`: the arguments, then what the function
+  /// The call, met again under a mode. `operands`: the arguments, then what the function
   /// captured.
   Datums follow(StagedMode& mode, const Datums& operands, const Location& loc);
 

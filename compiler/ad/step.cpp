@@ -5,29 +5,28 @@
 
 namespace lantern::core::ad {
 
-Step::Step(const Mode& handler, const Operation& op, std::span<const Datum> operands)
-    : handler_(&handler), op_(op), operands_(operands) {
+Step::Step(const Mode& mode, const Operation& op, std::span<const Datum> operands)
+    : mode_(&mode), op_(op), operands_(operands) {
   op_.loc.part = ir::Part::forward;
   DoubleStep n;
   numbers_ = n.perform(op, operands, [this](const Datum& d) -> const Datum& { return primal(d); });
   y_ = numbers_ ? n.value() : perform(op_, primals());
 }
 
-Step::Step(const Mode& handler, std::shared_ptr<const Rule> rule, const Datums& arguments,
+Step::Step(const Mode& mode, std::shared_ptr<const Rule> rule, const Datums& arguments,
            const Location& loc)
-    : handler_(&handler), operands_(arguments) {
+    : mode_(&mode), operands_(arguments) {
   op_.loc = loc;
   const Transient in = primals();
   auto [values, residuals] = rule->forward(Datums(in.begin(), in.end()));
-  require_untagged(*rule, values, handler, loc);
-  require_untagged(*rule, residuals, handler, loc);
+  require_untagged(*rule, values, mode, loc);
+  require_untagged(*rule, residuals, mode, loc);
   call_ = std::make_shared<const Call>(Call{std::move(rule), std::move(values), std::move(residuals)});
 }
 
 bool Step::depends_on(std::size_t i) const {
-  const Datum& d = operands_[i];
-  if (!d.is_tagged() || static_cast<const TaggedBox*>(d.box())->mode.get() != handler_) return false;
-  if (call_) return d.type().is_differentiable();
+  if (!mode_->number_of(operands_[i])) return false;
+  if (call_) return operands_[i].type().is_differentiable();
   return numbers_ ? double_derivative(op_.code).partials[i] != DoubleDerivative::Partial::zero
                   : carries_derivative(op_, i, operands_.size());
 }
@@ -80,7 +79,7 @@ Datums Step::shares_by_rule(std::span<const Datum> cotangents) const {
   }
   const Rule& rule = *call_->rule;
   const Datums adjoints = rule.backward(call_->residuals, all);
-  require_untagged(rule, adjoints, *handler_, loc());
+  require_untagged(rule, adjoints, *mode_, loc());
   const Transient in = primals();
   require_derivatives(rule, Datums(in.begin(), in.end()), adjoints, "argument", loc());
   std::size_t at = 0;

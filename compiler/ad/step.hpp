@@ -1,4 +1,4 @@
-// One step of a program under a derivative handler, kept for the backward pass.
+// One step of a program under a mode, kept for the backward pass.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace lantern::core::ad {
 
-/// b x y of the listings: an operation, or a function with a rule, applied to numbers of a handler. It is
+/// b x y of the listings: an operation, or a function with a rule, applied to numbers of a mode. It is
 /// performed one level down, on their primals, when the step is made.
 class Step {
  public:
-  Step(const Mode& handler, const Operation& op, std::span<const Datum> operands);
-  /// `rule` is completed. Error: what it gives carries a tag of the handler.
-  Step(const Mode& handler, std::shared_ptr<const Rule> rule, const Datums& arguments, const Location& loc);
+  Step(const Mode& mode, const Operation& op, std::span<const Datum> operands);
+  /// `rule` is completed. Error: what it gives carries a tag of the mode.
+  Step(const Mode& mode, std::shared_ptr<const Rule> rule, const Datums& arguments, const Location& loc);
 
   const Location& loc() const { return op_.loc; }
   /// The same as a place in the backward part.
@@ -31,12 +31,9 @@ class Step {
   const Operands& operands() const { return operands_; }
   /// One level down: of an operation one.
   std::span<const Datum> values() const { return call_ ? std::span(call_->values) : std::span(&y_, 1); }
-  const Datum& primal(const Datum& d) const {
-    const auto* box = d.is_tagged() ? static_cast<const TaggedBox*>(d.box()) : nullptr;
-    return box && box->mode.get() == handler_ ? box->primal : d;
-  }
+  const Datum& primal(const Datum& d) const { return mode_->primal(d); }
 
-  /// Whether operand i is a number of the handler, which receives a derivative.
+  /// Whether operand i is a number of the mode, which receives a derivative.
   bool depends_on(std::size_t i) const;
   /// Whether there is one that does, and a floating value for it to come from.
   bool differentiable() const;
@@ -69,7 +66,7 @@ class Step {
   DoubleStep on_numbers() const;
   Datums shares_by_rule(std::span<const Datum> cotangents) const;
 
-  const Mode* handler_;
+  const Mode* mode_;
   Operation op_;
   Operands operands_;
   Datum y_;
@@ -98,13 +95,9 @@ void Step::propagate(std::span<const Datum> cotangents, const CellOf& cell_of) c
   Operation op = op_;
   op.loc = at;
   const FormulaContext rule{op, with, y_, g};
-  // For tensors the last operand first: an update's base comes first among the operands, and its adjoint can
-  // then take over the memory of g, which nobody reads any more.
-  const bool last_first = !ir::info(op_.code).elementwise;
-  for (std::size_t n = operands_.size(), j = 0; j < n; ++j) {
-    const std::size_t i = last_first ? n - 1 - j : j;
+  backward_order(op_.code, operands_.size(), [&](std::size_t i) {
     if (depends_on(i)) ad::propagate(i, rule, cell_of(operands_[i]));
-  }
+  });
 }
 
 }  // namespace lantern::core::ad

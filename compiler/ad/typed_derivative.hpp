@@ -18,6 +18,7 @@ template <class T>
 struct CallTraits;
 template <class R, bool quiet, class... A>
 struct CallTraits<R (*)(A...) noexcept(quiet)> {
+  static constexpr bool known = true;
   using Result = lifted_t<R>;
   using Params = std::tuple<std::remove_cvref_t<A>...>;
 };
@@ -33,19 +34,13 @@ struct FunctionTraits {
   static constexpr bool known = false;
 };
 template <class R, bool quiet, class... A>
-struct FunctionTraits<R (*)(A...) noexcept(quiet)> : CallTraits<R (*)(A...)> {
-  static constexpr bool known = true;
-};
+struct FunctionTraits<R (*)(A...) noexcept(quiet)> : CallTraits<R (*)(A...)> {};
 /// A member function of a struct of Reps, which is its first argument.
 template <class C, class R, bool quiet, class... A>
-struct FunctionTraits<R (C::*)(A...) const noexcept(quiet)> : CallTraits<R (*)(C, A...)> {
-  static constexpr bool known = true;
-};
+struct FunctionTraits<R (C::*)(A...) const noexcept(quiet)> : CallTraits<R (*)(C, A...)> {};
 template <class F>
   requires requires { &F::operator(); }
-struct FunctionTraits<F> : CallTraits<decltype(&F::operator())> {
-  static constexpr bool known = true;
-};
+struct FunctionTraits<F> : CallTraits<decltype(&F::operator())> {};
 
 template <class F>
 constexpr void require_known() {
@@ -89,63 +84,86 @@ ad::Program program_of(const F& f) {
           }};
 }
 
-/// Positions, mode and form out of the template arguments of grad<...>.
+/// A call of a typed function that may be made again, when the frame that made it has ended: the structure of its
+/// arguments (the sizes of vectors of Reps), and that of its result once it has been made.
+template <class Value, class... P>
+struct TypedCall {
+  explicit TypedCall(const P&... p) : arguments(std::tuple<P...>(p...)) {}
+  template <class F>
+  Datums operator()(const F& f, const Datums& in) {
+    auto args = rebuild(*arguments, in);
+    return value.keep(convert<Value>(std::apply(f, args)));
+  }
+  Structure<std::tuple<P...>> arguments;
+  Structure<Value> value;
+};
+
+/// The option of type T among the template arguments of grad<...>.
+template <class T>
+constexpr T option(T otherwise, auto... options) {
+  [[maybe_unused]] const auto see = [&](auto o) {
+    if constexpr (std::same_as<decltype(o), T>) otherwise = o;
+  };
+  (see(options), ...);
+  return otherwise;
+}
+
+/// Positions, mode and form out of those.
 template <auto... O>
 struct GradOptions {
-  static constexpr mode selected = [] {
-    mode m = mode::reverse;
-    [[maybe_unused]] const auto see = [&](auto o) {
-      if constexpr (std::same_as<decltype(o), mode>) m = o;
-    };
-    (see(O), ...);
-    return m;
-  }();
-  static constexpr form how = [] {
-    form f = default_form(selected);
-    [[maybe_unused]] const auto see = [&](auto o) {
-      if constexpr (std::same_as<decltype(o), form>) f = o;
-    };
-    (see(O), ...);
-    return f;
-  }();
+  static constexpr mode selected = option(mode::reverse, O...);
+  static constexpr form how = option(default_form(selected), O...);
   static_assert((std::size_t{0} + ... + (std::same_as<decltype(O), mode> ? 1 : 0)) <= 1,
                 "a derivative is taken by one mode; nest them: grad<mode::taped>(grad<mode::forward>(f))");
   static constexpr std::size_t positions = (std::size_t{0} + ... + (std::is_integral_v<decltype(O)> ? 1 : 0));
-  template <class Params>
   static constexpr bool selects(std::size_t i, bool floating) {
-    if constexpr (positions == 0) return floating;
-    else {
-      bool hit = false;
-      [[maybe_unused]] const auto see = [&](auto o) {
-        if constexpr (std::is_integral_v<decltype(o)>) hit |= static_cast<std::size_t>(o) == i;
-      };
-      (see(O), ...);
-      return hit;
-    }
+    return positions == 0 ? floating
+                          : ((std::is_integral_v<decltype(O)> && static_cast<std::size_t>(O) == i) || ...);
   }
-  template <class Params>
-  static constexpr bool in_range() {
-    bool ok = true;
-    [[maybe_unused]] const auto see = [&](auto o) {
-      if constexpr (std::is_integral_v<decltype(o)>) ok &= static_cast<std::size_t>(o) < std::tuple_size_v<Params>;
-    };
-    (see(O), ...);
-    return ok;
+  static constexpr bool in_range(std::size_t arguments) {
+    return ((!std::is_integral_v<decltype(O)> || static_cast<std::size_t>(O) < arguments) && ...);
   }
 };
+/// Every floating argument is selected.
+using AllFloating = GradOptions<>;
+
+/// The tuple of f(p) for the selected arguments, in order.
+template <class Options, class... P, class F>
+auto for_selected(const std::tuple<P...>& args, const F& f) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    const auto one = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+      using Q = std::tuple_element_t<K, std::tuple<P...>>;
+      if constexpr (Options::selects(K, HasFloat<Q>::value))
+        return std::tuple<std::invoke_result_t<const F&, const Q&>>(f(std::get<K>(args)));
+      else return std::tuple<>();
+    };
+    // Braces: left to right, since each may take its share of some data.
+    std::tuple<decltype(one(std::integral_constant<std::size_t, I>{}))...> parts{
+        one(std::integral_constant<std::size_t, I>{})...};
+    return std::apply([](auto&... p) { return std::tuple_cat(std::move(p)...); }, parts);
+  }(std::index_sequence_for<P...>{});
+}
+
+/// The types of the selected arguments; of those that have tangents.
+struct Itself {
+  template <class Q>
+  Q operator()(const Q& q) const {
+    return q;
+  }
+};
+template <class Options, class Params>
+using selected_t = decltype(for_selected<Options>(std::declval<const Params&>(), Itself{}));
+template <class Params>
+using tangents_t = selected_t<AllFloating, Params>;
 
 /// The selected argument types, as one type or a tuple.
 template <class Options, class Params>
 struct Selected;
 template <class Options, class... P>
 struct Selected<Options, std::tuple<P...>> {
-  template <std::size_t... I>
-  static auto pick(std::index_sequence<I...>)
-      -> decltype(std::tuple_cat(std::conditional_t<Options::template selects<std::tuple<P...>>(I, HasFloat<P>::value),
-                                                    std::tuple<P>, std::tuple<>>()...));
-  using tuple = decltype(pick(std::index_sequence_for<P...>{}));
+  using tuple = selected_t<Options, std::tuple<P...>>;
   static constexpr std::size_t count = std::tuple_size_v<tuple>;
-  static_assert(Options::template in_range<std::tuple<P...>>(), "grad: an argument position is out of range");
+  static_assert(Options::in_range(sizeof...(P)), "grad: an argument position is out of range");
   static_assert(count > 0, "grad: no floating-point argument to differentiate with respect to");
   template <class T>
   struct One {
@@ -158,33 +176,23 @@ struct Selected<Options, std::tuple<P...>> {
   using type = typename One<tuple>::type;
 };
 
-/// Flattened arguments and which of them are active.
+/// The arguments of a derivative, flattened, and which of them are active.
 template <class Options, class... P>
-void collect(const std::tuple<P...>& args, Datums& data, ad::Active& active) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    const auto one = [&](const auto& p, bool selected) {
-      for_each_rep(p, [&](const auto& r) {
+struct ActiveArguments {
+  explicit ActiveArguments(const P&... p) : args(p...) {
+    auto add = [&, i = std::size_t{0}]<class Q>(const Q& q) mutable {
+      const bool selected = Options::selects(i++, HasFloat<Q>::value);
+      for_each_rep(q, [&](const auto& r) {
         data.push_back(r.datum());
         active.push_back(selected && r.datum().type().is_differentiable());
       });
     };
-    (one(std::get<I>(args), Options::template selects<std::tuple<P...>>(I, HasFloat<P>::value)), ...);
-  }(std::index_sequence_for<P...>{});
-}
-
-/// The selected arguments.
-template <class Options, class... P>
-auto selection(const std::tuple<P...>& args) {
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::tuple_cat([&] {
-      if constexpr (Options::template selects<std::tuple<P...>>(I, HasFloat<P>::value))
-        return std::tuple<const P&>(std::get<I>(args));
-      else
-        return std::tuple<>();
-    }()...);
+    (add(p), ...);
   }
-  (std::index_sequence_for<P...>{});
-}
+  std::tuple<P...> args;
+  Datums data;
+  ad::Active active;
+};
 
 /// Derivatives in the shape of the arguments: floating leaves from `data`, other leaves as they were.
 template <class P>
@@ -197,147 +205,111 @@ P shaped_like(const P& prototype, std::span<const Datum>& data) {
   });
   return p;
 }
+/// The derivatives by the selected arguments, one or a tuple.
 template <class Options, class... P>
 auto gradient_result(const std::tuple<P...>& args, std::span<const Datum> data) {
-  const auto all = [&]<std::size_t... I>(std::index_sequence<I...>) {
-    const auto one = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
-      using Q = std::tuple_element_t<K, std::tuple<P...>>;
-      if constexpr (Options::template selects<std::tuple<P...>>(K, HasFloat<Q>::value))
-        return std::tuple<Q>(shaped_like(std::get<K>(args), data));
-      else return std::tuple<>();
-    };
-    // Braces: left to right, since each takes its share of the data.
-    std::tuple<decltype(one(std::integral_constant<std::size_t, I>{}))...> parts{
-        one(std::integral_constant<std::size_t, I>{})...};
-    return std::apply([](auto&&... p) { return std::tuple_cat(p...); }, parts);
-  }(std::index_sequence_for<P...>{});
+  const auto all = for_selected<Options>(args, [&]<class Q>(const Q& q) { return shaped_like(q, data); });
   if constexpr (std::tuple_size_v<std::remove_cvref_t<decltype(all)>> == 1) return std::get<0>(all);
   else return all;
 }
 
+/// The floating data of products, one after the other.
+template <class... P>
+Datums floating_data(const P&... p) {
+  Datums out;
+  const auto add = [&]<class T>(const Rep<T>& r) {
+    if constexpr (std::is_floating_point_v<typename Traits<T>::element>) out.push_back(r.datum());
+  };
+  (for_each_rep(p, add), ...);
+  return out;
+}
+
+/// What is made of a function by differentiating it: it knows the function, and the place that messages name.
+template <class F>
+class Derived {
+ public:
+  Derived(F f, const char* prefix, Location loc) : f_(std::move(f)), prefix_(prefix), loc_(loc) {}
+  std::string name() const { return prefix_ + name_of(f_); }
+
+ protected:
+  F f_;
+  const char* prefix_;
+  Location loc_;
+};
+
 template <class F, class Options, bool with_value, class Params = typename FunctionTraits<F>::Params>
 class Gradient;
 template <class F, class Options, bool with_value, class... P>
-class Gradient<F, Options, with_value, std::tuple<P...>> {
+class Gradient<F, Options, with_value, std::tuple<P...>> : public Derived<F> {
   using Derivative = typename Selected<Options, std::tuple<P...>>::type;
   using Value = typename FunctionTraits<F>::Result;
 
  public:
-  Gradient(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  using Derived<F>::Derived;
   std::conditional_t<with_value, std::tuple<Value, Derivative>, Derivative> operator()(const P&... p) const {
-    const std::tuple<P...> args(p...);
-    Datums data;
-    ad::Active active;
-    collect<Options>(args, data, active);
+    const ActiveArguments<Options, P...> in(p...);
     Structure<Value> value;
-    const Datums out =
-        ad::gradient(Options::selected, Options::how, program_of(f_, args, value), data, active, with_value, loc_);
+    const Datums out = ad::gradient(Options::selected, Options::how, program_of(this->f_, in.args, value), in.data,
+                                    in.active, with_value, this->loc_);
     const std::span<const Datum> derivatives = std::span(out).subspan(with_value ? 1 : 0);
     if constexpr (with_value)
-      return {rebuild(*value, Datums{out[0]}), gradient_result<Options>(args, derivatives)};
-    else return gradient_result<Options>(args, derivatives);
+      return {rebuild(*value, Datums{out[0]}), gradient_result<Options>(in.args, derivatives)};
+    else return gradient_result<Options>(in.args, derivatives);
   }
-  std::string name() const { return "grad_" + name_of(f_); }
-
- private:
-  F f_;
-  Location loc_;
 };
-
-template <class P>
-Datums floating_data(const P& p) {
-  Datums out;
-  for_each_rep(p, [&]<class T>(const Rep<T>& r) {
-    if constexpr (std::is_floating_point_v<typename Traits<T>::element>) out.push_back(r.datum());
-  });
-  return out;
-}
-
-/// Every floating argument is active.
-using AllFloating = GradOptions<>;
 
 template <class F, class Params = typename FunctionTraits<F>::Params>
 class VectorJacobian;
 template <class F, class... P>
-class VectorJacobian<F, std::tuple<P...>> {
+class VectorJacobian<F, std::tuple<P...>> : public Derived<F> {
   using Value = typename FunctionTraits<F>::Result;
   using Derivative = typename Selected<AllFloating, std::tuple<P...>>::type;
 
  public:
-  VectorJacobian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  using Derived<F>::Derived;
   std::tuple<Value, Derivative> operator()(const P&... p, const Value& ybar) const {
-    const std::tuple<P...> args(p...);
-    Datums data;
-    ad::Active active;
-    collect<AllFloating>(args, data, active);
-    const Datums seeds = floating_data(ybar);
+    const ActiveArguments<AllFloating, P...> in(p...);
     Structure<Value> value;
-    const Datums out = ad::vjp(program_of(f_, args, value), data, active, &seeds, true, loc_);
+    const Datums out = ad::vjp(program_of(this->f_, in.args, value), in.data, in.active, floating_data(ybar), true,
+                               this->loc_);
     std::span<const Datum> view(out);
     Value result = rebuild(*value, view);
-    return {std::move(result), gradient_result<AllFloating>(args, view)};
+    return {std::move(result), gradient_result<AllFloating>(in.args, view)};
   }
-  std::string name() const { return "vjp_" + name_of(f_); }
-
- private:
-  F f_;
-  Location loc_;
 };
 
-/// The tangents of floating arguments, one after the other.
-template <class... T>
-Datums tangent_data(const T&... dp) {
-  Datums all;
-  const auto add = [&](const Datums& some) { all.insert(all.end(), some.begin(), some.end()); };
-  (add(floating_data(dp)), ...);
-  return all;
-}
-
-template <class P>
-using tangent_params = std::conditional_t<HasFloat<P>::value, std::tuple<P>, std::tuple<>>;
-
-template <class F, class Params, class Tangents>
+template <class F, class Params = typename FunctionTraits<F>::Params, class Tangents = tangents_t<Params>>
 class JacobianVector;
 template <class F, class... P, class... T>
-class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> {
+class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> : public Derived<F> {
   using Value = typename FunctionTraits<F>::Result;
 
  public:
-  JacobianVector(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  using Derived<F>::Derived;
   std::tuple<Value, Value> operator()(const P&... p, const T&... dp) const {
-    const std::tuple<P...> args(p...);
-    Datums data;
-    ad::Active active;
-    collect<AllFloating>(args, data, active);
+    const ActiveArguments<AllFloating, P...> in(p...);
     Structure<Value> value;
-    const Datums out = ad::jvp(program_of(f_, args, value), data, active, tangent_data(dp...), loc_);
+    const Datums out =
+        ad::jvp(program_of(this->f_, in.args, value), in.data, in.active, floating_data(dp...), this->loc_);
     std::span<const Datum> view(out);
     const Value result = rebuild(*value, view);
     return {result, shaped_like(result, view)};
   }
-  std::string name() const { return "jvp_" + name_of(f_); }
-
- private:
-  F f_;
-  Location loc_;
 };
 
-template <int order, class F, class Params, class Tangents>
+template <int order, class F, class Params = typename FunctionTraits<F>::Params, class Tangents = tangents_t<Params>>
 class Taylor;
 template <int order, class F, class... P, class... T>
-class Taylor<order, F, std::tuple<P...>, std::tuple<T...>> {
+class Taylor<order, F, std::tuple<P...>, std::tuple<T...>> : public Derived<F> {
   using Value = typename FunctionTraits<F>::Result;
 
  public:
-  Taylor(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
+  using Derived<F>::Derived;
   std::array<Value, order + 1> operator()(const P&... p, const T&... dp) const {
-    const std::tuple<P...> args(p...);
-    Datums data;
-    ad::Active active;
-    collect<AllFloating>(args, data, active);
+    const ActiveArguments<AllFloating, P...> in(p...);
     Structure<Value> value;
-    const std::vector<Datums> series =
-        ad::taylor(program_of(f_, args, value), data, active, tangent_data(dp...), order, loc_);
+    const std::vector<Datums> series = ad::taylor(program_of(this->f_, in.args, value), in.data, in.active,
+                                                  floating_data(dp...), order, this->loc_);
     std::array<Value, order + 1> out;
     out[0] = rebuild(*value, series[0]);
     for (std::size_t k = 1; k < out.size(); ++k) {
@@ -346,38 +318,16 @@ class Taylor<order, F, std::tuple<P...>, std::tuple<T...>> {
     }
     return out;
   }
-  std::string name() const { return "taylor_" + name_of(f_); }
-
- private:
-  F f_;
-  Location loc_;
 };
 
 template <class F, class X>
-class ReverseHessian {
-  using T = typename Traits<typename X::value_type>::element;
-
+class ReverseHessian : public Derived<F> {
  public:
-  ReverseHessian(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
-  Rep<Tensor<T>> operator()(const X& x) const {
-    if (Staging* s = ad::staging_in_progress())
-      return Rep<Tensor<T>>(ad::staged_hessian_by_reverse(*s, program_of(f_), x.datum(), loc_));
-    const ad::SecondOrder all = ad::hessian_by_reverse(program_of(f_), {x.datum()}, {true}, loc_);
-    const auto n = static_cast<std::int64_t>(all.hessian.size());
-    const Datum size = Datum::integer(n, ir::I64);
-    Datum matrix = perform({Opcode::fill_, 0, loc_}, {Datum::zero(TypeOf<T>::get()), size, size});
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < n; ++j) {
-        const Datum& entry = all.hessian[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-        matrix = perform({Opcode::set_, 0, loc_},
-                         {matrix, Datum::integer(i, ir::I64), Datum::integer(j, ir::I64), entry});
-      }
-    return Rep<Tensor<T>>(matrix);
+  using Derived<F>::Derived;
+  using Result = Rep<Tensor<typename Traits<typename X::value_type>::element>>;
+  Result operator()(const X& x) const {
+    return Result(ad::hessian_by_reverse(program_of(this->f_), x.datum(), this->loc_));
   }
-
- private:
-  F f_;
-  Location loc_;
 };
 
 template <class F, class Sig>

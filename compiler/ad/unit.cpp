@@ -2,7 +2,6 @@
 #include "lantern/compiler/ad/unit.hpp"
 
 #include "lantern/compiler/staging/requirement.hpp"
-#include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
 
@@ -10,13 +9,8 @@ Datums derivative_unit(Staging& s, const std::string& prefix, const Program& pro
                        const Active& active, Beside what, const Datums& further, const Location& loc,
                        const std::function<Datums(const Unit&)>& derive) {
   Staging::Attempt attempt(s);
-  Datums operands;
-  std::vector<ir::Type> types;
-  for (ir::Value* v : s.use(arguments, loc)) {
-    operands.push_back(Datum::node(v));
-    types.push_back(v->type);
-  }
-  const StagedFunction& staged = s.stage(program.name, types, nullptr, program.run, loc);
+  Datums operands = s.nodes(arguments, loc);
+  const StagedFunction& staged = s.stage(program.name, types_of(operands), nullptr, program.run, loc);
   ir::walk(staged.function->body, [&](ir::Op* op) {
     const StagedFunction* callee = op->callee ? s.find(op->callee) : nullptr;
     if (callee && callee->open)

@@ -5,7 +5,6 @@
 
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/requirement.hpp"
-#include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
 
@@ -16,36 +15,25 @@ class Batching {
   Batching(const Program& f, const Datums& arguments, const std::vector<bool>& mapped, const Location& loc)
       : f_(f), arguments_(arguments), mapped_(mapped), loc_(loc) {}
 
-  Datums run(const std::vector<ir::Type>& results) {
+  Datums run(const std::vector<ir::Type>& declared) {
     size_ = common_size();
-    types_ = results;
+    types_ = declared;
     const bool known =
-        !results.empty() && std::ranges::none_of(results, [](const ir::Type& t) { return t.is_tensor(); });
+        !types_.empty() && std::ranges::none_of(types_, [](const ir::Type& t) { return t.is_tensor(); });
     Datums sizes;
     if (!known) sizes = result_sizes();
-    Datums state{Datum::integer(0, ir::I64)};
+    Datums empty;
     for (std::size_t i = 0, at = 0; i < types_.size(); ++i) {
       Datums operands{Datum::zero(ir::Type(types_[i].element())), size_};
       for (int k = 0; k < types_[i].rank(); ++k) operands.push_back(sizes[at++]);
-      state.push_back(perform({Opcode::fill_, 0, loc_}, operands));
+      empty.push_back(perform({Opcode::fill_, 0, loc_}, operands));
     }
-    Datums done = detail::loop(
-        state,
-        [&](const Datums& s) {
-          return op(Opcode::lt_, {s[0], size_});
-        },
-        [&](const Datums& s) { return trip(s); }, loc_);
-    done.erase(done.begin());
-    return done;
+    return row_by_row(size_, empty, [&](const Datums& s) { return results(s); }, loc_);
   }
 
  private:
   Datum op(Opcode code, const Datums& operands) const { return perform({code, 0, loc_}, operands); }
-  Datum dimension(const Datum& t, int k) const {
-    const std::int64_t known = t.type().dims()[static_cast<std::size_t>(k)];
-    return known != ir::dynamic ? Datum::integer(known, ir::I64)
-                                : perform({Opcode::dim_, k, loc_}, {strip(t)});
-  }
+  Datum dimension(const Datum& t, int k) const { return dimension_of(t, k, loc_); }
 
   /// The number of examples.
   Datum common_size() const {
@@ -77,7 +65,6 @@ class Batching {
 
   /// The sizes of the first example's results, one after another; zeros where there is none.
   Datums result_sizes() {
-    const std::vector<ir::Type> declared = types_;
     const auto count = [this] {
       std::size_t n = 0;
       for (const ir::Type& t : types_) n += static_cast<std::size_t>(t.rank());
@@ -103,22 +90,14 @@ class Batching {
     return detail::branch(op(Opcode::lt_, {Datum::integer(0, ir::I64), size_}), first, none, loc_);
   }
 
-  Datums trip(const Datums& s) const {
-    const Datum& i = s[0];
-    const Datums results = f_.run(example(i));
-    Datums next{op(Opcode::add_, {i, Datum::integer(1, ir::I64)})};
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      const Datum& r = results[k];
-      if (!r.type().is_tensor()) {
-        next.push_back(op(Opcode::set_, {s[k + 1], i, r}));
-        continue;
-      }
-      for (int d = 0; d < r.type().rank(); ++d)
-        detail::require(op(Opcode::eq_, {dimension(r, d), dimension(s[k + 1], d + 1)}),
+  /// The results of example s[0], of the sizes of those in s.
+  Datums results(const Datums& s) const {
+    Datums out = f_.run(example(s[0]));
+    for (std::size_t k = 0; k < out.size(); ++k)
+      for (int d = 0; d < out[k].type().rank(); ++d)
+        detail::require(op(Opcode::eq_, {dimension(out[k], d), dimension(s[k + 1], d + 1)}),
                         "vmap: expected results of one size for every example, got several", loc_);
-      next.push_back(op(Opcode::add_take_, {s[k + 1], i, r}));
-    }
-    return next;
+    return out;
   }
 
   const Program& f_;

@@ -59,20 +59,18 @@ To structured_like(const From& from) {
 template <class Options, class F, class Params, class Indices>
 class Vectorised;
 template <class Options, class F, class... P, std::size_t... I>
-class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
+class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> : public Derived<F> {
   using Value = typename FunctionTraits<F>::Result;
   using Result = batch_t<Value>;
   template <std::size_t K>
-  static constexpr bool maps = Options::positions == 0 ||
-                               Options::template selects<std::tuple<P...>>(K, true);
-  static_assert(Options::template in_range<std::tuple<P...>>(), "vmap: an argument position is out of range");
+  static constexpr bool maps = Options::selects(K, true);
+  static_assert(Options::in_range(sizeof...(P)), "vmap: an argument position is out of range");
   static_assert((maps<I> || ...), "vmap: expected a function with an argument to map over");
   template <std::size_t K, class Q>
   using Given = typename std::conditional_t<maps<K>, Mapped<Q, Batched>, std::type_identity<Q>>::type;
 
  public:
-  Vectorised(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
-
+  using Derived<F>::Derived;
   Result operator()(const Given<I, P>&... given) const {
     Datums data;
     std::vector<bool> mapped;
@@ -85,21 +83,12 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> {
     (add(given, maps<I>), ...);
     const std::tuple<P...> example(structured_like<P>(given)...);
     Structure<Value> value;
-    const auto run = [&](const Datums& in) {
-      auto arguments = rebuild(example, in);
-      return value.keep(convert<Value>(std::apply(f_, arguments)));
-    };
     std::vector<ir::Type> results;
     if constexpr (countable<Value>())
       if (!types_of<Value>(results)) results.clear();
-    const Datums out = ad::vmap({name_of(f_), run}, data, mapped, results, loc_);
+    const Datums out = ad::vmap(program_of(this->f_, example, value), data, mapped, results, this->loc_);
     return rebuild(structured_like<Result>(*value), out);
   }
-  std::string name() const { return "vmap_" + name_of(f_); }
-
- private:
-  F f_;
-  Location loc_;
 };
 
 }  // namespace detail
@@ -122,7 +111,7 @@ auto vmap(F f, std::source_location l = std::source_location::current()) {
   detail::require_known<F>();
   using Params = typename detail::FunctionTraits<F>::Params;
   return detail::Vectorised<detail::GradOptions<O...>, F, Params,
-                            std::make_index_sequence<std::tuple_size_v<Params>>>(std::move(f), here(l));
+                            std::make_index_sequence<std::tuple_size_v<Params>>>(std::move(f), "vmap_", here(l));
 }
 
 }  // namespace lantern::core

@@ -1,4 +1,4 @@
-// Derivative handlers, and the numbers under them.
+// Modes at work, and the numbers under them.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,19 @@
 #include <utility>
 
 #include "lantern/compiler/staging/datum.hpp"
+#include "lantern/ir/location.hpp"
 
 namespace lantern::core {
 
 struct Operation;
+struct TaggedBox;
+namespace ad {
+struct Rule;
+}
 
-/// A derivative handler (thesis 4; Lantern paper 2-3). Each application of grad, jvp, ... makes a fresh one:
-/// its identity is the tag. The handler in charge of an operation is the one with the highest tag among the
-/// operands; its own arithmetic happens one level down.
+/// A mode at work: what the thesis (4) has a handler for, and the Lantern paper (2-3) a class of numbers. Each
+/// application of grad, jvp, ... makes a fresh one: its identity is the tag. The mode in charge of an operation
+/// is the one with the highest tag among the operands; its own arithmetic happens one level down.
 class Mode : public std::enable_shared_from_this<Mode> {
  public:
   explicit Mode(std::uint64_t tag) : tag_(tag) {}
@@ -27,6 +32,22 @@ class Mode : public std::enable_shared_from_this<Mode> {
 
   /// Computes the operation; at least one operand carries this tag.
   virtual Datum apply(const Operation& op, std::span<const Datum> operands) = 0;
+  /// The results of a function with a rule (ad/custom_rule.hpp), and the derivatives that the rule gives; at least
+  /// one argument carries this tag. `rule` is completed. Error, unless a mode says otherwise.
+  virtual Datums follow(const std::shared_ptr<const ad::Rule>& rule, const Datums& arguments,
+                        const ir::Location& loc);
+
+  /// The number of this very mode that a datum is, or null. `Number`: of what kind all of them are.
+  template <class Number = TaggedBox>
+  Number* number_of(const Datum& d) const;
+  /// One level down: without this mode's tag.
+  const Datum& primal(const Datum& d) const;
+  Datums primals(std::span<const Datum> data) const;
+
+ protected:
+  /// A number of this mode: its primal, and what else it carries.
+  template <class Number, class... Rest>
+  Datum make_number(Datum primal, Rest&&... rest);
 
  private:
   friend class ModeRef;
@@ -36,7 +57,7 @@ class Mode : public std::enable_shared_from_this<Mode> {
   std::shared_ptr<Mode> self_;  ///< while some do
 };
 
-/// What a value knows of its handler, which lives as long as it has values. These are confined to a thread,
+/// What a value knows of its mode, which lives as long as it has values. These are confined to a thread,
 /// as boxes are: a plain count does, where that of a shared pointer would be the dearest part of a small
 /// operation.
 class ModeRef {
@@ -48,7 +69,7 @@ class ModeRef {
   ModeRef& operator=(const ModeRef&) = delete;
   ~ModeRef() {
     if (--mode_->values_ > 0) return;
-    const std::shared_ptr<Mode> last = std::move(mode_->self_);  // the handler may end here
+    const std::shared_ptr<Mode> last = std::move(mode_->self_);  // the mode may end here
   }
   Mode* get() const { return mode_; }
   Mode* operator->() const { return mode_; }
@@ -57,15 +78,36 @@ class ModeRef {
   Mode* mode_;
 };
 
-/// A number under a derivative handler: the primal lives one level down. Each mode adds what it carries. A
-/// handler of the lowest level whose numbers are not Datums (semiring/over.hpp) has none there.
+/// A number under a mode: the primal lives one level down. Each mode adds what it carries. A mode of the lowest
+/// level whose numbers are not Datums (semiring/over.hpp) has none there.
 struct TaggedBox : Boxed {
   TaggedBox(Mode& m, Datum p) : Boxed(Kind::tagged), mode(m), primal(std::move(p)) {}
   ModeRef mode;
   Datum primal;
 };
 
-/// The handler in charge of an operation, or of a function, on such operands: the one with the highest tag; null
+template <class Number>
+Number* Mode::number_of(const Datum& d) const {
+  if (!d.is_tagged()) return nullptr;
+  auto* const box = static_cast<TaggedBox*>(d.box());
+  return box->mode.get() == this ? static_cast<Number*>(box) : nullptr;
+}
+inline const Datum& Mode::primal(const Datum& d) const {
+  const TaggedBox* const number = number_of(d);
+  return number ? number->primal : d;
+}
+inline Datums Mode::primals(std::span<const Datum> data) const {
+  Datums out;
+  for (const Datum& d : data) out.push_back(primal(d));
+  return out;
+}
+template <class Number, class... Rest>
+Datum Mode::make_number(Datum primal, Rest&&... rest) {
+  const ir::Type type = primal.type();
+  return Datum::boxed(new Number(*this, std::move(primal), std::forward<Rest>(rest)...), type);
+}
+
+/// The mode in charge of an operation, or of a function, on such operands: the one with the highest tag; null
 /// where there is none.
 Mode* in_charge(std::span<const Datum> operands);
 

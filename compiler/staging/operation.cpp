@@ -1,4 +1,4 @@
-// Dispatch of operations to the handler in charge.
+// Dispatch of operations to the mode in charge.
 #include "lantern/compiler/staging/operation.hpp"
 
 #include <array>
@@ -22,7 +22,7 @@ Mode* in_charge(std::span<const Datum> operands) {
 namespace {
 
 /// The same, or an error where it has ended.
-Mode* handler_of(std::span<const Datum> operands, const Location& loc) {
+Mode* mode_of(std::span<const Datum> operands, const Location& loc) {
   Mode* top = in_charge(operands);
   if (top && top->ended())
     raise_at(loc, std::string("a value of a derivative (") + top->name() +
@@ -38,7 +38,7 @@ bool same_scalars(std::span<const Datum> operands) {
   return true;
 }
 
-/// An operation on numbers at hand, to which no handler, graph or type rule has anything to add.
+/// An operation on numbers at hand, to which no mode, graph or type rule has anything to add.
 bool plain(const Operation& op, std::span<const Datum> operands) {
   for (const Datum& d : operands)
     if (!d.is_literal()) return false;
@@ -66,7 +66,7 @@ Datum perform(const Operation& op, std::span<const Datum> operands) {
   if (divides_by_zero(op, operands))
     if (Staging* const staging = context().staging) return staging->emit(op, operands);
   if (plain(op, operands) && !detail::checking()) return evaluate_literals(op, operands);
-  if (Mode* mode = handler_of(operands, op.loc)) return mode->apply(op, operands);
+  if (Mode* mode = mode_of(operands, op.loc)) return mode->apply(op, operands);
   bool staged = false;
   for (const Datum& d : operands) {
     if (d.empty()) raise_at(op.loc, "an empty Rep is used: give it a value first");
@@ -107,6 +107,11 @@ Datum perform_broadcast(const Operation& op, const Datum& first, const Datum& se
   if (ra < rb && a.type().element() == b.type().element()) a = perform(spread, {a, b});
   if (rb < ra && a.type().element() == b.type().element()) b = perform(spread, {b, a});
   return perform(op, {a, b});
+}
+
+Datum dimension_of(const Datum& t, std::int64_t k, const Location& loc) {
+  const std::int64_t known = t.type().dims()[static_cast<std::size_t>(k)];
+  return known != ir::dynamic ? Datum::integer(known, ir::I64) : perform({Opcode::dim_, k, loc}, {strip(t)});
 }
 
 Datum zeros_like(const Datum& like, const Location& loc) {

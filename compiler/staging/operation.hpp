@@ -1,4 +1,4 @@
-// The effect interface of numbers: performing an operation, and the handlers that give it meaning.
+// The effect interface of numbers: performing an operation, and the modes that give it meaning.
 #pragma once
 
 #include <initializer_list>
@@ -27,7 +27,7 @@ struct Operation {
   const char* text = nullptr;            ///< label of print_adjoint; lives as long as the program
 };
 
-/// Performs an operation: dispatches to the derivative handler in charge, else emits a node when an operand is
+/// Performs an operation: dispatches to the mode in charge, else emits a node when an operand is
 /// staged, else computes at once. Raises Error with the place when operand types do not fit.
 Datum perform(const Operation& op, std::span<const Datum> operands);
 inline Datum perform(const Operation& op, std::initializer_list<Datum> operands) {
@@ -38,11 +38,11 @@ inline Datum perform(const Operation& op, std::initializer_list<Datum> operands)
 /// leading dimensions of the other.
 Datum perform_broadcast(const Operation& op, const Datum& a, const Datum& b);
 
-/// The eager bottom handler: computes at once. Operands may be consumed (moved from) to work in place.
+/// The eager bottom level: computes at once. Operands may be consumed (moved from) to work in place.
 Datum evaluate(const Operation& op, std::span<Datum> operands);
 
-/// Prints "label = value": at once, or whenever the graph under construction runs. Of a value under derivative
-/// handlers the innermost primal. The label outlives the program. Error: an empty value, a tree.
+/// Prints "label = value": at once, or whenever the graph under construction runs. Of a value under modes
+/// the innermost primal. The label outlives the program. Error: an empty value, a tree.
 void print(const Datum& d, const char* label, const Location& loc);
 
 /// A copy of the text that lives as long as the program.
@@ -51,6 +51,9 @@ const char* label_of(std::string_view text);
 Datum evaluate_literals(const Operation& op, std::span<const Datum> operands);
 /// The value of a scalar operation whose operands and result are numbers.
 double evaluate_number(Opcode code, double x, double y, double z);
+
+/// The size of dimension k of a tensor, known without running the program where the type says it.
+Datum dimension_of(const Datum& t, std::int64_t k, const Location& loc);
 
 /// A zero of the shape of `like`, one level below every tag.
 Datum zeros_like(const Datum& like, const Location& loc);

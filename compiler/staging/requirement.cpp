@@ -21,14 +21,8 @@ void require(const Datum& condition, const std::string& message, const Location&
 
 void require_same_sizes(const Datum& a, const Datum& b, int from, const std::string& message,
                         const Location& loc) {
-  for (int k = from; k < a.type().rank(); ++k) {
-    const auto size = [&](const Datum& t) {
-      const std::int64_t known = t.type().dims()[static_cast<std::size_t>(k)];
-      return known != ir::dynamic ? Datum::integer(known, ir::I64)
-                                  : perform({Opcode::dim_, k, loc}, {strip(t)});
-    };
-    require(perform({Opcode::eq_, 0, loc}, {size(a), size(b)}), message, loc);
-  }
+  for (int k = from; k < a.type().rank(); ++k)
+    require(perform({Opcode::eq_, 0, loc}, {dimension_of(a, k, loc), dimension_of(b, k, loc)}), message, loc);
 }
 
 }  // namespace lantern::core::detail

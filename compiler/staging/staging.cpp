@@ -288,6 +288,12 @@ std::vector<ir::Value*> Staging::use(std::span<const Datum> data, const Location
   return values;
 }
 
+Datums Staging::nodes(std::span<const Datum> data, const Location& loc) {
+  Datums out;
+  for (ir::Value* v : use(data, loc)) out.push_back(Datum::node(v));
+  return out;
+}
+
 Datum Staging::emit(const Operation& op, std::span<const Datum> operands) {
   std::vector<ir::Value*> values = use(operands, op.loc);
   try {

@@ -28,7 +28,7 @@ struct Context {
 };
 Context& context();
 
-/// A number that nothing else in the process has: later ones of a thread are larger. For derivative handlers,
+/// A number that nothing else in the process has: later ones of a thread are larger. For modes,
 /// definitions of functions, evaluations.
 std::uint64_t fresh_number();
 
@@ -99,6 +99,7 @@ class Staging {
   /// captured. Error when a value is used outside the block or function it belongs to.
   ir::Value* use(const Datum& d, const Location& loc);
   std::vector<ir::Value*> use(std::span<const Datum> data, const Location& loc);
+  Datums nodes(std::span<const Datum> data, const Location& loc);
 
   /// Emits a pure operation.
   Datum emit(const Operation& op, std::span<const Datum> operands);

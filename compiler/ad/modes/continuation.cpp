@@ -43,7 +43,7 @@ class Continuations : public EagerReverse {
         std::deque<Backpropagator>& made;
         std::size_t inputs;
         ~Forget() {
-          while (made.size() > inputs) made.pop_back();  // each refers to ones before it, and to this handler
+          while (made.size() > inputs) made.pop_back();  // each refers to ones before it, and to this mode
         }
       } forget{made_, inputs_};
       handle([&program] { program(); }, resuming<Smooth>(this, [this](const Step& b) { return reverse(b); }));
@@ -51,7 +51,7 @@ class Continuations : public EagerReverse {
     });
   }
   void seed(const Datum& result, const Datum& g, const Location&) override {
-    if (!box_of(result)) return;
+    if (!number_of(result)) return;
     result_ = dv(result);
     seed_ = g;
   }
@@ -97,8 +97,7 @@ class Continuations : public EagerReverse {
   const Backpropagator* dv(const Datum& x) const { return number_of<Prop>(x)->d; }
 
   static Gradient p(Gradient a, const Gradient& b, const Location& loc) {
-    for (std::size_t i = 0; i < a.size(); ++i)
-      if (!b[i].empty()) a[i] = a[i].empty() ? b[i] : plus(a[i], b[i], loc);
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = sum(a[i], b[i], loc);
     return a;
   }
 

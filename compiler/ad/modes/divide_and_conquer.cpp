@@ -49,11 +49,7 @@ class DivideAndConquer : public EagerReverse {
   }
 
  private:
-  using Name = std::size_t;
-  struct Variable : TaggedBox {
-    Variable(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
-    Name name;
-  };
+  using Variable = Named;
   /// The operations that a run records, and what the operations before its end amount to.
   struct Part {
     std::size_t begin, end;

@@ -20,20 +20,20 @@ Datums EagerReverse::follow(const std::shared_ptr<const Rule>& rule, const Datum
 Datums EagerReverse::handle_step(Step b) { return perform_on<Smooth>(this, std::move(b)); }
 
 // grad f x =  let z = prop x (new 0) in  reverse (deriv (f z) := 1);  @(deriv z)
-Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments,
+Datums gradient_by(EagerReverse& mode, const Program& program, const Datums& arguments,
                    const Active& active, bool value, const Location& loc) {
   const Evaluation evaluation;
-  const Ending ending{handler};
-  Datums tagged = arguments, inputs, out;
-  for (std::size_t i = 0; i < tagged.size(); ++i)
-    if (active[i]) inputs.push_back(tagged[i] = handler.input(arguments[i]));
-  handler.run([&] {
+  const Ending ending{mode};
+  Datums inputs, out;
+  const Datums tagged = with_active(
+      arguments, active, [&](const Datum& x) { return inputs.emplace_back(mode.input(x)); });
+  mode.run([&] {
     const Datums results = program.run(tagged);
     require_scalar(types_of(results), loc);
-    if (value && out.empty()) out.push_back(handler.primal(results[0]));
-    handler.seed(results[0], Datum::number(1.0, results[0].type()), loc);
+    if (value && out.empty()) out.push_back(mode.primal(results[0]));
+    mode.seed(results[0], Datum::number(1.0, results[0].type()), loc);
   });
-  for (const Datum& x : inputs) out.push_back(handler.adjoint(x, loc));
+  for (const Datum& x : inputs) out.push_back(mode.adjoint(x, loc));
   return out;
 }
 

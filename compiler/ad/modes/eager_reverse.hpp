@@ -9,9 +9,9 @@
 
 namespace lantern::core::ad {
 
-/// A way to compute a gradient by running a program at once. Each is a handler of the program's steps; they
-/// differ in how the program is reversed and where adjoints are kept.
-class EagerReverse : public Mode, public RuleFollowing {
+/// A way to compute a gradient by running a program at once. Modes differ in how the program is reversed and where
+/// adjoints are kept.
+class EagerReverse : public Mode {
  public:
   using Mode::Mode;
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
@@ -29,12 +29,6 @@ class EagerReverse : public Mode, public RuleFollowing {
   /// After run: the adjoint of an input.
   virtual Datum adjoint(const Datum& input, const Location& loc) = 0;
 
-  /// One level down.
-  const Datum& primal(const Datum& d) const {
-    const TaggedBox* box = box_of(d);
-    return box ? box->primal : d;
-  }
-
  protected:
   /// Handles a step: its values, the floating ones as numbers of the mode. Unless a mode says otherwise, the
   /// step is an effect of the program, Smooth, which the handler installed by `run` has a clause for.
@@ -44,20 +38,6 @@ class EagerReverse : public Mode, public RuleFollowing {
   /// the stack ends.
   void require_stack(const Step& b) const;
 
-  /// The box of a datum of this very handler, or null.
-  TaggedBox* box_of(const Datum& d) const {
-    if (!d.is_tagged()) return nullptr;
-    auto* box = static_cast<TaggedBox*>(d.box());
-    return box->mode.get() == this ? box : nullptr;
-  }
-  template <class Number>
-  Number* number_of(const Datum& d) const {
-    return static_cast<Number*>(box_of(d));
-  }
-  template <class Number, class... Rest>
-  Datum make_number(const Datum& primal, Rest&&... rest) {
-    return Datum::boxed(new Number(*this, primal, std::forward<Rest>(rest)...), primal.type());
-  }
   /// The values of a step, each floating one as make(value) gives it.
   template <class Make>
   static Datums numbers(std::span<const Datum> values, const Make& make) {
@@ -68,7 +48,7 @@ class EagerReverse : public Mode, public RuleFollowing {
 };
 
 /// The gradient of a scalar program by a mode: its value if `value`, then one adjoint per active argument.
-Datums gradient_by(EagerReverse& handler, const Program& program, const Datums& arguments,
+Datums gradient_by(EagerReverse& mode, const Program& program, const Datums& arguments,
                    const Active& active, bool value, const Location& loc);
 
 // The rules of the papers, one file each. See `mode` in modes.hpp for what they are.

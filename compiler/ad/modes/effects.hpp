@@ -1,6 +1,6 @@
-// What a program does under a derivative handler, as effects (thesis, 4 and 5). Each is performed on an
-// instance, the handler with the highest tag among the arguments: with nested derivatives several are active
-// at once.
+// What a program does under a mode, as effects (thesis, 4 and 5), for the handler that the mode installs. Each is
+// performed on an instance, the mode with the highest tag among the arguments: with nested derivatives several
+// are active at once.
 #pragma once
 
 #include "lantern/compiler/ad/step.hpp"
@@ -9,7 +9,7 @@
 namespace lantern::core::ad {
 
 /// ap0, ap1, ap2 (listing 4.2), for any number of operands. The result: the step's values, as numbers of the
-/// handler.
+/// mode.
 struct Smooth : Effect<Datums(Step)> {};
 
 /// A part of a program, as a function of its arguments. It may be run when the frame that made it has ended.

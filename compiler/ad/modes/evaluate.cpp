@@ -8,7 +8,7 @@ namespace lantern::core::ad {
 
 namespace {
 
-class Evaluate : public Mode, public RuleFollowing {
+class Evaluate : public Mode {
  public:
   using Mode::Mode;
   const char* name() const override { return "evaluation"; }
@@ -21,7 +21,7 @@ class Evaluate : public Mode, public RuleFollowing {
   }
 
   Datum number(const Datum& d) {
-    return d.type().is_differentiable() ? Datum::boxed(new TaggedBox(*this, d), d.type()) : d;
+    return d.type().is_differentiable() ? make_number<TaggedBox>(d) : d;
   }
 
   //   evaluate <ap2 b x y -> k> = evaluate (k (x b y))
@@ -40,13 +40,9 @@ Datums evaluate_by_handler(const Program& program, const Datums& arguments) {
   const Evaluation evaluation;
   const auto mode = std::make_shared<Evaluate>(fresh_number());
   const Ending ending{*mode};
-  Datums tagged, out;
+  Datums tagged;
   for (const Datum& d : arguments) tagged.push_back(mode->number(d));
-  for (const Datum& y : mode->evaluate([&] { return program.run(tagged); }))
-    out.push_back(y.is_tagged() && in_charge(std::span(&y, 1)) == mode.get()
-                      ? static_cast<TaggedBox*>(y.box())->primal
-                      : y);
-  return out;
+  return mode->primals(mode->evaluate([&] { return program.run(tagged); }));
 }
 
 }  // namespace lantern::core::ad

@@ -1,7 +1,6 @@
 // The fast path of taped reverse mode (taped.cpp has the rule): no control operators, doubles where they are
 // at hand, and a tape of bytes on which an entry says what the result of one operation passes on to its
 // operands. The name of a derivative is where it lies on the tape.
-#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -33,14 +32,14 @@ class FastTaped : public EagerReverse {
       FastTaped& taped;
       Name inputs;
       ~Clear() {
-        while (taped.last_ != inputs) taped.pop();  // what is on the tape refers to this handler
+        while (taped.last_ != inputs) taped.pop();  // what is on the tape refers to this mode
       }
     } clear{*this, last_};
     program();
     for (; last_ != clear.inputs; pop()) reverse(*last_);
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (box_of(result)) add(*name_of(result), g, loc);
+    if (number_of(result)) add(*name_of(result), g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
     const Datum& d = name_of(input)->derivative;
@@ -95,7 +94,7 @@ class FastTaped : public EagerReverse {
   Name name_of(const Datum& d) const { return static_cast<Variable*>(d.box())->name; }
 
   Datum apply(std::span<const Datum> operands, const DoubleStep& step) {
-    const auto depends = [&](std::size_t i) { return box_of(operands[i]) && step.carries(i); };
+    const auto depends = [&](std::size_t i) { return number_of(operands[i]) && step.carries(i); };
     std::uint32_t count = 0;
     for (std::size_t i = 0; i < operands.size(); ++i) count += depends(i);
     if (count == 0) return step.value();
@@ -118,10 +117,7 @@ class FastTaped : public EagerReverse {
     tape_.pop(bytes);
   }
 
-  static void add(Entry& x, const Datum& g, const Location& loc) {
-    Datum& d = x.derivative;
-    d = d.empty() ? g : plus(d, g, loc);
-  }
+  static void add(Entry& x, const Datum& g, const Location& loc) { x.derivative = sum(x.derivative, g, loc); }
 
   Datums handle_step(Step b) override {
     Kept k;
@@ -147,7 +143,7 @@ class FastTaped : public EagerReverse {
   void reverse(const Kept& k) {
     Datums cotangents;
     for (const Datum& y : k.results)
-      cotangents.push_back(box_of(y) ? std::exchange(name_of(y)->derivative, {}) : Datum());
+      cotangents.push_back(number_of(y) ? std::exchange(name_of(y)->derivative, {}) : Datum());
     if (!k.step) {
       if (const Datum& g = cotangents[0]; !g.empty())
         for (const auto& [x, factor] : k.factors) add(*x, perform({Opcode::mul_, 0, {}}, {factor, g}), {});

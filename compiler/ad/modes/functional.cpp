@@ -12,13 +12,14 @@ namespace lantern::core::ad {
 
 namespace {
 
-using Id = std::uint64_t;
+using Id = Name;
 using Store = std::map<Id, Datum, std::less<>, PoolAllocator<std::pair<const Id, Datum>>>;
+using Variable = Named;
 
 /// The store in which g has been added to the adjoint of x.
 Store plus(Store store, Id x, const Datum& g, const Location& loc) {
   Datum& entry = store[x];
-  entry = entry.empty() ? g : perform({Opcode::add_, 0, loc}, {entry, g});
+  entry = sum(entry, g, loc);
   return store;
 }
 
@@ -35,19 +36,15 @@ class Functional : public EagerReverse {
     });
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (const auto* z = number_of<Variable>(result)) seeds_ = plus(std::move(seeds_), z->id, g, loc);
+    if (const auto* z = number_of<Variable>(result)) seeds_ = plus(std::move(seeds_), z->name, g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
     const auto* x = number_of<Variable>(input);
-    const auto found = adjoints_.find(x->id);
+    const auto found = adjoints_.find(x->name);
     return found == adjoints_.end() ? zeros_like(x->primal, loc) : found->second;
   }
 
  private:
-  struct Variable : TaggedBox {
-    Variable(Mode& m, Datum p, Id i) : TaggedBox(m, std::move(p)), id(i) {}
-    Id id;
-  };
   Datum fresh(const Datum& primal) { return make_number<Variable>(primal, ++ids_); }
 
   Datums handle_step(Step b) override {
@@ -58,13 +55,13 @@ class Functional : public EagerReverse {
       Datums own;
       for (const Datum& r : y) {
         const auto* number = number_of<Variable>(r);
-        auto entry = number ? store.extract(number->id) : Store::node_type();
+        auto entry = number ? store.extract(number->name) : Store::node_type();
         own.push_back(entry.empty() ? Datum() : std::move(entry.mapped()));
       }
       const Datums shares = b.shares(own);
       for (std::size_t i = shares.size(); i-- > 0;)
         if (!shares[i].empty())
-          store = plus(std::move(store), number_of<Variable>(b.operands()[i])->id, shares[i], b.backward());
+          store = plus(std::move(store), number_of<Variable>(b.operands()[i])->name, shares[i], b.backward());
       return store;
     });
   }

@@ -19,7 +19,7 @@ class GlobalTape : public StatefulReverse {
     run_on_large_stack([&] {
       struct End {
         Tape& tape;
-        ~End() { tape = nullptr; }  // it refers to this handler
+        ~End() { tape = nullptr; }  // it refers to this mode
       } end{tape_};
       tape_ = [] {};
       program();

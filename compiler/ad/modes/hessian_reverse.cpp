@@ -5,11 +5,7 @@
 //
 // In the backward pass the result is a function of the variables that are live: those made so far that later
 // operations used. Kept are its gradient a and its Hessian h by these. An operation r = op(x, y, ...) is
-// undone by substituting it: with w = a[r], and the row u = h[r], both of which are taken out,
-//
-//   a[x]    += d op/dx * w
-//   h[x, v] += d op/dx * u[v]                                          for v other than r, twice where v is x
-//   h[x, y] += d op/dx * d op/dy * u[r] + d2 op/dx dy * w              for operands x and y
+// undone by substituting it: see `substitute`.
 #include <map>
 #include <optional>
 
@@ -25,8 +21,6 @@ namespace lantern::core::ad {
 
 namespace {
 
-using Name = std::size_t;
-
 /// A symmetric matrix of which only entries that are not known to be zero are kept.
 class Symmetric {
  public:
@@ -35,12 +29,18 @@ class Symmetric {
     if (a != b) add_one(b, a, v, loc);
   }
   /// Takes the row and column of a out. The row.
-  std::map<Name, Datum> take(Name a) {
+  HessianRow take(Name a) {
+    HessianRow out;
     const auto row = rows_.extract(a);
-    if (row.empty()) return {};
+    if (row.empty()) return out;
     for (const auto& [b, v] : row.mapped())
-      if (b != a) rows_[b].erase(a);
-    return row.mapped();
+      if (b == a) {
+        out.diagonal = v;
+      } else {
+        rows_[b].erase(a);
+        out.others.emplace_back(b, v);
+      }
+    return out;
   }
   Datum at(Name a, Name b) const {
     const auto row = rows_.find(a);
@@ -52,38 +52,26 @@ class Symmetric {
  private:
   void add_one(Name a, Name b, const Datum& v, const Location& loc) {
     Datum& entry = rows_[a][b];
-    entry = entry.empty() ? v : perform({Opcode::add_, 0, loc}, {entry, v});
+    entry = sum(entry, v, loc);
   }
   std::map<Name, std::map<Name, Datum>> rows_;
 };
 
-class HessianReverse : public Mode, public RuleFollowing {
+class HessianReverse : public Mode {
  public:
-  using Mode::Mode;
+  /// `size`: of the argument, a vector, each element of which is a variable, named by its number.
+  HessianReverse(std::uint64_t tag, Name size) : Mode(tag), size_(size), names_(size) {}
   const char* name() const override { return "Hessian reverse mode"; }
 
-  Datum input(const Datum& primal) { return variable(primal, names_++); }
-  /// A vector, each element of which is a variable.
-  Datum input_vector(const Datum& primal, std::int64_t size) {
-    vector_ = names_;
-    size_ = size;
-    names_ += static_cast<Name>(size);
-    return variable(primal, vector_);
-  }
-  Name name_of(const Datum& d) const { return static_cast<const Variable*>(d.box())->name; }
-  bool is_variable(const Datum& d) const {
-    return d.is_tagged() && static_cast<const TaggedBox*>(d.box())->mode.get() == this;
-  }
-  const Datum& primal(const Datum& d) const {
-    return is_variable(d) ? static_cast<const Variable*>(d.box())->primal : d;
-  }
+  Datum input(const Datum& primal) { return variable(primal, 0); }
+  Name name_of(const Datum& d) const { return number_of<Named>(d)->name; }
 
   Datum apply(const Operation& op, std::span<const Datum> operands) override {
     const Step b(*this, op, operands);
     const Datum r = b.values()[0];
     if (!r.type().is_differentiable()) return r;
     if (op.code == Opcode::get_ && operands.size() == 2)
-      return variable(r, vector_ + element(b.primal(operands[1])));
+      return variable(r, static_cast<Name>(strip(operands[1]).i()));
     if (!b.has_partials())
       raise_at(
           op.loc,
@@ -91,10 +79,17 @@ class HessianReverse : public Mode, public RuleFollowing {
                       "got ") +
               std::string(ir::info(op.code).name) + "; use hessian(f)");
     if (!b.differentiable()) return r;
-    return shift<Datum>(prompt_, [this, s = partials(b), r](auto k) {
+    std::vector<std::size_t> places;
+    std::vector<Name> by;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (b.depends_on(i)) {
+        places.push_back(i);
+        by.push_back(name_of(operands[i]));
+      }
+    return shift<Datum>(prompt_, [this, p = partials_of(b.op(), primals(operands), r, places, by), r](auto k) {
       const Name name = names_++;
       k(variable(r, name));
-      undo(s, name);
+      substitute(*this, p, name);
     });
   }
 
@@ -102,27 +97,24 @@ class HessianReverse : public Mode, public RuleFollowing {
   /// others.
   Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,
                 const Location& loc) override {
-    Datums primals;
     std::vector<std::size_t> places;
     std::vector<Part> parts;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      primals.push_back(primal(arguments[i]));
-      if (!is_variable(arguments[i])) continue;
-      const Name name = name_of(arguments[i]);
-      const bool vector = primals[i].type().is_tensor();
-      for (std::int64_t k = 0; k < (vector ? size_ : 1); ++k)
-        parts.push_back(
-            {places.size(), vector ? std::optional(k) : std::nullopt, name + static_cast<Name>(k)});
+      if (!number_of(arguments[i])) continue;
+      if (arguments[i].type().is_tensor())
+        for (Name k = 0; k < size_; ++k) parts.push_back({places.size(), k, k});
+      else
+        parts.push_back({places.size(), std::nullopt, name_of(arguments[i])});
       places.push_back(i);
     }
-    const RulePartials all = partials_of(rule, primals, places, loc);
+    const RulePartials all = partials_of(rule, primals(arguments), places, loc);
     require_untagged(*rule, all.values, *this, loc);
     std::vector<Partials> steps;
     for (std::size_t j = 0; j < all.first.size(); ++j) {
       require_untagged(*rule, all.first[j], *this, loc);
       Partials& s = steps.emplace_back(Partials{{}, {}, {}, loc});
       for (const Part& x : parts) {
-        s.operands.push_back(x.name);
+        s.by.push_back(x.name);
         s.first.push_back(element(all.first[j][x.argument], {x.index}, loc));
         s.second.emplace_back();
         for (const Part& y : parts)
@@ -136,7 +128,7 @@ class HessianReverse : public Mode, public RuleFollowing {
       Name next = first;
       for (const Datum& y : values) results.push_back(y.type().is_differentiable() ? variable(y, next++) : y);
       k(results);
-      for (std::size_t j = steps.size(); j-- > 0;) undo(steps[j], first + j);
+      for (std::size_t j = steps.size(); j-- > 0;) substitute(*this, steps[j], first + j);
     });
   }
 
@@ -144,161 +136,88 @@ class HessianReverse : public Mode, public RuleFollowing {
     reset(prompt_, [&program] { program(); });
   }
   void seed(const Datum& result) {
-    if (is_variable(result)) gradient_[name_of(result)] = Datum::number(1.0, result.type());
+    if (number_of(result)) gradient_[name_of(result)] = Datum::number(1.0, result.type());
   }
-  Datum gradient(Name x, const ir::Type& type) const {
-    const auto found = gradient_.find(x);
-    return found == gradient_.end() ? Datum::zero(type) : found->second;
-  }
-  Datum hessian(Name x, Name y, const ir::Type& type) const {
-    const Datum h = hessian_.at(x, y);
-    return h.empty() ? Datum::zero(type) : h;
-  }
+  /// The derivative by elements x and y of the argument; empty where it is zero.
+  Datum hessian(Name x, Name y) const { return hessian_.at(x, y); }
 
  private:
-  struct Variable : TaggedBox {
-    Variable(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
-    Name name;
-  };
-  /// What an operation contributes: for each of its variable operands the first, for each pair the second
-  /// partial derivative; empty where it is zero.
-  struct Partials {
-    std::vector<Name> operands;
-    Datums first;
-    std::vector<Datums> second;
-    Location loc;
-  };
-
   /// A scalar that a function with a rule is given, by itself or as an element of the vector.
   struct Part {
     std::size_t argument;
-    std::optional<std::int64_t> index;
+    std::optional<Name> index;
     Name name;
   };
   /// The element of a block at the indices that are there.
-  static Datum element(const Datum& block, std::initializer_list<std::optional<std::int64_t>> indices,
+  static Datum element(const Datum& block, std::initializer_list<std::optional<Name>> indices,
                        const Location& loc) {
     Datums operands{block};
     for (const auto& index : indices)
-      if (index) operands.push_back(Datum::integer(*index, ir::I64));
+      if (index) operands.push_back(Datum::integer(static_cast<std::int64_t>(*index), ir::I64));
     return operands.size() == 1 ? block : perform({Opcode::get_, 0, loc}, operands);
   }
 
-  Datum variable(const Datum& primal, Name name) {
-    return Datum::boxed(new Variable(*this, primal, name), primal.type());
-  }
-  Name element(const Datum& index) const { return static_cast<Name>(strip(index).i()); }
+  Datum variable(const Datum& primal, Name name) { return make_number<Named>(primal, name); }
 
-  Partials partials(const Step& b) const {
-    Partials s{{}, {}, {}, b.loc()};
-    Datums primals;
-    std::vector<std::size_t> positions;
-    for (std::size_t i = 0; i < b.operands().size(); ++i) {
-      primals.push_back(b.primal(b.operands()[i]));
-      if (!b.depends_on(i)) continue;
-      positions.push_back(i);
-      s.operands.push_back(name_of(b.operands()[i]));
-      s.first.push_back(b.partial(i));
-    }
-    for (std::size_t i : positions) {
-      s.second.emplace_back();
-      for (std::size_t j = 0; j < positions.size(); ++j)
-        s.second.back().push_back(
-            second_partial(b.op(), primals, b.values()[0], i, positions[j], s.first[j]));
-    }
-    return s;
-  }
-
-  void undo(const Partials& s, Name r) {
+  // What `substitute` asks for.
+  template <class Live>
+  friend void ad::substitute(Live&, const Partials&, Name);
+  Datum take(Name r) {
     const auto own = gradient_.extract(r);
-    const Datum w = own.empty() ? Datum() : own.mapped();
-    std::map<Name, Datum> u = hessian_.take(r);
-    const auto diagonal = u.extract(r);
-    const Location& loc = s.loc;
-    const auto times = [&loc](const Datum& a, const Datum& b) {
-      return perform({Opcode::mul_, 0, loc}, {a, b});
-    };
-    for (std::size_t i = 0; i < s.operands.size(); ++i) {
-      const Name x = s.operands[i];
-      if (!w.empty()) {
-        Datum& a = gradient_[x];
-        const Datum term = times(s.first[i], w);
-        a = a.empty() ? term : perform({Opcode::add_, 0, loc}, {a, term});
-      }
-      for (const auto& [v, uv] : u) {
-        const Datum term = times(s.first[i], uv);
-        hessian_.add(x, v, term, loc);
-        if (x == v) hessian_.add(x, v, term, loc);
-      }
-      for (std::size_t j = 0; j < s.operands.size(); ++j) {
-        const Name y = s.operands[j];
-        // Both orders of a pair of different variables come by; add serves both entries at once.
-        if (x != y && j < i) continue;
-        if (!diagonal.empty())
-          hessian_.add(x, y, times(times(s.first[i], s.first[j]), diagonal.mapped()), loc);
-        if (!w.empty() && !s.second[i][j].empty()) hessian_.add(x, y, times(s.second[i][j], w), loc);
-      }
-    }
+    return own.empty() ? Datum() : own.mapped();
   }
+  HessianRow take_row(Name r) { return hessian_.take(r); }
+  void add(Name x, const Datum& v, const Location& loc) { gradient_[x] = sum(gradient_[x], v, loc); }
+  void add_entry(Name x, Name y, const Datum& v, const Location& loc) { hessian_.add(x, y, v, loc); }
+  static const Datum& here(const Datum& d) { return d; }
+  static Datum product(Name, Name, const Datum& a, const Datum& b, const Location& loc) {
+    return perform({Opcode::mul_, 0, loc}, {a, b});
+  }
+  static const Datum& kept(Name, Name, const Datum& d, const Location&) { return d; }
+  static bool is_halved(Name, Name) { return false; }
 
   Prompt<void> prompt_;
-  Name names_ = 0;
-  Name vector_ = 0;
-  std::int64_t size_ = 0;
+  Name size_, names_;
   std::map<Name, Datum> gradient_;
   Symmetric hessian_;
 };
 
-}  // namespace
-
-Datum staged_hessian_by_reverse(Staging& s, const Program& program, const Datum& x, const Location& loc) {
-  if (x.type().rank() != 1 || !x.type().is_differentiable())
-    raise_at(loc, "hessian<mode::reverse>: expected a function of one array, got " + x.type().str());
-  const Datums all =
-      derivative_unit(s, "hessian", program, {x}, {true}, Beside::nothing, {}, loc, [&](const Unit& unit) {
-        require_scalar(unit.primal.result_types, loc);
-        const auto mode = std::make_shared<StagedHessian>(s, fresh_number());
-        const Ending ending{*mode};
-        return mode->value_gradient_hessian(unit.primal, unit.arguments, 0, loc);
-      });
-  return all[2];
-}
-
-SecondOrder hessian_by_reverse(const Program& program, const Datums& arguments, const Active& active,
-                               const Location& loc) {
+Datum eager_hessian(const Program& program, const Datum& x, const Location& loc) {
   const Evaluation evaluation;
-  const auto mode = std::make_shared<HessianReverse>(fresh_number());
+  const Datum size = perform({Opcode::dim_, 0, loc}, {strip(x)});
+  const auto n = static_cast<Name>(size.i());
+  const auto mode = std::make_shared<HessianReverse>(fresh_number(), n);
   const Ending ending{*mode};
-  Datums tagged = arguments;
-  std::vector<std::pair<Name, ir::Type>> inputs;
-  for (std::size_t i = 0; i < tagged.size(); ++i) {
-    if (!active[i]) continue;
-    const Datum& x = arguments[i];
-    if (x.type().is_scalar()) {
-      tagged[i] = mode->input(x);
-      inputs.emplace_back(mode->name_of(tagged[i]), x.type());
-      continue;
-    }
-    if (x.type().rank() != 1 || !inputs.empty())
-      raise_at(loc, "hessian<mode::reverse>: expected scalars or one array, got " + x.type().str());
-    const std::int64_t n = strip(perform({Opcode::dim_, 0, loc}, {strip(x)})).i();
-    tagged[i] = mode->input_vector(x, n);
-    for (std::int64_t k = 0; k < n; ++k)
-      inputs.emplace_back(mode->name_of(tagged[i]) + static_cast<Name>(k), ir::Type(x.type().element()));
-  }
-  SecondOrder out;
   mode->run([&] {
-    const Datums results = program.run(tagged);
+    const Datums results = program.run({mode->input(x)});
     require_scalar(types_of(results), loc);
-    out.value = mode->primal(results[0]);
     mode->seed(results[0]);
   });
-  for (const auto& [x, type] : inputs) {
-    out.gradient.push_back(mode->gradient(x, type));
-    out.hessian.emplace_back();
-    for (const auto& [y, ignored] : inputs) out.hessian.back().push_back(mode->hessian(x, y, type));
-  }
-  return out;
+  Datum matrix = perform({Opcode::fill_, 0, loc}, {Datum::zero(ir::Type(x.type().element())), size, size});
+  const auto number = [](Name i) { return Datum::integer(static_cast<std::int64_t>(i), ir::I64); };
+  for (Name i = 0; i < n; ++i)
+    for (Name j = 0; j < n; ++j)
+      if (const Datum h = mode->hessian(i, j); !h.empty())
+        matrix = perform({Opcode::set_, 0, loc}, {matrix, number(i), number(j), h});
+  return matrix;
+}
+
+Datum staged_hessian(Staging& s, const Program& program, const Datum& x, const Location& loc) {
+  return derivative_unit(s, "hessian", program, {x}, {true}, Beside::nothing, {}, loc, [&](const Unit& unit) {
+    require_scalar(unit.primal.result_types, loc);
+    const auto mode = std::make_shared<StagedHessian>(s, fresh_number());
+    const Ending ending{*mode};
+    return mode->value_gradient_hessian(unit, loc);
+  })[2];
+}
+
+}  // namespace
+
+Datum hessian_by_reverse(const Program& program, const Datum& x, const Location& loc) {
+  if (x.type().rank() != 1 || !x.type().is_differentiable())
+    raise_at(loc, "hessian<mode::reverse>: expected a function of one array, got " + x.type().str());
+  Staging* s = context().staging;
+  return s ? staged_hessian(*s, program, x, loc) : eager_hessian(program, x, loc);
 }
 
 }  // namespace lantern::core::ad

@@ -1,7 +1,9 @@
-// Which handler a mode is, and how a gradient is taken by it.
+// Which class a mode is, and how a gradient is taken by it.
 #include "lantern/compiler/ad/modes/modes.hpp"
 
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
+#include "lantern/compiler/ad/modes/staged_cps.hpp"
+#include "lantern/compiler/ad/modes/staged_divide_and_conquer.hpp"
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"
@@ -10,82 +12,79 @@ namespace lantern::core::ad {
 
 namespace {
 
-/// Of a mode, the handlers by its rule, by its fast path, and over the graph; null: what mode::reverse runs.
+/// A gradient by a mode over the graph: see TwoPass::gradient.
+template <auto make>
+Datums over_graph(Staging& s, const Unit& unit, bool value, const Location& loc) {
+  const auto mode = make(s, fresh_number());
+  const Ending ending{*mode};
+  return mode->gradient(unit, value, loc);
+}
+template <class M>
+std::shared_ptr<M> made(Staging& s, std::uint64_t tag) {
+  return std::make_shared<M>(s, tag);
+}
+
+/// How a mode is run by its rule, by its fast path (null: what mode::reverse runs), and over the graph (null: not).
 struct Entry {
-  const char* name;
   std::shared_ptr<EagerReverse> (*literal)(std::uint64_t tag);
   std::shared_ptr<EagerReverse> (*fast)(std::uint64_t tag);
-  std::shared_ptr<TwoPass> (*staged)(Staging& staging, std::uint64_t tag);
+  Datums (*staged)(Staging& s, const Unit& unit, bool value, const Location& loc);
+  const char* name;  ///< of gradients in generated code; without those, the mode's
 };
 
 Entry entry_of(mode m) {
   switch (m) {
+    case mode::cps:
+      return {make_reverse_by_shift, nullptr, over_graph<made<StagedCps>>, "grad"};
     case mode::global_tape:
-      return {"global_tape", make_global_tape, nullptr, make_staged_global_tape};
+      return {make_global_tape, nullptr, over_graph<make_staged_global_tape>, "global_tape_grad"};
     case mode::functional:
-      return {"functional", make_functional, make_functional, make_staged_functional};
+      return {make_functional, make_functional, over_graph<make_staged_functional>, "functional_grad"};
     case mode::continuation:
-      return {"continuation", make_continuation, nullptr, make_staged_continuation};
+      return {make_continuation, nullptr, over_graph<make_staged_continuation>, "continuation_grad"};
     case mode::taped:
-      return {"taped", make_taped, make_fast_taped, make_staged_taped};
+      return {make_taped, make_fast_taped, over_graph<make_staged_taped>, "taped_grad"};
     case mode::checkpointed:
-      return {"checkpointed", make_checkpointed, nullptr, make_staged_checkpointed};
+      return {make_checkpointed, nullptr, over_graph<make_staged_checkpointed>, "checkpointed_grad"};
     case mode::closures:
-      return {"closures", make_closures, nullptr, nullptr};
+      return {make_closures, nullptr, nullptr, "closures"};
     case mode::checkpointed_closures:
-      return {"checkpointed_closures", make_checkpointed_closures, make_checkpointed_closures, nullptr};
+      return {make_checkpointed_closures, make_checkpointed_closures, nullptr, "checkpointed_closures"};
     case mode::divide_and_conquer:
-      return {"divide_and_conquer", make_divide_and_conquer, make_divide_and_conquer, nullptr};
+      return {make_divide_and_conquer, make_divide_and_conquer, over_graph<made<StagedDivideAndConquer>>, "grad"};
     default:
-      return {"reverse", make_reverse_by_shift, nullptr, nullptr};
+      return {make_reverse_by_shift, nullptr, over_graph<made<StagedReverse>>, "grad"};
   }
 }
 
 /// The gradient as a function (arguments...) -> (value, adjoints...), called.
 Datums staged_gradient(const Entry& entry, Staging& s, const Program& program, const Datums& arguments,
-                     const Active& active, bool value, const Location& loc) {
-  return derivative_unit(s, std::string(entry.name) + "_grad", program, arguments, active, Beside::nothing, {}, loc,
-                         [&](const Unit& unit) {
-                           require_scalar(unit.primal.result_types, loc);
-                           const auto handler = entry.staged(s, fresh_number());
-                           const Ending ending{*handler};
-                           return handler->gradient(unit.primal, unit.arguments, unit.active, value, loc);
-                         });
+                       const Active& active, bool value, const Location& loc) {
+  if (!entry.staged) {
+    const std::string grad = std::string("grad<mode::") + entry.name + ">";
+    raise_at(loc, grad + ": expected to be run eagerly, got a program that is being staged; write eager(" + grad +
+                      "(f)), or grad<mode::global_tape>(f), which treats a call of a staged function in the same way");
+  }
+  return derivative_unit(s, entry.name, program, arguments, active, Beside::nothing, {}, loc, [&](const Unit& unit) {
+    require_scalar(unit.primal.result_types, loc);
+    return entry.staged(s, unit, value, loc);
+  });
 }
 
 }  // namespace
 
 Datums gradient(mode m, form how, const Program& program, const Datums& arguments, const Active& active, bool value,
                 const Location& loc) {
-  if (m == mode::reverse && how == form::fast) return vjp(program, arguments, active, nullptr, value, loc);
   if (m == mode::forward) {
     Datums out = forward_gradient(program, arguments, active, how == form::literal, loc);
     if (!value) out.erase(out.begin());
     return out;
   }
   const Entry entry = entry_of(m);
-  if (Staging* s = context().staging) {
-    switch (m) {
-      case mode::reverse:
-        return vjp(program, arguments, active, nullptr, value, loc);
-      case mode::cps:
-        return staged_cps_gradient(*s, program, arguments, active, value, loc);
-      case mode::divide_and_conquer:
-        return staged_divide_and_conquer_gradient(*s, program, arguments, active, value, loc);
-      case mode::closures:
-      case mode::checkpointed_closures: {
-        const std::string name = std::string("grad<mode::") + entry.name + ">";
-        raise_at(loc, name + ": expected to be run eagerly, got a program that is being staged; write eager(" + name +
-                          "(f)), or grad<mode::global_tape>(f), which treats a call of a staged function in the same "
-                          "way");
-      }
-      default:
-        return staged_gradient(entry, *s, program, arguments, active, value, loc);
-    }
-  }
-  const auto handler = how == form::literal ? entry.literal : entry.fast;
-  return handler ? gradient_by(*handler(fresh_number()), program, arguments, active, value, loc)
-                 : vjp(program, arguments, active, nullptr, value, loc);
+  if (Staging* s = context().staging) return staged_gradient(entry, *s, program, arguments, active, value, loc);
+  const auto make = how == form::literal ? entry.literal : entry.fast;
+  return make ? gradient_by(*make(fresh_number()), program, arguments, active, value, loc)
+              : eager_gradient(program, arguments, active, value, loc);
 }
 
 }  // namespace lantern::core::ad

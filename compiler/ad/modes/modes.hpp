@@ -1,4 +1,4 @@
-// The AD modes of the papers, one handler a file, behind one door.
+// The AD modes of the papers, one a file, behind one door.
 #pragma once
 
 #include "lantern/compiler/ad/program.hpp"
@@ -57,18 +57,9 @@ std::vector<Datums> second_derivative(const Program& program, const Datums& argu
 std::vector<Datums> taylor(const Program& program, const Datums& arguments, const Active& active,
                          const Datums& tangents, int order, const Location& loc);
 
-/// The value, the gradient and, row by row, the Hessian of a scalar program by its active arguments, in one
-/// reverse pass. These are scalars, or one vector whose elements the program reads.
-struct SecondOrder {
-  Datum value;
-  Datums gradient;
-  std::vector<Datums> hessian;
-};
-SecondOrder hessian_by_reverse(const Program& program, const Datums& arguments, const Active& active,
-                               const Location& loc);
-
-/// The Hessian of a scalar program of one vector, staged. Error, naming `loc`, for other programs.
-Datum staged_hessian_by_reverse(Staging& s, const Program& program, const Datum& x, const Location& loc);
+/// The Hessian of a scalar program of one vector, whose elements it reads, in one reverse pass. Error, naming `loc`,
+/// for other programs.
+Datum hessian_by_reverse(const Program& program, const Datum& x, const Location& loc);
 
 }  // namespace ad
 

@@ -10,7 +10,7 @@ namespace {
 
 const Datum kZero{};  // an empty datum
 
-Datum p(const Datum& a, const Datum& b) { return a.empty() ? b : b.empty() ? a : plus(a, b, {}); }
+Datum p(const Datum& a, const Datum& b) { return sum(a, b, {}); }
 Datum t(const Datum& a, const Datum& b) {
   return a.empty() || b.empty() ? Datum() : perform({Opcode::mul_, 0, {}}, {a, b});
 }
@@ -25,11 +25,11 @@ class SecondDerivative : public Mode {
   }
 
   Datum triple(const Datum& x, const Datum& dx, const Datum& ddx) {
-    return Datum::boxed(new Triple(*this, x, dx, ddx), x.type());
+    return make_number<Triple>(x, dx, ddx);
   }
-  const Datum& v(const Datum& d) const { return is_triple(d) ? of(d).primal : d; }
-  const Datum& dv(const Datum& d) const { return is_triple(d) ? of(d).dx : kZero; }
-  const Datum& ddv(const Datum& d) const { return is_triple(d) ? of(d).ddx : kZero; }
+  const Datum& v(const Datum& d) const { return primal(d); }
+  const Datum& dv(const Datum& d) const { return number_of(d) ? number_of<Triple>(d)->dx : kZero; }
+  const Datum& ddv(const Datum& d) const { return number_of(d) ? number_of<Triple>(d)->ddx : kZero; }
 
   //   diff <ap2 b (triple x dx ddx) (triple y dy ddy) -> k> =
   //     let r = triple (ap2 b x y)
@@ -48,7 +48,7 @@ class SecondDerivative : public Mode {
                     if (!b.has_partials())
                       raise_at(b.loc(), "second_derivative: expected operations on scalars, got " +
                                             std::string(ir::info(b.code()).name) + "; use taylor<2>(f)");
-                    return Datums{triple(r, first_order(b), second_order(b))};
+                    return Datums{of_partials(b)};
                   }));
   }
 
@@ -58,31 +58,24 @@ class SecondDerivative : public Mode {
         : TaggedBox(m, std::move(x)), dx(std::move(first)), ddx(std::move(second)) {}
     Datum dx, ddx;  // empty: zero
   };
-  bool is_triple(const Datum& d) const { return d.is_tagged() && of(d).mode.get() == this; }
-  static const Triple& of(const Datum& d) { return *static_cast<const Triple*>(d.box()); }
 
-  Datum first_order(const Step& b) const {
-    Datum sum;
-    for (std::size_t i = 0; i < b.operands().size(); ++i)
-      if (b.depends_on(i)) sum = p(sum, t(b.partial(i), dv(b.operands()[i])));
-    return sum;
-  }
-  Datum second_order(const Step& b) const {
+  Datum of_partials(const Step& b) {
     const Datum& r = b.values()[0];
-    Datums x;
-    for (const Datum& d : b.operands()) x.push_back(b.primal(d));
-    Datum sum;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (!b.depends_on(i)) continue;
-      const Datum& xi = b.operands()[i];
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < b.operands().size(); ++i)
+      if (b.depends_on(i)) places.push_back(i);
+    const Partials by = partials_of(b.op(), primals(b.operands()), r, places);
+    Datum dr, ddr;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const Datum& x = b.operands()[places[i]];
+      dr = p(dr, t(by.first[i], dv(x)));
       for (std::size_t j = 0; j <= i; ++j) {
-        if (!b.depends_on(j)) continue;
-        const Datum dd = second_partial(b.op(), x, r, i, j, b.partial(j));
-        sum = p(sum, t(i == j ? t(c(0.5, r.type()), dd) : dd, t(dv(xi), dv(b.operands()[j]))));
+        const Datum& dd = by.second[i][j];
+        ddr = p(ddr, t(i == j ? t(c(0.5, r.type()), dd) : dd, t(dv(x), dv(b.operands()[places[j]]))));
       }
-      sum = p(sum, t(b.partial(i), ddv(xi)));
+      ddr = p(ddr, t(by.first[i], ddv(x)));
     }
-    return sum;
+    return triple(r, dr, ddr);
   }
 };
 
@@ -95,10 +88,9 @@ std::vector<Datums> second_derivative(const Program& program, const Datums& argu
   const Evaluation evaluation;
   const auto mode = std::make_shared<SecondDerivative>(fresh_number());
   const Ending ending{*mode};
-  Datums tagged = arguments;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < tagged.size(); ++i)
-    if (active[i]) tagged[i] = mode->triple(arguments[i], tangents[next++], kZero);
+  const Datums tagged = with_active(arguments, active, [&, dx = tangents.begin()](const Datum& x) mutable {
+    return mode->triple(x, *dx++, kZero);
+  });
   std::vector<Datums> out(3);
   for (const Datum& y : mode->diff([&] { return program.run(tagged); })) {
     const auto order = [&](const Datum& d) { return d.empty() ? Datum::zero(y.type()) : d; };

@@ -4,7 +4,6 @@
 #include "lantern/compiler/ad/forward.hpp"
 #include "lantern/compiler/ad/jacobian.hpp"
 #include "lantern/compiler/staging/staging.hpp"
-#include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
 
@@ -20,6 +19,19 @@ Datum second_partial(const Operation& op, const Datums& primals, const Datum& re
   Datum tangent = v ? v->tangent : Datum();
   forward->end();
   return tangent;
+}
+
+Partials partials_of(const Operation& op, const Datums& primals, const Datum& y,
+                     const std::vector<std::size_t>& places, std::vector<Name> by) {
+  Partials p{std::move(by), {}, {}, op.loc};
+  for (const std::size_t i : places)
+    p.first.push_back(partial_derivative(*ir::derivative(op.code, i, primals.size()), {op, primals, y, y}));
+  for (const std::size_t i : places) {
+    Datums& row = p.second.emplace_back();
+    for (std::size_t j = 0; j < places.size(); ++j)
+      row.push_back(second_partial(op, primals, y, i, places[j], p.first[j]));
+  }
+  return p;
 }
 
 namespace {
@@ -38,10 +50,7 @@ Program gradients(const std::shared_ptr<const Rule>& rule, const std::vector<std
                 unit.push_back(Datum::number(i == j ? 1.0 : 0.0, values[i].type()));
               const Datums row = rule->backward(residuals, unit);
               require_derivatives(*rule, in, row, "argument", loc);
-              for (const std::size_t place : by) {
-                const auto before = in.begin() + static_cast<std::ptrdiff_t>(place);
-                out.push_back(row[floating(Datums(in.begin(), before)).size()]);
-              }
+              for (const std::size_t place : by) out.push_back(row[floating(slice(in, 0, place)).size()]);
             }
             return out;
           }};
@@ -69,9 +78,8 @@ RulePartials partials_of(const std::shared_ptr<const Rule>& rule, const Datums& 
   const Datums first = program.run(arguments);
   const std::vector<Datums> second = jacobian(program, arguments, active, mode::forward, loc);
   for (std::size_t j = 0; j < first.size(); j += by.size()) {
-    const auto from = static_cast<std::ptrdiff_t>(j), to = static_cast<std::ptrdiff_t>(j + by.size());
-    all.first.emplace_back(first.begin() + from, first.begin() + to);
-    all.second.emplace_back(second.begin() + from, second.begin() + to);
+    all.first.push_back(slice(first, j, j + by.size()));
+    all.second.push_back(slice(second, j, j + by.size()));
   }
   return all;
 }

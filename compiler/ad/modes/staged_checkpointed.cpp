@@ -19,20 +19,12 @@ class StagedCheckpointed : public TwoPass {
   using TwoPass::TwoPass;
   const char* name() const override { return "checkpointed reverse mode"; }
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    Datum y = variable(s.y);
-    const Name d = variable_of(y)->name;
-    record(operands, [this, s = std::move(s), d] {
-      const Datum g = take(d);
-      if (g.empty()) return;
-      s.backward([&](std::size_t i) { propagate_to(s, i, g); });
-    });
-    return y;
-  }
-
  private:
+  Update update(Step s, Name r) override {
+    return [this, s = std::move(s), r] {
+      if (const Datum d = take(r); !d.empty()) propagate_all(s, d);
+    };
+  }
   bool runs_again(std::int64_t attribute) const override { return attribute == ir::checkpointed; }
 };
 

@@ -9,8 +9,6 @@
 // (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with
 // Linear Negation", POPL 2020). While staging all uses are known when a backpropagator's turn comes, last
 // made first called. Each is a function of the code, and so are those of branches, trips and functions.
-#include <algorithm>
-
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
 namespace lantern::core::ad {
@@ -22,51 +20,32 @@ class StagedContinuation : public TwoPass {
   using TwoPass::TwoPass;
   const char* name() const override { return "continuation reverse mode"; }
 
+ private:
   // r = b(x, y), { z -> p (dx (t (der2 L b x y) z)) (dy (t (der2 R b x y) z)) }
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    Datum r = variable(s.y);
-    record(operands, [this, s = std::move(s), name = variable_of(r)->name] {
-      const Datum z = take(name);  // the sum of all calls
+  Update update(Step s, Name r) override {
+    return [this, s = std::move(s), r] {
+      const Datum z = take(r);  // the sum of all calls
       if (!z.empty()) backpropagate(s, z);
-    });
-    return r;
+    };
   }
 
- private:
   /// Calls the backpropagator of the step's result, a function from z and what the operands' backpropagators are
   /// called with so far to that with its calls added.
   void backpropagate(const Step& s, const Datum& z) {
-    std::vector<Name> names;
+    Names names;
     for (std::size_t i = 0; i < s.operands.size(); ++i)
-      if (const Variable* x = variable_of(s.operands[i]); x && carries_derivative(s.op, i, s.operands.size()))
-        if (std::ranges::find(names, x->name) == names.end()) names.push_back(x->name);
-    Datums in = adjoints(names, s.op.loc);
-    in.insert(in.begin(), z);
-    const Datums out = linear(
-        in,
-        [&](const Datums& given) {
-          const Store outer = std::exchange(store_, {});
-          for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = given[i + 1];
-          s.backward([&](std::size_t i) { propagate_to(s, i, given[0]); });
-          const Datums added = adjoints(names, s.op.loc);
-          store_ = outer;
-          return added;
-        },
-        s.op.loc);
+      if (const Variable* x = receiver(s, i)) include(names, x->name);
+    const auto body = [&](const Datums& given) {
+      return alone(names, std::span(given).subspan(1), names, s.op.loc, [&] { propagate_all(s, given[0]); });
+    };
+    const Datums out = linear(joined({z}, adjoints(names, s.op.loc)), body, s.op.loc);
     for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = out[i];
   }
 
   Datums linear(const Datums& z, const std::function<Datums(const Datums&)>& body, const Location& loc) override {
-    std::vector<ir::Type> types;
-    Datums nodes;
-    for (ir::Value* v : staging_.use(z, loc)) {
-      types.push_back(v->type);
-      nodes.push_back(Datum::node(v));
-    }
-    if (nodes.empty()) return body(z);
-    StagedFunction& f = staging_.stage("backpropagator", types, nullptr, body, loc);
+    if (z.empty()) return body(z);
+    const Datums nodes = staging_.nodes(z, loc);
+    StagedFunction& f = staging_.stage("backpropagator", types_of(nodes), nullptr, body, loc);
     return staging_.call(f, nodes, loc);
   }
 };

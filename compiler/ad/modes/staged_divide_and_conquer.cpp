@@ -1,35 +1,17 @@
 // Which loops keep states instead of a tape, and which calls their arguments instead of frames.
 #include "lantern/compiler/ad/modes/staged_divide_and_conquer.hpp"
 
-#include <unordered_set>
-
 #include "lantern/ir/checkpoint.hpp"
 
 namespace lantern::core::ad {
 
 namespace {
 
-bool reaches(const ir::Function& from, const ir::Function& to) {
-  std::vector<const ir::Function*> todo{&from};
-  std::unordered_set<const ir::Function*> seen;
-  bool found = false;
-  while (!todo.empty() && !found) {
-    const ir::Function* f = todo.back();
-    todo.pop_back();
-    ir::walk(f->body, [&](const ir::Op* op) {
-      if (!op->callee) return;
-      found |= op->callee == &to;
-      if (seen.insert(op->callee).second) todo.push_back(op->callee);
-    });
-  }
-  return found;
-}
-
 /// The calls on one path through the block that may lead to a call of f; more than one is two.
 int calls_back(const ir::Block& block, const ir::Function& f) {
   int calls = 0;
   for (const ir::Op* op : block.ops) {
-    if (op->callee && (op->callee == &f || reaches(*op->callee, f))) ++calls;
+    if (op->callee && (op->callee == &f || ir::callees(op->callee->body).contains(&f))) ++calls;
     if (op->is(Opcode::branch_))
       calls += std::max(calls_back(*op->blocks[0], f), calls_back(*op->blocks[1], f));
     else

@@ -4,8 +4,6 @@
 // shares added and its own entry left out. What an operator does to the map is a function from store to
 // store. Branches and trips of loops pass the whole map: its entries are the values that enter and leave
 // their backward blocks, and the code has no cells, before any pass has run.
-#include <algorithm>
-
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
 namespace lantern::core::ad {
@@ -17,34 +15,27 @@ class StagedFunctional : public TwoPass {
   using TwoPass::TwoPass;
   const char* name() const override { return "functional reverse mode"; }
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    Datum y = variable(s.y);
-    record(operands, [this, s = std::move(s), id = variable_of(y)->name] {
-      store_ = returned(s, id, std::move(store_));
-    });
-    return y;
+ private:
+  Update update(Step s, Name id) override {
+    return [this, s = std::move(s), id] { store_ = returned(s, id, std::move(store_)); };
   }
 
- private:
   /// The store that the operator returns, where its continuation returned `store`.
   Store returned(const Step& s, Name id, Store store) {
     const auto own = store.extract(id);
     if (own.empty()) return store;
-    s.backward([&](std::size_t i) {
-      const Variable* x = variable_of(s.operands[i]);
-      if (!x || !carries_derivative(s.op, i, s.operands.size())) return;
+    backward_order(s.op.code, s.operands.size(), [&](std::size_t i) {
+      const Variable* x = receiver(s, i);
+      if (!x) return;
       Datum& entry = store[x->name];
       entry = received(std::exchange(entry, {}), s, i, own.mapped());
     });
     return store;
   }
 
-  std::vector<Name> passed(const std::vector<Name>& outs, const std::vector<Name>& touched) override {
-    std::vector<Name> whole = TwoPass::passed(outs, touched);
-    for (const auto& [x, adjoint] : store_)
-      if (std::ranges::find(whole, x) == whole.end()) whole.push_back(x);
+  Names passed(const Names& outs, const Names& touched) override {
+    Names whole = TwoPass::passed(outs, touched);
+    for (const auto& [x, adjoint] : store_) include(whole, x);
     return whole;
   }
 };

@@ -15,17 +15,11 @@ class StagedGlobalTape : public TwoPass {
   using TwoPass::TwoPass;
   const char* name() const override { return "reverse mode with a tape of functions"; }
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    Datum y = variable(s.y);
-    const Name d = variable_of(y)->name;
-    record(operands, [this, s = std::move(s), d] {
-      const Datum g = take(d);
-      if (g.empty()) return;
-      s.backward([&](std::size_t i) { propagate_to(s, i, g); });
-    });
-    return y;
+ private:
+  Update update(Step s, Name y) override {
+    return [this, s = std::move(s), y] {
+      if (const Datum d = take(y); !d.empty()) propagate_all(s, d);
+    };
   }
 };
 

@@ -1,6 +1,7 @@
 // Hessian reverse mode, staged: hessian_reverse.cpp has the algorithm and its sources.
 #pragma once
 
+#include "lantern/compiler/ad/modes/second_partial.hpp"
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 #include "lantern/ir/graph.hpp"
 
@@ -17,11 +18,9 @@ class StagedHessian : public TwoPass {
   using TwoPass::TwoPass;
   const char* name() const override { return "Hessian reverse mode"; }
 
-  /// Emits the program and its backward part: its value, its gradient and its Hessian by a vector argument.
-  Datums value_gradient_hessian(ir::Function& program, const Datums& arguments, std::size_t vector,
-                              const Location& loc);
+  /// Emits the program and its backward part: its value, its gradient and its Hessian by its argument, a vector.
+  Datums value_gradient_hessian(const Unit& unit, const Location& loc);
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override;
   Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
   Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute,
             const Location& loc) override;
@@ -30,30 +29,23 @@ class StagedHessian : public TwoPass {
 
  private:
   using Pair = std::pair<Name, Name>;
-  /// What an operation contributes: first and second partial derivatives by its variables; empty where zero.
-  struct Partials {
-    std::vector<Name> by;
-    Datums first;
-    std::vector<Datums> second;
-    Location loc;
-  };
-  /// The row of a variable, taken out of h: the entries with others, and that with itself.
-  struct Row {
-    std::vector<std::pair<Name, Datum>> others;
-    Datum diagonal;
-  };
 
-  std::vector<Name> passed(const std::vector<Name>& outs, const std::vector<Name>& touched) override;
+  Update update(Step s, Name r) override;
+  Names passed(const Names& outs, const Names& touched) override;
   bool belongs(Name entry, Name out) const override;
   bool wanted(Name x) const override;
   void move(Name from, const Datum& to, const Location& loc) override;
   Datum zero_of(Name entry, const Location& loc) override;
 
-  void undo(const Partials& p, Name r);
+  template <class Live>
+  friend void ad::substitute(Live&, const Partials&, Name);
   /// The same for r = x[i].
   void undo_get(const Datum& index, Name r, const Location& loc);
-  Row take_row(Name r);
+  HessianRow take_row(Name r);
+  Datum here(const Datum& d) { return d.empty() ? d : at(d); }
   Datum product(Name x, Name y, const Datum& a, const Datum& b, const Location& loc) const;
+  /// Of h[x, x] half is kept, where x is the vector: the other half is its transpose.
+  bool is_halved(Name x, Name y) const { return x == vector_ && y == vector_; }
   Datum kept(Name x, Name y, const Datum& d, const Location& loc) const;
   /// The name of h[x, y], which is h[y, x].
   Name entry(Name x, Name y);

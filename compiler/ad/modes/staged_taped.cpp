@@ -15,22 +15,16 @@ class StagedTaped : public TwoPass {
   using TwoPass::TwoPass;
   const char* name() const override { return "taped reverse mode"; }
 
-  Datum apply(const Operation& op, std::span<const Datum> operands) override {
-    Step s = step(op, operands);
-    if (!differentiable(s)) return s.y;
-    Datum y = variable(s.y);
-    Entry entry{variable_of(y)->name, {}, {}};
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const Variable* x = variable_of(operands[i]);
-      if (x && carries_derivative(op, i, operands.size()))
-        entry.pointers.push_back({x->name, i, partial(s, i)});
-    }
+ private:
+  Update update(Step s, Name k) override {
+    Entry entry{k, {}, {}};
+    backward_order(s.op.code, s.operands.size(), [&](std::size_t i) {
+      if (const Variable* x = receiver(s, i)) entry.pointers.push_back({x->name, i, partial(s, i)});
+    });
     entry.rule = std::move(s);
-    record(operands, [this, entry = std::move(entry)] { deferred(entry); });
-    return y;
+    return [this, entry = std::move(entry)] { deferred(entry); };
   }
 
- private:
   /// `name` receives the result's derivative times the factor; without a factor (tensors) what the rule says.
   struct Pointer {
     Name name;
@@ -53,14 +47,12 @@ class StagedTaped : public TwoPass {
   void deferred(const Entry& entry) {
     const Datum dk = take(entry.k);
     if (dk.empty()) return;
-    const bool last_first = !ir::info(entry.rule.op.code).elementwise;  // see Step::backward
-    for (std::size_t n = entry.pointers.size(), j = 0; j < n; ++j) {
-      const Pointer& u = entry.pointers[last_first ? n - 1 - j : j];
+    const Location& loc = entry.rule.op.loc;
+    for (const Pointer& u : entry.pointers)
       if (u.factor.empty())
         propagate_to(entry.rule, u.operand, dk);
       else
-        add(u.name, perform({Opcode::mul_, 0, entry.rule.op.loc}, {at(u.factor), dk}), entry.rule.op.loc);
-    }
+        add(u.name, perform({Opcode::mul_, 0, loc}, {at(u.factor), dk}), loc);
   }
 };
 

@@ -17,7 +17,7 @@ void StatefulReverse::accumulate(const Step& b, const Datums& r) const {
 }
 
 void StatefulReverse::seed(const Datum& result, const Datum& g, const Location& loc) {
-  if (box_of(result)) deriv(result, loc).add(g, loc);
+  if (number_of(result)) deriv(result, loc).add(g, loc);
 }
 
 Cell& StatefulReverse::deriv(const Datum& x, const Location& loc) const {

@@ -57,7 +57,7 @@ class StatefulReverse : public EagerReverse {
   /// let res = evaluatet s p! in prop (fwd res) (new 0): the same as numbers whose derivative is yet to come.
   Datums evaluated(const Part& part, const Datums& arguments) {
     Datums r;
-    for (const Datum& res : evaluate(part, arguments)) r.push_back(box_of(res) ? prop(primal(res)) : res);
+    for (const Datum& res : evaluate(part, arguments)) r.push_back(number_of(res) ? prop(primal(res)) : res);
     return r;
   }
   /// (deriv p!) := @(deriv r): runs a part for its derivative, from those of the results that it had.

@@ -10,8 +10,6 @@ namespace lantern::core::ad {
 
 namespace {
 
-using Name = std::size_t;
-
 /// interface Fresh = fresh : Name
 struct Fresh : Effect<Name()> {};
 
@@ -35,15 +33,12 @@ class Taped : public EagerReverse {
     for (; !tape.empty(); tape.pop_back()) perform_deferred(tape.back());
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (box_of(result)) derivative(result).add(g, loc);
+    if (number_of(result)) derivative(result).add(g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override { return derivative(input).get(loc); }
 
  private:
-  struct Prop : TaggedBox {
-    Prop(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), dx(n) {}
-    Name dx;
-  };
+  using Prop = Named;
   /// An accumulation to be done later: what it depends on, with the saved derivatives. Where these are no
   /// numbers (of tensors, of a function with a rule) the step itself stands for them.
   struct Pointer {
@@ -93,8 +88,8 @@ class Taped : public EagerReverse {
   /// @nth n state, which is zero until something is added.
   Cell& derivative(const Datum& x) {
     const auto* number = number_of<Prop>(x);
-    if (number->dx >= state_.size()) state_.resize(number->dx + 1);
-    CellPtr& cell = state_[number->dx];
+    if (number->name >= state_.size()) state_.resize(number->name + 1);
+    CellPtr& cell = state_[number->name];
     if (!cell) cell = eager_cell(number->primal);
     return *cell;
   }

@@ -1,10 +1,9 @@
 // Forward mode of any order: numbers that are truncated Taylor series.
 #pragma once
 
-#include "lantern/compiler/ad/forward_control_flow.hpp"
 #include "lantern/compiler/ad/custom_rule.hpp"
+#include "lantern/compiler/ad/forward_control_flow.hpp"
 #include "lantern/compiler/staging/operation.hpp"
-#include "lantern/ir/graph.hpp"
 
 namespace lantern::core::ad {
 
@@ -12,13 +11,12 @@ namespace lantern::core::ad {
 using Coefficients = Datums;
 
 /// The arithmetic of power series in t, one level up: see taylor.cpp.
-class Taylor : public Mode, public RuleFollowing {
+class Taylor : public Mode {
  public:
   using Mode::Mode;
   const char* name() const override { return "Taylor mode"; }
 
   Datum series(Coefficients c);
-  bool is_series(const Datum& d) const { return series_of(d) != nullptr; }
   /// The coefficient of t^k; empty if it is zero.
   Datum coefficient(const Datum& d, std::size_t k) const;
   Datum apply(const Operation& op, std::span<const Datum> operands) override;
@@ -31,13 +29,16 @@ class Taylor : public Mode, public RuleFollowing {
     Series(Mode& m, Datum p, Coefficients all) : TaggedBox(m, std::move(p)), c(std::move(all)) {}
     Coefficients c;
   };
-  const Series* series_of(const Datum& d) const;
+  const Series* series_of(const Datum& d) const { return number_of<Series>(d); }
+  /// How many coefficients are known of each of them.
+  std::size_t known(std::span<const Datum> data) const;
+  Datums coefficients(std::span<const Datum> data, std::size_t k) const;
   /// The first `size` coefficients; a plain datum if that is one.
   Datum truncated(const Datum& d, std::size_t size);
   /// One coefficient of the result.
   Datum elementwise(const Operation& op, std::span<const Datum> operands, const Coefficients& r,
                     std::size_t k);
-  Datum linear(const Operation& op, std::span<const Datum> operands, ir::Linearity linearity, std::size_t k);
+  Datum by_leibniz(const Operation& op, std::span<const Datum> operands, std::size_t k);
 };
 
 /// The same over the graph: constructs carry the coefficients of orders 1 to `order` beside every floating
@@ -45,11 +46,7 @@ class Taylor : public Mode, public RuleFollowing {
 class StagedTaylor : public Taylor, public ForwardControlFlow {
  public:
   StagedTaylor(Staging& staging, std::uint64_t tag, std::size_t order)
-      : Taylor(tag), ForwardControlFlow(staging, order, "_taylor"), order_(order) {}
-
-  Mode& mode() override { return *this; }
-  Datum primal_of(const Datum& d) const override { return is_series(d) ? coefficient(d, 0) : d; }
-  bool is_active(const Datum& d) const override { return is_series(d); }
+      : Taylor(tag), ForwardControlFlow(*this, staging, order, "_taylor"), order_(order) {}
 
  protected:
   Datums companions_of(const Datum& d, const Location& loc) const override;

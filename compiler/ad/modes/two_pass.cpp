@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lantern/ir/error.hpp"
+#include "lantern/compiler/ad/double_step.hpp"
 
 namespace lantern::core::ad {
 
@@ -23,13 +23,9 @@ bool mentions_index(const ir::Formula& f) {
 class StoreCell : public Cell {
  public:
   StoreCell(Datum& value, std::function<Datum()> zero) : value_(value), zero_(std::move(zero)) {}
-  void add(const Datum& v, const Location& loc) override {
-    value_ = value_.empty() ? v : perform({Opcode::add_, 0, loc}, {value_, v});
-  }
+  void add(const Datum& v, const Location& loc) override { value_ = sum(value_, v, loc); }
   void accumulate(Opcode op, const Datums& arguments, const Location& loc) override {
-    Datums operands{get(loc)};
-    operands.insert(operands.end(), arguments.begin(), arguments.end());
-    value_ = perform({op, 0, loc}, operands);
+    value_ = perform({op, 0, loc}, joined({get(loc)}, arguments));
   }
   Datum get(const Location&) override { return value_.empty() ? zero_() : value_; }
   bool touched() const override { return !value_.empty(); }
@@ -41,17 +37,13 @@ class StoreCell : public Cell {
 
 }  // namespace
 
-Datums TwoPass::gradient(ir::Function& program, const Datums& arguments, const Active& active, bool value,
-                       const Location& loc) {
+Datums TwoPass::gradient(const Unit& unit, bool value, const Location& loc) {
   begin();
-  Datums tagged = arguments, inputs;
-  for (std::size_t i = 0; i < tagged.size(); ++i)
-    if (active[i]) inputs.push_back(tagged[i] = variable(arguments[i]));
-  const Datum y = both_parts(program, tagged, loc);
-  Datums out;
-  if (value) out.push_back(y);
-  for (const Datum& x : inputs) out.push_back(adjoint_or_zero(variable_of(x)->name, loc));
-  return out;
+  const Datums tagged =
+      with_active(unit.arguments, unit.active, [this](const Datum& x) { return variable(x); });
+  const Datum y = both_parts(unit.primal, tagged, loc);
+  const Datums inputs = adjoints(names_of(tagged), loc);
+  return value ? joined({y}, inputs) : inputs;
 }
 
 void TwoPass::begin() {
@@ -61,57 +53,58 @@ void TwoPass::begin() {
 
 Datum TwoPass::both_parts(ir::Function& program, const Datums& arguments, const Location& loc) {
   const Datums results = Replay(staging_, this).run(program, arguments);
-  require_scalar(types_of(results), loc);
   if (const Variable* z = variable_of(results[0])) add(z->name, Datum::number(1.0, results[0].type()), loc);
-  for (std::size_t i = region_->tape.size(); i-- > 0;) region_->tape[i]();
+  region_->play();
   return primal(results[0]);
 }
 
 // ---- variables
 
-TwoPass::Variable* TwoPass::variable_of(const Datum& d) const {
-  if (!d.is_tagged()) return nullptr;
-  auto* box = static_cast<TaggedBox*>(d.box());
-  return box->mode.get() == this ? static_cast<Variable*>(box) : nullptr;
-}
-
-const Datum& TwoPass::primal(const Datum& d) const {
-  const Variable* v = variable_of(d);
-  return v ? v->primal : d;
-}
-
-Datums TwoPass::primals(const Datums& data) const {
-  Datums out;
-  for (const Datum& d : data) out.push_back(primal(d));
-  return out;
-}
-
 Datum TwoPass::variable(const Datum& primal) {
   known_.push_back({region_, primal});
-  return Datum::boxed(new Variable(*this, primal, known_.size() - 1), primal.type());
+  return make_number<Variable>(primal, known_.size() - 1);
+}
+
+bool TwoPass::has(const Names& names, Name x) { return std::ranges::find(names, x) != names.end(); }
+void TwoPass::include(Names& names, Name x) {
+  if (!has(names, x)) names.push_back(x);
+}
+
+TwoPass::Names TwoPass::names_of(const Datums& data) const {
+  Names names;
+  for (const Datum& d : data)
+    if (const Variable* v = variable_of(d)) include(names, v->name);
+  return names;
 }
 
 // ---- forward
 
-TwoPass::Step TwoPass::step(const Operation& op, std::span<const Datum> operands) const {
-  Step s{op, Datums(operands.begin(), operands.end()), {}, {}};
-  for (const Datum& d : operands) s.primals.push_back(primal(d));
+Datum TwoPass::apply(const Operation& op, std::span<const Datum> operands) {
+  Step s{op, Datums(operands.begin(), operands.end()), primals(operands), {}};
   s.y = perform(op, s.primals);
-  return s;
+  bool any = false;
+  for (std::size_t i = 0; i < operands.size(); ++i) any |= receiver(s, i) != nullptr;
+  if (!any || !s.y.type().is_differentiable()) return s.y;
+  Datum r = variable(s.y);
+  record(operands, update(std::move(s), variable_of(r)->name));
+  return r;
 }
 
-bool TwoPass::differentiable(const Step& s) const {
-  if (!s.y.type().is_differentiable()) return false;
-  for (std::size_t i = 0; i < s.operands.size(); ++i)
-    if (variable_of(s.operands[i]) && carries_derivative(s.op, i, s.operands.size())) return true;
-  return false;
+const TwoPass::Variable* TwoPass::receiver(const Step& s, std::size_t i) const {
+  return carries_derivative(s.op, i, s.operands.size()) ? variable_of(s.operands[i]) : nullptr;
+}
+
+Datums TwoPass::results_of(const Datums& values, const std::function<bool(std::size_t)>& active) {
+  Datums out;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    out.push_back(values[i].type().is_differentiable() && (!active || active(i)) ? variable(values[i]) : values[i]);
+  return out;
 }
 
 void TwoPass::touch(const Datum& d) {
   const Variable* v = variable_of(d);
   if (!v) return;
-  for (Region* r = region_; r && r != known_[v->name].home; r = r->parent)
-    if (std::ranges::find(r->touched, v->name) == r->touched.end()) r->touched.push_back(v->name);
+  for (Region* r = region_; r && r != known_[v->name].home; r = r->parent) include(r->touched, v->name);
 }
 
 void TwoPass::record(std::span<const Datum> uses, Update update) {
@@ -119,16 +112,26 @@ void TwoPass::record(std::span<const Datum> uses, Update update) {
   region_->tape.push_back(std::move(update));
 }
 
+void TwoPass::Region::play() const {
+  for (std::size_t i = tape.size(); i-- > 0;) tape[i]();
+}
+
 // ---- backward
 
 void TwoPass::add(Name x, const Datum& g, const Location& loc) {
   Datum& entry = store_[x];
-  entry = entry.empty() ? g : perform({Opcode::add_, 0, loc}, {entry, g});
+  entry = sum(entry, g, loc);
 }
 
 Datum TwoPass::take(Name x) {
   const auto entry = store_.extract(x);
   return entry.empty() ? Datum() : entry.mapped();
+}
+
+Datums TwoPass::take(const Names& names, const Location& loc) {
+  Datums out = adjoints(names, loc);
+  for (const Name x : names) take(x);
+  return out;
 }
 
 Datum TwoPass::adjoint_or_zero(Name x, const Location& loc) {
@@ -148,15 +151,21 @@ void TwoPass::move(Name from, const Datum& to, const Location& loc) {
   if (v && !g.empty()) add(v->name, g, loc);
 }
 
-std::vector<TwoPass::Name> TwoPass::passed(const std::vector<Name>& outs, const std::vector<Name>& touched) {
-  std::vector<Name> names = outs;
-  names.insert(names.end(), touched.begin(), touched.end());
-  return names;
-}
+TwoPass::Names TwoPass::passed(const Names& outs, const Names& touched) { return joined(outs, touched); }
 
-Datums TwoPass::adjoints(const std::vector<Name>& names, const Location& loc) {
+Datums TwoPass::adjoints(const Names& names, const Location& loc) {
   Datums out;
   for (const Name x : names) out.push_back(adjoint_or_zero(x, loc));
+  return out;
+}
+
+Datums TwoPass::alone(const Names& names, std::span<const Datum> adjoints_in, const Names& left, const Location& loc,
+                      const std::function<void()>& run) {
+  Store outer = std::exchange(store_, {});
+  for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = adjoints_in[i];
+  run();
+  Datums out = adjoints(left, loc);
+  store_ = std::move(outer);
   return out;
 }
 
@@ -179,10 +188,14 @@ Datum TwoPass::received(const Datum& before, const Step& s, std::size_t i, const
 }
 
 void TwoPass::propagate_to(const Step& s, std::size_t i, const Datum& g) {
-  const Variable* x = variable_of(s.operands[i]);
-  if (!x || !carries_derivative(s.op, i, s.operands.size())) return;
+  const Variable* x = receiver(s, i);
+  if (!x) return;
   Datum& adjoint = store_[x->name];
   adjoint = received(std::exchange(adjoint, {}), s, i, g);
+}
+
+void TwoPass::propagate_all(const Step& s, const Datum& g) {
+  backward_order(s.op.code, s.operands.size(), [&](std::size_t i) { propagate_to(s, i, g); });
 }
 
 Datums TwoPass::linear(const Datums& in, const std::function<Datums(const Datums&)>& body, const Location&) {
@@ -197,6 +210,12 @@ TwoPass::Region* TwoPass::home_of(const ir::Value* v) const {
 }
 
 Datum TwoPass::at(const Datum& forward) { return forward.is_node() ? at(forward.node()) : forward; }
+
+Datums TwoPass::at(const Datums& forward) {
+  Datums out;
+  for (const Datum& d : forward) out.push_back(at(d));
+  return out;
+}
 
 /// Whether a value is a short computation from values of enclosing regions: rather than saved at every trip,
 /// it is computed again.

@@ -15,26 +15,21 @@
 
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/op_derivative.hpp"
-#include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/replay.hpp"
+#include "lantern/compiler/ad/unit.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::core::ad {
 
-class TwoPass : public Mode, public StagedMode, public RuleFollowing {
+class TwoPass : public Mode, public StagedMode {
  public:
-  TwoPass(Staging& staging, std::uint64_t tag) : Mode(tag), staging_(staging) {}
+  TwoPass(Staging& staging, std::uint64_t tag) : Mode(tag), StagedMode(*this, staging) {}
 
   /// Emits, at the end of the current function, a scalar program and its backward part: the program's value
-  /// if `value`, then one adjoint per active argument. Error, naming `loc`, for a result that is not one
-  /// floating scalar.
-  Datums gradient(ir::Function& program, const Datums& arguments, const Active& active, bool value,
-                const Location& loc);
+  /// if `value`, then one adjoint per active argument.
+  Datums gradient(const Unit& unit, bool value, const Location& loc);
 
-  Mode& mode() override { return *this; }
-  Datum primal_of(const Datum& d) const override { return primal(d); }
-  bool is_active(const Datum& d) const override { return variable_of(d) != nullptr; }
-
+  Datum apply(const Operation& op, std::span<const Datum> operands) override;
   Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;
   bool bounds_by_rule() const override { return true; }
@@ -48,20 +43,17 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   Datums follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments, const Location& loc) override;
 
  protected:
-  using Name = std::size_t;
+  using Names = std::vector<Name>;
   /// Adjoints by name, as known at a point of the backward part. Staging erases the map: what is in it are
   /// values.
   using Store = std::map<Name, Datum>;
   using Update = std::function<void()>;
+  using Variable = Named;
 
-  struct Variable : TaggedBox {
-    Variable(Mode& m, Datum p, Name n) : TaggedBox(m, std::move(p)), name(n) {}
-    Name name;
-  };
-  Variable* variable_of(const Datum& d) const;
-  const Datum& primal(const Datum& d) const;
-  Datums primals(const Datums& data) const;
+  Variable* variable_of(const Datum& d) const { return number_of<Variable>(d); }
   Datum variable(const Datum& primal);
+  static bool has(const Names& names, Name x);
+  static void include(Names& names, Name x);
 
   // ---- an operation: forward
 
@@ -70,21 +62,16 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
     Operation op;
     Datums operands;  ///< as they came
     Datums primals;   ///< one level down
-    Datum y;        ///< the value
+    Datum y;          ///< the value
     FormulaContext rule(const Datum& g) const { return {op, primals, y, g}; }
-    /// As ad::Step::backward.
-    template <class Each>
-    void backward(const Each& each) const {
-      const bool last_first = !ir::info(op.code).elementwise;
-      for (std::size_t n = operands.size(), j = 0; j < n; ++j) each(last_first ? n - 1 - j : j);
-    }
   };
 
-  /// Performs the operation on the primals.
-  Step step(const Operation& op, std::span<const Datum> operands) const;
-  bool differentiable(const Step& s) const;
+  /// What an operation that gave the variable r does in the backward pass; asked for where the program stands.
+  virtual Update update(Step s, Name r) = 0;
+  /// Operand i, if it receives a derivative, or null.
+  const Variable* receiver(const Step& s, std::size_t i) const;
   /// Values of which those that are floating, and active, become variables.
-  Datums results_of(const Datums& values, const std::function<bool(std::size_t)>& active);
+  Datums results_of(const Datums& values, const std::function<bool(std::size_t)>& active = {});
   /// Puts an update on the tape of the current block. `uses` are the operands it adds to.
   void record(std::span<const Datum> uses, Update update);
 
@@ -92,23 +79,29 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
 
   /// A value of the forward part, where the backward part is being staged.
   Datum at(const Datum& forward);
+  Datums at(const Datums& forward);
   /// The rule of operand i, ready for the backward part: what its formula looks at is at hand.
   Step rule_at(const Step& s, std::size_t i);
   /// An adjoint of operand i with what it receives from the result's cotangent g; `before` may be empty.
   Datum received(const Datum& before, const Step& s, std::size_t i, const Datum& g);
-  /// Adds that to the operand's adjoint, if the operand is a variable.
+  /// x.d += dop/dx * g for every operand x that receives a derivative; for one.
+  void propagate_all(const Step& s, const Datum& g);
   void propagate_to(const Step& s, std::size_t i, const Datum& g);
   void add(Name x, const Datum& g, const Location& loc);
   Datum adjoint_or_zero(Name x, const Location& loc);
-  Datums adjoints(const std::vector<Name>& names, const Location& loc);
+  Datums adjoints(const Names& names, const Location& loc);
   /// The adjoint of a variable, which nobody asks for again; empty where nothing was added.
   Datum take(Name x);
+  Datums take(const Names& names, const Location& loc);
+  /// The adjoints of `left` after `run`, which starts from those of `names` alone.
+  Datums alone(const Names& names, std::span<const Datum> adjoints_in, const Names& left, const Location& loc,
+               const std::function<void()>& run);
 
   // ---- what modes do differently with constructs
 
   /// The adjoints that enter the backward block of a construct with results `outs` which adds to those of
   /// `touched`.
-  virtual std::vector<Name> passed(const std::vector<Name>& outs, const std::vector<Name>& touched);
+  virtual Names passed(const Names& outs, const Names& touched);
   /// Whether one of those belongs to a result.
   virtual bool belongs(Name entry, Name out) const { return entry == out; }
   /// Whether anything was added to the adjoint of a variable.
@@ -122,7 +115,6 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   /// A call of a function marked by checkpoint(f); others are differentiated like any call.
   virtual bool runs_again(std::int64_t /*attribute*/) const { return false; }
 
-  Staging& staging_;
   Store store_;
 
  private:
@@ -132,10 +124,12 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
     ir::Block* forward = nullptr;
     ir::Block* backward = nullptr;
     std::vector<Update> tape;
-    bool on_tape = false;       ///< what is pushed and popped inside has an adjoint elsewhere
-    std::vector<Name> touched;  ///< variables of enclosing regions that the backward block adds to
+    bool on_tape = false;  ///< what is pushed and popped inside has an adjoint elsewhere
+    Names touched;         ///< variables of enclosing regions that the backward block adds to
     std::unordered_map<const ir::Value*, std::int64_t> pushed;  ///< value -> tape
     std::unordered_map<const ir::Value*, Datum> popped;         ///< value -> the same in `backward`
+
+    void play() const;
   };
   struct Known {
     Region* home;
@@ -154,6 +148,12 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   void begin();
 
  private:
+  /// A side of a branch, or the trips of a loop: of the construct's results that are variables, `outs`, what the
+  /// region gave for them, and, in a loop, what they are at the start of a trip.
+  struct Part {
+    Region* region = nullptr;
+    Datums outs, exits, entries;
+  };
   struct Halves {
     ir::Function* forward = nullptr;
     ir::Function* backward = nullptr;
@@ -165,29 +165,28 @@ class TwoPass : public Mode, public StagedMode, public RuleFollowing {
   Datums inside(Region*& region, const std::function<Datums()>& body);
   void touch(const Datum& d);
   void mark_tape();
-  /// The backward block of a region, from the adjoints `in` of `names` to those of `left`: what the
-  /// construct's results `outs` have moves to what the region gave for them, and in the end what `entries`
-  /// have moves to `outs`.
-  Datums mirrored(Region& r, const std::vector<Name>& names, const Datums& in, const std::vector<Name>& left,
-                const Datums& outs, const Datums& exits, const Datums& entries, const Location& loc);
+  /// The backward block of a part, from the adjoints `in` of `names` to those of `left`.
+  Datums mirrored(const Part& part, const Names& names, const Datums& in, const Names& left, const Location& loc);
+  void reverse_branch(const Datum& condition, const Part& then, const Part& otherwise, const Location& loc);
+  void reverse_loop(const Datum& trips, const Part& trip, const Datums& starts, const Location& loc);
+  void reverse_call(const Halves& both, bool twice, const Datums& arguments, const Datums& outs, const Location& loc);
 
   Region* home_of(const ir::Value* v) const;
   Datum at(ir::Value* v);
   bool invariant(const ir::Value* v, const Region* home, int budget) const;
   Datum again(ir::Value* v, const Region* home);
   bool any_wanted(const Datums& results) const;
-  /// The names of the variables among data, and `touched`.
-  std::vector<Name> names_of(const Datums& data, std::vector<Name> touched = {}) const;
+  /// The names of the variables among data, each once.
+  Names names_of(const Datums& data) const;
 
-  Halves& halves(ir::Function* callee, const Active& active);
-  std::int64_t adjoint_tape(std::int64_t tape);
+  const Halves& halves(ir::Function* callee, const Active& active);
+  void stage_halves(Halves& both, ir::Function& callee, const Active& active);
 
   std::deque<Region> regions_;
   std::unordered_map<const ir::Block*, Region*> homes_;
   std::vector<Known> known_;  // by name
   Region* region_ = nullptr;
   std::unordered_map<std::string, Halves> halves_;
-  std::unordered_map<std::int64_t, std::int64_t> tapes_;
 };
 
 // One file each; see `mode`.

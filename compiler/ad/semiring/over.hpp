@@ -26,7 +26,7 @@ std::vector<bool> binary(double n, const Location& loc);
 [[noreturn]] void refuse_operation(const Operation& op);
 [[noreturn]] void refuse_operand(const Datum& d, const Location& loc);
 
-/// The handler of the lowest level: numbers are of a semiring, + and * its operations.
+/// The mode of the lowest level: numbers are of a semiring, + and * its operations.
 template <class V>
 class Bottom : public Mode {
  public:
@@ -43,9 +43,9 @@ class Bottom : public Mode {
   Datum datum(V v) { return Datum::boxed(new Element(*this, std::move(v)), ir::F64); }
   V value(const Datum& d, const Location& loc) const {
     if (d.is_literal() && d.type() == ir::F64) return natural(d.f(), loc);
-    const auto* box = d.is_tagged() ? static_cast<const TaggedBox*>(d.box()) : nullptr;
-    if (!box || box->mode.get() != this) refuse_operand(d, loc);
-    return static_cast<const Element*>(box)->value;
+    const auto* const element = this->template number_of<Element>(d);
+    if (!element) refuse_operand(d, loc);
+    return element->value;
   }
 
  private:
