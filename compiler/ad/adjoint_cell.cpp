@@ -26,10 +26,8 @@ ir::Op* emit(Opcode code, std::vector<ir::Value*> operands, const Location& loc,
 }  // namespace
 
 void EagerCell::add(const Datum& v, const Location& loc) {
-  if (value_.empty())
-    value_ = v;
-  else if (v.type().is_scalar())
-    value_ = plus(value_, v, loc);
+  if (value_.empty() || v.type().is_scalar())
+    value_ = sum(value_, v, loc);
   else
     value_ = combine(Opcode::add_, {v}, loc);
 }

@@ -105,46 +105,56 @@ Pattern Pattern::merged(const Pattern& other) const {
   return both;
 }
 
-Colouring colour_jacobian(const Pattern& pattern) {
+namespace {
+
+/// The first k rows of `order` by reverse passes, the others by forward ones.
+Colouring with_dense_rows(const Pattern& pattern, const Pattern& by_column, const Indices& order, std::size_t k) {
+  std::vector<bool> reverse(at(pattern.rows), false);
+  Pattern dense{static_cast<std::int64_t>(k), pattern.columns, {0}, {}};
+  for (std::size_t i = 0; i < k; ++i) {
+    reverse[at(order[i])] = true;
+    std::ranges::copy(row(pattern, order[i]), std::back_inserter(dense.column));
+    dense.row_start.push_back(static_cast<std::int64_t>(dense.column.size()));
+  }
+  Colouring c;
+  c.column_colour = colour_rows(by_column, pattern, reverse);
+  c.row_colour.assign(at(pattern.rows), -1);
+  const Indices of_dense =
+      colour_rows(dense, dense.transposed(), std::vector<bool>(at(pattern.columns), false));
+  for (std::size_t i = 0; i < k; ++i) c.row_colour[at(order[i])] = of_dense[i];
+  c.forward = count(c.column_colour);
+  c.reverse = count(c.row_colour);
+  return c;
+}
+
+// A reverse pass costs half as much again as a forward one.
+std::size_t cost(const Colouring& c) { return static_cast<std::size_t>(2 * c.forward + 3 * c.reverse); }
+
+/// How many of the longest rows reverse passes take: none, one, two, four, ..., all. As many forward passes as the
+/// longest row that is left has entries are needed at least.
+Colouring cheapest(const Pattern& pattern) {
   const Pattern by_column = pattern.transposed();
   const Indices order = by_degree(pattern);
-  // How many of the longest rows reverse passes take: none, one, two, four, ..., all. As many forward passes
-  // as the longest row that is left has entries are needed at least. A reverse pass costs half as much again
-  // as a forward one.
   std::vector<std::size_t> candidates{0};
   for (std::size_t k = 1; k < order.size(); k *= 2) candidates.push_back(k);
   if (!order.empty()) candidates.push_back(order.size());
   const auto least = [&](std::size_t k) {
     return 2 * (k == order.size() ? 0 : row(pattern, order[k]).size()) + (k > 0 ? 3 : 0);
   };
-  const auto cost = [](const Colouring& c) {
-    return static_cast<std::size_t>(2 * c.forward + 3 * c.reverse);
-  };
   std::ranges::stable_sort(candidates, {}, least);
-
-  Colouring best;
-  bool found = false;
-  for (std::size_t k : candidates) {
-    if (found && least(k) >= cost(best)) continue;
-    std::vector<bool> reverse(at(pattern.rows), false);
-    Pattern dense{static_cast<std::int64_t>(k), pattern.columns, {0}, {}};
-    for (std::size_t i = 0; i < k; ++i) {
-      reverse[at(order[i])] = true;
-      std::ranges::copy(row(pattern, order[i]), std::back_inserter(dense.column));
-      dense.row_start.push_back(static_cast<std::int64_t>(dense.column.size()));
-    }
-    Colouring c;
-    c.column_colour = colour_rows(by_column, pattern, reverse);
-    c.row_colour.assign(at(pattern.rows), -1);
-    const Indices of_dense =
-        colour_rows(dense, dense.transposed(), std::vector<bool>(at(pattern.columns), false));
-    for (std::size_t i = 0; i < k; ++i) c.row_colour[at(order[i])] = of_dense[i];
-    c.forward = count(c.column_colour);
-    c.reverse = count(c.row_colour);
-    if (!found || cost(c) < cost(best)) best = std::move(c);
-    found = true;
+  Colouring best = with_dense_rows(pattern, by_column, order, candidates[0]);
+  for (std::size_t k : std::span(candidates).subspan(1)) {
+    if (least(k) >= cost(best)) continue;
+    Colouring c = with_dense_rows(pattern, by_column, order, k);
+    if (cost(c) < cost(best)) best = std::move(c);
   }
+  return best;
+}
 
+}  // namespace
+
+Colouring colour_jacobian(const Pattern& pattern) {
+  Colouring best = cheapest(pattern);
   Recovery recovery(pattern.column.size());
   std::size_t k = 0;
   for (std::int64_t r = 0; r < pattern.rows; ++r)

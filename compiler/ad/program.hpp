@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lantern/compiler/staging/mode.hpp"
@@ -19,6 +20,20 @@ namespace lantern::core::ad {
 struct Ending {
   Mode& mode;
   ~Ending() { mode.end(); }
+};
+
+/// A variable has another value in its lifetime.
+template <class T>
+class Meanwhile {
+ public:
+  Meanwhile(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~Meanwhile() { variable_ = before_; }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+
+ private:
+  T& variable_;
+  T before_;
 };
 
 /// A program over flattened products.

@@ -146,13 +146,6 @@ bool Replay::active(ir::Op* op) const {
   return enters && std::ranges::any_of(op->results, floats);
 }
 
-Datums Replay::on_primals(const std::function<Datums()>& run) {
-  const bool saved = std::exchange(primal_only_, true);
-  Datums results = run();
-  primal_only_ = saved;
-  return results;
-}
-
 void Replay::run_op(ir::Op* op) {
   const auto give = [&](const Datums& results) {
     for (std::size_t i = 0; i < op->results.size(); ++i) {
@@ -202,14 +195,16 @@ Datums Replay::run_branch(ir::Op* op) {
     for (const ir::Value* r : op->results) types.push_back(r->type);
     return mode_->branch(c, then, otherwise, types, place(op));
   }
-  return on_primals([&] { return detail::branch(c, then, otherwise, place(op)); });
+  const Meanwhile on_primals(primal_only_, true);
+  return detail::branch(c, then, otherwise, place(op));
 }
 
 Datums Replay::run_loop(ir::Op* op) {
   const Datums initial = values(op->operands);
   // A condition looks at primals only: nothing it computes reaches a derivative.
   const auto condition = [this, op](const Datums& state) {
-    return on_primals([&] { return run_block(op->blocks[0], state); })[0];
+    const Meanwhile on_primals(primal_only_, true);
+    return run_block(op->blocks[0], state)[0];
   };
   const auto body = [this, op](const Datums& state) { return run_block(op->blocks[1], state); };
   if (active(op)) {
@@ -218,9 +213,8 @@ Datums Replay::run_loop(ir::Op* op) {
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
     return mode_->loop(initial, types, condition, body, op->integer, place(op));
   }
-  return on_primals([&] {
-    return detail::loop(stripped(initial), condition, body, place(op), op->integer);
-  });
+  const Meanwhile on_primals(primal_only_, true);
+  return detail::loop(stripped(initial), condition, body, place(op), op->integer);
 }
 
 /// What the blocks of a construct use and do not define, in order.

@@ -93,12 +93,10 @@ class Replay {
   /// Whether derivatives flow through a construct: an active value enters it and a floating value leaves it, or
   /// it works on a tape.
   bool active(ir::Op* op) const;
-  /// `run`, in which values are without the mode's tag.
-  Datums on_primals(const std::function<Datums()>& run);
 
   Staging& staging_;
   StagedMode* mode_;
-  bool primal_only_ = false;
+  bool primal_only_ = false;  ///< values are without the mode's tag
   std::unordered_map<const ir::Value*, Datum> env_;
 };
 

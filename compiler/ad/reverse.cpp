@@ -117,11 +117,7 @@ Datum Reverse::apply(const Operation& op, std::span<const Datum> operands, const
 }
 
 Datums Reverse::values_of(const Part& part, const Datums& arguments, const Location& loc) {
-  struct Pause {
-    bool& recording;
-    explicit Pause(bool& r) : recording(r) { recording = false; }
-    ~Pause() { recording = true; }
-  } pause(recording_);
+  const Meanwhile pause(recording_, false);
   Datums values = primals(part(arguments));
   for (const Datum& v : values)
     if (v.is_tagged() && static_cast<TaggedBox*>(v.box())->mode->tag() > tag())

@@ -196,4 +196,8 @@ Datum StagedReverse::pop(std::int64_t tape, const ir::Type& type, const Location
   });
 }
 
+std::shared_ptr<StagedReverse> make_staged_reverse(Staging& staging, std::uint64_t tag) {
+  return std::make_shared<StagedReverse>(staging, tag);
+}
+
 }  // namespace lantern::core::ad

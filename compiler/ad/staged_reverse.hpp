@@ -54,4 +54,9 @@ class StagedReverse : public Reverse, public StagedMode {
   std::unordered_map<std::string, ir::Function*> instances_;
 };
 
+// This mode, and those that are it but for one thing, one file each; see `mode`.
+std::shared_ptr<StagedReverse> make_staged_reverse(Staging& staging, std::uint64_t tag);
+std::shared_ptr<StagedReverse> make_staged_cps(Staging& staging, std::uint64_t tag);
+std::shared_ptr<StagedReverse> make_staged_divide_and_conquer(Staging& staging, std::uint64_t tag);
+
 }  // namespace lantern::core::ad

@@ -17,19 +17,6 @@ std::vector<ir::Type> differentiable(const std::vector<ir::Type>& types) {
   return out;
 }
 
-/// Marks that a part of a rule is being staged.
-class InsideRule {
- public:
-  explicit InsideRule(Staging& s) : staging_(s), outer_(std::exchange(s.inside_rule, true)) {}
-  ~InsideRule() { staging_.inside_rule = outer_; }
-  InsideRule(const InsideRule&) = delete;
-  InsideRule& operator=(const InsideRule&) = delete;
-
- private:
-  Staging& staging_;
-  bool outer_;
-};
-
 }  // namespace
 
 Datums StagedRule::emit(Staging& s, const std::shared_ptr<const Rule>& rule, const Datums& arguments,
@@ -70,7 +57,7 @@ void StagedRule::stage(Part& part, const char* suffix, const std::vector<ir::Typ
 }
 
 void StagedRule::stage_parts(const Location& loc) {
-  const InsideRule inside(staging_);
+  const Meanwhile inside(staging_.inside_rule, true);
   const std::vector<ir::Type>& results = primal_.function->function->result_types;
   std::vector<ir::Type> residuals = joined(parameters_, results);
   if (rule_->forward) {

@@ -65,11 +65,6 @@ class Batching {
 
   /// The sizes of the first example's results, one after another; zeros where there is none.
   Datums result_sizes() {
-    const auto count = [this] {
-      std::size_t n = 0;
-      for (const ir::Type& t : types_) n += static_cast<std::size_t>(t.rank());
-      return n;
-    };
     const auto first = [&] {
       Datums sizes;
       types_.clear();
@@ -85,7 +80,9 @@ class Batching {
             loc_,
             "vmap: expected at least one example of a function whose results have sizes that show when it "
             "runs, got none");
-      return Datums(count(), Datum::integer(0, ir::I64));
+      int count = 0;
+      for (const ir::Type& t : types_) count += t.rank();
+      return Datums(static_cast<std::size_t>(count), Datum::integer(0, ir::I64));
     };
     return detail::branch(op(Opcode::lt_, {Datum::integer(0, ir::I64), size_}), first, none, loc_);
   }

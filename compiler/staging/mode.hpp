@@ -46,8 +46,8 @@ class Mode : public std::enable_shared_from_this<Mode> {
 
  protected:
   /// A number of this mode: its primal, and what else it carries.
-  template <class Number, class... Rest>
-  Datum make_number(Datum primal, Rest&&... rest);
+  template <class Number, class... Parts>
+  Datum make_number(Parts&&... parts);
 
  private:
   friend class ModeRef;
@@ -101,10 +101,10 @@ inline Datums Mode::primals(std::span<const Datum> data) const {
   for (const Datum& d : data) out.push_back(primal(d));
   return out;
 }
-template <class Number, class... Rest>
-Datum Mode::make_number(Datum primal, Rest&&... rest) {
-  const ir::Type type = primal.type();
-  return Datum::boxed(new Number(*this, std::move(primal), std::forward<Rest>(rest)...), type);
+template <class Number, class... Parts>
+Datum Mode::make_number(Parts&&... parts) {
+  auto* const box = new Number(*this, std::forward<Parts>(parts)...);
+  return Datum::boxed(box, box->primal.type());
 }
 
 /// The mode in charge of an operation, or of a function, on such operands: the one with the highest tag; null

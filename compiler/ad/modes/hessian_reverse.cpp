@@ -79,14 +79,10 @@ class HessianReverse : public Mode {
                       "got ") +
               std::string(ir::info(op.code).name) + "; use hessian(f)");
     if (!b.differentiable()) return r;
-    std::vector<std::size_t> places;
-    std::vector<Name> by;
+    std::vector<std::optional<Name>> by;
     for (std::size_t i = 0; i < operands.size(); ++i)
-      if (b.depends_on(i)) {
-        places.push_back(i);
-        by.push_back(name_of(operands[i]));
-      }
-    return shift<Datum>(prompt_, [this, p = partials_of(b.op(), primals(operands), r, places, by), r](auto k) {
+      by.push_back(b.depends_on(i) ? std::optional(name_of(operands[i])) : std::nullopt);
+    return shift<Datum>(prompt_, [this, p = partials_of(b.op(), primals(operands), r, by), r](auto k) {
       const Name name = names_++;
       k(variable(r, name));
       substitute(*this, p, name);

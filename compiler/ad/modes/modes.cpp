@@ -2,9 +2,8 @@
 #include "lantern/compiler/ad/modes/modes.hpp"
 
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
-#include "lantern/compiler/ad/modes/staged_cps.hpp"
-#include "lantern/compiler/ad/modes/staged_divide_and_conquer.hpp"
 #include "lantern/compiler/ad/modes/two_pass.hpp"
+#include "lantern/compiler/ad/staged_reverse.hpp"
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
@@ -19,10 +18,6 @@ Datums over_graph(Staging& s, const Unit& unit, bool value, const Location& loc)
   const Ending ending{*mode};
   return mode->gradient(unit, value, loc);
 }
-template <class M>
-std::shared_ptr<M> made(Staging& s, std::uint64_t tag) {
-  return std::make_shared<M>(s, tag);
-}
 
 /// How a mode is run by its rule, by its fast path (null: what mode::reverse runs), and over the graph (null: not).
 struct Entry {
@@ -35,7 +30,7 @@ struct Entry {
 Entry entry_of(mode m) {
   switch (m) {
     case mode::cps:
-      return {make_reverse_by_shift, nullptr, over_graph<made<StagedCps>>, "grad"};
+      return {make_reverse_by_shift, nullptr, over_graph<make_staged_cps>, "grad"};
     case mode::global_tape:
       return {make_global_tape, nullptr, over_graph<make_staged_global_tape>, "global_tape_grad"};
     case mode::functional:
@@ -51,9 +46,9 @@ Entry entry_of(mode m) {
     case mode::checkpointed_closures:
       return {make_checkpointed_closures, make_checkpointed_closures, nullptr, "checkpointed_closures"};
     case mode::divide_and_conquer:
-      return {make_divide_and_conquer, make_divide_and_conquer, over_graph<made<StagedDivideAndConquer>>, "grad"};
+      return {make_divide_and_conquer, make_divide_and_conquer, over_graph<make_staged_divide_and_conquer>, "grad"};
     default:
-      return {make_reverse_by_shift, nullptr, over_graph<made<StagedReverse>>, "grad"};
+      return {make_reverse_by_shift, nullptr, over_graph<make_staged_reverse>, "grad"};
   }
 }
 

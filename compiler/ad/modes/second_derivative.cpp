@@ -27,7 +27,6 @@ class SecondDerivative : public Mode {
   Datum triple(const Datum& x, const Datum& dx, const Datum& ddx) {
     return make_number<Triple>(x, dx, ddx);
   }
-  const Datum& v(const Datum& d) const { return primal(d); }
   const Datum& dv(const Datum& d) const { return number_of(d) ? number_of<Triple>(d)->dx : kZero; }
   const Datum& ddv(const Datum& d) const { return number_of(d) ? number_of<Triple>(d)->ddx : kZero; }
 
@@ -61,19 +60,19 @@ class SecondDerivative : public Mode {
 
   Datum of_partials(const Step& b) {
     const Datum& r = b.values()[0];
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < b.operands().size(); ++i)
-      if (b.depends_on(i)) places.push_back(i);
-    const Partials by = partials_of(b.op(), primals(b.operands()), r, places);
+    std::vector<std::optional<Name>> places(b.operands().size());
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (b.depends_on(i)) places[i] = i;
+    const Partials partials = partials_of(b.op(), primals(b.operands()), r, places);
     Datum dr, ddr;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const Datum& x = b.operands()[places[i]];
-      dr = p(dr, t(by.first[i], dv(x)));
+    for (std::size_t i = 0; i < partials.by.size(); ++i) {
+      const Datum& x = b.operands()[partials.by[i]];
+      dr = p(dr, t(partials.first[i], dv(x)));
       for (std::size_t j = 0; j <= i; ++j) {
-        const Datum& dd = by.second[i][j];
-        ddr = p(ddr, t(i == j ? t(c(0.5, r.type()), dd) : dd, t(dv(x), dv(b.operands()[places[j]]))));
+        const Datum& dd = partials.second[i][j];
+        ddr = p(ddr, t(i == j ? t(c(0.5, r.type()), dd) : dd, t(dv(x), dv(b.operands()[partials.by[j]]))));
       }
-      ddr = p(ddr, t(by.first[i], ddv(x)));
+      ddr = p(ddr, t(partials.first[i], ddv(x)));
     }
     return triple(r, dr, ddr);
   }
@@ -94,7 +93,7 @@ std::vector<Datums> second_derivative(const Program& program, const Datums& argu
   std::vector<Datums> out(3);
   for (const Datum& y : mode->diff([&] { return program.run(tagged); })) {
     const auto order = [&](const Datum& d) { return d.empty() ? Datum::zero(y.type()) : d; };
-    out[0].push_back(mode->v(y));
+    out[0].push_back(mode->primal(y));
     out[1].push_back(order(mode->dv(y)));
     out[2].push_back(order(t(c(2.0, y.type()), mode->ddv(y))));
   }

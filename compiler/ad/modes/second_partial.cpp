@@ -22,10 +22,15 @@ Datum second_partial(const Operation& op, const Datums& primals, const Datum& re
 }
 
 Partials partials_of(const Operation& op, const Datums& primals, const Datum& y,
-                     const std::vector<std::size_t>& places, std::vector<Name> by) {
-  Partials p{std::move(by), {}, {}, op.loc};
-  for (const std::size_t i : places)
+                     const std::vector<std::optional<Name>>& variables) {
+  Partials p{{}, {}, {}, op.loc};
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    if (!variables[i]) continue;
+    places.push_back(i);
+    p.by.push_back(*variables[i]);
     p.first.push_back(partial_derivative(*ir::derivative(op.code, i, primals.size()), {op, primals, y, y}));
+  }
   for (const std::size_t i : places) {
     Datums& row = p.second.emplace_back();
     for (std::size_t j = 0; j < places.size(); ++j)

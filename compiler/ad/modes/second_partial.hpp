@@ -1,6 +1,8 @@
 // Second partial derivatives of an operation, from the table of first ones.
 #pragma once
 
+#include <optional>
+
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/op_derivative.hpp"
 
@@ -19,9 +21,9 @@ struct Partials {
   std::vector<Datums> second;
   Location loc;
 };
-/// Of op(primals...) = y: by the operands at `places`, which are the variables `by`.
+/// Of op(primals...) = y. `variables`: which one each operand is, if it is one.
 Partials partials_of(const Operation& op, const Datums& primals, const Datum& y,
-                     const std::vector<std::size_t>& places, std::vector<Name> by = {});
+                     const std::vector<std::optional<Name>>& variables);
 
 /// The row of a variable in a Hessian: the entries with others, and that with itself.
 struct HessianRow {

@@ -43,14 +43,10 @@ TwoPass::Update StagedHessian::update(Step s, Name r) {
     raise_at(op.loc,
              "hessian<mode::reverse>: expected operations on scalars and elements of the argument, got " +
                  std::string(ir::info(op.code).name) + "; use hessian(f)");
-  std::vector<std::size_t> places;
-  Names by;
-  for (std::size_t i = 0; i < s.operands.size(); ++i)
-    if (const Variable* x = receiver(s, i)) {
-      places.push_back(i);
-      by.push_back(x->name);
-    }
-  return [this, p = partials_of(op, s.primals, s.y, places, by), r] { substitute(*this, p, r); };
+  std::vector<std::optional<Name>> by(s.operands.size());
+  for (std::size_t i = 0; i < by.size(); ++i)
+    if (const Variable* x = receiver(s, i)) by[i] = x->name;
+  return [this, p = partials_of(op, s.primals, s.y, by), r] { substitute(*this, p, r); };
 }
 
 Datums StagedHessian::follow(const std::shared_ptr<const Rule>& rule, const Datums& arguments,

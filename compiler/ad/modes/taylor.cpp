@@ -155,6 +155,29 @@ Coefficients derivative(const Coefficients& c, const Location& loc) {
   return out;
 }
 
+/// Where the coefficients of each argument stand in a list; 0: the coefficient is zero.
+using Places = std::vector<std::vector<std::size_t>>;
+
+/// What a rule gives for x(t) and x'(t), of which `in` has t and the coefficients.
+Rule::Split tangent_along(const Rule& rule, const Places& places, const Datums& in, const Location& loc) {
+  Datums x, dx;
+  for (const std::vector<std::size_t>& place : places) {
+    Coefficients c;
+    for (const std::size_t k : place) c.push_back(k == 0 ? Datum() : in[k]);
+    if (place.size() == 1) {
+      x.push_back(c[0]);
+      continue;
+    }
+    const Coefficients dc = derivative(c, loc);
+    c.pop_back();
+    x.push_back(polynomial(c, in[0], loc));
+    dx.push_back(polynomial(dc, in[0], loc));
+  }
+  Rule::Split out = rule.tangent(x, dx);
+  require_derivatives(rule, out.results, out.rest, "result", loc);
+  return out;
+}
+
 }  // namespace
 
 // y(t) = f(x(t)) has y'(t) = tangent(x(t), x'(t)), which a Taylor mode of its own expands in t. Where the
@@ -170,7 +193,7 @@ Datums Taylor::follow(const std::shared_ptr<const Rule>& rule, const Datums& arg
   }
   // t, and all coefficients in a row: a program sees data that it is given.
   Datums given{Datum::number(0.0, ir::F64)};
-  std::vector<std::vector<std::size_t>> places(arguments.size());  // 0: the coefficient is zero
+  Places places(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i)
     for (std::size_t k = 0; k < (arguments[i].type().is_differentiable() ? size : 1); ++k) {
       const Datum c = coefficient(arguments[i], k);
@@ -179,23 +202,9 @@ Datums Taylor::follow(const std::shared_ptr<const Rule>& rule, const Datums& arg
     }
   std::size_t count = 0;  // of the values
   const Program along{rule->name + "_along", [&](const Datums& in) {
-                        Datums x, dx;
-                        for (const std::vector<std::size_t>& place : places) {
-                          Coefficients c;
-                          for (const std::size_t k : place) c.push_back(k == 0 ? Datum() : in[k]);
-                          if (place.size() == 1) {
-                            x.push_back(c[0]);
-                            continue;
-                          }
-                          const Coefficients dc = derivative(c, loc);
-                          c.pop_back();
-                          x.push_back(polynomial(c, in[0], loc));
-                          dx.push_back(polynomial(dc, in[0], loc));
-                        }
-                        auto [values, derivatives] = rule->tangent(x, dx);
-                        require_derivatives(*rule, values, derivatives, "result", loc);
+                        const auto [values, derivatives] = tangent_along(*rule, places, in, loc);
                         count = values.size();
-                        return joined(std::move(values), derivatives);
+                        return joined(values, derivatives);
                       }};
   Active by_t(given.size(), false);
   by_t[0] = true;
@@ -203,9 +212,12 @@ Datums Taylor::follow(const std::shared_ptr<const Rule>& rule, const Datums& arg
       size == 2 ? std::vector<Datums>{along.run(given)}
                 : taylor(along, given, by_t, {Datum::number(1.0, ir::F64)}, static_cast<int>(size) - 2, loc);
   for (const Datums& order : orders) require_untagged(*rule, order, *this, loc);
-  Datums out = slice(orders[0], 0, count);
-  std::size_t from_last = floating(out).size();
-  for (Datum& y : out) {
+  return integrated(slice(orders[0], 0, count), orders, loc);
+}
+
+Datums Taylor::integrated(Datums values, const std::vector<Datums>& orders, const Location& loc) {
+  std::size_t from_last = floating(values).size();
+  for (Datum& y : values) {
     if (!y.type().is_differentiable()) continue;
     Coefficients c{y};
     for (const Datums& order : orders) {
@@ -216,7 +228,7 @@ Datums Taylor::follow(const std::shared_ptr<const Rule>& rule, const Datums& arg
     y = series(std::move(c));
     --from_last;
   }
-  return out;
+  return values;
 }
 
 // ---- staged ----

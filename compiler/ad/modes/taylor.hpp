@@ -33,6 +33,8 @@ class Taylor : public Mode {
   /// How many coefficients are known of each of them.
   std::size_t known(std::span<const Datum> data) const;
   Datums coefficients(std::span<const Datum> data, std::size_t k) const;
+  /// Values, and the derivatives of their derivatives of order 0 and more, last in each list, as series.
+  Datums integrated(Datums values, const std::vector<Datums>& orders, const Location& loc);
   /// The first `size` coefficients; a plain datum if that is one.
   Datum truncated(const Datum& d, std::size_t size);
   /// One coefficient of the result.

@@ -17,10 +17,9 @@ TwoPass::Region* TwoPass::open(Region* parent) {
 
 Datums TwoPass::inside(Region*& region, const std::function<Datums()>& body) {
   region = open(region_);
-  Region* const saved = std::exchange(region_, region);
+  const Meanwhile here(region_, region);
   Datums results = body();
   for (const Datum& d : results) touch(d);  // the backward block adds the results' cotangents
-  region_ = saved;
   return results;
 }
 
@@ -182,9 +181,8 @@ const TwoPass::Halves& TwoPass::halves(ir::Function* callee, const Active& activ
   both.backward = staging_.module().add_function(callee->name + "_bwd", joined(in, out), out);
   both.forward->loc = both.backward->loc = callee->loc;
   both.on_tape = true;  // a call of itself cannot know
-  Region* const outer = std::exchange(region_, nullptr);
+  const Meanwhile nowhere(region_, static_cast<Region*>(nullptr));
   stage_halves(both, *callee, active);
-  region_ = outer;
   return both;
 }
 
