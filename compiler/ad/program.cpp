@@ -157,8 +157,10 @@ Datums row_by_row(const Datum& n, const Datums& empty, const std::function<Datum
       [&](const Datums& s) {
         const Datums parts = row(s);
         Datums next{op(Opcode::add_, {s[0], Datum::integer(1, ir::I64)})};
-        for (std::size_t k = 0; k < parts.size(); ++k)
-          next.push_back(op(parts[k].type().is_tensor() ? Opcode::add_take_ : Opcode::set_, {s[k + 1], s[0], parts[k]}));
+        for (std::size_t k = 0; k < parts.size(); ++k) {
+          const Opcode put = parts[k].type().is_tensor() ? Opcode::add_take_ : Opcode::set_;
+          next.push_back(op(put, {s[k + 1], s[0], parts[k]}));
+        }
         return next;
       },
       loc);
