@@ -197,9 +197,11 @@ class Cutting {
   Order order(const Offset& at) const {
     Order o;
     if (!at.base && !range_.first.base) o.after_first = static_cast<std::int64_t>(at.by - range_.first.by);
-    // Sizes are far from where integers wrap.
+    // Sizes are far from where integers wrap, and so is what a loop counts to from a small number, if it has a trip.
+    const auto small = [](std::uint64_t by) { return by + (1u << 20) <= (1u << 21); };
     const bool size = at.base && at.base->def && at.base->def->is(Opcode::dim_);
-    if (size && range_.last.base && index_form(at.base) == index_form(range_.last.base))
+    const bool far = size || (!range_.first.base && small(range_.first.by) && small(at.by) && small(range_.last.by));
+    if (far && at.base && range_.last.base && index_form(at.base) == index_form(range_.last.base))
       o.before_last = static_cast<std::int64_t>(range_.last.by - at.by);
     return o;
   }

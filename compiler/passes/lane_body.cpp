@@ -236,6 +236,7 @@ void LaneBody::get(const Op* op) {
   if (!varies(op->result())) return plain(op);
   std::vector<Value*> operands;
   for (Value* v : op->operands) operands.push_back(now(v));
+  guard(*op, operands);
   const auto row = packed_.find(op->operands[0]);
   if (row != packed_.end() && op->operands[1] == plan_.trip && !varies(op->operands[2]))
     return define(op, builder_.emit(Opcode::get_, {row->second, operands[2], lane_}));
@@ -257,8 +258,9 @@ void LaneBody::update(const Op* op) {
   if (is_summed(op->result())) return summed(op);
   std::vector<Value*> operands;
   for (Value* v : op->operands) operands.push_back(now(v));
+  guard(*op, operands);
   const bool shared = is_shared(op->result());
-  const bool lanes = scattered(*op, op->operands.size() - 1);
+  const bool lanes = scattered(*op, op->operands.size() - 1) || (taken_ && plan_.guarded.contains(op));
   if (taken_) operands.back() = chosen(*op, operands);
   if (taken_ && shared && !lanes) {
     operands.back() = sum(operands.back());
@@ -277,6 +279,12 @@ void LaneBody::update(const Op* op) {
     }
   }
   define(op, builder_.emit(op->code, operands));
+}
+
+void LaneBody::guard(const Op& op, std::vector<Value*>& operands) {
+  if (!taken_ || !plan_.guarded.contains(&op)) return;
+  for (std::size_t d = 1; d <= static_cast<std::size_t>(op.operands[0]->type.rank()); ++d)
+    operands[d] = builder_.emit(Opcode::select_, {taken_, in_lanes(op.operands[d]), splat(builder_.integer(0))});
 }
 
 Value* LaneBody::chosen(const Op& op, std::vector<Value*> operands) {

@@ -101,6 +101,8 @@ class LaneBody {
 
   void update(const Op* op);
 
+  /// Indices of lanes that do not take the branch at hand become those of the first element.
+  void guard(const Op& op, std::vector<Value*>& operands);
   /// What an update stores where the lane takes the branch, and else what changes nothing.
   Value* chosen(const Op& op, std::vector<Value*> operands);
 

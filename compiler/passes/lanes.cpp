@@ -266,15 +266,24 @@ class Analysis {
       for (const Op* o : b->ops) {
         if (o->is(Opcode::yield_) || o->is(Opcode::constant_) || o->is(Opcode::undef_)) continue;
         if (o->is(Opcode::branch_) && selectable(*o)) continue;
-        if (is_access(*o) && (o->is(Opcode::get_) || plan_->shared.contains(o->result())) &&
-            in_range_at(*o, op))
-          continue;
+        if (is_access(*o) && can_be_made_by_all(*o, op)) continue;
         if (!ir::info(o->code).elementwise || !o->result()->type.is_scalar()) return false;
         if (!o->result()->type.is_float_element() && (o->is(Opcode::div_) || o->is(Opcode::rem_)))
           return false;
       }
     for (const Value* v : op.results)
       if (!plan_->shared.contains(v) && (!v->type.is_scalar() || !is_lane_kind(v->type))) return false;
+    return true;
+  }
+
+  /// True for an access behind a branch that lanes which do not take it can make as well: it is in range in any case,
+  /// or they access the first element, to read it or to add nothing.
+  bool can_be_made_by_all(const Op& access, const Op& branch) const {
+    if (!access.is(Opcode::get_) && !plan_->shared.contains(access.result())) return false;
+    if (in_range_at(access, branch)) return true;
+    if (access.is(Opcode::set_) || varies(access.operands[0]) || !any_varies(access) || !has_elements_at(access.operands[0], branch))
+      return false;
+    plan_->guarded.insert(&access);
     return true;
   }
 

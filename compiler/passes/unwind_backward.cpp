@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/unwinder.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
@@ -274,12 +275,16 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
 
 Value* Unwinder::bwd(Region& r, Value* original) {
   if (Value* const* known = bwd_.find(original)) return *known;
-  // Inside a loop's body the header's values are this trip's, not the final ones.
+  return at(r, in_trip(r, original));
+}
+
+/// The forward part's value. Inside a loop's body the header's values are this trip's, not the final ones.
+Value* Unwinder::in_trip(const Region& r, Value* original) const {
   for (const Region* at_region = &r; at_region; at_region = at_region->parent) {
     const auto own = at_region->own.find(original);
-    if (own != at_region->own.end()) return at(r, own->second);
+    if (own != at_region->own.end()) return own->second;
   }
-  return at(r, fwd(original));
+  return fwd(original);
 }
 
 /// The adjoint in a cell so far; null for zero.
@@ -295,19 +300,23 @@ Value* Unwinder::cell(Region& r, Value* c) {
   return r.cells[c] = cell(*r.parent, c);
 }
 
-/// A zero of the shape of a forward value.
+/// A zero of the shape of a forward value: made from what has that shape and is at hand, if there is such a tensor.
 Value* Unwinder::zero_like(Region& r, Value* forward_value) {
   if (forward_value->type.is_scalar()) return into(r.bwd, {}).zero_like(forward_value);
-  Value* like = at(r, forward_value);
-  return into(r.bwd, {}).zero_like(like);
+  const auto home = homes_.find(forward_value->block);
+  if (!at_hand(r, forward_value) && (home == homes_.end() || !home->second->saved.contains(forward_value))) {
+    auto* const source = const_cast<Value*>(shape_source(forward_value));
+    if (at_hand(r, source) || homes_.contains(source->block)) forward_value = source;
+  }
+  return into(r.bwd, {}).zero_like(at(r, forward_value));
 }
 
 Value* Unwinder::zero(Region& r, Value* c) {
   Value* const* like = likes_.find(c);
   if (!like) throw InternalError("unwind: a cell without a shape");
   if ((*like)->type.is_scalar()) return into(r.bwd, {}).zero_like(*like);
-  Value* shape = bwd(r, *like);
-  return into(r.bwd, {}).zero_like(shape);
+  if (Value* const* known = bwd_.find(*like)) return into(r.bwd, {}).zero_like(*known);
+  return zero_like(r, in_trip(r, *like));
 }
 
 Value* Unwinder::cell_or_zero(Region& r, Value* c) {

@@ -125,6 +125,7 @@ class Unwinder {
   bool saved_outside(const Region& inner, const Value* x) const;
   void note_updates(const Block* block);
   Value* bwd(Region& r, Value* original);
+  Value* in_trip(const Region& r, Value* original) const;
   Region* home_of(Value* v) const;
   bool at_hand(const Region& r, const Value* v) const;
   Value* cell(Region& r, Value* c);

@@ -371,25 +371,27 @@ class Choice {
     return std::ranges::any_of(v->def->operands, [&](const Value* o) { return depends_on(o, index); });
   }
 
-  /// What the lanes share, or read in packed rows, is worth more than that, and so are functions in lanes.
+  /// True where fewer accesses lie apart from lane to lane if inner loops run in lanes. What the lanes share, or read in
+  /// packed rows, is worth more than that, and so are functions in lanes.
   bool rows_inside(const LanePlan& plan) const {
-    if (plan.scattered.empty() || plan.calls || !plan.summed.empty() || !plan.packed.empty() ||
-        !plan.outer_tapes.empty())
-      return false;
-    std::unordered_map<const Op*, bool> better;  // inner loops: the rows are swept by them
-    const auto sweeps = [&](Op* loop) {
-      const auto [it, added] = better.try_emplace(loop, false);
-      if (added) {
-        const auto inner = lanes_of(loop);
-        it->second = inner && inner->scattered.empty() && (!inner->trips || *inner->trips >= 2 * native_);
-      }
-      return it->second;
+    if (plan.calls || !plan.summed.empty() || !plan.packed.empty() || !plan.outer_tapes.empty()) return false;
+    std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans;  // of inner loops
+    const auto inner = [&](Op* loop) {
+      const auto [it, added] = plans.try_emplace(loop);
+      if (added) it->second = lanes_of(loop);
+      const LanePlan* p = it->second.get();
+      return p && (!p->trips || *p->trips >= 2 * native_) ? p : nullptr;
     };
-    return std::ranges::all_of(plan.scattered, [&](const Op* op) {
+    int gained = 0;
+    ir::walk(plan.loop->blocks[1], [&](const Op* op) {
+      if (!(op->is(Opcode::get_) || op->is(Opcode::set_) || op->is(Opcode::add_at_))) return;
       for (const Block* b = op->parent; b->parent != plan.loop; b = b->parent->parent)
-        if (b->parent->is(Opcode::loop_) && sweeps(b->parent)) return true;
-      return false;
+        if (const LanePlan* p = b->parent->is(Opcode::loop_) ? inner(b->parent) : nullptr) {
+          gained += static_cast<int>(plan.apart.contains(op)) - static_cast<int>(p->apart.contains(op));
+          return;
+        }
     });
+    return gained > 0;
   }
 
   /// The planned loop around an operation.

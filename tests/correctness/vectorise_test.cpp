@@ -147,6 +147,39 @@ TEST_CASE("elements that some lanes change", "[vectorise]") {
       "");
 }
 
+TEST_CASE("elements by number behind a cutoff", "[vectorise]") {
+  // Pairs of a list, some of which count: what is read and added to behind the condition is any element.
+  const auto pairs = sig<double(Array<double>, Array<std::int64_t>)>([](Vec x, Ints other) {
+    return total(other.size(), [&](Int i) {
+      const Num near = x[0] - x[i % 3];
+      return IF(near < 0.1, [&] { return exp(near) * x[other[i]]; }, [&] { return Num(0.0); });
+    });
+  });
+  const auto guarded = sig<double(Array<double>, Array<std::int64_t>)>([](Vec x, Ints other) {
+    return total(other.size(), [&](Int i) {
+      return IF(other[i] >= 0, [&] { return exp(x[0] * 0.1) * x[other[i]]; }, [&] { return x[1]; });
+    });
+  });
+  const auto check = [](const auto& program) {
+    const auto fast = compile(value_and_grad<0>(program), lanes), slow = compile(value_and_grad<0>(program), scalar());
+    for (const std::size_t n : lengths) {
+      CAPTURE(n);
+      std::vector<std::int64_t> other(n);
+      for (std::size_t i = 0; i < n; ++i) other[i] = static_cast<std::int64_t>(i * 7 % 11);
+      const auto [y, dx] = fast(numbers(11), other);
+      const auto [y1, dx1] = slow(numbers(11), other);
+      CHECK(y == Approx(y1).epsilon(1e-12));
+      check_close(dx, dx1);
+    }
+  };
+  check(pairs);
+  check(guarded);
+  // Behind its guard no element is outside.
+  const auto f = compile(value_and_grad<0>(guarded), lanes);
+  CHECK(std::get<0>(f(numbers(5), std::vector<std::int64_t>(20, -1))) == Approx(20 * numbers(5)[1]));
+  CHECK_THROWS_WITH(f(numbers(5), std::vector<std::int64_t>(20, 5)), Catch::Contains("index 5"));
+}
+
 TEST_CASE("elements that a guard keeps from being read outside an array", "[vectorise]") {
   const auto guarded = sig<double(Array<double>)>([](Vec a) {
     return total(a.size(),

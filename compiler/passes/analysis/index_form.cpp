@@ -330,9 +330,13 @@ const Value* shape_source(const Value* t, const Value* until, int& steps) {
 
 }  // namespace
 
-IndexForm size_form(const Value* tensor, std::size_t dimension) {
+const Value* shape_source(const Value* tensor) {
   int steps = longest_way;
-  const Value* const source = shape_source(tensor, nullptr, steps);
+  return shape_source(tensor, nullptr, steps);
+}
+
+IndexForm size_form(const Value* tensor, std::size_t dimension) {
+  const Value* const source = shape_source(tensor);
   for (const Value* t : {tensor, source})
     if (const std::int64_t known = t->type.dims()[dimension]; known != ir::dynamic) return known;
   if (const Op* fill = source->def; fill && fill->is(Opcode::fill_))
@@ -420,6 +424,26 @@ bool in_range_at(const Op& access, const Op& from) {
     if (!accessed_as_well(p, from)) return false;
   }
   return true;
+}
+
+bool has_elements_at(const Value* tensor, const Op& from) {
+  constexpr int far = 400;
+  std::vector<IndexForm> sizes;
+  const auto rank = static_cast<std::size_t>(tensor->type.rank());
+  for (std::size_t d = 0; d < rank; ++d) sizes.push_back(size_form(tensor, d));
+  const Bounds known(from);
+  if (std::ranges::all_of(sizes, [&](const IndexForm& n) { return known.nonnegative(n - 1); })) return true;
+  int looked = 0;
+  const Op* end = &from;
+  for (const Block* b = from.parent; b; end = b->parent, b = end ? end->parent : nullptr)
+    for (const Op* op : b->ops) {
+      if (op == end || ++looked > far) break;
+      if (!is_access(*op) || op->operands[0]->type.rank() != tensor->type.rank()) continue;
+      bool same = true;
+      for (std::size_t d = 0; d < rank; ++d) same &= size_form(op->operands[0], d) == sizes[d];
+      if (same) return true;
+    }
+  return false;
 }
 
 }  // namespace lantern::passes

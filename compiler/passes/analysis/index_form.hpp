@@ -70,6 +70,9 @@ struct IndexForm::Split {
 /// counts by, the parameter of its body.
 IndexForm index_form(const Value* v);
 
+/// A tensor of the same shape, made as early in the program as is known.
+const Value* shape_source(const Value* tensor);
+
 /// The form of a tensor's size in a dimension: a number, what a fill was given, or a size of the tensor that
 /// it has its shape from.
 IndexForm size_form(const Value* tensor, std::size_t dimension);
@@ -107,5 +110,9 @@ bool never_the_same(const Op& a, const Op& b);
 /// which is the operation itself or one around it, stands: what the loops count to says so, or an access
 /// beside that.
 bool in_range_at(const Op& access, const Op& from);
+
+/// True where a tensor certainly has elements when an operation is reached: another access to one of its shape came
+/// before.
+bool has_elements_at(const Value* tensor, const Op& from);
 
 }  // namespace lantern::passes
