@@ -438,7 +438,8 @@ void IndexRanges::loop(const Op& op) {
 /// A loop's state goes by the parameter of its condition; in its trips it is that of the body.
 const Value* IndexRanges::in_body(const Value* v) {
   const Op* loop = v->def ? nullptr : v->block->parent;
-  return loop && loop->is(Opcode::loop_) && v->block == loop->blocks[0] ? loop->blocks[1]->params[v->index] : v;
+  return loop && loop->is(Opcode::loop_) && v->block == loop->blocks[0] ? loop->blocks[1]->params[v->index]
+                                                                        : v;
 }
 
 bool IndexRanges::visible(const Sum& s, const Block* from) const {

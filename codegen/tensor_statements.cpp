@@ -158,7 +158,8 @@ void StatementPrinter::checks_before(const Op& loop) {
 std::optional<std::string> StatementPrinter::known_number(const Value* v) {
   const Op* loop = v->def ? nullptr : v->block->parent;
   if (loop && loop->is(Opcode::loop_))
-    if (const Op* next = loop->blocks[1]->ops.back()->operands[v->index]->def; next && in_header_.contains(next))
+    if (const Op* next = loop->blocks[1]->ops.back()->operands[v->index]->def;
+        next && in_header_.contains(next))
       return "(" + atom(next->result()) + " + 1)";
   return bindings_.contains(v) ? std::optional(atom(v)) : std::nullopt;
 }

@@ -190,6 +190,7 @@ class Cutting {
   /// How a threshold lies to the first or the last trip, where that shows.
   struct Order {
     std::optional<std::int64_t> after_first, before_last;
+    bool size = false;  ///< neither wraps; else they may where there is no trip
     explicit operator bool() const {
       return (after_first && *after_first >= 0) || (before_last && *before_last >= 0);
     }
@@ -197,10 +198,13 @@ class Cutting {
   Order order(const Offset& at) const {
     Order o;
     if (!at.base && !range_.first.base) o.after_first = static_cast<std::int64_t>(at.by - range_.first.by);
-    // Sizes are far from where integers wrap, and so is what a loop counts to from a small number, if it has a trip.
+    // Sizes are far from where integers wrap, and so is what a loop counts to from a small number, if it has
+    // a trip.
     const auto small = [](std::uint64_t by) { return by + (1u << 20) <= (1u << 21); };
     const bool size = at.base && at.base->def && at.base->def->is(Opcode::dim_);
-    const bool far = size || (!range_.first.base && small(range_.first.by) && small(at.by) && small(range_.last.by));
+    o.size = size;
+    const bool far =
+        size || (!range_.first.base && small(range_.first.by) && small(at.by) && small(range_.last.by));
     if (far && at.base && range_.last.base && index_form(at.base) == index_form(range_.last.base))
       o.before_last = static_cast<std::int64_t>(range_.last.by - at.by);
     return o;
@@ -235,7 +239,7 @@ class Cutting {
       at = b.emit(Opcode::add_, {b.emit(Opcode::imin_, {written(b, number), last}), b.integer(1)});
     else
       at = written(b, t.at);
-    Value* const end = under ? at : b.emit(Opcode::imin_, {at, last});
+    Value* const end = under && o.size ? at : b.emit(Opcode::imin_, {at, last});
     Value* const start = above ? at : b.emit(Opcode::imax_, {at, first});
 
     std::vector<Value*> state = loop_->operands;

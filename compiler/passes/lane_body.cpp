@@ -284,7 +284,8 @@ void LaneBody::update(const Op* op) {
 void LaneBody::guard(const Op& op, std::vector<Value*>& operands) {
   if (!taken_ || !plan_.guarded.contains(&op)) return;
   for (std::size_t d = 1; d <= static_cast<std::size_t>(op.operands[0]->type.rank()); ++d)
-    operands[d] = builder_.emit(Opcode::select_, {taken_, in_lanes(op.operands[d]), splat(builder_.integer(0))});
+    operands[d] =
+        builder_.emit(Opcode::select_, {taken_, in_lanes(op.operands[d]), splat(builder_.integer(0))});
 }
 
 Value* LaneBody::chosen(const Op& op, std::vector<Value*> operands) {

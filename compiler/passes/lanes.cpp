@@ -276,12 +276,13 @@ class Analysis {
     return true;
   }
 
-  /// True for an access behind a branch that lanes which do not take it can make as well: it is in range in any case,
-  /// or they access the first element, to read it or to add nothing.
+  /// True for an access behind a branch that lanes which do not take it can make as well: it is in range in
+  /// any case, or they access the first element, to read it or to add nothing.
   bool can_be_made_by_all(const Op& access, const Op& branch) const {
     if (!access.is(Opcode::get_) && !plan_->shared.contains(access.result())) return false;
     if (in_range_at(access, branch)) return true;
-    if (access.is(Opcode::set_) || varies(access.operands[0]) || !any_varies(access) || !has_elements_at(access.operands[0], branch))
+    if (access.is(Opcode::set_) || varies(access.operands[0]) || !any_varies(access) ||
+        !has_elements_at(access.operands[0], branch))
       return false;
     plan_->guarded.insert(&access);
     return true;

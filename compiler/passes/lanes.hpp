@@ -47,12 +47,12 @@ struct LanePlan {
   Value* bound = nullptr;  ///< of a loop that counts up
   Value* trip = nullptr;   ///< in the body: the index, or what numbers the trips of a loop that counts down
   LaneBlocks blocks;
-  int lanes = 8;                                 ///< of the widest blocks
-  std::optional<std::int64_t> trips;             ///< how many, where that is known
-  std::unordered_set<const Op*> scattered;       ///< access rows by their lanes' own numbers, or write there
-  bool calls = false;                            ///< functions such as exp, outside inner loops
-  std::unordered_set<const Op*> guarded;         ///< behind a branch, which may be what keeps them in range
-  std::unordered_set<const Op*> apart;           ///< access elements that do not follow each other from lane to lane
+  int lanes = 8;                            ///< of the widest blocks
+  std::optional<std::int64_t> trips;        ///< how many, where that is known
+  std::unordered_set<const Op*> scattered;  ///< access rows by their lanes' own numbers, or write there
+  bool calls = false;                       ///< functions such as exp, outside inner loops
+  std::unordered_set<const Op*> guarded;    ///< behind a branch, which may be what keeps them in range
+  std::unordered_set<const Op*> apart;  ///< access elements that do not follow each other from lane to lane
   std::unordered_set<std::int64_t> outer_tapes;  ///< pushed here and popped elsewhere, or the other way round
   std::unordered_set<const Value*>
       varying;                              ///< differ from lane to lane; tensors among them gain a dimension
@@ -79,8 +79,8 @@ struct LanePlan {
 using TapeUses = std::unordered_map<std::int64_t, std::vector<const Op*>>;
 TapeUses tape_uses(const ir::Module& module);
 
-/// True for an addition or subtraction of floating numbers that the program asks for. In the backward part of a
-/// derivative adjoints are added up, whose order nobody has written down.
+/// True for an addition or subtraction of floating numbers that the program asks for. In the backward part of
+/// a derivative adjoints are added up, whose order nobody has written down.
 bool is_own_sum(const Op& op);
 
 /// A plan, or null where the loop cannot run in lanes. `native`: how many f64 a register of the target holds.

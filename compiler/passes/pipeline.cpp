@@ -7,11 +7,11 @@
 
 #include "lantern/compiler/passes/contify.hpp"
 #include "lantern/compiler/passes/contract.hpp"
+#include "lantern/compiler/passes/counting.hpp"
 #include "lantern/compiler/passes/cut.hpp"
 #include "lantern/compiler/passes/dots.hpp"
 #include "lantern/compiler/passes/elements.hpp"
 #include "lantern/compiler/passes/fuse.hpp"
-#include "lantern/compiler/passes/counting.hpp"
 #include "lantern/compiler/passes/gather.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/invariants.hpp"
@@ -19,6 +19,7 @@
 #include "lantern/compiler/passes/pack.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
 #include "lantern/compiler/passes/promote.hpp"
+#include "lantern/compiler/passes/reads_first.hpp"
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/scalars.hpp"
@@ -43,12 +44,12 @@ void plain(ir::Module& module, const PipelineOptions&) {
 }
 
 constexpr std::array all_passes{
-    Pass{"counting", "loops that count do so as FOR: up by ones, to a bound known before",
-         plain<counting>},
+    Pass{"counting", "loops that count do so as FOR: up by ones, to a bound known before", plain<counting>},
     Pass{"scalars", "small tensors of a known shape become numbers", plain<scalars>},
     Pass{"contify", "continuations that are called once become code", plain<contify>},
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
+    Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
     Pass{"elements", "an array of which trips use own elements only becomes numbers of the trip",
@@ -64,7 +65,8 @@ constexpr std::array all_passes{
     Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",
          plain<split>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
-    Pass{"invariants", "integers that are the same in all trips are computed before the loop", plain<invariants>},
+    Pass{"invariants", "integers that are the same in all trips are computed before the loop",
+         plain<invariants>},
     Pass{"parallel", "independent trips of a loop are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
            parallel(m, options.threads, options.vector_lanes, options.reassociate);
@@ -75,12 +77,14 @@ constexpr std::array all_passes{
            vectorise(m, options.vector_lanes, options.reassociate);
          },
          true},
-    Pass{"pack", "elements that inner loops walk through by leaps lie side by side in a copy", plain<pack>, true},
+    Pass{"pack", "elements that inner loops walk through by leaps lie side by side in a copy", plain<pack>,
+         true},
     Pass{"strips", "vectors of many registers are worked on register by register",
          [](ir::Module& m, const PipelineOptions& options) { strips(m, options.vector_lanes); }, true},
     Pass{"dots", "sums over the lanes are taken for several trips at once",
          [](ir::Module& m, const PipelineOptions& options) { dots(m, options.vector_lanes); }, true},
-    Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false, true},
+    Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false,
+         true},
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
     Pass{"records", "values that are saved together lie on one tape", plain<records>},
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},

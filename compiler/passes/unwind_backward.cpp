@@ -11,7 +11,8 @@ namespace lantern::passes {
 
 namespace {
 
-/// True where no loop surrounds the region: a loop there has its trips' forward and backward parts side by side.
+/// True where no loop surrounds the region: a loop there has its trips' forward and backward parts side by
+/// side.
 bool outermost(const Region& r) {
   for (const Region* at = &r; at; at = at->parent)
     if (at->kind == Region::Kind::body || at->kind == Region::Kind::fused) return false;
@@ -59,15 +60,20 @@ void Unwinder::backward(Region& r, const std::vector<Value*>& incoming) {
     Segment& s = r.chain[i];
     Op* t = s.block->ops[s.t];
     switch (s.kind) {
-      case Segment::Kind::halt: break;
-      case Segment::Kind::exit: pass_to(r, t->operands, 1, incoming); break;
+      case Segment::Kind::halt:
+        break;
+      case Segment::Kind::exit:
+        pass_to(r, t->operands, 1, incoming);
+        break;
       case Segment::Kind::inlined:
         pass_to(r, t->operands, 1, adjoints_of(r, s.continuation->blocks[0]->params));
         break;
       case Segment::Kind::branch:
         backward_branch(r, s, s.join_is_exit ? incoming : adjoints_of(r, s.continuation->blocks[0]->params));
         break;
-      case Segment::Kind::loop: backward_loop(r, s); break;
+      case Segment::Kind::loop:
+        backward_loop(r, s);
+        break;
       case Segment::Kind::call:
         backward_call(r, s, s.join_is_exit ? incoming : adjoints_of(r, s.continuation->blocks[0]->params));
         break;
@@ -108,7 +114,8 @@ void Unwinder::backward_op(Region& r, Op* op) {
       bwd_[op->result()] = v;
       return;
     }
-    case Opcode::ref_add_: return add_cell(r, op->operands[0], bwd(r, op->operands[1]), op->loc);
+    case Opcode::ref_add_:
+      return add_cell(r, op->operands[0], bwd(r, op->operands[1]), op->loc);
     case Opcode::ref_acc_: {
       std::vector<Value*> operands{cell_or_zero(r, op->operands[0])};
       for (std::size_t i = 1; i < op->operands.size(); ++i) operands.push_back(bwd(r, op->operands[i]));
@@ -118,7 +125,8 @@ void Unwinder::backward_op(Region& r, Op* op) {
     case Opcode::yield_:
       if (op->operands.empty()) return;
       break;
-    default: break;
+    default:
+      break;
   }
   if (!op->blocks.empty()) throw InternalError("unwind: a construct in a backward part");
   std::vector<Value*> operands;
@@ -268,8 +276,10 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const bool again = std::find(cells.begin(), cells.begin() + static_cast<long>(i), cells[i]) !=
                        cells.begin() + static_cast<long>(i);
-    if (again) add_cell(r, cells[i], op->results[i], t->loc);
-    else set_cell(r, cells[i], op->results[i]);
+    if (again)
+      add_cell(r, cells[i], op->results[i], t->loc);
+    else
+      set_cell(r, cells[i], op->results[i]);
   }
 }
 
@@ -300,7 +310,8 @@ Value* Unwinder::cell(Region& r, Value* c) {
   return r.cells[c] = cell(*r.parent, c);
 }
 
-/// A zero of the shape of a forward value: made from what has that shape and is at hand, if there is such a tensor.
+/// A zero of the shape of a forward value: made from what has that shape and is at hand, if there is such a
+/// tensor.
 Value* Unwinder::zero_like(Region& r, Value* forward_value) {
   if (forward_value->type.is_scalar()) return into(r.bwd, {}).zero_like(forward_value);
   const auto home = homes_.find(forward_value->block);

@@ -311,7 +311,9 @@ class Choice {
   }
 
  private:
-  std::unique_ptr<LanePlan> lanes_of(Op* loop) const { return plan_lanes(loop, tapes_, native_, reassociate_); }
+  std::unique_ptr<LanePlan> lanes_of(Op* loop) const {
+    return plan_lanes(loop, tapes_, native_, reassociate_);
+  }
 
   void consider(const Block* block) {
     ir::walk(const_cast<Block*>(block), [&](Op* op) {
@@ -330,8 +332,7 @@ class Choice {
     if (Op* row = goes_along_rows(plan.loop); row && lanes_of(row)) return true;
     if (!plan.trips || *plan.trips >= std::max(native_, 4)) return false;
     bool any = false;
-    ir::walk(plan.loop->blocks[1],
-             [&](Op* op) { any |= op->is(Opcode::loop_) && lanes_of(op); });
+    ir::walk(plan.loop->blocks[1], [&](Op* op) { any |= op->is(Opcode::loop_) && lanes_of(op); });
     return any;
   }
 
@@ -371,8 +372,8 @@ class Choice {
     return std::ranges::any_of(v->def->operands, [&](const Value* o) { return depends_on(o, index); });
   }
 
-  /// True where fewer accesses lie apart from lane to lane if inner loops run in lanes. What the lanes share, or read in
-  /// packed rows, is worth more than that, and so are functions in lanes.
+  /// True where fewer accesses lie apart from lane to lane if inner loops run in lanes. What the lanes share,
+  /// or read in packed rows, is worth more than that, and so are functions in lanes.
   bool rows_inside(const LanePlan& plan) const {
     if (plan.calls || !plan.summed.empty() || !plan.packed.empty() || !plan.outer_tapes.empty()) return false;
     std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans;  // of inner loops
@@ -463,9 +464,7 @@ class Vectoriser : public Rewriter {
     if (!plan) return Action::keep;
     remark("vectorise", op->loc, "runs in " + std::to_string(plan->lanes) + " lanes");
     const std::vector<Value*> results =
-        Blocked(
-            module(), *plan, tapes_, [this](Value* v) { return now(v); }, here())
-            .run();
+        Blocked(module(), *plan, tapes_, [this](Value* v) { return now(v); }, here()).run();
     for (std::size_t i = 0; i < results.size(); ++i) replace(op->results[i], results[i]);
     return Action::drop;
   }

@@ -6,6 +6,7 @@
 
 #include "lantern/compiler/control/shift.hpp"
 #include "lantern/compiler/passes/promote.hpp"
+#include "lantern/compiler/passes/reads_first.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/own_elements.hpp"
 #include "lantern/compiler/staging/region.hpp"
@@ -158,7 +159,12 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
     Datums results;
     for (std::size_t i = 0; i < op->operands.size(); ++i)
       s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name);
-    const std::vector<ir::Value*> after = is_outermost(*op) ? passes::promote(s.module(), op) : op->results;
+    // Now that it is known what the loops do: in the form that is best to differentiate.
+    std::vector<ir::Value*> after = op->results;
+    if (is_outermost(*op)) {
+      passes::reads_first(op->blocks[1]);
+      after = passes::promote(s.module(), op);
+    }
     for (ir::Value* v : after) results.push_back(Datum::node(v));
     for (const auto& [variable, i] : variables) Region::assign(*variable, results[i]);
     results.resize(n);

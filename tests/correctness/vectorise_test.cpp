@@ -161,7 +161,8 @@ TEST_CASE("elements by number behind a cutoff", "[vectorise]") {
     });
   });
   const auto check = [](const auto& program) {
-    const auto fast = compile(value_and_grad<0>(program), lanes), slow = compile(value_and_grad<0>(program), scalar());
+    const auto fast = compile(value_and_grad<0>(program), lanes),
+               slow = compile(value_and_grad<0>(program), scalar());
     for (const std::size_t n : lengths) {
       CAPTURE(n);
       std::vector<std::int64_t> other(n);

@@ -783,7 +783,8 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  const std::string loops = "promote fuse elements rotate tables updates cut gather split unfill invariants ";
+  const std::string loops =
+      "reads_first promote fuse elements rotate tables updates cut gather split unfill invariants ";
   CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
@@ -803,8 +804,8 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   CHECK(run({.vector_lanes = 4}) == "counting scalars contify unwind simplify " + loops +
                                         "vectorise pack strips dots inplace records outline ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
-                    "expected the name of a pass (counting, scalars, contify, unwind, simplify, promote, "
-                    "invariants, "
-                    "fuse, elements, rotate, tables, updates, cut, gather, split, unfill, parallel, "
+                    "expected the name of a pass (counting, scalars, contify, unwind, simplify, "
+                    "reads_first, promote, fuse, elements, rotate, tables, updates, cut, gather, split, "
+                    "unfill, invariants, parallel, "
                     "vectorise, pack, strips, dots, contract, inplace, records, outline), got 'simplfy'");
 }

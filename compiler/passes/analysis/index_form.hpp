@@ -111,8 +111,8 @@ bool never_the_same(const Op& a, const Op& b);
 /// beside that.
 bool in_range_at(const Op& access, const Op& from);
 
-/// True where a tensor certainly has elements when an operation is reached: another access to one of its shape came
-/// before.
+/// True where a tensor certainly has elements when an operation is reached: another access to one of its
+/// shape came before.
 bool has_elements_at(const Value* tensor, const Op& from);
 
 }  // namespace lantern::passes
