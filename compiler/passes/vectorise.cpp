@@ -375,7 +375,7 @@ class Choice {
   /// True where fewer accesses lie apart from lane to lane if inner loops run in lanes. What the lanes share,
   /// or read in packed rows, is worth more than that, and so are functions in lanes.
   bool rows_inside(const LanePlan& plan) const {
-    if (plan.calls || !plan.summed.empty() || !plan.packed.empty() || !plan.outer_tapes.empty()) return false;
+    if (plan.calls || !plan.summed.empty() || !plan.packed.empty()) return false;
     std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans;  // of inner loops
     const auto inner = [&](Op* loop) {
       const auto [it, added] = plans.try_emplace(loop);
