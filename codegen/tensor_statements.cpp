@@ -161,11 +161,18 @@ std::optional<std::string> StatementPrinter::known_number(const Value* v) {
     if (const Op* next = loop->blocks[1]->ops.back()->operands[v->index]->def;
         next && in_header_.contains(next))
       return "(" + atom(next->result()) + " + 1)";
-  return bindings_.contains(v) ? std::optional(atom(v)) : std::nullopt;
+  const auto known = bindings_.find(v);
+  if (known == bindings_.end()) return {};
+  if (!known->second.pending) return atom(v);
+  // It has its place where the program uses it, which may be outside the block at hand.
+  const Expression& e = known->second.expression;
+  return e.reads_memory ? std::nullopt : std::optional(in_context(e, Precedence::primary));
 }
 
 std::optional<std::string> StatementPrinter::known_size(const Value* t, int dimension) {
-  return bindings_.contains(t) ? std::optional(dim(t, static_cast<std::size_t>(dimension))) : std::nullopt;
+  const auto known = bindings_.find(t);
+  if (known == bindings_.end() || known->second.pending) return {};
+  return dim(t, static_cast<std::size_t>(dimension));
 }
 
 /// The text of a sum of products, which may wrap; nothing where a value in it is not printed.

@@ -128,9 +128,18 @@ static inline int lt_outside(int64_t i, int64_t n) {
   return (unsigned long long)i >= (unsigned long long)n;
 }
 )c"},
+      {"first_beyond",
+       functions,
+       {},
+       R"c(/* The first of i, i + 1, ... i + count - 1, i + step, ... that is not below n, where i is. */
+static inline int64_t lt_first_beyond(int64_t i, int64_t step, int64_t count, int64_t n) {
+  const int64_t block = n - count < i ? i : i + (n - count - i) / step * step + step;
+  return block < n ? n : block;
+}
+)c"},
       {"check_range",
        functions,
-       {"fail_index"},
+       {"fail_index", "first_beyond"},
        R"c(/* That first, first + step, ... below end, and after each count - 1 that follow, are below size. With step
    -1 they come in falling order. */
 static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, int64_t step, int64_t count,
@@ -138,13 +147,14 @@ static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, 
   if (first >= end) return;
   const int64_t last = step < 0 || first < 0 ? end - 1 : first + (end - 1 - first) / step * step;
   if (first >= 0 && last <= size - count) return;
-  const int64_t falling = last >= size || last < 0 ? last : -1, rising = first < 0 || first > size ? first : size;
+  const int64_t falling = last >= size || last < 0 ? last : -1;
+  const int64_t rising = first < 0 || first >= size ? first : lt_first_beyond(first, step, count, size);
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
       {"check_run",
        functions,
-       {"fail_index"},
+       {"fail_index", "first_beyond"},
        R"c(/* The same for start + i, with i = first, first + step, ... below end; whatever wraps, there are end - first
    of them. */
 static inline void lt_check_run(lt_workspace* ws, int64_t start, int64_t first, int64_t end, int64_t step,
@@ -154,7 +164,10 @@ static inline void lt_check_run(lt_workspace* ws, int64_t start, int64_t first, 
   const unsigned long long stride = step < 0 ? 1 : (unsigned long long)step;
   const unsigned long long last = (trips - 1) / stride * stride + (unsigned long long)count - 1;
   if (from < n && last < n - from) return;
-  lt_fail_index(ws, (int64_t)(step < 0 ? from + last : from < n ? n : from), size, where);
+  const unsigned long long highest = from + last;
+  const int64_t falling = highest < n ? -1 : (int64_t)highest;
+  const int64_t rising = from < n ? lt_first_beyond((int64_t)from, step, count, size) : (int64_t)from;
+  lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
       {"fail_slice",

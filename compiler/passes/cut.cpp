@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/cut.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -63,18 +64,27 @@ class Cutting {
   ///   max(i - 1, 0)    i - 1 < 0 ? 0 : i - 1
   void ask_by_comparisons() {
     Block* const body = loop_->blocks[1];
-    for (Op* op : std::vector<Op*>(std::exchange(body->ops, {}))) {
-      const bool least = op->is(Opcode::imin_), most = op->is(Opcode::imax_);
-      ir::Builder b(module_, body);
-      b.loc = op->loc;
-      if ((least || most) && asks(*op)) {
+    // What is asked for, while the loop is whole.
+    std::unordered_map<const Op*, std::optional<IndexForm>> choices;
+    for (const Op* op : body->ops) {
+      if ((op->is(Opcode::imin_) || op->is(Opcode::imax_)) && asks(*op)) choices[op] = {};
+      if (op->is(Opcode::rem_))
+        if (auto bound = once_around(*op)) choices[op] = std::move(bound);
+    }
+    if (choices.empty()) return;
+    const std::vector<Op*> ops = std::exchange(body->ops, {});
+    for (Op* op : ops) {
+      if (const auto choice = choices.find(op); choice != choices.end()) {
+        ir::Builder b(module_, body);
+        b.loc = op->loc;
         Value *const x = op->operands[0], *const y = op->operands[1];
-        op->operands = {b.emit(Opcode::lt_, {x, y}), least ? x : y, least ? y : x};
-        op->code = Opcode::select_;
-      } else if (const auto bound = op->is(Opcode::rem_) ? once_around(*op) : std::nullopt) {
-        Value *const x = op->operands[0], *const n = op->operands[1];
-        Value* const number = body->params[range_.index];
-        op->operands = {b.emit(Opcode::lt_, {number, before_loop(*bound)}), x, b.emit(Opcode::sub_, {x, n})};
+        if (choice->second)
+          op->operands = {b.emit(Opcode::lt_, {body->params[range_.index], before_loop(*choice->second)}), x,
+                          b.emit(Opcode::sub_, {x, y})};
+        else if (op->is(Opcode::imin_))
+          op->operands = {b.emit(Opcode::lt_, {x, y}), x, y};
+        else
+          op->operands = {b.emit(Opcode::lt_, {x, y}), y, x};
         op->code = Opcode::select_;
       }
       body->ops.push_back(op);

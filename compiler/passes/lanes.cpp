@@ -45,7 +45,7 @@ class Analysis {
     plan_->trips = trips();
     for (const Op* op : ops_) {
       if (is_access(*op) && scatters(*op)) plan_->scattered.insert(op);
-      if (is_access(*op) && lies_apart(*op)) plan_->apart.insert(op);
+      if (is_access(*op) && (lies_apart(*op) || meets(*op))) plan_->apart.insert(op);
       plan_->calls |= op->parent == plan_->loop->blocks[1] && is_function(*op) && any_varies(*op);
     }
     const auto blocks = choose_blocks(shape(), native_);
@@ -191,9 +191,18 @@ class Analysis {
   /// True where a uniform tensor can be made with lanes.
   bool convertible(const Value* t) const { return varies(t) || is_uniform_fill(t); }
 
+  /// True for an index of 32 bits, read to be widened: the arithmetic of lanes has none.
+  bool is_narrow_index(const Value* v) const {
+    return v->type == ir::I32 && v->def && v->def->is(Opcode::get_) &&
+           std::ranges::all_of(uses_.of(v), [](const BodyUses::Use& use) {
+             return use.op->is(Opcode::cast_) && use.op->result()->type == ir::I64;
+           });
+  }
+  bool fits_lanes(const Value* v) const { return is_lane_kind(v->type) || is_narrow_index(v); }
+
   bool legal(const Op& op) const {
     for (const Value* v : op.results)
-      if (varies(v) && !is_lane_kind(v->type)) return false;
+      if (varies(v) && !fits_lanes(v)) return false;
     switch (op.code) {
       case Opcode::constant_:
       case Opcode::undef_:
@@ -230,9 +239,8 @@ class Analysis {
       }
       case Opcode::cast_:
       case Opcode::cast_like_:
-        // There are no vectors of i32.
         for (const Value* v : op.operands)
-          if (varies(v) && !is_lane_kind(v->type)) return false;
+          if (varies(v) && !fits_lanes(v)) return false;
         return !any_varies(op) || op.result()->type.is_scalar();
       default: {
         if (ir::info(op.code).effect != ir::Effect::none) return false;
@@ -379,6 +387,11 @@ class Analysis {
   bool lies_apart(const Op& op) const {
     return differs(op) &&
            (row_differs(op) || !follows(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())]));
+  }
+  /// True where in each trip of an inner loop all lanes add to one element, over which they are summed.
+  bool meets(const Op& op) const {
+    return op.is(Opcode::add_at_) && plan_->is_shared(op.result()) && depth(op.parent) > 1 &&
+           std::none_of(op.operands.begin() + 1, op.operands.end() - 1, [&](const Value* v) { return varies(v); });
   }
   /// True where it is an index before the last one that differs.
   bool row_differs(const Op& op) const {

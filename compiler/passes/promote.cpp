@@ -190,6 +190,90 @@ class Promotion {
 
 namespace {
 
+/// Sums in elements of an adjoint, one element at a time.
+class SumPromotion {
+ public:
+  SumPromotion(ir::Module& module, Op* loop, std::size_t state)
+      : module_(module), loop_(loop), body_(loop->blocks[1]), state_(state) {}
+
+  bool run() {
+    const BodyUses uses(loop_);
+    const auto use = state_use(uses, loop_, state_);
+    if (!use || use->whole || !use->only_added() || use->updates.size() < 2) return false;
+    for (const Op* op : use->updates) {
+      if (!is_element(*op)) continue;
+      std::vector<Op*> same;
+      for (const Value* v : use->values)
+        if (v->def && is_there(*v->def, *op)) same.push_back(v->def);
+      replace(same);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  std::size_t rank() const { return static_cast<std::size_t>(loop_->operands[state_]->type.rank()); }
+
+  /// An element of a derivative's, in every trip of the loop the same, which is there if there is no trip.
+  bool is_element(const Op& op) const {
+    if (op.parent != body_ || op.loc.part != ir::Part::backward) return false;
+    return std::all_of(op.operands.begin() + 1, op.operands.end() - 1,
+                       [&](const Value* v) { return constant(v) || !made_in(v, body_); }) &&
+           in_range_at(op, *loop_);
+  }
+  bool is_there(const Op& op, const Op& first) const {
+    if (op.parent != body_ || !op.is(Opcode::add_at_)) return false;
+    for (std::size_t d = 1; d <= rank(); ++d)
+      if (!(index_form(op.operands[d]) == index_form(first.operands[d]))) return false;
+    return true;
+  }
+
+  void replace(const std::vector<Op*>& updates) {
+    const ir::Type element(loop_->operands[state_]->type.element());
+    Block* const around = loop_->parent;
+    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
+    const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
+    around->ops.resize(static_cast<std::size_t>(at));
+    ir::Builder b(module_, around);
+    b.loc = updates.front()->loc;
+    Value* sum = nullptr;
+    loop_->operands.push_back(b.number(0, element));
+    for (Block* block : loop_->blocks) sum = module_.add_param(block, element);
+    around->ops.push_back(loop_);
+    std::vector<Value*> place{loop_->results[state_]};
+    for (std::size_t d = 1; d <= rank(); ++d) {
+      const Op* number = constant(updates.front()->operands[d]);
+      place.push_back(number ? b.integer(number->integer) : updates.front()->operands[d]);
+    }
+    place.push_back(module_.add_result(loop_, element));
+    Value* const after = b.emit(Opcode::add_at_, place);
+    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
+    for (Op* op : rest) replace_in(op, loop_->results[state_], after);
+
+    for (Op* op : updates) {
+      Value* const result = op->result();
+      for (Op* other : body_->ops)
+        if (other != op) replace_in(other, result, op->operands[0]);
+      op->code = Opcode::add_;
+      op->operands = {sum, op->operands.back()};
+      result->type = element;
+      sum = result;
+    }
+    body_->ops.back()->operands.push_back(sum);
+  }
+
+  static void replace_in(Op* op, Value* from, Value* to) {
+    std::ranges::replace(op->operands, from, to);
+    for (Block* block : op->blocks)
+      ir::walk(block, [&](Op* o) { std::ranges::replace(o->operands, from, to); });
+  }
+
+  ir::Module& module_;
+  Op* loop_;
+  Block* body_;
+  std::size_t state_;
+};
+
 std::vector<Value*> promote_one(ir::Module& module, Op* loop) {
   std::vector<Value*> results = loop->results;
   if (loop->integer != 0) return results;  // a bound on memory
@@ -220,6 +304,8 @@ void promote(ir::Module& module) {
     for (Op* loop : loops_in(*f) | std::views::reverse) {
       const std::vector<Value*> before = loop->results;
       any |= promote_one(module, loop) != before;
+      for (std::size_t i = 0; i < loop->operands.size() && loop->integer == 0; ++i)
+        while (loop->operands[i]->type.is_tensor() && SumPromotion(module, loop, i).run()) any = true;
     }
   }
   if (any) simplify(module);

@@ -7,6 +7,11 @@
 //
 // Done where everything that the loop does to the tensor happens to that one element, its index does not
 // change in the loop, and it is in range even if there is no trip.
+//
+// Of an adjoint, to whose elements loops only add, what goes to one element is summed by itself, whatever goes to others:
+//
+//   for j: d[i] += f(j); d[j] += g(j)                  becomes     s = 0; for j: s += f(j); d[j] += g(j)
+//                                                                  d[i] += s
 #pragma once
 
 #include <vector>

@@ -147,6 +147,46 @@ TEST_CASE("elements that some lanes change", "[vectorise]") {
       "");
 }
 
+TEST_CASE("indices of 32 bits", "[vectorise]") {
+  using Shorts = Rep<Array<std::int32_t>>;
+  const auto program = sig<double(Array<double>, Array<std::int32_t>)>([](Vec x, Shorts at) {
+    return total(at.size(), [&](Int i) { return sin(x[cast<std::int64_t>(at[i])]) * x[0]; });
+  });
+  const auto fast = compile(value_and_grad<0>(program), lanes), slow = compile(value_and_grad<0>(program), scalar());
+  CHECK(fast.source("ir").find("lane_index") != std::string::npos);
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    std::vector<std::int32_t> at(n);
+    for (std::size_t i = 0; i < n; ++i) at[i] = static_cast<std::int32_t>(i * 7 % 11);
+    const auto [y, dx] = fast(numbers(11), at);
+    const auto [y1, dx1] = slow(numbers(11), at);
+    CHECK(y == Approx(y1).epsilon(1e-12));
+    check_close(dx, dx1);
+  }
+}
+
+TEST_CASE("forces between all pairs run in lanes of the inner loop", "[vectorise]") {
+  // What bodies give each other goes to two elements; those of the outer loop's body are summed in numbers.
+  const auto energy = sig<double(Array<double>, Array<double>)>([](Vec x, Vec mass) {
+    return total(x.size(), [&](Int i) {
+      const Num pull = total(x.size(), [&](Int j) {
+        const Num d = x[j] - x[i];
+        return mass[j] * d / (d * d + 0.1);
+      });
+      return pull * pull;
+    });
+  });
+  const auto fast = compile(value_and_grad(energy), lanes), slow = compile(value_and_grad(energy), scalar());
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    const auto [y, d] = fast(numbers(n), numbers(n, 0.7));
+    const auto [y1, d1] = slow(numbers(n), numbers(n, 0.7));
+    CHECK(y == Approx(y1).epsilon(1e-11));
+    check_close(std::get<0>(d), std::get<0>(d1));
+    check_close(std::get<1>(d), std::get<1>(d1));
+  }
+}
+
 TEST_CASE("elements by number behind a cutoff", "[vectorise]") {
   // Pairs of a list, some of which count: what is read and added to behind the condition is any element.
   const auto pairs = sig<double(Array<double>, Array<std::int64_t>)>([](Vec x, Ints other) {

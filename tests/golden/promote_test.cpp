@@ -107,6 +107,25 @@ TEST_CASE("promote: other elements are read meanwhile", "[passes]") {
   CHECK(count(ir, "set ") == 4);
 }
 
+TEST_CASE("promote: what an adjoint's element gets from a loop that adds to others as well", "[passes]") {
+  const auto pairs = [](V a) {
+    const I n = a.size();
+    return FOR(0, n, D(0.0), [&](I i, D s) {
+      return FOR(0, n, s, [&](I j, D t) { return t + sin(a[i] * a[j]) * a[i]; });
+    });
+  };
+  check(pairs, numbers(7));
+  check(pairs, {});
+  const auto [before, after] = test::around_pass("promote", grad(sig<double(Array<double>)>(pairs)));
+  // In the inner loop, which is the last one, what goes to a[i] is a sum.
+  const auto inner = [](const std::string& ir) {
+    const std::string loop = ir.substr(ir.rfind(" = loop %", ir.rfind("sin ")));
+    return loop.substr(0, loop.find("\n    }\n"));
+  };
+  CHECK(count(inner(before), "add_at ") == 3);
+  CHECK(count(inner(after), "add_at ") == 1);
+}
+
 TEST_CASE("promote: what stays an array", "[passes]") {
   // The element may be outside the array where the loop makes no trip.
   const auto past = sig<double(Array<double>, std::int64_t)>([](V a, I at) {
