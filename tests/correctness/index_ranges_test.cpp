@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -58,8 +59,7 @@ TEST_CASE("checks that cannot fail are not printed") {
   none([](A a) { return total(0, a.size(), [&](I i) { return a[a.size() - 1 - i]; }); });
   none([](A a) { return total(0, a.size() / 2, [&](I i) { return a[2 * i + 1]; }); });
   none([](A a, I k) {
-    return IF(
-        AND(k >= 0, [&] { return k < a.size(); }), [&] { return a[k]; }, [&] { return D(0.0); });
+    return IF(AND(k >= 0, [&] { return k < a.size(); }), [&] { return a[k]; }, [&] { return D(0.0); });
   });
   none([](M m) {
     return total(0, m.dim(0), [&](I i) { return total(0, m.dim(1), [&](I j) { return m(i, j); }); });
@@ -151,16 +151,14 @@ TEST_CASE("sizes and counters are not taken for small ones where nothing says so
   fails(columns, TensorView<const double>(nullptr, {0, -1}), 2.0);
   // Compilers know what this loop gives without a trip.
   const auto counted = [](I n, D x) {
-    const I k = WHILE(
-        I(0), [=](I i) { return i < n; }, [](I i) { return i + 1; });
+    const I k = WHILE(I(0), [=](I i) { return i < n; }, [](I i) { return i + 1; });
     return sum(fill(x, 512 * k + 10).set(64 * k + 1000, 1.0));
   };
   CHECK_THROWS_AS(compile(counted, {.target = Target::cpp})(std::int64_t{1} << 55, 2.0), Error);
   // Both sides are bounded, but not so that 512 of them are.
   const auto chosen = [](M w, A a, I c) {
     const I n = 512 * select(c > 0, 512 * w.dim(1), 512 * w.dim(1) + 1);
-    return IF(
-        n < a.size(), [&] { return a[n]; }, [] { return D(0.0); });
+    return IF(n < a.size(), [&] { return a[n]; }, [] { return D(0.0); });
   };
   fails(chosen, TensorView<const double>(nullptr, {0, std::int64_t{1} << 45}), std::vector<double>{1, 2}, 1);
   // A counter that starts anywhere may wrap to below where it started.
@@ -171,8 +169,7 @@ TEST_CASE("sizes and counters are not taken for small ones where nothing says so
           return std::get<1>(WHILE(
               std::tuple(from, D(0.0)), [=](I i, D) { return i != -9223372036854775807; },
               [=](I i, D s) {
-                return std::tuple(i + 1, s + IF(
-                                                 i < a.size(), [&] { return a[i]; }, [] { return D(0.0); }));
+                return std::tuple(i + 1, s + IF(i < a.size(), [&] { return a[i]; }, [] { return D(0.0); }));
               }));
         },
         [] { return D(0.0); });
@@ -180,18 +177,15 @@ TEST_CASE("sizes and counters are not taken for small ones where nothing says so
   fails(wraps, std::vector<double>{1, 2, 3}, INT64_MAX - 2);
   // Nothing is known of where a loop ends that asks for a number by ==.
   const auto unequal = [](A a, I n) {
-    const I k = WHILE(
-        I(0), [=](I i) { return i != n; }, [](I i) { return i + 1; });
-    return IF(
-        k < a.size(), [&] { return a[k]; }, [] { return D(0.0); });
+    const I k = WHILE(I(0), [=](I i) { return i != n; }, [](I i) { return i + 1; });
+    return IF(k < a.size(), [&] { return a[k]; }, [] { return D(0.0); });
   };
   CHECK_THROWS_AS(compile(unequal, {.target = Target::cpp})(std::vector<double>{1, 2, 3}, -5), Error);
 }
 
 TEST_CASE("a size times zero is zero") {
   const auto f = [](A a, A b) {
-    return IF(
-        I(0) <= a.size() * 0, [&] { return b[a.size()]; }, [] { return D(0.0); });
+    return IF(I(0) <= a.size() * 0, [&] { return b[a.size()]; }, [] { return D(0.0); });
   };
   for (const int opt : {0, 3})
     CHECK(compile(f, {.target = Target::c, .opt = opt})(std::vector<double>{1, 2},
@@ -284,8 +278,7 @@ I value(const Term& t, const Values& v) {
       return of(0) / t.value;
     case Term::remainder: {
       const I by = of(1);
-      return of(0) % IF(
-                         by == 0, [] { return I(3); }, [&] { return by; });
+      return of(0) % IF(by == 0, [] { return I(3); }, [&] { return by; });
     }
     case Term::least:
       return min(of(0), of(1));
@@ -396,4 +389,48 @@ TEST_CASE("random loops read what they should, or fail as they should") {
   });
   CHECK(failures > values / 20);
   CHECK(values > failures / 20);
+}
+
+TEST_CASE("flat indices are checked before the loop, and fail as they should") {
+  // Rows of n from a start on: numbers of the program, of which nothing is known, and which wrap.
+  const auto rows = [](A a, I r, I c, I n, I from) {
+    return FOR(0, r, D(0.0),
+               [&](I i, D s) { return FOR(0, c, s, [&](I j, D t) { return t + a[i * n + j + from]; }); });
+  };
+  const auto triangle = [](A a, I r, I, I n, I from) {
+    return FOR(0, r, D(0.0), [&](I i, D s) {
+      return std::get<1>(WHILE(
+          std::tuple(i, s), [&](I j, D) { return j > 0; },
+          [&](I j, D t) { return std::tuple(j - 1, t * 0.5 + a[i * n + j - 1 + from]); }));
+    });
+  };
+  const std::string code = compile(rows, {.target = Target::c}).source("c");
+  CHECK(code.find("lt_check_run(ws,") != std::string::npos);
+  CHECK(code.find("lt_outside(") == std::string::npos);
+  const auto agree = [](const auto& program) {
+    const auto slow = eager(program);
+    const auto by_c = compile(program, {.target = Target::c});
+    const auto by_cpp = compile(program, {.target = Target::cpp, .opt = 2});
+    int failures = 0, values = 0;
+    constexpr std::int64_t large = std::numeric_limits<std::int64_t>::max();
+    std::vector<double> a(40);
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = 1.0 / static_cast<double>(i + 1);
+    for (const std::int64_t r : {0, 1, 3})
+      for (const std::int64_t c : {0, 1, 4, 20})
+        for (const std::int64_t n : {std::int64_t{0}, std::int64_t{4}, std::int64_t{-4}, std::int64_t{13},
+                                     std::int64_t{1} << 62, large, -large})
+          for (const std::int64_t from :
+               {std::int64_t{0}, std::int64_t{10}, std::int64_t{-1}, std::int64_t{38}, large, -large}) {
+            CAPTURE(r, c, n, from);
+            const std::string expected = outcome([&] { return slow(a, r, c, n, from); });
+            (expected.starts_with("index") ? failures : values) += 1;
+            CHECK(outcome([&] { return by_c(a, r, c, n, from); }) == expected);
+            const std::string got = outcome([&] { return by_cpp(a, r, c, n, from); });
+            CHECK(got.starts_with("index") == expected.starts_with("index"));
+          }
+    CHECK(failures > 50);
+    CHECK(values > 50);
+  };
+  agree(rows);
+  agree(triangle);
 }

@@ -5,9 +5,11 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 
+#include "around_pass.hpp"
 #include "interpreter.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/parse.hpp"
@@ -166,10 +168,7 @@ TEST_CASE("cut: gradients of stencils that look after their boundary", "[passes]
       return FOR(0, n, s, [&](I i, A v) {
         return v.set(i, IF(
                             AND(0 < i, [&] { return i < n - 1; }), [&] { return s[i] * s[i - 1] + s[i + 1]; },
-                            [&] {
-                              return IF(
-                                  i == 0, [&] { return s[0]; }, [&] { return s[i - 1]; });
-                            }));
+                            [&] { return IF(i == 0, [&] { return s[0]; }, [&] { return s[i - 1]; }); }));
       });
     });
     return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + last[i] * last[i]; });
@@ -189,4 +188,49 @@ TEST_CASE("cut: gradients of stencils that look after their boundary", "[passes]
       for (std::size_t i = 0; i < n; ++i) CHECK(g[i] == Approx(e[i]).epsilon(1e-11).margin(1e-13));
     }
   }
+}
+
+TEST_CASE("cut: indices that wrap around or stop at an end", "[passes]") {
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  const auto neighbours = [](const std::function<I(I, I)>& left, const std::function<I(I, I)>& right) {
+    return [=](A u, I n) {
+      const A v = FOR(0, n, u, [&](I i, A w) {
+        return w.set(i, u[i] * (1.0 + 0.3 * u[left(i, n)] - 0.2 * u[right(i, n)] * u[right(i, n)]));
+      });
+      return sum(v * v);
+    };
+  };
+  const auto check = [](const auto& f, const std::string& asked) {
+    const auto program = sig<double(Array<double>, std::int64_t)>(f);
+    const auto slow = eager(value_and_grad<0>(program));
+    const auto fast = compile(value_and_grad<0>(program), {.target = Target::cpp, .opt = 3});
+    const auto uncut =
+        compile(value_and_grad<0>(program), {.target = Target::cpp, .opt = 3, .disabled_passes = {"cut"}});
+    const auto [before, after] = test::around_pass("cut", program);
+    CHECK(before.find(asked) != std::string::npos);
+    // Trips in the middle do not ask; one at an end may.
+    const std::string loop = after.substr(after.find(" = loop "));
+    const std::string body = loop.substr(0, loop.find("\n  }\n"));
+    CHECK(body.find("set ") != std::string::npos);
+    CHECK(body.find(" select ") == std::string::npos);
+    CHECK(body.find(asked) == std::string::npos);
+    for (const std::int64_t n : {1, 2, 3, 4, 7, 8, 9, 40}) {
+      CAPTURE(n);
+      std::vector<double> u(static_cast<std::size_t>(n));
+      for (std::size_t i = 0; i < u.size(); ++i) u[i] = std::sin(1.3 * static_cast<double>(i)) + 0.2;
+      const auto [y, d] = slow(u, n);
+      for (const auto* way : {&fast, &uncut}) {
+        const auto [y1, d1] = (*way)(u, n);
+        CHECK(y1 == Approx(y).epsilon(1e-12));
+        for (std::size_t i = 0; i < u.size(); ++i) CHECK(d1[i] == Approx(d[i]).epsilon(1e-11).margin(1e-12));
+      }
+    }
+  };
+  check(neighbours([](I i, I n) { return (i + n - 1) % n; }, [](I i, I n) { return (i + 1) % n; }), " rem ");
+  check(neighbours([](I i, I) { return max(i - 1, 0); }, [](I i, I n) { return min(i + 1, n - 1); }),
+        " imax ");
+  check(neighbours([](I i, I n) { return select(i == 0, n - 1, i - 1); },
+                   [](I i, I n) { return select(i == n - 1, I(0), i + 1); }),
+        " select ");
 }
