@@ -110,9 +110,8 @@ TEST_CASE("promote: other elements are read meanwhile", "[passes]") {
 TEST_CASE("promote: what an adjoint's element gets from a loop that adds to others as well", "[passes]") {
   const auto pairs = [](V a) {
     const I n = a.size();
-    return FOR(0, n, D(0.0), [&](I i, D s) {
-      return FOR(0, n, s, [&](I j, D t) { return t + sin(a[i] * a[j]) * a[i]; });
-    });
+    return FOR(0, n, D(0.0),
+               [&](I i, D s) { return FOR(0, n, s, [&](I j, D t) { return t + sin(a[i] * a[j]) * a[i]; }); });
   };
   check(pairs, numbers(7));
   check(pairs, {});
@@ -124,6 +123,23 @@ TEST_CASE("promote: what an adjoint's element gets from a loop that adds to othe
   };
   CHECK(count(inner(before), "add_at ") == 3);
   CHECK(count(inner(after), "add_at ") == 1);
+}
+
+TEST_CASE("promote: sums with a branch between them", "[passes]") {
+  check(
+      [](V a) {
+        const I n = a.size();
+        V y = a;
+        return FOR(0, n, D(0.0), [&](I i, D s) {
+          FOR(0, n, [&](I j) {
+            y = y.set(i, y[i] + sin(a[i]) * a[j]);
+            IF(a[j] > 0.5, [&] { s += y[i] * a[i] * a[j]; });
+            y = y.set(i, y[i] * 0.5 + a[i] * a[n - 1 - j]);
+          });
+          return s + a[i] * y[i];
+        });
+      },
+      numbers(6));
 }
 
 TEST_CASE("promote: what stays an array", "[passes]") {

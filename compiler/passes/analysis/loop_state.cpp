@@ -2,6 +2,8 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "lantern/compiler/passes/lanes.hpp"
 
@@ -37,17 +39,18 @@ class Path {
  public:
   Path(const BodyUses& uses, StateUse& found) : uses_(uses), found_(found) {}
 
-  /// From a value to the yield of a block; which operand of it that is, or nothing.
-  std::optional<std::size_t> run(Value* v, const Block* block) {
+  /// From a value to the yield of a block; which operand of it that is, or nothing. `noted`: the value is
+  /// among those found.
+  std::optional<std::size_t> run(Value* v, const Block* block, bool noted = false) {
     for (;;) {
-      found_.values.push_back(v);
+      if (!std::exchange(noted, false)) found_.values.push_back(v);
       const BodyUses::Use* use = nullptr;
       const Op* holder = nullptr;
       for (const BodyUses::Use& u : uses_.of(v)) {
         const Op* const top = in_block(u.op, block);
         if (!top || asks_for_shape(*u.op)) continue;  // the other side of a branch
         if (u.op->is(Opcode::get_) && u.operand == 0) {
-          if (std::ranges::find(found_.reads, u.op) == found_.reads.end()) found_.reads.push_back(u.op);
+          if (seen_.insert(u.op).second) found_.reads.push_back(u.op);
           continue;
         }
         if (use && (top != holder || u.op == holder || use->op == holder)) return {};
@@ -72,7 +75,7 @@ class Path {
 
   Value* through_branch(Value* v, const Op& branch) {
     if (!branch.is(Opcode::branch_)) return nullptr;
-    const auto one = run(v, branch.blocks[0]), other = run(v, branch.blocks[1]);
+    const auto one = run(v, branch.blocks[0], true), other = run(v, branch.blocks[1], true);
     return one && one == other ? branch.results[*one] : nullptr;
   }
 
@@ -127,6 +130,7 @@ class Path {
 
   const BodyUses& uses_;
   StateUse& found_;
+  std::unordered_set<const Op*> seen_;  ///< reads
 };
 
 }  // namespace
