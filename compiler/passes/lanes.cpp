@@ -269,12 +269,14 @@ class Analysis {
 
   /// Both sides can be run in every lane: arithmetic, and accesses to elements that are in range in any case,
   /// where what is stored is chosen (if-conversion).
-  bool selectable(const Op& op) const {
+  bool selectable(const Op& op) const { return selectable(op, op); }
+  /// `from`: the branch or the outermost one around it that lanes take differently.
+  bool selectable(const Op& op, const Op& from) const {
     for (const Block* b : op.blocks)
       for (const Op* o : b->ops) {
         if (o->is(Opcode::yield_) || o->is(Opcode::constant_) || o->is(Opcode::undef_)) continue;
-        if (o->is(Opcode::branch_) && selectable(*o)) continue;
-        if (is_access(*o) && can_be_made_by_all(*o, op)) continue;
+        if (o->is(Opcode::branch_) && selectable(*o, from)) continue;
+        if (is_access(*o) && can_be_made_by_all(*o, from)) continue;
         if (!ir::info(o->code).elementwise || !o->result()->type.is_scalar()) return false;
         if (!o->result()->type.is_float_element() && (o->is(Opcode::div_) || o->is(Opcode::rem_)))
           return false;
@@ -391,7 +393,8 @@ class Analysis {
   /// True where in each trip of an inner loop all lanes add to one element, over which they are summed.
   bool meets(const Op& op) const {
     return op.is(Opcode::add_at_) && plan_->is_shared(op.result()) && depth(op.parent) > 1 &&
-           std::none_of(op.operands.begin() + 1, op.operands.end() - 1, [&](const Value* v) { return varies(v); });
+           std::none_of(op.operands.begin() + 1, op.operands.end() - 1,
+                        [&](const Value* v) { return varies(v); });
   }
   /// True where it is an index before the last one that differs.
   bool row_differs(const Op& op) const {

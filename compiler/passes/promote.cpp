@@ -34,7 +34,10 @@ class Promotion {
  private:
   /// True where one element is changed, whose index is to be had before the loop; others are only read.
   bool one_element(const StateUse& use) {
-    if (std::ranges::any_of(use.updates, [&](const Op* op) { return op->parent != body_; })) return false;
+    // From update to update, in the body: no branch or loop hands the tensor on.
+    for (const Value* v : use.values)
+      if (v != body_->params[state_] && (!v->def || v->def->parent != body_ || !is_update(*v->def)))
+        return false;
     const Op& first = *use.updates.front();
     const auto rank = static_cast<std::size_t>(first.operands[0]->type.rank());
     std::vector<IndexForm> place;
@@ -59,6 +62,8 @@ class Promotion {
       }
     return true;
   }
+
+  static bool is_update(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
 
   /// loop    becomes    if (there is a trip) loop else the state as it was
   void ask_for_a_trip(std::vector<Value*>& results) {

@@ -152,7 +152,8 @@ TEST_CASE("indices of 32 bits", "[vectorise]") {
   const auto program = sig<double(Array<double>, Array<std::int32_t>)>([](Vec x, Shorts at) {
     return total(at.size(), [&](Int i) { return sin(x[cast<std::int64_t>(at[i])]) * x[0]; });
   });
-  const auto fast = compile(value_and_grad<0>(program), lanes), slow = compile(value_and_grad<0>(program), scalar());
+  const auto fast = compile(value_and_grad<0>(program), lanes),
+             slow = compile(value_and_grad<0>(program), scalar());
   CHECK(fast.source("ir").find("lane_index") != std::string::npos);
   for (const std::size_t n : lengths) {
     CAPTURE(n);
@@ -213,11 +214,26 @@ TEST_CASE("elements by number behind a cutoff", "[vectorise]") {
       check_close(dx, dx1);
     }
   };
+  // A guard within a guard: what lanes read behind the outer one is not in range for the others.
+  const auto twice = sig<double(Array<double>, Array<std::int64_t>)>([](Vec x, Ints other) {
+    return total(other.size(), [&](Int i) {
+      return IF(
+          other[i] >= 0,
+          [&] {
+            const Num first = x[other[i]];
+            return IF(first > x[0], [&] { return first * x[other[i]] + x[0]; }, [&] { return first; });
+          },
+          [&] { return x[1]; });
+    });
+  });
   check(pairs);
   check(guarded);
+  check(twice);
   // Behind its guard no element is outside.
   const auto f = compile(value_and_grad<0>(guarded), lanes);
   CHECK(std::get<0>(f(numbers(5), std::vector<std::int64_t>(20, -1))) == Approx(20 * numbers(5)[1]));
+  const auto g = compile(value_and_grad<0>(twice), lanes);
+  CHECK(std::get<0>(g(numbers(5), std::vector<std::int64_t>(20, -1))) == Approx(20 * numbers(5)[1]));
   CHECK_THROWS_WITH(f(numbers(5), std::vector<std::int64_t>(20, 5)), Catch::Contains("index 5"));
 }
 

@@ -154,6 +154,23 @@ TEST_CASE("promote: what stays an array", "[passes]") {
     CHECK(f(std::vector{1.0, 2.0}, 1) == 6);
     CHECK_THROWS_WITH(f(std::vector{1.0, 2.0}, 2), Catch::Contains("index 2"));
   }
+  // A branch, and a loop inside, hand the array on.
+  check(
+      [](V a) {
+        const I n = a.size();
+        const auto [all, rest] = FOR(0, n, std::tuple(a, D(0.0)), [&](I i, V y, D s) {
+          return FOR(0, n, std::tuple(y, s), [&](I j, V z, D t) {
+            const auto [z1, t1] = IF(
+                a[j] > 0.3, [&] { return std::tuple(z, t + z[i] * a[j]); }, [&] { return std::tuple(z, t); });
+            const auto [z2, t2] = FOR(0, 2, std::tuple(z1, t1), [&](I k, V u, D r) {
+              return std::tuple(u, r + u[i] * cast<double>(k));
+            });
+            return std::tuple(z2.set(i, z2[i] * 0.9 + t2 * 0.01), t2);
+          });
+        });
+        return sum(all * all) + rest;
+      },
+      numbers(5));
   // Another element is read too.
   check(
       [](V a) {
