@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lantern/ir/op.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 
@@ -29,27 +30,6 @@ constexpr std::int64_t largest_sum = std::int64_t{1} << 62;
 bool is_integer(const Value* v) { return v->type.is_scalar() && v->type.kind() == ir::Kind::i64; }
 
 const Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
-
-/// A tensor that has the shape of its first operand.
-bool shaped_as_first(const Op& op) {
-  switch (op.code) {
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::lane_set_:
-    case Opcode::lane_add_at_:
-    case Opcode::add_take_:
-    case Opcode::add_slice_:
-    case Opcode::add_outer_:
-    case Opcode::add_matmul_:
-    case Opcode::zeros_like_:
-    case Opcode::copy_:
-    case Opcode::cast_:
-    case Opcode::cast_like_:
-      return true;
-    default:
-      return false;
-  }
-}
 
 bool is_lane_access(const Op& op) {
   return op.is(Opcode::lane_get_) || op.is(Opcode::lane_set_) || op.is(Opcode::lane_add_at_);
@@ -183,15 +163,8 @@ const Value* IndexRanges::shape_source(const Value* t) {
       if (then != shape_source(op->blocks[1]->ops.back()->operands[v->index]) || then == v) break;
       if (!ir::visible_from(then, op->parent)) break;
       v = then;
-    } else if (shaped_as_first(*op)) {
-      v = op->operands[0];
-    } else if (op->is(Opcode::broadcast_) || op->is(Opcode::reduce_to_)) {
-      v = op->operands[1];
-    } else if (ir::info(op->code).elementwise) {
-      const auto first =
-          std::ranges::find_if(op->operands, [](const Value* x) { return x->type.is_tensor(); });
-      if (first == op->operands.end()) break;
-      v = *first;
+    } else if (const Value* like = ir::shaped_like(*op); like && like->type.is_tensor()) {
+      v = like;
     } else {
       break;
     }

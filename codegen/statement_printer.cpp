@@ -375,7 +375,7 @@ void StatementPrinter::statement(const Op& op) {
   if (!op.results.empty() && op.result()->type.is_vector() &&
       (row.elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_)))
     return vector(op);
-  if (row.elementwise) return op.result()->type.is_tensor() ? elementwise(op) : scalar(op);
+  if (row.elementwise) return op.result()->type.is_tensor() ? choice(op) : scalar(op);
   switch (op.code) {
     case Opcode::constant_:
     case Opcode::halt_:
@@ -401,6 +401,7 @@ void StatementPrinter::statement(const Op& op) {
     case Opcode::check_: {
       const Expression c = value(op.operands[0]);
       const bool bare = c.is_atom();
+      if (op.operands.size() > 1) return shape_check(op, bare ? "!" + c.text : "!(" + c.text + ")");
       return line("if (!" + (bare ? c.text : "(" + c.text + ")") + ") " + ws() + "->fail(ws, " +
                   ir::c_string(op.text ? op.text : "check failed") + ");");
     }
@@ -493,7 +494,7 @@ void StatementPrinter::division(const Op& op) {
 }
 
 void StatementPrinter::cast(const Op& op) {
-  if (op.result()->type.is_tensor()) return elementwise(op);
+  if (op.result()->type.is_tensor()) return choice(op);
   Expression e = value(op.operands[0]);
   const Kind to = op.result()->type.kind();
   if (op.operands[0]->type.kind() == to) return define(op, e);

@@ -125,13 +125,12 @@ class StatementPrinter {
   // ---- tensors (tensor_statements.cpp)
   using Dims = std::vector<std::int64_t>;
   void tensor(const ir::Op& op);
-  void elementwise(const ir::Op& op);
-  std::string mapped(const ir::Op& op);
+  void choice(const ir::Op& op);
+  void shape_check(const ir::Op& op, const std::string& failed);
   void element_access(const ir::Op& op);
   void rows(const ir::Op& op);
   void creation(const ir::Op& op);
-  void reduction(const ir::Op& op);
-  void algebra(const ir::Op& op);
+  void argmax(const ir::Op& op);
   void reshaping(const ir::Op& op);
   void tree(const ir::Op& op);
   void accumulate(ir::Opcode code, const std::string& place, const ir::Op& op);

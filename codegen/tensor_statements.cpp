@@ -316,27 +316,15 @@ void StatementPrinter::tensor(const Op& op) {
       return rows(op);
     case Opcode::add_take_:
     case Opcode::add_slice_:
-    case Opcode::add_outer_:
-    case Opcode::add_matmul_:
       return accumulate(op.code, updated(op), op);
     case Opcode::copy_:
       new_tensor(op.result(), "copy", atom(op.operands[0]));
       return set_dims(op.result(), dims(op.operands[0]));
     case Opcode::fill_:
     case Opcode::zeros_like_:
-    case Opcode::broadcast_:
       return creation(op);
-    case Opcode::reduce_to_:
-    case Opcode::sum_:
     case Opcode::argmax_:
-    case Opcode::dot_:
-      return reduction(op);
-    case Opcode::matvec_:
-    case Opcode::vecmat_:
-    case Opcode::matmul_:
-    case Opcode::outer_:
-    case Opcode::transpose_:
-      return algebra(op);
+      return argmax(op);
     case Opcode::reshape_:
     case Opcode::concat_:
       return reshaping(op);
@@ -350,65 +338,35 @@ void StatementPrinter::tensor(const Op& op) {
   }
 }
 
-/// One loop over all elements. Fusion would place the operands' own element expressions here.
-void StatementPrinter::elementwise(const Op& op) {
-  const Value* result = op.result();
-  const Value* shape = nullptr;
-  Dims known;
-  for (const Value* v : op.operands) {
-    if (!v->type.is_tensor() || (op.is(Opcode::cast_like_) && v != op.operands[0])) continue;
-    if (!shape) {
-      shape = v;
-      known = dims(v);
-      continue;
-    }
-    check_dims(op, shape, 0, v, 0, known.size());
-    for (std::size_t i = 0; i < known.size(); ++i)  // the check passed: any known size is the size
-      if (known[i] < 0) known[i] = dims(v)[i];
-  }
-  if (op.is(Opcode::select_) && op.operands[0]->type.is_scalar()) {  // one of two tensors as it is
-    define_statement(result, in_context(value(op.operands[0]), Precedence::logical_or) + " ? " +
-                                 atom(op.operands[1]) + " : " + atom(op.operands[2]));
-    return set_dims(result, known);
-  }
-  std::vector<Expression> operands;
-  for (const Value* v : op.operands) {
-    if (!v->type.is_tensor()) {
-      operands.push_back(value(v));
-    } else {
-      operands.push_back({atom(v) + ".data[at]", Precedence::primary, true, {}});
-    }
-  }
-  const bool reuses = updates_in_place(op);
-  const std::string to = reuses ? atom(op.operands[0]) : new_tensor(result, "new", sizes(shape));
-  if (reuses) bindings_[result] = Binding(bindings_.at(op.operands[0]));
-  set_dims(result, known);
-  std::string e;
-  if (op.is(Opcode::cast_) || op.is(Opcode::cast_like_)) {
-    const Kind kind = result->type.element();
-    e = kind == Kind::boolean ? operands[0].text + " != 0"
-                              : converted(operands[0], op.operands[0]->type.element(), kind).text;
-  } else if (!op.operands[0]->type.is_float_element() && (op.is(Opcode::div_) || op.is(Opcode::rem_))) {
-    const std::string at = where(op);
-    e = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", result->type.element()) + "(" + ws() +
-        ", " + operands[0].text + ", " + operands[1].text + ", " +
-        ir::c_string("integer division by zero" + (at.empty() ? "" : " (" + at + ")")) + ")";
-  } else {
-    if (const std::string map = mapped(op); !map.empty())
-      return line(map + "(" + to + ".data, " + atom(op.operands[0]) + ".data, " + elements(shape) + ");");
-    e = applied(op, operands).text;
-  }
-  line("for (int64_t at = 0; at < " + elements(shape) + "; ++at) " + to + ".data[at] = " + e + ";");
+/// One of two tensors as it is; element-wise operations on tensors are loops by now (passes/lower).
+void StatementPrinter::choice(const Op& op) {
+  const Value *x = op.operands[1], *y = op.operands[2];
+  if (!op.is(Opcode::select_)) throw InternalError("no way to print " + std::string(ir::info(op.code).name) + " of tensors");
+  Dims known = dims(x);
+  check_dims(op, x, 0, y, 0, known.size());
+  for (std::size_t i = 0; i < known.size(); ++i)  // the check passed: any known size is the size
+    if (known[i] < 0) known[i] = dims(y)[i];
+  define_statement(op.result(), in_context(value(op.operands[0]), Precedence::logical_or) + " ? " + atom(x) +
+                                    " : " + atom(y));
+  set_dims(op.result(), known);
 }
 
-/// The function that applies a function of <math.h> to all elements in lanes; empty where there is none.
-std::string StatementPrinter::mapped(const Op& op) {
-  const std::string_view pattern = ir::info(op.code).expression;
-  const std::size_t call = pattern.find('(');
-  if (!unit_.options().vectors || op.operands.size() != 1 ||
-      pattern.substr(std::min(call, pattern.size())) != "(x)")
-    return "";
-  return unit_.prelude().vector_map(std::string(pattern.substr(0, call)), op.result()->type.element());
+/// Two shapes that do not fit.
+void StatementPrinter::shape_check(const Op& op, const std::string& failed) {
+  unit_.prelude().need("fail_shapes");
+  const auto first = static_cast<std::size_t>(op.integer);
+  const auto list = [&](std::size_t from, std::size_t to) {
+    std::string s;
+    for (std::size_t i = from; i < to; ++i) s += (s.empty() ? "" : ", ") + text(op.operands[i]);
+    return s;
+  };
+  const std::size_t n = op.operands.size() - 1;
+  const std::string a = list(1, 1 + first), b = list(1 + first, 1 + n);
+  open("if (" + failed + ") {");
+  line("const int64_t a[] = {" + a + "}, b[] = {" + b + "};");
+  line("lt_fail_shapes(" + ws() + ", " + ir::c_string(op.text ? op.text : "") + ", a, " + number(first) + ", b, " +
+       number(n - first) + ", " + ir::c_string(where(op)) + ");");
+  close("}");
 }
 
 void StatementPrinter::element_access(const Op& op) {
@@ -467,7 +425,7 @@ void StatementPrinter::rows(const Op& op) {
 void StatementPrinter::creation(const Op& op) {
   const Value* result = op.result();
   const Kind kind = result->type.element();
-  const Value* like = op.operands[op.is(Opcode::broadcast_) ? 1 : 0];
+  const Value* like = op.operands[0];
   if (op.is(Opcode::zeros_like_)) {
     if (!result->type.is_tensor()) return define_statement(result, zero(result->type));
     const bool placed = placed_.contains(result);
@@ -480,97 +438,30 @@ void StatementPrinter::creation(const Op& op) {
   }
   std::string list;
   Dims known;
-  if (op.is(Opcode::broadcast_)) {
-    if (!result->type.is_tensor()) return define(op, value(op.operands[0]));
-    known = dims(like);
-    list = sizes(like);
-    const std::size_t rank = dims(op.operands[0]).size();
-    check_dims(op, op.operands[0], 0, like, known.size() - rank, rank);
-  } else {
-    for (std::size_t i = 1; i < op.operands.size(); ++i) {
-      known.push_back(size_of(op.operands[i]));
-      list += (list.empty() ? "" : ", ") + text(op.operands[i]);
-      if (result->type.dims()[i - 1] == ir::dynamic || known.back() == result->type.dims()[i - 1]) continue;
-      unit_.prelude().need("fail_size");
-      const std::string expected = std::to_string(result->type.dims()[i - 1]), got = atom(op.operands[i]);
-      line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) +
-           ", " + expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
-    }
+  for (std::size_t i = 1; i < op.operands.size(); ++i) {
+    known.push_back(size_of(op.operands[i]));
+    list += (list.empty() ? "" : ", ") + text(op.operands[i]);
+    if (result->type.dims()[i - 1] == ir::dynamic || known.back() == result->type.dims()[i - 1]) continue;
+    unit_.prelude().need("fail_size");
+    const std::string expected = std::to_string(result->type.dims()[i - 1]), got = atom(op.operands[i]);
+    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) +
+         ", " + expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
   }
-  const std::string filling = op.operands[0]->type.is_tensor() ? atom(op.operands[0]) : text(op.operands[0]);
+  const std::string filling = text(op.operands[0]);
   const std::string name = new_tensor(result, "new", list);
   set_dims(result, known);
   place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
-  if (op.operands[0]->type.is_tensor()) {
-    line(unit_.prelude().kernel("broadcast", kind) + "(" + name + ".data, " + elements(result) + ", " +
-         filling + ".data, " + elements(op.operands[0]) + ");");
-  } else {
-    line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling +
-         ");");
-  }
+  line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling + ");");
 }
 
-void StatementPrinter::reduction(const Op& op) {
-  const Value *x = op.operands[0], *result = op.result();
-  const Kind kind = x->type.element();
-  if (!x->type.is_tensor()) return define(op, value(x));
-  if (op.is(Opcode::reduce_to_) && result->type.is_tensor()) {
-    const Value* like = op.operands[1];
-    const std::size_t rank = dims(like).size();
-    check_dims(op, like, 0, x, dims(x).size() - rank, rank);
-    const std::string from = atom(x);
-    const std::string name = new_tensor(result, "new", sizes(like));
-    set_dims(result, dims(like));
-    return line(unit_.prelude().kernel("reduce", kind) + "(" + name + ".data, " + elements(result) + ", " +
-                from + ".data, " + elements(x) + ");");
-  }
-  Expression e{"", Precedence::primary, true, value(x).varying};
-  if (op.is(Opcode::dot_)) {
-    check_dims(op, x, 0, op.operands[1], 0, 1);
-    e.text = unit_.prelude().kernel("dot", kind) + "(" + atom(x) + ".data, " + atom(op.operands[1]) +
-             ".data, " + elements(x) + ")";
-    const Expression y = value(op.operands[1]);
-    e.varying.insert(e.varying.end(), y.varying.begin(), y.varying.end());
-  } else if (op.is(Opcode::argmax_)) {
-    const std::string at = where(op);
-    e.text = unit_.prelude().kernel("argmax", kind) + "(" + ws() + ", " + atom(x) + ".data, " + elements(x) +
-             ", " + ir::c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) + ")";
-    return define_statement(result, e.text);
-  } else {
-    e.text = unit_.prelude().kernel("sum", kind) + "(" + atom(x) + ".data, " + elements(x) + ")";
-  }
-  define(op, std::move(e));
-}
-
-void StatementPrinter::algebra(const Op& op) {
-  const Value *x = op.operands[0], *y = op.operands.size() > 1 ? op.operands[1] : nullptr;
-  Dims known;
-  switch (op.code) {
-    case Opcode::matvec_:
-      check_dims(op, x, 1, y, 0, 1);
-      known = {dims(x)[0]};
-      break;
-    case Opcode::vecmat_:
-      check_dims(op, x, 0, y, 0, 1);
-      known = {dims(y)[1]};
-      break;
-    case Opcode::matmul_:
-      check_dims(op, x, 1, y, 0, 1);
-      known = {dims(x)[0], dims(y)[1]};
-      break;
-    case Opcode::outer_:
-      known = {dims(x)[0], dims(y)[0]};
-      break;
-    default:
-      known = {dims(x)[1], dims(x)[0]};
-      break;
-  }
-  const std::string f = unit_.prelude().kernel(std::string(ir::info(op.code).name), x->type.element());
-  ++allocations_;
-  const std::string second = y ? ", " + atom(y) : "";
-  define_statement(op.result(), f + "(" + ws() + ", " + atom(x) + second + ")");
-  set_dims(op.result(), known);
+void StatementPrinter::argmax(const Op& op) {
+  const Value* x = op.operands[0];
+  const std::string at = where(op);
+  define_statement(op.result(), unit_.prelude().kernel("argmax", x->type.element()) + "(" + ws() + ", " + atom(x) +
+                                    ".data, " + elements(x) + ", " +
+                                    ir::c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) +
+                                    ")");
 }
 
 void StatementPrinter::reshaping(const Op& op) {
@@ -645,20 +536,9 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
       return line(unit_.prelude().kernel("accumulate", kind) + "(" + to + start + ", " + atom(z) + ".data, " +
                   elements(z) + ");");
     }
-    case Opcode::add_outer_:
-      check_dims(op, t, 0, op.operands[1], 0, 1);
-      check_dims(op, t, 1, op.operands[2], 0, 1);
-      break;
-    case Opcode::add_matmul_:
-      check_dims(op, op.operands[1], 1, op.operands[2], 0, 1);
-      check_dims(op, t, 0, op.operands[1], 0, 1);
-      check_dims(op, t, 1, op.operands[2], 1, 1);
-      break;
     default:
       throw InternalError("no accumulation by " + std::string(ir::info(code).name));
   }
-  line(unit_.prelude().kernel(std::string(ir::info(code).name), kind) + "(" + to + ", " +
-       atom(op.operands[1]) + ", " + atom(op.operands[2]) + ");");
 }
 
 /// True where an enclosing branch on `tree_empty` of the same tree leaves only the node.

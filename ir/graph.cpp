@@ -110,13 +110,14 @@ Op* Builder::op(Opcode code, std::vector<Value*> operands, const std::vector<Typ
 }
 
 Value* Builder::emit(Opcode code, const std::vector<Value*>& operands, std::int64_t attribute,
-                     std::span<const std::int64_t> dims) {
+                     std::span<const std::int64_t> dims, const char* text) {
   std::vector<Type> types;
   types.reserve(operands.size());
   for (const Value* v : operands) types.push_back(v->type);
-  Type result = infer_type(code, types, attribute, dims);
+  Type result = infer_type(code, types, attribute, dims, text);
   Op* o = op(code, operands, {result});
   o->integer = attribute;
+  if (text) o->text = module_->intern(text);
   return o->result();
 }
 

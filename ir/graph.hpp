@@ -64,7 +64,7 @@ struct Op {
   double number = 0;            ///< value of a floating constant
   std::int64_t integer = 0;     ///< constant, dimension, component, kind, tape, accumulated operation
   Function* callee = nullptr;   ///< of call
-  const char* text = nullptr;   ///< message of check, label of print and print_adjoint
+  const char* text = nullptr;   ///< message of check, label of print and print_adjoint, notation of einsum
   Location loc;
   Block* parent = nullptr;
 
@@ -136,7 +136,7 @@ class Builder {
 
   /// A pure operation; its result type is inferred.
   Value* emit(Opcode code, const std::vector<Value*>& operands, std::int64_t attribute = 0,
-              std::span<const std::int64_t> dims = {});
+              std::span<const std::int64_t> dims = {}, const char* text = nullptr);
   /// An operation with the given results.
   Op* op(Opcode code, std::vector<Value*> operands, const std::vector<Type>& results = {});
   Value* number(double v, Type type = F64);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/notation.hpp"
 #include "lantern/ir/op.hpp"
 
 namespace lantern::ir {
@@ -90,15 +91,54 @@ struct Inference {
   }
 };
 
+/// The sizes of indices are those that operands have there; the result's dimensions are its indices.
+Type infer_notation(Opcode op, std::span<const Type> in, std::span<const std::int64_t> dims, const char* text) {
+  const Notation* const general = notation_of(op, text);
+  if (!general) throw Error(std::string(info(op).name) + ": expected an index notation");
+  const std::string fitting = "operands that fit \"" + general->text() + "\"";
+  if (general->accumulates != (op == Opcode::add_einsum_) && is_einsum(op))
+    mismatch(op, in, op == Opcode::einsum_ ? "an index notation with '->'" : "an index notation with '+='");
+  if (in.size() != general->arity()) mismatch(op, in, fitting);
+  const Type element(in[0].element());
+  if (element.is_bool()) mismatch(op, in, "numbers");
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const bool is_size = i >= general->operands.size();
+    if (is_size ? in[i] != I64 : !in[i].is_tensor() && !(in[i].is_scalar() && !in[i].is_vector()))
+      mismatch(op, in, fitting);
+    if (!is_size && !general->operands[i].shape && in[i].element() != element.kind())
+      mismatch(op, in, "operands of one element type");
+  }
+  Notation n;
+  try {
+    n = concrete(*general, in);
+  } catch (const Error&) {
+    mismatch(op, in, fitting);
+  }
+  const auto size = [&](std::size_t operand, std::size_t d) { return in[operand].dims()[d]; };
+  for (const SameSize& s : same_sizes(n))
+    if (!fits(size(s.a, s.a_dimension), size(s.b, s.b_dimension))) mismatch(op, in, fitting);
+  if (n.accumulates) return in[0];
+  if (n.result.empty()) return element;
+  std::vector<std::int64_t> shape;
+  for (std::size_t d = 0; d < n.result.size(); ++d) {
+    shape.push_back(d < dims.size() ? dims[d] : dynamic);
+    for (std::size_t i = 0; i < n.operands.size(); ++i)
+      for (std::size_t k = 0; k < n.operands[i].at.size(); ++k)
+        if (n.operands[i].at[k] == n.result[d]) shape.back() = merge_dim(shape.back(), size(i, k));
+  }
+  return Type::tensor(element.kind(), std::move(shape));
+}
+
 }  // namespace
 
 Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
-                std::span<const std::int64_t> dims) {
+                std::span<const std::int64_t> dims, const char* text) {
   const OpInfo& row = info(op);
   if (row.arity >= 0 && static_cast<std::size_t>(row.arity) != in.size())
     mismatch(op, in, std::to_string(row.arity) + " operands");
   if (row.arity < 0 && !row.formulas.empty() && in.empty()) mismatch(op, in, "operands");
   if (row.elementwise) return infer_elementwise(op, row.rule, in);
+  if (row.in_notation()) return infer_notation(op, in, dims, text);
   const Inference t{op, in};
   switch (op) {
     case Opcode::cast_:
@@ -149,56 +189,9 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
     }
     case Opcode::zeros_like_:
       return in[0];
-    case Opcode::broadcast_: {
-      t.need(in[1].is_tensor() || in[0].is_scalar(), "a value and a tensor to take the shape of");
-      const int lead = in[1].rank() - in[0].rank();
-      t.need(lead >= 0, "a target of at least the operand's rank");
-      for (int i = 0; i < in[0].rank(); ++i)
-        t.need(fits(t.dim(0, static_cast<std::size_t>(i)), t.dim(1, static_cast<std::size_t>(i + lead))),
-               "matching trailing dimensions");
-      return in[1].with_element(in[0].element());
-    }
-    case Opcode::reduce_to_: {
-      t.same_element();
-      const int lead = in[0].rank() - in[1].rank();
-      t.need(lead >= 0, "a target of at most the operand's rank");
-      return in[1];
-    }
-    case Opcode::sum_:
-      t.need(in[0].is_tensor(), "a tensor");
-      return Type(in[0].element());
     case Opcode::argmax_:
       t.need(in[0].is_tensor(), "a tensor");
       return I64;
-    case Opcode::dot_:
-      t.need(t.is(0, 1) && t.is(1, 1) && fits(t.dim(0, 0), t.dim(1, 0)), "two vectors of one length");
-      t.same_element();
-      return Type(in[0].element());
-    case Opcode::matvec_:
-      t.need(t.is(0, 2) && t.is(1, 1) && fits(t.dim(0, 1), t.dim(1, 0)), "a matrix [m,n] and a vector [n]");
-      t.same_element();
-      return t.tensor({t.dim(0, 0)});
-    case Opcode::vecmat_:
-      t.need(t.is(0, 1) && t.is(1, 2) && fits(t.dim(0, 0), t.dim(1, 0)), "a vector [m] and a matrix [m,n]");
-      t.same_element();
-      return t.tensor({t.dim(1, 1)});
-    case Opcode::matmul_:
-      t.need(t.is(0, 2) && t.is(1, 2) && fits(t.dim(0, 1), t.dim(1, 0)), "matrices [m,k] and [k,n]");
-      t.same_element();
-      return t.tensor({t.dim(0, 0), t.dim(1, 1)});
-    case Opcode::outer_:
-      t.need(t.is(0, 1) && t.is(1, 1), "two vectors");
-      t.same_element();
-      return t.tensor({t.dim(0, 0), t.dim(1, 0)});
-    case Opcode::add_outer_:
-      t.need(t.is(0, 2) && t.is(1, 1) && t.is(2, 1), "a matrix and two vectors");
-      return in[0];
-    case Opcode::add_matmul_:
-      t.need(t.is(0, 2) && t.is(1, 2) && t.is(2, 2), "three matrices");
-      return in[0];
-    case Opcode::transpose_:
-      t.need(t.is(0, 2), "a matrix");
-      return t.tensor({t.dim(0, 1), t.dim(0, 0)});
     case Opcode::copy_:
       t.need(in[0].is_tensor(), "a tensor");
       return in[0];

@@ -24,7 +24,7 @@ enum class Effect : std::uint8_t {
 };
 
 /// How the tangent of a tensor operation follows from its operands' tangents.
-enum class Linearity : std::uint8_t { none, each, joint, accumulating };
+enum class Linearity : std::uint8_t { none, each, joint };
 
 struct OpInfo {
   std::string_view name;
@@ -35,11 +35,17 @@ struct OpInfo {
   std::vector<std::string_view> formulas;  ///< partial derivatives (scalar) or vector-Jacobian products (tensor)
   bool elementwise = false;      ///< a SCALAR_OP
   Linearity linearity = Linearity::none;
+  std::string_view notation = {};  ///< an INDEX_OP: what it computes (notation.hpp); "text": each has its own
+
+  bool in_notation() const { return !notation.empty(); }
 };
 
-/// True where an operation carries a text that it cannot do without: a message or a label.
+/// Sums of products without a name of their own: their notation is their text.
+constexpr bool is_einsum(Opcode op) { return op == Opcode::einsum_ || op == Opcode::add_einsum_; }
+
+/// True where an operation carries a text that it cannot do without: a message, a label, an index notation.
 constexpr bool has_text(Opcode op) {
-  return op == Opcode::check_ || op == Opcode::print_ || op == Opcode::print_adjoint_;
+  return op == Opcode::check_ || op == Opcode::print_ || op == Opcode::print_adjoint_ || is_einsum(op);
 }
 
 /// The row of an operation.
@@ -51,8 +57,9 @@ Opcode opcode_named(std::string_view name);
 std::string_view derivative_formula(Opcode op, std::size_t i, std::size_t n);
 
 /// Result type of a pure operation, or an Error naming operands and what was expected.
-/// `attribute` is the integer attribute (dimension for dim, component for tree_value, kind for cast).
+/// `attribute` is the integer attribute (dimension for dim, component for tree_value, kind for cast), `text` the
+/// notation of einsum.
 Type infer_type(Opcode op, std::span<const Type> operands, std::int64_t attribute,
-                std::span<const std::int64_t> dims = {});
+                std::span<const std::int64_t> dims = {}, const char* text = nullptr);
 
 }  // namespace lantern::ir

@@ -14,6 +14,8 @@ std::vector<OpInfo> make_table() {
   table.push_back({#name, arity, Rule::rule, Effect::none, #expression, {__VA_ARGS__}, true});
 #define TENSOR_OP(name, arity, linearity, ...) \
   table.push_back({#name, arity, Rule::special, Effect::none, "", {__VA_ARGS__}, false, Linearity::linearity});
+#define INDEX_OP(name, arity, notation)                                                                  \
+  table.push_back({#name, arity, Rule::special, Effect::none, "", {}, false, Linearity::each, notation});
 #define CORE_OP(name, effect) \
   table.push_back({#name, -1, Rule::special, Effect::effect, "", {}, false});
 #include "lantern/ir/ops.inc"

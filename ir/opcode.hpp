@@ -9,6 +9,7 @@ namespace lantern::ir {
 enum class Opcode : std::uint8_t {
 #define SCALAR_OP(name, ...) name##_,
 #define TENSOR_OP(name, ...) name##_,
+#define INDEX_OP(name, ...) name##_,
 #define CORE_OP(name, ...) name##_,
 #include "lantern/ir/ops.inc"
   count_

@@ -451,6 +451,10 @@ class Parser {
         advance();
         break;
       }
+      case Opcode::check_:
+        if (!eat('[')) return;
+        op.integer = integer("a number of sizes", 1, 64);
+        break;
       case Opcode::call_:
       case Opcode::loop_:
       case Opcode::fun_:
@@ -492,10 +496,16 @@ class Parser {
       expect('(');
       op.operands = uses();
       expect(')');
-    } else if (has_text(op.code)) {
+    } else if (has_text(op.code) || op.is(Opcode::ref_acc_)) {
       op.operands = {use()};
-      expect(',');
-      op.text = intern(take(TokenKind::string, "a string").content);
+      while (eat(',')) {
+        if (token_.kind == TokenKind::string) {
+          op.text = intern(take(TokenKind::string, "a string").content);
+          return {};
+        }
+        op.operands.push_back(use());
+      }
+      if (has_text(op.code)) fail("',' and a string");
     } else if (!op.is(Opcode::halt_)) {  // which has no operands: what follows is the next operation
       op.operands = uses();
     }
@@ -542,7 +552,7 @@ class Parser {
     std::vector<Type> operands;
     for (const Value* v : op.operands) operands.push_back(v->type);
     try {
-      return infer_type(op.code, operands, op.integer);
+      return infer_type(op.code, operands, op.integer, {}, op.text);
     } catch (const Error& e) {
       fail_at(start, e.what());
     }

@@ -243,8 +243,12 @@ class Verifier {
       case Opcode::yield_:
         return check_shape(op, op.operands.size(), 0, 0);
       case Opcode::check_:
-        check_shape(op, 1, 0, 0);
+        check_shape(op, std::max<std::size_t>(op.operands.size(), 1), 0, 0);
         need(op.operands[0]->type == Bool, "a bool", op.operands[0]->type);
+        for (std::size_t i = 1; i < op.operands.size(); ++i)
+          need(op.operands[i]->type == I64, "sizes of two shapes", op.operands[i]->type);
+        if (op.operands.size() > 1)
+          need(op.integer >= 1 && op.integer + 1 < std::ssize(op.operands), "sizes of two shapes", op.integer);
         return need(op.text != nullptr, "a message", "none");
       case Opcode::print_:
         check_shape(op, 1, 0, 0);
@@ -293,16 +297,17 @@ class Verifier {
       need(op.integer >= 0 && op.integer <= static_cast<std::int64_t>(Kind::f64), "the kind of a scalar",
            op.integer);
     const Type& result = op.result()->type;
-    const Type inferred = infer(op.code, types_of(op.operands), op.integer, result);
+    const Type inferred = infer(op.code, types_of(op.operands), op.integer, result, op.text);
     need(
         fits(inferred, result), [&] { return "a result of type " + inferred.str(); }, result);
   }
 
   /// infer_type, its Error being ours: whoever made the graph should have noticed.
-  Type infer(Opcode code, const std::vector<Type>& operands, std::int64_t attribute, const Type& result) {
+  Type infer(Opcode code, const std::vector<Type>& operands, std::int64_t attribute, const Type& result,
+             const char* text = nullptr) {
     try {
-      const bool sized = code == Opcode::fill_ && result.is_tensor();
-      return infer_type(code, operands, attribute, sized ? result.dims() : std::vector<std::int64_t>{});
+      const bool sized = (code == Opcode::fill_ || is_einsum(code)) && result.is_tensor();
+      return infer_type(code, operands, attribute, sized ? result.dims() : std::vector<std::int64_t>{}, text);
     } catch (const std::exception& e) {
       fail(e.what());
     }
@@ -402,7 +407,7 @@ class Verifier {
     const Opcode code = known ? static_cast<Opcode>(op.integer) : Opcode::count_;
     need(known && info(code).name.starts_with("add_"), "an accumulating operation",
          [&] { return known ? std::string(info(code).name) : std::to_string(op.integer); });
-    const Type result = infer(code, operands, 0, operands.front());
+    const Type result = infer(code, operands, 0, operands.front(), op.text);
     need(
         compatible(result, operands.front()), [&] { return "an update of type " + operands.front().str(); },
         result);

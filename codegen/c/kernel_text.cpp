@@ -137,33 +137,6 @@ static inline int32_t lt_i32_of_f32(float x) {
   for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 )c"},
-      {"K:sum", functions, {"integers"}, R"c(static $T lt_sum_$K(const $T* x, int64_t n) {
-  $T s = 0;
-  for (int64_t i = 0; i < n; ++i) s += x[i];
-  return s;
-}
-)c"},
-      {"K:sum:integers", functions, {"integers"}, R"c(static $T lt_sum_$K(const $T* x, int64_t n) {
-  unsigned long long s = 0;
-  for (int64_t i = 0; i < n; ++i) s += (unsigned long long)x[i];
-  return ($T)s;
-}
-)c"},
-      {"K:dot:integers",
-       functions,
-       {"integers"},
-       R"c(static $T lt_dot_$K(const $T* x, const $T* y, int64_t n) {
-  unsigned long long s = 0;
-  for (int64_t i = 0; i < n; ++i) s += (unsigned long long)x[i] * (unsigned long long)y[i];
-  return ($T)s;
-}
-)c"},
-      {"K:dot", functions, {"integers"}, R"c(static $T lt_dot_$K(const $T* x, const $T* y, int64_t n) {
-  $T s = 0;
-  for (int64_t i = 0; i < n; ++i) s += x[i] * y[i];
-  return s;
-}
-)c"},
       {"K:argmax",
        functions,
        {"workspace"},
@@ -180,103 +153,6 @@ static inline int32_t lt_i32_of_f32(float x) {
        {"integers"},
        R"c(static void lt_accumulate_$K($T* to, const $T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] += x[i];
-}
-)c"},
-      {"K:broadcast", functions, {"integers"}, R"c(/* Repeats the m elements of x until n are written. */
-static void lt_broadcast_$K($T* to, int64_t n, const $T* x, int64_t m) {
-  for (int64_t i = 0; i < n; i += m)
-    for (int64_t j = 0; j < m; ++j) to[i + j] = x[j];
-}
-)c"},
-      {"K:reduce",
-       functions,
-       {"integers"},
-       R"c(/* Sums the n elements of x into m, over the leading dimensions. */
-static void lt_reduce_$K($T* to, int64_t m, const $T* x, int64_t n) {
-  for (int64_t j = 0; j < m; ++j) to[j] = 0;
-  for (int64_t i = 0; i < n; i += m)
-    for (int64_t j = 0; j < m; ++j) to[j] += x[i + j];
-}
-)c"},
-      // Linear algebra. Loops run along rows.
-      {"K:matvec",
-       functions,
-       {"K:new1d", "K:2d"},
-       R"c(static lt_$K_1d lt_matvec_$K(lt_workspace* ws, lt_$K_2d a, lt_$K_1d x) {
-  lt_$K_1d y = lt_new_$K_1d(ws, a.dim[0]);
-  for (int64_t i = 0; i < a.dim[0]; ++i) {
-    const $T* row = a.data + i * a.dim[1];
-    $T s = 0;
-    for (int64_t j = 0; j < a.dim[1]; ++j) s += row[j] * x.data[j];
-    y.data[i] = s;
-  }
-  return y;
-}
-)c"},
-      {"K:vecmat",
-       functions,
-       {"K:zeros1d", "K:2d"},
-       R"c(static lt_$K_1d lt_vecmat_$K(lt_workspace* ws, lt_$K_1d x, lt_$K_2d a) {
-  lt_$K_1d y = lt_zeros_$K_1d(ws, a.dim[1]);
-  for (int64_t i = 0; i < a.dim[0]; ++i) {
-    const $T* row = a.data + i * a.dim[1];
-    const $T factor = x.data[i];
-    for (int64_t j = 0; j < a.dim[1]; ++j) y.data[j] += factor * row[j];
-  }
-  return y;
-}
-)c"},
-      {"K:add_outer",
-       functions,
-       {"K:1d", "K:2d"},
-       R"c(static void lt_add_outer_$K(lt_$K_2d to, lt_$K_1d x, lt_$K_1d y) {
-  for (int64_t i = 0; i < to.dim[0]; ++i) {
-    $T* row = to.data + i * to.dim[1];
-    const $T factor = x.data[i];
-    for (int64_t j = 0; j < to.dim[1]; ++j) row[j] += factor * y.data[j];
-  }
-}
-)c"},
-      {"K:outer",
-       functions,
-       {"K:zeros2d", "K:add_outer"},
-       R"c(static lt_$K_2d lt_outer_$K(lt_workspace* ws, lt_$K_1d x, lt_$K_1d y) {
-  lt_$K_2d a = lt_zeros_$K_2d(ws, x.dim[0], y.dim[0]);
-  lt_add_outer_$K(a, x, y);
-  return a;
-}
-)c"},
-      {"K:add_matmul",
-       functions,
-       {"K:2d"},
-       R"c(static void lt_add_matmul_$K(lt_$K_2d to, lt_$K_2d a, lt_$K_2d b) {
-  for (int64_t i = 0; i < a.dim[0]; ++i) {
-    $T* row = to.data + i * to.dim[1];
-    for (int64_t k = 0; k < a.dim[1]; ++k) {
-      const $T factor = a.data[i * a.dim[1] + k];
-      const $T* from = b.data + k * b.dim[1];
-      for (int64_t j = 0; j < to.dim[1]; ++j) row[j] += factor * from[j];
-    }
-  }
-}
-)c"},
-      {"K:matmul",
-       functions,
-       {"K:zeros2d", "K:add_matmul"},
-       R"c(static lt_$K_2d lt_matmul_$K(lt_workspace* ws, lt_$K_2d a, lt_$K_2d b) {
-  lt_$K_2d c = lt_zeros_$K_2d(ws, a.dim[0], b.dim[1]);
-  lt_add_matmul_$K(c, a, b);
-  return c;
-}
-)c"},
-      {"K:transpose",
-       functions,
-       {"K:new2d"},
-       R"c(static lt_$K_2d lt_transpose_$K(lt_workspace* ws, lt_$K_2d a) {
-  lt_$K_2d t = lt_new_$K_2d(ws, a.dim[1], a.dim[0]);
-  for (int64_t i = 0; i < a.dim[0]; ++i)
-    for (int64_t j = 0; j < a.dim[1]; ++j) t.data[j * a.dim[0] + i] = a.data[i * a.dim[1] + j];
-  return t;
 }
 )c"},
       // The n-th derivative of digamma: recurrence up to where the asymptotic series is exact to rounding

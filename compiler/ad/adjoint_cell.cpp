@@ -29,16 +29,16 @@ void EagerCell::add(const Datum& v, const Location& loc) {
   if (value_.empty() || v.type().is_scalar())
     value_ = sum(value_, v, loc);
   else
-    value_ = combine(Opcode::add_, {v}, loc);
+    value_ = combine({Opcode::add_, 0, loc}, {v});
 }
 
-void EagerCell::accumulate(Opcode op, const Datums& arguments, const Location& loc) {
-  if (value_.empty()) value_ = zeros_like(like(), loc);
-  value_ = combine(op, arguments, loc);
+void EagerCell::accumulate(const Operation& op, const Datums& arguments) {
+  if (value_.empty()) value_ = zeros_like(like(), op.loc);
+  value_ = combine(op, arguments);
 }
 
 // At the bottom level the cell's own memory is reused; above it, the level's mode is asked.
-Datum EagerCell::combine(Opcode op, const Datums& arguments, const Location& loc) {
+Datum EagerCell::combine(const Operation& op, const Datums& arguments) {
   Datums operands;
   operands.push_back(std::move(value_));
   bool tagged = operands[0].is_tagged();
@@ -46,8 +46,8 @@ Datum EagerCell::combine(Opcode op, const Datums& arguments, const Location& loc
     tagged |= d.is_tagged();
     operands.push_back(d);
   }
-  if (tagged || operands[0].is_node()) return perform({op, 0, loc}, operands);
-  return evaluate({op, 0, loc}, operands);
+  if (tagged || operands[0].is_node()) return perform(op, operands);
+  return evaluate(op, operands);
 }
 
 CellPtr eager_cell(const Datum& like) {
@@ -64,11 +64,13 @@ void StagedCell::add(const Datum& v, const Location& loc) {
   emit(Opcode::ref_add_, {ref_, context().staging->use(v, loc)}, loc);
 }
 
-void StagedCell::accumulate(Opcode op, const Datums& arguments, const Location& loc) {
+void StagedCell::accumulate(const Operation& op, const Datums& arguments) {
   touched_ = true;
   std::vector<ir::Value*> operands{ref_};
-  for (const Datum& d : arguments) operands.push_back(context().staging->use(d, loc));
-  emit(Opcode::ref_acc_, std::move(operands), loc)->integer = static_cast<std::int64_t>(op);
+  for (const Datum& d : arguments) operands.push_back(context().staging->use(d, op.loc));
+  ir::Op* const added = emit(Opcode::ref_acc_, std::move(operands), op.loc);
+  added->integer = static_cast<std::int64_t>(op.code);
+  if (op.text) added->text = context().staging->module().intern(op.text);
 }
 
 Datum StagedCell::get(const Location& loc) {

@@ -13,7 +13,7 @@ class Cell {
   virtual ~Cell() = default;
   virtual void add(const Datum& v, const Location& loc) = 0;
   /// cell = op(cell, arguments...): an accumulation such as add_at(cell, i, v).
-  virtual void accumulate(Opcode op, const Datums& arguments, const Location& loc) = 0;
+  virtual void accumulate(const Operation& op, const Datums& arguments) = 0;
   virtual Datum get(const Location& loc) = 0;
   /// False while nothing was added, where that is known.
   virtual bool touched() const { return true; }
@@ -32,7 +32,7 @@ struct Named : TaggedBox {
 class EagerCell : public Cell {
  public:
   void add(const Datum& v, const Location& loc) override;
-  void accumulate(Opcode op, const Datums& arguments, const Location& loc) override;
+  void accumulate(const Operation& op, const Datums& arguments) override;
   Datum get(const Location& loc) override { return value_.empty() ? zeros_like(like(), loc) : value_; }
   bool touched() const override { return !value_.empty(); }
 
@@ -41,7 +41,7 @@ class EagerCell : public Cell {
   virtual const Datum& like() const = 0;
 
  private:
-  Datum combine(Opcode op, const Datums& arguments, const Location& loc);
+  Datum combine(const Operation& op, const Datums& arguments);
 
   Datum value_;
 };
@@ -57,7 +57,7 @@ class StagedCell : public Cell {
     return ref_;
   }
   void add(const Datum& v, const Location& loc) override;
-  void accumulate(Opcode op, const Datums& arguments, const Location& loc) override;
+  void accumulate(const Operation& op, const Datums& arguments) override;
   Datum get(const Location& loc) override;
   /// False where the rest of the program, staged by now, adds nothing: no rule may then turn the zero into a NaN.
   bool touched() const override { return touched_; }

@@ -6,6 +6,7 @@
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/op_derivative.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/points.hpp"
 
 namespace lantern::core::ad {
 
@@ -153,8 +154,7 @@ class IndexSets : public Mode {
         for (std::size_t i = 0; i < n; ++i) out[i] = sets_.unite(out[i], x[x.size() == 1 ? 0 : i]);
       return out;
     }
-    const auto rows = [&](std::size_t i) { return dimension(primals[i], 0); };
-    const auto columns = [&](std::size_t i) { return dimension(primals[i], 1); };
+    if (ir::info(op.code).in_notation()) return products(op, primals, in, n);
     switch (op.code) {
       case Opcode::stop_gradient_:
       case Opcode::zeros_like_:
@@ -165,9 +165,7 @@ class IndexSets : public Mode {
       case Opcode::take_:
       case Opcode::slice_:
       case Opcode::fill_:
-      case Opcode::broadcast_:
       case Opcode::reshape_:
-      case Opcode::transpose_:
       case Opcode::concat_:
         return moved(op, primals, in);
       case Opcode::add_take_:
@@ -176,29 +174,6 @@ class IndexSets : public Mode {
         added[0].assign(n, 0);
         return united(in[0], moved(op, primals, added));
       }
-      case Opcode::sum_:
-        return {sets_.unite(in[0])};
-      case Opcode::reduce_to_: {
-        std::vector<Ids> parts(n);
-        for (std::size_t i = 0; i < in[0].size(); ++i) parts[i % n].push_back(in[0][i]);
-        Ids out;
-        for (Ids& p : parts) out.push_back(sets_.unite(std::move(p)));
-        return out;
-      }
-      case Opcode::dot_:
-        return product(in[0], in[1], 1, rows(0), 1);
-      case Opcode::matvec_:
-        return product(in[0], in[1], rows(0), columns(0), 1);
-      case Opcode::vecmat_:
-        return product(in[0], in[1], 1, rows(0), columns(1));
-      case Opcode::matmul_:
-        return product(in[0], in[1], rows(0), columns(0), columns(1));
-      case Opcode::outer_:
-        return product(in[0], in[1], rows(0), 1, rows(1));
-      case Opcode::add_outer_:
-        return united(in[0], product(in[1], in[2], rows(1), 1, rows(2)));
-      case Opcode::add_matmul_:
-        return united(in[0], product(in[1], in[2], rows(1), columns(1), columns(2)));
       default: {
         Ids all;
         for (const Ids& x : in) all = joined(std::move(all), x);
@@ -221,20 +196,60 @@ class IndexSets : public Mode {
     return out;
   }
 
-  /// Of an m-by-k and a k-by-n matrix.
-  Ids product(const Ids& a, const Ids& b, std::size_t m, std::size_t k, std::size_t n) {
-    Ids of_row, of_column, out;
-    for (std::size_t i = 0; i < m; ++i) {
-      const auto row = a.begin() + static_cast<std::ptrdiff_t>(i * k);
-      of_row.push_back(sets_.unite(Ids(row, row + static_cast<std::ptrdiff_t>(k))));
+  /// Of a sum of products: each factor's sets are united over the indices that the result does not have, then those
+  /// of all factors.
+  Ids products(const Operation& op, const Datums& primals, const std::vector<Ids>& in, std::size_t n) {
+    std::vector<ir::Type> types;
+    for (const Datum& d : primals) types.push_back(d.type());
+    const ir::Notation sum = ir::concrete(*ir::notation_of(op.code, op.text), types);
+    const auto size_of = [&](const ir::SizeSource& s) {
+      return s.dimension < 0 ? strip(primals[s.operand]).i()
+                             : static_cast<std::int64_t>(dimension(primals[s.operand], static_cast<std::size_t>(s.dimension)));
+    };
+    const auto shape = [&](std::size_t i) -> std::span<const std::int64_t> {
+      const Datum& p = strip(primals[i]);
+      if (!p.type().is_tensor()) return {};
+      return static_cast<const TensorBox*>(p.box())->shape;
+    };
+    std::vector<std::int64_t> result_shape;
+    if (sum.accumulates) result_shape.assign(shape(0).begin(), shape(0).end());
+    for (std::size_t d = 0; !sum.accumulates && d < sum.result.size(); ++d)
+      result_shape.push_back(size_of(*ir::result_size(sum, d)));
+    Ids out = sum.accumulates ? in[0] : Ids(n, 0);
+    for (std::size_t i = 0; i < sum.operands.size(); ++i) {
+      if (!sum.is_factor(i)) continue;
+      // The indices that the factor and the result have in common name the united sets.
+      std::string common;
+      ir::Subscripts named;
+      for (const char c : sum.letters()) {
+        const auto in_both = [&](const ir::Subscripts& at) { return ir::letters_of(at).find(c) != std::string::npos; };
+        if (!in_both(sum.operands[i].at) || !in_both(sum.result)) continue;
+        common += c;
+        named.push_back({{{c, 1}}, 0});
+      }
+      std::vector<std::int64_t> sizes;
+      for (const char c : common) sizes.push_back(size_of(*ir::size_source(sum, c)));
+      std::size_t groups = 1;
+      for (const std::int64_t size : sizes) groups *= static_cast<std::size_t>(size);
+      std::vector<Ids> parts(groups);
+      const auto over = [&](const ir::Subscripts& place, std::span<const std::int64_t> of, const auto& each) {
+        const std::string letters = ir::letters_of(place);
+        std::vector<std::int64_t> all;
+        for (const char c : letters) all.push_back(size_of(*ir::size_source(sum, c)));
+        ir::Points points(letters, std::move(all));
+        points.follow(place, of);
+        points.follow(named, sizes);
+        points.run([&](std::span<const std::int64_t> at) {
+          each(static_cast<std::size_t>(at[0]), static_cast<std::size_t>(at[1]));
+        });
+      };
+      over(sum.operands[i].at, shape(i), [&](std::size_t from, std::size_t to) { parts[to].push_back(in[i][from]); });
+      Ids united_parts;
+      for (Ids& p : parts) united_parts.push_back(sets_.unite(std::move(p)));
+      over(sum.result, result_shape, [&](std::size_t to, std::size_t from) {
+        out[to] = sets_.unite(out[to], united_parts[from]);
+      });
     }
-    for (std::size_t j = 0; j < n; ++j) {
-      Ids column;
-      for (std::size_t l = 0; l < k; ++l) column.push_back(b[l * n + j]);
-      of_column.push_back(sets_.unite(std::move(column)));
-    }
-    for (Sets::Id i : of_row)
-      for (Sets::Id j : of_column) out.push_back(sets_.unite(i, j));
     return out;
   }
 

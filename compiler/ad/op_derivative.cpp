@@ -6,6 +6,7 @@
 #include "lantern/compiler/ad/double_step.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/notation.hpp"
 
 namespace lantern::core::ad {
 
@@ -138,11 +139,56 @@ Datum product(const Datum& a, const Datum& b, const Location& loc) {
 }  // namespace
 
 bool carries_derivative(const Operation& op, std::size_t i, std::size_t n) {
+  if (const ir::Notation* sum = ir::notation_of(op.code, op.text))
+    return sum->is_factor(i) || (sum->accumulates && i == 0);
   const ir::Formula* f = ir::derivative(op.code, i, n);
   return f && !f->is_number(0);
 }
 
+namespace {
+
+std::vector<ir::Type> types_of(std::span<const Datum> data) {
+  std::vector<ir::Type> types;
+  for (const Datum& d : data) types.push_back(d.type());
+  return types;
+}
+
+ir::Notation concrete(const Operation& op, std::span<const Datum> operands) {
+  return ir::concrete(*ir::notation_of(op.code, op.text), types_of(operands));
+}
+
+/// A sum of products: what an operand receives is one as well (ir/notation.hpp).
+void propagate_product(std::size_t i, const FormulaContext& c, Cell& cell) {
+  const ir::Notation sum = concrete(c.op, c.operands);
+  if (sum.accumulates && i == 0) return cell.add(c.cotangent, c.op.loc);
+  const ir::Call call = ir::adjoint(sum, i);
+  Datums arguments;
+  for (const std::size_t j : call.order)
+    arguments.push_back(j == ir::adjoint_of_result ? c.cotangent : c.operands[j]);
+  const Operation op{call.code, 0, c.op.loc, {}, call.text};
+  if (call.into == ir::Call::Into::adjoint) return cell.accumulate(op, arguments);
+  if (call.into == ir::Call::Into::zeros)
+    arguments.insert(arguments.begin(), zeros_like(c.operands[i], c.op.loc));
+  cell.add(perform(op, arguments), c.op.loc);
+}
+
+}  // namespace
+
+std::vector<std::size_t> read_by_adjoint(const Operation& op, std::span<const Datum> operands, std::size_t i) {
+  const ir::Notation sum = concrete(op, operands);
+  if (sum.accumulates && i == 0) return {};
+  const ir::Call call = ir::adjoint(sum, i);
+  std::vector<std::size_t> read = call.order;
+  std::erase(read, ir::adjoint_of_result);
+  if (call.into == ir::Call::Into::zeros) read.push_back(i);
+  return read;
+}
+
 void propagate(std::size_t i, const FormulaContext& c, Cell& cell) {
+  if (ir::info(c.op.code).in_notation()) {
+    if (carries_derivative(c.op, i, c.operands.size())) propagate_product(i, c, cell);
+    return;
+  }
   const ir::Formula* f = ir::derivative(c.op.code, i, c.operands.size());
   if (!f || f->is_number(0)) return;
   if (c.op.code == Opcode::print_adjoint_ && c.op.text) print(c.cotangent, c.op.text, c.op.loc);
@@ -152,17 +198,25 @@ void propagate(std::size_t i, const FormulaContext& c, Cell& cell) {
     if (f->is_number(-1)) return cell.add(perform({Opcode::neg_, 0, c.op.loc}, {c.cotangent}), c.op.loc);
     return cell.add(product(partial_derivative(*f, c), c.cotangent, c.op.loc), c.op.loc);
   }
-  if (f->accumulates()) return cell.accumulate(f->op, arguments_of(*f, c, 1), c.op.loc);
+  if (f->accumulates()) return cell.accumulate({f->op, 0, c.op.loc}, arguments_of(*f, c, 1));
   cell.add(evaluate_formula(*f, c), c.op.loc);
 }
 
 namespace {
 
-/// x + something linear in y and in z (add_outer, add_matmul).
+/// Of what is added to: x + a sum of products, each linear in its factors.
 Datum tangent_accumulating(const FormulaContext& c, std::span<const Datum> t) {
+  bool any = false;
+  for (std::size_t i = 0; i < t.size(); ++i) any |= !t[i].empty() && carries_derivative(c.op, i, t.size());
+  if (!any) return {};
   Datum sum = t[0].empty() ? zeros_like(c.operands[0], c.op.loc) : t[0];
-  if (!t[1].empty()) sum = perform(c.op, {sum, t[1], c.operands[2]});
-  if (!t[2].empty()) sum = perform(c.op, {sum, c.operands[1], t[2]});
+  for (std::size_t i = 1; i < t.size(); ++i) {
+    if (t[i].empty() || !carries_derivative(c.op, i, t.size())) continue;
+    Datums operands(c.operands.begin(), c.operands.end());
+    operands[0] = sum;
+    operands[i] = t[i];
+    sum = perform(c.op, operands);
+  }
   return sum;
 }
 
@@ -183,11 +237,11 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
     }
     return total;
   }
+  if (const ir::Notation* n = ir::notation_of(c.op.code, c.op.text); n && n->accumulates)
+    return tangent_accumulating(c, tangents);
   switch (row.linearity) {
     case ir::Linearity::none:
       return {};
-    case ir::Linearity::accumulating:
-      return tangent_accumulating(c, tangents);
     case ir::Linearity::joint: {
       Datums operands(c.operands.begin(), c.operands.end());
       bool any = false;

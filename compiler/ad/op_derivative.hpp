@@ -24,6 +24,9 @@ Datum partial_derivative(const ir::Formula& f, const FormulaContext& c);
 /// Adds what operand `i` receives from the cotangent to its adjoint cell.
 void propagate(std::size_t i, const FormulaContext& c, Cell& cell);
 
+/// The operands of a sum of products that what operand `i` receives depends on.
+std::vector<std::size_t> read_by_adjoint(const Operation& op, std::span<const Datum> operands, std::size_t i);
+
 /// Calls each(i) for the operands, of which there are n, in the order of a backward step. For tensors the last one
 /// first: an update's base comes first among the operands, and its adjoint can then take over the memory of the
 /// cotangent, which nobody reads any more.

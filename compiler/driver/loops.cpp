@@ -12,20 +12,12 @@ namespace {
 bool computes_with_tensors(const ir::Op& op) {
   const auto tensor = [](const ir::Value* v) { return v->type.is_tensor(); };
   switch (op.code) {
-    case ir::Opcode::sum_:
-    case ir::Opcode::reduce_to_:
-    case ir::Opcode::dot_:
-    case ir::Opcode::matvec_:
-    case ir::Opcode::vecmat_:
-    case ir::Opcode::matmul_:
-    case ir::Opcode::outer_:
-    case ir::Opcode::add_outer_:
-    case ir::Opcode::add_matmul_:
     case ir::Opcode::add_slice_:
     case ir::Opcode::add_take_:
       return true;
     default:
-      return ir::info(op.code).elementwise && std::ranges::any_of(op.operands, tensor);
+      return ir::info(op.code).in_notation() ||
+             (ir::info(op.code).elementwise && std::ranges::any_of(op.operands, tensor));
   }
 }
 

@@ -1,5 +1,6 @@
 // Common subexpressions: a table of what is at hand, scoped by the nesting of blocks.
 #include <bit>
+#include <string_view>
 #include <vector>
 
 #include "lantern/compiler/passes/rewrite.hpp"
@@ -24,9 +25,14 @@ std::size_t hash(const Op& op) {
   return static_cast<std::size_t>(h);
 }
 
+/// Index notations: one text, one copy of it.
+bool same_text(const Op& a, const Op& b) {
+  return a.text == b.text || (a.text && b.text && std::string_view(a.text) == b.text);
+}
+
 bool equal(const Op& a, const Op& b) {
   return a.code == b.code && a.integer == b.integer && bits(a.number) == bits(b.number) &&
-         a.operands == b.operands && a.result()->type == b.result()->type;
+         a.operands == b.operands && same_text(a, b) && a.result()->type == b.result()->type;
 }
 
 /// The expressions at hand. The last one added is the first one removed: then a slot that falls empty was
@@ -77,7 +83,7 @@ class Table {
 /// A function of its operands and attributes alone.
 bool is_expression(const Op& op) {
   // Of two that are told apart by their labels each is wanted.
-  if (ir::has_text(op.code)) return false;
+  if (ir::has_text(op.code) && !ir::is_einsum(op.code)) return false;
   if (op.is(Opcode::undef_) || op.is(Opcode::closure_) || op.is(Opcode::yield_)) return false;
   if (op.is(Opcode::copy_)) return false;  // for memory of its own
   return ir::info(op.code).effect == ir::Effect::none && op.blocks.empty() && op.results.size() == 1;

@@ -3,14 +3,15 @@
 
 #include <algorithm>
 
+#include "lantern/ir/points.hpp"
+#include "lantern/ir/shape.hpp"
+
 namespace lantern::passes {
 
 namespace {
 
 /// A 6 by 6 matrix: the covariance of a position and a velocity in space.
 constexpr std::int64_t most_elements = 36;
-
-std::size_t size(const Value* v, std::size_t dim) { return static_cast<std::size_t>(v->type.dims()[dim]); }
 
 bool is_number_or_small(const Value* v) { return v->type.is_scalar() || is_small(v->type); }
 
@@ -55,6 +56,18 @@ std::optional<std::size_t> indices(const Op& op) {
   }
 }
 
+std::int64_t size_in(const ir::Notation& n, const Op& op, char letter) {
+  const ir::SizeSource from = *ir::size_source(n, letter);
+  const ir::Type& type = op.operands[from.operand]->type;
+  return (type.is_ref() ? type.content() : type).dims()[static_cast<std::size_t>(from.dimension)];
+}
+
+ir::Points points_of(const ir::Notation& n, const Op& op) {
+  std::vector<std::int64_t> sizes;
+  for (const char c : n.letters()) sizes.push_back(size_in(n, op, c));
+  return {n.letters(), std::move(sizes)};
+}
+
 class Form {
  public:
   Form(ir::Builder& b, const Op& op, const ElementsOf& elements) : b_(b), op_(op), elements_(elements) {}
@@ -63,6 +76,7 @@ class Form {
     const Opcode code = meaning(op_);
     if (const auto count = indices(op_)) return access(code, *place(op_, *count));
     if (ir::info(code).elementwise) return each();
+    if (const auto n = ir::concrete_notation(op_)) return products(*n);
     const auto n = op_.results.empty() ? std::size_t{0} : element_count(op_.result()->type);
     switch (code) {
       case Opcode::cast_:
@@ -87,44 +101,6 @@ class Form {
         const ir::Type element(op_.result()->type.element());
         return std::vector<Value*>(
             n, element.is_float_element() ? b_.number(0, element) : b_.integer(0, element));
-      }
-      case Opcode::broadcast_: {
-        const std::vector<Value*> x = of(0);
-        std::vector<Value*> out(n);
-        for (std::size_t i = 0; i < n; ++i) out[i] = x[i % x.size()];
-        return out;
-      }
-      case Opcode::reduce_to_: {
-        std::vector<Value*> out(n, nullptr);
-        const std::vector<Value*> x = of(0);
-        for (std::size_t i = 0; i < x.size(); ++i) add(out[i % n], x[i]);
-        return out;
-      }
-      case Opcode::sum_: {
-        Value* s = nullptr;
-        for (Value* x : of(0)) add(s, x);
-        return {s};
-      }
-      case Opcode::dot_:
-        return product(of(0), of(1), 1, element_count(op_.operands[0]->type), 1);
-      case Opcode::matvec_:
-        return product(of(0), of(1), size(op_.operands[0], 0), size(op_.operands[0], 1), 1);
-      case Opcode::vecmat_:
-        return product(of(0), of(1), 1, size(op_.operands[1], 0), size(op_.operands[1], 1));
-      case Opcode::matmul_:
-        return matmul(0);
-      case Opcode::outer_:
-        return product(of(0), of(1), size(op_.operands[0], 0), 1, size(op_.operands[1], 0));
-      case Opcode::add_matmul_:
-        return accumulated(matmul(1));
-      case Opcode::add_outer_:
-        return accumulated(product(of(1), of(2), size(op_.operands[1], 0), 1, size(op_.operands[2], 0)));
-      case Opcode::transpose_: {
-        const std::vector<Value*> x = of(0);
-        const std::size_t rows = size(op_.operands[0], 0), columns = size(op_.operands[0], 1);
-        std::vector<Value*> out(n);
-        for (std::size_t i = 0; i < n; ++i) out[i] = x[i % rows * columns + i / rows];
-        return out;
       }
       default:
         return {};
@@ -176,28 +152,32 @@ class Form {
     return out;
   }
 
-  std::vector<Value*> matmul(std::size_t first) {
-    const Value *a = op_.operands[first], *c = op_.operands[first + 1];
-    return product(of(first), of(first + 1), size(a, 0), size(a, 1), size(c, 1));
-  }
-
-  /// m by k times k by n.
-  std::vector<Value*> product(const std::vector<Value*>& x, const std::vector<Value*>& y, std::size_t m,
-                              std::size_t k, std::size_t n) {
-    std::vector<Value*> out(m * n, nullptr);
-    for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j)
-        for (std::size_t l = 0; l < k; ++l)
-          add(out[i * n + j], b_.emit(Opcode::mul_, {x[i * k + l], y[l * n + j]}));
+  /// A sum of products; of a cell what each element has added to it, null where that is nothing.
+  std::vector<Value*> products(const ir::Notation& n) {
+    std::vector<std::vector<Value*>> factors;
+    ir::Points points = points_of(n, op_);
+    for (std::size_t i = 0; i < n.operands.size(); ++i) {
+      if (!n.is_factor(i)) continue;
+      factors.push_back(of(i));
+      points.follow(n.operands[i].at, op_.operands[i]->type.dims());
+    }
+    const bool cell = op_.is(Opcode::ref_acc_);
+    const ir::Type type = cell ? accessed(op_) : op_.result()->type;
+    points.follow(n.result, type.dims());
+    std::vector<Value*> out(element_count(type), nullptr);
+    if (n.accumulates && !cell) out = of(0);
+    points.run([&](std::span<const std::int64_t> at) {
+      Value* product = nullptr;
+      for (std::size_t k = 0; k < factors.size(); ++k) {
+        Value* const x = factors[k][static_cast<std::size_t>(at[k])];
+        product = product ? b_.emit(Opcode::mul_, {product, x}) : x;
+      }
+      add(out[static_cast<std::size_t>(at.back())], product);
+    });
+    const ir::Type element(type.element());
+    for (Value*& x : out)
+      if (!x && !cell) x = element.is_float_element() ? b_.number(0, element) : b_.integer(0, element);
     return out;
-  }
-
-  /// The first operand with these added; of a cell what is added.
-  std::vector<Value*> accumulated(std::vector<Value*> more) {
-    if (op_.is(Opcode::ref_acc_)) return more;
-    const std::vector<Value*> x = of(0);
-    for (std::size_t i = 0; i < more.size(); ++i) more[i] = b_.emit(Opcode::add_, {x[i], more[i]});
-    return more;
   }
 
   ir::Builder& b_;
@@ -240,6 +220,12 @@ std::optional<std::size_t> element_form_cost(const Op& op) {
   }
   const std::size_t n = op.results.empty() ? element_count(accessed(op)) : element_count(op.result()->type);
   if (ir::info(code).elementwise) return n;
+  if (const auto sum = ir::concrete_notation(op)) {
+    if (!sum->sizes.empty()) return std::nullopt;
+    std::size_t count = sum->factors();
+    for (const char c : sum->letters()) count *= static_cast<std::size_t>(size_in(*sum, op, c));
+    return count;
+  }
   switch (code) {
     case Opcode::fill_:
       return std::ranges::all_of(op.operands.begin() + 1, op.operands.end(), constant)
@@ -250,27 +236,11 @@ std::optional<std::size_t> element_form_cost(const Op& op) {
     case Opcode::dim_:
     case Opcode::undef_:
     case Opcode::zeros_like_:
-    case Opcode::transpose_:
       return std::size_t{1};
-    case Opcode::broadcast_:
     case Opcode::cast_:
     case Opcode::cast_like_:
     case Opcode::stop_gradient_:
-    case Opcode::outer_:
-    case Opcode::add_outer_:
       return n;
-    case Opcode::reduce_to_:
-    case Opcode::sum_:
-    case Opcode::dot_:
-      return 2 * element_count(op.operands[0]->type);
-    case Opcode::matvec_:
-      return 2 * element_count(op.operands[0]->type);
-    case Opcode::vecmat_:
-      return 2 * element_count(op.operands[1]->type);
-    case Opcode::matmul_:
-      return 2 * n * size(op.operands[0], 1);
-    case Opcode::add_matmul_:
-      return 2 * n * size(op.operands[1], 1);
     default:
       return std::nullopt;
   }

@@ -13,6 +13,7 @@
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -457,35 +458,16 @@ class Folding : public Rewriter {
       }
       if (!t->def) return nullptr;
       const std::vector<Value*>& in = t->def->operands;
+      if (const auto from = ir::size_source(*t->def, d)) {
+        if (from->dimension < 0) return from->value;
+        follow(op, from->value, static_cast<std::size_t>(from->dimension));
+        continue;
+      }
       switch (t->def->code) {
-        case Opcode::fill_:
-          return in[1 + d];
-        case Opcode::transpose_:
-          follow(op, in[0], 1 - d);
-          break;
-        case Opcode::take_:
-          follow(op, in[0], d + 1);
-          break;
-        case Opcode::matvec_:
-          follow(op, in[0], 0);
-          break;
-        case Opcode::vecmat_:
-          follow(op, in[1], 1);
-          break;
-        case Opcode::matmul_:
-          follow(op, in[d], d);
-          break;
-        case Opcode::outer_:
-          follow(op, in[d], 0);
-          break;
         case Opcode::slice_:
-          if (d == 0) return become(op, Opcode::sub_, {in[2], in[1]});
-          follow(op, in[0], d);
-          break;
+          return become(op, Opcode::sub_, {in[2], in[1]});
         case Opcode::concat_:
-          if (d == 0) return become(op, Opcode::add_, {size_of(in[0]), size_of(in[1])});
-          follow(op, in[0], d);
-          break;
+          return become(op, Opcode::add_, {size_of(in[0]), size_of(in[1])});
         default:
           return nullptr;
       }

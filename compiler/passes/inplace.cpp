@@ -16,6 +16,7 @@
 
 #include "lantern/compiler/passes/rewrite.hpp"
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -27,19 +28,11 @@ using ir::Function;
 enum class Usage { shape, view, read, hold };
 
 Usage usage(const Op& op, std::size_t i) {
+  if (ir::only_shape(op, i)) return Usage::shape;
   switch (op.code) {
     case Opcode::push_:
       return ir::owns_elements(op) ? Usage::read : Usage::hold;
-    case Opcode::dim_:
-    case Opcode::zeros_like_:
-    case Opcode::ref_new_:
-      return Usage::shape;
-    case Opcode::broadcast_:
-    case Opcode::reduce_to_:
-    case Opcode::cast_like_:
-      return i == 1 ? Usage::shape : Usage::read;
     case Opcode::reshape_:
-      return i == 1 ? Usage::shape : Usage::view;
     case Opcode::take_:
     case Opcode::slice_:
       return Usage::view;
@@ -54,20 +47,9 @@ Usage usage(const Op& op, std::size_t i) {
 }
 
 bool is_update(const Op& op) {
-  switch (op.code) {
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::lane_set_:
-    case Opcode::lane_add_at_:
-    case Opcode::add_take_:
-    case Opcode::add_slice_:
-    case Opcode::add_outer_:
-    case Opcode::add_matmul_:
-      return true;
-    default:
-      return ir::info(op.code).elementwise && op.operands[0]->type.is_tensor() &&
-             op.operands[0]->type.element() == op.result()->type.element();
-  }
+  if (ir::updates_first(op)) return !op.is(Opcode::ref_acc_);
+  return ir::info(op.code).elementwise && op.operands[0]->type.is_tensor() &&
+         op.operands[0]->type.element() == op.result()->type.element();
 }
 
 class Ownership {

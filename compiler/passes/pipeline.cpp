@@ -15,6 +15,7 @@
 #include "lantern/compiler/passes/gather.hpp"
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/invariants.hpp"
+#include "lantern/compiler/passes/lower.hpp"
 #include "lantern/compiler/passes/outline.hpp"
 #include "lantern/compiler/passes/pack.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
@@ -49,6 +50,8 @@ constexpr std::array all_passes{
     Pass{"contify", "continuations that are called once become code", plain<contify>},
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
+    Pass{"lower", "tensor operations become loops, those over one index space together",
+         [](ir::Module& m, const PipelineOptions&) { lower(m); }},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
@@ -106,10 +109,14 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);
   if (options.opt_level <= 0) {
     keep_shape_checks(module);  // what nobody needs is not printed
+    lower(module, false);
     return;
   }
   for (const Pass& pass : all_passes) {
-    if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
+    if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) {
+      if (pass.name == "lower") lower(module, false);  // printers know no others
+      continue;
+    }
     if (pass.for_vectors && options.vector_lanes == 0) continue;
     if (pass.for_threads && options.threads <= 1) continue;
     if (pass.for_fused && !options.fused_multiply_add) continue;

@@ -10,6 +10,8 @@
 
 #include "lantern/compiler/passes/loops.hpp"
 #include "lantern/compiler/passes/shapes.hpp"
+#include "lantern/ir/notation.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -20,6 +22,7 @@ struct Place {
   Block* block = nullptr;
   Op* before = nullptr;
   std::vector<std::pair<Value*, Value*>> guards;  ///< innermost first: the first trip's number, and the bound
+  bool told = true;  ///< both shapes are known there
 };
 
 /// Seen from in front of an operation, or made there anew.
@@ -34,7 +37,7 @@ Place place_of(Op* op, const EqualSizes& sizes) {
     if (!count) break;
     Block* const out = loop->parent;
     const auto seen = [&](const Value* v) { return at_hand(v, out); };
-    if (!seen(sizes.a) || !seen(sizes.b) || !seen(count->bound) || !seen(loop->operands[count->index])) break;
+    if (!seen(sizes.a.value) || !seen(sizes.b.value) || !seen(count->bound) || !seen(loop->operands[count->index])) break;
     if (!std::ranges::all_of(place.guards, [&](const auto& g) { return seen(g.first) && seen(g.second); }))
       break;
     place.guards.emplace_back(loop->operands[count->index], count->bound);
@@ -44,21 +47,21 @@ Place place_of(Op* op, const EqualSizes& sizes) {
   return place;
 }
 
-Value* size(ir::Builder& b, Value* t, std::size_t dimension) {
-  const std::int64_t known = t->type.dims()[dimension];
-  return known != ir::dynamic ? b.integer(known)
-                              : b.emit(Opcode::dim_, {t}, static_cast<std::int64_t>(dimension));
+Value* size(ir::Builder& b, const ir::Size& s) {
+  if (s.dimension < 0) {
+    const Op* c = constant(s.value);
+    return c ? b.integer(c->integer) : s.value;
+  }
+  const std::int64_t known = s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
+  return known != ir::dynamic ? b.integer(known) : b.emit(Opcode::dim_, {s.value}, s.dimension);
 }
 
-std::string message(const Op& op, std::size_t dimension) {
-  const std::string where =
-      op.loc.known() ? std::string(op.loc.file) + ":" + std::to_string(op.loc.line) : "";
-  return std::string(ir::info(op.code).name) +
-         ": expected operands whose shapes fit, got others in dimension " + std::to_string(dimension) +
-         (where.empty() ? "" : " (" + where + ")");
-}
+/// The sizes of two operands whose shapes do not fit, to be told.
+struct Shown {
+  std::vector<ir::Size> a, b;
+};
 
-void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Place& place) {
+void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown, const Place& place) {
   const auto again = [](ir::Builder& b, Value* v) {
     const Op* c = constant(v);
     return c ? b.integer(c->integer) : v;
@@ -75,9 +78,12 @@ void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const
     otherwise.yield({});
     b.set_block(guard->blocks[0]);
   }
-  Value* const same =
-      b.emit(Opcode::eq_, {size(b, sizes.a, sizes.a_dimension), size(b, sizes.b, sizes.b_dimension)});
-  b.op(Opcode::check_, {same})->text = module.intern(message(op, sizes.a_dimension));
+  std::vector<Value*> operands{b.emit(Opcode::eq_, {size(b, sizes.a), size(b, sizes.b)})};
+  for (const auto& shape : {shown.a, shown.b})
+    for (const ir::Size& s : shape) operands.push_back(size(b, s));
+  Op* const check = b.op(Opcode::check_, std::move(operands));
+  check->text = module.intern(std::string(ir::info(op.code).name));
+  check->integer = static_cast<std::int64_t>(shown.a.size());
   if (!around.empty()) b.yield({});
   for (std::size_t i = around.size(); i-- > 1;) around[i].yield({});
   const auto at = std::ranges::find(ops, place.before) - ops.begin();
@@ -93,7 +99,7 @@ std::vector<EqualSizes> equal_sizes(const Op& op) {
       Value *const x = op.operands[a], *const y = op.operands[b];
       const std::int64_t known = x->type.dims()[i + k];
       if (x != y && (known == ir::dynamic || known != y->type.dims()[j + k]))
-        all.push_back({x, i + k, y, j + k});
+        all.push_back({{x, static_cast<int>(i + k)}, {y, static_cast<int>(j + k)}, a, b});
     }
   };
   const auto rank = [&](std::size_t operand) {
@@ -108,37 +114,18 @@ std::vector<EqualSizes> equal_sizes(const Op& op) {
     }
     return all;
   }
+  if (ir::info(op.code).in_notation()) {
+    for (const ir::SameSize& s : ir::same_sizes(*ir::concrete_notation(op)))
+      add(s.a, s.a_dimension, s.b, s.b_dimension);
+    return all;
+  }
   switch (op.code) {
-    case Opcode::dot_:
-    case Opcode::vecmat_:
-      add(0, 0, 1, 0);
-      break;
-    case Opcode::matvec_:
-    case Opcode::matmul_:
-      add(0, 1, 1, 0);
-      break;
-    case Opcode::add_outer_:
-      add(0, 0, 1, 0);
-      add(0, 1, 2, 0);
-      break;
-    case Opcode::add_matmul_:
-      add(1, 1, 2, 0);
-      add(0, 0, 1, 0);
-      add(0, 1, 2, 1);
-      break;
     case Opcode::concat_:
       add(0, 1, 1, 1, rank(0) - 1);
       break;
     case Opcode::add_take_:
     case Opcode::add_slice_:
       add(0, 1, 2, op.is(Opcode::add_slice_) ? 1 : 0, rank(0) - 1);
-      break;
-    case Opcode::broadcast_:
-      if (op.operands[0]->type.is_tensor() && op.operands[1]->type.is_tensor())
-        add(0, 0, 1, rank(1) - rank(0), rank(0));
-      break;
-    case Opcode::reduce_to_:
-      if (op.operands[1]->type.is_tensor()) add(1, 0, 0, rank(0) - rank(1), rank(1));
       break;
     default:
       break;
@@ -149,38 +136,56 @@ std::vector<EqualSizes> equal_sizes(const Op& op) {
 bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
   const std::unordered_set<const Op*> about(ops.begin(), ops.end());
   Shapes shapes(function);
-  std::vector<std::tuple<Op*, EqualSizes, Place>> checks;
+  struct Check {
+    Op* op;
+    EqualSizes sizes;
+    Shown shown;
+    Place place;
+  };
+  std::vector<Check> checks;
   // Where a check of the same sizes stands already, for the same trips.
   using Number = std::pair<const Value*, std::int64_t>;  // or a constant
   const auto number = [](const Value* v) {
     const Op* c = constant(v);
     return c ? Number(nullptr, c->integer) : Number(v, 0);
   };
-  std::set<
-      std::tuple<const Block*, std::vector<Number>, const Value*, std::size_t, const Value*, std::size_t>>
-      known;
+  const auto known_size = [&](const ir::Size& s) {
+    if (s.dimension < 0) return constant(s.value) ? Number(nullptr, constant(s.value)->integer) : Number(s.value, -1);
+    const std::int64_t known = s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
+    return known != ir::dynamic ? Number(nullptr, known) : Number(s.value, s.dimension);
+  };
+  std::set<std::tuple<const Block*, std::vector<Number>, Number, Number>> known;
+  const auto shape = [&](Value* v) {
+    std::vector<ir::Size> all;
+    for (std::size_t d = 0; d < v->type.dims().size(); ++d) all.push_back(shapes.source(v, d));
+    return all;
+  };
   ir::walk(function.body, [&](Op* op) {
     if (op->is(Opcode::push_)) shapes.note_push(op);
     if (op->is(Opcode::pop_)) shapes.note_pop(op);
     if (op->is(Opcode::loop_)) shapes.note_loop(op);
     if (about.contains(op))
       for (EqualSizes sizes : equal_sizes(*op)) {
-        sizes.a = shapes.of(sizes.a);
-        sizes.b = shapes.of(sizes.b);
-        if (sizes.a == sizes.b && sizes.a_dimension == sizes.b_dimension) continue;
+        sizes.a = shapes.source(sizes.a.value, static_cast<std::size_t>(sizes.a.dimension));
+        sizes.b = shapes.source(sizes.b.value, static_cast<std::size_t>(sizes.b.dimension));
+        Number a = known_size(sizes.a), b = known_size(sizes.b);
+        if (a == b) continue;
         Place place = place_of(op, sizes);
         std::vector<Number> trips;
         for (const auto& [first, bound] : place.guards)
           trips.insert(trips.end(), {number(first), number(bound)});
-        if (known
-                .emplace(place.block, std::move(trips), sizes.a, sizes.a_dimension, sizes.b,
-                         sizes.b_dimension)
-                .second)
-          checks.emplace_back(op, sizes, std::move(place));
+        if (b < a) std::swap(a, b);
+        if (!known.emplace(place.block, std::move(trips), a, b).second) continue;
+        Shown shown{shape(op->operands[sizes.a_operand]), shape(op->operands[sizes.b_operand])};
+        for (const auto& part : {shown.a, shown.b})
+          for (const ir::Size& s : part)
+            if (!at_hand(s.value, place.block)) place.told = false;
+        if (!place.told) shown = {};
+        checks.push_back({op, sizes, std::move(shown), std::move(place)});
       }
     if (op->results.size() == 1 && op->result()->type.is_tensor() && op->blocks.empty()) shapes.note(op);
   });
-  for (const auto& [op, sizes, place] : checks) emit_check(*function.module, *op, sizes, place);
+  for (const Check& c : checks) emit_check(*function.module, *c.op, c.sizes, c.shown, c.place);
   return !checks.empty();
 }
 

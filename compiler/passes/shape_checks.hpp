@@ -5,15 +5,14 @@
 #include <vector>
 
 #include "lantern/compiler/passes/rewrite.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
-/// A size of one operand that is to be that of another: else the operation raises.
+/// Two sizes that are to be equal: else the operation raises.
 struct EqualSizes {
-  Value* a = nullptr;
-  std::size_t a_dimension = 0;
-  Value* b = nullptr;
-  std::size_t b_dimension = 0;
+  ir::Size a, b;
+  std::size_t a_operand = 0, b_operand = 0;  ///< of which operands
 };
 
 /// Those of which the types alone do not show that they are equal.

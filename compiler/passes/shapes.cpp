@@ -1,5 +1,6 @@
 // Shapes are followed to where they come from.
 #include "lantern/compiler/passes/shapes.hpp"
+#include "lantern/ir/shape.hpp"
 
 #include <algorithm>
 
@@ -19,34 +20,12 @@ const Value* filled_like(const Op& fill) {
   return like && like->type.rank() == fill.result()->type.rank() ? like : nullptr;
 }
 
-/// An operand whose shape the result has, or null.
-const Value* like(const Op& op) {
-  switch (op.code) {
-    case Opcode::cast_:
-    case Opcode::zeros_like_:
-    case Opcode::copy_:
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::add_take_:
-    case Opcode::add_slice_:
-    case Opcode::add_outer_:
-    case Opcode::add_matmul_:
-      return op.operands[0];
-    case Opcode::broadcast_:
-    case Opcode::reduce_to_:
-    case Opcode::reshape_:
-      return op.operands[1];
-    default:
-      return ir::info(op.code).elementwise ? op.operands.back() : nullptr;
-  }
-}
-
 const Block* around(const Block* b) { return b->parent ? b->parent->parent : nullptr; }
 
 }  // namespace
 
 void Shapes::note(const Op* op) {
-  const Value* const by = like(*op);
+  const Value* const by = ir::shaped_like(*op);
   if (by && by->type.is_tensor()) origins_[op->result()] = of(by);
 }
 
@@ -71,7 +50,7 @@ const Value* Shapes::origin(const Value* v) {
     else if (v->def->is(Opcode::fill_))
       by = filled_like(*v->def);
     else if (v->def->results.size() == 1)
-      by = like(*v->def);
+      by = ir::shaped_like(*v->def);
     if (!by || !by->type.is_tensor()) return v;
     v = by;
   }
@@ -116,6 +95,29 @@ Shapes::Shapes(const ir::Function& function) {
   if (tapes_.empty()) return;
   for (const ir::Function* f : function.module->functions())
     if (f != &function) count(*f);
+}
+
+ir::Size Shapes::source(Value* t, std::size_t dimension) const {
+  constexpr int longest_way = 64;
+  ir::Size s{t, static_cast<int>(dimension)};
+  for (int steps = 0; steps < longest_way; ++steps) {
+    if (s.dimension < 0) {
+      const Op* def = s.value->def;
+      if (!def || !def->is(Opcode::dim_)) return s;
+      s = {def->operands[0], static_cast<int>(def->integer)};
+      continue;
+    }
+    if (s.value->type.dims()[static_cast<std::size_t>(s.dimension)] != ir::dynamic) return s;
+    if (Value* const origin = of(s.value); origin != s.value) {
+      s.value = origin;
+      continue;
+    }
+    if (!s.value->def || s.value->def->results.size() != 1) return s;
+    const auto from = ir::size_source(*s.value->def, static_cast<std::size_t>(s.dimension));
+    if (!from) return s;
+    s = *from;
+  }
+  return s;
 }
 
 void Shapes::note_push(const Op* push) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lantern/compiler/passes/rewrite.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -28,6 +29,9 @@ class Shapes {
     const auto it = origins_.find(v);
     return it == origins_.end() ? const_cast<Value*>(v) : it->second;
   }
+
+  /// Where a size comes from, as far back as is known.
+  ir::Size source(Value* t, std::size_t dimension) const;
 
  private:
   struct Tape {

@@ -44,14 +44,6 @@ std::int64_t weight(const Op& op) {
       return 1 + std::max(weight(op.blocks[0]), weight(op.blocks[1]));
     case Opcode::call_:
       return 2 + weight(op.callee->body);
-    case Opcode::matvec_:
-    case Opcode::outer_:
-      return elements(op.operands[0]) * elements(op.operands[1]);
-    case Opcode::vecmat_:
-      return elements(op.operands[1]);
-    case Opcode::matmul_:
-    case Opcode::add_matmul_:
-      return elements(op.result()) * 8;
     case Opcode::get_:
     case Opcode::set_:
     case Opcode::add_at_:

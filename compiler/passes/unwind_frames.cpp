@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/updates.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -61,20 +62,6 @@ int price(const Op& op) {
   return integer ? 1 : float_operation;
 }
 
-bool is_update(const Op& op) {
-  switch (op.code) {
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::add_take_:
-    case Opcode::add_slice_:
-    case Opcode::add_outer_:
-    case Opcode::add_matmul_:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// True where a loop reads elements of a tensor that are not its trip's own: it is then still needed while
 /// the loop changes the state that starts as this tensor, which has to be in memory of its own.
 bool reads_neighbours(const Op* loop, const Value* tensor) {
@@ -94,7 +81,7 @@ bool reads_neighbours(const Op* loop, const Value* tensor) {
 
 void Unwinder::note_updates(const Block* block) {
   ir::walk(const_cast<Block*>(block), [&](const Op* op) {
-    if (is_update(*op)) updated_.insert(op->operands[0]);
+    if (ir::updates_first(*op)) updated_.insert(op->operands[0]);
     for (std::size_t i = 0; i < op->operands.size(); ++i) {
       Value* const v = op->operands[i];
       if (!v->type.is_tensor()) continue;
@@ -269,7 +256,7 @@ bool Unwinder::swept(const Op& get) {
       if (!op || op->operands.empty() || op->is(Opcode::fill_)) break;
       if (op->is(Opcode::loop_))
         v = op->operands[v->index];
-      else if (is_update(*op) || op->is(Opcode::zeros_like_))
+      else if (ir::updates_first(*op) || op->is(Opcode::zeros_like_))
         v = op->operands[0];
       else if (ir::info(op->code).elementwise)
         v = op->operands.back();

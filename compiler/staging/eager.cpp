@@ -8,7 +8,9 @@
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/compiler/staging/special_functions.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/notation.hpp"
 #include "lantern/ir/op.hpp"
+#include "lantern/ir/points.hpp"
 #include "lantern/runtime/tree.hpp"
 
 namespace lantern::core {
@@ -133,13 +135,7 @@ Datum evaluate_scalar(const Operation& op, std::span<const Datum> in) {
 
 void same_shape(const Operation& op, const TensorBox& a, const TensorBox& b) {
   if (a.shape == b.shape) return;
-  const auto text = [](const TensorBox& t) {
-    std::string s = "[";
-    for (std::size_t i = 0; i < t.shape.size(); ++i) s += (i ? "," : "") + std::to_string(t.shape[i]);
-    return s + "]";
-  };
-  raise_at(op.loc, std::string(ir::info(op.code).name) + ": expected operands of one shape, got " + text(a) +
-                       " and " + text(b));
+  raise_at(op.loc, ir::shapes_differ(ir::info(op.code).name, a.shape, b.shape));
 }
 
 Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
@@ -230,90 +226,52 @@ struct Kernels {
   Kind kind() const { return in[0].type().element(); }
   static T* data(const Datum& out) { return box(out).template as<T>(); }
 
-  Datum broadcast() const {
-    if (in[1].type().is_scalar()) return in[0];
-    Datum out = make_tensor(kind(), t(1).shape);
-    const auto n = static_cast<std::size_t>(t(1).count());
-    if (in[0].type().is_scalar()) {
-      std::fill_n(data(out), n, literal<T>(in[0]));
-      return out;
+  /// An operation in index notation, point by point.
+  Datum sum_of_products(const ir::Notation& general) const {
+    std::vector<Type> types;
+    for (const Datum& d : in) types.push_back(d.type());
+    const ir::Notation n = ir::concrete(general, types);
+    for (const ir::SameSize& s : ir::same_sizes(n))
+      if (t(s.a).shape[s.a_dimension] != t(s.b).shape[s.b_dimension]) shapes_differ(s.a, s.b);
+    ir::Points points(n, [&](const ir::SizeSource& s) {
+      const std::int64_t size = s.dimension < 0 ? in[s.operand].i() : t(s.operand).shape[s.dimension];
+      if (size < 0) raise_at(op.loc, "a tensor of negative size");
+      return size;
+    });
+    const auto shape = [](const Datum& d) -> std::span<const std::int64_t> {
+      if (!d.type().is_tensor()) return {};
+      return box(d).shape;
+    };
+    std::vector<T> numbers(in.size());  // of operands without dimensions
+    std::vector<const T*> from;
+    for (std::size_t i = 0; i < n.operands.size(); ++i) {
+      if (!n.is_factor(i)) continue;
+      if (!in[i].type().is_tensor()) numbers[i] = literal<T>(in[i]);
+      from.push_back(in[i].type().is_tensor() ? p(i) : &numbers[i]);
+      points.follow(n.operands[i].at, shape(in[i]));
     }
-    const auto m = static_cast<std::size_t>(t(0).count());
-    const std::size_t lead = t(1).shape.size() - t(0).shape.size();
-    need(op, std::equal(t(0).shape.begin(), t(0).shape.end(), t(1).shape.begin() + static_cast<long>(lead)),
-         "expected matching trailing dimensions");
-    const T* const x = p(0);
-    T* const to = data(out);
-    for (std::size_t i = 0; i < n; ++i) to[i] = x[i % m];
-    return out;
-  }
-  Datum reduce_to() const {
-    if (in[1].type().is_scalar()) return in[0].type().is_scalar() ? in[0] : total();
-    Datum out = make_tensor(kind(), t(1).shape);
-    const auto n = static_cast<std::size_t>(t(0).count()), m = static_cast<std::size_t>(t(1).count());
-    need(op, m == 0 || n % m == 0, "expected matching trailing dimensions");
-    const T* const x = p(0);
-    T* const to = data(out);
-    for (std::size_t i = 0; i < n; ++i) to[i % m] = plus(to[i % m], x[i]);
-    return out;
-  }
-  Datum total() const {
-    T sum{};
-    const T* const x = p(0);
-    for (std::size_t i = 0, n = static_cast<std::size_t>(t(0).count()); i < n; ++i)
-      sum = plus(sum, x[i]);
-    return make(sum, Type(kind()));
-  }
-  Datum dot() const {
-    same_shape(op, t(0), t(1));
-    T sum{};
-    const T *const x = p(0), *const y = p(1);
-    for (std::size_t i = 0, n = d(0, 0); i < n; ++i) sum = plus(sum, times(x[i], y[i]));
-    return make(sum, Type(kind()));
-  }
-  Datum matvec() const {
-    need(op, d(0, 1) == d(1, 0), "the matrix has not as many columns as the vector has elements");
-    Datum out = make_tensor(kind(), {t(0).shape[0]});
-    const T *const a = p(0), *const x = p(1);
-    T* const to = data(out);
-    for (std::size_t i = 0, m = d(0, 0), n = d(0, 1); i < m; ++i) {
-      T sum{};
-      for (std::size_t j = 0; j < n; ++j) sum = plus(sum, times(a[i * n + j], x[j]));
-      to[i] = sum;
+    T total{};
+    Datum out;
+    if (n.accumulates && !in[0].type().is_tensor()) {
+      total = literal<T>(in[0]);
+    } else if (n.accumulates) {
+      out = own(in[0]);
+    } else if (!n.result.empty()) {
+      std::vector<std::int64_t> sizes;
+      for (const ir::Subscript& s : n.result) sizes.push_back(points.size(s.letter()));
+      out = make_tensor(kind(), std::move(sizes));
     }
-    return out;
+    points.follow(n.result, shape(out));
+    T* const to = out.empty() ? &total : data(out);
+    points.run([&](std::span<const std::int64_t> at) {
+      T product = from.empty() ? T(1) : from[0][at[0]];
+      for (std::size_t k = 1; k < from.size(); ++k) product = times(product, from[k][at[k]]);
+      to[at.back()] = plus(to[at.back()], product);
+    });
+    return out.empty() ? make(total, Type(kind())) : out;
   }
-  Datum vecmat() const {
-    need(op, d(0, 0) == d(1, 0), "the vector has not as many elements as the matrix has rows");
-    Datum out = make_tensor(kind(), {t(1).shape[1]});
-    const T *const x = p(0), *const a = p(1);
-    T* const to = data(out);
-    for (std::size_t i = 0, m = d(1, 0), n = d(1, 1); i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j) to[j] = plus(to[j], times(x[i], a[i * n + j]));
-    return out;
-  }
-  void add_product(T* out, std::size_t a, std::size_t b) const {
-    need(op, d(a, 1) == d(b, 0), "the inner dimensions differ");
-    const std::size_t m = d(a, 0), k = d(a, 1), n = d(b, 1);
-    const T *const x = p(a), *const y = p(b);
-    for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t l = 0; l < k; ++l)
-        for (std::size_t j = 0; j < n; ++j)
-          out[i * n + j] = plus(out[i * n + j], times(x[i * k + l], y[l * n + j]));
-  }
-  void add_outer(T* out, std::size_t a, std::size_t b) const {
-    const std::size_t m = d(a, 0), n = d(b, 0);
-    const T *const x = p(a), *const y = p(b);
-    for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j) out[i * n + j] = plus(out[i * n + j], times(x[i], y[j]));
-  }
-  Datum transpose() const {
-    Datum out = make_tensor(kind(), {t(0).shape[1], t(0).shape[0]});
-    const T* const x = p(0);
-    T* const to = data(out);
-    for (std::size_t i = 0, m = d(0, 0), n = d(0, 1); i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j) to[j * m + i] = x[i * n + j];
-    return out;
+  [[noreturn]] void shapes_differ(std::size_t a, std::size_t b) const {
+    raise_at(op.loc, ir::shapes_differ(ir::info(op.code).name, t(a).shape, t(b).shape));
   }
   Datum largest() const {
     const T* x = p(0);
@@ -333,6 +291,7 @@ struct Kernels {
   }
 
   Datum run() const {
+    if (const ir::Notation* n = ir::notation_of(op.code, op.text)) return sum_of_products(*n);
     switch (op.code) {
       case Opcode::get_: {
         const std::size_t i = flat_index(op, t(0), in.subspan(1));
@@ -383,38 +342,9 @@ struct Kernels {
       }
       case Opcode::zeros_like_:
         return in[0].type().is_scalar() ? Datum::zero(in[0].type()) : make_tensor(kind(), t(0).shape);
-      case Opcode::broadcast_: return broadcast();
-      case Opcode::reduce_to_: return reduce_to();
-      case Opcode::sum_: return total();
       case Opcode::argmax_:
         if (t(0).count() == 0) raise_at(op.loc, "argmax of an empty tensor");
         return largest();
-      case Opcode::dot_: return dot();
-      case Opcode::matvec_: return matvec();
-      case Opcode::vecmat_: return vecmat();
-      case Opcode::matmul_: {
-        Datum out = make_tensor(kind(), {t(0).shape[0], t(1).shape[1]});
-        add_product(data(out), 0, 1);
-        return out;
-      }
-      case Opcode::add_matmul_: {
-        Datum out = own(in[0]);
-        need(op, box(out).shape[0] == t(1).shape[0] && box(out).shape[1] == t(2).shape[1], "the shapes differ");
-        add_product(data(out), 1, 2);
-        return out;
-      }
-      case Opcode::outer_: {
-        Datum out = make_tensor(kind(), {t(0).shape[0], t(1).shape[0]});
-        add_outer(data(out), 0, 1);
-        return out;
-      }
-      case Opcode::add_outer_: {
-        Datum out = own(in[0]);
-        need(op, box(out).shape[0] == t(1).shape[0] && box(out).shape[1] == t(2).shape[0], "the shapes differ");
-        add_outer(data(out), 1, 2);
-        return out;
-      }
-      case Opcode::transpose_: return transpose();
       case Opcode::reshape_: {
         need(op, t(0).count() == t(1).count(), "the numbers of elements differ");
         Datum out = make_tensor(kind(), t(1).shape);

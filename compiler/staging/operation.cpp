@@ -84,7 +84,7 @@ Datum perform(const Operation& op, std::span<const Datum> operands) {
     std::vector<ir::Type> types;
     for (const Datum& d : operands) types.push_back(d.type());
     try {
-      ir::infer_type(op.code, types, op.attribute, op.dims);
+      ir::infer_type(op.code, types, op.attribute, op.dims, op.text);
     } catch (const Error& e) {
       raise_at(op.loc, e.what());
     }

@@ -24,7 +24,7 @@ struct Operation {
   std::int64_t attribute = 0;
   Location loc;
   std::span<const std::int64_t> dims{};  ///< static sizes for fill
-  const char* text = nullptr;            ///< label of print_adjoint; lives as long as the program
+  const char* text = nullptr;            ///< label of print_adjoint, notation of einsum; lives as long as the program
 };
 
 /// Performs an operation: dispatches to the mode in charge, else emits a node when an operand is

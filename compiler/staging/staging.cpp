@@ -297,8 +297,7 @@ Datums Staging::nodes(std::span<const Datum> data, const Location& loc) {
 Datum Staging::emit(const Operation& op, std::span<const Datum> operands) {
   std::vector<ir::Value*> values = use(operands, op.loc);
   try {
-    ir::Value* const result = builder(op.loc).emit(op.code, values, op.attribute, op.dims);
-    if (op.text) result->def->text = module_.intern(op.text);
+    ir::Value* const result = builder(op.loc).emit(op.code, values, op.attribute, op.dims, op.text);
     return Datum::node(result);
   } catch (const Error& e) {
     raise_at(op.loc, e.what() + operand_notes(*this, op, operands));

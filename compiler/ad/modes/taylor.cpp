@@ -15,6 +15,7 @@
 #include "lantern/compiler/ad/op_derivative.hpp"
 #include "lantern/compiler/ad/unit.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/notation.hpp"
 
 namespace lantern::core::ad {
 
@@ -99,27 +100,34 @@ Datum Taylor::elementwise(const Operation& op, std::span<const Datum> operands, 
   return total;
 }
 
-// A product of two, or x plus one, by Leibniz' rule.
+// A product, or x plus one, by Leibniz' rule: over all ways to give each factor that varies a coefficient, k in all.
 Datum Taylor::by_leibniz(const Operation& op, std::span<const Datum> operands, std::size_t k) {
-  const bool accumulating = ir::info(op.code).linearity == ir::Linearity::accumulating;
+  const ir::Notation* const notation = ir::notation_of(op.code, op.text);
+  const bool accumulating = notation && notation->accumulates;
   std::vector<std::size_t> varying;
   for (std::size_t i = accumulating ? 1 : 0; i < operands.size(); ++i)
     if (series_of(operands[i]) && carries_derivative(op, i, operands.size())) varying.push_back(i);
   Datum total = accumulating ? coefficient(operands[0], k) : Datum();
   if (varying.empty()) return total;
-  const bool two = varying.size() > 1;
-  for (std::size_t j = two ? 0 : k; j <= k; ++j) {
-    Datums in = primals(operands);
-    in[varying[0]] = coefficient(operands[varying[0]], j);
-    if (two) in[varying[1]] = coefficient(operands[varying[1]], k - j);
-    if (in[varying[0]].empty() || in[varying.back()].empty()) continue;
-    if (accumulating) {
-      in[0] = total.empty() ? zeros_like(in[0], op.loc) : total;
-      total = perform(op, in);
-    } else {
-      total = sum(total, perform(op, in), op.loc);
+  Datums in = primals(operands);
+  const auto over = [&](auto& self, std::size_t factor, std::size_t rest) -> void {
+    const bool last = factor + 1 == varying.size();
+    for (std::size_t j = last ? rest : 0; j <= rest; ++j) {
+      const std::size_t i = varying[factor];
+      const Datum c = coefficient(operands[i], j);
+      if (c.empty()) continue;
+      in[i] = c;
+      if (!last) {
+        self(self, factor + 1, rest - j);
+      } else if (accumulating) {
+        in[0] = total.empty() ? zeros_like(primal(operands[0]), op.loc) : total;
+        total = perform(op, in);
+      } else {
+        total = sum(total, perform(op, in), op.loc);
+      }
     }
-  }
+  };
+  over(over, 0, k);
   return total;
 }
 

@@ -24,8 +24,8 @@ class StoreCell : public Cell {
  public:
   StoreCell(Datum& value, std::function<Datum()> zero) : value_(value), zero_(std::move(zero)) {}
   void add(const Datum& v, const Location& loc) override { value_ = sum(value_, v, loc); }
-  void accumulate(Opcode op, const Datums& arguments, const Location& loc) override {
-    value_ = perform({op, 0, loc}, joined({get(loc)}, arguments));
+  void accumulate(const Operation& op, const Datums& arguments) override {
+    value_ = perform(op, joined({get(op.loc)}, arguments));
   }
   Datum get(const Location&) override { return value_.empty() ? zero_() : value_; }
   bool touched() const override { return !value_.empty(); }
@@ -170,8 +170,12 @@ Datums TwoPass::alone(const Names& names, std::span<const Datum> adjoints_in, co
 }
 
 TwoPass::Step TwoPass::rule_at(const Step& s, std::size_t i) {
-  const ir::Formula& f = *ir::derivative(s.op.code, i, s.operands.size());
   Step here = s;
+  if (ir::info(s.op.code).in_notation()) {
+    for (const std::size_t j : read_by_adjoint(s.op, s.primals, i)) here.primals[j] = at(s.primals[j]);
+    return here;
+  }
+  const ir::Formula& f = *ir::derivative(s.op.code, i, s.operands.size());
   const bool indices = mentions_index(f);
   for (std::size_t j = 0; j < here.primals.size(); ++j)
     if ((j < 3 && mentions(f, "xyz"[j])) || (indices && j > 0)) here.primals[j] = at(s.primals[j]);

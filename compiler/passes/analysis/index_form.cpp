@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/passes/loops.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -273,31 +274,6 @@ namespace {
 
 constexpr int longest_way = 64;  ///< of operations that keep a shape
 
-/// An operand whose shape an operation's result has, or null.
-const Value* shaped_like(const Op& op) {
-  switch (op.code) {
-    case Opcode::cast_:
-    case Opcode::zeros_like_:
-    case Opcode::copy_:
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::add_take_:
-    case Opcode::add_slice_:
-    case Opcode::add_outer_:
-    case Opcode::add_matmul_:
-      return op.operands[0];
-    case Opcode::broadcast_:
-    case Opcode::reduce_to_:
-    case Opcode::reshape_:
-      return op.operands[1];
-    default:
-      break;
-  }
-  if (!ir::info(op.code).elementwise) return nullptr;
-  const auto tensor = std::ranges::find_if(op.operands, [](const Value* v) { return v->type.is_tensor(); });
-  return tensor == op.operands.end() ? nullptr : *tensor;
-}
-
 const Value* shape_source(const Value* t, const Value* until, int& steps);
 
 /// True for state that each trip hands on in the shape it had.
@@ -320,7 +296,7 @@ const Value* shape_source(const Value* t, const Value* until, int& steps) {
           ir::visible_from(one, op->parent))
         from = one;
     } else if (op) {
-      from = shaped_like(*op);
+      from = ir::shaped_like(*op);
     }
     if (!from) break;
     t = from;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lantern/compiler/passes/lanes.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -106,20 +107,15 @@ class Path {
         if (!logic || !takes(*logic)) return nullptr;
         break;
       }
-      case Opcode::add_take_:
-      case Opcode::add_slice_:
-      case Opcode::add_outer_:
-      case Opcode::add_matmul_:
-        if (operand != 0) return nullptr;
-        found_.whole = true;
-        break;
       case Opcode::set_:
       case Opcode::add_at_:
         if (operand != 0) return nullptr;
         found_.updates.push_back(&op);
         break;
       default:
-        return nullptr;
+        if (operand != 0 || !ir::updates_first(op)) return nullptr;
+        found_.whole = true;
+        break;
     }
     return op.result();
   }

@@ -1,0 +1,648 @@
+// Which tensor operations share a nest of loops, and where it stands.
+//
+// A block is walked in order. Tensor operations wait: an operation joins a nest that waits already if it has the same
+// index space and reads what the nest makes at the point at hand alone. What runs in between and needs nothing of a
+// waiting nest stays where it is; what does need something, and may not wait itself, has it written in front of it.
+//
+// Nests have levels: a nest reads whole results only of nests of lower levels. So no two ever wait for each other.
+#include "lantern/compiler/passes/lower.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/lower_nest.hpp"
+#include "lantern/compiler/passes/shape_checks.hpp"
+#include "lantern/compiler/passes/shapes.hpp"
+#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/ir/error.hpp"
+#include "lantern/ir/shape.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using ir::Builder;
+using ir::Notation;
+
+/// Nests of more operations would not keep their numbers in registers.
+constexpr std::size_t most_members = 48;
+/// How many waiting nests an operation is offered.
+constexpr std::size_t most_offers = 12;
+/// How far into its blocks an operation is searched for what it needs.
+constexpr std::size_t most_searched = 4000;
+constexpr int longest_way = 64;  ///< of elements to where they come from
+
+bool is_pointwise(const Op& op) {
+  if (op.results.size() != 1 || !op.result()->type.is_tensor()) return false;
+  if (op.is(Opcode::select_)) return op.operands[0]->type.is_tensor();  // else it is one of two tensors, whole
+  return ir::info(op.code).elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_);
+}
+
+bool is_lowered(const Op& op) { return is_pointwise(op) || (ir::info(op.code).in_notation() && !op.results.empty()); }
+
+bool is_plain(const ir::Subscripts& at) {
+  std::string seen;
+  for (const ir::Subscript& s : at) {
+    if (!s.is_letter() || seen.find(s.letter()) != std::string::npos) return false;
+    seen += s.letter();
+  }
+  return true;
+}
+
+/// The one factor of an operation that only moves elements (broadcast, transpose, ...): each element of the result is
+/// one of the operand's.
+std::optional<std::size_t> moved_operand(const Notation& n) {
+  if (n.accumulates || n.factors() != 1 || n.result.empty()) return {};
+  std::size_t factor = 0;
+  while (!n.is_factor(factor)) ++factor;
+  const std::string known = ir::letters_of(n.result);
+  for (const ir::Subscript& s : n.operands[factor].at)
+    if (!s.is_letter() || known.find(s.letter()) == std::string::npos) return {};
+  return factor;
+}
+
+/// A size: a number, or dimension `dimension` of a tensor, or an integer (dimension -1).
+struct SizeKey {
+  const Value* value = nullptr;
+  std::int64_t dimension = 0;
+  bool operator==(const SizeKey&) const = default;
+};
+struct SizeHash {
+  std::size_t operator()(const SizeKey& k) const {
+    return std::hash<const void*>()(k.value) * 31 + static_cast<std::size_t>(k.dimension);
+  }
+};
+
+/// Operations that wait to become one nest.
+struct Group {
+  std::vector<SizeKey> space;
+  std::vector<ir::Size> sizes;  ///< where they are found
+  std::vector<NestMember> members;
+  std::unordered_set<const Value*> roots;  ///< the tensors that it reads
+  int level = 1;
+  bool written = false;
+};
+
+class Lowering {
+ public:
+  Lowering(ir::Function& function, bool fuse) : function_(function), module_(*function.module), fuse_(fuse), shapes_(function) {}
+
+  bool run() {
+    std::vector<Op*> all;
+    std::vector<Block*> blocks;
+    std::unordered_set<const Block*> seen;
+    ir::walk(function_.body, [&](Op* op) {
+      const bool accumulation = op->is(Opcode::ref_acc_) && ir::concrete_notation(*op);
+      if (!is_lowered(*op) && !accumulation) return;
+      all.push_back(op);
+      if (seen.insert(op->parent).second) blocks.push_back(op->parent);
+    });
+    if (all.empty()) return false;
+    std::vector<Op*> checked;
+    std::ranges::copy_if(all, std::back_inserter(checked), [](const Op* op) { return op->loc.part != ir::Part::backward; });
+    keep_shape_checks(function_, checked);
+    ir::walk(function_.body, [&](Op* op) {
+      for (Value* v : op->operands) uses_[v].push_back(op);
+      if (op->is(Opcode::push_)) shapes_.note_push(op);
+      if (op->is(Opcode::pop_)) shapes_.note_pop(op);
+      if (op->is(Opcode::loop_)) shapes_.note_loop(op);
+      if (op->results.size() == 1 && op->result()->type.is_tensor() && op->blocks.empty()) shapes_.note(op);
+    });
+    for (Block* block : blocks) lower(block);
+    ir::walk(function_.body, [&](Op* op) {
+      for (Value*& v : op->operands) v = now(v);
+    });
+    return true;
+  }
+
+ private:
+  Value* now(Value* v) const {
+    for (auto it = replaced_.find(v); it != replaced_.end(); it = replaced_.find(v)) v = it->second;
+    return v;
+  }
+  void replace(Value* from, Value* to) {
+    if (!to->name) to->name = from->name;
+    replaced_[from] = to;
+    stands_for_.emplace(to, from);
+  }
+
+  // ---- sizes
+
+  ir::Size source(Value* t, std::size_t d) const { return shapes_.source(t, d); }
+
+  SizeKey key(const ir::Size& s) {
+    if (s.dimension >= 0) {
+      const std::int64_t known = s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
+      if (known != ir::dynamic) return {nullptr, known};
+    } else if (const Op* c = constant(s.value)) {
+      return {nullptr, c->integer};
+    }
+    return found({s.value, s.dimension});
+  }
+  SizeKey found(SizeKey k) {
+    for (auto it = same_.find(k); it != same_.end(); it = same_.find(k)) k = it->second;
+    return k;
+  }
+  /// Operands whose shapes the operation asks to be the same, which is checked by now.
+  void note_same_sizes(const Op& op) {
+    for (const EqualSizes& e : equal_sizes(op)) {
+      const SizeKey a = key(source(e.a.value, static_cast<std::size_t>(e.a.dimension))),
+                    b = key(source(e.b.value, static_cast<std::size_t>(e.b.dimension)));
+      if (a == b) continue;
+      if (a.value) same_[a] = b;
+      else if (b.value) same_[b] = a;
+    }
+  }
+
+  Value* size_value(Builder& b, const ir::Size& s) {
+    if (s.dimension < 0) {
+      const Op* c = constant(s.value);
+      return c ? b.integer(c->integer) : now(s.value);
+    }
+    const std::int64_t known = s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
+    return known != ir::dynamic ? b.integer(known) : b.emit(Opcode::dim_, {now(s.value)}, s.dimension);
+  }
+
+  // ---- what an operation reads
+
+  /// An element of a value, of what makes its elements from others of those.
+  Element resolved(Value* v, NestIndices at) {
+    for (int steps = 0; steps < longest_way; ++steps) {
+      v = now(v);
+      const Op* def = v->def;
+      if (!v->type.is_tensor()) return {v, {}};
+      if (!def) break;
+      if (def->is(Opcode::fill_) && !(def->operands[0]->def && def->operands[0]->def->is(Opcode::undef_)))
+        return {now(def->operands[0]), {}};
+      if (def->is(Opcode::zeros_like_)) return {zero(v->type.element()), {}};
+      if (def->is(Opcode::stop_gradient_)) {
+        v = def->operands[0];
+        continue;
+      }
+      if (!fuse_ || !ir::info(def->code).in_notation()) break;
+      const Notation n = *ir::concrete_notation(*def);
+      const auto factor = moved_operand(n);
+      if (!factor) break;
+      NestIndices from;
+      for (const ir::Subscript& s : n.operands[*factor].at) {
+        std::size_t d = 0;
+        while (!n.result[d].is(s.letter())) ++d;
+        from.push_back(at[d]);
+      }
+      at = std::move(from);
+      v = def->operands[*factor];
+    }
+    return {v, std::move(at)};
+  }
+
+  Value* zero(ir::Kind kind) {
+    Builder b(module_, block_);
+    const ir::Type type(kind);
+    return type.is_float_element() ? b.number(0, type) : b.integer(0, type);
+  }
+
+  NestIndices places(const ir::Subscripts& at, const std::string& letters) const {
+    NestIndices out;
+    for (const ir::Subscript& s : at) {
+      NestIndex i{{}, s.constant};
+      for (const auto& t : s.terms) i.terms.emplace_back(static_cast<int>(letters.find(t.letter)), t.factor);
+      out.push_back(std::move(i));
+    }
+    return out;
+  }
+
+  /// The order of a sum's indices: innermost the one along which most operands lie in memory, before it those summed
+  /// over, outermost those of the result.
+  static std::string loop_order(const Notation& n) {
+    const std::string letters = n.letters(), result = ir::letters_of(n.result);
+    const auto score = [&](char c) {
+      int s = 0;
+      const auto rate = [&](const ir::Subscripts& at) {
+        for (std::size_t d = 0; d < at.size(); ++d)
+          for (const auto& t : at[d].terms)
+            if (t.letter == c) s += d + 1 == at.size() ? 1 : -1;
+      };
+      rate(n.result);
+      for (std::size_t i = 0; i < n.operands.size(); ++i)
+        if (n.is_factor(i)) rate(n.operands[i].at);
+      return s;
+    };
+    char inner = 0;
+    for (const char c : letters)
+      if (!inner || score(c) >= score(inner)) inner = c;
+    std::string order;
+    for (const bool of_result : {true, false})
+      for (const char c : letters)
+        if (c != inner && (result.find(c) != std::string::npos) == of_result) order += c;
+    if (inner) order += inner;
+    return order;
+  }
+
+  /// The operation as a member of a nest of its own.
+  struct Described {
+    NestMember member;
+    std::vector<ir::Size> sizes;
+    std::vector<ir::Size> result_sizes;
+  };
+  Described described(Op* op) {
+    Described d;
+    d.member.op = op;
+    const ir::Type& type = op->result()->type;
+    if (is_pointwise(*op)) {
+      const auto rank = static_cast<std::size_t>(type.rank());
+      d.member.result = every_index(rank);
+      const std::size_t operands = op->is(Opcode::cast_like_) ? 1 : op->operands.size();
+      for (std::size_t i = 0; i < operands; ++i) d.member.reads.push_back(resolved(op->operands[i], d.member.result));
+      for (std::size_t k = 0; k < rank; ++k) d.sizes.push_back(source(op->result(), k));
+      d.result_sizes = d.sizes;
+      return d;
+    }
+    d.member.sums = true;
+    const Notation n = *ir::concrete_notation(*op);
+    const std::string order = loop_order(n);
+    d.member.result = places(n.result, order);
+    for (std::size_t i = 0; i < n.operands.size(); ++i)
+      if (n.is_factor(i)) d.member.reads.push_back(resolved(op->operands[i], places(n.operands[i].at, order)));
+    if (n.accumulates) d.member.base = op->operands[0];
+    const auto size_of = [&](const ir::SizeSource& s) {
+      if (s.dimension < 0) return ir::Size{op->operands[s.operand], -1};
+      return source(op->operands[s.operand], static_cast<std::size_t>(s.dimension));
+    };
+    for (const char c : order) d.sizes.push_back(size_of(*ir::size_source(n, c)));
+    if (!n.accumulates)
+      for (std::size_t k = 0; k < n.result.size(); ++k) d.result_sizes.push_back(size_of(*ir::result_size(n, k)));
+    return d;
+  }
+
+  // ---- waiting operations
+
+  Op* waiting(const Value* v) const { return v->def && waits_.contains(v->def) ? v->def : nullptr; }
+  int level_of(Value* v) const {
+    const auto it = levels_.find(now(v));
+    return it == levels_.end() || !waiting(now(v)) ? 0 : it->second;
+  }
+
+  /// The level of what is read, but for what `group` makes at the point at hand; nothing where it reads other elements
+  /// of that.
+  std::optional<int> level_in(const Described& d, const Group* group) const {
+    int level = 0;
+    const auto needs = [&](Value* v) { level = std::max(level, level_of(v)); };
+    for (const Element& e : d.member.reads) {
+      const auto it = group_of_.find(e.of->def);
+      const bool own = group && it != group_of_.end() && it->second == group && waiting(e.of);
+      if (!own) {
+        needs(e.of);
+        continue;
+      }
+      const NestMember& made = member_of(*group, e.of->def);
+      if (made.sums || e.at != every_index(group->space.size())) return {};
+    }
+    if (d.member.base) needs(d.member.base);
+    for (const auto& list : {d.sizes, d.result_sizes})
+      for (const ir::Size& s : list) needs(s.value);
+    return level;
+  }
+
+  static const NestMember& member_of(const Group& g, const Op* op) {
+    return *std::ranges::find_if(g.members, [&](const NestMember& m) { return m.op == op; });
+  }
+
+  bool shares(const Described& d, const Group& g) const {
+    return std::ranges::any_of(d.member.reads, [&](const Element& e) {
+      if (e.at.empty()) return false;
+      const auto it = group_of_.find(e.of->def);
+      return g.roots.contains(e.of) || (it != group_of_.end() && it->second == &g);
+    });
+  }
+
+  void join(Op* op) {
+    Described d = described(op);
+    note_same_sizes(*op);
+    std::vector<SizeKey> space;
+    for (const ir::Size& s : d.sizes) space.push_back(key(s));
+    Group* into = nullptr;
+    std::size_t offers = 0;
+    for (std::size_t i = open_.size(); fuse_ && i-- > 0 && offers < most_offers;) {
+      Group& g = *open_[i];
+      if (g.written || g.space.size() != space.size() || space.empty()) continue;
+      ++offers;
+      for (SizeKey& k : g.space) k = found(k);
+      if (g.space != space || g.members.size() >= most_members || !shares(d, g)) continue;
+      const auto level = level_in(d, &g);
+      if (!level || *level >= g.level) continue;
+      into = &g;
+      break;
+    }
+    if (!into) {
+      groups_.push_back(std::make_unique<Group>());
+      into = groups_.back().get();
+      into->level = 1 + *level_in(d, nullptr);
+      into->space = std::move(space);
+      into->sizes = d.sizes;
+      open_.push_back(into);
+    }
+    for (const Element& e : d.member.reads)
+      if (!e.at.empty()) into->roots.insert(e.of);
+    result_sizes_[op] = std::move(d.result_sizes);
+    into->members.push_back(std::move(d.member));
+    group_of_[op] = into;
+    waits_.insert(op);
+    levels_[op->result()] = into->level;
+  }
+
+  // ---- the walk through a block
+
+  void lower(Block* block) {
+    block_ = block;
+    const std::vector<Op*> ops = std::move(block->ops);
+    block->ops.clear();
+    open_.clear();
+    same_.clear();
+    for (Op* op : ops) {
+      if (op->is(Opcode::ref_acc_) && ir::concrete_notation(*op)) {
+        add_to_cell(op);
+        continue;
+      }
+      if (is_lowered(*op)) {
+        if (fuse_ && !is_pointwise(*op) && moved_operand(*ir::concrete_notation(*op))) {
+          note_same_sizes(*op);
+          wait(op);
+        } else {
+          join(op);
+        }
+        if (!fuse_) write(op);
+        continue;
+      }
+      if (op->is(Opcode::dim_) && waiting(now(op->operands[0]))) {
+        const ir::Size s = source(op->operands[0], static_cast<std::size_t>(op->integer));
+        if (!waiting(now(s.value))) {
+          Builder b(module_, block_);
+          replace(op->result(), size_value(b, s));
+          continue;
+        }
+      }
+      const std::vector<Op*> needed = needs(op);
+      const bool may_wait = op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none &&
+                            !op->is(Opcode::yield_) && !ir::updates_first(*op) && op->results.size() == 1;
+      if (!needed.empty() && may_wait) {
+        wait(op);
+        continue;
+      }
+      for (Op* n : needed) write(n);
+      write_readers(op);
+      block_->ops.push_back(op);
+    }
+    waits_.clear();
+  }
+
+  void wait(Op* op) {
+    int level = 0;
+    for (Value* v : op->operands) level = std::max(level, level_of(v));
+    waits_.insert(op);
+    levels_[op->result()] = level;
+  }
+
+  /// ref_acc[add_matmul] cell, a, b: the cell has a matmul b added.
+  void add_to_cell(Op* op) {
+    Notation n = *ir::concrete_notation(*op);
+    n.accumulates = false;
+    n.operands.erase(n.operands.begin());
+    std::vector<std::size_t> order;
+    for (std::size_t i = 1; i < op->operands.size(); ++i) order.push_back(i);
+    const ir::Call call = ir::named(n, order);
+    Op* const sum = module_.new_op(call.code, block_);
+    sum->loc = op->loc;
+    if (call.text) sum->text = module_.intern(call.text);
+    std::vector<ir::Type> types;
+    for (const std::size_t i : call.order) {
+      sum->operands.push_back(op->operands[i]);
+      types.push_back(op->operands[i]->type);
+      uses_[op->operands[i]].push_back(sum);
+    }
+    module_.add_result(sum, ir::infer_type(call.code, types, 0, {}, call.text));
+    op->code = Opcode::ref_add_;
+    op->integer = 0;
+    op->text = nullptr;
+    op->operands = {op->operands[0], sum->result()};
+    uses_[sum->result()].push_back(op);
+    join(sum);
+    write(sum);
+    block_->ops.push_back(op);
+  }
+
+  /// What an operation and its blocks use of what waits.
+  std::vector<Op*> needs(const Op* op) const {
+    std::vector<Op*> found;
+    if (waits_.empty()) return found;
+    const auto look = [&](const Op* user) {
+      for (Value* v : user->operands)
+        if (Op* const w = waiting(now(v))) found.push_back(w);
+    };
+    look(op);
+    std::size_t searched = 0;
+    for (Block* b : op->blocks)
+      ir::walk(b, [&](const Op* inner) {
+        if (++searched <= most_searched) look(inner);
+        return searched <= most_searched;
+      });
+    if (searched > most_searched) {
+      found.assign(waits_.begin(), waits_.end());
+      std::ranges::sort(found, {}, [](const Op* w) { return w->result(); });
+    }
+    return found;
+  }
+
+  /// Nests that read a tensor which the operation may want to work in come first.
+  void write_readers(const Op* op) {
+    const bool works_in = ir::updates_first(*op) || !op->blocks.empty() || op->is(Opcode::call_);
+    if (!works_in || open_.empty()) return;
+    for (Value* v : op->operands) {
+      if (!v->type.is_tensor()) continue;
+      for (std::size_t i = 0; i < open_.size(); ++i)
+        if (!open_[i]->written && open_[i]->roots.contains(now(v)) && needed_at_all(*open_[i]))
+          write(open_[i]->members.back().op);
+    }
+  }
+  bool needed_at_all(const Group& g) const {
+    return std::ranges::any_of(g.members, [&](const NestMember& m) { return uses_.contains(m.op->result()); });
+  }
+
+  // ---- writing what waits
+
+  /// Writes an operation and all that it waits for.
+  void write(Op* last) {
+    std::vector<std::pair<Op*, bool>> stack{{last, false}};
+    while (!stack.empty()) {
+      auto [op, ready] = stack.back();
+      stack.pop_back();
+      if (!waits_.contains(op)) continue;
+      const auto it = group_of_.find(op);
+      Group* const group = it == group_of_.end() ? nullptr : it->second;
+      if (ready) {
+        if (group) write_nest(*group);
+        else write_alone(op);
+        continue;
+      }
+      stack.emplace_back(op, true);
+      const auto also = [&](Value* v) {
+        if (Op* const w = waiting(now(v))) {
+          const auto other = group_of_.find(w);
+          if (!group || other == group_of_.end() || other->second != group) stack.emplace_back(w, false);
+        }
+      };
+      if (!group) {
+        if (!ir::info(op->code).in_notation()) {
+          for (Value* v : op->operands) also(v);
+          continue;
+        }
+        const Described d = described(op);
+        for (const Element& e : d.member.reads) also(e.of);
+        for (const auto& list : {d.sizes, d.result_sizes})
+          for (const ir::Size& s : list) also(s.value);
+        continue;
+      }
+      for (const NestMember& m : group->members) {
+        for (const Element& e : m.reads) also(e.of);
+        if (m.base) also(m.base);
+        for (const ir::Size& s : result_sizes_.at(m.op)) also(s.value);
+      }
+      for (const ir::Size& s : group->sizes) also(s.value);
+    }
+  }
+
+  void write_alone(Op* op) {
+    waits_.erase(op);
+    if (!ir::info(op->code).in_notation()) {
+      block_->ops.push_back(op);
+      return;
+    }
+    Described d = described(op);
+    if (all_one_number(d)) {
+      Builder b(module_, block_);
+      b.loc = op->loc;
+      std::vector<Value*> operands{d.member.reads[0].of};
+      for (const ir::Size& s : d.result_sizes) operands.push_back(size_value(b, s));
+      return replace(op->result(), b.emit(Opcode::fill_, operands, 0, op->result()->type.dims()));
+    }
+    Group g;
+    g.sizes = d.sizes;
+    result_sizes_[op] = d.result_sizes;
+    g.members.push_back(std::move(d.member));
+    write_nest(g);
+  }
+  static bool all_one_number(const Described& d) {
+    return d.member.reads.size() == 1 && d.member.reads[0].at.empty() && !d.result_sizes.empty();
+  }
+
+  void write_nest(Group& g) {
+    if (g.written) return;
+    g.written = true;
+    std::unordered_set<const Op*> members;
+    for (const NestMember& m : g.members) {
+      members.insert(m.op);
+      waits_.erase(m.op);
+    }
+    Builder b(module_, block_);
+    b.loc = g.members.back().op->loc;
+    Nest nest;
+    for (const ir::Size& s : g.sizes) nest.sizes.push_back(size_value(b, s));
+    for (NestMember& m : g.members) {
+      m.stored = needed_outside(m.op, members);
+      for (Element& e : m.reads) e.of = now(e.of);
+      if (m.base) m.base = now(m.base);
+      if (!m.stored) continue;
+      for (const ir::Size& s : result_sizes_.at(m.op)) m.sizes.push_back(size_value(b, s));
+    }
+    if (fuse_) take_over_memory(g, members);
+    nest.members = g.members;
+    const std::vector<Value*> results = emit_nest(b, nest);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (results[i]) replace(g.members[i].op->result(), results[i]);
+    std::erase(open_, &g);
+  }
+
+  bool needed_outside(const Op* op, const std::unordered_set<const Op*>& members) const {
+    const auto uses = uses_.find(op->result());
+    if (uses == uses_.end()) return false;
+    return std::ranges::any_of(uses->second, [&](const Op* user) {
+      if (members.contains(user)) return false;
+      for (std::size_t i = 0; i < user->operands.size(); ++i)
+        if (user->operands[i] == op->result() &&
+            !(ir::only_shape(*user, i) && (is_lowered(*user) || user->is(Opcode::dim_))))
+          return true;
+      return false;
+    });
+  }
+
+  /// A tensor that nobody else reads, and that this nest reads where it writes: results go where it lies.
+  void take_over_memory(Group& g, const std::unordered_set<const Op*>& members) {
+    const NestIndices point = every_index(g.sizes.size());
+    std::unordered_set<const Value*> taken;
+    for (NestMember& m : g.members) {
+      if (!m.stored || m.sums || m.result != point) continue;
+      for (const Element& e : m.reads) {
+        if (e.at != point || taken.contains(e.of) || !(e.of->type == m.op->result()->type)) continue;
+        if (members.contains(e.of->def) || e.of->block != block_ || !is_own(*e.of)) continue;
+        const bool alone = std::ranges::all_of(g.members, [&](const NestMember& other) {
+          return other.base != e.of && std::ranges::all_of(other.reads, [&](const Element& o) {
+                   return o.of != e.of || o.at == point;
+                 });
+        });
+        if (!alone || !only_used_by(e.of, members)) continue;
+        m.memory = e.of;
+        taken.insert(e.of);
+        break;
+      }
+    }
+  }
+  /// Made in this block, or handed to a trip of the loop around it.
+  bool is_own(const Value& v) const {
+    if (!v.def) return block_->parent && block_->parent->is(Opcode::loop_);
+    if (v.def->is(Opcode::loop_)) return true;
+    return false;
+  }
+  bool only_used_by(const Value* v, const std::unordered_set<const Op*>& members) const {
+    const auto uses = uses_.find(original(v));
+    if (uses == uses_.end()) return false;
+    return std::ranges::all_of(uses->second, [&](const Op* user) {
+      if (members.contains(user)) return true;
+      for (std::size_t i = 0; i < user->operands.size(); ++i)
+        if (user->operands[i] == original(v) && !ir::only_shape(*user, i)) return false;
+      return true;
+    });
+  }
+  /// The value of the program that this one stands for.
+  const Value* original(const Value* v) const {
+    const auto it = stands_for_.find(v);
+    return it == stands_for_.end() ? v : it->second;
+  }
+
+  ir::Function& function_;
+  ir::Module& module_;
+  bool fuse_;
+  Shapes shapes_;
+  Block* block_ = nullptr;
+  std::unordered_map<const Value*, std::vector<const Op*>> uses_;
+  std::unordered_map<Value*, Value*> replaced_;
+  std::unordered_map<const Value*, const Value*> stands_for_;
+  std::unordered_map<SizeKey, SizeKey, SizeHash> same_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<Group*> open_;
+  std::unordered_map<const Op*, Group*> group_of_;
+  std::unordered_map<const Op*, std::vector<ir::Size>> result_sizes_;
+  std::unordered_set<Op*> waits_;
+  std::unordered_map<const Value*, int> levels_;
+};
+
+}  // namespace
+
+void lower(ir::Module& module, bool fuse) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) any |= Lowering(*f, fuse).run();
+  if (any && fuse) simplify(module);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,340 @@
+#include "lantern/compiler/passes/lower_nest.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace lantern::passes {
+
+namespace {
+
+/// A member and its results on their way through the loops.
+///
+///     for i < m:            indices up to `depth` number the sums;
+///       sum = 0             those after it are summed over
+///       for j < n: sum += a[i,j] * x[j]
+///       tensor[i] = sum
+struct Output {
+  const NestMember* member;
+  std::size_t depth = 0;   ///< how many loops are around the place where the result is stored
+  bool sum_of_all = false; ///< a number
+  bool adds = false;       ///< several points store at one place
+  Value* tensor = nullptr;
+  Value* sum = nullptr;
+
+  bool in_loops(std::size_t rank) const { return member->sums && depth < rank; }
+};
+
+class Writer {
+ public:
+  Writer(ir::Builder& b, const Nest& nest) : nest_(nest), rank_(nest.sizes.size()), builders_{b} {}
+
+  std::vector<Value*> run() {
+    for (const NestMember& m : nest_.members) {
+      if (!m.stored && !m.sums) continue;
+      if (m.sums && !m.stored) continue;  // nobody needs it
+      outputs_.push_back(begin(m));
+    }
+    level(0);
+    std::vector<Value*> results;
+    std::size_t next = 0;
+    for (const NestMember& m : nest_.members) {
+      Value* result = nullptr;
+      if (next < outputs_.size() && outputs_[next].member == &m) result = finished(outputs_[next++]);
+      results.push_back(result);
+    }
+    return results;
+  }
+
+ private:
+  ir::Builder& here() { return builders_.back(); }
+
+  // ---- results
+
+  Output begin(const NestMember& m) {
+    Output out{&m};
+    const ir::Type& type = m.op->result()->type;
+    here().loc = m.op->loc;
+    out.depth = rank_;
+    std::vector<bool> in_result(rank_, false);
+    for (const NestIndex& i : m.result)
+      for (const auto& [k, factor] : i.terms) in_result[static_cast<std::size_t>(k)] = true;
+    if (m.sums)
+      while (out.depth > 0 && !in_result[out.depth - 1]) --out.depth;
+    out.sum_of_all = !type.is_tensor();
+    if (out.sum_of_all) return out;
+    out.adds = m.base || static_cast<std::size_t>(std::ranges::count(in_result, true)) < out.depth;
+    if (m.base) out.tensor = m.base;
+    else if (m.memory) out.tensor = m.memory;
+    else out.tensor = memory(m, type, out.adds);
+    return out;
+  }
+
+  Value* memory(const NestMember& m, const ir::Type& type, bool zeros) {
+    ir::Builder& b = here();
+    const ir::Type element(type.element());
+    Value* const value = !zeros                       ? b.op(Opcode::undef_, {}, {element})->result()
+                         : element.is_float_element() ? b.number(0, element)
+                                                      : b.integer(0, element);
+    std::vector<Value*> operands{value};
+    operands.insert(operands.end(), m.sizes.begin(), m.sizes.end());
+    return b.emit(Opcode::fill_, operands, 0, type.dims());
+  }
+
+  Value* finished(const Output& out) {
+    if (!out.sum_of_all) return out.tensor;
+    if (!out.member->base) return out.sum;
+    return here().emit(Opcode::add_, {out.member->base, out.sum});
+  }
+
+  // ---- loops
+
+  void level(std::size_t depth) {
+    compute(depth);
+    for (Output& out : outputs_)
+      if (out.depth == depth && out.in_loops(rank_)) out.sum = zero(out);
+    if (depth == rank_) at_point();
+    else loop(depth);
+    for (Output& out : outputs_)
+      if (out.depth == depth && out.in_loops(rank_) && !out.sum_of_all) store(out, out.sum);
+  }
+
+  Value* zero(const Output& out) {
+    here().loc = out.member->op->loc;
+    const ir::Type element(out.member->op->result()->type.element());
+    return element.is_float_element() ? here().number(0, element) : here().integer(0, element);
+  }
+
+  void loop(std::size_t depth) {
+    std::vector<Value**> carried;
+    for (Output& out : outputs_) {
+      if (out.depth > depth && out.tensor) carried.push_back(&out.tensor);
+      if (out.depth <= depth && out.in_loops(rank_)) carried.push_back(&out.sum);
+    }
+    ir::Builder b = here();
+    ir::Module& module = b.module();
+    std::vector<Value*> initial{b.integer(0)};
+    std::vector<ir::Type> types{ir::I64};
+    for (Value** v : carried) {
+      initial.push_back(*v);
+      types.push_back((*v)->type);
+    }
+    Op* const op = b.op(Opcode::loop_, initial, types);
+    for (int i = 0; i < 2; ++i) {
+      op->blocks.push_back(module.new_block(op, b.block()->function));
+      for (const ir::Type& t : types) module.add_param(op->blocks.back(), t);
+    }
+    ir::Builder condition(module, op->blocks[0]), inside(module, op->blocks[1]);
+    condition.loc = inside.loc = b.loc;
+    condition.yield({condition.emit(Opcode::lt_, {op->blocks[0]->params[0], nest_.sizes[depth]})});
+    const Block& body = *op->blocks[1];
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      *carried[k] = body.params[k + 1];
+      body.params[k + 1]->name = initial[k + 1]->name;
+    }
+    indices_.push_back(body.params[0]);
+    builders_.push_back(inside);
+    level(depth + 1);
+    inside = here();
+    builders_.pop_back();
+    indices_.pop_back();
+    std::vector<Value*> next{inside.emit(Opcode::add_, {body.params[0], inside.integer(1)})};
+    for (Value** v : carried) next.push_back(*v);
+    inside.yield(std::move(next));
+    for (std::size_t k = 0; k < carried.size(); ++k) *carried[k] = op->results[k + 1];
+  }
+
+  void at_point() {
+    for (Output& out : outputs_) {
+      const NestMember& m = *out.member;
+      here().loc = m.op->loc;
+      if (!m.sums) {
+        store(out, values_.at(&m));
+      } else if (out.depth < rank_) {
+        Value* const x = product(out);
+        out.sum = here().emit(Opcode::add_, {out.sum, x});
+      } else if (out.sum_of_all) {
+        out.sum = product(out);
+      } else {
+        store(out, product(out));
+      }
+    }
+  }
+
+  // ---- elements
+
+  /// How many loops have to be around.
+  std::size_t depth_of(const Element& e) const {
+    if (const auto made = nested_.find(e.of); made != nested_.end()) return made->second.depth;
+    std::size_t depth = 0;
+    for (const NestIndex& i : e.at) {
+      if (!i.is_plain()) return rank_;  // which may lie outside
+      for (const auto& [k, factor] : i.terms) depth = std::max(depth, static_cast<std::size_t>(k) + 1);
+    }
+    // What a result takes the memory of is read where that is written.
+    if (taken(e)) return rank_;
+    return depth;
+  }
+
+  const Output* taken(const Element& e) const {
+    for (const Output& out : outputs_)
+      if (e.of && out.member->memory == e.of) return &out;
+    return nullptr;
+  }
+
+  /// Everything that is the same in the loops further in, and at last the rest.
+  void compute(std::size_t depth) {
+    for (const NestMember& m : nest_.members) {
+      here().loc = m.op->loc;
+      std::size_t needed = 0;
+      for (const Element& e : m.reads) {
+        const std::size_t d = depth_of(e);
+        needed = std::max(needed, d);
+        if (d == depth && !guarded(e)) element(e);
+      }
+      if (m.sums) continue;
+      if (m.op->is(Opcode::div_) || m.op->is(Opcode::rem_))
+        if (!m.op->result()->type.is_float_element()) needed = rank_;  // which may raise
+      nested_[m.op->result()].depth = needed;
+      if (needed == depth) values_[&m] = nested_[m.op->result()].value = value(m);
+    }
+  }
+
+  Value* value(const NestMember& m) {
+    std::vector<Value*> operands;
+    for (const Element& e : m.reads) operands.push_back(element(e));
+    if (m.op->is(Opcode::cast_like_))
+      return here().emit(Opcode::cast_, {operands[0]}, static_cast<std::int64_t>(m.op->result()->type.element()));
+    return here().emit(m.op->code, operands, m.op->integer);
+  }
+
+  Value* element(const Element& e) {
+    if (const auto known = elements_.find(e); known != elements_.end()) return known->second;
+    ir::Builder& b = here();
+    Value* v = e.of;
+    if (const auto made = nested_.find(e.of); made != nested_.end()) return made->second.value;
+    if (!e.at.empty()) {
+      const Output* const out = taken(e);
+      std::vector<Value*> operands{out ? out->tensor : e.of};
+      for (const NestIndex& i : e.at) operands.push_back(index(i));
+      v = b.emit(Opcode::get_, operands);
+    }
+    return elements_[e] = v;
+  }
+
+  Value* index(const NestIndex& i) {
+    if (i.is_plain()) return indices_[static_cast<std::size_t>(i.terms[0].first)];
+    ir::Builder& b = here();
+    Value* sum = nullptr;
+    for (const auto& [k, factor] : i.terms) {
+      Value* term = indices_[static_cast<std::size_t>(k)];
+      if (factor != 1) term = b.emit(Opcode::mul_, {term, b.integer(factor)});
+      sum = sum ? b.emit(Opcode::add_, {sum, term}) : term;
+    }
+    if (!sum) return b.integer(i.constant);
+    return i.constant == 0 ? sum : b.emit(Opcode::add_, {sum, b.integer(i.constant)});
+  }
+
+  // ---- places that may lie outside
+
+  static bool guarded(const Element& e) {
+    return std::ranges::any_of(e.at, [](const NestIndex& i) { return !i.is_plain(); });
+  }
+
+  /// That the place lies inside, or null where it is known to.
+  Value* inside(Value* tensor, const NestIndices& at, Value* also) {
+    ir::Builder& b = here();
+    for (std::size_t d = 0; d < at.size(); ++d) {
+      if (at[d].is_plain()) continue;
+      Value* const i = index(at[d]);
+      const std::int64_t known = tensor->type.dims()[d];
+      Value* const size = known != ir::dynamic ? b.integer(known)
+                                               : b.emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(d));
+      for (Value* const holds : {b.emit(Opcode::le_, {b.integer(0), i}), b.emit(Opcode::lt_, {i, size})})
+        also = also ? b.emit(Opcode::land_, {also, holds}) : holds;
+    }
+    return also;
+  }
+
+  /// What the point adds: 0 where a factor lies outside.
+  Value* product(const Output& out) {
+    Value* holds = nullptr;
+    for (const Element& e : out.member->reads)
+      if (guarded(e)) holds = inside(e.of, e.at, holds);
+    const auto multiplied = [&] {
+      Value* p = nullptr;
+      for (const Element& e : out.member->reads) {
+        Value* const x = element(e);
+        p = p ? here().emit(Opcode::mul_, {p, x}) : x;
+      }
+      return p;
+    };
+    if (!holds) return multiplied();
+    const auto known = elements_;
+    Op* const branch = here().branch(holds, {ir::Type(out.member->op->result()->type.element())});
+    ir::Builder then(here().module(), branch->blocks[0]), otherwise(here().module(), branch->blocks[1]);
+    then.loc = otherwise.loc = here().loc;
+    builders_.push_back(then);
+    Value* const p = multiplied();
+    here().yield({p});
+    builders_.back() = otherwise;
+    Value* const nothing = zero(out);
+    here().yield({nothing});
+    builders_.pop_back();
+    elements_ = known;
+    return branch->result();
+  }
+
+  void store(Output& out, Value* v) {
+    const NestMember& m = *out.member;
+    here().loc = m.op->loc;
+    Value* const holds = inside(out.tensor, m.result, nullptr);
+    const auto stored = [&] {
+      std::vector<Value*> operands{out.tensor};
+      for (const NestIndex& i : m.result) operands.push_back(index(i));
+      operands.push_back(v);
+      return here().emit(out.adds ? Opcode::add_at_ : Opcode::set_, operands);
+    };
+    if (!holds) {
+      out.tensor = stored();
+      return;
+    }
+    Op* const branch = here().branch(holds, {out.tensor->type});
+    ir::Builder then(here().module(), branch->blocks[0]), otherwise(here().module(), branch->blocks[1]);
+    then.loc = otherwise.loc = here().loc;
+    builders_.push_back(then);
+    Value* const changed = stored();
+    here().yield({changed});
+    builders_.pop_back();
+    otherwise.yield({out.tensor});
+    out.tensor = branch->result();
+  }
+
+  struct Made {
+    std::size_t depth = 0;
+    Value* value = nullptr;
+  };
+
+  const Nest& nest_;
+  std::size_t rank_;
+  std::vector<ir::Builder> builders_;  ///< of the blocks around, innermost last
+  std::vector<Value*> indices_;
+  std::vector<Output> outputs_;
+  std::map<Element, Value*> elements_;
+  std::unordered_map<const Value*, Made> nested_;  ///< results of element-wise members at the point
+  std::unordered_map<const NestMember*, Value*> values_;
+};
+
+}  // namespace
+
+std::vector<Value*> emit_nest(ir::Builder& b, const Nest& nest) {
+  std::vector<Value*> results = Writer(b, nest).run();
+  return results;
+}
+
+NestIndices every_index(std::size_t rank) {
+  NestIndices all;
+  for (std::size_t k = 0; k < rank; ++k) all.push_back({{{static_cast<int>(k), 1}}, 0});
+  return all;
+}
+
+}  // namespace lantern::passes
