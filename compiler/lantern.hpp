@@ -19,6 +19,7 @@
 #include "lantern/compiler/driver/function.hpp"
 #include "lantern/compiler/driver/sparsity.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/compiler/staging/einsum.hpp"
 #include "lantern/compiler/staging/print.hpp"
 #include "lantern/compiler/staging/rep.hpp"
 
@@ -34,6 +35,8 @@ using core::dyn;     ///< a dimension of Tensor<T, dims...> that is known only a
 using core::cast;    ///< cast<double>(n): between number types
 using core::zeros;   ///< zeros<double>({2, 3}): a tensor of a shape known while staging
 using core::full;    ///< full(v, {2, 3}): the same with all elements v
+using core::einsum;  ///< einsum<"ij,jk->ik">(a, b): products and sums in index notation (staging/einsum.hpp)
+using core::permute; ///< permute<2, 0, 1>(t); beside it sum<0>(t) and mean<0, 2>(t), over dimensions
 using core::select;  ///< select(c, a, b): `a` where the condition holds, else `b`; both are computed
 
 // Control flow over Reps: compiler/staging/control_flow.hpp.

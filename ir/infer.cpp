@@ -95,7 +95,7 @@ struct Inference {
 Type infer_notation(Opcode op, std::span<const Type> in, std::span<const std::int64_t> dims, const char* text) {
   const Notation* const general = notation_of(op, text);
   if (!general) throw Error(std::string(info(op).name) + ": expected an index notation");
-  const std::string fitting = "operands that fit \"" + general->text() + "\"";
+  const std::string fitting = "shapes that fit \"" + general->text() + "\"";
   if (general->accumulates != (op == Opcode::add_einsum_) && is_einsum(op))
     mismatch(op, in, op == Opcode::einsum_ ? "an index notation with '->'" : "an index notation with '+='");
   if (in.size() != general->arity()) mismatch(op, in, fitting);

@@ -498,7 +498,12 @@ class Parser {
       expect(')');
     } else if (has_text(op.code) || op.is(Opcode::ref_acc_)) {
       op.operands = {use()};
+      const bool several = is_einsum(op.code) || op.is(Opcode::ref_acc_) || op.integer > 0;
       while (eat(',')) {
+        if (!several) {
+          op.text = intern(take(TokenKind::string, "a string").content);
+          return {};
+        }
         if (token_.kind == TokenKind::string) {
           op.text = intern(take(TokenKind::string, "a string").content);
           return {};

@@ -237,7 +237,7 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
     }
     return total;
   }
-  if (const ir::Notation* n = ir::notation_of(c.op.code, c.op.text); n && n->accumulates)
+  if (const ir::Notation* sum_of = ir::notation_of(c.op.code, c.op.text); sum_of && sum_of->accumulates)
     return tangent_accumulating(c, tangents);
   switch (row.linearity) {
     case ir::Linearity::none:

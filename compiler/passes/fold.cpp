@@ -241,7 +241,7 @@ class Folding : public Rewriter {
                                                     : Datum::integer(c->integer, v->type));
     }
     try {
-      const Datum value = evaluate({op->code, op->integer, op->loc}, operands);
+      const Datum value = evaluate({op->code, op->integer, op->loc, {}, op->text}, operands);
       op->number = value.type().is_float_element() ? value.f() : 0;
       op->integer = value.type().is_float_element() ? 0 : value.i();
     } catch (const Error&) {

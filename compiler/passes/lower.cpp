@@ -43,15 +43,6 @@ bool is_pointwise(const Op& op) {
 
 bool is_lowered(const Op& op) { return is_pointwise(op) || (ir::info(op.code).in_notation() && !op.results.empty()); }
 
-bool is_plain(const ir::Subscripts& at) {
-  std::string seen;
-  for (const ir::Subscript& s : at) {
-    if (!s.is_letter() || seen.find(s.letter()) != std::string::npos) return false;
-    seen += s.letter();
-  }
-  return true;
-}
-
 /// The one factor of an operation that only moves elements (broadcast, transpose, ...): each element of the result is
 /// one of the operand's.
 std::optional<std::size_t> moved_operand(const Notation& n) {
@@ -175,8 +166,7 @@ class Lowering {
       const Op* def = v->def;
       if (!v->type.is_tensor()) return {v, {}};
       if (!def) break;
-      if (def->is(Opcode::fill_) && !(def->operands[0]->def && def->operands[0]->def->is(Opcode::undef_)))
-        return {now(def->operands[0]), {}};
+      if (def->is(Opcode::fill_) && holds_number(*def)) return {now(def->operands[0]), {}};
       if (def->is(Opcode::zeros_like_)) return {zero(v->type.element()), {}};
       if (def->is(Opcode::stop_gradient_)) {
         v = def->operands[0];
@@ -196,6 +186,22 @@ class Lowering {
       v = def->operands[*factor];
     }
     return {v, std::move(at)};
+  }
+
+  /// A number throughout, in memory that there is: a size may be negative or too large, which making it tells.
+  bool holds_number(const Op& fill) const {
+    constexpr std::int64_t large = std::int64_t{1} << 40;
+    if (const Op* v = fill.operands[0]->def; v && v->is(Opcode::undef_)) return false;
+    std::int64_t product = 1;
+    for (std::size_t d = 0; d + 1 < fill.operands.size(); ++d) {
+      const ir::Size s = source(fill.result(), d);
+      if (s.dimension >= 0 && s.value != fill.result()) continue;
+      const Op* c = s.dimension < 0 ? constant(s.value) : nullptr;
+      const std::int64_t size = c ? c->integer : fill.result()->type.dims()[d];
+      if (size < 0 || (size > 0 && product > large / size)) return false;
+      product *= size;
+    }
+    return true;
   }
 
   Value* zero(ir::Kind kind) {
@@ -601,8 +607,7 @@ class Lowering {
   /// Made in this block, or handed to a trip of the loop around it.
   bool is_own(const Value& v) const {
     if (!v.def) return block_->parent && block_->parent->is(Opcode::loop_);
-    if (v.def->is(Opcode::loop_)) return true;
-    return false;
+    return v.def->is(Opcode::loop_) || v.def->is(Opcode::fill_) || v.def->is(Opcode::zeros_like_) || ir::updates_first(*v.def);
   }
   bool only_used_by(const Value* v, const std::unordered_set<const Op*>& members) const {
     const auto uses = uses_.find(original(v));

@@ -98,7 +98,7 @@ std::vector<EqualSizes> equal_sizes(const Op& op) {
     for (std::size_t k = 0; k < count; ++k) {
       Value *const x = op.operands[a], *const y = op.operands[b];
       const std::int64_t known = x->type.dims()[i + k];
-      if (x != y && (known == ir::dynamic || known != y->type.dims()[j + k]))
+      if ((x != y || i != j) && (known == ir::dynamic || known != y->type.dims()[j + k]))
         all.push_back({{x, static_cast<int>(i + k)}, {y, static_cast<int>(j + k)}, a, b});
     }
   };

@@ -1,6 +1,7 @@
 // The eager bottom handler: every operation of the table computed at once.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 
 #include "lantern/compiler/staging/check.hpp"
@@ -242,7 +243,7 @@ struct Kernels {
       if (!d.type().is_tensor()) return {};
       return box(d).shape;
     };
-    std::vector<T> numbers(in.size());  // of operands without dimensions
+    const auto numbers = std::make_unique<T[]>(in.size());  // of operands without dimensions
     std::vector<const T*> from;
     for (std::size_t i = 0; i < n.operands.size(); ++i) {
       if (!n.is_factor(i)) continue;

@@ -126,18 +126,18 @@ fun @f(%n: i64) -> f64[?] {
   %v = fill %one, %n
   %i = constant 2 : i64
   %s = set %v, %i, %one
-  %w = add %s, %s
+  %w = add_at %s, %i, %one
   yield %w
 })");
   for (ir::Op* op : m->entry->body->ops)
-    if (op->is(ir::Opcode::set_) || op->is(ir::Opcode::add_)) op->integer = 1;
+    if (op->is(ir::Opcode::set_) || op->is(ir::Opcode::add_at_)) op->integer = 1;
   CHECK(excerpt(print_c(*m), "lt_f64_1d f(", "\nvoid") == R"(lt_f64_1d f(lt_workspace* ws, int64_t n) {
   lt_f64_1d v = lt_new_f64_1d(ws, n);
   v.data = (double*)lt_place(ws, 0, v.data, v.dim[0] * (int64_t)sizeof(double));
   lt_fill_f64(v.data, v.dim[0], 1.0);
   if (v.dim[0] <= 2) lt_fail_index(ws, 2, v.dim[0], "");
   v.data[2] = 1.0;
-  for (int64_t at = 0; at < v.dim[0]; ++at) v.data[at] = v.data[at] + v.data[at];
+  v.data[2] += 1.0;
   return v;
 }
 )");

@@ -13,6 +13,7 @@
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/codegen/toolchain/tcc.hpp"
 #include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/lower.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/parse.hpp"
@@ -42,6 +43,7 @@ struct Built {
 /// The program by tcc, by the system's compiler as C and as C++. C needs closed continuations; C++ is printed
 /// before they are closed, and once more after.
 inline std::vector<Built> build(ir::Module& m, codegen::PrintOptions options = {}) {
+  passes::lower(m, false);
   std::vector<Built> all;
   codegen::ClangOptions flags;
   flags.opt_level = 1;
