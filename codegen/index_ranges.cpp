@@ -292,6 +292,8 @@ void IndexRanges::operation(const Op& op) {
     case Opcode::take_:
     case Opcode::add_take_:
       return access(op);
+    case Opcode::check_:
+      return assume(op.operands[0], true);
     default:
       if (!op.results.empty() && is_integer(op.result())) integer(op);
       for (const Block* b : op.blocks) block(b);

@@ -269,7 +269,9 @@ void StatementPrinter::find_placed() {
   const Op& yield = *function_.body->ops.back();
   for (std::size_t i = 0; i < yield.operands.size(); ++i) {
     if (!yield.operands[i]->type.is_tensor()) continue;
-    const Value* root = memory_root(yield.operands[i]);
+    const Value* given = yield.operands[i];
+    if (given->def && given->def->is(Opcode::reshape_)) given = given->def->operands[0];
+    const Value* root = memory_root(given);
     if (root->def && (root->def->is(Opcode::fill_) || root->def->is(Opcode::zeros_like_)))
       placed_.emplace(root, i);
   }
@@ -341,7 +343,8 @@ void StatementPrinter::tensor(const Op& op) {
 /// One of two tensors as it is; element-wise operations on tensors are loops by now (passes/lower).
 void StatementPrinter::choice(const Op& op) {
   const Value *x = op.operands[1], *y = op.operands[2];
-  if (!op.is(Opcode::select_)) throw InternalError("no way to print " + std::string(ir::info(op.code).name) + " of tensors");
+  if (!op.is(Opcode::select_))
+    throw InternalError("no way to print " + std::string(ir::info(op.code).name) + " of tensors");
   Dims known = dims(x);
   check_dims(op, x, 0, y, 0, known.size());
   for (std::size_t i = 0; i < known.size(); ++i)  // the check passed: any known size is the size
@@ -364,8 +367,8 @@ void StatementPrinter::shape_check(const Op& op, const std::string& failed) {
   const std::string a = list(1, 1 + first), b = list(1 + first, 1 + n);
   open("if (" + failed + ") {");
   line("const int64_t a[] = {" + a + "}, b[] = {" + b + "};");
-  line("lt_fail_shapes(" + ws() + ", " + ir::c_string(op.text ? op.text : "") + ", a, " + number(first) + ", b, " +
-       number(n - first) + ", " + ir::c_string(where(op)) + ");");
+  line("lt_fail_shapes(" + ws() + ", " + ir::c_string(op.text ? op.text : "") + ", a, " + number(first) +
+       ", b, " + number(n - first) + ", " + ir::c_string(where(op)) + ");");
   close("}");
 }
 
@@ -444,24 +447,25 @@ void StatementPrinter::creation(const Op& op) {
     if (result->type.dims()[i - 1] == ir::dynamic || known.back() == result->type.dims()[i - 1]) continue;
     unit_.prelude().need("fail_size");
     const std::string expected = std::to_string(result->type.dims()[i - 1]), got = atom(op.operands[i]);
-    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) +
-         ", " + expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
+    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) + ", " +
+         expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
   }
   const std::string filling = text(op.operands[0]);
   const std::string name = new_tensor(result, "new", list);
   set_dims(result, known);
   place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
-  line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling + ");");
+  line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling +
+       ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {
   const Value* x = op.operands[0];
   const std::string at = where(op);
-  define_statement(op.result(), unit_.prelude().kernel("argmax", x->type.element()) + "(" + ws() + ", " + atom(x) +
-                                    ".data, " + elements(x) + ", " +
-                                    ir::c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) +
-                                    ")");
+  define_statement(op.result(),
+                   unit_.prelude().kernel("argmax", x->type.element()) + "(" + ws() + ", " + atom(x) +
+                       ".data, " + elements(x) + ", " +
+                       ir::c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) + ")");
 }
 
 void StatementPrinter::reshaping(const Op& op) {

@@ -92,7 +92,8 @@ struct Inference {
 };
 
 /// The sizes of indices are those that operands have there; the result's dimensions are its indices.
-Type infer_notation(Opcode op, std::span<const Type> in, std::span<const std::int64_t> dims, const char* text) {
+Type infer_notation(Opcode op, std::span<const Type> in, std::span<const std::int64_t> dims,
+                    const char* text) {
   const Notation* const general = notation_of(op, text);
   if (!general) throw Error(std::string(info(op).name) + ": expected an index notation");
   const std::string fitting = "shapes that fit \"" + general->text() + "\"";

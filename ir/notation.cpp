@@ -73,7 +73,7 @@ class Parser {
   }
   Subscripts subscripts() {
     Subscripts all;
-    for (; at_ < text_.size(); ) {
+    for (; at_ < text_.size();) {
       const char c = text_[at_];
       if (is_small(c) || is_capital(c)) {
         all.push_back({{{c, 1}}, 0});
@@ -147,8 +147,10 @@ std::string text_of(const Subscripts& at) {
     out += '[';
     bool first = true;
     const auto put = [&](std::int64_t factor, const std::string& rest) {
-      if (factor < 0) out += '-';
-      else if (!first) out += '+';
+      if (factor < 0)
+        out += '-';
+      else if (!first)
+        out += '+';
       first = false;
       const std::int64_t size = factor < 0 ? -factor : factor;
       if (size != 1 || rest.empty()) out += std::to_string(size);
@@ -218,8 +220,10 @@ std::string Notation::letters() const {
 std::string Notation::text() const {
   std::string out;
   for (std::size_t i = 0; i < operands.size(); ++i)
-    out += (i == 0 ? "" : accumulates && i == 1 ? "+=" : ",") + std::string(operands[i].shape ? "=" : "") +
-           text_of(operands[i].at);
+    out += (i == 0                  ? ""
+            : accumulates && i == 1 ? "+="
+                                    : ",") +
+           std::string(operands[i].shape ? "=" : "") + text_of(operands[i].at);
   if (!accumulates) out += "->" + text_of(result);
   return sizes.empty() ? out : out + ";" + sizes;
 }
@@ -267,8 +271,10 @@ Notation concrete(const Notation& n, std::span<const Type> operands) {
       int unknowns = 0;
       for (const char c : capitals(n.operands[i].at)) {
         rest += 1;
-        if (const auto known = lengths.find(c); known != lengths.end()) rest -= known->second;
-        else unknown = c, ++unknowns;
+        if (const auto known = lengths.find(c); known != lengths.end())
+          rest -= known->second;
+        else
+          unknown = c, ++unknowns;
       }
       if (unknowns != 1) continue;
       lengths[unknown] = rest;

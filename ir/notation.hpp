@@ -1,17 +1,20 @@
 // Index notation: what a tensor operation computes, said by the indices of its operands.
 //
-//   "ij,jk->ik"        r[i,k] = sum over j of x[i,j] y[j,k]: a product of the operands, summed over every index
+//   "ij,jk->ik"        r[i,k] = sum over j of x[i,j] y[j,k]: a product of the operands, summed over every
+//   index
 //                      that the result does not have (Einstein's convention, written as numpy.einsum does)
 //   "ij+=i,j"          r[i,j] = x[i,j] + y[i] z[j]: the first operand, with products added to it
 //   "j,=ij->ij"        r[i,j] = x[j]: of the second operand only the sizes count
-//   "[2i+k-1],k->i;i"  r[i] = sum over k of x[2i+k-1] y[k]: a place may be a sum of indices. Points where it lies
-//                      outside are left out. After `;` stand indices whose sizes are operands, behind the tensors
+//   "[2i+k-1],k->i;i"  r[i] = sum over k of x[2i+k-1] y[k]: a place may be a sum of indices. Points where it
+//   lies
+//                      outside are left out. After `;` stand indices whose sizes are operands, behind the
+//                      tensors
 //   "T,=LT->LT"        a capital stands for any number of indices in a row
 //
 // Notations are closed under differentiation (Urban and van der Smagt, Automatic differentiation for tensor
 // algebras, 2017): what an operand's adjoint receives is the product of the result's adjoint and of the other
-// operands, summed over every index that the operand does not have. So the type rule, the value, the sparsity,
-// the derivatives and the loops of such an operation all follow from its notation.
+// operands, summed over every index that the operand does not have. So the type rule, the value, the
+// sparsity, the derivatives and the loops of such an operation all follow from its notation.
 #pragma once
 
 #include <array>
@@ -78,12 +81,12 @@ const char* canonical(const Notation& n);
 
 /// The notation of an operation: that of its row, or its own text; null for operations without one.
 const Notation* notation_of(Opcode op, const char* text);
-/// With letters in place of capitals, for operands of these types. Error (without the operation's name) where ranks
-/// do not fit.
+/// With letters in place of capitals, for operands of these types. Error (without the operation's name) where
+/// ranks do not fit.
 Notation concrete(const Notation& n, std::span<const Type> operands);
 
-/// What operand `i` receives from the adjoint of the result, and of which operands: `order` has their numbers, and
-/// `adjoint_of_result` for g; what it is added to is left out. `n` is concrete.
+/// What operand `i` receives from the adjoint of the result, and of which operands: `order` has their
+/// numbers, and `adjoint_of_result` for g; what it is added to is left out. `n` is concrete.
 inline constexpr std::size_t adjoint_of_result = ~std::size_t{0};
 struct Call {
   Opcode code = Opcode::count_;
@@ -97,7 +100,8 @@ Call adjoint(const Notation& n, std::size_t i);
 Call named(const Notation& n, std::vector<std::size_t> order);
 
 /// "matmul: shapes [2, 3] and [2, 3] do not fit".
-std::string shapes_differ(std::string_view operation, std::span<const std::int64_t> a, std::span<const std::int64_t> b);
+std::string shapes_differ(std::string_view operation, std::span<const std::int64_t> a,
+                          std::span<const std::int64_t> b);
 
 /// Two places whose sizes have to be the same: dimension `a_dimension` of operand `a`, and one of `b`.
 struct SameSize {

@@ -9,8 +9,8 @@
 
 namespace lantern::ir {
 
-/// Walks through the index space of a notation, and says where in row-major memory each operand is accessed. The
-/// indices of the result move slowest. Points where a place lies outside its operand are left out.
+/// Walks through the index space of a notation, and says where in row-major memory each operand is accessed.
+/// The indices of the result move slowest. Points where a place lies outside its operand are left out.
 class Points {
  public:
   /// `size_of(SizeSource)` tells sizes.

@@ -76,7 +76,8 @@ bool only_shape(const Op& op, std::size_t i) {
 }
 
 std::optional<Size> size_source(const Op& op, std::size_t d) {
-  if (Value* const like = shaped_like(op); like && like->type.is_tensor()) return Size{like, static_cast<int>(d)};
+  if (Value* const like = shaped_like(op); like && like->type.is_tensor())
+    return Size{like, static_cast<int>(d)};
   switch (op.code) {
     case Opcode::fill_:
       return Size{op.operands[1 + d], -1};

@@ -21,8 +21,8 @@ struct Size {
   Value* value = nullptr;
   int dimension = -1;
 };
-/// Dimension `d` of an operation's result as a size of an operand, or an operand; nothing where it is computed or is
-/// the operation's own.
+/// Dimension `d` of an operation's result as a size of an operand, or an operand; nothing where it is
+/// computed or is the operation's own.
 std::optional<Size> size_source(const Op& op, std::size_t d);
 
 /// The notation of an operation (of ref_acc: of what it adds by) for its operands; nothing for others.

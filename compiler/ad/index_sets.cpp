@@ -196,15 +196,16 @@ class IndexSets : public Mode {
     return out;
   }
 
-  /// Of a sum of products: each factor's sets are united over the indices that the result does not have, then those
-  /// of all factors.
+  /// Of a sum of products: each factor's sets are united over the indices that the result does not have, then
+  /// those of all factors.
   Ids products(const Operation& op, const Datums& primals, const std::vector<Ids>& in, std::size_t n) {
     std::vector<ir::Type> types;
     for (const Datum& d : primals) types.push_back(d.type());
     const ir::Notation sum = ir::concrete(*ir::notation_of(op.code, op.text), types);
     const auto size_of = [&](const ir::SizeSource& s) {
       return s.dimension < 0 ? strip(primals[s.operand]).i()
-                             : static_cast<std::int64_t>(dimension(primals[s.operand], static_cast<std::size_t>(s.dimension)));
+                             : static_cast<std::int64_t>(
+                                   dimension(primals[s.operand], static_cast<std::size_t>(s.dimension)));
     };
     const auto shape = [&](std::size_t i) -> std::span<const std::int64_t> {
       const Datum& p = strip(primals[i]);
@@ -222,7 +223,9 @@ class IndexSets : public Mode {
       std::string common;
       ir::Subscripts named;
       for (const char c : sum.letters()) {
-        const auto in_both = [&](const ir::Subscripts& at) { return ir::letters_of(at).find(c) != std::string::npos; };
+        const auto in_both = [&](const ir::Subscripts& at) {
+          return ir::letters_of(at).find(c) != std::string::npos;
+        };
         if (!in_both(sum.operands[i].at) || !in_both(sum.result)) continue;
         common += c;
         named.push_back({{{c, 1}}, 0});
@@ -243,12 +246,12 @@ class IndexSets : public Mode {
           each(static_cast<std::size_t>(at[0]), static_cast<std::size_t>(at[1]));
         });
       };
-      over(sum.operands[i].at, shape(i), [&](std::size_t from, std::size_t to) { parts[to].push_back(in[i][from]); });
+      over(sum.operands[i].at, shape(i),
+           [&](std::size_t from, std::size_t to) { parts[to].push_back(in[i][from]); });
       Ids united_parts;
       for (Ids& p : parts) united_parts.push_back(sets_.unite(std::move(p)));
-      over(sum.result, result_shape, [&](std::size_t to, std::size_t from) {
-        out[to] = sets_.unite(out[to], united_parts[from]);
-      });
+      over(sum.result, result_shape,
+           [&](std::size_t to, std::size_t from) { out[to] = sets_.unite(out[to], united_parts[from]); });
     }
     return out;
   }

@@ -74,7 +74,8 @@ bool at_hand(const FormulaContext& c) {
 /// A partial derivative as a number.
 double number_of(const ir::Formula& f, const FormulaContext& c) {
   switch (f.kind) {
-    case ir::Formula::Kind::number: return f.number;
+    case ir::Formula::Kind::number:
+      return f.number;
     case ir::Formula::Kind::variable:
       return f.variable == 'r' ? c.result.f() : c.operands[static_cast<std::size_t>(f.variable - 'x')].f();
     default: {
@@ -174,7 +175,8 @@ void propagate_product(std::size_t i, const FormulaContext& c, Cell& cell) {
 
 }  // namespace
 
-std::vector<std::size_t> read_by_adjoint(const Operation& op, std::span<const Datum> operands, std::size_t i) {
+std::vector<std::size_t> read_by_adjoint(const Operation& op, std::span<const Datum> operands,
+                                         std::size_t i) {
   const ir::Notation sum = concrete(op, operands);
   if (sum.accumulates && i == 0) return {};
   const ir::Call call = ir::adjoint(sum, i);
@@ -231,8 +233,10 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
       const ir::Formula* f = ir::derivative(c.op.code, i, n);
       if (tangents[i].empty() || !f || f->is_number(0)) continue;
       Datum term = tangents[i];
-      if (f->is_number(-1)) term = perform({Opcode::neg_, 0, c.op.loc}, {term});
-      else if (!f->is_number(1)) term = product(partial_derivative(*f, c), term, c.op.loc);
+      if (f->is_number(-1))
+        term = perform({Opcode::neg_, 0, c.op.loc}, {term});
+      else if (!f->is_number(1))
+        term = product(partial_derivative(*f, c), term, c.op.loc);
       total = sum(total, term, c.op.loc);
     }
     return total;

@@ -1,13 +1,16 @@
 // Which tensor operations share a nest of loops, and where it stands.
 //
-// A block is walked in order. Tensor operations wait: an operation joins a nest that waits already if it has the same
-// index space and reads what the nest makes at the point at hand alone. What runs in between and needs nothing of a
-// waiting nest stays where it is; what does need something, and may not wait itself, has it written in front of it.
+// A block is walked in order. Tensor operations wait: an operation joins a nest that waits already if it has
+// the same index space and reads what the nest makes at the point at hand alone. What runs in between and
+// needs nothing of a waiting nest stays where it is; what does need something, and may not wait itself, has
+// it written in front of it.
 //
-// Nests have levels: a nest reads whole results only of nests of lower levels. So no two ever wait for each other.
+// Nests have levels: a nest reads whole results only of nests of lower levels. So no two ever wait for each
+// other.
 #include "lantern/compiler/passes/lower.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -37,14 +40,17 @@ constexpr int longest_way = 64;  ///< of elements to where they come from
 
 bool is_pointwise(const Op& op) {
   if (op.results.size() != 1 || !op.result()->type.is_tensor()) return false;
-  if (op.is(Opcode::select_)) return op.operands[0]->type.is_tensor();  // else it is one of two tensors, whole
+  if (op.is(Opcode::select_))
+    return op.operands[0]->type.is_tensor();  // else it is one of two tensors, whole
   return ir::info(op.code).elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_);
 }
 
-bool is_lowered(const Op& op) { return is_pointwise(op) || (ir::info(op.code).in_notation() && !op.results.empty()); }
+bool is_lowered(const Op& op) {
+  return is_pointwise(op) || (ir::info(op.code).in_notation() && !op.results.empty());
+}
 
-/// The one factor of an operation that only moves elements (broadcast, transpose, ...): each element of the result is
-/// one of the operand's.
+/// The one factor of an operation that only moves elements (broadcast, transpose, ...): each element of the
+/// result is one of the operand's.
 std::optional<std::size_t> moved_operand(const Notation& n) {
   if (n.accumulates || n.factors() != 1 || n.result.empty()) return {};
   std::size_t factor = 0;
@@ -79,7 +85,8 @@ struct Group {
 
 class Lowering {
  public:
-  Lowering(ir::Function& function, bool fuse) : function_(function), module_(*function.module), fuse_(fuse), shapes_(function) {}
+  Lowering(ir::Function& function, bool fuse)
+      : function_(function), module_(*function.module), fuse_(fuse), shapes_(function) {}
 
   bool run() {
     std::vector<Op*> all;
@@ -93,7 +100,8 @@ class Lowering {
     });
     if (all.empty()) return false;
     std::vector<Op*> checked;
-    std::ranges::copy_if(all, std::back_inserter(checked), [](const Op* op) { return op->loc.part != ir::Part::backward; });
+    std::ranges::copy_if(all, std::back_inserter(checked),
+                         [](const Op* op) { return op->loc.part != ir::Part::backward; });
     keep_shape_checks(function_, checked);
     ir::walk(function_.body, [&](Op* op) {
       for (Value* v : op->operands) uses_[v].push_back(op);
@@ -143,8 +151,10 @@ class Lowering {
       const SizeKey a = key(source(e.a.value, static_cast<std::size_t>(e.a.dimension))),
                     b = key(source(e.b.value, static_cast<std::size_t>(e.b.dimension)));
       if (a == b) continue;
-      if (a.value) same_[a] = b;
-      else if (b.value) same_[b] = a;
+      if (a.value)
+        same_[a] = b;
+      else if (b.value)
+        same_[b] = a;
     }
   }
 
@@ -188,7 +198,8 @@ class Lowering {
     return {v, std::move(at)};
   }
 
-  /// A number throughout, in memory that there is: a size may be negative or too large, which making it tells.
+  /// A number throughout, in memory that there is: a size may be negative or too large, which making it
+  /// tells.
   bool holds_number(const Op& fill) const {
     constexpr std::int64_t large = std::int64_t{1} << 40;
     if (const Op* v = fill.operands[0]->def; v && v->is(Opcode::undef_)) return false;
@@ -220,8 +231,8 @@ class Lowering {
     return out;
   }
 
-  /// The order of a sum's indices: innermost the one along which most operands lie in memory, before it those summed
-  /// over, outermost those of the result.
+  /// The order of a sum's indices: innermost the one along which most operands lie in memory, before it those
+  /// summed over, outermost those of the result.
   static std::string loop_order(const Notation& n) {
     const std::string letters = n.letters(), result = ir::letters_of(n.result);
     const auto score = [&](char c) {
@@ -261,7 +272,8 @@ class Lowering {
       const auto rank = static_cast<std::size_t>(type.rank());
       d.member.result = every_index(rank);
       const std::size_t operands = op->is(Opcode::cast_like_) ? 1 : op->operands.size();
-      for (std::size_t i = 0; i < operands; ++i) d.member.reads.push_back(resolved(op->operands[i], d.member.result));
+      for (std::size_t i = 0; i < operands; ++i)
+        d.member.reads.push_back(resolved(op->operands[i], d.member.result));
       for (std::size_t k = 0; k < rank; ++k) d.sizes.push_back(source(op->result(), k));
       d.result_sizes = d.sizes;
       return d;
@@ -271,7 +283,8 @@ class Lowering {
     const std::string order = loop_order(n);
     d.member.result = places(n.result, order);
     for (std::size_t i = 0; i < n.operands.size(); ++i)
-      if (n.is_factor(i)) d.member.reads.push_back(resolved(op->operands[i], places(n.operands[i].at, order)));
+      if (n.is_factor(i))
+        d.member.reads.push_back(resolved(op->operands[i], places(n.operands[i].at, order)));
     if (n.accumulates) d.member.base = op->operands[0];
     const auto size_of = [&](const ir::SizeSource& s) {
       if (s.dimension < 0) return ir::Size{op->operands[s.operand], -1};
@@ -279,7 +292,8 @@ class Lowering {
     };
     for (const char c : order) d.sizes.push_back(size_of(*ir::size_source(n, c)));
     if (!n.accumulates)
-      for (std::size_t k = 0; k < n.result.size(); ++k) d.result_sizes.push_back(size_of(*ir::result_size(n, k)));
+      for (std::size_t k = 0; k < n.result.size(); ++k)
+        d.result_sizes.push_back(size_of(*ir::result_size(n, k)));
     return d;
   }
 
@@ -291,8 +305,8 @@ class Lowering {
     return it == levels_.end() || !waiting(now(v)) ? 0 : it->second;
   }
 
-  /// The level of what is read, but for what `group` makes at the point at hand; nothing where it reads other elements
-  /// of that.
+  /// The level of what is read, but for what `group` makes at the point at hand; nothing where it reads other
+  /// elements of that.
   std::optional<int> level_in(const Described& d, const Group* group) const {
     int level = 0;
     const auto needs = [&](Value* v) { level = std::max(level, level_of(v)); };
@@ -473,7 +487,8 @@ class Lowering {
     }
   }
   bool needed_at_all(const Group& g) const {
-    return std::ranges::any_of(g.members, [&](const NestMember& m) { return uses_.contains(m.op->result()); });
+    return std::ranges::any_of(g.members,
+                               [&](const NestMember& m) { return uses_.contains(m.op->result()); });
   }
 
   // ---- writing what waits
@@ -488,8 +503,10 @@ class Lowering {
       const auto it = group_of_.find(op);
       Group* const group = it == group_of_.end() ? nullptr : it->second;
       if (ready) {
-        if (group) write_nest(*group);
-        else write_alone(op);
+        if (group)
+          write_nest(*group);
+        else
+          write_alone(op);
         continue;
       }
       stack.emplace_back(op, true);
@@ -564,10 +581,75 @@ class Lowering {
     }
     if (fuse_) take_over_memory(g, members);
     nest.members = g.members;
-    const std::vector<Value*> results = emit_nest(b, nest);
+    Value* const whole = fuse_ ? in_one_row(b, nest) : nullptr;
+    std::vector<Value*> results = emit_nest(b, nest);
+    for (std::size_t i = 0; whole && i < results.size(); ++i)
+      if (results[i] && results[i]->type.is_tensor())
+        results[i] = b.emit(Opcode::reshape_, {results[i], whole});
     for (std::size_t i = 0; i < results.size(); ++i)
       if (results[i]) replace(g.members[i].op->result(), results[i]);
     std::erase(open_, &g);
+  }
+
+  /// Where all tensors are accessed at the point at hand alone, they lie in memory as one row each: one loop
+  /// does. A tensor of the shape that the results have then; null where the nest stays as it is.
+  Value* in_one_row(Builder& b, Nest& nest) {
+    const std::size_t rank = nest.sizes.size();
+    const NestIndices point = every_index(rank);
+    if (rank < 2) return nullptr;
+    Value* like = nullptr;
+    const NestMember* made = nullptr;
+    for (const NestMember& m : nest.members) {
+      const ir::Type& type = m.op->result()->type;
+      if (m.base || (m.sums ? type.is_tensor() : m.result != point)) return nullptr;
+      for (const Element& e : m.reads) {
+        if (!e.at.empty() && e.at != point) return nullptr;
+        const bool inside =
+            std::ranges::any_of(nest.members, [&](const NestMember& o) { return o.op == e.of->def; });
+        if (!e.at.empty() && !inside && (!like || e.of->type.dims() == type.dims())) like = e.of;
+      }
+      if (m.stored && !m.sums && !m.memory) made = &m;
+    }
+    if (!like || !made) return nullptr;
+    for (const NestMember& m : nest.members)
+      if (m.stored && !m.sums && m.op->result()->type.dims() != like->type.dims()) return nullptr;
+    Value* count = nest.sizes[0];
+    std::int64_t known = 1;
+    for (std::size_t k = 0; k < rank; ++k) {
+      const Op* c = constant(nest.sizes[k]);
+      known = c && known != ir::dynamic ? known * c->integer : ir::dynamic;
+      if (k > 0) count = b.emit(Opcode::mul_, {count, nest.sizes[k]});
+    }
+    if (known != ir::dynamic) count = b.integer(known);
+    // The first result's memory tells the others how long a row is.
+    const ir::Type element(made->op->result()->type.element());
+    const std::array<std::int64_t, 1> dims{known};
+    Value* const row = b.emit(Opcode::fill_, {b.op(Opcode::undef_, {}, {element})->result(), count}, 0, dims);
+    std::unordered_map<Value*, Value*> rows;
+    const auto flat = [&](Value* t) {
+      auto [it, added] = rows.try_emplace(t, nullptr);
+      if (added) it->second = b.emit(Opcode::reshape_, {t, row});
+      return it->second;
+    };
+    bool first = true;
+    for (NestMember& m : nest.members) {
+      for (Element& e : m.reads) {
+        if (e.at.empty()) continue;
+        if (std::ranges::none_of(nest.members, [&](const NestMember& o) { return o.op == e.of->def; }))
+          e.of = flat(e.of);
+        e.at = every_index(1);
+      }
+      if (m.memory) m.memory = flat(m.memory);
+      if (m.sums) continue;
+      m.result = every_index(1);
+      m.sizes = {count};
+      if (m.stored && !m.memory && first) {
+        m.memory = row;
+        first = false;
+      }
+    }
+    nest.sizes = {count};
+    return like;
   }
 
   bool needed_outside(const Op* op, const std::unordered_set<const Op*>& members) const {
@@ -607,7 +689,8 @@ class Lowering {
   /// Made in this block, or handed to a trip of the loop around it.
   bool is_own(const Value& v) const {
     if (!v.def) return block_->parent && block_->parent->is(Opcode::loop_);
-    return v.def->is(Opcode::loop_) || v.def->is(Opcode::fill_) || v.def->is(Opcode::zeros_like_) || ir::updates_first(*v.def);
+    return v.def->is(Opcode::loop_) || v.def->is(Opcode::fill_) || v.def->is(Opcode::zeros_like_) ||
+           ir::updates_first(*v.def);
   }
   bool only_used_by(const Value* v, const std::unordered_set<const Op*>& members) const {
     const auto uses = uses_.find(original(v));

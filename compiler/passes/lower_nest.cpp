@@ -15,9 +15,9 @@ namespace {
 ///       tensor[i] = sum
 struct Output {
   const NestMember* member;
-  std::size_t depth = 0;   ///< how many loops are around the place where the result is stored
-  bool sum_of_all = false; ///< a number
-  bool adds = false;       ///< several points store at one place
+  std::size_t depth = 0;    ///< how many loops are around the place where the result is stored
+  bool sum_of_all = false;  ///< a number
+  bool adds = false;        ///< several points store at one place
   Value* tensor = nullptr;
   Value* sum = nullptr;
 
@@ -52,7 +52,10 @@ class Writer {
 
   Output begin(const NestMember& m) {
     Output out{&m};
-    const ir::Type& type = m.op->result()->type;
+    ir::Type type = m.op->result()->type;
+    if (type.is_tensor() && type.dims().size() != m.result.size())  // in one row
+      type = ir::Type::tensor(type.element(),
+                              {constant(m.sizes[0]) ? constant(m.sizes[0])->integer : ir::dynamic});
     here().loc = m.op->loc;
     out.depth = rank_;
     std::vector<bool> in_result(rank_, false);
@@ -63,9 +66,12 @@ class Writer {
     out.sum_of_all = !type.is_tensor();
     if (out.sum_of_all) return out;
     out.adds = m.base || static_cast<std::size_t>(std::ranges::count(in_result, true)) < out.depth;
-    if (m.base) out.tensor = m.base;
-    else if (m.memory) out.tensor = m.memory;
-    else out.tensor = memory(m, type, out.adds);
+    if (m.base)
+      out.tensor = m.base;
+    else if (m.memory)
+      out.tensor = m.memory;
+    else
+      out.tensor = memory(m, type, out.adds);
     return out;
   }
 
@@ -92,8 +98,10 @@ class Writer {
     compute(depth);
     for (Output& out : outputs_)
       if (out.depth == depth && out.in_loops(rank_)) out.sum = zero(out);
-    if (depth == rank_) at_point();
-    else loop(depth);
+    if (depth == rank_)
+      at_point();
+    else
+      loop(depth);
     for (Output& out : outputs_)
       if (out.depth == depth && out.in_loops(rank_) && !out.sum_of_all) store(out, out.sum);
   }
@@ -203,7 +211,8 @@ class Writer {
     std::vector<Value*> operands;
     for (const Element& e : m.reads) operands.push_back(element(e));
     if (m.op->is(Opcode::cast_like_))
-      return here().emit(Opcode::cast_, {operands[0]}, static_cast<std::int64_t>(m.op->result()->type.element()));
+      return here().emit(Opcode::cast_, {operands[0]},
+                         static_cast<std::int64_t>(m.op->result()->type.element()));
     return here().emit(m.op->code, operands, m.op->integer);
   }
 

@@ -23,7 +23,7 @@ using NestIndices = std::vector<NestIndex>;
 /// What is read at a point: an element of a tensor, or a number.
 struct Element {
   Value* of = nullptr;
-  NestIndices at;       ///< none for a number
+  NestIndices at;  ///< none for a number
   auto operator<=>(const Element&) const = default;
 };
 

@@ -22,7 +22,7 @@ struct Place {
   Block* block = nullptr;
   Op* before = nullptr;
   std::vector<std::pair<Value*, Value*>> guards;  ///< innermost first: the first trip's number, and the bound
-  bool told = true;  ///< both shapes are known there
+  bool told = true;                               ///< both shapes are known there
 };
 
 /// Seen from in front of an operation, or made there anew.
@@ -37,7 +37,9 @@ Place place_of(Op* op, const EqualSizes& sizes) {
     if (!count) break;
     Block* const out = loop->parent;
     const auto seen = [&](const Value* v) { return at_hand(v, out); };
-    if (!seen(sizes.a.value) || !seen(sizes.b.value) || !seen(count->bound) || !seen(loop->operands[count->index])) break;
+    if (!seen(sizes.a.value) || !seen(sizes.b.value) || !seen(count->bound) ||
+        !seen(loop->operands[count->index]))
+      break;
     if (!std::ranges::all_of(place.guards, [&](const auto& g) { return seen(g.first) && seen(g.second); }))
       break;
     place.guards.emplace_back(loop->operands[count->index], count->bound);
@@ -61,7 +63,8 @@ struct Shown {
   std::vector<ir::Size> a, b;
 };
 
-void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown, const Place& place) {
+void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown,
+                const Place& place) {
   const auto again = [](ir::Builder& b, Value* v) {
     const Op* c = constant(v);
     return c ? b.integer(c->integer) : v;
@@ -150,7 +153,8 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
     return c ? Number(nullptr, c->integer) : Number(v, 0);
   };
   const auto known_size = [&](const ir::Size& s) {
-    if (s.dimension < 0) return constant(s.value) ? Number(nullptr, constant(s.value)->integer) : Number(s.value, -1);
+    if (s.dimension < 0)
+      return constant(s.value) ? Number(nullptr, constant(s.value)->integer) : Number(s.value, -1);
     const std::int64_t known = s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
     return known != ir::dynamic ? Number(nullptr, known) : Number(s.value, s.dimension);
   };

@@ -1,4 +1,5 @@
-// Products and sums of tensors in index notation, and what is written with it: permute, sums and means over axes.
+// Products and sums of tensors in index notation, and what is written with it: permute, sums and means over
+// axes.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace lantern::core {
 /// A notation as a template argument.
 template <std::size_t n>
 struct Notation {
-  char text[n];  // NOLINT(modernize-avoid-c-arrays)
+  char text[n];                                                        // NOLINT(modernize-avoid-c-arrays)
   constexpr Notation(const char (&t)[n]) { std::copy_n(t, n, text); }  // NOLINT
 };
 
@@ -42,12 +43,18 @@ constexpr bool is_for_users(std::string_view text) {
 
 template <class A>
 Datum operand_datum(const A& a) {
-  if constexpr (requires { typename A::value_type; a.datum(); }) return a.datum();
-  else return Rep<std::int64_t>(static_cast<std::int64_t>(a)).datum();
+  if constexpr (requires {
+                  typename A::value_type;
+                  a.datum();
+                })
+    return a.datum();
+  else
+    return Rep<std::int64_t>(static_cast<std::int64_t>(a)).datum();
 }
 
 template <Notation notation, class T>
-using einsum_result = std::conditional_t<is_number(std::string_view(notation.text)), Rep<element_t<T>>, Rep<Tensor<element_t<T>>>>;
+using einsum_result = std::conditional_t<is_number(std::string_view(notation.text)), Rep<element_t<T>>,
+                                         Rep<Tensor<element_t<T>>>>;
 
 template <Notation notation, std::size_t operands>
 Datum einsum(const Datums& in, const Location& loc) {
@@ -59,48 +66,63 @@ Datum einsum(const Datums& in, const Location& loc) {
 
 }  // namespace detail
 
-/// A product of tensors, summed over every index that the result does not have: einsum<"ij,jk->ik">(a, b) is the
-/// matrix product, "bij,bjk->bik" that of batches, "ii->" the trace, "ij->ji" the transposed matrix. A place may be a
-/// sum of indices, in brackets: einsum<"[2i+k-1],k->i;i">(x, w, n) is a convolution with stride 2 and one zero at the
-/// start, of n elements: sizes of the indices after `;` follow the tensors. What lies outside counts as zero.
+/// A product of tensors, summed over every index that the result does not have: einsum<"ij,jk->ik">(a, b) is
+/// the matrix product, "bij,bjk->bik" that of batches, "ii->" the trace, "ij->ji" the transposed matrix. A
+/// place may be a sum of indices, in brackets: einsum<"[2i+k-1],k->i;i">(x, w, n) is a convolution with
+/// stride 2 and one zero at the start, of n elements: sizes of the indices after `;` follow the tensors. What
+/// lies outside counts as zero.
 ///
 /// Shapes that do not fit, and ranks that are not the notation's, are Errors.
 template <Notation notation, detail::TensorLike T>
-detail::einsum_result<notation, T> einsum(const Rep<T>& a, std::source_location l = std::source_location::current()) {
+detail::einsum_result<notation, T> einsum(const Rep<T>& a,
+                                          std::source_location l = std::source_location::current()) {
   return detail::einsum_result<notation, T>(detail::einsum<notation, 1>({a.datum()}, here(l)));
 }
 template <Notation notation, detail::TensorLike T, class B>
-detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b, std::source_location l = std::source_location::current()) {
-  return detail::einsum_result<notation, T>(detail::einsum<notation, 2>({a.datum(), detail::operand_datum(b)}, here(l)));
+detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b,
+                                          std::source_location l = std::source_location::current()) {
+  return detail::einsum_result<notation, T>(
+      detail::einsum<notation, 2>({a.datum(), detail::operand_datum(b)}, here(l)));
 }
 template <Notation notation, detail::TensorLike T, class B, class C>
-detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b, const C& c, std::source_location l = std::source_location::current()) {
-  return detail::einsum_result<notation, T>(detail::einsum<notation, 3>({a.datum(), detail::operand_datum(b), detail::operand_datum(c)}, here(l)));
+detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b, const C& c,
+                                          std::source_location l = std::source_location::current()) {
+  return detail::einsum_result<notation, T>(
+      detail::einsum<notation, 3>({a.datum(), detail::operand_datum(b), detail::operand_datum(c)}, here(l)));
 }
 template <Notation notation, detail::TensorLike T, class B, class C, class D>
-detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b, const C& c, const D& d, std::source_location l = std::source_location::current()) {
-  return detail::einsum_result<notation, T>(detail::einsum<notation, 4>({a.datum(), detail::operand_datum(b), detail::operand_datum(c), detail::operand_datum(d)}, here(l)));
+detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b, const C& c, const D& d,
+                                          std::source_location l = std::source_location::current()) {
+  return detail::einsum_result<notation, T>(detail::einsum<notation, 4>(
+      {a.datum(), detail::operand_datum(b), detail::operand_datum(c), detail::operand_datum(d)}, here(l)));
 }
 template <Notation notation, detail::TensorLike T, class B, class C, class D, class E>
-detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b, const C& c, const D& d, const E& e, std::source_location l = std::source_location::current()) {
-  return detail::einsum_result<notation, T>(detail::einsum<notation, 5>({a.datum(), detail::operand_datum(b), detail::operand_datum(c), detail::operand_datum(d), detail::operand_datum(e)}, here(l)));
+detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b, const C& c, const D& d, const E& e,
+                                          std::source_location l = std::source_location::current()) {
+  return detail::einsum_result<notation, T>(
+      detail::einsum<notation, 5>({a.datum(), detail::operand_datum(b), detail::operand_datum(c),
+                                   detail::operand_datum(d), detail::operand_datum(e)},
+                                  here(l)));
 }
 
 /// permute<2, 0, 1>(t): dimension 0 of the result is dimension 2 of t, and so on (numpy.transpose).
 template <int... axes, detail::TensorLike T>
-Rep<Tensor<detail::element_t<T>>> permute(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+Rep<Tensor<detail::element_t<T>>> permute(const Rep<T>& t,
+                                          std::source_location l = std::source_location::current()) {
   static constexpr int all[] = {axes...};
   return Rep<Tensor<detail::element_t<T>>>(detail::permuted(t.datum(), all, here(l)));
 }
 /// sum<0, 2>(t): over these dimensions, which the result does not have. (sum(t) is the sum of all elements.)
 template <int axis, int... axes, detail::TensorLike T>
-Rep<Tensor<detail::element_t<T>>> sum(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+Rep<Tensor<detail::element_t<T>>> sum(const Rep<T>& t,
+                                      std::source_location l = std::source_location::current()) {
   static constexpr int all[] = {axis, axes...};
   return Rep<Tensor<detail::element_t<T>>>(detail::sum_over(t.datum(), all, here(l)));
 }
 /// mean<0, 2>(t): the sum divided by the number of elements that are summed.
 template <int axis, int... axes, detail::TensorLike T>
-Rep<Tensor<detail::element_t<T>>> mean(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+Rep<Tensor<detail::element_t<T>>> mean(const Rep<T>& t,
+                                       std::source_location l = std::source_location::current()) {
   static constexpr int all[] = {axis, axes...};
   return Rep<Tensor<detail::element_t<T>>>(detail::mean_over(t.datum(), all, here(l)));
 }

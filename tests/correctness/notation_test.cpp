@@ -1,11 +1,12 @@
 // Index notation: random notations against plain loops, their derivatives in every way, and what is refused.
+#include "lantern/ir/notation.hpp"
+
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
 
 #include "agree.hpp"
 #include "depth.hpp"
-#include "lantern/ir/notation.hpp"
 #include "lantern/ir/op.hpp"
 
 using namespace lantern;
@@ -127,7 +128,8 @@ A program(const Case& c, const A& x) {
       in.push_back(x[from].datum());
     } else {
       const A part = x.slice(from, from + c.count(i));
-      in.push_back(perform({ir::Opcode::reshape_, 0, {}}, {part.datum(), zeros<double>(c.shapes[i]).datum()}));
+      in.push_back(
+          perform({ir::Opcode::reshape_, 0, {}}, {part.datum(), zeros<double>(c.shapes[i]).datum()}));
     }
     from += c.count(i);
   }
@@ -173,18 +175,20 @@ void check_case(const Case& c, std::mt19937& random) {
   const std::function<A(A)> value = [c](A a) { return program(c, a); };
   const std::vector<double> expected = by_definition(c, x);
   check_close(eager(value)(x), expected);
-  for (const CompileOptions& o : std::vector<CompileOptions>{
-           {.target = Target::c, .opt = 0}, {.target = Target::c}, {.target = Target::c, .disabled_passes = {"lower"}}})
+  for (const CompileOptions& o :
+       std::vector<CompileOptions>{{.target = Target::c, .opt = 0},
+                                   {.target = Target::c},
+                                   {.target = Target::c, .disabled_passes = {"lower"}}})
     check_close(compile(value, o)(x), expected);
   const std::function<D(A)> f = blended(c);
   const std::vector<double> gradient = eager(grad(f))(x);
   check_close(eager(grad<mode::forward>(f))(x), gradient, 1e-9);
-  for (const CompileOptions& o : std::vector<CompileOptions>{
-           {.target = Target::c, .opt = 0},
-           {.target = Target::c},
-           {.target = Target::c, .disabled_passes = {"lower"}},
-           {.target = Target::c, .disabled_passes = {"simplify"}},
-           {.target = Target::c, .disabled_passes = {"unwind"}}})
+  for (const CompileOptions& o :
+       std::vector<CompileOptions>{{.target = Target::c, .opt = 0},
+                                   {.target = Target::c},
+                                   {.target = Target::c, .disabled_passes = {"lower"}},
+                                   {.target = Target::c, .disabled_passes = {"simplify"}},
+                                   {.target = Target::c, .disabled_passes = {"unwind"}}})
     check_close(compile(grad(f), o)(x), gradient, 1e-9);
   constexpr double step = 1e-6;
   for (std::size_t i = 0; i < x.size(); i += 1 + x.size() / 6) {
@@ -215,9 +219,9 @@ TEST_CASE("random notations mean what they say, and so do their derivatives", "[
 TEST_CASE("what is added to, diagonals, and places that are sums of indices", "[notation]") {
   std::mt19937 random(5);
   const std::map<char, std::int64_t> sizes{{'i', 3}, {'j', 2}, {'k', 3}, {'b', 2}};
-  for (const char* text : {"ij+=i,j", "ij+=ik,kj", "ii+=i", "i+=ij", "ij+=j,i,ij", "ii->i", "ii->", "ijj->i", "i,i,i->i",
-                           "bik,bkj->bij", "[2i+k-1],k->i;i", "[i+k],k->i;i", "[i+k-1][j],bk->bij;i", "[i+k]+=i,k",
-                           "[-i+2],i->i", "[2i]->i;i", "i->[2i+1]"}) {
+  for (const char* text : {"ij+=i,j", "ij+=ik,kj", "ii+=i", "i+=ij", "ij+=j,i,ij", "ii->i", "ii->", "ijj->i",
+                           "i,i,i->i", "bik,bkj->bij", "[2i+k-1],k->i;i", "[i+k],k->i;i",
+                           "[i+k-1][j],bk->bij;i", "[i+k]+=i,k", "[-i+2],i->i", "[2i]->i;i", "i->[2i+1]"}) {
     if (std::string_view(text) == "i->[2i+1]") {
       CHECK(refusal(text) == "index notation \"i->[2i+1]\": an index of the result is a letter");
       continue;
@@ -260,7 +264,8 @@ TEST_CASE("einsum, permute, sums and means over dimensions", "[notation]") {
 
 TEST_CASE("notations are refused with what is wrong", "[notation]") {
   CHECK(refusal("ij,jk") == "index notation \"ij,jk\": expected '->' or '+=' at position 5");
-  CHECK(refusal("ij->k") == "index notation \"ij->k\": the size of 'k' is not known: no operand has it as an index");
+  CHECK(refusal("ij->k") ==
+        "index notation \"ij->k\": the size of 'k' is not known: no operand has it as an index");
   CHECK(refusal("ij->ii") == "index notation \"ij->ii\": the result has the index 'i' twice");
   CHECK(refusal("[2i+k],k->i") ==
         "index notation \"[2i+k],k->i\": the size of 'i' is not known: no operand has it as an index");
@@ -279,8 +284,11 @@ TEST_CASE("notations are refused with what is wrong", "[notation]") {
   };
   const std::vector<double> x{1, 2, 3, 4, 5, 6};
   const TensorView<const double> m(x.data(), {2, 3});
-  const std::function<T<dyn, dyn>(T<dyn, dyn>)> square = [](T<dyn, dyn> a) { return einsum<"ij,jk->ik">(a, a); };
-  CHECK(error([&] { (void)eager(square)(m); }) == "matmul: expected shapes that fit \"ij,jk->ik\", got f64[2,3], f64[2,3]");
+  const std::function<T<dyn, dyn>(T<dyn, dyn>)> square = [](T<dyn, dyn> a) {
+    return einsum<"ij,jk->ik">(a, a);
+  };
+  CHECK(error([&] { (void)eager(square)(m); }) ==
+        "matmul: expected shapes that fit \"ij,jk->ik\", got f64[2,3], f64[2,3]");
   const auto compiled = compile(square, {.target = Target::c});
   CHECK_THROWS_WITH(compiled(m), Catch::Contains("matmul: shapes [2, 3] and [2, 3] do not fit"));
   const std::function<D(T<dyn>)> rank = [](T<dyn> a) { return einsum<"ij->">(a); };
