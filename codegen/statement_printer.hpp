@@ -131,6 +131,7 @@ class StatementPrinter {
   void rows(const ir::Op& op);
   void creation(const ir::Op& op);
   void argmax(const ir::Op& op);
+  void matrix_product(const ir::Op& op);
   void reshaping(const ir::Op& op);
   void tree(const ir::Op& op);
   void accumulate(ir::Opcode code, const std::string& place, const ir::Op& op);

@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
+#include "lantern/compiler/passes/analysis/gemm.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 
@@ -335,6 +337,9 @@ void StatementPrinter::tensor(const Op& op) {
     case Opcode::tree_right_:
     case Opcode::tree_value_:
       return tree(op);
+    case Opcode::add_einsum_:
+    case Opcode::add_matmul_:
+      return matrix_product(op);
     default:
       throw InternalError("no way to print " + std::string(ir::info(op.code).name));
   }
@@ -457,6 +462,28 @@ void StatementPrinter::creation(const Op& op) {
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
   line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling +
        ");");
+}
+
+/// A product that is large enough for a call (passes/lower); others are loops by now.
+void StatementPrinter::matrix_product(const Op& op) {
+  const ir::Notation n = *ir::concrete_notation(op);
+  const auto p = passes::matrix_product(n);
+  if (!p) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
+  const auto steps = [&](std::size_t operand, char second) {
+    const Value* t = op.operands[operand];
+    const bool turned = n.operands[operand].at[0].is(second);
+    const std::string row = dim(t, 1);
+    return atom(t) + ".data, " + (turned ? "1, " + row : row + ", 1");
+  };
+  const auto size = [&](char letter) {
+    const ir::SizeSource from = *ir::size_source(n, letter);
+    return dim(op.operands[from.operand], static_cast<std::size_t>(from.dimension));
+  };
+  const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k);
+  const std::string a = steps(p->x, p->k), b = steps(p->y, p->j);
+  const std::string to = updated(op);
+  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a + ", " +
+       b + ", " + to + ".data, " + dim(op.result(), 1) + ", 1);");
 }
 
 void StatementPrinter::argmax(const Op& op) {

@@ -20,6 +20,7 @@
 #include "lantern/compiler/driver/sparsity.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/einsum.hpp"
+#include "lantern/compiler/staging/functions.hpp"
 #include "lantern/compiler/staging/print.hpp"
 #include "lantern/compiler/staging/rep.hpp"
 

@@ -155,6 +155,107 @@ static inline int32_t lt_i32_of_f32(float x) {
   for (int64_t i = 0; i < n; ++i) to[i] += x[i];
 }
 )c"},
+      // A matrix product by packed panels and a tile that stays in registers: Goto and van de Geijn, Anatomy of
+      // high-performance matrix multiplication, 2008.
+      {"gemm_sizes", types, {}, R"c(/* Rows of a tile of a matrix product, and bytes of a vector: half of the registers, or more, are the tile. */
+#if defined __AVX512F__
+#define LT_GEMM_BYTES 64
+#define LT_GEMM_ROWS 12
+#elif defined __AVX__
+#define LT_GEMM_BYTES 32
+#define LT_GEMM_ROWS 6
+#else
+#define LT_GEMM_BYTES 16
+#define LT_GEMM_ROWS 6
+#endif
+)c"},
+      {"K:gemm",
+       functions,
+       {"allocate", "mark", "gemm_sizes", "integers"},
+       R"c(#ifdef __TINYC__
+#define LT_GEMM_COLUMNS_$K 4
+static void lt_gemm_tile_$K(int64_t k, const $T* a, const $T* b, $T* tile) {
+  for (int i = 0; i < LT_GEMM_ROWS * LT_GEMM_COLUMNS_$K; ++i) tile[i] = 0;
+  for (int64_t l = 0; l < k; ++l)
+    for (int i = 0; i < LT_GEMM_ROWS; ++i)
+      for (int j = 0; j < LT_GEMM_COLUMNS_$K; ++j)
+        tile[i * LT_GEMM_COLUMNS_$K + j] += a[l * LT_GEMM_ROWS + i] * b[l * LT_GEMM_COLUMNS_$K + j];
+}
+#else
+typedef $T lt_gemm_vector_$K __attribute__((vector_size(LT_GEMM_BYTES), may_alias));
+#define LT_GEMM_LANES_$K (LT_GEMM_BYTES / (int)sizeof($T))
+#define LT_GEMM_COLUMNS_$K (2 * LT_GEMM_LANES_$K)
+/* tile = a b, a packed by columns and b by rows. */
+static void lt_gemm_tile_$K(int64_t k, const $T* a, const $T* b, $T* tile) {
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#endif
+  const lt_gemm_vector_$K zero = {0};
+  lt_gemm_vector_$K sum[LT_GEMM_ROWS][2];
+  for (int i = 0; i < LT_GEMM_ROWS; ++i) sum[i][0] = sum[i][1] = zero;
+  for (int64_t l = 0; l < k; ++l) {
+    const lt_gemm_vector_$K y0 = *(const lt_gemm_vector_$K*)b;
+    const lt_gemm_vector_$K y1 = *(const lt_gemm_vector_$K*)(b + LT_GEMM_LANES_$K);
+    for (int i = 0; i < LT_GEMM_ROWS; ++i) {
+      const lt_gemm_vector_$K x = zero + a[i];
+      sum[i][0] += x * y0;
+      sum[i][1] += x * y1;
+    }
+    a += LT_GEMM_ROWS;
+    b += LT_GEMM_COLUMNS_$K;
+  }
+  for (int i = 0; i < LT_GEMM_ROWS; ++i) {
+    *(lt_gemm_vector_$K*)(tile + i * LT_GEMM_COLUMNS_$K) = sum[i][0];
+    *(lt_gemm_vector_$K*)(tile + i * LT_GEMM_COLUMNS_$K + LT_GEMM_LANES_$K) = sum[i][1];
+  }
+}
+#endif
+
+/* Copies a matrix's block, `across` lines at a time side by side; the last ones are filled up with zeros. */
+static void lt_gemm_pack_$K($T* to, const $T* from, int64_t lines, int64_t line, int64_t k, int64_t step, int64_t across) {
+  for (int64_t i = 0; i < lines; i += across) {
+    const int64_t some = across < lines - i ? across : lines - i;
+    for (int64_t l = 0; l < k; ++l) {
+      const $T* at = from + i * line + l * step;
+      for (int64_t p = 0; p < some; ++p) to[p] = at[p * line];
+      for (int64_t p = some; p < across; ++p) to[p] = 0;
+      to += across;
+    }
+  }
+}
+
+/* c += a b, of m by k and k by n, each with the steps of its rows and of its columns in memory. */
+static void lt_gemm_$K(lt_workspace* ws, int64_t m, int64_t n, int64_t k, const $T* a, int64_t a_row, int64_t a_column,
+                       const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row, int64_t c_column) {
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
+  if (m <= 0 || n <= 0 || k <= 0) return;
+  const lt_position mark = lt_mark(ws);
+  $T* const left = ($T*)lt_allocate(ws, most_k * most_m * (int64_t)sizeof($T));
+  $T* const right = ($T*)lt_allocate(ws, most_k * most_n * (int64_t)sizeof($T));
+  $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
+  for (int64_t l = 0; l < k; l += most_k) {
+    const int64_t depth = most_k < k - l ? most_k : k - l;
+    for (int64_t j = 0; j < n; j += most_n) {
+      const int64_t wide = most_n < n - j ? most_n : n - j;
+      lt_gemm_pack_$K(right, b + l * b_row + j * b_column, wide, b_column, depth, b_row, columns);
+      for (int64_t i = 0; i < m; i += most_m) {
+        const int64_t high = most_m < m - i ? most_m : m - i;
+        lt_gemm_pack_$K(left, a + i * a_row + l * a_column, high, a_row, depth, a_column, rows);
+        for (int64_t q = 0; q < wide; q += columns)
+          for (int64_t p = 0; p < high; p += rows) {
+            lt_gemm_tile_$K(depth, left + p * depth, right + q * depth, tile);
+            $T* const to = c + (i + p) * c_row + (j + q) * c_column;
+            const int64_t some_rows = rows < high - p ? rows : high - p;
+            const int64_t some_columns = columns < wide - q ? columns : wide - q;
+            for (int64_t r = 0; r < some_rows; ++r)
+              for (int64_t s = 0; s < some_columns; ++s) to[r * c_row + s * c_column] += tile[r * columns + s];
+          }
+      }
+    }
+  }
+  lt_release(ws, mark);
+}
+)c"},
       // The n-th derivative of digamma: recurrence up to where the asymptotic series is exact to rounding
       // (Abramowitz and Stegun 6.3.18 and 6.4.11); below zero digamma and trigamma are reflected.
       {"polygamma", functions, {}, R"c(/* The n-th derivative of the digamma function. */

@@ -37,9 +37,6 @@ class Prelude {
   /// The function that makes vectors of integers of vectors of floating numbers, as lt_i64_of_f64 does of
   /// one.
   std::string saturating(ir::Kind from, ir::Kind to, int lanes);
-  /// A function of a tensor's elements by way of vectors, for a function of <math.h> of one argument:
-  /// lt_map_exp_f64(to, from, n). Returns the name; empty where that is not known to be faster.
-  std::string vector_map(const std::string& f, ir::Kind kind);
   /// The structure of a tensor: lt_f64_2d. Returns the name.
   std::string tensor(ir::Kind kind, int rank);
   /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t); and

@@ -4,6 +4,7 @@
 // as code that the compiler schedules among its surroundings, the others through glibc's libmvec; all results
 // lie within 4 units in the last place. In strict mode, and elsewhere, lane by lane.
 #include "lantern/codegen/c/vector_text.hpp"
+#include "lantern/ir/op.hpp"
 
 #include <algorithm>
 #include <array>
@@ -218,8 +219,9 @@ constexpr int lt_part = 8;
 int part_of(Kind kind) { return kind == Kind::f32 ? 2 * lt_part : lt_part; }
 
 /// What libmvec of glibc 2.36 has, by its name in <math.h>.
-constexpr std::array vector_math{"acos",  "asin", "atan",  "atan2", "cos", "cosh", "erf", "erfc", "exp",
-                                 "expm1", "log",  "log1p", "pow",   "sin", "sinh", "tan", "tanh"};
+constexpr std::array vector_math{"acos", "acosh", "asin",  "asinh", "atan",  "atan2", "atanh", "cbrt",
+                                 "cos",  "cosh",  "erf",   "erfc",  "exp",   "exp2",  "expm1", "log",
+                                 "log10", "log1p", "log2", "pow",   "sin",   "sinh",  "tan",   "tanh"};
 
 std::string listed(int n, const std::string& item, const std::string& last = "") {
   std::string s;
@@ -516,22 +518,6 @@ std::string Prelude::saturating(Kind from, Kind to, int lanes) {
   return full;
 }
 
-std::string Prelude::vector_map(const std::string& f, Kind kind) {
-  const bool known = std::ranges::find(vector_math, f) != vector_math.end() && f != "pow" && f != "atan2";
-  if (strict_ || !known || (kind != Kind::f32 && kind != Kind::f64)) return "";
-  const std::string element = target_->element(kind), full = "lt_map_" + f + "_" + ir::kind_name(kind);
-  if (!fresh(full)) return full;
-  const int lanes = part_of(kind);
-  const auto function = [&](const char* what) { return vector_function(what, kind, lanes); };
-  const std::string n = std::to_string(lanes), of = vector_function(f, kind, lanes);
-  add(Group::functions, "static void " + full + "(" + element + "* to, const " + element +
-                            "* from, int64_t n) {\n  int64_t at = 0;\n  for (; at + " + n + " <= n; at += " +
-                            n + ") " + function("store") + "(to + at, " + of + "(" + function("load") +
-                            "(from + at)));\n  if (at < n) " + function("store_some") + "(to + at, " + of +
-                            "(" + function("load_some") + "(from + at, n - at)), n - at);\n}\n");
-  return full;
-}
-
 /// What loads and stores of some lanes need.
 void Prelude::masks(Kind kind) {
   if (kind == Kind::f32) {
@@ -589,7 +575,8 @@ std::string Prelude::vector_math_function(const std::string& name, const std::st
   const bool narrow = kind == Kind::f32;
   const std::string f = target_->math(name, kind), type = vector(kind, lanes), l = std::to_string(lanes);
   math(f, kind);
-  const bool two = name == "pow" || name == "atan2" || name == "lt_polygamma";
+  const ir::Opcode op = ir::opcode_named(name);
+  const bool two = name == "lt_polygamma" || (op != ir::Opcode::count_ && ir::info(op).arity == 2);
   const std::string scalar = std::string("  for (int i = 0; i < ") + l + "; ++i) x[i] = " + f + "(x[i]" +
                              (two ? ", y[i]" : "") + ");\n  return x;\n";
   std::string body = scalar;

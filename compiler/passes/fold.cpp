@@ -321,7 +321,12 @@ class Folding : public Rewriter {
         if (Value* n = operand_of(x, Opcode::neg_)) return become(op, Opcode::abs_, {n});
         return nullptr;
       case Opcode::floor_:
-        return operand_of(x, Opcode::floor_) ? x : nullptr;
+      case Opcode::ceil_:
+      case Opcode::trunc_:
+      case Opcode::round_:
+        for (const Opcode whole : {Opcode::floor_, Opcode::ceil_, Opcode::trunc_, Opcode::round_})
+          if (operand_of(x, whole)) return x;
+        return nullptr;
       case Opcode::pow_:
         return is_number(y, 1.0, x) ? x : nullptr;
       default:

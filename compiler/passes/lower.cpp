@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/analysis/gemm.hpp"
 #include "lantern/compiler/passes/lower_nest.hpp"
 #include "lantern/compiler/passes/shape_checks.hpp"
 #include "lantern/compiler/passes/shapes.hpp"
@@ -81,12 +82,13 @@ struct Group {
   std::unordered_set<const Value*> roots;  ///< the tensors that it reads
   int level = 1;
   bool written = false;
+  bool product = false;  ///< of matrices, which may be large: alone
 };
 
 class Lowering {
  public:
-  Lowering(ir::Function& function, bool fuse)
-      : function_(function), module_(*function.module), fuse_(fuse), shapes_(function) {}
+  Lowering(ir::Function& function, bool fuse, bool packed)
+      : function_(function), module_(*function.module), fuse_(fuse), packed_(packed), shapes_(function) {}
 
   bool run() {
     std::vector<Op*> all;
@@ -343,11 +345,12 @@ class Lowering {
     note_same_sizes(*op);
     std::vector<SizeKey> space;
     for (const ir::Size& s : d.sizes) space.push_back(key(s));
+    const bool product = packed_ && may_be_large(d);
     Group* into = nullptr;
     std::size_t offers = 0;
-    for (std::size_t i = open_.size(); fuse_ && i-- > 0 && offers < most_offers;) {
+    for (std::size_t i = open_.size(); fuse_ && !product && i-- > 0 && offers < most_offers;) {
       Group& g = *open_[i];
-      if (g.written || g.space.size() != space.size() || space.empty()) continue;
+      if (g.written || g.product || g.space.size() != space.size() || space.empty()) continue;
       ++offers;
       for (SizeKey& k : g.space) k = found(k);
       if (g.space != space || g.members.size() >= most_members || !shares(d, g)) continue;
@@ -362,6 +365,7 @@ class Lowering {
       into->level = 1 + *level_in(d, nullptr);
       into->space = std::move(space);
       into->sizes = d.sizes;
+      into->product = product;
       open_.push_back(into);
     }
     for (const Element& e : d.member.reads)
@@ -582,13 +586,55 @@ class Lowering {
     if (fuse_) take_over_memory(g, members);
     nest.members = g.members;
     Value* const whole = fuse_ ? in_one_row(b, nest) : nullptr;
-    std::vector<Value*> results = emit_nest(b, nest);
+    std::vector<Value*> results = g.product ? std::vector{large_or_small(b, nest)} : emit_nest(b, nest);
     for (std::size_t i = 0; whole && i < results.size(); ++i)
       if (results[i] && results[i]->type.is_tensor())
         results[i] = b.emit(Opcode::reshape_, {results[i], whole});
     for (std::size_t i = 0; i < results.size(); ++i)
       if (results[i]) replace(g.members[i].op->result(), results[i]);
     std::erase(open_, &g);
+  }
+
+  /// A matrix product in double or single precision; not one whose sizes are known to be small.
+  static bool may_be_large(const Described& d) {
+    if (!d.member.sums || !d.member.op->result()->type.is_float_element()) return false;
+    if (!matrix_product(*ir::concrete_notation(*d.member.op))) return false;
+    std::int64_t known = 1;
+    for (const ir::Size& s : d.sizes) {
+      const Op* c = s.dimension < 0 ? constant(s.value) : nullptr;
+      const std::int64_t size = s.dimension < 0 ? (c ? c->integer : ir::dynamic)
+                                                : s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
+      if (size == ir::dynamic) return true;
+      known *= std::min(size, large_product);
+      if (known >= large_product) return true;
+    }
+    return false;
+  }
+
+  /// if (m * n * k is large) { an operation that adds the product } else { loops }
+  Value* large_or_small(Builder& b, const Nest& nest) {
+    const NestMember& m = nest.members.front();
+    if (!m.stored) return nullptr;
+    Value* count = nest.sizes[0];
+    for (std::size_t k = 1; k < nest.sizes.size(); ++k) count = b.emit(Opcode::mul_, {count, nest.sizes[k]});
+    const ir::Type& type = m.op->result()->type;
+    Op* const branch = b.branch(b.emit(Opcode::le_, {b.integer(large_product), count}), {type});
+    Builder large(module_, branch->blocks[0]), small(module_, branch->blocks[1]);
+    large.loc = small.loc = b.loc;
+    Notation n = *ir::concrete_notation(*m.op);
+    std::vector<Value*> operands;
+    for (Value* v : m.op->operands) operands.push_back(now(v));
+    if (!n.accumulates) {
+      n.accumulates = true;
+      n.operands.insert(n.operands.begin(), {n.result, false});
+      const ir::Type element(type.element());
+      std::vector<Value*> filling{large.number(0, element)};
+      filling.insert(filling.end(), m.sizes.begin(), m.sizes.end());
+      operands.insert(operands.begin(), large.emit(Opcode::fill_, filling, 0, type.dims()));
+    }
+    large.yield({large.emit(Opcode::add_einsum_, operands, 0, {}, ir::canonical(n))});
+    small.yield({emit_nest(small, nest).front()});
+    return branch->result();
   }
 
   /// Where all tensors are accessed at the point at hand alone, they lie in memory as one row each: one loop
@@ -710,7 +756,7 @@ class Lowering {
 
   ir::Function& function_;
   ir::Module& module_;
-  bool fuse_;
+  bool fuse_, packed_;
   Shapes shapes_;
   Block* block_ = nullptr;
   std::unordered_map<const Value*, std::vector<const Op*>> uses_;
@@ -727,9 +773,9 @@ class Lowering {
 
 }  // namespace
 
-void lower(ir::Module& module, bool fuse) {
+void lower(ir::Module& module, bool fuse, bool packed) {
   bool any = false;
-  for (ir::Function* f : module.functions()) any |= Lowering(*f, fuse).run();
+  for (ir::Function* f : module.functions()) any |= Lowering(*f, fuse, packed).run();
   if (any && fuse) simplify(module);
 }
 

@@ -20,6 +20,8 @@ namespace lantern::passes {
 ///
 /// Afterwards no operation on whole tensors is left but those that printers know: views, rows that are copied
 /// or added to, argmax, reshape, concat, fill.
-void lower(ir::Module& module, bool fuse = true);
+///
+/// With `packed` matrix products that are large, or may be, stay operations: printers call a routine for them.
+void lower(ir::Module& module, bool fuse = true, bool packed = false);
 
 }  // namespace lantern::passes

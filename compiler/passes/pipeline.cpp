@@ -51,7 +51,9 @@ constexpr std::array all_passes{
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"lower", "tensor operations become loops, those over one index space together",
-         [](ir::Module& m, const PipelineOptions&) { lower(m); }},
+         [](ir::Module& m, const PipelineOptions& options) {
+           lower(m, true, options.vector_lanes > 0 && options.reassociate);
+         }},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},

@@ -162,6 +162,8 @@ class Rep<Tensor<T, Dims...>> {
   LANTERN_BROADCASTING(operator/, div)
   LANTERN_BROADCASTING(pow, pow)
   LANTERN_BROADCASTING(atan2, atan2)
+  LANTERN_BROADCASTING(hypot, hypot)
+  LANTERN_BROADCASTING(fmod, fmod)
   LANTERN_BROADCASTING(min, min)
   LANTERN_BROADCASTING(max, max)
 

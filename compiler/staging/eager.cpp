@@ -36,6 +36,8 @@ T lt_max(T x, T y) {
 /// Scalar operations with a result of the operand type; the expressions are those of the table.
 template <class T>
 T scalar_value(Opcode op, T first, T second, T third) {
+  using std::acosh, std::asinh, std::atanh, std::cbrt, std::ceil, std::exp2, std::fmod, std::hypot, std::log10,
+      std::log2, std::round, std::trunc;
   using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc, std::exp,
       std::expm1, std::fabs, std::floor, std::fma, std::lgamma, std::log, std::log1p, std::pow, std::sin,
       std::sinh, std::sqrt, std::tan, std::tanh;

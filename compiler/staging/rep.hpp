@@ -301,7 +301,9 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
 /// Floating-point functions of two operands, literals allowed.
 #define LANTERN_REAL_FUNCTIONS(T)                                                                           \
   friend Rep pow(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::pow_, a, b); }        \
-  friend Rep atan2(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::atan2_, a, b); }
+  friend Rep atan2(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::atan2_, a, b); }    \
+  friend Rep hypot(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::hypot_, a, b); }    \
+  friend Rep fmod(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::fmod_, a, b); }
 
 /// Element by element: `max(t, 0.0)`.
 #define LANTERN_TENSOR_FUNCTIONS(T)                                                                         \
@@ -521,6 +523,10 @@ LANTERN_EXTREMUM(max)
 LANTERN_UNARY(sqrt, sqrt)
 LANTERN_UNARY(exp, exp)
 LANTERN_UNARY(log, log)
+LANTERN_UNARY(exp2, exp2)
+LANTERN_UNARY(log2, log2)
+LANTERN_UNARY(log10, log10)
+LANTERN_UNARY(cbrt, cbrt)
 LANTERN_UNARY(log1p, log1p)
 LANTERN_UNARY(expm1, expm1)
 LANTERN_UNARY(sin, sin)
@@ -532,16 +538,22 @@ LANTERN_UNARY(atan, atan)
 LANTERN_UNARY(sinh, sinh)
 LANTERN_UNARY(cosh, cosh)
 LANTERN_UNARY(tanh, tanh)
+LANTERN_UNARY(asinh, asinh)
+LANTERN_UNARY(acosh, acosh)
+LANTERN_UNARY(atanh, atanh)
 LANTERN_UNARY(erf, erf)
 LANTERN_UNARY(erfc, erfc)
 LANTERN_UNARY(lgamma, lgamma)
 LANTERN_UNARY(abs, abs)
 LANTERN_UNARY(fabs, abs)
 LANTERN_UNARY(floor, floor)
+LANTERN_UNARY(ceil, ceil)
+LANTERN_UNARY(trunc, trunc)
+LANTERN_UNARY(round, round)
 LANTERN_UNARY(sign, sign)
 #undef LANTERN_UNARY
 
-/// pow and atan2 by their names in namespace std; elsewhere they are found by their operands.
+/// pow, atan2, hypot and fmod by their names in namespace std; elsewhere they are found by their operands.
 namespace standard_names {
 #define LANTERN_BINARY(name)                                                                          \
   template <class T, std::convertible_to<At<T>> U>                                                    \
@@ -556,6 +568,8 @@ namespace standard_names {
   }
 LANTERN_BINARY(pow)
 LANTERN_BINARY(atan2)
+LANTERN_BINARY(hypot)
+LANTERN_BINARY(fmod)
 #undef LANTERN_BINARY
 }  // namespace standard_names
 
@@ -566,27 +580,39 @@ LANTERN_BINARY(atan2)
 namespace std {
 using lantern::core::abs;
 using lantern::core::acos;
+using lantern::core::acosh;
 using lantern::core::asin;
+using lantern::core::asinh;
 using lantern::core::atan;
+using lantern::core::atanh;
+using lantern::core::cbrt;
+using lantern::core::ceil;
 using lantern::core::cos;
 using lantern::core::cosh;
 using lantern::core::erf;
 using lantern::core::erfc;
+using lantern::core::exp2;
 using lantern::core::exp;
 using lantern::core::expm1;
 using lantern::core::fabs;
 using lantern::core::floor;
 using lantern::core::lgamma;
-using lantern::core::log;
+using lantern::core::log10;
 using lantern::core::log1p;
+using lantern::core::log2;
+using lantern::core::log;
 using lantern::core::max;
 using lantern::core::min;
+using lantern::core::round;
 using lantern::core::sin;
 using lantern::core::sinh;
 using lantern::core::sqrt;
 using lantern::core::tan;
 using lantern::core::tanh;
+using lantern::core::trunc;
 using lantern::core::standard_names::atan2;
+using lantern::core::standard_names::fmod;
+using lantern::core::standard_names::hypot;
 using lantern::core::standard_names::pow;
 }  // namespace std
 

@@ -317,15 +317,3 @@ TEST_CASE("notations are closed under differentiation", "[notation]") {
   CHECK(adjoint("[2i+k-1],k->i;i", 1) == "[2i+j-1],i,=j->j 0 g 1");
   CHECK(adjoint("ii->", 0) == "ii+= g");
 }
-
-TEST_CASE("each operation in notation has one row: nobody else names it", "[notation]") {
-  // What is asked of a sum of products is asked of its notation.
-  for (std::size_t i = 0; i < static_cast<std::size_t>(ir::Opcode::count_); ++i) {
-    const auto op = static_cast<ir::Opcode>(i);
-    if (!ir::info(op).in_notation()) continue;
-    INFO(ir::info(op).name);
-    CHECK(ir::info(op).formulas.empty());
-    CHECK(ir::info(op).expression.empty());
-    if (!ir::is_einsum(op)) CHECK(ir::notation_of(op, nullptr) != nullptr);
-  }
-}

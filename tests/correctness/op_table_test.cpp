@@ -1,6 +1,12 @@
 // The table of operations is complete and its formulas make sense; type rules refuse what does not fit.
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <set>
+
+#include "../golden/golden.hpp"
 
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/formula.hpp"
@@ -215,4 +221,34 @@ TEST_CASE("type rules refuse operands that do not fit", "[op_table]") {
         "broadcast: expected shapes that fit \"T,=LT->LT\", got f64[3], f64[3,2]");
   CHECK(type_error(Opcode::tree_left_, {F64}) == "tree_left: expected a tree, got f64");
   CHECK_THROWS_AS(infer_type(Opcode::branch_, std::vector{Bool}, 0), InternalError);
+}
+
+TEST_CASE("the files that name each operation, beside its row", "[op_table]") {
+  // An operation that is added needs none of them: what all ask of it stands in its row. What does name one treats it
+  // in a way of its own.
+  const std::filesystem::path root = std::filesystem::path(LANTERN_TEST_DIR).parent_path();
+  std::map<std::string, std::set<std::string>> files;
+  for (const char* folder : {"codegen", "compiler", "ir", "runtime"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".cpp" && extension != ".hpp") continue;
+      std::ifstream in(entry.path());
+      const std::string text(std::istreambuf_iterator<char>(in), {});
+      constexpr std::string_view prefix = "Opcode::";
+      for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + 1)) {
+        const std::size_t from = at + prefix.size();
+        const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", from);
+        const std::string name = text.substr(from, end - from);
+        if (name.size() > 1 && name.back() == '_')
+          files[name.substr(0, name.size() - 1)].insert(entry.path().lexically_relative(root).string());
+      }
+    }
+  std::string list;
+  for (const Opcode op : all_opcodes()) {
+    if (op >= Opcode::constant_) continue;
+    list += std::string(info(op).name) + ":";
+    for (const std::string& file : files[std::string(info(op).name)]) list += " " + file;
+    list += "\n";
+  }
+  lantern::test::check_golden("operations.txt", list);
 }

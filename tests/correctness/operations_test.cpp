@@ -135,6 +135,15 @@ TEST_CASE("arithmetic", "[operations]") {
   check_operation<1>("sign", [](auto x) { return sign(x) * x * x; }, {{1.5}, {-1.5}}, {{0.001}, {-0.001}});
   check_operation<1>("floor", [](auto x) { return floor(x) * x * x; }, {{1.5}, {-1.5}, {0.25}},
                      {{1.999}, {2.001}});
+  check_operation<1>("ceil", [](auto x) { return ceil(x) * x * x; }, {{1.5}, {-1.5}, {0.25}},
+                     {{1.999}, {2.001}});
+  check_operation<1>("trunc", [](auto x) { return trunc(x) * x * x; }, {{1.5}, {-1.5}, {0.25}},
+                     {{1.999}, {2.001}});
+  check_operation<1>("round", [](auto x) { return round(x) * x * x; }, {{1.6}, {-1.6}, {0.25}},
+                     {{1.499}, {-1.501}});
+  check_operation<2>("fmod", [](auto x, auto y) { return fmod(x, y) * x * y; },
+                     {{5.3, 2.0}, {-5.3, 2.0}, {5.3, -2.0}, {0.5, 0.7}});
+  check_operation<2>("hypot", [](auto x, auto y) { return hypot(x, y); }, {{3.0, 4.0}, {-0.3, 0.1}, {0.0, 2.0}});
 }
 
 TEST_CASE("literals, mixed operands and compound assignment", "[operations]") {
@@ -157,6 +166,13 @@ TEST_CASE("elementary functions", "[operations]") {
   check_analytic_operation<1>("sqrt", [](auto x) { return sqrt(x); }, positive, {{0.001}});
   check_analytic_operation<1>("exp", [](auto x) { return exp(x); }, all, {{-20.0}});
   check_analytic_operation<1>("log", [](auto x) { return log(x); }, positive, {{0.001}});
+  check_operation<1>("exp2", [](auto x) { return exp2(x); }, all, {{-20.0}});
+  check_operation<1>("log2", [](auto x) { return log2(x); }, positive, {{0.001}});
+  check_operation<1>("log10", [](auto x) { return log10(x); }, positive, {{0.001}});
+  check_operation<1>("cbrt", [](auto x) { return cbrt(x); }, all, {{0.01}, {-0.01}});
+  check_analytic_operation<1>("asinh", [](auto x) { return asinh(x); }, all, {{0.0}, {100.0}});
+  check_analytic_operation<1>("acosh", [](auto x) { return acosh(x); }, {{1.4}, {2.0}, {7.5}}, {{1.01}});
+  check_analytic_operation<1>("atanh", [](auto x) { return atanh(x); }, unit, {{0.0}, {0.999}, {-0.999}});
   check_operation<1>("log1p", [](auto x) { return log1p(x); }, {{0.4}, {-0.5}, {3.0}}, {{1e-9}, {-0.999}});
   check_operation<1>("expm1", [](auto x) { return expm1(x); }, all, {{1e-9}});
   check_analytic_operation<1>("sin", [](auto x) { return sin(x); }, all, {{0.0}});

@@ -515,6 +515,10 @@ TEST_CASE("functions in lanes lie within 4 units in the last place", "[vectorise
       FUNCTION(atan, -100, 100), FUNCTION(sinh, -300, 300),  FUNCTION(cosh, -300, 300),
       FUNCTION(tanh, -20, 20),   FUNCTION(erf, -5, 5),       FUNCTION(erfc, -5, 20),
       FUNCTION(sqrt, 0, 1e10),   FUNCTION(exp, -745, -700),  FUNCTION(exp, 700, 709.78),
+      FUNCTION(exp2, -1000, 1000), FUNCTION(log2, 1e-300, 1e3), FUNCTION(log10, 1e-300, 1e3),
+      FUNCTION(cbrt, -1e9, 1e9), FUNCTION(asinh, -100, 100), FUNCTION(acosh, 1, 100),
+      FUNCTION(atanh, -0.99, 0.99), FUNCTION(floor, -1e3, 1e3), FUNCTION(ceil, -1e3, 1e3),
+      FUNCTION(trunc, -1e3, 1e3), FUNCTION(round, -1e3, 1e3),
       FUNCTION(exp, -1, 1),      FUNCTION(tanh, -0.8, 0.8),  FUNCTION(tanh, -1e-7, 1e-7),
   };
   constexpr std::size_t n = 20000;

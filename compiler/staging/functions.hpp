@@ -1,0 +1,47 @@
+// Functions composed of those of the table: activations, clip, digamma. Of numbers and, element by element,
+// of tensors.
+#pragma once
+
+#include <source_location>
+
+#include "lantern/compiler/staging/rep.hpp"
+
+namespace lantern::core {
+
+namespace detail {
+Datum sigmoid(const Datum& x, const Location& loc);
+Datum softplus(const Datum& x, const Location& loc);
+Datum relu(const Datum& x, const Location& loc);
+Datum gelu(const Datum& x, const Location& loc);
+Datum silu(const Datum& x, const Location& loc);
+Datum digamma(const Datum& x, const Location& loc);
+}  // namespace detail
+
+#define LANTERN_COMPOSED(name)                                                             \
+  template <class T>                                                                       \
+    requires(FloatElement<typename detail::Traits<T>::element>)                            \
+  Rep<T> name(const Rep<T>& x, std::source_location l = std::source_location::current()) { \
+    return Rep<T>(detail::name(x.datum(), here(l)));                                       \
+  }
+/// 1 / (1 + exp(-x)), without overflow.
+LANTERN_COMPOSED(sigmoid)
+/// log(1 + exp(x)), without overflow; its derivative is the sigmoid.
+LANTERN_COMPOSED(softplus)
+/// The larger of x and 0; derivative 0 at 0, NaN of NaN.
+LANTERN_COMPOSED(relu)
+/// x times the normal distribution's cumulative function: x (1 + erf(x / sqrt 2)) / 2.
+LANTERN_COMPOSED(gelu)
+/// x sigmoid(x), also known as swish.
+LANTERN_COMPOSED(silu)
+/// The derivative of lgamma.
+LANTERN_COMPOSED(digamma)
+#undef LANTERN_COMPOSED
+
+/// The nearest number to x from lo to hi; at a bound the derivative is still x's.
+template <class T>
+  requires(FloatElement<typename detail::Traits<T>::element>)
+Rep<T> clip(const Rep<T>& x, typename detail::Traits<T>::element lo, typename detail::Traits<T>::element hi) {
+  return min(max(x, lo), hi);
+}
+
+}  // namespace lantern::core
