@@ -370,10 +370,11 @@ void StatementPrinter::shape_check(const Op& op, const std::string& failed) {
   };
   const std::size_t n = op.operands.size() - 1;
   const std::string a = list(1, 1 + first), b = list(1 + first, 1 + n);
+  const std::string x = names_.unique("first_shape"), y = names_.unique("second_shape");
   open("if (" + failed + ") {");
-  line("const int64_t a[] = {" + a + "}, b[] = {" + b + "};");
-  line("lt_fail_shapes(" + ws() + ", " + ir::c_string(op.text ? op.text : "") + ", a, " + number(first) +
-       ", b, " + number(n - first) + ", " + ir::c_string(where(op)) + ");");
+  line("const int64_t " + x + "[] = {" + a + "}, " + y + "[] = {" + b + "};");
+  line("lt_fail_shapes(" + ws() + ", " + ir::c_string(op.text ? op.text : "") + ", " + x + ", " +
+       number(first) + ", " + y + ", " + number(n - first) + ", " + ir::c_string(where(op)) + ");");
   close("}");
 }
 
@@ -482,8 +483,8 @@ void StatementPrinter::matrix_product(const Op& op) {
   const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k);
   const std::string a = steps(p->x, p->k), b = steps(p->y, p->j);
   const std::string to = updated(op);
-  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a + ", " +
-       b + ", " + to + ".data, " + dim(op.result(), 1) + ", 1);");
+  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a +
+       ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ", 1);");
 }
 
 void StatementPrinter::argmax(const Op& op) {

@@ -3,6 +3,7 @@
 
 #include "lantern/codegen/c/prelude_text.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/op.hpp"
 
 namespace lantern::codegen {
 
@@ -245,7 +246,11 @@ void Prelude::math(const std::string& name, Kind kind) {
   if (!fresh(name)) return;
   const std::string type = target_->scalar(kind);
   // The number of operands decides the prototype; the names are few.
-  const bool two = name.starts_with("pow") || name.starts_with("atan2");
+  const std::string_view plain = name.ends_with('f') && kind == Kind::f32
+                                     ? std::string_view(name).substr(0, name.size() - 1)
+                                     : std::string_view(name);
+  const ir::Opcode op = ir::opcode_named(plain);
+  const bool two = op != ir::Opcode::count_ && ir::info(op).arity == 2;
   const bool three = name == "fma" || name == "fmaf";
   add(Group::prototypes, type + " " + name + "(" + type + " x" + (two || three ? ", " + type + " y" : "") +
                              (three ? ", " + type + " z" : "") + ");\n");

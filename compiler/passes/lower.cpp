@@ -50,18 +50,6 @@ bool is_lowered(const Op& op) {
   return is_pointwise(op) || (ir::info(op.code).in_notation() && !op.results.empty());
 }
 
-/// The one factor of an operation that only moves elements (broadcast, transpose, ...): each element of the
-/// result is one of the operand's.
-std::optional<std::size_t> moved_operand(const Notation& n) {
-  if (n.accumulates || n.factors() != 1 || n.result.empty()) return {};
-  std::size_t factor = 0;
-  while (!n.is_factor(factor)) ++factor;
-  const std::string known = ir::letters_of(n.result);
-  for (const ir::Subscript& s : n.operands[factor].at)
-    if (!s.is_letter() || known.find(s.letter()) == std::string::npos) return {};
-  return factor;
-}
-
 /// A size: a number, or dimension `dimension` of a tensor, or an integer (dimension -1).
 struct SizeKey {
   const Value* value = nullptr;
@@ -106,6 +94,7 @@ class Lowering {
                          [](const Op* op) { return op->loc.part != ir::Part::backward; });
     keep_shape_checks(function_, checked);
     ir::walk(function_.body, [&](Op* op) {
+      if (op->is(Opcode::dim_)) follow(op);
       for (Value* v : op->operands) uses_[v].push_back(op);
       if (op->is(Opcode::push_)) shapes_.note_push(op);
       if (op->is(Opcode::pop_)) shapes_.note_pop(op);
@@ -131,6 +120,17 @@ class Lowering {
   }
 
   // ---- sizes
+
+  /// A size of what an operation makes is one of its operands': the tensor itself may not be kept.
+  void follow(Op* dim) {
+    const ir::Size s = source(dim->operands[0], static_cast<std::size_t>(dim->integer));
+    if (s.dimension < 0) {
+      replaced_[dim->result()] = s.value;
+      return;
+    }
+    dim->operands[0] = s.value;
+    dim->integer = s.dimension;
+  }
 
   ir::Size source(Value* t, std::size_t d) const { return shapes_.source(t, d); }
 
@@ -231,33 +231,6 @@ class Lowering {
       out.push_back(std::move(i));
     }
     return out;
-  }
-
-  /// The order of a sum's indices: innermost the one along which most operands lie in memory, before it those
-  /// summed over, outermost those of the result.
-  static std::string loop_order(const Notation& n) {
-    const std::string letters = n.letters(), result = ir::letters_of(n.result);
-    const auto score = [&](char c) {
-      int s = 0;
-      const auto rate = [&](const ir::Subscripts& at) {
-        for (std::size_t d = 0; d < at.size(); ++d)
-          for (const auto& t : at[d].terms)
-            if (t.letter == c) s += d + 1 == at.size() ? 1 : -1;
-      };
-      rate(n.result);
-      for (std::size_t i = 0; i < n.operands.size(); ++i)
-        if (n.is_factor(i)) rate(n.operands[i].at);
-      return s;
-    };
-    char inner = 0;
-    for (const char c : letters)
-      if (!inner || score(c) >= score(inner)) inner = c;
-    std::string order;
-    for (const bool of_result : {true, false})
-      for (const char c : letters)
-        if (c != inner && (result.find(c) != std::string::npos) == of_result) order += c;
-    if (inner) order += inner;
-    return order;
   }
 
   /// The operation as a member of a nest of its own.
@@ -374,6 +347,7 @@ class Lowering {
     into->members.push_back(std::move(d.member));
     group_of_[op] = into;
     waits_.insert(op);
+    order_.push_back(op);
     levels_[op->result()] = into->level;
   }
 
@@ -400,14 +374,6 @@ class Lowering {
         if (!fuse_) write(op);
         continue;
       }
-      if (op->is(Opcode::dim_) && waiting(now(op->operands[0]))) {
-        const ir::Size s = source(op->operands[0], static_cast<std::size_t>(op->integer));
-        if (!waiting(now(s.value))) {
-          Builder b(module_, block_);
-          replace(op->result(), size_value(b, s));
-          continue;
-        }
-      }
       const std::vector<Op*> needed = needs(op);
       const bool may_wait = op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none &&
                             !op->is(Opcode::yield_) && !ir::updates_first(*op) && op->results.size() == 1;
@@ -420,12 +386,14 @@ class Lowering {
       block_->ops.push_back(op);
     }
     waits_.clear();
+    order_.clear();
   }
 
   void wait(Op* op) {
     int level = 0;
     for (Value* v : op->operands) level = std::max(level, level_of(v));
     waits_.insert(op);
+    order_.push_back(op);
     levels_[op->result()] = level;
   }
 
@@ -473,8 +441,8 @@ class Lowering {
         return searched <= most_searched;
       });
     if (searched > most_searched) {
-      found.assign(waits_.begin(), waits_.end());
-      std::ranges::sort(found, {}, [](const Op* w) { return w->result(); });
+      found.clear();
+      std::ranges::copy_if(order_, std::back_inserter(found), [&](Op* w) { return waits_.contains(w); });
     }
     return found;
   }
@@ -598,7 +566,7 @@ class Lowering {
   /// A matrix product in double or single precision; not one whose sizes are known to be small.
   static bool may_be_large(const Described& d) {
     if (!d.member.sums || !d.member.op->result()->type.is_float_element()) return false;
-    if (!matrix_product(*ir::concrete_notation(*d.member.op))) return false;
+    if (!matrix_product(as_accumulation(d.member))) return false;
     std::int64_t known = 1;
     for (const ir::Size& s : d.sizes) {
       const Op* c = s.dimension < 0 ? constant(s.value) : nullptr;
@@ -621,17 +589,15 @@ class Lowering {
     Op* const branch = b.branch(b.emit(Opcode::le_, {b.integer(large_product), count}), {type});
     Builder large(module_, branch->blocks[0]), small(module_, branch->blocks[1]);
     large.loc = small.loc = b.loc;
-    Notation n = *ir::concrete_notation(*m.op);
-    std::vector<Value*> operands;
-    for (Value* v : m.op->operands) operands.push_back(now(v));
-    if (!n.accumulates) {
-      n.accumulates = true;
-      n.operands.insert(n.operands.begin(), {n.result, false});
+    std::vector<Value*> operands{m.base};
+    if (!m.base) {
       const ir::Type element(type.element());
       std::vector<Value*> filling{large.number(0, element)};
       filling.insert(filling.end(), m.sizes.begin(), m.sizes.end());
-      operands.insert(operands.begin(), large.emit(Opcode::fill_, filling, 0, type.dims()));
+      operands = {large.emit(Opcode::fill_, filling, 0, type.dims())};
     }
+    for (const Element& e : m.reads) operands.push_back(e.of);
+    const Notation n = as_accumulation(m);
     large.yield({large.emit(Opcode::add_einsum_, operands, 0, {}, ir::canonical(n))});
     small.yield({emit_nest(small, nest).front()});
     return branch->result();
@@ -714,22 +680,25 @@ class Lowering {
   /// A tensor that nobody else reads, and that this nest reads where it writes: results go where it lies.
   void take_over_memory(Group& g, const std::unordered_set<const Op*>& members) {
     const NestIndices point = every_index(g.sizes.size());
-    std::unordered_set<const Value*> taken;
-    for (NestMember& m : g.members) {
-      if (!m.stored || m.sums || m.result != point) continue;
+    std::vector<Value*> free;
+    for (const NestMember& m : g.members)
       for (const Element& e : m.reads) {
-        if (e.at != point || taken.contains(e.of) || !(e.of->type == m.op->result()->type)) continue;
-        if (members.contains(e.of->def) || e.of->block != block_ || !is_own(*e.of)) continue;
+        if (e.at != point || std::ranges::count(free, e.of) || members.contains(e.of->def)) continue;
+        if (e.of->block != block_ || !is_own(*e.of) || !only_used_by(e.of, members)) continue;
         const bool alone = std::ranges::all_of(g.members, [&](const NestMember& other) {
           return other.base != e.of && std::ranges::all_of(other.reads, [&](const Element& o) {
                    return o.of != e.of || o.at == point;
                  });
         });
-        if (!alone || !only_used_by(e.of, members)) continue;
-        m.memory = e.of;
-        taken.insert(e.of);
-        break;
+        if (alone) free.push_back(e.of);
       }
+    for (NestMember& m : g.members) {
+      if (!m.stored || m.sums || m.result != point) continue;
+      const auto fits =
+          std::ranges::find_if(free, [&](const Value* v) { return v->type == m.op->result()->type; });
+      if (fits == free.end()) continue;
+      m.memory = *fits;
+      free.erase(fits);
     }
   }
   /// Made in this block, or handed to a trip of the loop around it.
@@ -768,15 +737,16 @@ class Lowering {
   std::unordered_map<const Op*, Group*> group_of_;
   std::unordered_map<const Op*, std::vector<ir::Size>> result_sizes_;
   std::unordered_set<Op*> waits_;
+  std::vector<Op*> order_;  ///< in which they began to wait
   std::unordered_map<const Value*, int> levels_;
 };
 
 }  // namespace
 
-void lower(ir::Module& module, bool fuse, bool packed) {
+bool lower(ir::Module& module, bool fuse, bool packed) {
   bool any = false;
   for (ir::Function* f : module.functions()) any |= Lowering(*f, fuse, packed).run();
-  if (any && fuse) simplify(module);
+  return any;
 }
 
 }  // namespace lantern::passes

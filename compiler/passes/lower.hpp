@@ -22,6 +22,7 @@ namespace lantern::passes {
 /// or added to, argmax, reshape, concat, fill.
 ///
 /// With `packed` matrix products that are large, or may be, stay operations: printers call a routine for them.
-void lower(ir::Module& module, bool fuse = true, bool packed = false);
+/// Returns whether there was anything to do.
+bool lower(ir::Module& module, bool fuse = true, bool packed = false);
 
 }  // namespace lantern::passes

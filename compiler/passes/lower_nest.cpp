@@ -1,7 +1,8 @@
 #include "lantern/compiler/passes/lower_nest.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <map>
+#include <unordered_map>
 
 namespace lantern::passes {
 
@@ -344,6 +345,59 @@ NestIndices every_index(std::size_t rank) {
   NestIndices all;
   for (std::size_t k = 0; k < rank; ++k) all.push_back({{{static_cast<int>(k), 1}}, 0});
   return all;
+}
+
+std::optional<std::size_t> moved_operand(const ir::Notation& n) {
+  if (n.accumulates || n.factors() != 1 || n.result.empty()) return {};
+  std::size_t factor = 0;
+  while (!n.is_factor(factor)) ++factor;
+  const std::string known = ir::letters_of(n.result);
+  for (const ir::Subscript& s : n.operands[factor].at)
+    if (!s.is_letter() || known.find(s.letter()) == std::string::npos) return {};
+  return factor;
+}
+
+std::string loop_order(const ir::Notation& n) {
+  const std::string letters = n.letters(), result = ir::letters_of(n.result);
+  const auto score = [&](char c) {
+    int s = 0;
+    const auto rate = [&](const ir::Subscripts& at) {
+      for (std::size_t d = 0; d < at.size(); ++d)
+        for (const auto& t : at[d].terms)
+          if (t.letter == c) s += d + 1 == at.size() ? 1 : -1;
+    };
+    rate(n.result);
+    for (std::size_t i = 0; i < n.operands.size(); ++i)
+      if (n.is_factor(i)) rate(n.operands[i].at);
+    return s;
+  };
+  char inner = 0;
+  for (const char c : letters)
+    if (!inner || score(c) >= score(inner)) inner = c;
+  std::string order;
+  for (const bool of_result : {true, false})
+    for (const char c : letters)
+      if (c != inner && (result.find(c) != std::string::npos) == of_result) order += c;
+  if (inner) order += inner;
+  return order;
+}
+
+ir::Notation as_accumulation(const NestMember& m) {
+  const auto subscripts = [](const NestIndices& at) {
+    ir::Subscripts out;
+    for (const NestIndex& i : at) {
+      ir::Subscript s{{}, i.constant};
+      for (const auto& [k, factor] : i.terms) s.terms.push_back({static_cast<char>('a' + k), factor});
+      out.push_back(std::move(s));
+    }
+    return out;
+  };
+  ir::Notation n;
+  n.accumulates = true;
+  n.result = subscripts(m.result);
+  n.operands.push_back({n.result, false});
+  for (const Element& e : m.reads) n.operands.push_back({subscripts(e.at), false});
+  return n;
 }
 
 }  // namespace lantern::passes

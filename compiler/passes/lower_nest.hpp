@@ -1,9 +1,8 @@
 // One nest of loops that computes several tensor operations over one index space.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <unordered_map>
+#include <compare>
+#include <optional>
 #include <vector>
 
 #include "lantern/compiler/passes/rewrite.hpp"
@@ -50,5 +49,16 @@ std::vector<Value*> emit_nest(ir::Builder& b, const Nest& nest);
 
 /// "r[i] = x[i]": all indices in their order.
 NestIndices every_index(std::size_t rank);
+
+/// The one factor of an operation that only moves elements (broadcast, transpose, ...): each element of the
+/// result is one of the operand's.
+std::optional<std::size_t> moved_operand(const ir::Notation& n);
+
+/// The order of a sum's indices: innermost the one along which most operands lie in memory, before it those
+/// summed over, outermost those of the result.
+std::string loop_order(const ir::Notation& n);
+
+/// What a sum of products adds to its result, of the tensors that it reads in the end: "ij+=ik,jk".
+ir::Notation as_accumulation(const NestMember& m);
 
 }  // namespace lantern::passes

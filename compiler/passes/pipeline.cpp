@@ -52,7 +52,7 @@ constexpr std::array all_passes{
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
-           lower(m, true, options.vector_lanes > 0 && options.reassociate);
+           if (lower(m, true, options.vector_lanes > 0 && options.reassociate)) simplify(m);
          }},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
@@ -75,6 +75,7 @@ constexpr std::array all_passes{
     Pass{"parallel", "independent trips of a loop are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
            parallel(m, options.threads, options.vector_lanes, options.reassociate);
+           lower(m);  // sums of what the threads have
          },
          false, true},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",

@@ -164,7 +164,31 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
     for (std::size_t d = 0; d < v->type.dims().size(); ++d) all.push_back(shapes.source(v, d));
     return all;
   };
+  // A check that stands already, and the conditions on the first trips around it.
+  const auto note = [&](const Op* check) {
+    const Op* same = check->operands[0]->def;
+    if (!same || !same->is(Opcode::eq_) || !(same->operands[0]->type == ir::I64)) return;
+    const auto resolved = [&](Value* v) {
+      const Op* def = v->def;
+      return def && def->is(Opcode::dim_)
+                 ? known_size(shapes.source(def->operands[0], static_cast<std::size_t>(def->integer)))
+                 : known_size({v, -1});
+    };
+    Number a = resolved(same->operands[0]), b = resolved(same->operands[1]);
+    if (b < a) std::swap(a, b);
+    std::vector<Number> trips;
+    for (const Block* block = check->parent;;) {
+      known.emplace(block, trips, a, b);
+      const Op* around = block->parent;
+      if (!around || !around->is(Opcode::branch_) || block != around->blocks[0]) break;
+      const Op* first = around->operands[0]->def;
+      if (!first || !first->is(Opcode::lt_)) break;
+      trips.insert(trips.end(), {number(first->operands[0]), number(first->operands[1])});
+      block = around->parent;
+    }
+  };
   ir::walk(function.body, [&](Op* op) {
+    if (op->is(Opcode::check_)) note(op);
     if (op->is(Opcode::push_)) shapes.note_push(op);
     if (op->is(Opcode::pop_)) shapes.note_pop(op);
     if (op->is(Opcode::loop_)) shapes.note_loop(op);

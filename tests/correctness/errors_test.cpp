@@ -45,7 +45,7 @@ TEST_CASE("shapes that do not fit name both sides and the user's line") {
   auto f = [](Rep<Tensor<double, 4, 3>> a, Rep<Tensor<double, 4>> x) {
     return sum(matmul(a, x));
   };
-  const std::string text = "matvec: expected a matrix [m,n] and a vector [n], got f64[4,3], f64[4]";
+  const std::string text = "matvec: expected shapes that fit \"ij,j->i\", got f64[4,3], f64[4]";
   std::string got = message_of([&] { compile(f); });
   CHECK(got.find(text) != std::string::npos);
   CHECK(got.find("errors_test.cpp:" + std::to_string(line)) == 0);

@@ -349,7 +349,7 @@ TEST_CASE("mistakes in the user's file, and nothing is left behind") {
   CHECK(build("lantern::Rep<double> f(lantern::Rep<lantern::Tensor<double, 2, 3>> a) {\n"
               "  return sum(matmul(a, a));\n}\n"
               "LANTERN_FUNCTION(g, f)\nint main() {}\n") ==
-        source + ":3:14: error: matmul: expected matrices [m,k] and [k,n], got f64[2,3], f64[2,3]\n" +
+        source + ":3:14: error: matmul: expected shapes that fit \"ij,jk->ik\", got f64[2,3], f64[2,3]\n" +
             "  return sum(matmul(a, a));\n             ^~~~~~~~~~~~\n" + source +
             ":2:68: note: the first operand 'a' is f64[2,3]\n" + parameter + source +
             ":2:68: note: the second operand 'a' is f64[2,3]\n" + parameter + source +

@@ -570,10 +570,9 @@ TEST_CASE("functions of whole tensors run in lanes", "[vectorise]") {
       return sum(tanh(x * w) * exp(-x) + log(w * w + static_cast<E>(1)));
     };
     const auto fast = compile(value_and_grad(f), lanes), slow = compile(value_and_grad(f), scalar());
-    CHECK(fast.source("cpp").find("lt_map_tanh_f") != std::string::npos);
-    CHECK(fast.source("cpp").find("lt_map_log_f") != std::string::npos);
-    CHECK(slow.source("cpp").find("lt_map_") == std::string::npos);
-    CHECK(fast.source("c").find("lt_map_") == std::string::npos);
+    CHECK(fast.source("cpp").find(" lt_tanh_f") != std::string::npos);
+    CHECK(fast.source("cpp").find(" lt_log_f") != std::string::npos);
+    CHECK(slow.source("cpp").find("lt_tanh_f") == std::string::npos);
     for (const std::size_t columns : lengths) {
       CAPTURE(columns);
       const std::vector<double> x0 = numbers(3 * columns), w0 = numbers(3 * columns, 0.3);
