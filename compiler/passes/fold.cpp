@@ -65,7 +65,8 @@ class Folding : public Rewriter {
       default:
         break;
     }
-    if (ir::info(op->code).formulas.empty() && !ir::info(op->code).elementwise) return Action::keep;
+    const ir::OpInfo& row = ir::info(op->code);
+    if (row.formulas.empty() && !row.elementwise && !row.in_notation()) return Action::keep;
     Value* result = op->result();
     if (Value* by = rewrite(op); by && by != result && refines(by->type, result->type)) {
       replace(result, by);

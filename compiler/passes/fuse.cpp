@@ -14,6 +14,9 @@ namespace {
 
 /// Operations between two loops that are looked at: what lies further apart stays apart.
 constexpr int far = 2000;
+/// The operations of a joined body, which are more than registers hold long before; compilers take more than
+/// proportional time for longer ones.
+constexpr std::size_t longest_body = 400;
 
 /// What may not change places with its like.
 bool keeps_order(const Op& op) {
@@ -102,6 +105,7 @@ class Fusion {
  private:
   Block* body(Op* loop) const { return loop->blocks[1]; }
   bool may_join() {
+    if (body(a_)->ops.size() + body(b_)->ops.size() > longest_body) return false;
     if (independent_.of(a_) != independent_.of(b_)) return false;
     const BodyUses in_a(a_), in_b(b_);
     bool related = false;

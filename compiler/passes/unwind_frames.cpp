@@ -5,6 +5,7 @@
 // leaves behind as they were read (settled.hpp), a few operations on such.
 #include <algorithm>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/settled.hpp"
 #include "lantern/compiler/passes/unwinder.hpp"
 #include "lantern/compiler/passes/updates.hpp"
@@ -29,6 +30,14 @@ constexpr int overlap = 2;
 bool repeats_number(const Value* v) {
   return v->def && (v->def->is(Opcode::broadcast_) || v->def->is(Opcode::fill_)) &&
          v->def->operands[0]->type.is_scalar();
+}
+
+/// What is needed of an operand: of one whose shape alone counts, a tensor of that shape from further up.
+Value* needed(const Op& op, std::size_t i) {
+  Value* const x = op.operands[i];
+  if (!x->type.is_tensor() || !ir::only_shape(op, i)) return x;
+  const Value* const from = shape_source(x);
+  return from->type == x->type ? const_cast<Value*>(from) : x;
 }
 
 int price(const Op& op) {
@@ -145,7 +154,8 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   const Op& op = *v->def;
   if (op.results.size() != 1 || !op.blocks.empty()) return never;
   int sum = price(op);
-  for (Value* x : op.operands) {
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    Value* const x = needed(op, i);
     if (sum > budget) return never;
     if (op.is(Opcode::get_) && x->type.is_tensor()) {
       if (left_behind(v)) continue;
@@ -300,7 +310,15 @@ Value* Unwinder::at(Region& r, Value* v) {
   if (found != home->saved.end()) return found->second;
   int budget = v->type.is_integer() || v->type.is_bool() ? save_integer : save_float;
   if (home->apart) budget *= overlap;
-  return cost(*home, v, budget) <= budget ? derive(*home, v) : save(*home, v);
+  if (cost(*home, v, budget) <= budget) return derive(*home, v);
+  // Of one number throughout the number is kept.
+  if (repeats_number(v)) {
+    Value* const number = v->def->operands[0];
+    const bool known = home->saved.contains(number) || at_hand(r, number);
+    if (!known) at(*home, number);
+    if (cost(*home, v, budget) <= budget) return derive(*home, v);
+  }
+  return save(*home, v);
 }
 
 /// Computes a value of the region's forward part again at the start of its backward part.
@@ -343,7 +361,10 @@ Value* Unwinder::derive(Region& home, Value* v) {
   const Op& op = *v->def;
   std::vector<Value*> operands;
   Value* const tensor = left_behind(v);
-  for (Value* x : op.operands) operands.push_back(tensor && x->type.is_tensor() ? tensor : here(x));
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    Value* const x = needed(op, i);
+    operands.push_back(tensor && x->type.is_tensor() ? tensor : here(x));
+  }
   return emit([&] {
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (!operands[i]) operands[i] = constant(op.operands[i]);

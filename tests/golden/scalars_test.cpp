@@ -126,7 +126,7 @@ TEST_CASE("scalars: what is accessed by an index that is not known stays in memo
 
 TEST_CASE("scalars: a gradient through small matrices keeps and multiplies numbers", "[passes]") {
   CHECK(!has(compiled(chain), "f64[2,2]"));
-  CHECK(has(compiled(chain, {"scalars"}), "matmul"));
+  CHECK(has(compiled(chain, {"scalars"}), "f64[2,2]"));
   for (const std::size_t n : {0, 1, 2, 5}) {
     std::vector<double> x(n);
     for (std::size_t i = 0; i < n; ++i) x[i] = 0.3 + 0.2 * static_cast<double>(i);
