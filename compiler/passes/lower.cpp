@@ -75,8 +75,13 @@ struct Group {
 
 class Lowering {
  public:
-  Lowering(ir::Function& function, bool fuse, bool packed)
-      : function_(function), module_(*function.module), fuse_(fuse), packed_(packed), shapes_(function) {}
+  Lowering(ir::Function& function, const LowerOptions& options)
+      : function_(function),
+        module_(*function.module),
+        fuse_(options.fuse),
+        packed_(options.packed),
+        keep_sums_(options.keep_sums),
+        shapes_(function) {}
 
   bool run() {
     std::vector<Op*> all;
@@ -85,6 +90,8 @@ class Lowering {
     ir::walk(function_.body, [&](Op* op) {
       const bool accumulation = op->is(Opcode::ref_acc_) && ir::concrete_notation(*op);
       if (!is_lowered(*op) && !accumulation) return;
+      if (keep_sums_ && adds_to_loop(*op)) kept_.insert(op);
+      if (kept_.contains(op)) return;
       all.push_back(op);
       if (seen.insert(op->parent).second) blocks.push_back(op->parent);
     });
@@ -109,6 +116,12 @@ class Lowering {
   }
 
  private:
+  static bool adds_to_loop(const Op& op) {
+    return op.is(Opcode::add_) && op.result()->type.is_tensor() &&
+           std::ranges::any_of(op.operands,
+                               [](const Value* v) { return v->def && v->def->is(Opcode::loop_); });
+  }
+
   Value* now(Value* v) const {
     for (auto it = replaced_.find(v); it != replaced_.end(); it = replaced_.find(v)) v = it->second;
     return v;
@@ -364,7 +377,7 @@ class Lowering {
         add_to_cell(op);
         continue;
       }
-      if (is_lowered(*op)) {
+      if (is_lowered(*op) && !kept_.contains(op)) {
         if (fuse_ && !is_pointwise(*op) && moved_operand(*ir::concrete_notation(*op))) {
           note_same_sizes(*op);
           wait(op);
@@ -725,7 +738,7 @@ class Lowering {
 
   ir::Function& function_;
   ir::Module& module_;
-  bool fuse_, packed_;
+  bool fuse_, packed_, keep_sums_;
   Shapes shapes_;
   Block* block_ = nullptr;
   std::unordered_map<const Value*, std::vector<const Op*>> uses_;
@@ -736,6 +749,7 @@ class Lowering {
   std::vector<Group*> open_;
   std::unordered_map<const Op*, Group*> group_of_;
   std::unordered_map<const Op*, std::vector<ir::Size>> result_sizes_;
+  std::unordered_set<const Op*> kept_;
   std::unordered_set<Op*> waits_;
   std::vector<Op*> order_;  ///< in which they began to wait
   std::unordered_map<const Value*, int> levels_;
@@ -743,9 +757,9 @@ class Lowering {
 
 }  // namespace
 
-bool lower(ir::Module& module, bool fuse, bool packed) {
+bool lower(ir::Module& module, const LowerOptions& options) {
   bool any = false;
-  for (ir::Function* f : module.functions()) any |= Lowering(*f, fuse, packed).run();
+  for (ir::Function* f : module.functions()) any |= Lowering(*f, options).run();
   return any;
 }
 

@@ -21,8 +21,13 @@ namespace lantern::passes {
 /// Afterwards no operation on whole tensors is left but those that printers know: views, rows that are copied
 /// or added to, argmax, reshape, concat, fill.
 ///
-/// With `packed` matrix products that are large, or may be, stay operations: printers call a routine for them.
+/// With `packed` matrix products that are large, or may be, stay operations: printers call a routine for
+/// them. With `keep_sums` so do sums of two tensors of which a loop of the program has made one: what loops
+/// add to their elements is better added there (gather).
+struct LowerOptions {
+  bool fuse = true, packed = false, keep_sums = false;
+};
 /// Returns whether there was anything to do.
-bool lower(ir::Module& module, bool fuse = true, bool packed = false);
+bool lower(ir::Module& module, const LowerOptions& options = {});
 
 }  // namespace lantern::passes

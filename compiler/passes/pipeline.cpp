@@ -52,7 +52,8 @@ constexpr std::array all_passes{
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
-           if (lower(m, true, options.vector_lanes > 0 && options.reassociate)) simplify(m);
+           const bool packed = options.vector_lanes > 0 && options.reassociate;
+           if (lower(m, {.packed = packed, .keep_sums = true})) simplify(m);
          }},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
@@ -69,6 +70,8 @@ constexpr std::array all_passes{
          plain<gather>},
     Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",
          plain<split>},
+    Pass{"join_sums", "sums of what loops have made become loops",
+         [](ir::Module& m, const PipelineOptions&) { lower(m); }},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"invariants", "integers that are the same in all trips are computed before the loop",
          plain<invariants>},
@@ -112,12 +115,12 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);
   if (options.opt_level <= 0) {
     keep_shape_checks(module);  // what nobody needs is not printed
-    lower(module, false);
+    lower(module, {.fuse = false});
     return;
   }
   for (const Pass& pass : all_passes) {
     if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) {
-      if (pass.name == "lower") lower(module, false);  // printers know no others
+      if (pass.name == "lower" || pass.name == "join_sums") lower(module, {.fuse = false});  // printers know no others
       continue;
     }
     if (pass.for_vectors && options.vector_lanes == 0) continue;

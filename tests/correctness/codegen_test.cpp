@@ -498,7 +498,7 @@ fun @f(%x: f64[?]) -> f64[?] {
   %y = add %x, %x
   yield %y
 })");
-  passes::lower(*m, false);
+  passes::lower(*m, {.fuse = false});
   const std::string source = print_c(*m) + R"(
 void layout(unsigned long* at) {
   lt_workspace w;

@@ -43,7 +43,7 @@ struct Built {
 /// The program by tcc, by the system's compiler as C and as C++. C needs closed continuations; C++ is printed
 /// before they are closed, and once more after.
 inline std::vector<Built> build(ir::Module& m, codegen::PrintOptions options = {}) {
-  passes::lower(m, false);
+  passes::lower(m, {.fuse = false});
   std::vector<Built> all;
   codegen::ClangOptions flags;
   flags.opt_level = 1;

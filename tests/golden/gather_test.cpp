@@ -453,7 +453,7 @@ TEST_CASE("gather: what neighbours divide by is inverted once for both", "[passe
   };
   const auto g = compile(grad(diffusion), {.target = Target::c});
   const std::string ir = g.source("ir");
-  // The loop in which all neighbours add, which the ones for few trips and of the adjoints' sum follow.
+  // The loop in which all neighbours add; another one for few trips follows.
   const std::size_t last = ir.find("%d_a = loop");
   const std::string body = ir.substr(last, ir.find("} else", last) - last);
   CHECK(count(body, "= div") == 4);

@@ -785,7 +785,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  const std::string loops = "lower reads_first promote fuse elements rotate tables updates cut gather split unfill invariants ";
+  const std::string loops = "lower reads_first promote fuse elements rotate tables updates cut gather split join_sums unfill invariants ";
   CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
@@ -804,6 +804,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
                                         "vectorise pack strips dots inplace records outline ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, lower, "
-                    "reads_first, promote, fuse, elements, rotate, tables, updates, cut, gather, split, unfill, "
+                    "reads_first, promote, fuse, elements, rotate, tables, updates, cut, gather, split, join_sums, "
+                    "unfill, "
                     "invariants, parallel, vectorise, pack, strips, dots, contract, inplace, records, outline), got 'simplfy'");
 }
