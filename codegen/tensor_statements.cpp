@@ -484,7 +484,7 @@ void StatementPrinter::matrix_product(const Op& op) {
   const std::string a = steps(p->x, p->k), b = steps(p->y, p->j);
   const std::string to = updated(op);
   line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a +
-       ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ", 1);");
+       ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {

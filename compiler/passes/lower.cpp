@@ -81,6 +81,7 @@ class Lowering {
         fuse_(options.fuse),
         packed_(options.packed),
         keep_sums_(options.keep_sums),
+        reassociate_(options.reassociate),
         shapes_(function) {}
 
   bool run() {
@@ -255,6 +256,7 @@ class Lowering {
   Described described(Op* op) {
     Described d;
     d.member.op = op;
+    d.member.in_order = !reassociate_ && op->loc.part != ir::Part::backward;
     const ir::Type& type = op->result()->type;
     if (is_pointwise(*op)) {
       const auto rank = static_cast<std::size_t>(type.rank());
@@ -567,7 +569,7 @@ class Lowering {
     if (fuse_) take_over_memory(g, members);
     nest.members = g.members;
     Value* const whole = fuse_ ? in_one_row(b, nest) : nullptr;
-    std::vector<Value*> results = g.product ? std::vector{large_or_small(b, nest)} : emit_nest(b, nest);
+    std::vector<Value*> results = g.product ? std::vector{product(b, nest)} : emit_nest(b, nest);
     for (std::size_t i = 0; whole && i < results.size(); ++i)
       if (results[i] && results[i]->type.is_tensor())
         results[i] = b.emit(Opcode::reshape_, {results[i], whole});
@@ -592,28 +594,19 @@ class Lowering {
     return false;
   }
 
-  /// if (m * n * k is large) { an operation that adds the product } else { loops }
-  Value* large_or_small(Builder& b, const Nest& nest) {
+  /// The product stays an operation, which adds it to zeros or to what the operation adds to.
+  Value* product(Builder& b, const Nest& nest) {
     const NestMember& m = nest.members.front();
     if (!m.stored) return nullptr;
-    Value* count = nest.sizes[0];
-    for (std::size_t k = 1; k < nest.sizes.size(); ++k) count = b.emit(Opcode::mul_, {count, nest.sizes[k]});
     const ir::Type& type = m.op->result()->type;
-    Op* const branch = b.branch(b.emit(Opcode::le_, {b.integer(large_product), count}), {type});
-    Builder large(module_, branch->blocks[0]), small(module_, branch->blocks[1]);
-    large.loc = small.loc = b.loc;
     std::vector<Value*> operands{m.base};
     if (!m.base) {
-      const ir::Type element(type.element());
-      std::vector<Value*> filling{large.number(0, element)};
+      std::vector<Value*> filling{b.number(0, ir::Type(type.element()))};
       filling.insert(filling.end(), m.sizes.begin(), m.sizes.end());
-      operands = {large.emit(Opcode::fill_, filling, 0, type.dims())};
+      operands = {b.emit(Opcode::fill_, filling, 0, type.dims())};
     }
     for (const Element& e : m.reads) operands.push_back(e.of);
-    const Notation n = as_accumulation(m);
-    large.yield({large.emit(Opcode::add_einsum_, operands, 0, {}, ir::canonical(n))});
-    small.yield({emit_nest(small, nest).front()});
-    return branch->result();
+    return b.emit(Opcode::add_einsum_, operands, 0, {}, ir::canonical(as_accumulation(m)));
   }
 
   /// Where all tensors are accessed at the point at hand alone, they lie in memory as one row each: one loop
@@ -738,7 +731,7 @@ class Lowering {
 
   ir::Function& function_;
   ir::Module& module_;
-  bool fuse_, packed_, keep_sums_;
+  bool fuse_, packed_, keep_sums_, reassociate_;
   Shapes shapes_;
   Block* block_ = nullptr;
   std::unordered_map<const Value*, std::vector<const Op*>> uses_;

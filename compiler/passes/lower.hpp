@@ -26,6 +26,7 @@ namespace lantern::passes {
 /// add to their elements is better added there (gather).
 struct LowerOptions {
   bool fuse = true, packed = false, keep_sums = false;
+  bool reassociate = true;  ///< false: sums that the program forms keep their order
 };
 /// Returns whether there was anything to do.
 bool lower(ir::Module& module, const LowerOptions& options = {});

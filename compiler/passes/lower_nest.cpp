@@ -301,8 +301,10 @@ class Writer {
     const auto stored = [&] {
       std::vector<Value*> operands{out.tensor};
       for (const NestIndex& i : m.result) operands.push_back(index(i));
-      operands.push_back(v);
-      return here().emit(out.adds ? Opcode::add_at_ : Opcode::set_, operands);
+      // An accumulation commutes with itself; a sum that is to keep its order is read and stored.
+      const bool reads = out.adds && m.in_order;
+      operands.push_back(reads ? here().emit(Opcode::add_, {here().emit(Opcode::get_, operands), v}) : v);
+      return here().emit(out.adds && !reads ? Opcode::add_at_ : Opcode::set_, operands);
     };
     if (!holds) {
       out.tensor = stored();

@@ -36,6 +36,7 @@ struct NestMember {
   bool stored = false;         ///< somebody else reads the result
   Value* memory = nullptr;     ///< of a tensor read here alone, which the result takes over
   std::vector<Value*> sizes;   ///< of the result's dimensions
+  bool in_order = false;       ///< what is added to an element is added in the order of the loops
 };
 
 /// The index space, outermost first, and what is computed at its points.

@@ -44,6 +44,9 @@ void plain(ir::Module& module, const PipelineOptions&) {
   run(module);
 }
 
+/// Whether matrix products may call a routine, which adds up in an order of its own.
+bool packed(const PipelineOptions& options) { return options.vector_lanes > 0 && options.reassociate; }
+
 constexpr std::array all_passes{
     Pass{"counting", "loops that count do so as FOR: up by ones, to a bound known before", plain<counting>},
     Pass{"scalars", "small tensors of a known shape become numbers", plain<scalars>},
@@ -52,8 +55,8 @@ constexpr std::array all_passes{
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
-           const bool packed = options.vector_lanes > 0 && options.reassociate;
-           if (lower(m, {.packed = packed, .keep_sums = true})) simplify(m);
+           if (lower(m, {.packed = packed(options), .keep_sums = true, .reassociate = options.reassociate}))
+             simplify(m);
          }},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
@@ -71,14 +74,17 @@ constexpr std::array all_passes{
     Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",
          plain<split>},
     Pass{"join_sums", "sums of what loops have made become loops",
-         [](ir::Module& m, const PipelineOptions&) { lower(m); }},
+         [](ir::Module& m, const PipelineOptions& options) {
+           lower(m, {.packed = packed(options), .reassociate = options.reassociate});
+         }},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"invariants", "integers that are the same in all trips are computed before the loop",
          plain<invariants>},
     Pass{"parallel", "independent trips of a loop are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
            parallel(m, options.threads, options.vector_lanes, options.reassociate);
-           lower(m);  // sums of what the threads have
+           lower(m, {.packed = packed(options),
+                     .reassociate = options.reassociate});  // sums of what the threads have
          },
          false, true},
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
@@ -120,7 +126,8 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   }
   for (const Pass& pass : all_passes) {
     if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) {
-      if (pass.name == "lower" || pass.name == "join_sums") lower(module, {.fuse = false});  // printers know no others
+      if (pass.name == "lower" || pass.name == "join_sums")
+        lower(module, {.fuse = false});  // printers know no others
       continue;
     }
     if (pass.for_vectors && options.vector_lanes == 0) continue;

@@ -317,3 +317,64 @@ TEST_CASE("notations are closed under differentiation", "[notation]") {
   CHECK(adjoint("[2i+k-1],k->i;i", 1) == "[2i+j-1],i,=j->j 0 g 1");
   CHECK(adjoint("ii->", 0) == "ii+= g");
 }
+
+namespace {
+
+/// The product of matrices of sizes that are not known, and its gradient, against plain loops.
+template <class E>
+void check_products(double tolerance) {
+  using Matrix = Rep<Tensor<E, dyn, dyn>>;
+  const auto product = [](Matrix a, Matrix b) { return matmul(a, b); };
+  // Of a blend every element has its own adjoint; both factors also come transposed.
+  const auto blend = [](Matrix a, Matrix b) {
+    const auto c = matmul(a, b) + transpose(matmul(transpose(b), transpose(a)));
+    return sum(c * c);
+  };
+  const std::array<std::array<std::int64_t, 3>, 8> sizes{
+      {{1, 1, 1}, {3, 2, 5}, {8, 16, 8}, {7, 9, 17}, {40, 40, 40}, {41, 67, 33}, {130, 5, 300}, {0, 3, 2}}};
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto value = compile(product, {.target = target});
+    const auto gradient = compile(grad(blend), {.target = target});
+    for (const auto& [m, k, n] : sizes) {
+      INFO(m << " x " << k << " x " << n);
+      std::vector<E> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n));
+      for (std::size_t i = 0; i < a.size(); ++i)
+        a[i] = static_cast<E>(std::sin(1.1 * static_cast<double>(i)));
+      for (std::size_t i = 0; i < b.size(); ++i)
+        b[i] = static_cast<E>(std::cos(0.7 * static_cast<double>(i)));
+      const auto at = [](std::int64_t i, std::int64_t j, std::int64_t columns) {
+        return static_cast<std::size_t>(i * columns + j);
+      };
+      std::vector<double> c(static_cast<std::size_t>(m * n)), da(a.size()), db(b.size());
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t l = 0; l < k; ++l)
+          for (std::int64_t j = 0; j < n; ++j)
+            c[at(i, j, n)] += static_cast<double>(a[at(i, l, k)]) * static_cast<double>(b[at(l, j, n)]);
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t l = 0; l < k; ++l)
+          for (std::int64_t j = 0; j < n; ++j) {
+            da[at(i, l, k)] += 8 * c[at(i, j, n)] * static_cast<double>(b[at(l, j, n)]);
+            db[at(l, j, n)] += 8 * c[at(i, j, n)] * static_cast<double>(a[at(i, l, k)]);
+          }
+      const TensorView<const E> x(a.data(), {m, k}), y(b.data(), {k, n});
+      const auto got = value(x, y);
+      CHECK(got.shape == std::vector<std::int64_t>{m, n});
+      double worst = 0;
+      for (std::size_t i = 0; i < c.size(); ++i)
+        worst = std::max(worst, std::abs(static_cast<double>(got.data[i]) - c[i]));
+      const auto [gx, gy] = gradient(x, y);
+      for (std::size_t i = 0; i < da.size(); ++i)
+        worst = std::max(worst, std::abs(static_cast<double>(gx.data[i]) - da[i]) / 100);
+      for (std::size_t i = 0; i < db.size(); ++i)
+        worst = std::max(worst, std::abs(static_cast<double>(gy.data[i]) - db[i]) / 100);
+      CHECK(worst < tolerance);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("matrix products of any size, each factor also transposed", "[notation]") {
+  check_products<double>(1e-11);
+  check_products<float>(3e-3);
+}

@@ -15,8 +15,8 @@ struct MatrixProduct {
 /// The matrix product that a notation is; nothing for others.
 std::optional<MatrixProduct> matrix_product(const ir::Notation& n);
 
-/// Products from this many multiplications on are worth a call that packs its operands: a cube of 40. Below
-/// it loops are as fast, and join others.
+/// Products of sizes that are known to be smaller, a cube of 40, become loops, which may join others; the
+/// rest call a routine.
 inline constexpr std::int64_t large_product = 64000;
 
 }  // namespace lantern::passes
