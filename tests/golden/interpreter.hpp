@@ -14,6 +14,7 @@
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/op.hpp"
+#include "lantern/ir/verify.hpp"
 
 namespace lantern::ir::test {
 
@@ -324,6 +325,17 @@ class Interpreter {
   std::size_t allocations_ = 0;
   std::map<std::int64_t, Items> tapes_;
 };
+
+/// Where a continuation calls itself for ever, the last call of the branch's other side may have become code, which
+/// the verifier refuses.
+inline bool has_endless_side(const Module& m) {
+  try {
+    verify(m);
+  } catch (const std::exception& e) {
+    return std::string_view(e.what()).find("both blocks of a branch to call a continuation") != std::string_view::npos;
+  }
+  return false;
+}
 
 /// Equal to the bit, but for the kind of NaN.
 inline bool same_numbers(const std::vector<double>& a, const std::vector<double>& b) {
