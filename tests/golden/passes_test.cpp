@@ -680,7 +680,7 @@ TEST_CASE("passes keep the meaning of random programs in both forms", "[passes][
       }
       run(m);
       INFO(name << " of program " << seed);
-      if (has_endless_side(m)) continue;
+      if (ir::test::has_endless_side(m)) continue;
       REQUIRE_NOTHROW(check_well_formed(m));
       if (!expected) continue;
       ++compared;
