@@ -378,3 +378,39 @@ TEST_CASE("matrix products of any size, each factor also transposed", "[notation
   check_products<double>(1e-11);
   check_products<float>(3e-3);
 }
+
+TEST_CASE("every pass leaves a graph of tensor operations that the verifier accepts", "[notation]") {
+  const char* text = R"(entry @f
+fun @f(%a: f64[?,?], %b: f64[?,?], %v: f64[?]) -> f64[?,?], f64, f64[?] {
+  %c = matmul %a, %b
+  %w = broadcast %v, %c
+  %d = add %c, %w
+  %e = tanh %d
+  %s = sum %e
+  %t = transpose %a
+  %h = add_einsum %b, %t, %e, "ij+=ik,kj"
+  %r = reduce_to %h, %v
+  %x = exp %r
+  %y = mul %x, %v
+  yield %h, %s, %y
+}
+)";
+  for (const int opt : {0, 2})
+    for (const int lanes : {0, 2, 4, 8})
+      for (const int threads : {1, 2})
+        for (const bool reassociate : {true, false}) {
+          const auto m = ir::parse(text);
+          ir::verify(*m);
+          passes::PipelineOptions options;
+          options.opt_level = opt;
+          options.vector_lanes = lanes;
+          options.threads = threads;
+          options.reassociate = reassociate;
+          options.verify_each = true;
+          options.fused_multiply_add = true;
+          CHECK_NOTHROW(passes::run_pipeline(*m, options));
+          const std::string lowered = ir::print(*m);
+          CHECK(ir::print(*ir::parse(lowered)) == lowered);
+          CHECK(lowered.find("tanh") != std::string::npos);
+        }
+}
