@@ -1,4 +1,4 @@
-// Functions composed of those of the table: values of PyTorch and SciPy, corners, and derivatives in every
+// Functions composed of those of the table: values in closed form, corners, and derivatives in every
 // way.
 #include <catch2/catch.hpp>
 #include <limits>

@@ -1,4 +1,5 @@
 // Index notation: random notations against plain loops, their derivatives in every way, and what is refused.
+#include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/notation.hpp"
 
 #include <catch2/catch.hpp>
@@ -8,6 +9,9 @@
 #include "agree.hpp"
 #include "depth.hpp"
 #include "lantern/ir/op.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
 
 using namespace lantern;
 using namespace lantern::core;
