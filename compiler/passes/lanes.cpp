@@ -122,7 +122,7 @@ class Analysis {
   }
 
   bool independent(const StateUse& use) const {
-    return use.only_added() || apart_by_trip(use.accesses(), plan_->loop);
+    return use.only_read() || use.only_added() || apart_by_trip(use.accesses(), plan_->loop);
   }
 
   bool outside(const Value* v) const { return depth(v->block) == 0; }

@@ -2,9 +2,10 @@
 #include "lantern/compiler/passes/settled.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
-#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 
 namespace lantern::passes {
 
@@ -14,56 +15,18 @@ bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at
 
 const Op* owner(const Value* v) { return v->def ? v->def : v->block->parent; }
 
-/// A loop's index in its body, if it counts up.
-const Value* index_of(const Op* loop) {
-  const auto count = counted(loop);
-  return count ? loop->blocks[1]->params[count->index] : nullptr;
-}
-
-std::optional<std::int64_t> number(const Value* v) {
-  const Op* c = constant(v);
-  return c ? std::optional(c->integer) : std::nullopt;
-}
-
-/// v = base + steps.
-struct Shifted {
-  const Value* base;
-  std::int64_t steps = 0;
-};
-Shifted shifted(const Value* v) {
-  if (v->def && (v->def->is(Opcode::add_) || v->def->is(Opcode::sub_)))
-    if (const auto n = number(v->def->operands[1]))
-      return {v->def->operands[0], v->def->is(Opcode::add_) ? *n : -*n};
-  return {v, 0};
-}
-
-/// True where e + margin <= v is certain.
-bool at_most(const Value* e, const Value* v, std::int64_t margin) {
-  if (e == v) return margin <= 0;
-  const Op* const of_v = v->block->parent;
-  if (const auto n = number(e)) {
-    // The index of a loop is at least where it starts.
-    if (v->def || !of_v || !of_v->is(Opcode::loop_) || index_of(of_v) != v) return false;
-    const auto first = number(of_v->operands[v->index]);
-    return first && *n + margin <= *first;
-  }
-  const Shifted s = shifted(e);
-  if (s.base != e) return at_most(s.base, v, margin + s.steps);
-  const Op* const loop = e->block->parent;
-  if (e->def || !loop || !loop->is(Opcode::loop_) || index_of(loop) != e) return false;
-  const Shifted bound = shifted(counted(loop)->bound);
-  return at_most(bound.base, v, margin + bound.steps - 1);
-}
-
 class Search {
  public:
   explicit Search(const Op& get) : get_(get) {}
 
   Value* run() {
-    if (!outermost() || !chain(loop_->blocks[1], state_) || !versions_.contains(get_.operands[0]))
+    if (!outermost() || !carried(loop_, state_) || !versions_.contains(get_.operands[0]))
       return nullptr;
-    const bool apart = std::ranges::all_of(writes_, [&](const Op* w) { return misses(*w); });
-    return apart ? loop_->results[state_] : nullptr;
+    const auto apart = [&](Trip when) {
+      return std::ranges::all_of(writes_, [&](const Op* w) { return misses(*w, when); });
+    };
+    if (apart(Trip::later)) return loop_->results[state_];
+    return apart(Trip::earlier) ? loop_->operands[state_] : nullptr;
   }
 
  private:
@@ -82,6 +45,8 @@ class Search {
         v = op->operands[0];
       } else if (op->is(Opcode::loop_)) {
         v = op->operands[v->index];
+      } else if (op->is(Opcode::branch_)) {
+        v = op->blocks[0]->ops.back()->operands[v->index];
       } else {
         return loop_ != nullptr;
       }
@@ -102,25 +67,36 @@ class Search {
     return false;
   }
 
-  /// The versions of the state in a body, from the last to the first, and what writes them.
-  bool chain(const Block* body, std::size_t state) {
-    const Value* v = body->ops.back()->operands[state];
-    while (v != body->params[state]) {
+  /// Whether all that a loop does with a piece of its state is to write elements, which are noted.
+  bool carried(const Op* loop, std::size_t state) {
+    const Block* const body = loop->blocks[1];
+    return chain(body, body->ops.back()->operands[state]) == body->params[state];
+  }
+
+  /// The versions in a block, from one to the first, and what writes them: gives the one before, from outside
+  /// or the block's parameter; null where something else makes one.
+  const Value* chain(const Block* block, const Value* v) {
+    while (v->block == block && v->def) {
       versions_.insert(v);
-      if (!v->def || v->block != body) return false;
       const Op* const op = v->def;
       if (is_write(*op)) {
         writes_.push_back(op);
         v = op->operands[0];
       } else if (op->is(Opcode::loop_)) {
-        if (!chain(op->blocks[1], v->index)) return false;
+        if (!carried(op, v->index)) return nullptr;
         v = op->operands[v->index];
+      } else if (op->is(Opcode::branch_)) {
+        const Value* sides[2];
+        for (std::size_t i = 0; i < 2; ++i)
+          sides[i] = chain(op->blocks[i], op->blocks[i]->ops.back()->operands[v->index]);
+        if (!sides[0] || sides[0] != sides[1]) return nullptr;
+        v = sides[0];
       } else {
-        return false;
+        return nullptr;
       }
     }
     versions_.insert(v);
-    return true;
+    return v;
   }
 
   /// The loops around a block, from the outermost that carries the state on.
@@ -134,39 +110,34 @@ class Search {
     return out;
   }
 
-  /// Whether the write, in all its trips after the version that was read, goes to other elements.
-  bool misses(const Op& write) const {
+  /// Whether the write, in all its trips after the version that was read, or in all before, goes to other
+  /// elements.
+  bool misses(const Op& write, Trip when) const {
     const Value* const read = get_.operands[0];
     const std::vector<const Op*> mine = loops(read->block), its = loops(write.parent);
     std::size_t common = 0;
-    while (common < mine.size() && common < its.size() && mine[common] == its[common]) ++common;
-    std::vector<const Value*> indices;
-    for (std::size_t q = 0; q < common; ++q) {
-      indices.push_back(index_of(mine[q]));
-      if (!indices.back()) return false;
+    for (; common < mine.size() && common < its.size() && mine[common] == its[common]; ++common) {
+      // In a later trip of this loop, those around it in the same.
+      if (!counter_of(mine[common]) || !never_the_same(get_, write, mine[common], when)) return false;
     }
-    // In a later trip of loop q, the loops around it in the same; or, after them, in the same trip of all.
-    for (std::size_t q = 0; q <= common; ++q) {
-      if (q == common && !follows(write, read, mine[common - 1]->blocks[1])) return true;
-      bool other = false;
-      for (std::size_t d = 1; d + 1 < write.operands.size() && !other; ++d) {
-        const auto moves = std::ranges::find(indices, write.operands[d]) - indices.begin();
-        const auto s = static_cast<std::size_t>(moves);
-        if (s < std::min(q + 1, common)) other = at_most(get_.operands[d], indices[s], s == q ? 0 : 1);
-      }
-      if (!other) return false;
-    }
-    return true;
+    // After it in the same trip of all.
+    const Op* const innermost = mine[common - 1];
+    return follows(write, read, innermost->blocks[1]) != (when == Trip::later) ||
+           never_the_same(get_, write, innermost, Trip::same);
   }
 
   /// Whether in one trip of a body the write comes after the version that was read.
   static bool follows(const Op& write, const Value* read, const Block* body) {
-    const auto place = [&](const Op* op) {
-      while (op->parent != body) op = op->parent->parent;
-      return std::ranges::find(body->ops, op) - body->ops.begin();
-    };
     if (!read->def && read->block == body) return true;
-    return place(&write) > place(owner(read));
+    std::unordered_map<const Block*, const Op*> around;  // the reading's place in the blocks around it
+    for (const Op* op = owner(read);; op = op->parent->parent) {
+      around[op->parent] = op;
+      if (op->parent == body) break;
+    }
+    const Op* op = &write;
+    while (!around.contains(op->parent)) op = op->parent->parent;
+    const auto place = [](const Op* o) { return std::ranges::find(o->parent->ops, o); };
+    return place(op) > place(around[op->parent]);
   }
 
   const Op& get_;

@@ -121,7 +121,8 @@ class Trips {
       const bool number = (type.is_scalar() || type.is_tensor()) && type.element() != ir::Kind::boolean;
       return number ? std::optional(StateRole::sum) : std::nullopt;
     }
-    if (!use->whole && apart_by_trip(use->accesses(), loop_)) return StateRole::own;
+    if (type.is_tensor() && (use->only_read() || (!use->whole && apart_by_trip(use->accesses(), loop_))))
+      return StateRole::own;
     return {};
   }
 

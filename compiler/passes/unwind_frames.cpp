@@ -175,9 +175,18 @@ Value* Unwinder::left_behind(const Value* element) const {
   if (added)
     if (Value* const tensor = settled(*element->def)) {
       const auto home = homes_.find(tensor->block);
-      if (home != homes_.end() && home->second->visible() && !gives_way(tensor)) it->second = tensor;
+      const bool stays = home != homes_.end() && home->second->visible() &&
+                         (!gives_way(tensor) || may_be_copied(*home->second, tensor));
+      if (stays) it->second = tensor;
     }
   return it->second;
+}
+
+/// True for a tensor that may keep its memory, so that what changes it works on a copy: one that is copied
+/// anyway, being the caller's, or that takes as long to make.
+bool Unwinder::may_be_copied(const Region& home, const Value* tensor) const {
+  if (home.kind != Region::Kind::unit) return false;
+  return tensor->def ? tensor->def->is(Opcode::fill_) : &unit_ == module_.entry;
 }
 
 /// True for a tensor of a region around `inner` that can go into that region's frame.

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include "lantern/compiler/passes/loops.hpp"
 #include "lantern/ir/shape.hpp"
@@ -173,6 +174,21 @@ bool made_in(const Value* v, const Block* block) {
 
 namespace {
 
+/// The same value in another trip of the loop around it.
+constexpr int in_another_trip = -2;
+
+/// A form in another trip of a loop with this body; nothing where it asks for a size of what the body makes.
+std::optional<IndexForm> in_other_trip(IndexForm f, const Block* body) {
+  if (!body) return f;
+  for (const Unknown& v : f.unknowns()) {
+    if (!made_in(v.value, body)) continue;
+    if (v.dimension != -1) return {};
+    if (!f.split(v)) return {};  // multiplied by itself
+    f = f.with(v, IndexForm::of({v.value, in_another_trip}));
+  }
+  return f;
+}
+
 /// What is known where an access is made: that each loop around it has a trip.
 class Bounds {
  public:
@@ -184,16 +200,40 @@ class Bounds {
       if (counter) {
         note(counter->last - counter->first);
         note(IndexForm::of(counter->index) - counter->first);
-        if (inside) counters_.push_back(*counter);
+        if (inside) counters_.push_back({counter->index, counter->first, counter->last});
       }
       inside &= b->parent != loop;
     }
   }
 
+  /// What is known beside that of another access, which is in another trip of a loop. False where that cannot
+  /// be told.
+  bool add(const Bounds& o, const Op* loop, Trip when) {
+    const Block* const body = when == Trip::same ? nullptr : loop->blocks[1];
+    const auto counter = counter_of(loop);
+    std::vector<Span> all;  // the bounds of theirs may hold ours
+    for (const Span& c : o.counters_) {
+      if (when == Trip::same && counter && c.index == counter->index) continue;
+      const auto first = in_other_trip(c.first, body), last = in_other_trip(c.last, body);
+      if (!first || !last) return false;
+      all.push_back({other_trip(c.index, body), *first, *last});
+      if (!counter || c.index != counter->index || (when != Trip::earlier && when != Trip::later)) continue;
+      const bool upwards = (when == Trip::later) == (counter->step > 0);
+      (upwards ? all.back().first : all.back().last) =
+          IndexForm::of(counter->index) + (upwards ? IndexForm(1) : IndexForm(-1));
+    }
+    counters_.insert(counters_.begin(), all.begin(), all.end());
+    for (const auto& [v, least] : o.least_) {
+      const auto [it, added] = least_.try_emplace(other_trip(v, body), least);
+      it->second = std::max(it->second, least);
+    }
+    return true;
+  }
+
   /// The largest value that a form takes in the loops, or the smallest, in terms of what is made outside
   /// them.
   std::optional<IndexForm> extreme(IndexForm f, bool largest) const {
-    for (const Counter& c : counters_) {  // the innermost first: its bounds may hold the others
+    for (const Span& c : counters_) {  // the innermost first: its bounds may hold the others
       const auto s = f.split(c.index);
       if (!s) return {};
       if (s->coefficient.number() == 0) continue;
@@ -202,6 +242,11 @@ class Bounds {
       f = s->coefficient * (rises == largest ? c.last : c.first) + s->rest;
     }
     return f;
+  }
+
+  bool never_zero(const IndexForm& f) const {
+    const auto least = extreme(f, false), most = extreme(f, true);
+    return (least && nonnegative(*least - 1)) || (most && nonnegative(IndexForm(-1) - *most));
   }
 
   /// True where a form is a sum of what is not negative.
@@ -216,6 +261,15 @@ class Bounds {
   }
 
  private:
+  /// From the first to the last value of what a loop counts by.
+  struct Span {
+    Unknown index;
+    IndexForm first, last;
+  };
+  static Unknown other_trip(const Unknown& v, const Block* body) {
+    return body && v.dimension == -1 && made_in(v.value, body) ? Unknown(v.value, in_another_trip) : v;
+  }
+
   /// That a form is not negative, of use where it bounds one value.
   void note(const IndexForm& f) {
     const auto unknowns = f.unknowns();
@@ -227,44 +281,58 @@ class Bounds {
     it->second = std::max(it->second, least);
   }
 
-  std::vector<Counter> counters_;
+  std::vector<Span> counters_;
   std::map<Unknown, std::int64_t> least_;
 };
 
-/// Where an index lies, less what the trip's number adds.
-struct Range {
-  IndexForm smallest, largest;
-  Bounds known;
-};
-
-/// The same for one dimension.
-bool apart_in(const std::vector<const Op*>& accesses, const Op* loop, const Value* counter,
-              std::size_t operand) {
-  const Block* body = loop->blocks[1];
-  const auto outside = [&](const IndexForm& f) {
-    return std::ranges::none_of(f.unknowns(), [&](const Unknown& v) { return made_in(v.value, body); });
-  };
-  std::optional<IndexForm> stride;
-  std::vector<Range> ranges;
-  for (const Op* op : accesses) {
-    const auto s = index_form(op->operands[operand]).split(counter);
-    if (!s || s->coefficient.number() == 0 || (stride && !(s->coefficient == *stride))) return false;
-    stride = s->coefficient;
-    const Bounds known(*op, loop);
-    const auto smallest = known.extreme(s->rest, false), largest = known.extreme(s->rest, true);
-    if (!smallest || !largest || !outside(*smallest) || !outside(*largest)) return false;
-    ranges.push_back({*smallest, *largest, known});
+/// Which elements of one tensor an access reaches in a trip of a loop, in one dimension: the trip's number
+/// times a stride, and numbers in between.
+class Reach {
+ public:
+  Reach(const Op& access, const Op* loop, const Value* counter, std::size_t operand)
+      : loop_(loop), index_(index_form(access.operands[operand])), known_(access, loop) {
+    const auto s = index_.split(counter);
+    if (!s || s->coefficient.number() == 0 || !outside(s->coefficient)) return;
+    const auto smallest = known_.extreme(s->rest, false), largest = known_.extreme(s->rest, true);
+    if (!smallest || !largest || !outside(*smallest) || !outside(*largest)) return;
+    stride_ = s->coefficient;
+    smallest_ = *smallest;
+    largest_ = *largest;
   }
-  if (!outside(*stride)) return false;
-  if (const auto number = stride->number(); number && *number < 0) stride = IndexForm() - *stride;
-  // Of two trips the accesses lie the stride apart or more, less the width of what they cover.
-  return std::ranges::all_of(ranges, [&](const Range& high) {
-    return std::ranges::all_of(ranges, [&](const Range& low) {
-      const IndexForm gap = *stride - (high.largest - low.smallest) - 1;
-      return high.known.nonnegative(gap) || low.known.nonnegative(gap);
-    });
-  });
-}
+
+  /// True where two trips never reach one element.
+  bool apart(const Reach& o) const { return by_stride(o) || by_range(o); }
+
+  /// The accesses lie the stride apart or more from trip to trip, less the width of what they cover.
+  bool by_stride(const Reach& o) const {
+    return stride_ && o.stride_ == stride_ && lies_between(o) && o.lies_between(*this);
+  }
+
+ private:
+  bool outside(const IndexForm& f) const {
+    return std::ranges::none_of(f.unknowns(), [&](const Unknown& v) { return made_in(v.value, loop_->blocks[1]); });
+  }
+
+  bool lies_between(const Reach& low) const {
+    IndexForm gap = *stride_;
+    if (const auto number = gap.number(); number && *number < 0) gap = IndexForm() - gap;
+    gap -= largest_ - low.smallest_ + 1;
+    return known_.nonnegative(gap) || low.known_.nonnegative(gap);
+  }
+
+  /// All that one of them ever reaches lies below what the other does.
+  bool by_range(const Reach& o) const {
+    const auto other = in_other_trip(o.index_, loop_->blocks[1]);
+    Bounds both = known_;
+    return other && both.add(o.known_, loop_, Trip::any) && both.never_zero(*other - index_);
+  }
+
+  const Op* loop_;
+  IndexForm index_;
+  Bounds known_;
+  std::optional<IndexForm> stride_;
+  IndexForm smallest_, largest_;  ///< of what is in between
+};
 
 }  // namespace
 
@@ -321,12 +389,25 @@ IndexForm size_form(const Value* tensor, std::size_t dimension) {
 }
 
 bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop) {
+  constexpr std::size_t most_pairs = 4000;
   const auto counter = counter_of(loop);
   if (accesses.empty() || !counter) return false;
   const auto rank = static_cast<std::size_t>(accesses.front()->operands[0]->type.rank());
-  for (std::size_t d = 1; d <= rank; ++d)
-    if (apart_in(accesses, loop, counter->index, d)) return true;
-  return false;
+  std::vector<std::vector<Reach>> reaches;  // by dimension
+  for (std::size_t d = 1; d <= rank; ++d) {
+    auto& all = reaches.emplace_back();
+    for (const Op* op : accesses) all.emplace_back(*op, loop, counter->index, d);
+  }
+  const auto n = static_cast<std::ptrdiff_t>(accesses.size());
+  const auto is_update = [&](std::ptrdiff_t i) { return !accesses[i]->is(Opcode::get_); };
+  if (std::ranges::count_if(std::views::iota(std::ptrdiff_t{0}, n), is_update) * n > most_pairs) return false;
+  const auto different = [&](std::ptrdiff_t i, std::ptrdiff_t k) {
+    return std::ranges::any_of(reaches, [&](const auto& d) { return d[i].apart(d[k]); });
+  };
+  for (std::ptrdiff_t i = 0; i < n; ++i)
+    for (std::ptrdiff_t k = 0; k < n; ++k)
+      if (is_update(i) && (!is_update(k) || i <= k) && !different(i, k)) return false;
+  return true;
 }
 
 // ---- accesses that cannot fail
@@ -382,11 +463,18 @@ Value* written(ir::Builder& b, const IndexForm& f) {
 
 bool never_the_same(const Op& a, const Op& b) {
   const Bounds known(a);
+  for (std::size_t d = 1; d <= static_cast<std::size_t>(a.operands[0]->type.rank()); ++d)
+    if (known.never_zero(index_form(b.operands[d]) - index_form(a.operands[d]))) return true;
+  return false;
+}
+
+bool never_the_same(const Op& a, const Op& b, const Op* loop, Trip when) {
+  Bounds known(a, loop);
+  if (!known.add(Bounds(b, loop), loop, when)) return false;
+  const Block* const body = when == Trip::same ? nullptr : loop->blocks[1];
   for (std::size_t d = 1; d <= static_cast<std::size_t>(a.operands[0]->type.rank()); ++d) {
-    const IndexForm apart = index_form(b.operands[d]) - index_form(a.operands[d]);
-    const auto least = known.extreme(apart, false), most = known.extreme(apart, true);
-    if ((least && known.nonnegative(*least - 1)) || (most && known.nonnegative(IndexForm(-1) - *most)))
-      return true;
+    const auto other = in_other_trip(index_form(b.operands[d]), body);
+    if (other && known.never_zero(*other - index_form(a.operands[d]))) return true;
   }
   return false;
 }

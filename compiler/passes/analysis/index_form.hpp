@@ -89,11 +89,17 @@ std::optional<Counter> counter_of(const Op* loop);
 /// True for what is made in a block or below.
 bool made_in(const Value* v, const Block* block);
 
-/// True where all these accesses to elements of one tensor (get, set, add_at), made in the body of a loop or
-/// in loops below, are to elements that no other trip of the loop accesses. In one dimension the index is S i
-/// + q, i being the loop's counter, with values of q less than S apart: as in a[i], a[2 * i + 1], and, for j
-/// from 1 to below nx - 1, a[i * nx + j]. (For a flat index into several dimensions that is their
-/// delinearisation: Grosser et al., "Optimistic delinearization of parametrically sized arrays", ICS 2015.)
+/// True where no trip of a loop changes an element that another one accesses, of all these accesses to elements
+/// of one tensor (get, set, add_at), made in the loop's body or in loops below. Of two accesses one dimension
+/// tells:
+///  - both indices are S i + q, i being the loop's counter, with values of q less than S apart: as in a[i],
+///    a[2 * i + 1], and, for j from 1 to below nx - 1, a[i * nx + j]. (For a flat index into several
+///    dimensions that is their delinearisation: Grosser et al., "Optimistic delinearization of parametrically
+///    sized arrays", ICS 2015.)
+///  - or all values of one lie above all of the other: as in a[j] and a[k], where j starts at n and k ends
+///    there.
+/// (Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, chapter 3: the strong SIV test with
+/// its bounds, and Banerjee's inequalities.)
 bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
 
 /// True where a form is not negative, whatever the trip, where an operation stands.
@@ -105,6 +111,12 @@ Value* written(ir::Builder& b, const IndexForm& f);
 /// True where two accesses to elements of tensors of one shape certainly are to different ones, whenever `a`
 /// is made: for k below j, a[i * n + k] is not a[i * n + j].
 bool never_the_same(const Op& a, const Op& b);
+
+/// Which trips of a loop are meant, seen from one of them.
+enum class Trip { earlier, same, later, any };
+/// The same for two accesses in a loop, `b` in such a trip as seen from `a`; the loops around are each in one
+/// trip. (A direction vector = .. = < * .. *, level by level: Allen and Kennedy, 2001, 2.2.)
+bool never_the_same(const Op& a, const Op& b, const Op* loop, Trip when);
 
 /// True where an access to an element (get, set, add_at) would be in range also if it were made where `from`,
 /// which is the operation itself or one around it, stands: what the loops count to says so, or an access
