@@ -183,10 +183,9 @@ std::optional<std::string> StatementPrinter::wrapping(const passes::IndexForm& f
   for (const auto& [product, factor] : form.terms()) {
     std::string term = product.empty() || factor != 1 ? std::to_string(factor) : "";
     for (const passes::Unknown& u : product) {
-      if (!bindings_.contains(u.value)) return {};
-      const std::string name =
-          u.is_size() ? dim(u.value, static_cast<std::size_t>(u.dimension)) : atom(u.value);
-      const std::string unsigned_name = unit_.integers_wrap() ? name : "(unsigned long long)" + name;
+      const auto name = u.is_size() ? known_size(u.value, u.dimension) : known_number(u.value);
+      if (!name) return {};
+      const std::string unsigned_name = unit_.integers_wrap() ? *name : "(unsigned long long)" + *name;
       term += (term.empty() ? "" : " * ") + unsigned_name;
     }
     text += (text.empty() ? "" : " + ") + term;

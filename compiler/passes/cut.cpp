@@ -67,7 +67,7 @@ class Cutting {
     // What is asked for, while the loop is whole.
     std::unordered_map<const Op*, std::optional<IndexForm>> choices;
     for (const Op* op : body->ops) {
-      if ((op->is(Opcode::imin_) || op->is(Opcode::imax_)) && asks(*op)) choices[op] = {};
+      if ((op->is(Opcode::imin_) || op->is(Opcode::imax_)) && asked(*op)) choices[op] = {};
       if (op->is(Opcode::rem_))
         if (auto bound = once_around(*op)) choices[op] = std::move(bound);
     }
@@ -77,30 +77,32 @@ class Cutting {
       if (const auto choice = choices.find(op); choice != choices.end()) {
         ir::Builder b(module_, body);
         b.loc = op->loc;
-        Value *const x = op->operands[0], *const y = op->operands[1];
-        if (choice->second)
+        Value *x = op->operands[0], *y = op->operands[1];
+        if (choice->second) {
           op->operands = {b.emit(Opcode::lt_, {body->params[range_.index], before_loop(*choice->second)}), x,
                           b.emit(Opcode::sub_, {x, y})};
-        else if (op->is(Opcode::imin_))
-          op->operands = {b.emit(Opcode::lt_, {x, y}), x, y};
-        else
-          op->operands = {b.emit(Opcode::lt_, {x, y}), y, x};
+        } else {
+          if (asked(*op) == 1) std::swap(x, y);
+          // Where both are the same it is the trip's number.
+          Value* const beyond = op->is(Opcode::imin_) ? b.emit(Opcode::lt_, {y, x}) : b.emit(Opcode::lt_, {x, y});
+          op->operands = {beyond, y, x};
+        }
         op->code = Opcode::select_;
       }
       body->ops.push_back(op);
     }
   }
 
-  /// True where the trip's number, with a constant added, is compared with what does not change.
-  bool asks(const Op& op) const {
+  /// Which operand is the trip's number, with a constant added, where the other one does not change.
+  std::optional<std::size_t> asked(const Op& op) const {
     for (const std::size_t side : {0u, 1u}) {
-      const Value* const other = op.operands[1 - side];
+      const Value* const other = offset(op.operands[1 - side]).base;
       if (op.result()->type == ir::I64 &&
           offset(op.operands[side]).base == loop_->blocks[1]->params[range_.index] &&
-          (constant(other) || ir::visible_from(other, loop_->parent)))
-        return true;
+          (!other || ir::visible_from(other, loop_->parent)))
+        return side;
     }
-    return false;
+    return {};
   }
 
   /// For x % n, where x is from 0 to below 2 n and grows with the trips: from which trip on it is not below

@@ -24,6 +24,7 @@
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
 #include "lantern/compiler/passes/scalars.hpp"
+#include "lantern/compiler/passes/settled.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/compiler/passes/split.hpp"
 #include "lantern/compiler/passes/strips.hpp"
@@ -58,6 +59,7 @@ constexpr std::array all_passes{
            if (lower(m, {.packed = packed(options), .keep_sums = true, .reassociate = options.reassociate}))
              simplify(m);
          }},
+    Pass{"dead_stores", "elements that nobody reads again are not written", plain<dead_stores>},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},

@@ -19,12 +19,12 @@ namespace {
 
 // Costs: an integer operation is the unit. Integers steer loops and addresses and are cheap wherever they
 // are.
-constexpr int float_operation = 4, slow_operation = 16, load = 8, save_float = 24, save_integer = 40;
+constexpr int float_operation = 4, slow_operation = 16, load = 8, load_close = 3, save_float = 24, save_integer = 40;
 
 constexpr int never = 1 << 20;
 
 // Trips that do not wait for each other overlap, or run in lanes; memory takes the time it takes.
-constexpr int overlap = 2;
+constexpr int overlap = 3;
 
 /// True for a tensor of one number throughout: it takes no longer to make than to copy.
 bool repeats_number(const Value* v) {
@@ -206,6 +206,7 @@ bool Unwinder::cheaper_again(const Segment& s) const {
   std::unordered_map<const Block*, std::int64_t> often{{loop->blocks[1], 1}};  // in a trip
   std::vector<const Value*> work;
   std::int64_t frames = 0, again = 0;
+  std::unordered_set<const Value*> read;  // tensors whose elements are fetched again
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     const std::int64_t times = often.at(op->parent);
@@ -241,7 +242,9 @@ bool Unwinder::cheaper_again(const Segment& s) const {
       need(owner->operands[0]);
       for (Block* side : owner->blocks) need(side->yields()[v->index]);
     } else {
-      again += times->second * price(*owner);
+      // Of what one trip reads of a tensor most lies close by.
+      const bool close = owner->is(Opcode::get_) && !read.insert(owner->operands[0]).second;
+      again += times->second * (close ? load_close : price(*owner));
       if (owner->is(Opcode::dim_)) continue;
       for (const Value* x : owner->operands) {
         if (x->type.is_tensor() && !often.contains(x->block) && !stays(x)) {
