@@ -536,7 +536,8 @@ int IndexRanges::add_check(const Counting& loop, LoopCheck check) {
   for (std::size_t i = 0; i < checks.size(); ++i)
     if (same(checks[i].first, check.first) && same(checks[i].end, check.end) &&
         checks[i].count == check.count && same(checks[i].size, check.size) &&
-        checks[i].trips.has_value() == check.trips.has_value() && checks[i].start == check.start)
+        checks[i].trips.has_value() == check.trips.has_value() && checks[i].start == check.start &&
+        checks[i].times == check.times)
       return static_cast<int>(i);
   checks.push_back(std::move(check));
   return static_cast<int>(checks.size() - 1);
@@ -544,35 +545,50 @@ int IndexRanges::add_check(const Counting& loop, LoopCheck check) {
 
 namespace {
 
-/// The form of the first of indices that follow each other, or of one.
-std::optional<passes::IndexForm> first_index(const Value* index) {
-  if (!index->type.is_vector()) return passes::index_form(index);
+/// The first of a vector of indices, and how far it is from one to the next.
+struct IndexSteps {
+  passes::IndexForm first;
+  std::int64_t step = 1;
+};
+constexpr std::int64_t largest_multiple = 1 << 20;
+
+/// Of a vector of indices in equal steps; of one index itself.
+std::optional<IndexSteps> index_steps(const Value* index) {
+  if (!index->type.is_vector()) return IndexSteps{passes::index_form(index)};
   const Op* op = index->def;
   if (!op) return {};
-  if (op->is(Opcode::lane_index_)) return passes::IndexForm();
-  if (!op->is(Opcode::add_) && !op->is(Opcode::sub_)) return {};
+  if (op->is(Opcode::lane_index_)) return IndexSteps{};
+  if (!op->is(Opcode::add_) && !op->is(Opcode::sub_) && !op->is(Opcode::mul_)) return {};
   for (const std::size_t i : {0u, 1u}) {
     const Op* splat = op->operands[1 - i]->def;
     if (!splat || !splat->is(Opcode::lane_splat_) || (op->is(Opcode::sub_) && i == 1)) continue;
-    const auto run = first_index(op->operands[i]);
+    const auto run = index_steps(op->operands[i]);
     if (!run) return {};
     const passes::IndexForm by = passes::index_form(splat->operands[0]);
-    return op->is(Opcode::add_) ? *run + by : *run - by;
+    if (!op->is(Opcode::mul_))
+      return IndexSteps{op->is(Opcode::add_) ? run->first + by : run->first - by, run->step};
+    const auto factor = by.number();
+    if (!factor || *factor < 1 || *factor > largest_multiple / run->step) return {};
+    return IndexSteps{run->first * by, run->step * *factor};
   }
   return {};
 }
 
 }  // namespace
 
-/// The same for indices of which nothing is known but that they are the loop's counter and something from
-/// outside, as in a[i * n + j] for numbers n of the program: whatever wraps, they follow each other.
+/// The same for indices of which nothing is known but that they are the loop's counter, or a multiple of it, and
+/// something from outside, as in a[i * n + j] for numbers n of the program: whatever wraps, they follow each
+/// other.
 int IndexRanges::wrapping_check_before(const Counting& loop, const Op& access, const Value* index,
                                        std::int64_t count, const Sum& size) {
   const Value* const head = unknowns_[static_cast<std::size_t>(loop.counter)].value;
   const Value* const counter = loop.loop->blocks[1]->params[head->index];
-  const auto form = first_index(index);
-  const auto s = form ? form->split(counter) : std::nullopt;
-  if (!s || s->coefficient.number() != 1 || !visible(size, loop.loop->parent) || !printable(size)) return -1;
+  const auto steps = index_steps(index);
+  const auto s = steps ? steps->first.split(counter) : std::nullopt;
+  if (!s || !visible(size, loop.loop->parent) || !printable(size)) return -1;
+  const auto times = s->coefficient.number();
+  if (!times || *times < 1 || *times > largest_multiple || (index->type.is_vector() && *times != steps->step))
+    return -1;
   for (const passes::Unknown& u : s->rest.unknowns())
     if (!ir::visible_from(u.value, loop.loop->parent)) return -1;
   // The loop compares the counter, or where it falls the number before.
@@ -583,7 +599,8 @@ int IndexRanges::wrapping_check_before(const Counting& loop, const Op& access, c
   }
   if (!printable(low) || !printable(end)) return -1;
   LoopCheck check;
-  check.start = s->rest + (loop.step < 0 ? 1 : 0);
+  check.start = s->rest + (loop.step < 0 ? *times : 0);
+  check.times = *times;
   check.first = written(low);
   check.end = written(end);
   check.size = written(size);

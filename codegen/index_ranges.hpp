@@ -32,12 +32,13 @@ struct IntegerSum {
 /// for there to be anything.
 ///
 /// Where numbers may wrap, `start` says what the first index is, modulo 2^64, and the loop counts from
-/// `first` to below `end` as it is compared.
+/// `first` to below `end` as it is compared; the index is so many times that number, and the start.
 struct LoopCheck {
   IntegerSum first, end, size;
   std::int64_t step = 1, count = 1;
   std::optional<IntegerSum> trips;
   std::optional<passes::IndexForm> start;
+  std::int64_t times = 1;
   const ir::Op* access = nullptr;  ///< the first one that it is for
 };
 

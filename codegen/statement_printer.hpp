@@ -164,7 +164,10 @@ class StatementPrinter {
   Expression dot(const ir::Op& product);
   void lanes_access(const ir::Op& op);
   std::string as_mask(const std::string& comparison, ir::Kind kind, int lanes);
-  std::optional<Expression> first_lane(const ir::Value* index);
+  struct LaneSteps {
+    Expression start, step;
+  };
+  std::optional<LaneSteps> lane_steps(const ir::Value* index);
 
   // ---- cells, continuations (cell_statements.cpp)
   void cell(const ir::Op& op);

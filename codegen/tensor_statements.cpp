@@ -140,9 +140,10 @@ void StatementPrinter::checks_before(const Op& loop) {
     const auto start = c.start ? wrapping(*c.start) : std::string();
     if (!first || !end || !size || !trips || !start) continue;
     if (c.start) {
-      unit_.prelude().need("check_run");
-      line("if (" + first->text + " < " + end->text + ") lt_check_run(" + ws() + ", " + *start + ", " +
-           first->text + ", " + end->text + ", " + std::to_string(c.step) + ", " + std::to_string(c.count) +
+      const std::string function = c.times == 1 ? "check_run" : "check_run_of_multiples";
+      unit_.prelude().need(function);
+      line("if (" + first->text + " < " + end->text + ") lt_" + function + "(" + ws() + ", " + *start + ", " +
+           (c.times == 1 ? "" : std::to_string(c.times) + ", ") + first->text + ", " + end->text + ", " + std::to_string(c.step) + ", " + std::to_string(c.count) +
            ", " + size->text + ", " + ir::c_string(where(*c.access)) + ");");
       checked_[&loop].insert(static_cast<int>(i));
       continue;

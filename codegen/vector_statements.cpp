@@ -141,8 +141,14 @@ void StatementPrinter::vector(const Op& op) {
   for (const Value* v : op.operands) operands.push_back(value(bare && is_splat(v) ? v->def->operands[0] : v));
   const std::string_view pattern = ir::info(op.code).expression;
   const std::size_t call = pattern.find('(');
-  if (!first_lane(result) && may_wrap(op, op.operands[0]->type.kind()))
-    return define(op, called(function(("wrapping_" + std::string(ir::info(op.code).name)).c_str(), kind)));
+  // Lanes in equal steps are made on the spot where they are not just an index: as with lane_index.
+  const bool in_steps = lane_steps(result).has_value();
+  if (may_wrap(op, op.operands[0]->type.kind()) && !(in_steps && lane_steps(result)->step.text == "1")) {
+    Expression e = called(function(("wrapping_" + std::string(ir::info(op.code).name)).c_str(), kind));
+    if (!in_steps) return define(op, std::move(e));
+    bindings_[result] = {std::move(e), false, false};
+    return;
+  }
   if (call == std::string_view::npos) {
     std::vector<std::string> functions;
     Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
@@ -151,8 +157,8 @@ void StatementPrinter::vector(const Op& op) {
       e.text = as_mask(e.text, of, lanes);
       e.precedence = Precedence::primary;
     }
-    if (!first_lane(result)) return define(op, std::move(e));
-    bindings_[result] = {std::move(e), false, false};  // lanes that follow each other: as with lane_index
+    if (!in_steps) return define(op, std::move(e));
+    bindings_[result] = {std::move(e), false, false};
     return;
   }
   define(op, called(function(std::string(pattern.substr(0, call)).c_str(), kind)));
@@ -175,24 +181,39 @@ Expression StatementPrinter::dot(const Op& product) {
   return e;
 }
 
-/// The scalar that a vector of indices starts at, if its lanes follow each other.
-std::optional<Expression> StatementPrinter::first_lane(const Value* index) {
-  if (is_lane_index(index)) return integer_literal(0);
-  if (!index->def || !(index->def->is(Opcode::add_) || index->def->is(Opcode::sub_))) return {};
-  const Op& op = *index->def;
-  const bool subtract = op.is(Opcode::sub_);
-  for (std::size_t i = 0; i < (subtract ? 1u : 2u); ++i) {
-    const Value *x = op.operands[i], *y = op.operands[1 - i];
+/// Where a vector of indices starts, and how far it is from lane to lane, if that is the same everywhere.
+std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Value* index) {
+  if (is_lane_index(index)) return LaneSteps{integer_literal(0), integer_literal(1)};
+  const Op* const op = index->def;
+  if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_) || op->is(Opcode::mul_))) return {};
+  for (const std::size_t i : {0u, 1u}) {
+    const Value *x = op->operands[i], *y = op->operands[1 - i];
     if (!is_splat(y)) continue;
-    const auto start = first_lane(x);
-    if (!start) continue;
+    const auto steps = lane_steps(x);
+    if (!steps) continue;
     const Expression by = value(y->def->operands[0]);
-    if (start->text == "0" && !subtract) return by;
-    Expression e{in_context(*start, Precedence::additive) + (subtract ? " - " : " + ") +
-                     in_context(by, Precedence::multiplicative),
-                 Precedence::additive, start->reads_memory || by.reads_memory, start->varying};
-    e.varying.insert(e.varying.end(), by.varying.begin(), by.varying.end());
-    return e;
+    const auto product = [&](const Expression& e) {
+      if (e.text == "0" || by.text == "1") return e;
+      return e.text == "1" ? by : applied(*op, {e, by});
+    };
+    if (op->is(Opcode::mul_)) return LaneSteps{product(steps->start), product(steps->step)};
+    if (steps->start.text == "0" && op->is(Opcode::add_)) return LaneSteps{by, steps->step};
+    const bool minus = op->is(Opcode::sub_);
+    const Expression &left = i == 0 ? steps->start : by, &right = i == 0 ? by : steps->start;
+    // What is added comes behind, so that sums of neighbours look alike.
+    Expression e{minus ? in_context(left, Precedence::additive) + " - " +
+                             in_context(right, Precedence::multiplicative)
+                       : in_context(steps->start, Precedence::additive) + " + " +
+                             in_context(by, Precedence::multiplicative),
+                 Precedence::additive, left.reads_memory || right.reads_memory, left.varying};
+    if (right.text == "0") e = left;
+    e.varying.insert(e.varying.end(), right.varying.begin(), right.varying.end());
+    Expression step = steps->step;
+    if (minus && i == 1) {
+      if (step.text != "1") return {};
+      step = integer_literal(-1);
+    }
+    return LaneSteps{std::move(e), std::move(step)};
   }
   return {};
 }
@@ -215,8 +236,9 @@ void StatementPrinter::lanes_access(const Op& op) {
       which = i;
       lanes = indices[i]->type.lanes();
     }
-  std::optional<Expression> start;
-  if (vectors == 1) start = first_lane(indices[which]);
+  std::optional<LaneSteps> steps;
+  if (vectors == 1) steps = lane_steps(indices[which]);
+  const bool follow = steps && steps->step.text == "1";
   const std::string count =
       some ? in_context(value(op.operands.back()), Precedence::additive) : std::to_string(lanes);
 
@@ -226,9 +248,13 @@ void StatementPrinter::lanes_access(const Op& op) {
     } else if (unit_.options().bounds_checks && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
       const KnownRange known = ranges_->of(op, 1 + i);
       if ((known.low && known.high) || checked_before(op, known)) continue;
-      if (start && i == which) {
+      if (steps && i == which && !follow) {
+        unit_.prelude().need("check_steps");
+        line("lt_check_steps(" + ws() + ", " + steps->start.text + ", " + steps->step.text + ", " + count + ", " +
+             dim(t, i) + ", " + ir::c_string(where(op)) + ");");
+      } else if (steps && i == which) {
         unit_.prelude().need("fail_index");
-        const std::string first = in_context(*start, Precedence::additive), n = dim(t, i);
+        const std::string first = in_context(steps->start, Precedence::additive), n = dim(t, i);
         const std::string below = known.low ? "" : first + " < 0";
         const std::string beyond = known.high ? "" : first + " + " + count + " > " + n;
         const std::string bad = known.high  ? first
@@ -246,19 +272,24 @@ void StatementPrinter::lanes_access(const Op& op) {
   // The offset: of the first lane where the others follow in equal steps, else a vector.
   const Kind kind = t->type.element();
   const std::string data = reads ? atom(t) : updated(op);
-  const auto index = [&](std::size_t i) { return start && i == which ? *start : value(indices[i]); };
+  const auto index = [&](std::size_t i) { return steps && i == which ? steps->start : value(indices[i]); };
   Expression offset = index(0);
   for (std::size_t i = 1; i < rank; ++i) offset = in_row(offset, dim(t, i), index(i));
-  const std::string stride = start ? elements(t, which + 1) : "";
   std::string arguments = data + ".data, " + offset.text;
-  if (start)
+  std::string name = reads ? "gather" : adds ? "add_scatter" : "scatter";
+  if (steps) {
     arguments = data + ".data" + (offset.text == "0" ? "" : " + " + in_context(offset, Precedence::additive));
-  if (start && stride != "1") arguments += ", " + stride;
-  std::string name = reads ? "load" : adds ? "add" : "store";
-  if (!start)
-    name = reads ? "gather" : adds ? "add_scatter" : "scatter";
-  else if (stride != "1")
-    name += "_strided";
+    name = reads ? "load" : adds ? "add" : "store";
+    const std::string row = elements(t, which + 1);
+    const bool every = reads && !some && row == "1" && (steps->step.text == "2" || steps->step.text == "3" || (steps->step.text == "4" && lanes >= 4));
+    if (every) {
+      name += "_every" + steps->step.text;
+    } else if (!follow || row != "1") {
+      const std::string step = in_context(steps->step, Precedence::multiplicative);
+      arguments += ", " + (follow ? row : row == "1" ? step : step + " * " + row);
+      name += "_strided";
+    }
+  }
   if (some) name += "_some";
   const std::string function = unit_.prelude().vector_function(name, kind, lanes);
   if (reads) {

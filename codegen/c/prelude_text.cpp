@@ -170,6 +170,40 @@ static inline void lt_check_run(lt_workspace* ws, int64_t start, int64_t first, 
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
+      {"check_run_of_multiples",
+       functions,
+       {"fail_index"},
+       R"c(/* The same for start + times * i, times being from 1 to a million. */
+static inline void lt_check_run_of_multiples(lt_workspace* ws, int64_t start, int64_t times, int64_t first, int64_t end,
+    int64_t step, int64_t count, int64_t size, const char* where) {
+  const unsigned long long by = (unsigned long long)times, n = (unsigned long long)size;
+  const unsigned long long from = (unsigned long long)start + by * (unsigned long long)first;
+  const unsigned long long trips = (unsigned long long)end - (unsigned long long)first;
+  const unsigned long long stride = step < 0 ? 1 : (unsigned long long)step;
+  const unsigned long long last = (trips - 1) / stride * stride + (unsigned long long)count - 1;
+  if (from < n && last < 1ull << 40 && by * last < n - from) return;
+  if (from < n && last <= (n - 1 - from) / by) return;
+  const unsigned long long highest = from + by * last, beyond = from + ((n - 1 - from) / by + 1) * by;
+  const int64_t falling = highest < n ? (int64_t)from : (int64_t)highest;
+  const int64_t rising = from < n ? (int64_t)beyond : (int64_t)from;
+  lt_fail_index(ws, step < 0 ? falling : rising, size, where);
+}
+)c"},
+      {"check_steps",
+       functions,
+       {"fail_index"},
+       R"c(/* That start, start + step, ..., so many of them, are below size. */
+static inline void lt_check_steps(lt_workspace* ws, int64_t start, int64_t step, int64_t count, int64_t size,
+    const char* where) {
+  const unsigned long long n = (unsigned long long)size, by = (unsigned long long)step;
+  const unsigned long long last = (unsigned long long)start + (unsigned long long)(count - 1) * by;
+  if ((unsigned long long)start < n && last < n && step < 1ll << 40 && step > -(1ll << 40)) return;
+  for (int64_t i = 0; i < count; ++i) {
+    const unsigned long long at = (unsigned long long)start + (unsigned long long)i * by;
+    if (at >= n) lt_fail_index(ws, (int64_t)at, size, where);
+  }
+}
+)c"},
       {"fail_slice",
        functions,
        {"put_number", "fail_where"},

@@ -317,6 +317,26 @@ typedef float lt_float_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)
 #endif
 )c";
 
+/// Every second, third or fourth element, so many: loads from end to end, of which some are taken. Nothing
+/// beyond the last one is touched, which takes `step` - 1 lanes.
+std::string every_so_many(int step, int lanes, const std::string& type) {
+  const auto start = [&](int k) { return k < step - 1 ? k * lanes : (lanes - 1) * step + 1 - lanes; };
+  std::string body = "  " + type + " x = *(const " + type + "_memory*)p, y;\n";
+  for (int k = 1; k < step; ++k) {
+    std::string from;
+    for (int i = 0; i < lanes; ++i) {
+      const int at = i * step, holder = std::min(at / lanes, step - 1);
+      int which = i;  // as it is
+      if (holder == k) which = lanes + at - start(k);
+      if (holder == 0 && k == 1) which = at;
+      from += (i ? ", " : "") + std::to_string(which);
+    }
+    body += "  y = *(const " + type + "_memory*)(p + " + std::to_string(start(k)) +
+            ");\n  x = __builtin_shufflevector(x, y, " + from + ");\n";
+  }
+  return body + "  return x;\n";
+}
+
 }  // namespace
 
 /// In bytes: of the least processors of the families, for which a source that stands alone may be compiled, and of the
@@ -453,6 +473,12 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       }
     add(Group::functions,
         "static inline " + small + " " + full + "(" + parameters + ") {\n" + body + "  return a0;\n}\n");
+    return full;
+  }
+  if (what.starts_with("load_every")) {
+    const int step = what.back() - '0';
+    add(Group::functions, "static inline " + type + " " + full + "(const " + element + "* p) {\n" +
+                              every_so_many(step, lanes, type) + "}\n");
     return full;
   }
   if (what == "check") {
