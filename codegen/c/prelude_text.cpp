@@ -189,6 +189,15 @@ static inline void lt_check_run_of_multiples(lt_workspace* ws, int64_t start, in
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
+      {"fail_lanes",
+       functions,
+       {"fail_index"},
+       R"c(/* Of so many indices one is not below size. */
+LT_SELDOM static void lt_fail_lanes(lt_workspace* ws, const int64_t* at, int64_t n, int64_t size, const char* where) {
+  for (int64_t i = 0; i < n; ++i)
+    if (at[i] < 0 || at[i] >= size) lt_fail_index(ws, at[i], size, where);
+}
+)c"},
       {"check_steps",
        functions,
        {"fail_index"},

@@ -482,11 +482,16 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     return full;
   }
   if (what == "check") {
-    need("fail_index");
+    // All lanes that work at once; one by one to find which one it is.
+    need("fail_lanes");
+    const std::string index_of_lane = vector_function("index", Kind::i64, lanes);
     add(Group::functions,
         "static inline void " + full + "(lt_workspace* ws, " + type +
-            " at, int64_t n, int64_t size, const char* where) {\n  for (int i = 0; i < n; ++i)\n    if "
-            "(at[i] < 0 || at[i] >= size) lt_fail_index(ws, at[i], size, where);\n}\n");
+            " at, int64_t n, int64_t size, const char* where) {\n  const " + type +
+            " outside = ((at < 0) | (at >= size)) & (" + index_of_lane +
+            "() < n);\n  int64_t any = 0;\n  for (int i = 0; i < " + l +
+            "; ++i) any |= outside[i];\n  if (any) {\n    int64_t all[" + l + "];\n    for (int i = 0; i < " + l +
+            "; ++i) all[i] = at[i];\n    lt_fail_lanes(ws, all, n, size, where);\n  }\n}\n");
     return full;
   }
   const auto instance = [&](const Template& t) {
