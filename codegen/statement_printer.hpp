@@ -132,6 +132,7 @@ class StatementPrinter {
   void creation(const ir::Op& op);
   void argmax(const ir::Op& op);
   void matrix_product(const ir::Op& op);
+  void product_of_parts(const ir::Op& op);
   void reshaping(const ir::Op& op);
   void tree(const ir::Op& op);
   void accumulate(ir::Opcode code, const std::string& place, const ir::Op& op);

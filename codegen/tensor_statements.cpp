@@ -340,6 +340,8 @@ void StatementPrinter::tensor(const Op& op) {
     case Opcode::add_einsum_:
     case Opcode::add_matmul_:
       return matrix_product(op);
+    case Opcode::gemm_:
+      return product_of_parts(op);
     default:
       throw InternalError("no way to print " + std::string(ir::info(op.code).name));
   }
@@ -480,11 +482,26 @@ void StatementPrinter::matrix_product(const Op& op) {
     const ir::SizeSource from = *ir::size_source(n, letter);
     return dim(op.operands[from.operand], static_cast<std::size_t>(from.dimension));
   };
-  const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k);
+  const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k) + ", 1";
   const std::string a = steps(p->x, p->k), b = steps(p->y, p->j);
   const std::string to = updated(op);
   line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a +
        ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ");");
+}
+
+/// A product over parts of tensors (passes/raise).
+void StatementPrinter::product_of_parts(const Op& op) {
+  const auto operand = [&](std::size_t i) { return text(op.operands[i]); };
+  const auto part = [&](std::size_t tensor, std::size_t start) {
+    return atom(op.operands[tensor]) + ".data + " + in_context(value(op.operands[start]), Precedence::additive);
+  };
+  const std::string sizes_of = operand(12) + ", " + operand(13) + ", " + operand(14) + ", " + operand(3);
+  const std::string a = part(1, 6) + ", " + operand(7) + ", " + operand(8);
+  const std::string b = part(2, 9) + ", " + operand(10) + ", " + operand(11);
+  const std::string start = in_context(value(op.operands[4]), Precedence::additive), row = operand(5);
+  const std::string to = updated(op);
+  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a + ", " +
+       b + ", " + to + ".data + " + start + ", " + row + ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {

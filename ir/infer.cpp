@@ -235,6 +235,13 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
                  std::all_of(in.begin(), in.end(), [&](const Type& x) { return x == in[0]; }),
              "pairs of vectors of floating-point numbers, all of one type");
       return Type::vector(in[0].kind(), static_cast<int>(in.size() / 2));
+    case Opcode::gemm_:
+      for (std::size_t i = 0; i < 3; ++i)
+        t.need(in[i].is_tensor() && in[i].is_float_element() && in[i].element() == in[0].element(),
+               "three tensors of floating-point numbers of one type");
+      t.need(in[3] == Type(in[0].element()), "a number of that type");
+      for (std::size_t i = 4; i < in.size(); ++i) t.need(in[i] == I64, "i64 starts, steps and sizes");
+      return in[0];
     case Opcode::tree_empty_:
       t.need(in[0].is_tree(), "a tree");
       return Bool;

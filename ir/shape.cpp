@@ -15,6 +15,7 @@ bool updates_first(const Op& op) {
     case Opcode::lane_add_at_:
     case Opcode::add_take_:
     case Opcode::add_slice_:
+    case Opcode::gemm_:
     case Opcode::ref_acc_:
       return true;
     default: {

@@ -224,13 +224,13 @@ static void lt_gemm_pack_$K($T* to, const $T* from, int64_t lines, int64_t line,
   }
 }
 
-/* Some rows and vectors of columns of c += a b, where the rows of b and c lie in one piece. */
-static inline void lt_gemm_block_$K(int rows, int vectors, int64_t k, const $T* a, int64_t a_row, int64_t a_column,
-                                    const $T* b, int64_t b_row, $T* c, int64_t c_row) {
+/* Some rows and vectors of columns of c += scale a b, where the rows of b and c lie in one piece. */
+static inline void lt_gemm_block_$K(int rows, int vectors, int64_t k, $T scale, const $T* a, int64_t a_row,
+                                    int64_t a_column, const $T* b, int64_t b_row, $T* c, int64_t c_row) {
 #ifdef __TINYC__
   for (int i = 0; i < rows; ++i)
     for (int64_t l = 0; l < k; ++l)
-      for (int j = 0; j < vectors; ++j) c[i * c_row + j] += a[i * a_row + l * a_column] * b[l * b_row + j];
+      for (int j = 0; j < vectors; ++j) c[i * c_row + j] += scale * a[i * a_row + l * a_column] * b[l * b_row + j];
 #else
 #ifdef __clang__
 #pragma STDC FP_CONTRACT ON
@@ -242,7 +242,7 @@ static inline void lt_gemm_block_$K(int rows, int vectors, int64_t k, const $T* 
     for (int j = 0; j < vectors; ++j) sum[i][j] = *(const in_memory*)(c + i * c_row + j * LT_GEMM_LANES_$K);
   for (int64_t l = 0; l < k; ++l)
     for (int i = 0; i < rows; ++i) {
-      const lt_gemm_vector_$K x = zero + a[i * a_row + l * a_column];
+      const lt_gemm_vector_$K x = zero + scale * a[i * a_row + l * a_column];
       for (int j = 0; j < vectors; ++j) sum[i][j] += x * *(const in_memory*)(b + l * b_row + j * LT_GEMM_LANES_$K);
     }
   for (int i = 0; i < rows; ++i)
@@ -250,9 +250,9 @@ static inline void lt_gemm_block_$K(int rows, int vectors, int64_t k, const $T* 
 #endif
 }
 
-/* c += a b without packing: of products so small that it would take longer than they do. */
-static void lt_gemm_small_$K(int64_t m, int64_t n, int64_t k, const $T* a, int64_t a_row, int64_t a_column, const $T* b,
-                             int64_t b_row, $T* c, int64_t c_row) {
+/* c += scale a b without packing: of products so small that it would take longer than they do. */
+static void lt_gemm_small_$K(int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row, int64_t a_column,
+                             const $T* b, int64_t b_row, $T* c, int64_t c_row) {
 #ifdef __TINYC__
   const int64_t lanes = 1;
 #else
@@ -262,25 +262,25 @@ static void lt_gemm_small_$K(int64_t m, int64_t n, int64_t k, const $T* a, int64
   for (; j + 2 * lanes <= n; j += 2 * lanes) {
     int64_t i = 0;
     for (; i + 4 <= m; i += 4)
-      lt_gemm_block_$K(4, 2, k, a + i * a_row, a_row, a_column, b + j, b_row, c + i * c_row + j, c_row);
+      lt_gemm_block_$K(4, 2, k, scale, a + i * a_row, a_row, a_column, b + j, b_row, c + i * c_row + j, c_row);
     for (; i < m; ++i)
-      lt_gemm_block_$K(1, 2, k, a + i * a_row, a_row, a_column, b + j, b_row, c + i * c_row + j, c_row);
+      lt_gemm_block_$K(1, 2, k, scale, a + i * a_row, a_row, a_column, b + j, b_row, c + i * c_row + j, c_row);
   }
   for (; j + lanes <= n; j += lanes)
     for (int64_t i = 0; i < m; ++i)
-      lt_gemm_block_$K(1, 1, k, a + i * a_row, a_row, a_column, b + j, b_row, c + i * c_row + j, c_row);
+      lt_gemm_block_$K(1, 1, k, scale, a + i * a_row, a_row, a_column, b + j, b_row, c + i * c_row + j, c_row);
   for (; j < n; ++j)
     for (int64_t i = 0; i < m; ++i) {
       $T sum = 0;
       for (int64_t l = 0; l < k; ++l) sum += a[i * a_row + l * a_column] * b[l * b_row + j];
-      c[i * c_row + j] += sum;
+      c[i * c_row + j] += scale * sum;
     }
 }
 
-/* c += a b, of m by k and k by n, a and b with the steps of their rows and columns in memory; a row of c lies in one
+/* c += scale a b, of m by k and k by n, a and b with the steps of their rows and columns in memory; a row of c lies in one
    piece. */
-static void lt_gemm_$K(lt_workspace* ws, int64_t m, int64_t n, int64_t k, const $T* a, int64_t a_row, int64_t a_column,
-                       const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
+static void lt_gemm_$K(lt_workspace* ws, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
+                       int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
   const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
   if (m <= 0 || n <= 0 || k <= 0) return;
   const lt_position mark = lt_mark(ws);
@@ -292,7 +292,7 @@ static void lt_gemm_$K(lt_workspace* ws, int64_t m, int64_t n, int64_t k, const 
       b = turned;
       b_row = n;
     }
-    lt_gemm_small_$K(m, n, k, a, a_row, a_column, b, b_row, c, c_row);
+    lt_gemm_small_$K(m, n, k, scale, a, a_row, a_column, b, b_row, c, c_row);
     lt_release(ws, mark);
     return;
   }
@@ -314,7 +314,7 @@ static void lt_gemm_$K(lt_workspace* ws, int64_t m, int64_t n, int64_t k, const 
             const int64_t some_rows = rows < high - p ? rows : high - p;
             const int64_t some_columns = columns < wide - q ? columns : wide - q;
             for (int64_t r = 0; r < some_rows; ++r)
-              for (int64_t s = 0; s < some_columns; ++s) to[r * c_row + s] += tile[r * columns + s];
+              for (int64_t s = 0; s < some_columns; ++s) to[r * c_row + s] += scale * tile[r * columns + s];
           }
       }
     }

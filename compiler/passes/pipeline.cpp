@@ -20,6 +20,7 @@
 #include "lantern/compiler/passes/pack.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
 #include "lantern/compiler/passes/promote.hpp"
+#include "lantern/compiler/passes/raise.hpp"
 #include "lantern/compiler/passes/reads_first.hpp"
 #include "lantern/compiler/passes/records.hpp"
 #include "lantern/compiler/passes/rotate.hpp"
@@ -60,6 +61,10 @@ constexpr std::array all_passes{
              simplify(m);
          }},
     Pass{"dead_stores", "elements that nobody reads again are not written", plain<dead_stores>},
+    Pass{"raise", "loops that add up products of matrices become one product",
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (packed(options)) raise_products(m);
+         }},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},

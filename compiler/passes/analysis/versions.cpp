@@ -1,0 +1,107 @@
+// Chains of updates through loops and branches.
+#include "lantern/compiler/passes/analysis/versions.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace lantern::passes {
+
+bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
+
+const Op* owner(const Value* v) { return v->def ? v->def : v->block->parent; }
+
+bool Versions::carried(const Op* loop, std::size_t state) {
+  const Block* const body = loop->blocks[1];
+  return chain(body, body->ops.back()->operands[state]) == body->params[state];
+}
+
+/// The versions in a block, from one to the first, and what writes them: gives the one before, from outside
+/// or the block's parameter; null where something else makes one.
+const Value* Versions::chain(const Block* block, const Value* v) {
+  while (v->block == block && v->def) {
+    values.insert(v);
+    Op* const op = v->def;
+    if (is_write(*op)) {
+      writes.push_back(op);
+      v = op->operands[0];
+    } else if (op->is(Opcode::loop_)) {
+      if (!carried(op, v->index)) return nullptr;
+      v = op->operands[v->index];
+    } else if (op->is(Opcode::branch_)) {
+      const Value* sides[2];
+      for (std::size_t i = 0; i < 2; ++i)
+        sides[i] = chain(op->blocks[i], op->blocks[i]->ops.back()->operands[v->index]);
+      if (!sides[0] || sides[0] != sides[1]) return nullptr;
+      v = sides[0];
+    } else {
+      return nullptr;
+    }
+  }
+  values.insert(v);
+  return v;
+}
+
+namespace {
+
+/// The loops around a block, from `outermost` inwards.
+std::vector<const Op*> loops_around(const Block* block, const Op* outermost) {
+  std::vector<const Op*> out;
+  for (const Block* b = block; b && b->parent; b = b->parent->parent) {
+    if (b->parent->is(Opcode::loop_)) out.push_back(b->parent);
+    if (b->parent == outermost) break;
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
+/// Whether in one trip of a body a write comes after the version that was read.
+bool follows(const Op& write, const Value* read, const Block* body) {
+  if (!read->def && read->block == body) return true;
+  std::unordered_map<const Block*, const Op*> around;  // the reading's place in the blocks around it
+  for (const Op* op = owner(read);; op = op->parent->parent) {
+    around[op->parent] = op;
+    if (op->parent == body) break;
+  }
+  const Op* op = &write;
+  while (!around.contains(op->parent)) op = op->parent->parent;
+  const auto place = [](const Op* o) { return std::ranges::find(o->parent->ops, o); };
+  return place(op) > place(around[op->parent]);
+}
+
+}  // namespace
+
+Reads reads_of(const Versions& versions, const Op* loop) {
+  Reads found;
+  ir::walk(loop->blocks[1], [&](const Op* op) {
+    for (std::size_t i = 0; i < op->operands.size(); ++i) {
+      if (!versions.values.contains(op->operands[i])) continue;
+      if (op->is(Opcode::get_))
+        found.gets.push_back(op);
+      else
+        found.others |= !(op->is(Opcode::yield_) || op->is(Opcode::loop_) || op->is(Opcode::dim_) ||
+                          op->is(Opcode::zeros_like_) || (i == 0 && is_write(*op)));
+    }
+    // What a loop inside asks about it before a trip.
+    if (op->is(Opcode::loop_))
+      ir::walk(op->blocks[0], [&](const Op* o) {
+        for (const Value* v : o->operands) found.others |= v->type.is_tensor() && v->block == op->blocks[0];
+      });
+  });
+  return found;
+}
+
+bool misses(const Op& access, const Op& write, const Op* outermost, Trip when) {
+  const Value* const read = access.operands[0];
+  const auto mine = loops_around(read->block, outermost), its = loops_around(write.parent, outermost);
+  std::size_t common = 0;
+  for (; common < mine.size() && common < its.size() && mine[common] == its[common]; ++common) {
+    // In a later trip of this loop, those around it in the same.
+    if (!counter_of(mine[common]) || !never_the_same(access, write, mine[common], when)) return false;
+  }
+  // After it in the same trip of all.
+  const Op* const innermost = mine[common - 1];
+  return follows(write, read, innermost->blocks[1]) != (when == Trip::later) ||
+         never_the_same(access, write, innermost, Trip::same);
+}
+
+}  // namespace lantern::passes

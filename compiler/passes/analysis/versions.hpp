@@ -1,0 +1,40 @@
+// What becomes of a tensor in a loop's trips, and which of the writes to it may meet an access.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+
+namespace lantern::passes {
+
+/// True for `set` and `add_at`.
+bool is_write(const Op& op);
+
+/// What has a value as its result or its parameter.
+const Op* owner(const Value* v);
+
+/// What a piece of a loop's state becomes in a trip, and what writes it.
+struct Versions {
+  std::unordered_set<const Value*> values;
+  std::vector<Op*> writes;
+
+  /// Whether all that a loop does with a piece of its state is to write elements, which are noted.
+  bool carried(const Op* loop, std::size_t state);
+
+ private:
+  const Value* chain(const Block* block, const Value* v);
+};
+
+/// Who reads the elements of a piece of a loop's state.
+struct Reads {
+  std::vector<const Op*> gets;
+  bool others = false;  ///< something else asks for it, but for its shape
+};
+Reads reads_of(const Versions& versions, const Op* loop);
+
+/// Whether a write, in all its trips after the version of the tensor that an access has, or in all before,
+/// goes to other elements. Both are in `outermost`, which carries the tensor on.
+bool misses(const Op& access, const Op& write, const Op* outermost, Trip when);
+
+}  // namespace lantern::passes
