@@ -63,7 +63,9 @@ constexpr std::array all_passes{
     Pass{"dead_stores", "elements that nobody reads again are not written", plain<dead_stores>},
     Pass{"raise", "loops that add up products of matrices become one product",
          [](ir::Module& m, const PipelineOptions& options) {
-           if (packed(options)) raise_products(m);
+           if (!packed(options)) return;
+           updates(m);  // what a trip stores and adds back is no change
+           raise_products(m);
          }},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
