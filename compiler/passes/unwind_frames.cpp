@@ -19,7 +19,8 @@ namespace {
 
 // Costs: an integer operation is the unit. Integers steer loops and addresses and are cheap wherever they
 // are.
-constexpr int float_operation = 4, slow_operation = 16, load = 8, load_close = 3, save_float = 24, save_integer = 40;
+constexpr int float_operation = 4, slow_operation = 16, load = 8, load_close = 3, save_float = 24, save_integer = 40,
+              save_outside = 6;
 
 constexpr int never = 1 << 20;
 
@@ -146,6 +147,7 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   if (home.visible()) return 0;
   if (home.saved.contains(v)) return 0;
   if (!v->type.is_scalar() && !repeats_number(v)) return never;
+  if (v->type.is_scalar() && kept_for_all_trips(from, home)) return save_outside;
   if (!v->def) {
     if (home.kind != Region::Kind::body || !home.bwd || !home.trips || !step_of(home.construct, v->index))
       return never;
@@ -187,6 +189,14 @@ Value* Unwinder::left_behind(const Value* element) const {
 bool Unwinder::may_be_copied(const Region& home, const Value* tensor) const {
   if (home.kind != Region::Kind::unit) return false;
   return tensor->def ? tensor->def->is(Opcode::fill_) : &unit_ == module_.entry;
+}
+
+/// True where a value of a region can be saved there, once for all trips of a loop around `inner`.
+bool Unwinder::kept_for_all_trips(const Region& inner, const Region& home) {
+  bool loop_between = false;
+  const Region* r = &inner;
+  for (; r && r != &home; r = r->parent) loop_between |= r->kind == Region::Kind::body && r->bwd;
+  return r && loop_between && home.kind == Region::Kind::body && home.bwd;
 }
 
 /// True for a tensor of a region around `inner` that can go into that region's frame.

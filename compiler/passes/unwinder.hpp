@@ -122,6 +122,7 @@ class Unwinder {
   void settle(Region& home);
   int cost(const Region& from, Value* v, int budget) const;
   Value* left_behind(const Value* element) const;
+  static bool kept_for_all_trips(const Region& inner, const Region& home);
   bool may_be_copied(const Region& home, const Value* tensor) const;
   bool saved_outside(const Region& inner, const Value* x) const;
   void note_updates(const Block* block);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/rewrite.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 
@@ -94,13 +95,19 @@ class Updates {
       if (!only_read(*first, *next, *last, readers)) return false;
       if (same_element(*first, *last))
         return !met || first->is(Opcode::add_at_) ? merge(first, last, readers, met) : false;
-      if (!apart(*first, *last)) {
+      if (!different(*first, *last)) {
         if (!first->is(Opcode::add_at_) || !last->is(Opcode::add_at_)) return false;
         met = true;
       }
       next = first;
     }
     return false;
+  }
+
+  /// True where two accesses certainly are to different elements; what bounds of loops say is asked so many
+  /// times at most.
+  bool different(const Op& a, const Op& b) {
+    return apart(a, b) || (a.parent->parent && questions_-- > 0 && never_the_same(a, b));
   }
 
   /// True where the only uses of an update, beside the next one, are reads of the element (`readers`) and of
@@ -115,7 +122,7 @@ class Updates {
       if (!use->is(Opcode::get_)) return false;
       if (same_element(*use, last))
         readers.push_back(use);
-      else if (!apart(*use, last))
+      else if (!different(*use, last))
         return false;
     }
     return passed_on;
@@ -207,6 +214,7 @@ class Updates {
     b->ops = std::move(ops);
   }
 
+  int questions_ = 1000;
   ir::Function& function_;
   std::vector<Block*> blocks_;
   std::unordered_map<const Value*, std::vector<Op*>> uses_;
