@@ -576,9 +576,9 @@ std::optional<IndexSteps> index_steps(const Value* index) {
 
 }  // namespace
 
-/// The same for indices of which nothing is known but that they are the loop's counter, or a multiple of it, and
-/// something from outside, as in a[i * n + j] for numbers n of the program: whatever wraps, they follow each
-/// other.
+/// The same for indices of which nothing is known but that they are the loop's counter, or a multiple of it,
+/// and something from outside, as in a[i * n + j] for numbers n of the program: whatever wraps, they follow
+/// each other.
 int IndexRanges::wrapping_check_before(const Counting& loop, const Op& access, const Value* index,
                                        std::int64_t count, const Sum& size) {
   const Value* const head = unknowns_[static_cast<std::size_t>(loop.counter)].value;

@@ -143,8 +143,9 @@ void StatementPrinter::checks_before(const Op& loop) {
       const std::string function = c.times == 1 ? "check_run" : "check_run_of_multiples";
       unit_.prelude().need(function);
       line("if (" + first->text + " < " + end->text + ") lt_" + function + "(" + ws() + ", " + *start + ", " +
-           (c.times == 1 ? "" : std::to_string(c.times) + ", ") + first->text + ", " + end->text + ", " + std::to_string(c.step) + ", " + std::to_string(c.count) +
-           ", " + size->text + ", " + ir::c_string(where(*c.access)) + ");");
+           (c.times == 1 ? "" : std::to_string(c.times) + ", ") + first->text + ", " + end->text + ", " +
+           std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
+           ir::c_string(where(*c.access)) + ");");
       checked_[&loop].insert(static_cast<int>(i));
       continue;
     }
@@ -493,15 +494,16 @@ void StatementPrinter::matrix_product(const Op& op) {
 void StatementPrinter::product_of_parts(const Op& op) {
   const auto operand = [&](std::size_t i) { return text(op.operands[i]); };
   const auto part = [&](std::size_t tensor, std::size_t start) {
-    return atom(op.operands[tensor]) + ".data + " + in_context(value(op.operands[start]), Precedence::additive);
+    return atom(op.operands[tensor]) + ".data + " +
+           in_context(value(op.operands[start]), Precedence::additive);
   };
   const std::string sizes_of = operand(12) + ", " + operand(13) + ", " + operand(14) + ", " + operand(3);
   const std::string a = part(1, 6) + ", " + operand(7) + ", " + operand(8);
   const std::string b = part(2, 9) + ", " + operand(10) + ", " + operand(11);
   const std::string start = in_context(value(op.operands[4]), Precedence::additive), row = operand(5);
   const std::string to = updated(op);
-  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a + ", " +
-       b + ", " + to + ".data + " + start + ", " + row + ");");
+  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a +
+       ", " + b + ", " + to + ".data + " + start + ", " + row + ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {

@@ -201,11 +201,11 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
     const bool minus = op->is(Opcode::sub_);
     const Expression &left = i == 0 ? steps->start : by, &right = i == 0 ? by : steps->start;
     // What is added comes behind, so that sums of neighbours look alike.
-    Expression e{minus ? in_context(left, Precedence::additive) + " - " +
-                             in_context(right, Precedence::multiplicative)
-                       : in_context(steps->start, Precedence::additive) + " + " +
-                             in_context(by, Precedence::multiplicative),
-                 Precedence::additive, left.reads_memory || right.reads_memory, left.varying};
+    Expression e{
+        minus ? in_context(left, Precedence::additive) + " - " + in_context(right, Precedence::multiplicative)
+              : in_context(steps->start, Precedence::additive) + " + " +
+                    in_context(by, Precedence::multiplicative),
+        Precedence::additive, left.reads_memory || right.reads_memory, left.varying};
     if (right.text == "0") e = left;
     e.varying.insert(e.varying.end(), right.varying.begin(), right.varying.end());
     Expression step = steps->step;
@@ -250,8 +250,8 @@ void StatementPrinter::lanes_access(const Op& op) {
       if ((known.low && known.high) || checked_before(op, known)) continue;
       if (steps && i == which && !follow) {
         unit_.prelude().need("check_steps");
-        line("lt_check_steps(" + ws() + ", " + steps->start.text + ", " + steps->step.text + ", " + count + ", " +
-             dim(t, i) + ", " + ir::c_string(where(op)) + ");");
+        line("lt_check_steps(" + ws() + ", " + steps->start.text + ", " + steps->step.text + ", " + count +
+             ", " + dim(t, i) + ", " + ir::c_string(where(op)) + ");");
       } else if (steps && i == which) {
         unit_.prelude().need("fail_index");
         const std::string first = in_context(steps->start, Precedence::additive), n = dim(t, i);
@@ -281,7 +281,9 @@ void StatementPrinter::lanes_access(const Op& op) {
     arguments = data + ".data" + (offset.text == "0" ? "" : " + " + in_context(offset, Precedence::additive));
     name = reads ? "load" : adds ? "add" : "store";
     const std::string row = elements(t, which + 1);
-    const bool every = reads && !some && row == "1" && (steps->step.text == "2" || steps->step.text == "3" || (steps->step.text == "4" && lanes >= 4));
+    const bool every =
+        reads && !some && row == "1" &&
+        (steps->step.text == "2" || steps->step.text == "3" || (steps->step.text == "4" && lanes >= 4));
     if (every) {
       name += "_every" + steps->step.text;
     } else if (!follow || row != "1") {

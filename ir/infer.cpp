@@ -236,6 +236,7 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
              "pairs of vectors of floating-point numbers, all of one type");
       return Type::vector(in[0].kind(), static_cast<int>(in.size() / 2));
     case Opcode::gemm_:
+      t.need(in.size() == 15, "three tensors, a number, and eleven starts, steps and sizes");
       for (std::size_t i = 0; i < 3; ++i)
         t.need(in[i].is_tensor() && in[i].is_float_element() && in[i].element() == in[0].element(),
                "three tensors of floating-point numbers of one type");

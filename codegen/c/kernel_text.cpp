@@ -155,9 +155,13 @@ static inline int32_t lt_i32_of_f32(float x) {
   for (int64_t i = 0; i < n; ++i) to[i] += x[i];
 }
 )c"},
-      // A matrix product by packed panels and a tile that stays in registers: Goto and van de Geijn, Anatomy of
+      // A matrix product by packed panels and a tile that stays in registers: Goto and van de Geijn, Anatomy
+      // of
       // high-performance matrix multiplication, 2008.
-      {"gemm_sizes", types, {}, R"c(/* Rows of a tile of a matrix product, and bytes of a vector: half of the registers, or more, are the tile. */
+      {"gemm_sizes",
+       types,
+       {},
+       R"c(/* Rows of a tile of a matrix product, and bytes of a vector: half of the registers, or more, are the tile. */
 #if defined __AVX512F__
 #define LT_GEMM_BYTES 64
 #define LT_GEMM_ROWS 12

@@ -4,13 +4,13 @@
 // as code that the compiler schedules among its surroundings, the others through glibc's libmvec; all results
 // lie within 4 units in the last place. In strict mode, and elsewhere, lane by lane.
 #include "lantern/codegen/c/vector_text.hpp"
-#include "lantern/ir/op.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "lantern/codegen/c/prelude.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/op.hpp"
 
 namespace lantern::codegen {
 
@@ -219,9 +219,9 @@ constexpr int lt_part = 8;
 int part_of(Kind kind) { return kind == Kind::f32 ? 2 * lt_part : lt_part; }
 
 /// What libmvec of glibc 2.36 has, by its name in <math.h>.
-constexpr std::array vector_math{"acos", "acosh", "asin",  "asinh", "atan",  "atan2", "atanh", "cbrt",
-                                 "cos",  "cosh",  "erf",   "erfc",  "exp",   "exp2",  "expm1", "log",
-                                 "log10", "log1p", "log2", "pow",   "sin",   "sinh",  "tan",   "tanh"};
+constexpr std::array vector_math{"acos",  "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt",
+                                 "cos",   "cosh",  "erf",  "erfc",  "exp",  "exp2",  "expm1", "log",
+                                 "log10", "log1p", "log2", "pow",   "sin",  "sinh",  "tan",   "tanh"};
 
 std::string listed(int n, const std::string& item, const std::string& last = "") {
   std::string s;
@@ -339,8 +339,8 @@ std::string every_so_many(int step, int lanes, const std::string& type) {
 
 }  // namespace
 
-/// In bytes: of the least processors of the families, for which a source that stands alone may be compiled, and of the
-/// widest there are.
+/// In bytes: of the least processors of the families, for which a source that stands alone may be compiled,
+/// and of the widest there are.
 constexpr int common_register = 16, widest_register = 64;
 
 int lane_bytes(Kind kind) { return kind == Kind::f32 || kind == Kind::i32 ? 4 : 8; }
@@ -356,7 +356,8 @@ std::string Prelude::vector(Kind kind, int lanes) {
         "/* Functions of vectors are inlined: how other code would pass these does not matter. */\n#ifdef "
         "__GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n");
   const int size = lane_bytes(kind);
-  if (target_->is_cpp() && size * lanes > (standalone_ ? common_register : widest_register)) wide_.push_back(name);
+  if (target_->is_cpp() && size * lanes > (standalone_ ? common_register : widest_register))
+    wide_.push_back(name);
   const std::string element = target_->element(kind), bytes = std::to_string(size * lanes);
   add(Group::types, "typedef " + element + " " + name + " __attribute__((vector_size(" + bytes +
                         "), aligned(" + std::to_string(std::min(64, size * lanes)) + ")));\ntypedef " +
@@ -490,8 +491,8 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
             " at, int64_t n, int64_t size, const char* where) {\n  const " + type +
             " outside = ((at < 0) | (at >= size)) & (" + index_of_lane +
             "() < n);\n  int64_t any = 0;\n  for (int i = 0; i < " + l +
-            "; ++i) any |= outside[i];\n  if (any) {\n    int64_t all[" + l + "];\n    for (int i = 0; i < " + l +
-            "; ++i) all[i] = at[i];\n    lt_fail_lanes(ws, all, n, size, where);\n  }\n}\n");
+            "; ++i) any |= outside[i];\n  if (any) {\n    int64_t all[" + l + "];\n    for (int i = 0; i < " +
+            l + "; ++i) all[i] = at[i];\n    lt_fail_lanes(ws, all, n, size, where);\n  }\n}\n");
     return full;
   }
   const auto instance = [&](const Template& t) {

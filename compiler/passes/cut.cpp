@@ -84,7 +84,8 @@ class Cutting {
         } else {
           if (asked(*op) == 1) std::swap(x, y);
           // Where both are the same it is the trip's number.
-          Value* const beyond = op->is(Opcode::imin_) ? b.emit(Opcode::lt_, {y, x}) : b.emit(Opcode::lt_, {x, y});
+          Value* const beyond =
+              op->is(Opcode::imin_) ? b.emit(Opcode::lt_, {y, x}) : b.emit(Opcode::lt_, {x, y});
           op->operands = {beyond, y, x};
         }
         op->code = Opcode::select_;

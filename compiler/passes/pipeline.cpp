@@ -64,7 +64,8 @@ constexpr std::array all_passes{
     Pass{"raise", "loops that add up products of matrices become one product",
          [](ir::Module& m, const PipelineOptions& options) {
            if (!packed(options)) return;
-           updates(m);  // what a trip stores and adds back is no change
+           updates(m);     // what a trip stores and adds back is no change
+           invariants(m);  // numbers of trips are known before the loops
            raise_products(m);
          }},
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},

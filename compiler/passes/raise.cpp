@@ -21,30 +21,31 @@ namespace {
 
 using UseCounts = std::unordered_map<const Value*, int>;
 
-constexpr std::int64_t most_trips = 1 << 20;         ///< of one loop
-constexpr std::int64_t largest_step = 1ll << 40;     ///< in memory, from trip to trip
-constexpr std::size_t largest_nest = 400;            ///< operations; it stands twice
+constexpr std::int64_t most_trips = 1 << 20;      ///< of one loop
+constexpr std::int64_t largest_step = 1ll << 40;  ///< in memory, from trip to trip
+constexpr std::size_t largest_nest = 400;         ///< operations; it stands twice
 
 /// An access as steps from trip to trip of the three loops.
 struct Steps {
-  IndexForm start;                    ///< in the first trip of all
-  std::array<IndexForm, 3> by;        ///< from one trip of a loop to the next
+  IndexForm start;              ///< in the first trip of all
+  std::array<IndexForm, 3> by;  ///< from one trip of a loop to the next
 };
 
 /// c[...] += scale * x[...] * y[...] in three loops, which may stand anywhere in the body of the outermost.
 struct Product {
-  Op* write = nullptr;              ///< what adds to the element, or stores the sum
-  const Op* sum = nullptr;          ///< the loop that adds up a number first, if there is one, and which result
+  Op* write = nullptr;      ///< what adds to the element, or stores the sum
+  const Op* sum = nullptr;  ///< the loop that adds up a number first, if there is one, and which result
   std::size_t sum_state = 0;
+  Value* scaled = nullptr;  ///< the sum, or a multiple of it
   std::array<const Op*, 3> loops{};
   const Op *x = nullptr, *y = nullptr;  ///< `get`
   std::vector<Value*> scale;            ///< numbers from outside the loops
   bool negative = false;
 
-  std::size_t state = 0;       ///< of the outermost loop: c
-  Steps at_c, at_x, at_y;      ///< in memory
-  std::size_t i = 0, j = 0, k = 0;  ///< which of the loops
-  bool before = false;         ///< the product comes before the loops
+  std::size_t state = 0;                           ///< of the outermost loop: c
+  Steps at_c, at_x, at_y;                          ///< in memory
+  std::size_t i = 0, j = 0, k = 0;                 ///< which of the loops
+  bool before = false;                             ///< the product comes before the loops
   Value *x_tensor = nullptr, *y_tensor = nullptr;  ///< from outside the loops, or null:
   std::size_t x_state = 0, y_state = 0;            ///< what the loops leave of this state
 };
@@ -65,9 +66,8 @@ class Finder {
   const Op* outermost() const { return p_.loops[0]; }
   bool outside(const Value* v) const { return !made_in(v, outermost()->blocks[1]); }
   bool outside(const IndexForm& f) const {
-    return std::ranges::all_of(f.unknowns(), [&](const Unknown& u) {
-      return ir::visible_from(u.value, outermost()->parent);
-    });
+    return std::ranges::all_of(
+        f.unknowns(), [&](const Unknown& u) { return ir::visible_from(u.value, outermost()->parent); });
   }
   bool used_once(const Value* v) const {
     const auto it = uses_.find(v);
@@ -79,6 +79,9 @@ class Finder {
   bool value(Value* v) {
     const Op& w = *p_.write;
     if (summed(v)) return true;
+    Product none;
+    none.write = p_.write;
+    start_again(none);
     if (w.is(Opcode::add_at_)) return product(v);
     // c[...] = c[...] + x y
     const Op* const op = v->def;
@@ -86,7 +89,8 @@ class Finder {
     for (const std::size_t own : {0u, 1u}) {
       const Op* const get = op->operands[own]->def;
       if (!get || !get->is(Opcode::get_) || (op->is(Opcode::sub_) && own == 1) ||
-          !std::equal(get->operands.begin(), get->operands.end(), w.operands.begin()))
+          !std::equal(get->operands.begin(), get->operands.end(), w.operands.begin()) ||
+          !used_once(get->result()))
         continue;
       p_.negative ^= op->is(Opcode::sub_);
       own_ = get;
@@ -113,10 +117,9 @@ class Finder {
         if (!(next->is(Opcode::add_) || (next->is(Opcode::sub_) && own == 0))) continue;
         p_.sum = op;
         p_.sum_state = v->index;
+        p_.scaled = v;
         p_.negative ^= next->is(Opcode::sub_);
-        if (product(next->operands[1 - own])) return true;
-        p_.sum = nullptr;
-        return false;
+        return product(next->operands[1 - own]);
       }
       return false;
     }
@@ -127,25 +130,37 @@ class Finder {
           p_.negative ^= op->is(Opcode::sub_) && side == 1;
           return true;
         }
-        p_ = before;
+        start_again(before);
       }
       return false;
     }
     if (op->is(Opcode::neg_)) {
+      if (!summed(op->operands[0])) return false;
       p_.negative = !p_.negative;
-      return summed(op->operands[0]);
+      return multiplied(v, op->operands[0]);
     }
     if (op->is(Opcode::mul_)) {
       const Product before = p_;
       for (const std::size_t side : {0u, 1u}) {
         if (summed(op->operands[side])) {
           p_.scale.push_back(op->operands[1 - side]);
-          return true;
+          return multiplied(v, op->operands[side]);
         }
-        p_ = before;
+        start_again(before);
       }
     }
     return false;
+  }
+
+  /// Of a number times a sum and something else each part would have to be multiplied.
+  bool multiplied(Value* v, const Value* of) {
+    if (of != p_.scaled) return false;
+    p_.scaled = v;
+    return true;
+  }
+  void start_again(const Product& from) {
+    p_ = from;
+    gets_.clear();
   }
 
   /// Two elements, and numbers.
@@ -211,8 +226,7 @@ class Finder {
         break;
       }
     const IndexForm trips = index_form(test->operands[1]) - index_form(test->operands[0]);
-    return std::ranges::any_of(counters_,
-                               [&](const Counter& c) { return trips == c.last - c.first + 1; });
+    return std::ranges::any_of(counters_, [&](const Counter& c) { return trips == c.last - c.first + 1; });
   }
 
   // ---- the accesses
@@ -339,8 +353,8 @@ class Finder {
 
   /// True for the element that a sum starts with, which is then stored in its place.
   bool reads_start(const Op& get) const {
-    return get.result() == p_.sum->operands[p_.sum_state] && get.parent == p_.write->parent &&
-           get.operands[0] == p_.write->operands[0] &&
+    return used_once(get.result()) && get.result() == p_.sum->operands[p_.sum_state] &&
+           get.parent == p_.write->parent && get.operands[0] == p_.write->operands[0] &&
            std::equal(get.operands.begin() + 1, get.operands.end(), p_.write->operands.begin() + 1);
   }
 
@@ -480,8 +494,7 @@ class Raising {
           need(b.emit(Opcode::le_, {b.integer(0), step}));
           need(b.emit(Opcode::le_, {step, b.integer(largest_step)}));
         }
-        Value* const way =
-            b.emit(Opcode::mul_, {step, b.emit(Opcode::sub_, {count(b, p, l), b.integer(1)})});
+        Value* const way = b.emit(Opcode::mul_, {step, b.emit(Opcode::sub_, {count(b, p, l), b.integer(1)})});
         high = high ? b.emit(Opcode::add_, {high, way}) : way;
       }
       Value* const first = written(b, low);
@@ -507,9 +520,16 @@ class Raising {
       return it == names.end() ? v : it->second;
     };
     for (const Product& p : products_) {
-      const bool adds = !p.sum || p.write->is(Opcode::add_at_);
-      const Value* const from = renamed(adds && !keeps(p) ? p.write->result() : p.sum->results[p.sum_state]);
-      Value* const to = adds && !keeps(p) ? renamed(p.write->operands[0]) : renamed(p.sum->operands[p.sum_state]);
+      // Without what is added, or with what the sum starts with.
+      Value* const start = p.sum ? p.sum->operands[p.sum_state] : nullptr;
+      const Value* from = renamed(!start           ? p.write->result()
+                                  : is_zero(start) ? p.scaled
+                                                   : p.sum->results[p.sum_state]);
+      Value* to = renamed(start ? start : p.write->operands[0]);
+      if (start && adds_sum_alone(p)) {
+        from = renamed(p.write->result());
+        to = renamed(p.write->operands[0]);
+      }
       for (Block* block : rest->blocks)
         ir::walk(block, [&](Op* op) {
           for (Value*& v : op->operands)
@@ -526,13 +546,14 @@ class Raising {
     return results;
   }
 
-  /// True for an update of which something is left without the sum: what it starts with, or what is added to
-  /// that.
-  static bool keeps(const Product& p) {
-    if (!p.sum) return false;
-    const Op* const start = constant(p.sum->operands[p.sum_state]);
-    const bool nothing = start && start->number == 0;
-    return p.write->is(Opcode::set_) || !nothing || p.write->operands.back() != p.sum->results[p.sum_state];
+  static bool is_zero(const Value* v) {
+    const Op* const c = constant(v);
+    return c && c->number == 0;
+  }
+  /// True for an update of which nothing is left without the sum.
+  static bool adds_sum_alone(const Product& p) {
+    return p.write->is(Opcode::add_at_) && p.write->operands.back() == p.scaled &&
+           is_zero(p.sum->operands[p.sum_state]);
   }
 
   Value* product(ir::Builder& b, const Product& p, Value* c, const std::vector<Value*>& left) {
@@ -542,16 +563,18 @@ class Raising {
       if (const Op* k = constant(v)) v = b.number(k->number, element);
       scale = scale ? b.emit(Opcode::mul_, {scale, v}) : v;
     }
-    if (!scale) scale = b.number(p.negative ? -1 : 1, element);
-    else if (p.negative) scale = b.emit(Opcode::neg_, {scale});
+    if (!scale)
+      scale = b.number(p.negative ? -1 : 1, element);
+    else if (p.negative)
+      scale = b.emit(Opcode::neg_, {scale});
     Value* const x = p.x_tensor ? p.x_tensor : left[p.x_state];
     Value* const y = p.y_tensor ? p.y_tensor : left[p.y_state];
     const auto form = [&](const IndexForm& f) { return written(b, f); };
-    return b.emit(Opcode::gemm_,
-                  {c, x, y, scale, form(p.at_c.start), form(p.at_c.by[p.i]), form(p.at_x.start),
-                   form(p.at_x.by[p.i]), form(p.at_x.by[p.k]), form(p.at_y.start), form(p.at_y.by[p.k]),
-                   form(p.at_y.by[p.j]), counts_.at(p.loops[p.i]), counts_.at(p.loops[p.j]),
-                   counts_.at(p.loops[p.k])});
+    return b.emit(
+        Opcode::gemm_,
+        {c, x, y, scale, form(p.at_c.start), form(p.at_c.by[p.i]), form(p.at_x.start), form(p.at_x.by[p.i]),
+         form(p.at_x.by[p.k]), form(p.at_y.start), form(p.at_y.by[p.k]), form(p.at_y.by[p.j]),
+         counts_.at(p.loops[p.i]), counts_.at(p.loops[p.j]), counts_.at(p.loops[p.k])});
   }
 
   ir::Module& module_;

@@ -88,7 +88,8 @@ std::vector<Op*> unread_writes(const Op* loop, std::size_t state) {
   const Reads reads = reads_of(versions, loop);
   if (reads.others || reads.gets.size() * versions.writes.size() > most_pairs) return {};
   std::erase_if(versions.writes, [&](const Op* w) {
-    return !std::ranges::all_of(reads.gets, [&](const Op* get) { return misses(*get, *w, loop, Trip::earlier); });
+    return !std::ranges::all_of(reads.gets,
+                                [&](const Op* get) { return misses(*get, *w, loop, Trip::earlier); });
   });
   return versions.writes;
 }

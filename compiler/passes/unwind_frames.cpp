@@ -19,8 +19,8 @@ namespace {
 
 // Costs: an integer operation is the unit. Integers steer loops and addresses and are cheap wherever they
 // are.
-constexpr int float_operation = 4, slow_operation = 16, load = 8, load_close = 3, save_float = 24, save_integer = 40,
-              save_outside = 6;
+constexpr int float_operation = 4, slow_operation = 16, load = 8, load_close = 3, save_float = 24,
+              save_integer = 40, save_outside = 6;
 
 constexpr int never = 1 << 20;
 

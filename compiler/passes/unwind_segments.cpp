@@ -145,6 +145,52 @@ std::vector<Value*> Unwinder::pop_state(ir::Builder& b, const Snapshots& snapsho
   return state;
 }
 
+namespace {
+
+/// True for what has no value, or is handed on by a loop that starts with that.
+bool is_unknown(const Value* v) {
+  while (v->def && v->def->is(Opcode::loop_)) {
+    const Block* const body = v->def->blocks[1];
+    if (body->ops.back()->operands[v->index] != body->params[v->index]) return false;
+    v = v->def->operands[v->index];
+  }
+  return v->def && v->def->is(Opcode::undef_);
+}
+
+/// Of state that has no value to begin with nothing is needed: neither is what a trip makes of it, and of
+/// that alone.
+void drop_unknown_state(Op* loop) {
+  Block* const body = loop->blocks[1];
+  bool any = false;
+  for (std::size_t i = 0; i < loop->operands.size(); ++i) {
+    if (!loop->operands[i]->type.is_tensor() || !is_unknown(loop->operands[i])) continue;
+    body->ops.back()->operands[i] = body->params[i];
+    any = true;
+  }
+  if (!any) return;
+  std::unordered_map<const Value*, int> uses;
+  const auto count = [&](const Op* op, int by) {
+    for (const Value* v : op->operands) uses[v] += by;
+  };
+  for (Op* op : body->ops) {
+    count(op, 1);
+    for (Block* b : op->blocks) ir::walk(b, [&](const Op* o) { count(o, 1); });
+  }
+  for (std::size_t i = body->ops.size(); i-- > 0;) {
+    Op* const op = body->ops[i];
+    bool dead = !op->is(Opcode::yield_) && !has_effect(*op);
+    for (Block* b : op->blocks)
+      ir::walk(b, [&](const Op* o) { dead &= o->is(Opcode::yield_) || !has_effect(*o); });
+    for (const Value* r : op->results) dead &= uses[r] == 0;
+    if (!dead) continue;
+    count(op, -1);
+    for (Block* b : op->blocks) ir::walk(b, [&](const Op* o) { count(o, -1); });
+    body->ops.erase(body->ops.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+}  // namespace
+
 /// Copies a loop of the forward part, to run from `initial`. It ends at trip `until` (null: never), and by
 /// its own condition where that is asked for.
 Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& initial, Frames frames,
@@ -169,6 +215,7 @@ Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& in
     Value* const inside = b.emit(Opcode::lt_, {block->params.back(), until});
     b.yield({more ? b.emit(Opcode::land_, {inside, more}) : inside});
   }
+  drop_unknown_state(copy);
   return copy;
 }
 
@@ -369,9 +416,7 @@ Value* Unwinder::advance(ir::Builder& b, Value* trips, Value* free, Value* leaf)
   // r and C(c + r, c).
   const std::vector<Value*> done = emit_loop(
       b, {one(b), b.emit(Opcode::add_, {c, one(b)})},
-      [&](ir::Builder& d, const std::vector<Value*>& s) {
-        return d.emit(Opcode::lt_, {s[1], leaves});
-      },
+      [&](ir::Builder& d, const std::vector<Value*>& s) { return d.emit(Opcode::lt_, {s[1], leaves}); },
       [&](ir::Builder& d, const std::vector<Value*>& s) {
         Value* const r = d.emit(Opcode::add_, {s[0], one(d)});
         Value* const product = d.emit(Opcode::mul_, {s[1], d.emit(Opcode::add_, {c, r})});
@@ -512,9 +557,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
   initial.insert(initial.end(), carried.begin(), carried.end());
   std::vector<Value*> done = emit_loop(
       b, initial,
-      [&](ir::Builder& c, const std::vector<Value*>& s) {
-        return c.emit(Opcode::lt_, {c.integer(0), s[0]});
-      },
+      [&](ir::Builder& c, const std::vector<Value*>& s) { return c.emit(Opcode::lt_, {c.integer(0), s[0]}); },
       [&](ir::Builder& c, const std::vector<Value*>& s) {
         Value *const places_taken = s[0], *const end = s[1];
         const std::vector<Value*> state = pop_state(c, snapshots, loop, first, nullptr);

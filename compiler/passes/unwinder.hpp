@@ -200,7 +200,7 @@ class Unwinder {
   std::unordered_map<const Block*, Value*> exits_;   ///< memo of exit_of
   std::unordered_set<const Value*> updated_;         ///< forward tensors with an element that is changed
   std::unordered_map<const Value*, std::vector<const Value*>> handed_on_;  ///< to loops and by yields
-  mutable std::unordered_map<const Value*, Value*> left_behind_;  ///< memo
+  mutable std::unordered_map<const Value*, Value*> left_behind_;           ///< memo
   ir::PointerMap<Value, Value*> likes_;             ///< cell -> the primal whose shape it has (original)
   std::unordered_map<Value*, Value*> value_cells_;  ///< cell written by ref_set -> forward value
   std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;

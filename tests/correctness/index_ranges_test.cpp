@@ -391,6 +391,31 @@ TEST_CASE("random loops read what they should, or fail as they should") {
   CHECK(values > failures / 20);
 }
 
+TEST_CASE("a check before a loop inside one that counts down") {
+  // What the outer loop counts by is one more than what its header declares.
+  const auto plate = [](A u, I n) {
+    return FOR(0, n, D(0.0), [&](I row, D s) {
+      const I i = n - 1 - row;
+      return FOR(0, n, s, [&](I j, D t) { return t + u[max(i - 1, I(0)) * n + j] * u[i * n + j]; });
+    });
+  };
+  const auto gradient = value_and_grad<0>(sig<double(Array<double>, std::int64_t)>(plate));
+  const auto slow = eager(gradient);
+  for (const CompileOptions& way :
+       {CompileOptions{.target = Target::c}, {.target = Target::cpp}, {.target = Target::cpp, .lanes = 2}}) {
+    const auto fast = compile(gradient, way);
+    for (const std::int64_t n : {1, 2, 5, 20}) {
+      std::vector<double> u(static_cast<std::size_t>(n * n));
+      for (std::size_t i = 0; i < u.size(); ++i) u[i] = 1.0 / static_cast<double>(i + 1);
+      const auto [y, dy] = fast(u, n);
+      const auto [y1, dy1] = slow(u, n);
+      CHECK(y == Approx(y1));
+      for (std::size_t i = 0; i < u.size(); ++i) CHECK(dy[i] == Approx(dy1[i]).margin(1e-12));
+    }
+    CHECK_THROWS_WITH(fast(std::vector<double>(20 * 20 - 1), 20), Catch::Contains("is outside 0..398"));
+  }
+}
+
 TEST_CASE("flat indices are checked before the loop, and fail as they should") {
   // Rows of n from a start on: numbers of the program, of which nothing is known, and which wrap.
   const auto rows = [](A a, I r, I c, I n, I from) {

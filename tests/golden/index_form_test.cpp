@@ -71,7 +71,8 @@ TEST_CASE("elements that belong to a trip", "[analysis]") {
   CHECK(apart("%a = sub %k, %one : i64 %b = add %k, %one : i64") == Apart{true, false});
   // From row to row they meet: k + 2 is the next row's k - 1 for the last j, that is nx - 2.
   CHECK(apart("%a = add %k, %two : i64 %b = sub %k, %one : i64") == Apart{false, false});
-  CHECK(apart("%a = add %k, %nx : i64 %b = add %k, %zero : i64") == Apart{false, false});
+  // The row below: another one than all of this row, whichever trips.
+  CHECK(apart("%a = add %k, %nx : i64 %b = add %k, %zero : i64") == Apart{false, true});
   // The same row above in both.
   CHECK(apart("%a = sub %k, %nx : i64 %b = sub %k, %nx : i64") == Apart{true, true});
   // Rows of another length.
@@ -89,6 +90,33 @@ TEST_CASE("elements that belong to a trip", "[analysis]") {
         Apart{false, false});
   CHECK(apart("%q = mul %j, %j : i64 %a = add %q, %zero : i64 %b = add %q, %zero : i64") ==
         Apart{false, false});
+}
+
+TEST_CASE("elements that trips before or after do not reach", "[analysis]") {
+  // %a is written and %b read, in the row of trip i at column j, or seen from the loop over rows.
+  const auto meets = [](const std::string& operations, std::size_t loop, Trip when) {
+    CAPTURE(operations);
+    const auto module = ir::parse(nest(operations));
+    const std::vector<Op*> loops = loops_in(*module->functions().front());
+    const Op *get = nullptr, *set = nullptr;
+    ir::walk(loops[1]->blocks[1], [&](const Op* op) {
+      if (op->is(Opcode::get_)) get = op;
+      if (op->is(Opcode::set_)) set = op;
+    });
+    return !never_the_same(*get, *set, loops[loop], when);
+  };
+  const std::string to_the_left = "%a = add %k, %zero : i64 %b = sub %k, %one : i64";
+  CHECK_FALSE(meets(to_the_left, 1, Trip::later));
+  CHECK_FALSE(meets(to_the_left, 1, Trip::same));
+  CHECK(meets(to_the_left, 1, Trip::earlier));
+  CHECK_FALSE(meets(to_the_left, 0, Trip::later));  // the next rows begin beyond
+  CHECK_FALSE(meets(to_the_left, 0, Trip::earlier));
+  const std::string above = "%a = add %k, %zero : i64 %b = sub %k, %nx : i64";
+  CHECK_FALSE(meets(above, 0, Trip::later));
+  CHECK_FALSE(meets(above, 1, Trip::any));
+  CHECK(meets(above, 0, Trip::earlier));
+  const std::string unknown = "%a = add %k, %zero : i64 %b = sub %k, %m : i64";
+  for (const Trip when : {Trip::earlier, Trip::same, Trip::later, Trip::any}) CHECK(meets(unknown, 0, when));
 }
 
 TEST_CASE("sums of products", "[analysis]") {

@@ -777,7 +777,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  const std::string loops = "lower reads_first promote fuse elements rotate tables updates cut gather split join_sums unfill invariants ";
+  const std::string loops = "lower dead_stores raise reads_first promote fuse elements rotate tables updates cut gather split join_sums unfill invariants ";
   CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) == "counting scalars unwind " + loops + "inplace records outline ");
@@ -787,14 +787,13 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(!p.what.empty());
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
-  CHECK(names == "counting scalars contify unwind simplify " + loops +
-                     "parallel vectorise pack strips dots contract inplace records outline ");
+  CHECK(names == "counting scalars contify unwind simplify " + loops + "parallel vectorise pack strips dots contract inplace records outline ");
   CHECK(run({.fused_multiply_add = true}) == "counting scalars contify unwind simplify " + loops + "contract inplace records outline ");
   CHECK(run({.threads = 2}) == "counting scalars contify unwind simplify " + loops + "parallel inplace records outline ");
   CHECK(run({.vector_lanes = 4}) == "counting scalars contify unwind simplify " + loops +
                                         "vectorise pack strips dots inplace records outline ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, lower, "
-                    "reads_first, promote, fuse, elements, rotate, tables, updates, cut, gather, split, join_sums, "
+                    "dead_stores, raise, reads_first, promote, fuse, elements, rotate, tables, updates, cut, gather, split, join_sums, "
                     "unfill, invariants, parallel, vectorise, pack, strips, dots, contract, inplace, records, outline), got 'simplfy'");
 }

@@ -122,7 +122,7 @@ TEST_CASE("promote: what an adjoint's element gets from a loop that adds to othe
     const std::string loop = ir.substr(ir.rfind(" = loop %", ir.rfind("sin ")));
     return loop.substr(0, loop.find("\n    }\n"));
   };
-  CHECK(count(inner(before), "add_at ") == 3);
+  CHECK(count(inner(before), "add_at ") == 2);
   CHECK(count(inner(after), "add_at ") == 1);
 }
 

@@ -310,7 +310,8 @@ class Reach {
 
  private:
   bool outside(const IndexForm& f) const {
-    return std::ranges::none_of(f.unknowns(), [&](const Unknown& v) { return made_in(v.value, loop_->blocks[1]); });
+    return std::ranges::none_of(f.unknowns(),
+                                [&](const Unknown& v) { return made_in(v.value, loop_->blocks[1]); });
   }
 
   bool lies_between(const Reach& low) const {

@@ -89,17 +89,17 @@ std::optional<Counter> counter_of(const Op* loop);
 /// True for what is made in a block or below.
 bool made_in(const Value* v, const Block* block);
 
-/// True where no trip of a loop changes an element that another one accesses, of all these accesses to elements
-/// of one tensor (get, set, add_at), made in the loop's body or in loops below. Of two accesses one dimension
-/// tells:
+/// True where no trip of a loop changes an element that another one accesses, of all these accesses to
+/// elements of one tensor (get, set, add_at), made in the loop's body or in loops below. Of two accesses one
+/// dimension tells:
 ///  - both indices are S i + q, i being the loop's counter, with values of q less than S apart: as in a[i],
 ///    a[2 * i + 1], and, for j from 1 to below nx - 1, a[i * nx + j]. (For a flat index into several
 ///    dimensions that is their delinearisation: Grosser et al., "Optimistic delinearization of parametrically
 ///    sized arrays", ICS 2015.)
 ///  - or all values of one lie above all of the other: as in a[j] and a[k], where j starts at n and k ends
 ///    there.
-/// (Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, chapter 3: the strong SIV test with
-/// its bounds, and Banerjee's inequalities.)
+/// (Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, chapter 3: the strong SIV test
+/// with its bounds, and Banerjee's inequalities.)
 bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
 
 /// True where a form is not negative, whatever the trip, where an operation stands.
