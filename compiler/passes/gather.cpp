@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/gather_rows.hpp"
 #include "lantern/compiler/passes/shifted_trips.hpp"
@@ -22,6 +23,8 @@ struct Line {
   std::size_t state = 0;
   std::size_t along = 0;                          ///< which index counts with the trips
   std::vector<Value*> others;                     ///< the other indices, null for that one
+  IndexForm row;                                  ///< what is added to the distance: of a flat index the row
+  bool whole = false;                             ///< all that is added to the tensor
   std::map<std::int64_t, std::vector<Op*>> adds;  ///< by the distance of the element from the trip's number
   std::int64_t low() const { return adds.begin()->first; }
   std::int64_t high() const { return adds.rbegin()->first; }
@@ -74,28 +77,51 @@ class Gathering {
         break;
       }
       if (!op->is(Opcode::add_at_) || operand != 0) return;
-      Line line{state, 0, std::vector<Value*>(op->operands.begin() + 1, op->operands.end() - 1), {}};
+      Line line;
+      line.state = state;
+      line.others.assign(op->operands.begin() + 1, op->operands.end() - 1);
       std::optional<std::int64_t> by;
       for (std::size_t d = 0; d < line.others.size(); ++d) {
         if (!inside(line.others[d])) continue;
-        const auto distance = distance_of(line.others[d]);
-        if (!distance || by) return;
-        by = distance;
+        const auto place = place_of(line.others[d]);
+        if (!place || by) return;
+        by = place->by;
+        line.row = place->row;
         line.along = d;
         line.others[d] = nullptr;
       }
       if (!by) return;
-      const auto same = std::ranges::find_if(
-          found, [&](const Line& l) { return l.along == line.along && l.others == line.others; });
+      const auto same = std::ranges::find_if(found, [&](const Line& l) {
+        return l.along == line.along && l.others == line.others && l.row == line.row;
+      });
       (same == found.end() ? found.emplace_back(std::move(line)) : *same).adds[*by].push_back(op);
       v = op->result();
     }
+    if (found.size() == 1) found[0].whole = found[0].row.terms().empty();
     for (Line& line : found)
       if (line.adds.size() > 1 && line.high() - line.low() <= widest && available(line))
         lines_.push_back(std::move(line));
   }
 
   std::optional<std::int64_t> distance_of(const Value* index) const { return distance(loop_, range_, index); }
+
+  /// An index as the trip's number, a distance, and what all trips have alike: i * n + j - 1.
+  struct Place {
+    IndexForm row;
+    std::int64_t by = 0;
+  };
+  std::optional<Place> place_of(const Value* index) const {
+    if (const auto by = distance_of(index)) return Place{{}, *by};
+    const auto s = index_form(index).split(loop_->blocks[1]->params[range_.index]);
+    if (!s || s->coefficient.number() != 1) return {};
+    for (const Unknown& u : s->rest.unknowns())
+      if (!ir::visible_from(u.value, loop_->parent)) return {};
+    const auto constant = s->rest.terms().find({});
+    const std::int64_t by = constant == s->rest.terms().end() ? 0 : constant->second;
+    constexpr std::int64_t far = std::int64_t{1} << 40;
+    if (by < -far || by > far) return {};
+    return Place{s->rest - by, by + range_.ahead};
+  }
 
   /// True where all that is added is to be had in any order of the trips.
   bool available(const Line& line) const {
@@ -117,7 +143,7 @@ class Gathering {
   bool own(const Op& access) const {
     return std::any_of(access.operands.begin() + 1,
                        access.operands.begin() + 1 + access.operands[0]->type.rank(),
-                       [&](const Value* index) { return inside(index) && distance_of(index); });
+                       [&](const Value* index) { return inside(index) && place_of(index); });
   }
   bool inside(const Value* v) const { return v->block == loop_->blocks[1]; }
 
@@ -126,7 +152,7 @@ class Gathering {
     for (const Line& line : lines_) {
       const Value* start = loop_->operands[line.state];
       const auto fill = filled(start);
-      if (start->type.rank() != 1 || !fill || !fill->zero) continue;
+      if (start->type.rank() != 1 || !line.whole || !fill || !fill->zero) continue;
       starts_as_zeros_.insert(line.state);
       Op* const sum = only_use(loop_->results[line.state]);
       if (!sum || !sum->is(Opcode::add_) || sum->parent != loop_->parent) continue;
@@ -360,7 +386,10 @@ class Gathering {
                       const Op* at) {
     if (at) trips.builder().loc = at->loc;
     std::vector<Value*> operands{t};
-    for (Value* other : line.others) operands.push_back(other ? other : trips.number(k));
+    ir::Builder& b = trips.builder();
+    Value* place = trips.number(k);
+    if (!line.row.terms().empty()) place = b.emit(Opcode::add_, {written(b, line.row), place});
+    for (Value* other : line.others) operands.push_back(other ? other : place);
     operands.push_back(sum);
     return trips.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();
   }

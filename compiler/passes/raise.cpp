@@ -411,7 +411,8 @@ class Raising {
   Raising(ir::Module& module, Op* loop, std::vector<Product> products)
       : module_(module), loop_(loop), products_(std::move(products)) {}
 
-  void run() {
+  /// Notes what gives way to what: others may still be known by the loop's results.
+  void run(Renaming& instead) {
     Block* const around = loop_->parent;
     auto& ops = around->ops;
     const auto here = std::ranges::find(ops, loop_);
@@ -429,10 +430,7 @@ class Raising {
     other.yield(copy_op(other, *loop_, names)->results);
     for (std::size_t i = 0; i < types.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
     ops.insert(ops.end(), tail.begin(), tail.end());
-    ir::walk(around, [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (v->def == loop_) v = branch->results[v->index];
-    });
+    for (std::size_t i = 0; i < types.size(); ++i) instead[loop_->results[i]] = branch->results[i];
     for (const Product& p : products_)
       remark("raise", p.write->loc, "is a matrix product where there is enough to do");
   }
@@ -613,6 +611,7 @@ void raise_products(ir::Module& module) {
         same->second.push_back(*product);
     }
     std::unordered_set<const Op*> gone;
+    Renaming instead;
     for (auto& [loop, products] : nests) {
       bool free = size_of(loop) <= largest_nest;
       for (const Op* around = loop; around; around = around->parent->parent) free &= !gone.contains(around);
@@ -620,10 +619,15 @@ void raise_products(ir::Module& module) {
         for (const Op* around = other->parent->parent; around; around = around->parent->parent)
           free &= around != loop || !gone.contains(other);
       if (!free) continue;
-      Raising(module, loop, products).run();
+      Raising(module, loop, products).run(instead);
       gone.insert(loop);
-      any = true;
     }
+    if (instead.empty()) continue;
+    any = true;
+    ir::walk(f->body, [&](Op* op) {
+      for (Value*& v : op->operands)
+        if (const auto it = instead.find(v); it != instead.end()) v = it->second;
+    });
   }
   if (any) simplify(module);
 }
