@@ -441,6 +441,41 @@ TEST_CASE("gather: gradients of random stencils over matrices", "[passes]") {
   CHECK(changed > 5);
 }
 
+TEST_CASE("gather: neighbours at flat indices", "[passes]") {
+  // Of what is added to the rows above, here and below, that of this row is summed first.
+  const auto plate = [](A u0, A speed, I n, I steps) {
+    const A last = FOR(0, steps, u0, [&](I, A u) {
+      return FOR(1, n - 1, fill(D(0.0), n * n), [&](I i, A w) {
+        return FOR(1, n - 1, w, [&](I j, A v) {
+          const I k = i * n + j;
+          return v.set(k, u[k] + speed[k] * (u[k - n] + u[k + n] + u[k - 1] + u[k + 1] - 4.0 * u[k]));
+        });
+      });
+    });
+    return sum(last * last);
+  };
+  const auto gradient =
+      grad<0, 1>(sig<double(Array<double>, Array<double>, std::int64_t, std::int64_t)>(plate));
+  const auto expected = eager(gradient);
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto got = compile(gradient, {.target = target});
+    const auto scattered = compile(gradient, {.target = target, .disabled_passes = {"gather"}});
+    CHECK(got.source("ir") != scattered.source("ir"));
+    for (const std::int64_t n : {0, 1, 2, 3, 4, 5, 6, 9, 20}) {
+      INFO(n << " rows");
+      std::vector<double> x(static_cast<std::size_t>(n * n)), c(x.size(), 0.1);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.5 + 0.4 * std::sin(2.0 + 1.3 * static_cast<double>(i));
+      const auto [e, ec] = expected(x, c, n, 3);
+      const auto [g, gc] = got(x, c, n, 3);
+      REQUIRE(g.size() == x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        CHECK(g[i] == Approx(e[i]).epsilon(1e-11).margin(1e-13));
+        CHECK(gc[i] == Approx(ec[i]).epsilon(1e-11).margin(1e-13));
+      }
+    }
+  }
+}
+
 TEST_CASE("gather: what neighbours divide by is inverted once for both", "[passes]") {
   // Of each difference r of neighbours: r / (1 + r * r) again, and 1 / (1 + r * r) for its two partials.
   const auto diffusion = [](A a) {

@@ -158,6 +158,37 @@ TEST_CASE("raise: parts of flat arrays, and what stands beside the product", "[p
   CHECK(outcome([&] { fast(full, part, full, 50); }).find("is outside 0..2496") != std::string::npos);
 }
 
+TEST_CASE("raise: a product of what another product has made", "[passes]") {
+  const auto f = [](M a, M b, M c) {
+    const I n = c.dim(0);
+    M d = c;
+    const auto multiplied = [&](M& to, const M& x, const M& y) {
+      FOR(0, n, [&](I i) {
+        FOR(0, n, [&](I k) { FOR(0, n, [&](I j) { to = to.set(i, j, to(i, j) + x(i, k) * y(k, j)); }); });
+      });
+    };
+    multiplied(d, a, b);
+    multiplied(c, d, b);
+    return sum(c * d);
+  };
+  const auto gradient = value_and_grad<0, 1, 2>(
+      sig<double(Tensor<double, dyn, dyn>, Tensor<double, dyn, dyn>, Tensor<double, dyn, dyn>)>(f));
+  CHECK(products(gradient) == 6);
+  const auto fast = compile(gradient, {.target = Target::cpp}), slow = compile(gradient, {.target = Target::c});
+  for (const std::int64_t n : {2, 40, 45}) {
+    CAPTURE(n);
+    const auto a = numbers(n, n), b = numbers(n, n, 1), c = numbers(n, n, 2);
+    const auto [x, dx] = fast(a, b, c);
+    const auto [y, dy] = slow(a, b, c);
+    CHECK(x == Approx(y).epsilon(1e-11));
+    for (std::size_t i = 0; i < a.data.size(); ++i) {
+      REQUIRE(std::get<0>(dx).data[i] == Approx(std::get<0>(dy).data[i]).epsilon(1e-10).margin(1e-8));
+      REQUIRE(std::get<1>(dx).data[i] == Approx(std::get<1>(dy).data[i]).epsilon(1e-10).margin(1e-8));
+      REQUIRE(std::get<2>(dx).data[i] == Approx(std::get<2>(dy).data[i]).epsilon(1e-10).margin(1e-8));
+    }
+  }
+}
+
 TEST_CASE("raise: loops that are no products of matrices stay", "[passes]") {
   const auto stays = [](auto body) {
     return products(sig<Tensor<double, dyn, dyn>(Tensor<double, dyn, dyn>, Tensor<double, dyn, dyn>)>(
