@@ -93,9 +93,9 @@ constexpr std::array templates{
     // Idle lanes read what the last one that works reads.
     Template{"load_strided_some", "",
              R"c(static inline $V lt_load_strided_some_$N(const $E* p, int64_t stride, int64_t n) {
-  $V x;
-  for (int i = 0; i < $L; ++i) x[i] = p[(i < n ? i : n - 1) * stride];
-  return x;
+  $E e[$L];
+  for (int i = 0; i < $L; ++i) e[i] = p[(i < n ? i : n - 1) * stride];
+  return *(const $V_memory*)e;
 }
 )c"},
     Template{"store_strided_some", "",
