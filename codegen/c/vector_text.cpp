@@ -25,7 +25,7 @@ constexpr std::array templates{
     Template{"store", "", "static inline void lt_store_$N($E* p, $V x) { *($V_memory*)p = x; }\n"},
     Template{"add", "", "static inline void lt_add_$N($E* p, $V x) { *($V_memory*)p += x; }\n"},
     Template{"load_strided", "", R"c(static inline $V lt_load_strided_$N(const $E* p, int64_t stride) {
-  $V x;
+  $V x = {0};
   for (int i = 0; i < $L; ++i) x[i] = p[i * stride];
   return x;
 }
