@@ -270,7 +270,7 @@ std::vector<double> results(const F& f, const Input& in) {
 /// Infinite where one of them is no number.
 double largest(const std::vector<double>& all) {
   double most = 1;
-  for (const double x : all) most = std::max(most, std::isfinite(x) ? std::abs(x) : HUGE_VAL;
+  for (const double x : all) most = std::max(most, std::isfinite(x) ? std::abs(x) : HUGE_VAL);
   return most;
 }
 
