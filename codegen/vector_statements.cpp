@@ -142,8 +142,9 @@ void StatementPrinter::vector(const Op& op) {
   const std::string_view pattern = ir::info(op.code).expression;
   const std::size_t call = pattern.find('(');
   // Lanes in equal steps are made on the spot where they are not just an index: as with lane_index.
-  const bool in_steps = lane_steps(result).has_value();
-  if (may_wrap(op, op.operands[0]->type.kind()) && !(in_steps && lane_steps(result)->step.text == "1")) {
+  const auto steps = lane_steps(result);
+  const bool in_steps = steps.has_value();
+  if (may_wrap(op, op.operands[0]->type.kind()) && !(steps && steps->step.text == "1")) {
     Expression e = called(function(("wrapping_" + std::string(ir::info(op.code).name)).c_str(), kind));
     if (!in_steps) return define(op, std::move(e));
     bindings_[result] = {std::move(e), false, false};

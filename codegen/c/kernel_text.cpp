@@ -155,9 +155,8 @@ static inline int32_t lt_i32_of_f32(float x) {
   for (int64_t i = 0; i < n; ++i) to[i] += x[i];
 }
 )c"},
-      // A matrix product by packed panels and a tile that stays in registers: Goto and van de Geijn, Anatomy
-      // of
-      // high-performance matrix multiplication, 2008.
+      // A matrix product by packed panels and a tile that stays in registers: Goto and van de
+      // Geijn, Anatomy of high-performance matrix multiplication, 2008.
       {"gemm_sizes",
        types,
        {},

@@ -1,6 +1,8 @@
 // Operations and blocks, written again.
 #include "lantern/compiler/passes/copies.hpp"
 
+#include <algorithm>
+
 namespace lantern::passes {
 
 Op* copy_op(ir::Builder& b, const Op& op, Renaming& names, const std::unordered_set<const Op*>& left_out) {
@@ -47,5 +49,13 @@ std::vector<Value*> copy_block(ir::Builder& b, const Block& from, Renaming& name
   }
   return {};
 }
+
+Gap::Gap(Op* op) : block(op->parent) {
+  const auto here = std::ranges::find(block->ops, op);
+  behind.assign(here + 1, block->ops.end());
+  block->ops.erase(here, block->ops.end());
+}
+
+void Gap::close() { block->ops.insert(block->ops.end(), behind.begin(), behind.end()); }
 
 }  // namespace lantern::passes

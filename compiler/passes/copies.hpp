@@ -20,4 +20,14 @@ Op* copy_op(ir::Builder& b, const Op& op, Renaming& names,
 std::vector<Value*> copy_block(ir::Builder& b, const Block& from, Renaming& names,
                                const std::unordered_set<const Op*>& left_out = {});
 
+/// The place of an operation that is taken out of its block: what is appended to the block until the gap is
+/// closed stands there.
+struct Gap {
+  Block* block = nullptr;
+  std::vector<Op*> behind;  ///< what followed
+
+  explicit Gap(Op* op);
+  void close();
+};
+
 }  // namespace lantern::passes

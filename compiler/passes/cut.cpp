@@ -224,16 +224,12 @@ class Cutting {
   }
 
   void rewrite(const Threshold& t) {
-    Block* const around = loop_->parent;
-    auto& ops = around->ops;
-    const auto here = std::ranges::find(ops, loop_);
-    const std::vector<Op*> tail(here + 1, ops.end());
-    ops.erase(here, ops.end());
-    ir::Builder b(module_, around);
+    Gap gap(loop_);
+    ir::Builder b(module_, gap.block);
     b.loc = loop_->loc;
     const std::vector<Value*> results = parts(b, t);
-    ops.insert(ops.end(), tail.begin(), tail.end());
-    ir::walk(around, [&](Op* op) {
+    gap.close();
+    ir::walk(gap.block, [&](Op* op) {
       for (Value*& v : op->operands)
         if (v->def == loop_) v = results[v->index];
     });

@@ -232,10 +232,7 @@ class Gathering {
       const Value* start = loop_->operands[state];
       if (start->block == around && only_use(start)) std::erase(ops, start->def);
     }
-    const auto here = std::ranges::find(ops, loop_);
-    std::vector<Op*> tail(here + 1, ops.end());
-    ops.erase(here, ops.end());
-
+    Gap gap(loop_);
     ir::Builder b(module_, around);
     b.loc = loop_->loc;
     Value* const first = written(b, range_.first);
@@ -260,9 +257,9 @@ class Gathering {
     for (std::size_t i = 0; i < types.size(); ++i) now[loop_->results[i]] = branch->results[i];
     for (const auto& [state, j] : joined_) {
       now[j.sum->result()] = branch->results[state];
-      std::erase(tail, j.sum);
+      std::erase(gap.behind, j.sum);
     }
-    ops.insert(ops.end(), tail.begin(), tail.end());
+    gap.close();
     ir::walk(around, [&](Op* op) {
       for (Value*& v : op->operands)
         if (const auto it = now.find(v); it != now.end()) v = it->second;

@@ -204,10 +204,7 @@ class RowGathering {
 
   void rewrite() {
     Block* const around = outer_->parent;
-    auto& ops = around->ops;
-    const auto here = std::ranges::find(ops, outer_);
-    std::vector<Op*> tail(here + 1, ops.end());
-    ops.erase(here, ops.end());
+    Gap gap(outer_);
     ir::Builder b(module_, around);
     b.loc = outer_->loc;
 
@@ -218,10 +215,10 @@ class RowGathering {
       results[rows.state] = gathered(b, rows, start);
       if (!rows.sum) continue;
       now[rows.sum->result()] = results[rows.state];
-      std::erase(tail, rows.sum);
+      std::erase(gap.behind, rows.sum);
     }
     for (std::size_t i = 0; i < results.size(); ++i) now[outer_->results[i]] = results[i];
-    ops.insert(ops.end(), tail.begin(), tail.end());
+    gap.close();
     ir::walk(around, [&](Op* op) {
       for (Value*& v : op->operands)
         if (const auto it = now.find(v); it != now.end()) v = it->second;

@@ -5,8 +5,8 @@
 #include <ranges>
 #include <unordered_set>
 
-#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
 #include "lantern/compiler/passes/copies.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 
@@ -36,7 +36,7 @@ class Promotion {
   bool one_element(const StateUse& use) {
     // From update to update, in the body: no branch or loop hands the tensor on.
     for (const Value* v : use.values)
-      if (v != body_->params[state_] && (!v->def || v->def->parent != body_ || !is_update(*v->def)))
+      if (v != body_->params[state_] && (!v->def || v->def->parent != body_ || !is_write(*v->def)))
         return false;
     const Op& first = *use.updates.front();
     const auto rank = static_cast<std::size_t>(first.operands[0]->type.rank());
@@ -62,8 +62,6 @@ class Promotion {
       }
     return true;
   }
-
-  static bool is_update(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
 
   /// loop    becomes    if (there is a trip) loop else the state as it was
   void ask_for_a_trip(std::vector<Value*>& results) {

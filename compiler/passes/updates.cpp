@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
 #include "lantern/compiler/passes/rewrite.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 
@@ -34,8 +34,6 @@ Offset offset(const Value* v) {
 
 namespace {
 
-bool is_update(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
-
 std::size_t rank(const Op& op) { return static_cast<std::size_t>(op.operands[0]->type.rank()); }
 
 class Updates {
@@ -52,7 +50,7 @@ class Updates {
     for (Block* b : blocks_) {
       const std::vector<Op*> ops = b->ops;
       for (Op* op : ops) {
-        while (is_update(*op) && combine(op)) changed_ = true;
+        while (is_write(*op) && combine(op)) changed_ = true;
         if (op->is(Opcode::set_) && sets_what_is_there(*op)) {
           replace(op, op->operands[0]);
           changed_ = true;
@@ -66,7 +64,7 @@ class Updates {
 
  private:
   /// Elements that are read, and tensors that are updated: nobody asks for the uses of anything else.
-  static bool watched(const Value* v) { return v->def && (is_update(*v->def) || v->def->is(Opcode::get_)); }
+  static bool watched(const Value* v) { return v->def && (is_write(*v->def) || v->def->is(Opcode::get_)); }
   void used(const Value* v, Op* by) {
     if (watched(v)) uses_[v].push_back(by);
   }
@@ -91,7 +89,7 @@ class Updates {
     Op* next = last;
     for (int step = 0; step < farthest; ++step) {
       Op* first = next->operands[0]->def;
-      if (!first || first->parent != last->parent || !is_update(*first)) return false;
+      if (!first || first->parent != last->parent || !is_write(*first)) return false;
       if (!only_read(*first, *next, *last, readers)) return false;
       if (same_element(*first, *last))
         return !met || first->is(Opcode::add_at_) ? merge(first, last, readers, met) : false;

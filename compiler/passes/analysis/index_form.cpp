@@ -393,15 +393,15 @@ bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop) {
   constexpr std::size_t most_pairs = 4000;
   const auto counter = counter_of(loop);
   if (accesses.empty() || !counter) return false;
+  const auto n = static_cast<std::ptrdiff_t>(accesses.size());
+  const auto is_update = [&](std::ptrdiff_t i) { return !accesses[i]->is(Opcode::get_); };
+  if (std::ranges::count_if(std::views::iota(std::ptrdiff_t{0}, n), is_update) * n > most_pairs) return false;
   const auto rank = static_cast<std::size_t>(accesses.front()->operands[0]->type.rank());
   std::vector<std::vector<Reach>> reaches;  // by dimension
   for (std::size_t d = 1; d <= rank; ++d) {
     auto& all = reaches.emplace_back();
     for (const Op* op : accesses) all.emplace_back(*op, loop, counter->index, d);
   }
-  const auto n = static_cast<std::ptrdiff_t>(accesses.size());
-  const auto is_update = [&](std::ptrdiff_t i) { return !accesses[i]->is(Opcode::get_); };
-  if (std::ranges::count_if(std::views::iota(std::ptrdiff_t{0}, n), is_update) * n > most_pairs) return false;
   const auto different = [&](std::ptrdiff_t i, std::ptrdiff_t k) {
     return std::ranges::any_of(reaches, [&](const auto& d) { return d[i].apart(d[k]); });
   };
