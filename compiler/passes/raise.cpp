@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -361,13 +360,13 @@ class Finder {
   /// Where the elements of a factor are found: in a tensor from outside, in what the loops start with, or in
   /// what they leave.
   struct Found {
-    Value* outside = nullptr;
+    Value* start = nullptr;  ///< the tensor from outside, or what the state starts with
     bool first = false, last = false;
-    std::size_t state = 0;
+    std::optional<std::size_t> state;
   };
   std::optional<Found> found(const Op& get) const {
     Value* const v = get.operands[0];
-    if (outside(v)) return Found{v, true, true};
+    if (outside(v)) return Found{v, true, true, {}};
     const auto t = tensor(v);
     if (!t || t->versions.writes.size() > 40) return {};
     const auto apart = [&](Trip when) {
@@ -385,18 +384,14 @@ class Finder {
     p_.before = before_ && x->first && y->first && !(after_ && x->last && y->last);
     if (!p_.before && !after_) return false;
     const auto take = [&](const Found& f, Value*& tensor, std::size_t& state) {
-      const bool from_start = p_.before || !f.last || outside_tensor(f);
-      tensor = from_start ? f.outside : nullptr;
-      state = f.state;
+      const bool from_start = p_.before || !f.last || !f.state;
+      tensor = from_start ? f.start : nullptr;
+      state = f.state.value_or(0);
     };
     take(*x, p_.x_tensor, p_.x_state);
     take(*y, p_.y_tensor, p_.y_state);
     return true;
   }
-  bool outside_tensor(const Found& f) const {
-    return f.first && f.last && f.outside != outermost()->operands[f.state];
-  }
-
   const UseCounts& uses_;
   Product p_;
   std::vector<const Op*> gets_;
@@ -413,12 +408,8 @@ class Raising {
 
   /// Notes what gives way to what: others may still be known by the loop's results.
   void run(Renaming& instead) {
-    Block* const around = loop_->parent;
-    auto& ops = around->ops;
-    const auto here = std::ranges::find(ops, loop_);
-    const std::vector<Op*> tail(here + 1, ops.end());
-    ops.erase(here, ops.end());
-    ir::Builder b(module_, around);
+    Gap gap(loop_);
+    ir::Builder b(module_, gap.block);
     b.loc = loop_->loc;
     std::vector<ir::Type> types;
     for (const Value* r : loop_->results) types.push_back(r->type);
@@ -429,7 +420,7 @@ class Raising {
     Renaming names;
     other.yield(copy_op(other, *loop_, names)->results);
     for (std::size_t i = 0; i < types.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
-    ops.insert(ops.end(), tail.begin(), tail.end());
+    gap.close();
     for (std::size_t i = 0; i < types.size(); ++i) instead[loop_->results[i]] = branch->results[i];
     for (const Product& p : products_)
       remark("raise", p.write->loc, "is a matrix product where there is enough to do");

@@ -174,7 +174,8 @@ TEST_CASE("raise: a product of what another product has made", "[passes]") {
   const auto gradient = value_and_grad<0, 1, 2>(
       sig<double(Tensor<double, dyn, dyn>, Tensor<double, dyn, dyn>, Tensor<double, dyn, dyn>)>(f));
   CHECK(products(gradient) == 6);
-  const auto fast = compile(gradient, {.target = Target::cpp}), slow = compile(gradient, {.target = Target::c});
+  const auto fast = compile(gradient, {.target = Target::cpp}),
+             slow = compile(gradient, {.target = Target::c});
   for (const std::int64_t n : {2, 40, 45}) {
     CAPTURE(n);
     const auto a = numbers(n, n), b = numbers(n, n, 1), c = numbers(n, n, 2);
@@ -218,6 +219,47 @@ TEST_CASE("raise: loops that are no products of matrices stay", "[passes]") {
   // Where the program's sums keep their order.
   const auto strict = compile(ordered({0, 1, 2}), {.target = Target::cpp, .reassociate = false});
   CHECK(strict.source("ir").find("gemm") == std::string::npos);
+}
+
+TEST_CASE("raise: a factor that the loops' result starts as, whichever place it has in their state",
+          "[passes]") {
+  const auto module = ir::parse(R"(entry @f
+
+fun @f(%c: f64[?,?], %a: f64[?,?], %n: i64) -> f64[?,?] {
+  %zero = constant 0 : i64
+  %one = constant 1 : i64
+  %t1, %i1 = loop %c, %zero : f64[?,?], i64 while (%ct: f64[?,?], %ci: i64) {
+    %x1 = lt %ci, %n : bool
+    yield %x1
+  } do (%t: f64[?,?], %i: i64) {
+    %t2, %j1 = loop %t, %zero : f64[?,?], i64 while (%cu: f64[?,?], %cj: i64) {
+      %x2 = lt %cj, %n : bool
+      yield %x2
+    } do (%u: f64[?,?], %j: i64) {
+      %t3, %k1 = loop %u, %zero : f64[?,?], i64 while (%cv: f64[?,?], %ck: i64) {
+        %x3 = lt %ck, %n : bool
+        yield %x3
+      } do (%v: f64[?,?], %k: i64) {
+        %p = get %c, %i, %k : f64
+        %q = get %a, %k, %j : f64
+        %r = mul %p, %q : f64
+        %w = add_at %v, %i, %j, %r : f64[?,?]
+        %kn = add %k, %one : i64
+        yield %w, %kn
+      }
+      %jn = add %j, %one : i64
+      yield %t3, %jn
+    }
+    %in = add %i, %one : i64
+    yield %t2, %in
+  }
+  yield %t1
+}
+)");
+  passes::raise_products(*module);
+  ir::verify(*module);
+  // c is read as it was.
+  CHECK(ir::print(*module).find(" = gemm %c, %c, %a, ") != std::string::npos);
 }
 
 TEST_CASE("gemm: what the verifier refuses", "[ir]") {
