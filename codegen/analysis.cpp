@@ -18,7 +18,8 @@ namespace {
 
 /// Free of effects, so that nobody misses it when its results are not used.
 bool removable(const Op& op) {
-  if (op.is(Opcode::ref_new_) || op.is(Opcode::slot_) || op.is(Opcode::ref_get_)) return true;
+  if (op.is(Opcode::ref_new_) || op.is(Opcode::slot_) || op.is(Opcode::ref_get_) || op.is(Opcode::external_))
+    return true;
   return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_);
 }
 
@@ -47,6 +48,7 @@ bool may_write_memory(const Op& op) {
     case Opcode::pop_:
     case Opcode::check_:
     case Opcode::print_:
+    case Opcode::external_:
       return true;
     case Opcode::cast_:
     case Opcode::dim_:

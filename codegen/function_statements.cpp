@@ -2,11 +2,14 @@
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
+#include "lantern/ir/error.hpp"
+#include "lantern/ir/prototype.hpp"
 #include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::codegen {
 
+using ir::Kind;
 using ir::Op;
 using ir::Opcode;
 using ir::Value;
@@ -87,6 +90,48 @@ void StatementPrinter::call(const Op& op) {
   line("const " + unit_.results_type(callee) + " " + together + " = " + to.name + "(" + list + ");");
   for (std::size_t i = 0; i < op.results.size(); ++i)
     bind(op.results[i], together + ".r" + std::to_string(i));
+}
+
+/// What the function changes it finds in a tensor of its own, which is the result.
+void StatementPrinter::external(const Op& op) {
+  const ir::Prototype p = ir::parse_prototype(op.text);
+  if (!unit_.target().calls_host())
+    throw Error(where(op) + ": the external function '" + p.name +
+                "' is code of the host, which a GPU does not run; compile for Target::cpp or Target::c");
+  const auto c_type = [&](const ir::Prototype::Parameter& parameter) {
+    const std::string type =
+        parameter.kind == Kind::boolean ? unit_.target().public_boolean() : unit_.type(ir::Type(parameter.kind));
+    return (parameter.pointer && !parameter.changed ? "const " : "") + type + (parameter.pointer ? "*" : "");
+  };
+  std::string types, list;
+  std::size_t result = p.returned ? 1 : 0;
+  for (std::size_t i = 0; i < p.parameters.size(); ++i) {
+    const ir::Prototype::Parameter& parameter = p.parameters[i];
+    const Value* v = op.operands[i];
+    const std::string separator = i ? ", " : "", type = c_type(parameter);
+    types += separator + type;
+    list += separator;
+    if (!parameter.pointer) {
+      list += text(v);
+      continue;
+    }
+    std::string tensor = atom(v);
+    if (parameter.changed) {
+      const Value* changed = op.results[result++];
+      tensor = new_tensor(changed, "copy", tensor);
+      set_dims(changed, dims(v));
+    }
+    list += (parameter.kind == Kind::boolean ? "(" + type + ")" : "") + tensor + ".data";
+  }
+  const std::string returned = p.returned ? c_type({*p.returned, false, false}) : "void";
+  const std::string none = unit_.target().is_cpp() ? "" : "void";
+  unit_.prelude().add_type(
+      "external " + p.name, std::string(unit_.target().is_cpp() ? "extern \"C\" " : "extern ") + returned + " " +
+                                p.name + "(" + (types.empty() ? none : types) + ");  /* the user's */\n");
+  const std::string call = p.name + "(" + list + ")";
+  if (!p.returned) return line(call + ";");
+  if (uses_.count(op.result()) == 0) return line("(void)" + call + ";");
+  define_statement(op.result(), call);
 }
 
 // ---- the function

@@ -6,8 +6,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lantern/codegen/example_main.hpp"
 #include "lantern/codegen/unit.hpp"
 #include "lantern/ir/escape.hpp"
+#include "lantern/ir/prototype.hpp"
 
 namespace lantern::codegen {
 
@@ -26,6 +28,8 @@ Library complete(Modules modules, PrintOptions options, const Target& target, co
   NameScope scope;
   std::vector<std::string> publics, inner;  // names that all sources know, and that only those before use
   for (const ir::Module* m : modules) publics.push_back(scope.unique_function(m->entry->name + suffix));
+  for (const ir::Module* m : modules)
+    for (const ir::Prototype& p : ir::external_functions(*m)) inner.push_back(p.name);
   for (std::size_t i = 0; i < modules.size(); ++i) {
     std::vector<std::string> taken = inner;
     for (const std::string& name : publics)
@@ -136,9 +140,10 @@ std::string print_library(Modules modules, const PrintOptions& options, const Ta
     forward += library.parts[i].declarations;
     text += (text.empty() ? "" : "\n") + library.parts[i].definitions;
   }
+  if (options.with_main) text += example_main(library.units, target);
   // What a header declares is declared here too: a compiler sees that it is what is defined.
   if (!offered.empty() && target.is_cpp()) offered = "extern \"C\" {\n\n" + offered + "}\n\n";
-  return with_own_lines(title(listed(library), options) + prelude.text() + offered + contraction(options) +
+  return with_own_lines(title(listed(library), options, target, prelude.text()) + prelude.text() + offered + contraction(options) +
                         (forward.empty() ? "" : forward + "\n") + text);
 }
 

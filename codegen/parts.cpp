@@ -85,7 +85,7 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
     // The way in from outside stands beside the entry.
     if (f == module_.entry) part.definitions += entry_wrapper();
   }
-  const std::string head = title(public_name_, options_) + prelude_.text() + contraction(options_);
+  const std::string head = title(public_name_, options_, target_, {}) + prelude_.text() + contraction(options_);
   std::vector<SourcePart> parts;
   for (const Draft& d : drafts) parts.push_back({head + d.declarations + d.definitions, d.kind});
   return parts;

@@ -13,15 +13,20 @@ struct PrintOptions {
   bool contraction = false;      ///< whoever compiles the text may round a product and a sum once
   bool vectors = false;       ///< functions of <math.h> over whole tensors use vectors, where they have them
   bool standalone = false;    ///< a source that compiles and runs without any part of Lantern
+  bool with_main = false;     ///< beside it a main function that calls each function once
   bool named_values = false;  ///< a value with a name of the user's is a variable, though it be used once
   bool limited_stack = false;  ///< a recursion fails where it would leave the stack (workspace.h)
   bool check_nan = false;     ///< a NaN, or an infinity that arises, fails
+  /// How many f64 a register holds on the processor that the source is for; 0: not known. g++ keeps a loop's vectors
+  /// that are wider in memory, so that it is given their halves.
+  int register_lanes = 0;
   /// Functions of vectors that glibc's libmvec has are called there. Without it they go lane by lane, and a
   /// text links with libm alone, unless it is compiled with -DLT_LIBMVEC.
   bool vector_library = true;
   /// The entry takes a workspace whether its text uses one or not: as what was printed of the same program in
   /// another way.
   bool entry_workspace = false;
+  std::string processor;  ///< that a source that stands alone is for; empty: the one that compiles it
   std::string name;   ///< of the entry; empty: the function's own name, made an identifier
   std::string entry;  ///< the name of the uniform way in, as it stands; empty: NAME_entry
 };

@@ -407,6 +407,8 @@ void StatementPrinter::statement(const Op& op) {
     }
     case Opcode::print_:
       return print(op);
+    case Opcode::external_:
+      return external(op);
     case Opcode::slot_:
     case Opcode::ref_new_:
     case Opcode::ref_get_:
@@ -653,10 +655,13 @@ void StatementPrinter::loop(const Op& op) {
                          : head->params[i]->name ? head->params[i]
                                                  : op.results[i];
     const std::string name = fresh_name(named, type.is_integer() ? "n" : type.is_tree() ? "t" : "s");
-    declarations.push_back(unit_.declaration(type, name) + " = " + initial);
+    const std::optional<std::string> halves = in_halves(type);
+    declarations.push_back((halves ? *halves + " " + name : unit_.declaration(type, name)) + " = " + initial);
     sink.targets.push_back(name);
-    bind(head->params[i], name, true);
-    bind(body->params[i], name, true);
+    for (const Value* v : {head->params[i], body->params[i]}) {
+      bind(v, name, true);
+      if (halves) bindings_[v].expression.text += ".all()";
+    }
     set_dims(head->params[i], dims(op.results[i]));
     set_dims(body->params[i], dims(op.results[i]));
   }
@@ -729,7 +734,18 @@ void StatementPrinter::loop(const Op& op) {
   close();
   close_tapes(tapes);
   for (std::size_t i = 0; i < op.results.size(); ++i)
-    if (!sink.targets[i].empty()) bind(op.results[i], sink.targets[i]);
+    if (!sink.targets[i].empty())
+      bind(op.results[i], sink.targets[i] + (in_halves(op.results[i]->type) ? ".all()" : ""));
+}
+
+/// The type of a variable that holds a vector wider than a register from trip to trip, where g++ may compile it.
+std::optional<std::string> StatementPrinter::in_halves(const ir::Type& type) {
+  const PrintOptions& options = unit_.options();
+  const bool others_compile = options.standalone && unit_.target().is_cpp() && options.register_lanes > 0;
+  if (!others_compile || !type.is_vector()) return {};
+  const int registers = type.lanes() * lane_bytes(type.kind()) / (8 * options.register_lanes);
+  if (registers < 2) return {};
+  return unit_.prelude().vector_function("halves", type.kind(), type.lanes());
 }
 
 /// At the end of a trip: of what it allocated only the new state stays, moved down where the arena got

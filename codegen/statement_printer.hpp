@@ -98,6 +98,7 @@ class StatementPrinter {
   void loop(const ir::Op& op);
   void keep_state(const ir::Op& loop, const Sink& sink, const std::string& mark, std::size_t start);
   void call(const ir::Op& op);
+  void external(const ir::Op& op);
   std::string call_arguments(const ir::Op& op, const ir::Function* callee, std::size_t first_pointer_result);
   void scalar(const ir::Op& op);
   void division(const ir::Op& op);
@@ -108,6 +109,7 @@ class StatementPrinter {
   std::size_t counter(const ir::Op& loop) const;
   std::size_t falling(const ir::Op& loop) const;
   bool shares_name(const ir::Op& loop, std::size_t state);
+  std::optional<std::string> in_halves(const ir::Type& type);
   /// From where to before where a loop counts by ones, as expressions.
   struct Trips {
     std::string first, last;

@@ -36,6 +36,9 @@ class Target {
   /// The compiler that reads the text is ours, and told that integers wrap.
   virtual bool integers_wrap() const { return true; }
 
+  /// The code can call functions of the program that it becomes part of.
+  virtual bool calls_host() const { return true; }
+
   /// The code runs where threads can be made.
   virtual bool has_threads() const { return true; }
 

@@ -136,8 +136,9 @@ class Unit {
 /// Gives the `#line` after each function, which says that what follows is generated text, its number.
 std::string with_own_lines(const std::string& text);
 
-/// The comment at the head of a source.
-std::string title(const std::string& names, const PrintOptions& options);
+/// The comment at the head of a source: what it is, and the command that compiles it well.
+std::string title(const std::string& names, const PrintOptions& options, const Target& target,
+                  std::string_view prelude);
 
 /// What stands between the prelude and the functions, for Clang: whether it contracts, and then whatever the
 /// expressions it finds. g++ asks its command line.

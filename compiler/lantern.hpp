@@ -15,11 +15,13 @@
 #include "lantern/compiler/ad/sparse.hpp"
 #include "lantern/compiler/ad/vmap.hpp"
 #include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/driver/check_derivative.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/driver/function.hpp"
 #include "lantern/compiler/driver/sparsity.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/einsum.hpp"
+#include "lantern/compiler/staging/external.hpp"
 #include "lantern/compiler/staging/functions.hpp"
 #include "lantern/compiler/staging/print.hpp"
 #include "lantern/compiler/staging/rep.hpp"
@@ -88,6 +90,12 @@ using core::eager;           ///< eager(f): the same callable, computed by runni
 using core::driver::workspace_bytes;  ///< bytes that the calling thread's compiled calls ever needed at once
 using core::Check;           ///< Check::nan: the first value that is not finite is an Error
 // LANTERN_FUNCTION(name, f): a C++ function `name`, compiled at its first call or, by lanternc, with the program.
+
+// Code of one's own: compiler/staging/external.hpp.
+using core::external;         ///< external("name", f): a plain C or C++ function as a function over Reps
+using core::ExternalOptions;  ///< {.threads = true}: it may be called from several threads at once
+using core::check_derivative;        ///< check_derivative(f)(x...): derivatives and rules beside differences
+using core::DerivativeCheckOptions;  ///< {.tolerance, .elements}
 
 // Looking at a program: compiler/staging/print.hpp.
 using core::print;          ///< print(x, "label"): prints whenever x is computed; gives x

@@ -43,9 +43,11 @@ struct OpInfo {
 /// Sums of products without a name of their own: their notation is their text.
 constexpr bool is_einsum(Opcode op) { return op == Opcode::einsum_ || op == Opcode::add_einsum_; }
 
-/// True where an operation carries a text that it cannot do without: a message, a label, an index notation.
+/// True where an operation carries a text that it cannot do without: a message, a label, an index notation, a
+/// prototype.
 constexpr bool has_text(Opcode op) {
-  return op == Opcode::check_ || op == Opcode::print_ || op == Opcode::print_adjoint_ || is_einsum(op);
+  return op == Opcode::check_ || op == Opcode::print_ || op == Opcode::print_adjoint_ || op == Opcode::external_ ||
+         is_einsum(op);
 }
 
 /// The row of an operation.

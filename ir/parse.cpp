@@ -451,6 +451,12 @@ class Parser {
         advance();
         break;
       }
+      case Opcode::external_:
+        if (!eat('[')) return;
+        if (!is_word("threads")) fail("'threads'");
+        advance();
+        op.integer = 1;
+        break;
       case Opcode::check_:
         if (!eat('[')) return;
         op.integer = integer("a number of sizes", 1, 64);
@@ -496,6 +502,12 @@ class Parser {
       expect('(');
       op.operands = uses();
       expect(')');
+    } else if (op.is(Opcode::external_)) {
+      while (token_.kind != TokenKind::string) {
+        op.operands.push_back(use());
+        expect(',');
+      }
+      op.text = intern(take(TokenKind::string, "a string").content);
     } else if (has_text(op.code) || op.is(Opcode::ref_acc_)) {
       op.operands = {use()};
       const bool several = is_einsum(op.code) || op.is(Opcode::ref_acc_) || op.integer > 0;

@@ -46,6 +46,8 @@ std::string attribute_text(const Op& op) {
       return "[" + std::to_string(op.integer) + "]";
     case Opcode::check_:
       return op.operands.size() > 1 ? "[" + std::to_string(op.integer) + "]" : "";
+    case Opcode::external_:
+      return op.integer == 1 ? "[threads]" : "";
     case Opcode::push_:
     case Opcode::pop_:
       return "[" + std::to_string(op.integer) + (owns_elements(op) ? ", copy]" : "]");
@@ -277,7 +279,8 @@ std::string print(const Op& op, const Names& names) {
     out += ' ';
     append_list(out, op.operands, name);
   }
-  if (has_text(op.code) || (op.is(Opcode::ref_acc_) && op.text)) out += ", " + quoted(op.text ? op.text : "");
+  if (has_text(op.code) || (op.is(Opcode::ref_acc_) && op.text))
+    out += (op.operands.empty() ? " " : ", ") + quoted(op.text ? op.text : "");
   if (!op.results.empty() && !op.is(Opcode::fun_)) {
     out += " : ";
     append_list(out, op.results, [](const Value* v) { return v ? v->type.str() : "?"; });

@@ -8,6 +8,7 @@
 
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/print.hpp"
+#include "lantern/ir/prototype.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::ir {
@@ -255,6 +256,8 @@ class Verifier {
         need(op.operands[0]->type.is_scalar() || op.operands[0]->type.is_tensor(), "a number",
              op.operands[0]->type);
         return need(op.text != nullptr, "a label", "none");
+      case Opcode::external_:
+        return check_external(op);
       case Opcode::halt_:
         return check_shape(op, 0, 0, 0);
       case Opcode::slot_:
@@ -300,6 +303,20 @@ class Verifier {
     const Type inferred = infer(op.code, types_of(op.operands), op.integer, result, op.text);
     need(
         fits(inferred, result), [&] { return "a result of type " + inferred.str(); }, result);
+  }
+
+  void check_external(const Op& op) {
+    need(op.text != nullptr, "a prototype", "none");
+    std::vector<Type> results;
+    try {
+      results = parse_prototype(op.text).results(types_of(op.operands));
+    } catch (const std::exception& e) {
+      fail(e.what());
+    }
+    check_shape(op, op.operands.size(), results.size(), 0);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      need(fits(results[i], op.results[i]->type), [&] { return "a result of type " + results[i].str(); },
+           op.results[i]->type);
   }
 
   /// infer_type, its Error being ours: whoever made the graph should have noticed.

@@ -3,6 +3,7 @@
 // The text includes no header and is accepted as C99 by tcc, gcc and clang, and as C++.
 #pragma once
 
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -83,7 +84,7 @@ class Prelude {
   bool vector_library_;
   std::unordered_set<std::string> seen_;
   std::vector<Part> parts_;
-  std::vector<std::string> wide_;  ///< vectors that functions take by reference
+  std::set<std::string> wide_;  ///< vectors that functions take by reference; in an order that all units share
 };
 
 }  // namespace lantern::codegen

@@ -357,7 +357,7 @@ std::string Prelude::vector(Kind kind, int lanes) {
         "__GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n");
   const int size = lane_bytes(kind);
   if (target_->is_cpp() && size * lanes > (standalone_ ? common_register : widest_register))
-    wide_.push_back(name);
+    wide_.insert(name);
   const std::string element = target_->element(kind), bytes = std::to_string(size * lanes);
   add(Group::types, "typedef " + element + " " + name + " __attribute__((vector_size(" + bytes +
                         "), aligned(" + std::to_string(std::min(64, size * lanes)) + ")));\ntypedef " +
@@ -393,6 +393,16 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
   if (what == "splat") {
     add(Group::functions, "static inline " + type + " " + full + "(" + element + " x) {\n  const " + type +
                               " v = {" + listed(lanes, "x") + "};\n  return v;\n}\n");
+    return full;
+  }
+  if (what == "halves") {
+    const std::string half = vector(kind, lanes / 2);
+    add(Group::functions,
+        "/* From trip to trip of a loop: what is wider than a register g++ would keep in memory. */\n"
+        "struct " + full + " {\n  " + half + " low, high;\n  " + full + "(const " + type + "& x)\n"
+        "      : low(__builtin_shufflevector(x, x, " + numbers(0, lanes / 2) + ")),\n"
+        "        high(__builtin_shufflevector(x, x, " + numbers(lanes / 2, lanes) + ")) {}\n  " +
+            type + " all() const { return __builtin_shufflevector(low, high, " + numbers(0, lanes) + "); }\n};\n");
     return full;
   }
   if (what == "unsigned") {

@@ -36,6 +36,7 @@ class CudaTarget final : public CTarget {
   bool contiguous_tapes() const override { return false; }
   bool integers_wrap() const override { return false; }
   bool has_threads() const override { return false; }
+  bool calls_host() const override { return false; }
 };
 
 // ---- what can be printed

@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/tail_calls.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/compiler/staging/external.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -168,6 +169,7 @@ void Replay::run_op(ir::Op* op) {
       staging_.builder(place(op)).op(Opcode::check_, {v})->text = op->text;
       return;
     }
+    case Opcode::external_: return give(run_external(op));
     case Opcode::print_: return print(value(op->operands[0]), op->text, place(op));
     case Opcode::push_:
       if (mode_) return mode_->push(op->integer, value(op->operands[0]), place(op));
@@ -182,6 +184,19 @@ void Replay::run_op(ir::Op* op) {
       return give({perform({op->code, attribute, place(op), op->result()->type.dims(), op->text}, operands)});
     }
   }
+}
+
+Datums Replay::run_external(ir::Op* op) {
+  if (active(op)) detail::no_derivative(ir::parse_prototype(op->text).name, place(op));
+  std::vector<ir::Type> types;
+  for (const ir::Value* r : op->results) types.push_back(r->type);
+  ir::Op* const again = staging_.builder(place(op)).op(
+      Opcode::external_, staging_.use(stripped(values(op->operands)), place(op)), types);
+  again->text = staging_.module().intern(op->text);
+  again->integer = op->integer;
+  Datums out;
+  for (ir::Value* v : again->results) out.push_back(Datum::node(v));
+  return out;
 }
 
 Datums Replay::run_branch(ir::Op* op) {

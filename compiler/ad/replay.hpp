@@ -80,6 +80,7 @@ class Replay {
  private:
   Datums run_block(ir::Block* block, const Datums& arguments);
   void run_op(ir::Op* op);
+  Datums run_external(ir::Op* op);
   Datums run_branch(ir::Op* op);
   Datums run_loop(ir::Op* op);
   Datums run_bounded_loop(ir::Op* op, const Datums& initial);

@@ -120,23 +120,24 @@ std::optional<std::vector<CompiledPart>> parts_of(std::string_view text, std::st
 }  // namespace
 
 std::unique_ptr<codegen::LoadedCode> compile_cached(std::span<const SourcePart> parts,
-                                                    const ClangOptions& options, const CodeCache& cache) {
+                                                    const ClangOptions& options, const CodeCache& cache,
+                                                    std::span<const codegen::HostSymbol> symbols) {
   // Where debug information leads to depends on more than the text.
   const auto directory = cache.enabled && !options.debug_info ? directory_of(cache) : std::nullopt;
-  if (!directory) return load_parts(compile_parts(parts, codegen::Language::c, options), options);
+  if (!directory) return load_parts(compile_parts(parts, codegen::Language::c, options), options, symbols);
   codegen::DiskCache disk(*directory, most_bytes);
   const std::string key = key_of(parts, options);
   if (const auto entry = disk.load(key)) {
     if (const auto kept = parts_of(*entry, key)) {
       try {
-        return load_parts(*kept, options);
+        return load_parts(*kept, options, symbols);
       } catch (const InternalError&) {  // not for this process: made again below
       }
     }
   }
   const std::vector<CompiledPart> made = compile_parts(parts, codegen::Language::c, options);
   disk.store(key, text_of(key, made));
-  return load_parts(made, options);
+  return load_parts(made, options, symbols);
 }
 
 }  // namespace lantern::core::driver

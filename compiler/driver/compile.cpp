@@ -20,6 +20,7 @@
 #include "lantern/compiler/passes/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/staging/external.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/recursion.hpp"
@@ -94,7 +95,8 @@ class CompiledCode : public Code {
     passes::close(*module_);
     facts_ = {ir::has_recursion(*module_), !options_.strict_math && has_loops(*module_)};
     const bool clang = options_.target == Target::cpp || options_.debug;
-    load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_)));
+    find_externals();
+    load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_), externals_));
     if (options_.target == Target::automatic && !clang) start_second_tier(std::move(staged), pipeline);
   }
 
@@ -169,7 +171,18 @@ class CompiledCode : public Code {
     clang.opt_level = options_.debug ? 0 : options_.opt;
     clang.debug_info = options_.debug;
     clang.contract = !options_.strict_math;
-    return compile_cached(codegen::print_c_parts(module, with_vectors(print_)), clang, options_.cache);
+    return compile_cached(codegen::print_c_parts(module, with_vectors(print_)), clang, options_.cache, externals_);
+  }
+
+  /// Where the process has the functions of its own that the program calls.
+  void find_externals() {
+    for (const ir::Prototype& p : ir::external_functions(*module_)) {
+      const detail::ExternalFunction* f = detail::find_external(p.name);
+      if (!f || f->prototype.text() != p.text())
+        throw Error("compile: the program calls the external function " + p.text() + ", which this process does not "
+                    "know: make it known with external(\"" + p.name + "\", function)");
+      externals_.push_back({p.name, reinterpret_cast<void*>(f->address)});
+    }
   }
 
   void load(std::unique_ptr<codegen::LoadedCode> code) {
@@ -197,6 +210,7 @@ class CompiledCode : public Code {
   std::vector<ir::Type> results_;
   std::string lambdas_;
   CallFacts facts_;
+  std::vector<codegen::HostSymbol> externals_;
   bool vectors_ = false;  ///< in what Clang compiles
   std::unique_ptr<codegen::LoadedCode> loaded_[2];
   std::atomic<lt_entry*> entry_{nullptr};

@@ -26,6 +26,10 @@ namespace {
 using ir::Effect;
 using ir::Function;
 
+/// True for what is done whether or not somebody asks for a result. (Of an external function nothing else is seen.)
+bool has_effect(const Op& op) {
+  return ir::info(op.code).effect == Effect::effect && !op.is(Opcode::external_);
+}
 bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 /// True for an operation of the program, or of the forward part of a derivative, that raises where shapes do
 /// not fit. (Adjoints have the shapes of their primals.)
@@ -84,7 +88,7 @@ class Liveness {
       ir::walk(f->body, [&](const Op* op) {
         ++size;
         const Effect effect = ir::info(op->code).effect;
-        facts.effects |= effect == Effect::effect || effect == Effect::tape || op->is(Opcode::jump_);
+        facts.effects |= has_effect(*op) || effect == Effect::tape || op->is(Opcode::jump_);
         facts.effects |= writes_cell(*op) && !op->operands[0]->def;
         if (on_tape(*op))
           (op->is(Opcode::push_) ? tapes_[op->integer].pushed : tapes_[op->integer].popped) = true;
@@ -147,7 +151,7 @@ class Liveness {
           need(op);
         else
           tape.ops.push_back(op);
-      } else if (ir::info(op->code).effect == Effect::effect || op->is(Opcode::jump_)) {
+      } else if (has_effect(*op) || op->is(Opcode::jump_)) {
         need(op);
       } else if (op->is(Opcode::call_)) {
         if (facts_[op->callee].effects) need(op);

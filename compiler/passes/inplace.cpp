@@ -30,6 +30,8 @@ enum class Usage { shape, view, read, hold };
 Usage usage(const Op& op, std::size_t i) {
   if (ir::only_shape(op, i)) return Usage::shape;
   switch (op.code) {
+    case Opcode::external_:
+      return Usage::read;  // what it changes is a copy
     case Opcode::push_:
       return ir::owns_elements(op) ? Usage::read : Usage::hold;
     case Opcode::reshape_:

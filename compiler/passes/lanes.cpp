@@ -7,6 +7,7 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/memory.hpp"
 #include "lantern/compiler/passes/remarks.hpp"
+#include "lantern/ir/prototype.hpp"
 
 namespace lantern::passes {
 
@@ -67,6 +68,8 @@ class Analysis {
     if (op.is(Opcode::loop_)) return "the trips of the inner loop" + line + " differ from lane to lane";
     if (op.is(Opcode::branch_)) return "the branch" + line + " does more than choose between numbers";
     if (op.is(Opcode::call_)) return "it calls '" + op.callee->name + "'" + line;
+    if (op.is(Opcode::external_))
+      return "it calls the external function '" + ir::parse_prototype(op.text).name + "'" + line;
     return "'" + std::string(ir::info(op.code).name) + "'" + line + " does not work in lanes";
   }
 

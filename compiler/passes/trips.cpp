@@ -7,6 +7,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/ir/library_function.hpp"
+#include "lantern/ir/prototype.hpp"
 
 namespace lantern::passes {
 
@@ -135,6 +136,9 @@ class Trips {
       for (const Value* v : op->operands)
         if (v->type.is_ref() || v->type.is_cont()) found = "it works on cells or continuations";
       if (op->is(Opcode::print_)) found = "it prints" + at_line(*op) + ", which is to be in order";
+      if (op->is(Opcode::external_) && op->integer == 0)
+        found = "the external function '" + ir::parse_prototype(op->text).name + "'" + at_line(*op) +
+                " may not be called from two threads at once: say {.threads = true} where it may";
       if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
         ++tapes[op->integer];
         if (called) found = "a function that it calls keeps values for later; without FUN it may fork";

@@ -14,6 +14,9 @@ int bench_control(int argc, char** argv);
 /// Status 1 where one fails or gives a wrong result.
 int bench_deep(int argc, char** argv);
 
+/// Programs as g++ and clang++ make them of --emit=cpp, over lanternc's own code. Status 1 where a value differs.
+int bench_emitted(int argc, char** argv);
+
 /// compile(): milliseconds to the first call by tier, and memory over many compilations. `--quick`: fewer.
 int bench_jit(int argc, char** argv);
 

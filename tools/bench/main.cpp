@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
       {"adbench", bench_adbench, "the ADBench problems: every form's time over the plain objective's"},
       {"control", bench_control, "nanoseconds of shift, reset and perform"},
       {"deep", bench_deep, "loops of 10^8 iterations, recursions and trees 10^6 deep: time and memory"},
+      {"emitted", bench_emitted, "programs compiled from --emit=cpp by g++ and clang++, over lanternc's own code"},
       {"jit", bench_jit, "milliseconds from compile() to the first result; memory over many compilations"},
       {"kernels", bench_kernels, "ordinary kernels: gradient and objective over the same loops in plain C++"},
       {"modes", bench_modes,

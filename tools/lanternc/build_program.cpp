@@ -9,6 +9,7 @@
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/control/control.hpp"
+#include "lantern/ir/prototype.hpp"
 
 namespace lantern::tool {
 
@@ -58,8 +59,10 @@ void build_program(const std::vector<StagedFunction>& functions, UserCode& code,
     generated.push_back(code.directory() / ("generated" + std::to_string(generated.size()) + ".o"));
     codegen::write_file(generated.back(), contents);
   }
-  output.take(
-      code.link_program(generated, options.cuda ? cuda_link_arguments() : std::vector<std::string>{}));
+  std::vector<std::string> external;
+  for (const StagedFunction& f : functions)
+    for (const ir::Prototype& p : ir::external_functions(*f.module)) external.push_back(p.name);
+  output.take(code.link_program(generated, options.cuda ? cuda_link_arguments() : std::vector<std::string>{}, external));
 }
 
 }  // namespace lantern::tool

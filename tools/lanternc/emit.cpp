@@ -33,6 +33,9 @@ codegen::PrintOptions standalone(const Options& options) {
   print.named_values = options.debug || options.is_text();
   print.check_nan = options.check == Check::nan;
   print.vectors = vector_lanes(options) > 0;
+  print.register_lanes = vector_lanes(options);
+  print.processor = options.cpu;
+  print.with_main = options.with_main;
   print.strict_math = options.strict_math;
   print.contraction = options.is_text() && !options.strict_math;
   print.vector_library = !options.is_text();  // who compiles a text chooses what it is linked with

@@ -94,6 +94,9 @@ void describe(CLI::App& app, Given& given) {
        "or what LANTERN_CHECK says",
        "WHAT");
   app.add_flag("--with-jit", o.with_jit, "keep compile() in the program: it then needs LLVM at run time");
+  app.add_flag("--with-main", o.with_main,
+               "with --emit=c or cpp: a main function in it that calls each function once,\n"
+               "to see how that is done");
   app.add_flag_callback(
       "--no-rewrite", [&o] { o.rewrite = false; },
       "leave native if, while, ... over Rep as they are: they do not compile");
@@ -187,6 +190,8 @@ void check_combination(const Options& o) {
   if (o.emit == Emit::rewritten && o.sources.size() > 1) throw Error("--emit=rewritten takes one file");
   if (o.emit == Emit::rewritten && !o.rewrite) throw Error("--emit=rewritten does not go with --no-rewrite");
   if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
+  if (o.with_main && o.emit != Emit::c && o.emit != Emit::cpp)
+    throw Error("--with-main is for use with --emit=c or --emit=cpp");
   if (o.cuda && o.threads > 1)
     throw Error("--threads does not go with --target=cuda: a kernel has a thread for every element");
   if (o.threads > 1 && o.debug)

@@ -29,6 +29,7 @@ struct Options {
   bool explain = false;  ///< instead of any other output
   bool verify = false;
   bool with_jit = false;
+  bool with_main = false;      ///< a source shows how its functions are called
   bool rewrite = true;  ///< native control flow over Rep
   bool cache = true, explain_cache = false;
   bool all_messages = false;  ///< of the C++ compiler, as they come

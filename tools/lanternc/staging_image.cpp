@@ -53,15 +53,25 @@ std::function<void()> clean_up;
   std::_Exit(1);
 }
 
-void load(const std::filesystem::path& image) {
+/// Functions and variables that others link to the program may be missing where nothing is called but what stages it:
+/// an external function, for instance. They are then at address 0.
+void load(UserCode& code) {
   const OutputToErrors redirected;
-  const std::terminate_handler before = std::set_terminate(initialiser_threw);
-  const void* handle = ::dlopen(image.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  std::set_terminate(before);
-  if (handle != nullptr) return;
-  std::string why = ::dlerror();
-  if (why.starts_with(image.string() + ": ")) why.erase(0, image.string().size() + 2);
-  throw Error("the staging image cannot be loaded: " + why);
+  std::vector<std::string> missing;
+  while (true) {
+    const std::filesystem::path image = code.staging_image(missing);
+    const std::terminate_handler before = std::set_terminate(initialiser_threw);
+    const void* handle = ::dlopen(image.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    std::set_terminate(before);
+    if (handle != nullptr) return;
+    std::string why = ::dlerror();
+    if (why.starts_with(image.string() + ": ")) why.erase(0, image.string().size() + 2);
+    constexpr std::string_view undefined = "undefined symbol: ";
+    const std::string name = why.starts_with(undefined) ? why.substr(undefined.size()) : "";
+    if (name.empty() || std::ranges::find(missing, name) != missing.end())
+      throw Error("the staging image cannot be loaded: " + why);
+    missing.push_back(name);
+  }
 }
 
 /// Each function once. A header that several files include registers its functions from one place, once for
@@ -112,7 +122,7 @@ StagingImage load_staging_image(UserCode& code, const Options& options) {
     if (std::filesystem::is_regular_file(options.output, ignored))
       std::filesystem::remove(options.output, ignored);
   };
-  load(code.staging_image());
+  load(code);
   StagingImage image{distinct(core::driver::registered())};
   if (image.functions.empty())
     throw Error("no LANTERN_FUNCTION in " + listed(options.sources) +

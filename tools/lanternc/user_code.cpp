@@ -120,37 +120,44 @@ Words UserCode::finished(std::vector<Object>& objects, bool show_warnings) {
   return paths;
 }
 
-void UserCode::link(Words arguments, const std::filesystem::path& to, const std::string& what) {
+codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::path& to) {
   Words command = compiler_.command;
   append(command, installation_.flags);
   append(command, arguments);
   append(command, options_.link_flags);
   append(command, {"-o", to.string()});
-  const codegen::ProcessResult result = codegen::run_process(command);
+  codegen::ProcessResult result = codegen::run_process(command);
   tell(result.out + result.err);
-  if (result.status != 0) throw Error(what + " did not link");
+  return result;
 }
 
-std::filesystem::path UserCode::staging_image() {
+std::filesystem::path UserCode::staging_image(const Words& missing) {
   // What the program's compilation will say again is said once.
-  Words arguments = finished(staging_, options_.emit != Emit::program || options_.explain);
+  if (staging_objects_.empty()) staging_objects_ = finished(staging_, options_.emit != Emit::program || options_.explain);
+  Words arguments = staging_objects_;
+  for (const std::string& name : missing) arguments.push_back("-Wl,--defsym=" + name + "=0");
   // Functions that only main calls may be missing here: -z lazy.
   append(arguments, {"-shared", "-Wl,-z,lazy"});
   append(arguments, installation_.optional_arguments());
   const std::filesystem::path image = directory() / "staging_image.so";
-  link(arguments, image, "the staging image");
+  if (link(arguments, image).status != 0) throw Error("the staging image did not link");
   return image;
 }
 
 std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::path>& generated,
-                                             const Words& more_arguments) {
+                                             const Words& more_arguments, const Words& external) {
   Words arguments = finished(program_, true);
   for (const auto& path : generated) arguments.push_back(path.string());
   append(arguments, installation_.link_arguments(options_.with_jit));
   append(arguments, more_arguments);
   const std::filesystem::path program = directory() / "program";
-  link(arguments, program, "the program");
-  return program;
+  const codegen::ProcessResult linking = link(arguments, program);
+  if (linking.status == 0) return program;
+  for (const std::string& name : external)
+    if (linking.err.find("`" + name + "'") != std::string::npos)
+      tell("note: the external function '" + name + "' is called by its name: it has to be a C function, declared "
+           "extern \"C\", of the program or of what is linked to it: lanternc ... -- more.o -lmore\n");
+  throw Error("the program did not link");
 }
 
 const std::vector<frontend::Copied>* UserCode::copies(const std::string& source) const {

@@ -21,12 +21,15 @@ class UserCode {
   /// Starts compiling: for the staging image, and for the program where one is wanted. Error: no compiler.
   UserCode(const Options& options, Installation installation, Compiler compiler);
 
-  /// The shared library whose static initialisers register the functions. Waits for it.
-  std::filesystem::path staging_image();
+  /// The shared library whose static initialisers register the functions. Waits for it. What is `missing` is at
+  /// address 0.
+  std::filesystem::path staging_image(const std::vector<std::string>& missing = {});
 
-  /// Links the user's files with what was generated. Waits for them. The program's path.
+  /// Links the user's files with what was generated. Waits for them. The program's path. `external`: functions of the
+  /// user's that generated code calls, for messages.
   std::filesystem::path link_program(const std::vector<std::filesystem::path>& generated,
-                                     const std::vector<std::string>& more_arguments);
+                                     const std::vector<std::string>& more_arguments,
+                                     const std::vector<std::string>& external);
 
   /// Of a file that was rewritten: where its text came from; null for other files.
   const std::vector<frontend::Copied>* copies(const std::string& source) const;
@@ -50,7 +53,7 @@ class UserCode {
   std::vector<std::string> finished(std::vector<Object>& objects, bool show_warnings);
   /// What the compiler said about the user's files.
   void tell_messages(const std::string& text) const;
-  void link(std::vector<std::string> arguments, const std::filesystem::path& to, const std::string& what);
+  codegen::ProcessResult link(std::vector<std::string> arguments, const std::filesystem::path& to);
 
   const Options& options_;
   Installation installation_;
@@ -60,6 +63,7 @@ class UserCode {
   std::map<std::string, std::vector<frontend::Copied>>
       copies_;  ///< of sources and headers that were rewritten
   std::vector<Object> staging_, program_;
+  std::vector<std::string> staging_objects_;
 };
 
 }  // namespace lantern::tool
