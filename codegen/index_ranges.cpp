@@ -294,6 +294,11 @@ void IndexRanges::operation(const Op& op) {
       return access(op);
     case Opcode::check_:
       return assume(op.operands[0], true);
+    case Opcode::fill_:
+      for (std::size_t i = 1; i < op.operands.size(); ++i)
+        if (!proved(sum_of(op.operands[i]))) return;
+      sized_.insert(&op);
+      return;
     default:
       if (!op.results.empty() && is_integer(op.result())) integer(op);
       for (const Block* b : op.blocks) block(b);

@@ -66,6 +66,8 @@ class IndexRanges {
   KnownRange of(const ir::Op& access, std::size_t operand) const;
   /// True where an integer operation gives what it gives of numbers without bounds: nothing wraps.
   bool exact(const ir::Op& op) const { return exact_.contains(&op); }
+  /// True for a fill none of whose sizes is negative.
+  bool sized(const ir::Op& fill) const { return sized_.contains(&fill); }
   /// The checks to make before a loop.
   const std::vector<LoopCheck>& before(const ir::Op& loop) const;
 
@@ -157,7 +159,7 @@ class IndexRanges {
   std::unordered_map<const ir::Op*, std::vector<signed char>> keeps_;  ///< -1: not known, 2: being asked
   std::unordered_map<const ir::Op*, std::vector<KnownRange>> known_;
   std::unordered_map<const ir::Op*, std::vector<LoopCheck>> checks_;
-  ir::PointerSet<const ir::Op> exact_;
+  ir::PointerSet<const ir::Op> exact_, sized_;
 };
 
 }  // namespace lantern::codegen

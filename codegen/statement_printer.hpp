@@ -132,6 +132,7 @@ class StatementPrinter {
   void element_access(const ir::Op& op);
   void rows(const ir::Op& op);
   void creation(const ir::Op& op);
+  void check_size(const ir::Op& op, const ir::Value* n);
   void argmax(const ir::Op& op);
   void matrix_product(const ir::Op& op);
   void product_of_parts(const ir::Op& op);

@@ -434,6 +434,15 @@ void StatementPrinter::rows(const Op& op) {
   set_dims(op.result(), known);
 }
 
+/// A size that the program computes: the memory would not come to be either, but without a place.
+void StatementPrinter::check_size(const Op& op, const Value* n) {
+  if (!unit_.options().bounds_checks || where(op).empty()) return;
+  if (n->def && (n->def->is(Opcode::dim_) || n->def->is(Opcode::constant_))) return;
+  unit_.prelude().need("fail_negative");
+  const std::string size = atom(n);
+  line("if (" + size + " < 0) lt_fail_negative(" + ws() + ", " + size + ", " + ir::c_string(where(op)) + ");");
+}
+
 void StatementPrinter::creation(const Op& op) {
   const Value* result = op.result();
   const Kind kind = result->type.element();
@@ -452,6 +461,7 @@ void StatementPrinter::creation(const Op& op) {
   Dims known;
   for (std::size_t i = 1; i < op.operands.size(); ++i) {
     known.push_back(size_of(op.operands[i]));
+    if (!ranges_ || !ranges_->sized(op)) check_size(op, op.operands[i]);
     list += (list.empty() ? "" : ", ") + text(op.operands[i]);
     if (result->type.dims()[i - 1] == ir::dynamic || known.back() == result->type.dims()[i - 1]) continue;
     unit_.prelude().need("fail_size");

@@ -120,6 +120,13 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   lt_fail_where(ws, at, where);
 }
 )c"},
+      {"fail_negative",
+       functions,
+       {"put_number", "fail_where"},
+       R"c(LT_SELDOM static void lt_fail_negative(lt_workspace* ws, int64_t size, const char* where) {
+  lt_fail_where(ws, lt_put_number(ws, lt_put(ws, ws->message, "a tensor of negative size, "), size), where);
+}
+)c"},
       {"outside",
        functions,
        {},

@@ -87,7 +87,8 @@ int bench_emitted(int argc, char** argv) {
   for (const std::string compiler : {"g++", "clang++-19"}) {
     if (!find_program(compiler)) continue;
     Words command{compiler};
-    command.insert(command.end(), flags.begin(), flags.end());
+    for (const std::string& flag : flags)
+      if (compiler == "g++" || flag != "-fno-ivopts") command.push_back(flag);
     command.insert(command.end(), {"-shared", "-fPIC", file("emitted.cpp"), "-o", file(compiler + ".so"), "-lmvec", "-lm"});
     run(command);
     forms.emplace_back(compiler, Library(file(compiler + ".so")));

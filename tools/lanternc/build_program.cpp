@@ -53,7 +53,8 @@ std::vector<std::string> gpu_objects(const std::vector<StagedFunction>& function
 void build_program(const std::vector<StagedFunction>& functions, UserCode& code, const Options& options,
                    Output& output) {
   const std::vector<std::string> objects =
-      options.cuda ? gpu_objects(functions, code, options) : cpu_objects(functions, options);
+      functions.empty() ? std::vector<std::string>{}
+      : options.cuda ? gpu_objects(functions, code, options) : cpu_objects(functions, options);
   std::vector<std::filesystem::path> generated;
   for (const std::string& contents : objects) {
     generated.push_back(code.directory() / ("generated" + std::to_string(generated.size()) + ".o"));

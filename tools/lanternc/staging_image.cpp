@@ -124,6 +124,7 @@ StagingImage load_staging_image(UserCode& code, const Options& options) {
   };
   load(code);
   StagingImage image{distinct(core::driver::registered())};
+  if (image.functions.empty() && options.with_jit) return image;  // all is compiled in process
   if (image.functions.empty())
     throw Error("no LANTERN_FUNCTION in " + listed(options.sources) +
                 "; write LANTERN_FUNCTION(name, program) at namespace scope");
