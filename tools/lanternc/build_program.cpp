@@ -1,15 +1,25 @@
 // Generated code is compiled in this process while the system's compiler works on the user's files.
 #include "build_program.hpp"
 
+#include <atomic>
+#include <future>
+#include <optional>
+#include <span>
 #include <string>
+#include <thread>
 
 #include "cuda_code.hpp"
 #include "facts.hpp"
 #include "lantern/codegen/library.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
+#include "lantern/codegen/toolchain/content_hash.hpp"
+#include "lantern/codegen/toolchain/disk_cache.hpp"
+#include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/passes/close.hpp"
 #include "lantern/ir/prototype.hpp"
+#include "result_cache.hpp"
 
 namespace lantern::tool {
 
@@ -17,18 +27,20 @@ using namespace core;
 
 namespace {
 
-std::vector<std::string> cpu_objects(const std::vector<StagedFunction>& functions, const Options& options) {
-  close_functions(functions);
+/// A function's object: passes, text, machine code.
+std::string cpu_object(StagedFunction& function, const Options& options) {
+  optimise(function, options);
+  passes::close(*function.module);
   codegen::PrintOptions print;
+  print.comments = false;  // nobody reads it
   print.line_directives = print.named_values = options.debug;
   print.check_nan = options.check == Check::nan;
   print.vectors = vector_lanes(options) > 0;
   print.limited_stack = true;
   print.strict_math = options.strict_math;
-  std::string text;
-  run_on_large_stack(
-      [&] { text = codegen::print_library(modules(functions), print, codegen::CTarget(), linked_suffix); });
-  for (const StagedFunction& f : functions) text += facts(f, options.strict_math) + "\n";
+  const ir::Module* const module = function.module.get();
+  const std::string text = codegen::print_library(std::span(&module, 1), print, codegen::CTarget(), linked_suffix) +
+                           facts(function, options.strict_math) + "\n";
 
   codegen::ClangOptions clang;
   clang.opt_level = options.code_level();
@@ -37,7 +49,44 @@ std::vector<std::string> cpu_objects(const std::vector<StagedFunction>& function
   clang.target_cpu = options.cpu;
   clang.contract = !options.strict_math;
   const std::vector<char> object = codegen::object_with_clang(text, codegen::Language::c, clang);
-  return {std::string(object.begin(), object.end())};
+  return {object.begin(), object.end()};
+}
+
+/// The objects of the functions, each by itself, on all processors; of those that are staged to what they were staged
+/// to before, the ones that are kept.
+std::vector<std::string> cpu_objects(std::vector<StagedFunction>& functions, const UserCode& code,
+                                     const Options& options) {
+  constexpr std::uintmax_t most_bytes = 256U << 20U;
+  const auto directory = options.cache ? codegen::private_cache_directory("functions") : std::nullopt;
+  codegen::ContentHash common;
+  common.add(identity(code.installation())).add(codegen::host_processor());
+  for (const std::string& word : options.words) common.add(word);
+  const std::string shared = common.text();
+
+  std::vector<std::string> objects(functions.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < functions.size();) {
+      std::optional<codegen::DiskCache> cache;
+      if (directory) cache.emplace(*directory, most_bytes);
+      const std::string key = codegen::ContentHash().add(shared).add(functions[i].name).add(functions[i].staged).text();
+      if (auto kept = cache ? cache->load(key) : std::nullopt) {
+        objects[i] = std::move(*kept);
+        continue;
+      }
+      run_on_large_stack([&] { objects[i] = cpu_object(functions[i], options); });
+      if (cache) cache->store(key, objects[i]);
+    }
+  };
+  // What is told of the passes is told in order.
+  const bool tells = options.time_passes || !options.dump_after.empty();
+  const std::size_t processors = tells ? 1 : std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::future<void>> others;
+  for (std::size_t i = 1; i < std::min(processors, functions.size()); ++i)
+    others.push_back(std::async(std::launch::async, work));
+  work();
+  for (auto& other : others) other.get();
+  return objects;
 }
 
 std::vector<std::string> gpu_objects(const std::vector<StagedFunction>& functions, const UserCode& code,
@@ -50,11 +99,11 @@ std::vector<std::string> gpu_objects(const std::vector<StagedFunction>& function
 
 }  // namespace
 
-void build_program(const std::vector<StagedFunction>& functions, UserCode& code, const Options& options,
+void build_program(std::vector<StagedFunction>& functions, UserCode& code, const Options& options,
                    Output& output) {
   const std::vector<std::string> objects =
       functions.empty() ? std::vector<std::string>{}
-      : options.cuda ? gpu_objects(functions, code, options) : cpu_objects(functions, options);
+      : options.cuda ? gpu_objects(functions, code, options) : cpu_objects(functions, code, options);
   std::vector<std::filesystem::path> generated;
   for (const std::string& contents : objects) {
     generated.push_back(code.directory() / ("generated" + std::to_string(generated.size()) + ".o"));

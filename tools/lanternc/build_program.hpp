@@ -10,7 +10,7 @@
 
 namespace lantern::tool {
 
-void build_program(const std::vector<StagedFunction>& functions, UserCode& code, const Options& options,
+void build_program(std::vector<StagedFunction>& functions, UserCode& code, const Options& options,
                    Output& output);
 
 }  // namespace lantern::tool

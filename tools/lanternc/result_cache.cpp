@@ -67,12 +67,12 @@ std::string of_environment() {
   return all;
 }
 
-std::string of_lantern(const Installation& installation) {
-  codegen::ContentHash hash;
-  hash.add(codegen::file_hash("/proc/self/exe"));
-  for (const char* library : {"liblantern_core.a", "liblantern_aot.a", "liblantern.a"})
-    hash.add(codegen::file_hash(installation.libraries / library));
-  return LANTERNC_VERSION " " + hash.text();
+/// Which file it is, and since when it is as it is: reading it would take longer than all the rest.
+std::string state_of(const fs::path& file) {
+  struct stat s{};
+  if (::stat(file.c_str(), &s) != 0) return "none";
+  return std::to_string(s.st_dev) + "." + std::to_string(s.st_ino) + "." + std::to_string(s.st_size) + "." +
+         std::to_string(s.st_mtim.tv_sec) + "." + std::to_string(s.st_mtim.tv_nsec);
 }
 
 /// The command line's files, whatever they are for.
@@ -94,6 +94,14 @@ bool tells_time(const std::string& file) {
 }
 
 }  // namespace
+
+std::string identity(const Installation& installation) {
+  codegen::ContentHash hash;
+  hash.add(state_of("/proc/self/exe"));
+  for (const char* library : {"liblantern_core.a", "liblantern_aot.a", "liblantern.a"})
+    hash.add(state_of(installation.libraries / library));
+  return LANTERNC_VERSION " " + hash.text();
+}
 
 struct ResultCache::Entry {
   Parts parts;  ///< with a "file PATH" for each file read
@@ -156,7 +164,7 @@ ResultCache::ResultCache(const Options& options, const Installation& installatio
   subject_ = subject.text().substr(0, 16);
   parts_ = {{"the command line", words},
             {"the working directory", fs::current_path(ignored).string()},
-            {"lanternc", of_lantern(installation)},
+            {"lanternc", identity(installation)},
             {"the C++ compiler", compiler.identity},
             {"the environment", of_environment()},
             {"the processor", codegen::host_processor()},

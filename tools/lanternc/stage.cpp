@@ -99,6 +99,13 @@ bool has_interface(const Options& options) {
   }
 }
 
+/// Each function of a program is worked on by itself, later: see build_program.
+bool optimised_apart(const Options& options) {
+  return options.emit == Emit::program && !options.explain && !options.cuda && !options.verify;
+}
+
+}  // namespace
+
 void optimise(StagedFunction& function, const Options& options) {
   const std::string& name = function.name;
   ir::Module& module = *function.module;
@@ -120,17 +127,15 @@ void optimise(StagedFunction& function, const Options& options) {
   if (options.time_passes) print_timings(name, timings);
 }
 
-}  // namespace
-
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
   std::vector<StagedFunction> functions;
   for (const core::driver::Registered& registered : image.functions) {
     StagedFunction f{registered.name, staged(registered), {}, {}};
     run_on_large_stack([&] {
       if (options.verify) ir::verify(*f.module);
-      if (has_interface(options)) f.staged = ir::print(*f.module, {.locations = true, .names = true});
+      if (has_interface(options) || optimised_apart(options)) f.staged = ir::print(*f.module, {.locations = true, .names = true});
       if (options.emit == Emit::cps) passes::to_cps(*f.module);
-      else optimise(f, options);
+      else if (!optimised_apart(options)) optimise(f, options);
       if (options.verify) ir::verify(*f.module);
     });
     functions.push_back(std::move(f));

@@ -14,13 +14,16 @@ namespace lantern::tool {
 
 struct StagedFunction {
   std::string name;
-  std::unique_ptr<ir::Module> module;  ///< after the passes, unless the graph is wanted as staged
+  std::unique_ptr<ir::Module> module;  ///< after the passes, unless the graph is wanted as staged, or for a program
   Progress progress;
-  std::string staged;  ///< as text, where it is to be printed as a source: see `optimised`
+  std::string staged;  ///< as text, for a program, and where it is to be printed as a source: see `optimised`
 };
 
 /// Errors in the user's program carry its place and say which function was being staged.
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options);
+
+/// Runs the passes over a staged function.
+void optimise(StagedFunction& function, const Options& options);
 
 /// How many f64 the target's registers hold; 0 where vectors are not to be had: C99 and CUDA have none.
 int vector_lanes(const Options& options);

@@ -11,6 +11,8 @@
 
 #include "compiler_messages.hpp"
 #include "dependencies.hpp"
+#include "lantern/codegen/toolchain/content_hash.hpp"
+#include "lantern/codegen/toolchain/disk_cache.hpp"
 #include "lantern/ir/error.hpp"
 #include "precompiled_headers.hpp"
 #include "report.hpp"
@@ -38,57 +40,97 @@ codegen::ProcessResult run_in_turn(const Compiler& compiler, const Words& flags,
   return codegen::run_process(command);
 }
 
+/// Whether files were rewritten the last time.
+class LastTime {
+ public:
+  explicit LastTime(const Options& options) {
+    const auto directory = options.cache ? codegen::private_cache_directory("rewritten") : std::nullopt;
+    if (directory) cache_.emplace(*directory, 1U << 20U);
+  }
+  bool was_rewritten(const std::string& source) { return cache_ && cache_->load(name(source)) == "yes"; }
+  void note(const std::string& source, bool rewritten) {
+    if (cache_ && was_rewritten(source) != rewritten) cache_->store(name(source), rewritten ? "yes" : "no");
+  }
+
+ private:
+  static std::string name(const std::string& source) {
+    std::error_code ignored;
+    return codegen::content_hash(std::filesystem::absolute(source, ignored).string());
+  }
+  std::optional<codegen::DiskCache> cache_;
+};
+
 }  // namespace
 
 UserCode::UserCode(const Options& options, Installation installation, Compiler compiler)
     : options_(options), installation_(std::move(installation)), compiler_(std::move(compiler)) {
-  for (const std::string& source : options.sources) {
-    const std::string file =
-        (directory() / ("rewritten" + std::to_string(rewritten_.size()) + ".cpp")).string();
+  LastTime last_time(options);
+  const std::size_t n = options.sources.size();
+  staging_.resize(n);
+  program_.resize(options.emit == Emit::program && !options.explain ? n : 0);
+  rewritten_ = options.sources;
+  // A file that is not going to be rewritten is compiled meanwhile. Most know of themselves: it was so the last time.
+  std::vector<bool> started(n);
+  for (std::size_t i = 0; i < n; ++i)
+    if (!options.rewrite || !last_time.was_rewritten(options.sources[i])) {
+      started[i] = true;
+      start(i);
+    }
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::string& source = options.sources[i];
     auto result = options.rewrite ? rewritten(source, options, installation_) : std::nullopt;
-    if (result) codegen::write_file(file, result->text);
-    rewritten_.push_back(result ? file : source);
-    if (!result) continue;
-    copies_[source] = std::move(result->copies);
-    copies_.merge(result->headers);
+    if (options.rewrite) last_time.note(source, result.has_value());
+    if (result) {
+      rewritten_[i] = (directory() / ("rewritten" + std::to_string(i) + ".cpp")).string();
+      codegen::write_file(rewritten_[i], result->text);
+      copies_[source] = std::move(result->copies);
+      copies_.merge(result->headers);
+    }
+    if (started[i] && !result) continue;
+    if (started[i]) {
+      abandoned_.push_back(std::move(staging_[i]));
+      if (!program_.empty()) abandoned_.push_back(std::move(program_[i]));
+    }
+    start(i);
   }
-  // The optimiser would be the slower part of the image, and its code runs once.
-  staging_ = start("staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
-  if (options.emit == Emit::program && !options.explain)
-    program_ = start("program", {"-O" + std::to_string(options.code_level()), "-DLANTERN_AHEAD_OF_TIME"});
 }
 
-std::vector<UserCode::Object> UserCode::start(const std::string& kind, const Words& flags) {
-  std::vector<Object> objects;
-  for (const std::string& source : options_.sources) {
-    Object object;
-    object.source = source;
-    object.path = directory() / (kind + std::to_string(objects.size()) + ".o");
-    Words common{"-std=c++20", "-I" + installation_.include.string()};
-    append(common, installation_.flags);
-    append(common, options_.compile_flags);
-    append(common, flags);
-    // Advice differs where native control flow is left as it is.
-    common.push_back(options_.rewrite ? "-DLANTERN_REWRITTEN=1" : "-DLANTERN_REWRITTEN=0");
-    if (options_.debug) common.push_back("-g");
-    Words command;
-    if (messages_in_colour()) command.push_back("-fdiagnostics-color=always");
-    if (!options_.all_messages) {
-      // Chains of templates lead to the user's lines; columns count as ours do.
-      command.push_back("-ftemplate-backtrace-limit=0");
-      if (!compiler_.is_clang) command.push_back("-fdiagnostics-column-unit=byte");
-    }
-    const std::string& compiled = rewritten_[objects.size()];
-    if (compiled != source)
-      append(command, {"-iquote", std::filesystem::absolute(source).parent_path().string()});
-    append(command, {"-MD", "-MF", object.path.string() + ".d", "-c", "-o", object.path.string(), "-x", "c++",
-                     compiled});
-    const bool unusual = !options_.compile_flags.empty() || !options_.rewrite;
-    object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(common), unusual,
-                               std::move(command), source);
-    objects.push_back(std::move(object));
+/// Compiles a source for the staging image, and for the program where one is wanted.
+void UserCode::start(std::size_t i) {
+  // The optimiser would be the slower part of the image, and its code runs once.
+  staging_[i] = started(i, "staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
+  if (!program_.empty())
+    program_[i] = started(i, "program", {"-O" + std::to_string(options_.code_level()), "-DLANTERN_AHEAD_OF_TIME"});
+}
+
+UserCode::Object UserCode::started(std::size_t i, const std::string& kind, const Words& flags) {
+  const std::string& source = options_.sources[i];
+  const std::string& compiled = rewritten_[i];
+  Object object;
+  object.source = source;
+  object.path = directory() / (kind + (compiled == source ? "" : "_rewritten") + std::to_string(i) + ".o");
+  Words common{"-std=c++20", "-I" + installation_.include.string()};
+  append(common, installation_.flags);
+  append(common, options_.compile_flags);
+  append(common, flags);
+  // Advice differs where native control flow is left as it is.
+  common.push_back(options_.rewrite ? "-DLANTERN_REWRITTEN=1" : "-DLANTERN_REWRITTEN=0");
+  if (options_.debug) common.push_back("-g");
+  Words command;
+  if (messages_in_colour()) command.push_back("-fdiagnostics-color=always");
+  if (!options_.all_messages) {
+    // Chains of templates lead to the user's lines; columns count as ours do.
+    command.push_back("-ftemplate-backtrace-limit=0");
+    if (!compiler_.is_clang) command.push_back("-fdiagnostics-column-unit=byte");
   }
-  return objects;
+  if (compiled != source)
+    append(command, {"-iquote", std::filesystem::absolute(source).parent_path().string()});
+  append(command, {"-MD", "-MF", object.path.string() + ".d", "-c", "-o", object.path.string(), "-x", "c++",
+                   compiled});
+  const bool unusual = !options_.compile_flags.empty() || !options_.rewrite;
+  object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(common), unusual,
+                             std::move(command), source);
+  return object;
 }
 
 void UserCode::tell_messages(const std::string& text) const {

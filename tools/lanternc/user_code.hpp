@@ -48,7 +48,8 @@ class UserCode {
     std::filesystem::path path;
     std::future<codegen::ProcessResult> result;
   };
-  std::vector<Object> start(const std::string& kind, const std::vector<std::string>& flags);
+  void start(std::size_t i);
+  Object started(std::size_t i, const std::string& kind, const std::vector<std::string>& flags);
   /// The objects' paths; an Error where the compiler refused one.
   std::vector<std::string> finished(std::vector<Object>& objects, bool show_warnings);
   /// What the compiler said about the user's files.
@@ -63,6 +64,7 @@ class UserCode {
   std::map<std::string, std::vector<frontend::Copied>>
       copies_;  ///< of sources and headers that were rewritten
   std::vector<Object> staging_, program_;
+  std::vector<Object> abandoned_;  ///< begun, and then the source was rewritten
   std::vector<std::string> staging_objects_;
 };
 
