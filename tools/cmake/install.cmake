@@ -29,4 +29,4 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LanternConfig.cmake.in L
   INSTALL_DESTINATION ${lantern_package} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 write_basic_package_version_file(LanternConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/LanternConfig.cmake ${PROJECT_BINARY_DIR}/LanternConfigVersion.cmake
-        ${CMAKE_CURRENT_LIST_DIR}/libraries.cmake DESTINATION ${lantern_package})
+        ${CMAKE_CURRENT_LIST_DIR}/libraries.cmake ${CMAKE_CURRENT_LIST_DIR}/LanternExecutable.cmake DESTINATION ${lantern_package})

@@ -1,7 +1,9 @@
 // lanternc: a C++ file with LANTERN_FUNCTIONs to a program, an object, a library or a source, ahead of time.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
+#include <set>
 
 #include "build_program.hpp"
 #include "emit.hpp"
@@ -29,6 +31,25 @@ std::string explanations(const std::vector<StagedFunction>& functions) {
   return all;
 }
 
+/// OUTPUT: FILE..., as make and ninja read it.
+void write_depfile(const Options& options, const std::vector<std::string>& files) {
+  if (options.depfile.empty()) return;
+  const auto escaped = [](const std::string& file) {
+    std::string out;
+    for (const char c : std::filesystem::absolute(file).string()) {
+      if (c == ' ' || c == '#') out += '\\';
+      if (c == '$') out += '$';
+      out += c;
+    }
+    return out;
+  };
+  std::set<std::string> all;
+  for (const std::string& file : files) all.insert(escaped(file));
+  std::string text = escaped(options.output) + ":";
+  for (const std::string& file : all) text += " \\\n  " + file;
+  codegen::write_file(options.depfile, text + "\n");
+}
+
 void run(const Options& options) {
   Output output(options);
   if (options.emit == Emit::rewritten) {
@@ -39,7 +60,7 @@ void run(const Options& options) {
   const Installation installation = find_installation();
   const Compiler compiler = find_compiler();
   ResultCache cache(options, installation, compiler);
-  if (cache.replay(output)) return;
+  if (cache.replay(output)) return write_depfile(options, cache.replayed_files());
   UserCode code(options, installation, compiler);
   const StagingImage image = load_staging_image(code, options);
   std::vector<StagedFunction> functions;
@@ -54,7 +75,10 @@ void run(const Options& options) {
     build_program(functions, code, options, output);
   else
     emit(functions, options, output);
-  cache.keep(output, code.files_read());
+  std::vector<std::string> files = code.files_read();
+  files.insert(files.end(), options.sources.begin(), options.sources.end());
+  write_depfile(options, files);
+  cache.keep(output, files);
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ void describe(CLI::App& app, Given& given) {
   Options& o = given.options;
   app.add_option("sources", o.sources, "C++ files with LANTERN_FUNCTIONs")->type_name("FILE");
   word("-o", o.output, "write to FILE; default a.out, or standard output for text", "FILE");
+  word("--depfile", o.depfile, "write what the result depends on to FILE, as make and ninja read it", "FILE");
   word("--emit", given.emit,
        "write something else than a program:\n"
        "ir (after the passes), svg (ir as a picture),\n"

@@ -14,6 +14,7 @@ enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg, r
 struct Options {
   std::vector<std::string> sources;
   std::string output;  ///< empty: standard output
+  std::string depfile;  ///< where what the result depends on is written, as make and ninja read it; empty: nowhere
   Emit emit = Emit::program;
   std::string function;  ///< empty: all
   int opt = 3;

@@ -225,6 +225,8 @@ bool ResultCache::replay(Output& output) {
   if (options_.explain_cache)
     report("lanternc: cache: " + (entry ? std::string("hit") : "miss: " + why_) + "\n");
   if (!entry) return false;
+  for (const auto& [what, value] : entry->parts)
+    if (what.starts_with("file ")) files_.push_back(what.substr(5));
   report(entry->messages);
   output.write(entry->result, entry->executable);
   return true;

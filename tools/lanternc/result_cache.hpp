@@ -27,6 +27,8 @@ class ResultCache {
 
   /// Writes the result kept of an earlier run, and says again what was said then; false where there is none.
   bool replay(Output& output);
+  /// The files that the replayed result depends on.
+  const std::vector<std::string>& replayed_files() const { return files_; }
   /// Keeps the result of this run; `files`: all that the compilers have read.
   void keep(const Output& output, const std::vector<std::string>& files);
 
@@ -43,6 +45,7 @@ class ResultCache {
   Parts parts_;
   std::string subject_;  ///< the same for all runs on the same sources
   std::string name_;
+  std::vector<std::string> files_;
   std::string why_;  ///< there is no result
 };
 
