@@ -88,6 +88,7 @@ class IndexSets : public Mode {
     const Datum y = perform(op, below);
     if (!y.type().is_differentiable()) return y;
     if (is_access(op.code)) return access(op, operands, y);
+    if (y.type().is_scalar() && ir::info(op.code).elementwise) return of_numbers(op, operands, y);
     std::vector<Ids> in;
     for (std::size_t i = 0; i < operands.size(); ++i)
       in.push_back(carries_derivative(op, i, operands.size()) ? sets_of(operands[i])
@@ -111,6 +112,17 @@ class IndexSets : public Mode {
  private:
   static bool is_access(Opcode code) {
     return code == Opcode::get_ || code == Opcode::set_ || code == Opcode::add_at_;
+  }
+
+  /// An operation on numbers, of which programs make millions: without lists of one set.
+  Datum of_numbers(const Operation& op, std::span<const Datum> operands, const Datum& y) {
+    Sets::Id all = 0;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const auto* v = number_of<Dependent>(operands[i]);
+      if (v && carries_derivative(op, i, operands.size()))
+        all = sets_.unite(all, static_cast<Sets::Id>(v->sets.i()));
+    }
+    return all == 0 ? y : make_number<Dependent>(y, Datum::integer(all, ir::I64));
   }
 
   /// One element is read or replaced: the same happens to the numbers of the sets.

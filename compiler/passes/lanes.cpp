@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/memory.hpp"
@@ -31,10 +32,9 @@ class Analysis {
   }
 
   std::unique_ptr<LanePlan> run() {
-    if (!counts()) return refused("it does not count by ones, with nothing else to end it");
+    if (!counts()) return refused("it does not count by ones to a bound, or something else may end it, such as break");
     if (!state())
-      return refused(ordered_ ? "the sum " + obstacle_ + " is to keep its order"
-                              : "a trip needs " + obstacle_ + " of the trip before");
+      return refused(obstacle_);
     if (!tapes()) return refused("what it puts on the tape cannot be kept by lanes");
     while (spread()) {
     }
@@ -108,15 +108,17 @@ class Analysis {
         plan_->varying.insert(p);
         continue;
       }
-      obstacle_ = p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value";
+      obstacle_ = why_dependent(uses_, plan_->loop, p->index);
       const auto use = state_use(uses_, plan_->loop, p->index);
       if (!use || use->extreme || use->whole || !independent(*use)) return false;
       if (p->type.is_tensor()) {
         plan_->shared.insert(use->values.begin(), use->values.end());
       } else {
         if (!p->type.is_float_element()) return false;
-        ordered_ = !reassociate_ && use->own_sum;
-        if (ordered_) return false;
+        if (!reassociate_ && use->own_sum) {
+          obstacle_ = kept_in_order(plan_->loop, p->index);
+          return false;
+        }
         plan_->varying.insert(p);
         plan_->reductions.insert(p);
       }
@@ -467,8 +469,7 @@ class Analysis {
   std::unique_ptr<LanePlan> plan_;
   std::vector<Op*> ops_;
   std::unordered_set<std::int64_t> varying_tapes_;  ///< hold vectors
-  std::string obstacle_;                            ///< the piece of state that was looked at last
-  bool ordered_ = false;                            ///< it is a sum that lanes would reorder
+  std::string obstacle_;                            ///< why trips depend on each other
 };
 
 }  // namespace

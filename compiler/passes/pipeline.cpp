@@ -17,6 +17,7 @@
 #include "lantern/compiler/passes/invariants.hpp"
 #include "lantern/compiler/passes/lower.hpp"
 #include "lantern/compiler/passes/outline.hpp"
+#include "lantern/compiler/passes/own_rows.hpp"
 #include "lantern/compiler/passes/pack.hpp"
 #include "lantern/compiler/passes/parallel.hpp"
 #include "lantern/compiler/passes/promote.hpp"
@@ -87,6 +88,7 @@ constexpr std::array all_passes{
          [](ir::Module& m, const PipelineOptions& options) {
            lower(m, {.packed = packed(options), .reassociate = options.reassociate});
          }},
+    Pass{"own_rows", "what trips make for rows of their own is made there", plain<own_rows>},
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
     Pass{"invariants", "integers that are the same in all trips are computed before the loop",
          plain<invariants>},

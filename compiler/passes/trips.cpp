@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/ir/library_function.hpp"
@@ -83,18 +84,15 @@ class Trips {
     const auto count = counted(loop_);
     const auto tests =
         std::ranges::count_if(loop_->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); });
-    if (!count || tests > 2) return "it does not count by ones with nothing else to end it, as FOR does";
+    if (!count || tests > 2) return "it does not count by ones to a bound, or something else may end it, such as break";
     found_.index = count->index;
     found_.bound = count->bound;
     if (body_->params[count->index]->type != ir::I64) return "it does not count in 64 bits";
     for (const Value* p : body_->params) {
       found_.extremes.push_back(Opcode::yield_);
       const auto role = role_of(p->index);
-      const std::string state =
-          p->name ? "'" + std::string(p->name) + "'" : "the " + p->type.str() + " value";
-      if (!role)
-        return "a trip needs " + state + " of the trip before, for more than a sum, max, min, AND or OR";
-      if (ordered_) return "the sum " + state + " is to keep its order";
+      if (!role) return why_dependent(uses_, loop_, p->index);
+      if (ordered_) return kept_in_order(loop_, p->index);
       found_.roles.push_back(*role);
     }
     if (std::string what = effects(); !what.empty()) return what;

@@ -21,11 +21,13 @@ namespace lantern::core::detail {
 
 inline constexpr std::size_t most_members = 64;
 
-/// A class that lists its members.
+/// The members of a class of others, which cannot list them itself: of(p) gives a tuple of references.
 template <class P>
-concept ListsMembers = requires(P& p) {
-  P::lantern_fields(p);
-};
+struct MembersOf {};
+
+/// A class that lists its members, or for which that is done.
+template <class P>
+concept ListsMembers = requires(P& p) { P::lantern_fields(p); } || requires(P& p) { MembersOf<std::remove_cv_t<P>>::of(p); };
 
 /// Of n members: whether a class or its base can be given so many initialisers, and a call with all of them.
 template <std::size_t n>
@@ -205,7 +207,9 @@ consteval bool has_known_members() {
 /// Calls f with the members of a class, in order.
 template <class P, class F>
 constexpr decltype(auto) with_members(P& p, F&& f) {
-  if constexpr (ListsMembers<P>)
+  if constexpr (requires { MembersOf<std::remove_cv_t<P>>::of(p); })
+    return std::apply(f, MembersOf<std::remove_cv_t<P>>::of(p));
+  else if constexpr (ListsMembers<P>)
     return std::apply(f, P::lantern_fields(p));
   else
     return Members<bound_members<std::remove_cv_t<P>>()>::visit(p, f);

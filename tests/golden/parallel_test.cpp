@@ -90,14 +90,15 @@ TEST_CASE("parallel: what it says of loops", "[passes][parallel]") {
   CHECK(remarks_of(loop("f64", number, sum, "%hundred")) ==
         "does not fork: its 100 trips are too little work\n");
   CHECK(remarks_of(loop("f64", number, "    %next = exp %s\n")) ==
-        "does not fork: a trip needs 's' of the trip before, for more than a sum, max, min, AND or OR\n");
+        "does not fork: a trip needs 's' of the trip before, from which it is computed\n");
   CHECK(remarks_of(loop("f64", number, "    print %x, \"x\"\n" + sum)) ==
         "does not fork: it prints, which is to be in order\n");
   CHECK(remarks_of(
             loop("f64[?]", "  %start = copy %a\n", "    %e = get %s, %zero\n    %next = set %s, %i, %e\n")) ==
-        "does not fork: a trip needs 's' of the trip before, for more than a sum, max, min, AND or OR\n");
+        "does not fork: a trip needs 's' of the trip before: the element that is read may be one that another trip "
+        "sets; to read what was there before the loop, read from a copy, s_before = s\n");
   CHECK(remarks_of(loop("f64", number, "    push[0] %s\n    %next = add %s, %x\n") + "") ==
-        "does not fork: a trip needs 's' of the trip before, for more than a sum, max, min, AND or OR\n");
+        "does not fork: a trip needs 's' of the trip before, from which it is computed\n");
 }
 
 TEST_CASE("parallel: the largest, the smallest and whether all are", "[passes][parallel]") {
