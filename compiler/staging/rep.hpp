@@ -365,16 +365,33 @@ class Rep<bool> {
   Storage<ir::Kind::boolean> storage_;
 };
 
+/// What no Rep can hold. Its name may be formed, as it is where std::max<unsigned>(a, b) looks at the max of Reps too;
+/// none is made.
+template <class T>
+class Rep {
+  static constexpr bool refused() {
+    static_assert(ScalarElement<T>, "Rep<T> takes bool, int32_t, int64_t, float, double, Array<T>, Tensor<T>, Tree<T>; "
+                                    "put several of them into a struct template or a std::tuple");
+    return true;
+  }
+
+ public:
+  using value_type = T;
+  Rep() { refused(); }
+  template <class U>
+    requires(std::is_arithmetic_v<U>)
+  Rep(U) {
+    refused();
+  }
+};
+
 /// A number: bool, int32_t, int64_t, float or double.
 ///
 /// Arithmetic and comparison with literals convert the literal to the Rep's type. Two different Rep types do
 /// not mix: write cast<double>(x). Integers wrap; their division by zero raises. A branch on a Rep<bool> is
 /// written IF(c, [&] { ... }, [&] { ... }).
-template <class T>
-class Rep {
-  static_assert(ScalarElement<T>, "Rep<T> takes bool, int32_t, int64_t, float, double, Array<T>, Tensor<T>, Tree<T>; "
-                           "put several of them into a struct template or a std::tuple");
-
+template <ScalarElement T>
+class Rep<T> {
  public:
   using value_type = T;
 

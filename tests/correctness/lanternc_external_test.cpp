@@ -134,6 +134,18 @@ TEST_CASE("a program that compiles in process alone needs no LANTERN_FUNCTION") 
   CHECK(has(refused({LANTERNC, at.path("jit.cpp"), "-o", at.path("jit")}), "no LANTERN_FUNCTION"));
 }
 
+TEST_CASE("headers whose functions call std::max<unsigned long> and the like") {
+  const Place at;
+  write_file(at.path("random.cpp"),
+             "#include <lantern/lantern.hpp>\n#include <cstdio>\n#include <random>\n#include <string>\nusing namespace lantern;\n"
+             "Rep<double> f(Rep<double> x) { if (x > 0.0) return std::max(x, 2.0 * x); return -x; }\nLANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {\n  std::mt19937 r(3);\n  std::poisson_distribution<int> p(3.0);\n"
+             "  const bool good = p(r) >= 0 && std::max<std::string>(\"a\", \"b\") == \"b\" && std::min<unsigned char>(1, 2) == 1;\n"
+             "  std::printf(\"%d %g\\n\", good, df(1.0));\n}\n");
+  good({LANTERNC, at.path("random.cpp"), "-o", at.path("random")});
+  CHECK(good({at.path("random")}) == "1 2\n");
+}
+
 TEST_CASE("functions that are staged to the same as before are not compiled again") {
   const Place at;
   ::setenv("XDG_CACHE_HOME", at.path("cache").c_str(), 1);
@@ -163,7 +175,6 @@ TEST_CASE("functions that are staged to the same as before are not compiled agai
     const std::string dependencies = read_file(at.path("two.d"));
     CHECK(has(dependencies, at.path("two") + ":"));
     CHECK(has(dependencies, at.path("two.cpp")));
-    CHECK(has(dependencies, "compiler/lantern.hpp"));
     fs::remove(at.path("two.d"));
     CHECK(built() == "27, 1\n");
   }

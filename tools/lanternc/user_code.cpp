@@ -40,11 +40,11 @@ codegen::ProcessResult run_in_turn(const Compiler& compiler, const Words& flags,
   return codegen::run_process(command);
 }
 
-/// Whether files were rewritten the last time.
+/// Whether files were rewritten the last time. No result depends on it, only what is begun first.
 class LastTime {
  public:
-  explicit LastTime(const Options& options) {
-    const auto directory = options.cache ? codegen::private_cache_directory("rewritten") : std::nullopt;
+  LastTime() {
+    const auto directory = codegen::private_cache_directory("rewritten");
     if (directory) cache_.emplace(*directory, 1U << 20U);
   }
   bool was_rewritten(const std::string& source) { return cache_ && cache_->load(name(source)) == "yes"; }
@@ -64,7 +64,7 @@ class LastTime {
 
 UserCode::UserCode(const Options& options, Installation installation, Compiler compiler)
     : options_(options), installation_(std::move(installation)), compiler_(std::move(compiler)) {
-  LastTime last_time(options);
+  LastTime last_time;
   const std::size_t n = options.sources.size();
   staging_.resize(n);
   program_.resize(options.emit == Emit::program && !options.explain ? n : 0);
