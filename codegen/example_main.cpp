@@ -35,7 +35,8 @@ class Example {
   std::string text() {
     const ir::Function& f = *unit_.module().entry;
     if (unit_.info(&f).workspace && !unit_.scalar_entry()) argument(unit_.workspace_name() + "()");
-    for (std::size_t i = 0; i < f.body->params.size(); ++i) declare(f.body->params[i], "x" + std::to_string(i + 1));
+    for (std::size_t i = 0; i < f.body->params.size(); ++i)
+      declare(f.body->params[i], "x" + std::to_string(i + 1));
     const auto& results = f.result_types;
     if (results.size() == 1) {
       line(type(results[0]) + " y = " + call() + ";");
@@ -78,7 +79,8 @@ class Example {
         elements(name + "value" + std::to_string(i), t.parts()[i].kind(), 1);
         values += name + "value" + std::to_string(i) + ", ";
       }
-      return line("const " + unit_.type(t) + " " + name + " = {" + name + "leaf, " + name + "leaf, " + values + "0};");
+      return line("const " + unit_.type(t) + " " + name + " = {" + name + "leaf, " + name + "leaf, " +
+                  values + "0};");
     }
     std::int64_t count = 1;
     std::string sizes;
@@ -88,13 +90,14 @@ class Example {
       sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
     }
     elements(name + "data", t.element(), count);
-    line("const " + unit_.type(t) + " " + name + " = {" + name + "data, {" + (sizes.empty() ? "1" : sizes) + "}};");
+    line("const " + unit_.type(t) + " " + name + " = {" + name + "data, {" + (sizes.empty() ? "1" : sizes) +
+         "}};");
   }
 
   void print(Kind kind, const std::string& value) {
     const bool integer = kind == Kind::boolean || kind == Kind::i32 || kind == Kind::i64;
-    line(std::string("printf(\" ") + (integer ? "%lld" : "%.12g") + "\", (" + (integer ? "long long" : "double") + ")" +
-         value + ");");
+    line(std::string("printf(\" ") + (integer ? "%lld" : "%.12g") + "\", (" +
+         (integer ? "long long" : "double") + ")" + value + ");");
   }
 
   void show(const ir::Type& t, const std::string& name, const std::string& label) {
@@ -122,8 +125,8 @@ std::string example_main(const std::vector<std::unique_ptr<Unit>>& units, const 
   std::string body;
   for (const auto& unit : units) body += Example(*unit, target).text();
   return std::string("\n/* How the functions are called. */\n") + (target.is_cpp() ? "extern \"C\" " : "") +
-         "int printf(const char* format, ...);\n\nint main(" + (target.is_cpp() ? "" : "void") + ") {\n" + body +
-         "  return 0;\n}\n";
+         "int printf(const char* format, ...);\n\nint main(" + (target.is_cpp() ? "" : "void") + ") {\n" +
+         body + "  return 0;\n}\n";
 }
 
 }  // namespace lantern::codegen

@@ -6,9 +6,10 @@
 //
 // A matrix of a fixed size is a product, as a struct of its elements is.
 //
-// What Eigen computes without looking at numbers works: sums and products, dot, cross, norm, determinant and inverse of
-// fixed sizes up to 4, blocks, transposed. Elements are Reps, so that native loops and branches may assign matrices. What
-// compares numbers to find its way, as a pivot or a convergence does, does not compile: a Rep<bool> is no bool.
+// What Eigen computes without looking at numbers works: sums and products, dot, cross, norm, determinant and
+// inverse of fixed sizes up to 4, blocks, transposed. Elements are Reps, so that native loops and branches
+// may assign matrices. What compares numbers to find its way, as a pivot or a convergence does, does not
+// compile: a Rep<bool> is no bool.
 #pragma once
 
 #include <Eigen/Core>
@@ -53,8 +54,8 @@ struct ScalarBinaryOpTraits<T, lantern::Rep<T>, Op> {
 
 }  // namespace Eigen
 
-/// Matrices of a fixed size are products, in the order of their memory: they may be what a function takes and gives,
-/// the state of FOR and WHILE, and what IF gives. Outside, an Eigen::Matrix<Rep<double>, 3, 1> is an
+/// Matrices of a fixed size are products, in the order of their memory: they may be what a function takes and
+/// gives, the state of FOR and WHILE, and what IF gives. Outside, an Eigen::Matrix<Rep<double>, 3, 1> is an
 /// Eigen::Matrix<double, 3, 1>.
 template <class S, int rows, int columns, int options>
   requires(rows > 0 && columns > 0)
@@ -62,6 +63,6 @@ struct lantern::core::detail::MembersOf<Eigen::Matrix<S, rows, columns, options,
   static auto of(auto& m) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return std::tie(m.data()[I]...);
-    }(std::make_index_sequence<static_cast<std::size_t>(rows* columns)>{});
+    }(std::make_index_sequence<static_cast<std::size_t>(rows * columns)>{});
   }
 };

@@ -32,7 +32,8 @@ class Words {
   std::string_view next() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
     const std::size_t first = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     if (at_ == first && at_ < text_.size()) ++at_;
     return text_.substr(first, at_ - first);
   }
@@ -56,8 +57,10 @@ bool is_identifier(std::string_view name) {
 }
 
 [[noreturn]] void refuse(std::string_view text, const std::string& what) {
-  throw Error("expected the prototype of a C function of bool, int32_t, int64_t, float, double and pointers to them, "
-              "got \"" + std::string(text) + "\": " + what);
+  throw Error(
+      "expected the prototype of a C function of bool, int32_t, int64_t, float, double and pointers to them, "
+      "got \"" +
+      std::string(text) + "\": " + what);
 }
 
 Kind kind_of(std::string_view text, std::string_view name) {
@@ -70,7 +73,8 @@ Kind kind_of(std::string_view text, std::string_view name) {
 
 void Prototype::check() const {
   if (!is_identifier(name))
-    throw Error("expected the name of a C function, got '" + name + "': generated code calls it by that name; give a "
+    throw Error("expected the name of a C function, got '" + name +
+                "': generated code calls it by that name; give a "
                 "function of C++ one that is declared extern \"C\" and calls it");
   if (name.starts_with("lt_") || name.starts_with("lantern_"))
     throw Error("'" + name + "': names that begin with lt_ or lantern_ belong to generated code");
@@ -84,13 +88,15 @@ std::string Prototype::text() const {
     list += c_name(p.kind);
     if (p.pointer) list += " *";
   }
-  return (returned ? std::string(c_name(*returned)) : "void") + " " + name + "(" + (list.empty() ? "void" : list) + ")";
+  return (returned ? std::string(c_name(*returned)) : "void") + " " + name + "(" +
+         (list.empty() ? "void" : list) + ")";
 }
 
 std::vector<Type> Prototype::results(std::span<const Type> operands) const {
   const std::string what = "external function '" + name + "': expected ";
   if (operands.size() != parameters.size())
-    throw Error(what + std::to_string(parameters.size()) + " arguments, got " + std::to_string(operands.size()));
+    throw Error(what + std::to_string(parameters.size()) + " arguments, got " +
+                std::to_string(operands.size()));
   std::vector<Type> out;
   if (returned) out.emplace_back(*returned);
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -143,8 +149,8 @@ std::vector<Prototype> external_functions(const Module& module) {
       const Prototype p = parse_prototype(op->text);
       const auto [it, fresh] = found.emplace(p.name, p);
       if (!fresh && it->second.text() != p.text())
-        throw Error((op->loc.known() ? op->loc.str() + ": " : "") + "two external functions are called '" + p.name +
-                    "': " + it->second.text() + " and " + p.text());
+        throw Error((op->loc.known() ? op->loc.str() + ": " : "") + "two external functions are called '" +
+                    p.name + "': " + it->second.text() + " and " + p.text());
     });
   std::vector<Prototype> all;
   for (auto& [name, p] : found) all.push_back(std::move(p));

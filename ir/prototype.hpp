@@ -13,12 +13,13 @@ namespace lantern::ir {
 
 class Module;
 
-/// "double table(double, const float *, int64_t *)": numbers by value; arrays and tensors of any rank as pointers to
-/// their elements, without sizes. Through `T *` the function changes an array, through `const T *` it reads one.
+/// "double table(double, const float *, int64_t *)": numbers by value; arrays and tensors of any rank as
+/// pointers to their elements, without sizes. Through `T *` the function changes an array, through `const T
+/// *` it reads one.
 ///
-/// The operation `external` takes an operand for each parameter. Its results are what the function returns, if
-/// anything, and then, in order, each changed array as the function leaves it: the graph has values, of which none
-/// is changed.
+/// The operation `external` takes an operand for each parameter. Its results are what the function returns,
+/// if anything, and then, in order, each changed array as the function leaves it: the graph has values, of
+/// which none is changed.
 struct Prototype {
   struct Parameter {
     Kind kind = Kind::f64;
@@ -38,8 +39,8 @@ struct Prototype {
   std::vector<Type> results(std::span<const Type> operands) const;
 };
 
-/// The prototype that a text gives. Error where it gives none: another type, a name that is no identifier of C, or
-/// one that generated code keeps for itself (lt_..., lantern_...).
+/// The prototype that a text gives. Error where it gives none: another type, a name that is no identifier of
+/// C, or one that generated code keeps for itself (lt_..., lantern_...).
 Prototype parse_prototype(std::string_view text);
 
 /// The external functions that a module calls, each once, by name. Error where it calls two of one name.

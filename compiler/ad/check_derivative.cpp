@@ -38,8 +38,10 @@ Datum made_like(const Datum& like, const Value& value) {
   auto* box = static_cast<TensorBox*>(d.box());
   for (std::int64_t i = 0; i < box->count(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    if (is_float(like)) box->as<float>()[at] = static_cast<float>(rounded(i));
-    else box->as<double>()[at] = rounded(i);
+    if (is_float(like))
+      box->as<float>()[at] = static_cast<float>(rounded(i));
+    else
+      box->as<double>()[at] = rounded(i);
   }
   return d;
 }
@@ -91,7 +93,8 @@ class Check {
     std::uniform_real_distribution<double> weight(0.5, 1.5);
     Datums seeds;
     for (const Datum& r : results_)
-      if (r.type().is_differentiable()) seeds.push_back(made_like(r, [&](std::int64_t) { return weight(random); }));
+      if (r.type().is_differentiable())
+        seeds.push_back(made_like(r, [&](std::int64_t) { return weight(random); }));
     const Numbers weights = numbers(seeds);
     // A rule by external functions may do for one of the modes alone.
     Datums adjoints;
@@ -181,12 +184,12 @@ class Check {
     if (argument.type().is_tensor()) where += ", element " + std::to_string(place.element);
     char numbers_text[120];
     std::snprintf(numbers_text, sizeof numbers_text, "%.10g, differences %.10g", derivative, nearest);
-    const std::string of = result < values_.size()
-                               ? values_.size() > 1 ? "number " + std::to_string(result + 1) + " of the results"
-                                                    : "the result"
-                               : "a weighted sum of the results";
-    raise_at(loc_, "check_derivative: the derivative of " + of + " of '" + program_.name + "' by " + where + ": " +
-                       mode + " gives " + numbers_text);
+    const std::string of =
+        result < values_.size()
+            ? values_.size() > 1 ? "number " + std::to_string(result + 1) + " of the results" : "the result"
+            : "a weighted sum of the results";
+    raise_at(loc_, "check_derivative: the derivative of " + of + " of '" + program_.name + "' by " + where +
+                       ": " + mode + " gives " + numbers_text);
   }
 
   const Program& program_;
@@ -203,8 +206,9 @@ class Check {
 
 }  // namespace
 
-double check_derivative(const Program& program, const Datums& arguments, const std::vector<std::string>& names,
-                        const DerivativeCheckOptions& options, const Location& loc) {
+double check_derivative(const Program& program, const Datums& arguments,
+                        const std::vector<std::string>& names, const DerivativeCheckOptions& options,
+                        const Location& loc) {
   double largest = 0;
   const auto check = [&](const Datums& in) {
     largest = Check(program, in, names, options, loc).run();

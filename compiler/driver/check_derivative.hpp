@@ -41,9 +41,9 @@ class DerivativeCheck<F, std::tuple<P...>> {
 }  // namespace detail
 
 /// Compares the derivatives of f, and so the rules of custom_vjp and custom_jvp in it, with differences:
-/// check_derivative(f)(x...), with the arguments of eager(f), gives the largest relative difference, and raises an
-/// Error that names the argument and its element where a derivative, by forward or by reverse mode, is another. f is
-/// run eagerly, some tens of times for each number of the arguments that is looked at.
+/// check_derivative(f)(x...), with the arguments of eager(f), gives the largest relative difference, and
+/// raises an Error that names the argument and its element where a derivative, by forward or by reverse mode,
+/// is another. f is run eagerly, some tens of times for each number of the arguments that is looked at.
 template <class F>
 auto check_derivative(F f, DerivativeCheckOptions options = {},
                       std::source_location l = std::source_location::current()) {

@@ -110,13 +110,15 @@ class Row {
     Value* const matrix = loop_->blocks[1]->params[state_];
     if (!counter || !start || !start->zero || users_.contains(loop_->blocks[0]->params[state_])) return false;
     take_ = only_user(matrix);
-    if (!take_ || !take_->is(Opcode::add_take_) || take_->parent != loop_->blocks[1] || take_->operands[0] != matrix ||
-        take_->operands[1] != counter->index || only_user(take_->result()) != loop_->blocks[1]->ops.back() ||
+    if (!take_ || !take_->is(Opcode::add_take_) || take_->parent != loop_->blocks[1] ||
+        take_->operands[0] != matrix || take_->operands[1] != counter->index ||
+        only_user(take_->result()) != loop_->blocks[1]->ops.back() ||
         loop_->blocks[1]->ops.back()->operands[state_] != take_->result())
       return false;
     Value* const row = take_->operands[2];
     maker_ = row->def;
-    if (!maker_ || !maker_->is(Opcode::loop_) || maker_->parent != take_->parent || only_user(row) != take_) return false;
+    if (!maker_ || !maker_->is(Opcode::loop_) || maker_->parent != take_->parent || only_user(row) != take_)
+      return false;
     place_ = row->index;
     const Value* first = maker_->operands[place_];
     const auto from = filled(first);
@@ -142,14 +144,22 @@ class Row {
     return true;
   }
   bool may_use(const Op& op, const Value* v) const {
-    if (&op == take_ || op.is(Opcode::yield_)) return true;
+    if (&op == take_) return true;
+    if (op.is(Opcode::yield_)) {
+      const Op* around = op.parent->parent;
+      for (std::size_t i = 0; i < op.operands.size(); ++i)
+        if (op.operands[i] == v && !versions_.values.contains(around->results[i])) return false;
+      return true;
+    }
     if (op.is(Opcode::loop_)) {
       for (std::size_t i = 0; i < op.operands.size(); ++i)
-        if (op.operands[i] == v && (!versions_.values.contains(op.results[i]) || users_.contains(op.blocks[0]->params[i])))
+        if (op.operands[i] == v &&
+            (!versions_.values.contains(op.results[i]) || users_.contains(op.blocks[0]->params[i])))
           return false;
       return true;
     }
-    return (op.is(Opcode::get_) || is_write(op)) && std::ranges::count(op.operands, v) == 1 && op.operands[0] == v;
+    return (op.is(Opcode::get_) || is_write(op)) && std::ranges::count(op.operands, v) == 1 &&
+           op.operands[0] == v;
   }
 
   void move() {

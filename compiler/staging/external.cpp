@@ -32,30 +32,46 @@ union Number {
 
 void put(Number& to, const Datum& d) {
   switch (d.type().kind()) {
-    case ir::Kind::boolean: to.b = d.b(); return;
-    case ir::Kind::i32: to.i32 = static_cast<std::int32_t>(d.i()); return;
-    case ir::Kind::i64: to.i64 = d.i(); return;
-    case ir::Kind::f32: to.f32 = static_cast<float>(d.f()); return;
-    default: to.f64 = d.f(); return;
+    case ir::Kind::boolean:
+      to.b = d.b();
+      return;
+    case ir::Kind::i32:
+      to.i32 = static_cast<std::int32_t>(d.i());
+      return;
+    case ir::Kind::i64:
+      to.i64 = d.i();
+      return;
+    case ir::Kind::f32:
+      to.f32 = static_cast<float>(d.f());
+      return;
+    default:
+      to.f64 = d.f();
+      return;
   }
 }
 
 Datum number_of(const Number& n, ir::Kind kind) {
   const ir::Type type(kind);
   switch (kind) {
-    case ir::Kind::boolean: return Datum::integer(n.b, type);
-    case ir::Kind::i32: return Datum::integer(n.i32, type);
-    case ir::Kind::i64: return Datum::integer(n.i64, type);
-    case ir::Kind::f32: return Datum::number(static_cast<double>(n.f32), type);
-    default: return Datum::number(n.f64, type);
+    case ir::Kind::boolean:
+      return Datum::integer(n.b, type);
+    case ir::Kind::i32:
+      return Datum::integer(n.i32, type);
+    case ir::Kind::i64:
+      return Datum::integer(n.i64, type);
+    case ir::Kind::f32:
+      return Datum::number(static_cast<double>(n.f32), type);
+    default:
+      return Datum::number(n.f64, type);
   }
 }
 
 Datums call_now(const ExternalFunction& function, const Datums& arguments, const Location& loc) {
   if (!function.address)
-    raise_at(loc, "the external function '" + function.prototype.name +
-                      "' is called while the program is staged, and is not here: give lanternc what defines it, "
-                      "lanternc ... -- solver.o -lsolver");
+    raise_at(loc,
+             "the external function '" + function.prototype.name +
+                 "' is called while the program is staged, and is not here: give lanternc what defines it, "
+                 "lanternc ... -- solver.o -lsolver");
   const std::vector<ir::Prototype::Parameter>& parameters = function.prototype.parameters;
   std::vector<Number> numbers(arguments.size());
   std::vector<void*> pointers(arguments.size());
@@ -94,9 +110,10 @@ const ExternalFunction& register_external(ExternalFunction function, const Locat
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   const auto [it, fresh] = all.functions.emplace(function.prototype.name, function);
-  if (!fresh && (it->second.address != function.address || it->second.prototype.text() != function.prototype.text()))
-    raise_at(loc, "external: '" + function.prototype.name + "' is the name of another function of this program, " +
-                      it->second.prototype.text());
+  if (!fresh &&
+      (it->second.address != function.address || it->second.prototype.text() != function.prototype.text()))
+    raise_at(loc, "external: '" + function.prototype.name +
+                      "' is the name of another function of this program, " + it->second.prototype.text());
   return it->second;
 }
 
@@ -109,16 +126,18 @@ const ExternalFunction* find_external(const std::string& name) {
 
 void no_derivative(const std::string& name, const Location& loc) {
   try {
-    raise_at(loc, "the external function '" + name +
-                      "' is differentiated, and has no derivative: give it one with custom_vjp or custom_jvp, or pass "
-                      "stop_gradient(x) where none is to pass through it");
+    raise_at(
+        loc,
+        "the external function '" + name +
+            "' is differentiated, and has no derivative: give it one with custom_vjp or custom_jvp, or pass "
+            "stop_gradient(x) where none is to pass through it");
   } catch (const Error& e) {
     throw NoDerivative(e.what());
   }
 }
 
-Datums call_external(const ExternalFunction& function, const ExternalOptions& options, const Datums& arguments,
-                     const Location& loc) {
+Datums call_external(const ExternalFunction& function, const ExternalOptions& options,
+                     const Datums& arguments, const Location& loc) {
   const ir::Prototype& prototype = function.prototype;
   for (const Datum& d : arguments)
     if (d.empty()) raise_at(loc, "an empty Rep is used: give it a value first");

@@ -1,7 +1,6 @@
 // Eigen matrices of Reps: as arguments, results, states of loops, and in Eigen's own operations.
-#include <catch2/catch.hpp>
-
 #include <Eigen/Dense>
+#include <catch2/catch.hpp>
 #include <lantern/eigen.hpp>
 
 using namespace lantern;
@@ -18,7 +17,8 @@ namespace {
 template <class T>
 T shape(const Eigen::Matrix<T, 3, 1>& a, const Eigen::Matrix<T, 3, 3>& m) {
   const Eigen::Matrix<T, 3, 1> b = 2.0 * (m * a) - a * 0.5;
-  return a.cross(b).squaredNorm() + m.determinant() + (m.inverse() * a).dot(b) + b.norm() + m.transpose().trace();
+  return a.cross(b).squaredNorm() + m.determinant() + (m.inverse() * a).dot(b) + b.norm() +
+         m.transpose().trace();
 }
 D shape_of(V a, M m) { return shape<D>(a, m); }
 /// Turns, and shrinks what is far out.

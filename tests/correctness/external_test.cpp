@@ -1,6 +1,5 @@
 // External functions: plain C functions called by programs over Reps, with rules of the user's.
 #include <catch2/catch.hpp>
-
 #include <cmath>
 #include <lantern/lantern.hpp>
 #include <tuple>
@@ -134,8 +133,8 @@ TEST_CASE("external functions: values and derivatives, eager and compiled") {
 }
 
 TEST_CASE("external functions: every kind of number, changed arrays, several results") {
-  const auto all = [](Rep<float> x, Rep<int32_t> n, Rep<bool> minus, Rep<Array<bool>> flags, Rep<Array<int32_t>> numbers,
-                      Rep<Array<float>> values) {
+  const auto all = [](Rep<float> x, Rep<int32_t> n, Rep<bool> minus, Rep<Array<bool>> flags,
+                      Rep<Array<int32_t>> numbers, Rep<Array<float>> values) {
     const auto [changed, doubled] = flags_x(flags.size(), flags, numbers, values);
     // The arguments are what they were.
     return std::tuple(halved_x(x, n, minus), changed, doubled, numbers[0], values[1]);
@@ -160,8 +159,9 @@ TEST_CASE("external functions: every kind of number, changed arrays, several res
 }
 
 TEST_CASE("external functions: a call whose result nobody needs is left out, a loop calls each trip") {
-  const auto unused = compile(sig<double(double)>([](D x) { return table_x(x) * 0.0 + select(D(1.0) > 0.0, x, table_x(x)); }),
-                              {.target = Target::c});
+  const auto unused =
+      compile(sig<double(double)>([](D x) { return table_x(x) * 0.0 + select(D(1.0) > 0.0, x, table_x(x)); }),
+              {.target = Target::c});
   (void)unused;
   const auto dropped = compile(sig<double(double)>([](D x) {
                                  D y = table_x(x);
@@ -172,14 +172,15 @@ TEST_CASE("external functions: a call whose result nobody needs is left out, a l
   calls = 0;
   CHECK(dropped(3.0) == 3.0);
   CHECK(calls == 0);
-  const auto sum = compile(
-      sig<double(Array<double>)>([](A x) { return FOR(0, x.size(), D(0.0), [&](I i, D s) { return s + table_x(x[i]); }); }),
-      {.target = Target::cpp, .threads = 2});
+  const auto sum = compile(sig<double(Array<double>)>([](A x) {
+                             return FOR(0, x.size(), D(0.0), [&](I i, D s) { return s + table_x(x[i]); });
+                           }),
+                           {.target = Target::cpp, .threads = 2});
   const std::vector<double> x(1000, 0.25);
   CHECK(sum(x) == Approx(1000 * std::sin(0.25)));
   CHECK(calls == 1000);
-  const auto guarded =
-      compile(sig<double(double)>([](D y) { return IF(y > 0.0, [&] { return table_x(y); }, [&] { return D(0.0); }); }));
+  const auto guarded = compile(sig<double(double)>(
+      [](D y) { return IF(y > 0.0, [&] { return table_x(y); }, [&] { return D(0.0); }); }));
   guarded.wait();
   calls = 0;
   CHECK(guarded(-1.0) == 0);
@@ -201,9 +202,8 @@ TEST_CASE("external functions: vmap, checkpoints, bounded loops") {
     return FOR(0, n, x, [](I, D y) { return looked_up(y) + 0.5 * y; }, {.checkpoints = 3});
   };
   const auto parts = [](D x, I n) {
-    return checkpoint(sig<double(double, int64_t)>([](D y, I m) {
-      return FOR(0, m, y, [](I, D z) { return looked_up(z) + 0.5 * z; });
-    }))(x, n);
+    return checkpoint(sig<double(double, int64_t)>(
+        [](D y, I m) { return FOR(0, m, y, [](I, D z) { return looked_up(z) + 0.5 * z; }); }))(x, n);
   };
   const double expected = eager(grad(steps))(0.3, 20);
   CHECK(compile(grad(steps))(0.3, 20) == Approx(expected));
@@ -216,7 +216,8 @@ TEST_CASE("external functions: errors say what to do") {
   CHECK(compile(bare)(0.5) == Approx(std::sin(0.5) + 1));
   for (const auto& differentiate : std::vector<std::function<void()>>{
            [&] { eager(grad(bare))(0.5); }, [&] { compile(grad(bare)); }, [&] { eager(jvp(bare))(0.5, 1.0); },
-           [&] { compile(jvp(bare)); }, [&] { compile(hvp(bare)); }, [&] { eager(grad<mode::taped>(bare))(0.5); }}) {
+           [&] { compile(jvp(bare)); }, [&] { compile(hvp(bare)); },
+           [&] { eager(grad<mode::taped>(bare))(0.5); }}) {
     const std::string text = message(differentiate);
     CAPTURE(text);
     CHECK(has(text, "external function 'table' is differentiated"));
@@ -227,7 +228,8 @@ TEST_CASE("external functions: errors say what to do") {
   CHECK(eager(grad(stopped))(0.5) == Approx(std::sin(0.5)));
   CHECK(compile(grad(stopped))(0.5) == Approx(std::sin(0.5)));
   CHECK(has(message([] { external("table", table_slope); }), "is the name of another function"));
-  CHECK(has(message([] { external("not a name", table); }), "expected the name of a C function, got 'not a name'"));
+  CHECK(has(message([] { external("not a name", table); }),
+            "expected the name of a C function, got 'not a name'"));
   CHECK(has(message([] { external("lt_table", table); }), "belong to generated code"));
   CHECK(has(message([] { compile([](D x) { return table_x(x); }, {.target = Target::cuda}); }), "GPU"));
   // Of integers nothing is differentiated.
@@ -245,8 +247,8 @@ TEST_CASE("external functions: printed, read again, verified") {
   ir::verify(*parsed);
   CHECK(ir::print(*ir::parse(ir::print(*parsed))) == ir::print(*parsed));
   CHECK(ir::external_functions(*parsed).size() == 2);
-  for (const char* wrong : {"double g(double)", "double g(double, const double *)", "double g(float, double *)",
-                            "float g(double, double *)", "nothing"}) {
+  for (const char* wrong : {"double g(double)", "double g(double, const double *)",
+                            "double g(float, double *)", "float g(double, double *)", "nothing"}) {
     CAPTURE(wrong);
     std::string other = text;
     other.replace(other.find("double g(double, double *)"), 26, wrong);
@@ -254,8 +256,9 @@ TEST_CASE("external functions: printed, read again, verified") {
   }
   for (const char* good : {"void f(void)", "bool f(const bool *, int32_t *, float, int64_t)", "double f()"})
     CHECK(ir::parse_prototype(ir::parse_prototype(good).text()).text() == ir::parse_prototype(good).text());
-  for (const char* bad : {"", "double", "double f", "double f(", "double f(int)", "double f(const double)", "double f(double) x",
-                          "double 1f(double)", "double f(double,)", "double lantern_f(double)", "char f(void)"}) {
+  for (const char* bad : {"", "double", "double f", "double f(", "double f(int)", "double f(const double)",
+                          "double f(double) x", "double 1f(double)", "double f(double,)",
+                          "double lantern_f(double)", "char f(void)"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(ir::parse_prototype(bad), Error);
   }
@@ -278,15 +281,18 @@ TEST_CASE("check_derivative compares rules with differences") {
   CHECK(has(text, "by argument 1: forward mode gives"));
   CHECK(has(text, "external_test.cpp:"));
   const auto backward = [](A x) {
-    return custom_vjp(sig<double(Array<double>)>([](A a) { return dot(a, a); }),
-                      [](A a) { return std::tuple(dot(a, a), a); },
-                      [](A a, D g) { return g * 2.0 * a.set(2, a[2] + 0.1); })(x);
+    return custom_vjp(
+        sig<double(Array<double>)>([](A a) { return dot(a, a); }),
+        [](A a) { return std::tuple(dot(a, a), a); },
+        [](A a, D g) { return g * 2.0 * a.set(2, a[2] + 0.1); })(x);
   };
   CHECK(has(message([&] { check_derivative(backward)(right); }), "by argument 1, element 2"));
-  CHECK(has(message([] { check_derivative(sig<int64_t(int64_t)>([](I n) { return n; }))(3); }), "no floating argument"));
+  CHECK(has(message([] { check_derivative(sig<int64_t(int64_t)>([](I n) { return n; }))(3); }),
+            "no floating argument"));
   CHECK(check_derivative(sig<float(float)>([](Rep<float> x) { return exp(x) * x; }))(0.5F) < 1e-2);
   // A kink beside the point, many numbers, a number that is zero.
   CHECK(check_derivative(sig<double(double)>([](D x) { return max(x, 0.0) * x; }))(1e-4) < 1e-5);
   const std::vector<double> many(1000, 0.5);
-  CHECK(check_derivative(sig<double(Array<double>)>([](A x) { return sum(x * x * x); }), {.elements = 10})(many) < 1e-6);
+  CHECK(check_derivative(sig<double(Array<double>)>([](A x) { return sum(x * x * x); }),
+                         {.elements = 10})(many) < 1e-6);
 }

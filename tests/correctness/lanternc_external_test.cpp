@@ -1,5 +1,5 @@
-// lanternc and code of the user's own: external functions in programs, libraries and sources; a main that shows how
-// emitted sources are called; programs that compile in process alone.
+// lanternc and code of the user's own: external functions in programs, libraries and sources; a main that
+// shows how emitted sources are called; programs that compile in process alone.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -62,10 +62,11 @@ TEST_CASE("external functions ahead of time, in an object, a library and a sourc
   CHECK(good({at.path("model")}) == "6 5\n");
   // What is emitted needs the function where it is linked, and not before.
   for (const char* kind : {"c", "cpp"}) {
-    const std::string source = at.path(std::string("out.") + kind), program = at.path(std::string("main_") + kind);
+    const std::string source = at.path(std::string("out.") + kind),
+                      program = at.path(std::string("main_") + kind);
     good({LANTERNC, at.path("model.cpp"), std::string("--emit=") + kind, "--with-main", "-o", source});
-    good({"c++", "-x", std::string(kind) == "c" ? "c" : "c++", "-Wall", "-Wextra", "-Werror", "-O1", "-c", source, "-o",
-          at.path("out.o")});
+    good({"c++", "-x", std::string(kind) == "c" ? "c" : "c++", "-Wall", "-Wextra", "-Werror", "-O1", "-c",
+          source, "-o", at.path("out.o")});
     good({"c++", at.path("out.o"), at.path("far.o"), "-lm", "-o", program});
     CHECK(good({program}) == "df, 1: 0.75\ndf, 2: 2\n");
   }
@@ -98,34 +99,39 @@ TEST_CASE("--with-main calls functions of all kinds of arguments") {
   write_file(at.path("all.cpp"),
              "#include <lantern/lantern.hpp>\nusing namespace lantern;\nusing D = Rep<double>;\n"
              "using A = Rep<Array<double>>;\nusing M = Rep<Tensor<double, dyn, 3>>;\n"
-             "D numbers(D x, Rep<int64_t> n, Rep<bool> b, Rep<float> y) { return select(b, x, D(0.0)) + cast<double>(n) + cast<double>(y); }\n"
+             "D numbers(D x, Rep<int64_t> n, Rep<bool> b, Rep<float> y) { return select(b, x, D(0.0)) + "
+             "cast<double>(n) + cast<double>(y); }\n"
              "D arrays(A a, M m) { return sum(a) + sum(m); }\n"
              "std::tuple<A, D, M> several(A a, M m) { return {2.0 * a, sum(a), m}; }\n"
-             "D trees(D x, Rep<Tree<double>> t) { return TREE(x, t, [&](D l, D r, Rep<Tree<double>> n) { return l * r * n.value(); }); }\n"
+             "D trees(D x, Rep<Tree<double>> t) { return TREE(x, t, [&](D l, D r, Rep<Tree<double>> n) { "
+             "return l * r * n.value(); }); }\n"
              "LANTERN_FUNCTION(f1, numbers)\nLANTERN_FUNCTION(f2, arrays)\nLANTERN_FUNCTION(f3, several)\n"
              "LANTERN_FUNCTION(f4, value_and_grad(trees))\nint main() {}\n");
   std::string seen;
   for (const char* kind : {"c", "cpp"}) {
     const std::string source = at.path(std::string("all_out.") + kind);
     good({LANTERNC, at.path("all.cpp"), std::string("--emit=") + kind, "--with-main", "-o", source});
-    good({std::string(kind) == "c" ? "cc" : "c++", "-Wall", "-Wextra", "-Werror", "-march=native", "-O1", source, "-lm", "-o", at.path("all")});
+    good({std::string(kind) == "c" ? "cc" : "c++", "-Wall", "-Wextra", "-Werror", "-march=native", "-O1",
+          source, "-lm", "-o", at.path("all")});
     const std::string out = good({at.path("all")});
     CHECK(has(out, "f1: 3\n"));
     CHECK(has(out, "f3, 2: 1\n"));
     if (seen.empty()) seen = out;
     CHECK(out == seen);
   }
-  CHECK(has(refused({LANTERNC, at.path("all.cpp"), "--emit=object", "--with-main"}), "--with-main is for use with"));
+  CHECK(has(refused({LANTERNC, at.path("all.cpp"), "--emit=object", "--with-main"}),
+            "--with-main is for use with"));
 }
 
 TEST_CASE("a program that compiles in process alone needs no LANTERN_FUNCTION") {
   const Place at;
-  write_file(at.path("jit.cpp"),
-             "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
-             "Rep<double> f(Rep<double> x) { if (x > 1.0) return x * x; return x; }\n"
-             "Rep<double> ones(Rep<int64_t> n) {\n  return sum(fill(Rep<double>(1.0), n));\n}\n"
-             "int main() {\n  std::printf(\"%g\\n\", compile(grad(f))(3.0));\n"
-             "  try { compile(ones)(-3); } catch (const Error& e) { std::printf(\"%s\\n\", e.what()); }\n}\n");
+  write_file(
+      at.path("jit.cpp"),
+      "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
+      "Rep<double> f(Rep<double> x) { if (x > 1.0) return x * x; return x; }\n"
+      "Rep<double> ones(Rep<int64_t> n) {\n  return sum(fill(Rep<double>(1.0), n));\n}\n"
+      "int main() {\n  std::printf(\"%g\\n\", compile(grad(f))(3.0));\n"
+      "  try { compile(ones)(-3); } catch (const Error& e) { std::printf(\"%s\\n\", e.what()); }\n}\n");
   good({LANTERNC, at.path("jit.cpp"), "--with-jit", "-o", at.path("jit")});
   const std::string out = good({at.path("jit")});
   CHECK(has(out, "6\n"));
@@ -137,10 +143,13 @@ TEST_CASE("a program that compiles in process alone needs no LANTERN_FUNCTION") 
 TEST_CASE("headers whose functions call std::max<unsigned long> and the like") {
   const Place at;
   write_file(at.path("random.cpp"),
-             "#include <lantern/lantern.hpp>\n#include <cstdio>\n#include <random>\n#include <string>\nusing namespace lantern;\n"
-             "Rep<double> f(Rep<double> x) { if (x > 0.0) return std::max(x, 2.0 * x); return -x; }\nLANTERN_FUNCTION(df, grad(f))\n"
+             "#include <lantern/lantern.hpp>\n#include <cstdio>\n#include <random>\n#include <string>\nusing "
+             "namespace lantern;\n"
+             "Rep<double> f(Rep<double> x) { if (x > 0.0) return std::max(x, 2.0 * x); return -x; "
+             "}\nLANTERN_FUNCTION(df, grad(f))\n"
              "int main() {\n  std::mt19937 r(3);\n  std::poisson_distribution<int> p(3.0);\n"
-             "  const bool good = p(r) >= 0 && std::max<std::string>(\"a\", \"b\") == \"b\" && std::min<unsigned char>(1, 2) == 1;\n"
+             "  const bool good = p(r) >= 0 && std::max<std::string>(\"a\", \"b\") == \"b\" && "
+             "std::min<unsigned char>(1, 2) == 1;\n"
              "  std::printf(\"%d %g\\n\", good, df(1.0));\n}\n");
   good({LANTERNC, at.path("random.cpp"), "-o", at.path("random")});
   CHECK(good({at.path("random")}) == "1 2\n");

@@ -1,6 +1,6 @@
-// What --emit=cpp loses: programs and their gradients as g++, and clang++ where there is one, makes them of the emitted
-// source, with the command that its first lines name, beside the same as lanternc compiles them (--emit=shared). The
-// values must agree.
+// What --emit=cpp loses: programs and their gradients as g++, and clang++ where there is one, makes them of
+// the emitted source, with the command that its first lines name, beside the same as lanternc compiles them
+// (--emit=shared). The values must agree.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -24,7 +24,8 @@ namespace {
 using codegen::find_program;
 using Words = std::vector<std::string>;
 
-constexpr std::array names{"bodies", "stencil", "options", "softmax", "product", "recurrence", "rosenbrock", "whole"};
+constexpr std::array names{"bodies",  "stencil",    "options",    "softmax",
+                           "product", "recurrence", "rosenbrock", "whole"};
 
 struct Vector {
   double* data;
@@ -39,7 +40,8 @@ void run(const Words& command) {
 /// The flags that the emitted source names in its first lines: the line with the compiler in it.
 Words named_flags(const std::string& source) {
   const std::size_t from = source.find("g++ ");
-  if (from == std::string::npos) throw std::runtime_error("the emitted source does not say how to compile it");
+  if (from == std::string::npos)
+    throw std::runtime_error("the emitted source does not say how to compile it");
   std::istringstream line(source.substr(from + 4, source.find('\n', from) - from - 4));
   Words flags;
   for (std::string word; line >> word;) flags.push_back(word);
@@ -75,7 +77,8 @@ class Library {
 
 int bench_emitted(int argc, char** argv) {
   int ending = 0;
-  const auto options = parse_options(argc, argv, "emitted C++ by g++ and clang++ over lanternc's own code", "", ending);
+  const auto options =
+      parse_options(argc, argv, "emitted C++ by g++ and clang++ over lanternc's own code", "", ending);
   if (!options) return ending;
   const codegen::TemporaryDirectory directory;
   const auto file = [&](const std::string& name) { return (directory.path() / name).string(); };
@@ -89,7 +92,8 @@ int bench_emitted(int argc, char** argv) {
     Words command{compiler};
     for (const std::string& flag : flags)
       if (compiler == "g++" || flag != "-fno-ivopts") command.push_back(flag);
-    command.insert(command.end(), {"-shared", "-fPIC", file("emitted.cpp"), "-o", file(compiler + ".so"), "-lmvec", "-lm"});
+    command.insert(command.end(),
+                   {"-shared", "-fPIC", file("emitted.cpp"), "-o", file(compiler + ".so"), "-lmvec", "-lm"});
     run(command);
     forms.emplace_back(compiler, Library(file(compiler + ".so")));
   }
@@ -121,7 +125,8 @@ int bench_emitted(int argc, char** argv) {
         const Function f = library.function(kind + name);
         const double expected = seen(reference), got = seen(f);
         if (!(std::abs(got - expected) <= 1e-9 * std::abs(expected))) {
-          fmt::print(stderr, "emitted: {}{} gives {} by {}, expected {}\n", kind, name, got, compiler, expected);
+          fmt::print(stderr, "emitted: {}{} gives {} by {}, expected {}\n", kind, name, got, compiler,
+                     expected);
           status = 1;
         }
         const Timing timing = paired([&] { call(f); }, [&] { call(reference); }, options->timing());

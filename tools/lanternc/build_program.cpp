@@ -39,8 +39,9 @@ std::string cpu_object(StagedFunction& function, const Options& options) {
   print.limited_stack = true;
   print.strict_math = options.strict_math;
   const ir::Module* const module = function.module.get();
-  const std::string text = codegen::print_library(std::span(&module, 1), print, codegen::CTarget(), linked_suffix) +
-                           facts(function, options.strict_math) + "\n";
+  const std::string text =
+      codegen::print_library(std::span(&module, 1), print, codegen::CTarget(), linked_suffix) +
+      facts(function, options.strict_math) + "\n";
 
   codegen::ClangOptions clang;
   clang.opt_level = options.code_level();
@@ -52,8 +53,8 @@ std::string cpu_object(StagedFunction& function, const Options& options) {
   return {object.begin(), object.end()};
 }
 
-/// The objects of the functions, each by itself, on all processors; of those that are staged to what they were staged
-/// to before, the ones that are kept.
+/// The objects of the functions, each by itself, on all processors; of those that are staged to what they
+/// were staged to before, the ones that are kept.
 std::vector<std::string> cpu_objects(std::vector<StagedFunction>& functions, const UserCode& code,
                                      const Options& options) {
   constexpr std::uintmax_t most_bytes = 256U << 20U;
@@ -69,7 +70,8 @@ std::vector<std::string> cpu_objects(std::vector<StagedFunction>& functions, con
     for (std::size_t i; (i = next++) < functions.size();) {
       std::optional<codegen::DiskCache> cache;
       if (directory) cache.emplace(*directory, most_bytes);
-      const std::string key = codegen::ContentHash().add(shared).add(functions[i].name).add(functions[i].staged).text();
+      const std::string key =
+          codegen::ContentHash().add(shared).add(functions[i].name).add(functions[i].staged).text();
       if (auto kept = cache ? cache->load(key) : std::nullopt) {
         objects[i] = std::move(*kept);
         continue;
@@ -101,9 +103,9 @@ std::vector<std::string> gpu_objects(const std::vector<StagedFunction>& function
 
 void build_program(std::vector<StagedFunction>& functions, UserCode& code, const Options& options,
                    Output& output) {
-  const std::vector<std::string> objects =
-      functions.empty() ? std::vector<std::string>{}
-      : options.cuda ? gpu_objects(functions, code, options) : cpu_objects(functions, code, options);
+  const std::vector<std::string> objects = functions.empty() ? std::vector<std::string>{}
+                                           : options.cuda    ? gpu_objects(functions, code, options)
+                                                             : cpu_objects(functions, code, options);
   std::vector<std::filesystem::path> generated;
   for (const std::string& contents : objects) {
     generated.push_back(code.directory() / ("generated" + std::to_string(generated.size()) + ".o"));
@@ -112,7 +114,8 @@ void build_program(std::vector<StagedFunction>& functions, UserCode& code, const
   std::vector<std::string> external;
   for (const StagedFunction& f : functions)
     for (const ir::Prototype& p : ir::external_functions(*f.module)) external.push_back(p.name);
-  output.take(code.link_program(generated, options.cuda ? cuda_link_arguments() : std::vector<std::string>{}, external));
+  output.take(code.link_program(generated, options.cuda ? cuda_link_arguments() : std::vector<std::string>{},
+                                external));
 }
 
 }  // namespace lantern::tool

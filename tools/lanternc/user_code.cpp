@@ -69,7 +69,8 @@ UserCode::UserCode(const Options& options, Installation installation, Compiler c
   staging_.resize(n);
   program_.resize(options.emit == Emit::program && !options.explain ? n : 0);
   rewritten_ = options.sources;
-  // A file that is not going to be rewritten is compiled meanwhile. Most know of themselves: it was so the last time.
+  // A file that is not going to be rewritten is compiled meanwhile. Most know of themselves: it was so the
+  // last time.
   std::vector<bool> started(n);
   for (std::size_t i = 0; i < n; ++i)
     if (!options.rewrite || !last_time.was_rewritten(options.sources[i])) {
@@ -100,7 +101,8 @@ void UserCode::start(std::size_t i) {
   // The optimiser would be the slower part of the image, and its code runs once.
   staging_[i] = started(i, "staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
   if (!program_.empty())
-    program_[i] = started(i, "program", {"-O" + std::to_string(options_.code_level()), "-DLANTERN_AHEAD_OF_TIME"});
+    program_[i] =
+        started(i, "program", {"-O" + std::to_string(options_.code_level()), "-DLANTERN_AHEAD_OF_TIME"});
 }
 
 UserCode::Object UserCode::started(std::size_t i, const std::string& kind, const Words& flags) {
@@ -175,7 +177,8 @@ codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::pa
 
 std::filesystem::path UserCode::staging_image(const Words& missing) {
   // What the program's compilation will say again is said once.
-  if (staging_objects_.empty()) staging_objects_ = finished(staging_, options_.emit != Emit::program || options_.explain);
+  if (staging_objects_.empty())
+    staging_objects_ = finished(staging_, options_.emit != Emit::program || options_.explain);
   Words arguments = staging_objects_;
   for (const std::string& name : missing) arguments.push_back("-Wl,--defsym=" + name + "=0");
   // Functions that only main calls may be missing here: -z lazy.
@@ -197,7 +200,8 @@ std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::
   if (linking.status == 0) return program;
   for (const std::string& name : external)
     if (linking.err.find("`" + name + "'") != std::string::npos)
-      tell("note: the external function '" + name + "' is called by its name: it has to be a C function, declared "
+      tell("note: the external function '" + name +
+           "' is called by its name: it has to be a C function, declared "
            "extern \"C\", of the program or of what is linked to it: lanternc ... -- more.o -lmore\n");
   throw Error("the program did not link");
 }

@@ -36,22 +36,26 @@ std::string not_understood(const Op& access, const Op* loop) {
 std::string of_accesses(const StateUse& use, const Op* loop, const std::string& name) {
   for (const Op* write : use.updates)
     for (const Op* other : use.accesses()) {
-      if (apart_by_trip(other == write ? std::vector<const Op*>{write} : std::vector<const Op*>{write, other}, loop))
+      if (apart_by_trip(other == write ? std::vector<const Op*>{write} : std::vector<const Op*>{write, other},
+                        loop))
         continue;
       const bool sets = write->is(Opcode::set_);
       for (const Op* access : {write, other})
         if (const std::string why = not_understood(*access, loop); !why.empty()) {
           if (other->is(Opcode::get_))
             return "an element that one trip " + std::string(sets ? "sets" : "adds to") + at_line(*write) +
-                   " may be what another reads" + at_line(*other) + ": the index" + at_line(*access) + " " + why;
+                   " may be what another reads" + at_line(*other) + ": the index" + at_line(*access) + " " +
+                   why;
           return "two trips may set one element" + at_line(*access) + ", where the index " + why +
                  "; what is only added, " + name + "[k] += v, may be added in any order";
         }
       if (other == write)
-        return "each trip sets the same element" + at_line(*write) + "; of a sum, add up a number and set it afterwards";
+        return "each trip sets the same element" + at_line(*write) +
+               "; of a sum, add up a number and set it afterwards";
       if (!other->is(Opcode::get_)) return "two trips may set one element" + at_line(*write);
-      return "the element that is read" + at_line(*other) + " may be one that another trip sets" + at_line(*write) +
-             "; to read what was there before the loop, read from a copy, " + name + "_before = " + name;
+      return "the element that is read" + at_line(*other) + " may be one that another trip sets" +
+             at_line(*write) + "; to read what was there before the loop, read from a copy, " + name +
+             "_before = " + name;
     }
   return {};
 }
@@ -60,7 +64,8 @@ std::string of_accesses(const StateUse& use, const Op* loop, const std::string& 
 std::string state_name(const Op* loop, std::size_t state) {
   const Value* next = loop->blocks[1]->ops.back()->operands[state];
   for (const Value* v : {const_cast<const Value*>(loop->blocks[1]->params[state]),
-                         const_cast<const Value*>(loop->results[state]), const_cast<const Value*>(loop->operands[state]), next})
+                         const_cast<const Value*>(loop->results[state]),
+                         const_cast<const Value*>(loop->operands[state]), next})
     if (v->name && *v->name) return v->name;
   return {};
 }
@@ -84,7 +89,8 @@ std::string why_dependent(const BodyUses& uses, const Op* loop, std::size_t stat
       const std::string pair = of_accesses(*use, loop, name.empty() ? "y" : name);
       return pair.empty() ? head : head + ": " + pair;
     }
-    return head + ": trips change it, and all of it is used or replaced" + (next->def ? at_line(*next->def) : "");
+    return head + ": trips change it, and all of it is used or replaced" +
+           (next->def ? at_line(*next->def) : "");
   }
   if (next->def && (next->def->is(Opcode::branch_) || next->def->is(Opcode::select_)))
     return head + ": a condition" + at_line(*next->def) +

@@ -7,9 +7,10 @@
 
 namespace lantern::passes {
 
-/// What a trip needs of the trip before, by a piece of the loop's state, and what to write instead where there is
-/// something: "a trip needs 'y' of the trip before: two trips may set one element at line 14, where the index is read
-/// from 'to'; what is added, y[k] += v, may be added in any order". In lower case, without a full stop.
+/// What a trip needs of the trip before, by a piece of the loop's state, and what to write instead where
+/// there is something: "a trip needs 'y' of the trip before: two trips may set one element at line 14, where
+/// the index is read from 'to'; what is added, y[k] += v, may be added in any order". In lower case, without
+/// a full stop.
 std::string why_dependent(const BodyUses& uses, const Op* loop, std::size_t state);
 
 /// The same for a sum that is to be added up as the program says.
