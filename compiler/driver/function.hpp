@@ -141,8 +141,8 @@ struct Exported<Tag, F, R, std::tuple<P...>>
   }                                                                                                              \
   struct lantern_tag_##name {                                                                                    \
     static constexpr const char* id = #name;                                                                     \
-    static constexpr const char* file = __FILE__;                                                                \
-    static constexpr unsigned line = __LINE__;                                                                   \
+    [[maybe_unused]] static constexpr const char* file = __FILE__;                                               \
+    [[maybe_unused]] static constexpr unsigned line = __LINE__;                                                  \
     static auto make() { return lantern_program_##name(); }                                                      \
     LANTERN_ENTRY_MEMBER(name)                                                                                   \
   };                                                                                                             \

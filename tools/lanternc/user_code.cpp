@@ -118,7 +118,8 @@ UserCode::Object UserCode::started(std::size_t i, const std::string& kind, const
   // Advice differs where native control flow is left as it is.
   common.push_back(options_.rewrite ? "-DLANTERN_REWRITTEN=1" : "-DLANTERN_REWRITTEN=0");
   if (options_.debug) common.push_back("-g");
-  Words command;
+  // No file of the compiler's own in between: where it is interrupted, a part of it may write that after all is tidy.
+  Words command{"-pipe"};
   if (messages_in_colour()) command.push_back("-fdiagnostics-color=always");
   if (!options_.all_messages) {
     // Chains of templates lead to the user's lines; columns count as ours do.
