@@ -124,6 +124,11 @@ class Work {
     const auto lock = when_going_on();
     paths_.push_back(path);
   }
+  /// Of what is made, nothing is there that `abandon` does not know.
+  std::filesystem::path add_made(const std::function<std::filesystem::path()>& make) {
+    const auto lock = when_going_on();
+    return paths_.emplace_back(make());
+  }
   void remove(const std::filesystem::path& path) {
     const auto lock = when_going_on();
     std::erase(paths_, path);
@@ -250,11 +255,11 @@ TemporaryDirectory::TemporaryDirectory() {
   const char* parent = std::getenv("TMPDIR");
   std::string pattern =
       std::string(parent != nullptr && *parent != '\0' ? parent : "/tmp") + "/lantern-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) {  // creates it with mode 0700
-    throw Error("cannot create a temporary directory " + pattern + ": " + reason(errno));
-  }
-  path_ = pattern;
-  Work::all().add(path_);
+  path_ = Work::all().add_made([&] {
+    if (::mkdtemp(pattern.data()) == nullptr)  // creates it with mode 0700
+      throw Error("cannot create a temporary directory " + pattern + ": " + reason(errno));
+    return std::filesystem::path(pattern);
+  });
 }
 
 TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
