@@ -104,17 +104,23 @@ class Analysis {
     const Block* body = plan_->loop->blocks[1];
     for (Value* p : body->params) {
       if (p->index == plan_->index || (!plan_->down && step_of(plan_->loop, p->index))) {
-        if (p->type.kind() != ir::Kind::i64) return false;
+        if (p->type.kind() != ir::Kind::i64) {
+          obstacle_ = "it does not count in 64 bits";
+          return false;
+        }
         plan_->varying.insert(p);
         continue;
       }
-      obstacle_ = why_dependent(uses_, plan_->loop, p->index);
+      const auto dependent = [&] {
+        obstacle_ = why_dependent(uses_, plan_->loop, p->index);
+        return false;
+      };
       const auto use = state_use(uses_, plan_->loop, p->index);
-      if (!use || use->extreme || use->whole || !independent(*use)) return false;
+      if (!use || use->extreme || use->whole || !independent(*use)) return dependent();
       if (p->type.is_tensor()) {
         plan_->shared.insert(use->values.begin(), use->values.end());
       } else {
-        if (!p->type.is_float_element()) return false;
+        if (!p->type.is_float_element()) return dependent();
         if (!reassociate_ && use->own_sum) {
           obstacle_ = kept_in_order(plan_->loop, p->index);
           return false;

@@ -58,9 +58,13 @@ std::string cpu_object(StagedFunction& function, const Options& options) {
 std::vector<std::string> cpu_objects(std::vector<StagedFunction>& functions, const UserCode& code,
                                      const Options& options) {
   constexpr std::uintmax_t most_bytes = 256U << 20U;
-  const auto directory = options.cache ? codegen::private_cache_directory("functions") : std::nullopt;
+  // What is told of the passes is told of every run, in order.
+  const bool tells = options.time_passes || options.verify || !options.dump_after.empty();
+  const auto directory =
+      options.cache && !tells ? codegen::private_cache_directory("functions") : std::nullopt;
   codegen::ContentHash common;
   common.add(identity(code.installation())).add(codegen::host_processor());
+  common.add(options.check == Check::nan ? "nan" : "");  // the environment may ask for it
   for (const std::string& word : options.words) common.add(word);
   const std::string shared = common.text();
 
@@ -80,8 +84,6 @@ std::vector<std::string> cpu_objects(std::vector<StagedFunction>& functions, con
       if (cache) cache->store(key, objects[i]);
     }
   };
-  // What is told of the passes is told in order.
-  const bool tells = options.time_passes || !options.dump_after.empty();
   const std::size_t processors = tells ? 1 : std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::future<void>> others;
   for (std::size_t i = 1; i < std::min(processors, functions.size()); ++i)

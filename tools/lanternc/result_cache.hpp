@@ -14,13 +14,13 @@
 
 namespace lantern::tool {
 
+/// Which lanternc this is, with its libraries.
+std::string identity(const Installation& installation);
+
 /// Results by content. Two runs give the same where these are the same: the command line and the directory it
 /// is given in, the files named there, every file that they include, lanternc with its libraries, the C++
 /// compiler, the variables of the environment that it heeds, and the processor. Files that a model opens
 /// while it is staged are not seen: --no-cache is for those.
-/// Which lanternc this is, with its libraries.
-std::string identity(const Installation& installation);
-
 class ResultCache {
  public:
   ResultCache(const Options& options, const Installation& installation, const Compiler& compiler);

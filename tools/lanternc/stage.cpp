@@ -101,7 +101,7 @@ bool has_interface(const Options& options) {
 
 /// Each function of a program is worked on by itself, later: see build_program.
 bool optimised_apart(const Options& options) {
-  return options.emit == Emit::program && !options.explain && !options.cuda && !options.verify;
+  return options.emit == Emit::program && !options.explain && !options.cuda;
 }
 
 }  // namespace
