@@ -29,7 +29,8 @@ std::vector<Token> tokens(std::string_view pattern) {
       while (end < pattern.size() &&
              (std::isalnum(static_cast<unsigned char>(pattern[end])) || pattern[end] == '_'))
         ++end;
-    } else if (end < pattern.size() && (pattern[end] == '=' || pattern[end] == '&' || pattern[end] == '|')) {
+    } else if (end < pattern.size() && (pattern[end] == '=' || pattern[end] == '&' || pattern[end] == '|' ||
+                                        ((c == '<' || c == '>') && pattern[end] == pattern[i]))) {
       ++end;
     }
     result.push_back({pattern.substr(i, end - i), word});
@@ -43,6 +44,10 @@ Precedence binary(std::string_view op) {
   if (op == "?" || op == ":") return Precedence::conditional;
   if (op == "||") return Precedence::logical_or;
   if (op == "&&") return Precedence::logical_and;
+  if (op == "|") return Precedence::bit_or;
+  if (op == "^") return Precedence::bit_xor;
+  if (op == "&") return Precedence::bit_and;
+  if (op == "<<" || op == ">>") return Precedence::shift;
   if (op == "==" || op == "!=") return Precedence::equality;
   if (op == "<" || op == ">" || op == "<=" || op == ">=") return Precedence::relational;
   if (op == "+" || op == "-") return Precedence::additive;
@@ -53,7 +58,7 @@ Precedence binary(std::string_view op) {
 Precedence tighter(Precedence p) { return static_cast<Precedence>(static_cast<int>(p) + 1); }
 
 /// The loosest precedence an operand may have beside this operator without parentheses. Stricter than the
-/// grammar where compilers warn: && inside ||, and comparisons inside comparisons.
+/// grammar where compilers warn: && inside ||, comparisons inside comparisons, anything inside bit operations.
 Precedence required(std::string_view op, bool operand_is_left) {
   const Precedence p = binary(op);
   switch (p) {
@@ -67,6 +72,11 @@ Precedence required(std::string_view op, bool operand_is_left) {
     case Precedence::equality:
     case Precedence::relational:
       return Precedence::additive;
+    case Precedence::bit_or:
+    case Precedence::bit_xor:
+    case Precedence::bit_and:
+    case Precedence::shift:
+      return Precedence::unary;
     default:
       return operand_is_left ? p : tighter(p);
   }

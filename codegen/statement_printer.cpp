@@ -469,9 +469,10 @@ void StatementPrinter::scalar(const Op& op) {
   if (integer && (op.is(Opcode::div_) || op.is(Opcode::rem_))) return division(op);
   std::vector<Expression> operands;
   const std::size_t first = op.is(Opcode::select_) ? 1 : 0;
-  // Literals alone would be computed as int.
+  // Literals alone would be computed as int; a shift as what is shifted.
   bool literals = op.result()->type.kind() == Kind::i64;
-  for (std::size_t i = first; i < op.operands.size(); ++i) literals &= is_constant(op.operands[i]);
+  const bool shift = op.is(Opcode::shift_left_) || op.is(Opcode::shift_right_);
+  for (std::size_t i = first; i < (shift ? 1 : op.operands.size()); ++i) literals &= is_constant(op.operands[i]);
   for (const Value* v : op.operands) operands.push_back(value(v));
   if (literals)
     operands[first] = {

@@ -33,6 +33,9 @@ using core::Rep;     ///< Rep<T>, T one of bool, int32_t, int64_t, float, double
 using core::Array;   ///< Array<T>: one dimension; enters as std::span<const T>, returns as std::vector<T>
 using core::Tensor;  ///< Tensor<T, dims...>: row-major; enters as TensorView<const T>, returns as TensorValue<T>
 using core::dyn;     ///< a dimension of Tensor<T, dims...> that is known only at run time
+using core::named::all;     ///< t(all, range(1, -1), i): part of a tensor; t.set_part({all, 0}, v): with a part replaced
+using core::range;
+using core::to_end;  ///< the end of a dimension: range(1, to_end)
 // Tree<T>: a binary tree; TreeBuilder<T> makes large ones.
 
 using core::cast;    ///< cast<double>(n): between number types

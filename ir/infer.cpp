@@ -101,7 +101,7 @@ Type infer_notation(Opcode op, std::span<const Type> in, std::span<const std::in
     mismatch(op, in, op == Opcode::einsum_ ? "an index notation with '->'" : "an index notation with '+='");
   if (in.size() != general->arity()) mismatch(op, in, fitting);
   const Type element(in[0].element());
-  if (element.is_bool()) mismatch(op, in, "numbers");
+  if (element.is_bool() && (general->accumulates || general->factors() != 1)) mismatch(op, in, "numbers");
   for (std::size_t i = 0; i < in.size(); ++i) {
     const bool is_size = i >= general->operands.size();
     if (is_size ? in[i] != I64 : !in[i].is_tensor() && !(in[i].is_scalar() && !in[i].is_vector()))
@@ -115,6 +115,7 @@ Type infer_notation(Opcode op, std::span<const Type> in, std::span<const std::in
   } catch (const Error&) {
     mismatch(op, in, fitting);
   }
+  if (element.is_bool() && !moves_elements(n)) mismatch(op, in, "numbers");
   const auto size = [&](std::size_t operand, std::size_t d) { return in[operand].dims()[d]; };
   for (const SameSize& s : same_sizes(n))
     if (!fits(size(s.a, s.a_dimension), size(s.b, s.b_dimension))) mismatch(op, in, fitting);

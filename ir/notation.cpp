@@ -314,6 +314,16 @@ Notation concrete(const Notation& n, std::span<const Type> operands) {
   return out;
 }
 
+bool moves_elements(const Notation& n) {
+  if (n.accumulates || n.factors() != 1 || n.result.empty()) return false;
+  const std::string known = letters_of(n.result);
+  for (std::size_t i = 0; i < n.operands.size(); ++i)
+    if (n.is_factor(i))
+      for (const char c : letters_of(n.operands[i].at))
+        if (known.find(c) == std::string::npos) return false;
+  return true;
+}
+
 // ---- derivatives
 
 namespace {

@@ -99,6 +99,10 @@ Call adjoint(const Notation& n, std::size_t i);
 /// The named operation that computes this, with its operands in its order, else einsum or add_einsum.
 Call named(const Notation& n, std::vector<std::size_t> order);
 
+/// Whether there is one factor, all of whose indices the result has: each element of the result is one of its
+/// elements, or zero.
+bool moves_elements(const Notation& concrete);
+
 /// "matmul: shapes [2, 3] and [2, 3] do not fit".
 std::string shapes_differ(std::string_view operation, std::span<const std::int64_t> a,
                           std::span<const std::int64_t> b);

@@ -200,10 +200,14 @@ class Lowering {
       }
       if (!fuse_ || !ir::info(def->code).in_notation()) break;
       const Notation n = *ir::concrete_notation(*def);
-      const auto factor = moved_operand(n);
+      const auto factor = moved_operand(*def);
       if (!factor) break;
       NestIndices from;
       for (const ir::Subscript& s : n.operands[*factor].at) {
+        if (s.terms.empty()) {
+          from.push_back({{}, s.constant});
+          continue;
+        }
         std::size_t d = 0;
         while (!n.result[d].is(s.letter())) ++d;
         from.push_back(at[d]);
@@ -380,7 +384,7 @@ class Lowering {
         continue;
       }
       if (is_lowered(*op) && !kept_.contains(op)) {
-        if (fuse_ && !is_pointwise(*op) && moved_operand(*ir::concrete_notation(*op))) {
+        if (fuse_ && !is_pointwise(*op) && moved_operand(*op)) {
           note_same_sizes(*op);
           wait(op);
         } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -349,13 +350,17 @@ NestIndices every_index(std::size_t rank) {
   return all;
 }
 
-std::optional<std::size_t> moved_operand(const ir::Notation& n) {
-  if (n.accumulates || n.factors() != 1 || n.result.empty()) return {};
+std::optional<std::size_t> moved_operand(const ir::Op& op) {
+  const ir::Notation n = *ir::concrete_notation(op);
+  if (!ir::moves_elements(n)) return {};
   std::size_t factor = 0;
   while (!n.is_factor(factor)) ++factor;
-  const std::string known = ir::letters_of(n.result);
-  for (const ir::Subscript& s : n.operands[factor].at)
-    if (!s.is_letter() || known.find(s.letter()) == std::string::npos) return {};
+  const ir::Type& type = op.operands[factor]->type;
+  for (std::size_t d = 0; d < n.operands[factor].at.size(); ++d) {
+    const ir::Subscript& s = n.operands[factor].at[d];
+    const bool there = s.terms.empty() && s.constant >= 0 && s.constant < type.dims()[d];
+    if (!s.is_letter() && !there) return {};
+  }
   return factor;
 }
 

@@ -53,7 +53,7 @@ NestIndices every_index(std::size_t rank);
 
 /// The one factor of an operation that only moves elements (broadcast, transpose, ...): each element of the
 /// result is one of the operand's.
-std::optional<std::size_t> moved_operand(const ir::Notation& n);
+std::optional<std::size_t> moved_operand(const ir::Op& op);
 
 /// The order of a sum's indices: innermost the one along which most operands lie in memory, before it those
 /// summed over, outermost those of the result.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 
 #include "lantern/compiler/staging/rep.hpp"
 
@@ -52,6 +53,7 @@ class Rep<Array<T>> {
   LANTERN_ARITHMETIC(Array<T>)
   LANTERN_REAL_FUNCTIONS(Array<T>)
   LANTERN_TENSOR_FUNCTIONS(Array<T>)
+  LANTERN_BITS(Array<T>)
 
  private:
   Storage<ir::Kind::tensor> storage_;
@@ -68,7 +70,40 @@ struct Subscript {
   Location loc;
 };
 
+/// All of a dimension, where a part of a tensor is named.
+struct All {};
+/// Values whose names a program's own variables may have as well.
+namespace named {
+inline constexpr All all;
+}
+/// The end of a dimension, as the second bound of a range.
+inline constexpr std::int64_t to_end = std::numeric_limits<std::int64_t>::max();
+/// Indices lo, lo + step, ... below hi. A literal below 0 counts from the end, as in NumPy; a Rep does not.
+/// Bounds outside the dimension, and steps below 1, are Errors.
+struct Range {
+  Subscript lo, hi;
+  std::int64_t step;
+};
+inline Range range(const Subscript& lo, const Subscript& hi, std::int64_t step = 1) { return {lo, hi, step}; }
+
+/// What one dimension of a part is: all of it, a range, or an index, which leaves the dimension out.
+struct Part {
+  Part(All, const Location& l = {}) : loc(l) {}
+  Part(const Range& r, const Location& l = {}) : loc(l), lo(r.lo.datum), hi(r.hi.datum), step(r.step) {}
+  template <class I>
+    requires(std::convertible_to<I, Subscript>)
+  Part(const I& i, const Location& l = {}) : loc(l), lo(Subscript(i).datum), step(0) {}
+  Location loc;
+  Datum lo, hi;           ///< empty: from the start, to the end
+  std::int64_t step = 1;  ///< 0: one index, `lo`
+};
+
 namespace detail {
+template <class P>
+inline constexpr bool is_part = std::same_as<P, All> || std::same_as<P, Range>;
+Datum part(const Datum& t, std::span<const Part> parts, const Location& loc);
+Datum with_part(const Datum& t, std::span<const Part> parts, const Datum& v, const Location& loc);
+
 /// What is an element's value and no index.
 template <class V, class T>
 concept NumberOf = std::floating_point<V> || std::same_as<V, Rep<T>>;
@@ -79,11 +114,12 @@ inline constexpr bool ends_with_integer<First, V...> = sizeof...(V) == 0 ? std::
                                                                          : ends_with_integer<V...>;
 }  // namespace detail
 
-/// A tensor of float or double, row-major. A value like Array. Element-wise operators broadcast a scalar or a
-/// tensor of lower rank along the leading dimensions; shapes that do not fit raise, naming both.
+/// A tensor, row-major. A value like Array. Element-wise operators broadcast as NumPy does: a scalar, a tensor of
+/// lower rank along the leading dimensions, and dimensions that are 1 where the program is staged (a size that
+/// is known only at run time is none of those: see expand). Shapes that do not fit raise, naming both.
 template <class T, std::int64_t... Dims>
 class Rep<Tensor<T, Dims...>> {
-  static_assert(FloatElement<T>, "Tensor<T> takes float or double");
+  static_assert(ScalarElement<T>, "Tensor<T> takes bool, int32_t, int64_t, float or double");
 
  public:
   using value_type = Tensor<T, Dims...>;
@@ -115,6 +151,39 @@ class Rep<Tensor<T, Dims...>> {
   Rep<T> operator()(const Index& i, const Index& j, const Index& k) const { return element({i, j, k}); }
   Rep<T> operator()(const Index& i, const Index& j, const Index& k, const Index& l) const {
     return element({i, j, k, l});
+  }
+  /// Part of the tensor: for each dimension `all`, a range(lo, hi, step) or an index, which leaves the dimension
+  /// out; dimensions at the end may be left unsaid. t(all, range(1, -1), i).
+  template <class A>
+    requires(detail::is_part<A>)
+  Rep<Tensor<T>> operator()(const A& a, Loc l = Loc::current()) const {
+    return part({Part(a, here(l))}, l);
+  }
+  template <class A, class B>
+    requires(detail::is_part<A> || detail::is_part<B>)
+  Rep<Tensor<T>> operator()(const A& a, const B& b, Loc l = Loc::current()) const {
+    return part({Part(a, here(l)), Part(b, here(l))}, l);
+  }
+  template <class A, class B, class C>
+    requires(detail::is_part<A> || detail::is_part<B> || detail::is_part<C>)
+  Rep<Tensor<T>> operator()(const A& a, const B& b, const C& c, Loc l = Loc::current()) const {
+    return part({Part(a, here(l)), Part(b, here(l)), Part(c, here(l))}, l);
+  }
+  template <class A, class B, class C, class D>
+    requires(detail::is_part<A> || detail::is_part<B> || detail::is_part<C> || detail::is_part<D>)
+  Rep<Tensor<T>> operator()(const A& a, const B& b, const C& c, const D& d, Loc l = Loc::current()) const {
+    return part({Part(a, here(l)), Part(b, here(l)), Part(c, here(l)), Part(d, here(l))}, l);
+  }
+  /// The tensor with a part replaced: t.set_part({all, range(1, -1), i}, v), v of the part's shape or of one that
+  /// broadcasts to it.
+  Rep set_part(std::initializer_list<Part> parts, const Rep<Tensor<T>>& v, Loc l = Loc::current()) const {
+    return Rep(detail::with_part(datum(), std::span(parts.begin(), parts.size()), v.datum(), here(l)), l);
+  }
+  Rep set_part(std::initializer_list<Part> parts, const Rep<T>& v, Loc l = Loc::current()) const {
+    return Rep(detail::with_part(datum(), std::span(parts.begin(), parts.size()), v.datum(), here(l)), l);
+  }
+  Rep set_part(std::initializer_list<Part> parts, T v, Loc l = Loc::current()) const {
+    return Rep(detail::with_part(datum(), std::span(parts.begin(), parts.size()), detail::literal(v), here(l)), l);
   }
   /// Row `i` of the first dimension (rank 2 or more).
   Rep<Tensor<T>> row(const At<std::int64_t>& i) const {
@@ -156,6 +225,14 @@ class Rep<Tensor<T, Dims...>> {
   LANTERN_ARITHMETIC(value_type)
   LANTERN_REAL_FUNCTIONS(value_type)
   LANTERN_TENSOR_FUNCTIONS(value_type)
+  LANTERN_BITS(value_type)
+  friend Rep operator%(const At<value_type>& a, const At<value_type>& b)
+    requires(detail::IntegerElement<T>)
+  {
+    return detail::binary<Rep>(Opcode::rem_, a, b);
+  }
+  using Truths = Tensor<bool, Dims...>;
+  LANTERN_TENSOR_COMPARISONS(value_type, Truths)
   LANTERN_BROADCASTING(operator+, add)
   LANTERN_BROADCASTING(operator-, sub)
   LANTERN_BROADCASTING(operator*, mul)
@@ -164,10 +241,30 @@ class Rep<Tensor<T, Dims...>> {
   LANTERN_BROADCASTING(atan2, atan2)
   LANTERN_BROADCASTING(hypot, hypot)
   LANTERN_BROADCASTING(fmod, fmod)
-  LANTERN_BROADCASTING(min, min)
-  LANTERN_BROADCASTING(max, max)
+  LANTERN_BROADCASTING_TO(min, detail::min_of<value_type>, detail::broadcast_t<value_type, U>)
+  LANTERN_BROADCASTING_TO(max, detail::max_of<value_type>, detail::broadcast_t<value_type, U>)
+  LANTERN_BROADCASTING_TO(operator&, detail::bit_and_of<value_type>, detail::broadcast_t<value_type, U>)
+  LANTERN_BROADCASTING_TO(operator|, detail::bit_or_of<value_type>, detail::broadcast_t<value_type, U>)
+  LANTERN_BROADCASTING_TO(operator^, detail::bit_xor_of<value_type>, detail::broadcast_t<value_type, U>)
+  LANTERN_BROADCASTING_TO(operator<, Opcode::lt_, detail::truths_t<value_type, U>)
+  LANTERN_BROADCASTING_TO(operator<=, Opcode::le_, detail::truths_t<value_type, U>)
+  template <class U>
+  requires(detail::Broadcasting<value_type, U>) friend Rep<detail::truths_t<value_type, U>> operator>(
+      const At<value_type>& a, const Rep<U>& b) {
+    return detail::binary<Rep<detail::truths_t<value_type, U>>>(Opcode::lt_, At<U>(b), a);
+  }
+  template <class U>
+  requires(detail::Broadcasting<value_type, U>) friend Rep<detail::truths_t<value_type, U>> operator>=(
+      const At<value_type>& a, const Rep<U>& b) {
+    return detail::binary<Rep<detail::truths_t<value_type, U>>>(Opcode::le_, At<U>(b), a);
+  }
+  LANTERN_BROADCASTING_TO(operator==, Opcode::eq_, detail::truths_t<value_type, U>)
+  LANTERN_BROADCASTING_TO(operator!=, Opcode::ne_, detail::truths_t<value_type, U>)
 
  private:
+  Rep<Tensor<T>> part(std::initializer_list<Part> parts, Loc l) const {
+    return Rep<Tensor<T>>(detail::part(datum(), std::span(parts.begin(), parts.size()), here(l)), l);
+  }
   Rep<T> element(std::initializer_list<Index> indices) const {
     Datums operands;
     operands.reserve(1 + indices.size());
@@ -197,6 +294,9 @@ class Rep<Tensor<T, Dims...>> {
 #undef LANTERN_REAL_FUNCTIONS
 #undef LANTERN_TENSOR_FUNCTIONS
 #undef LANTERN_BROADCASTING
+#undef LANTERN_BROADCASTING_TO
+#undef LANTERN_BITS
+#undef LANTERN_TENSOR_COMPARISONS
 
 namespace detail {
 template <class T>
@@ -205,6 +305,8 @@ template <class T>
 concept TensorLike = Traits<T>::tensor;
 /// Of a vector of floating numbers.
 Datum logsumexp(const Datum& vector, const Location& loc);
+Datum extremum(const Datum& t, bool largest, const Location& loc);
+Datum matmul(const Datum& a, const Datum& b, const Location& loc);
 
 template <class T>
 using vector_result = std::conditional_t<std::same_as<T, Array<element_t<T>>>, T, Tensor<element_t<T>>>;
@@ -220,10 +322,14 @@ template <detail::TensorLike T>
 Rep<std::int64_t> argmax(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<std::int64_t>(perform({Opcode::argmax_, 0, here(l)}, {strip(t.datum())}));
 }
-/// Largest element of a vector; its derivative goes to the first largest.
+/// Largest and smallest element; the derivative goes to the first of those.
 template <detail::TensorLike T>
 Rep<detail::element_t<T>> max(const Rep<T>& t, std::source_location l = std::source_location::current()) {
-  return Rep<detail::element_t<T>>(perform({Opcode::get_, 0, here(l)}, {t.datum(), argmax(t, l).datum()}));
+  return Rep<detail::element_t<T>>(detail::extremum(t.datum(), true, here(l)));
+}
+template <detail::TensorLike T>
+Rep<detail::element_t<T>> min(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+  return Rep<detail::element_t<T>>(detail::extremum(t.datum(), false, here(l)));
 }
 /// log(sum(exp(t))) of a vector, without overflow: -inf, with derivative 0, where all elements are -inf. With
 /// +inf among the elements it is +inf, and the derivative NaN.
@@ -236,13 +342,13 @@ template <detail::TensorLike T, detail::TensorLike U>
 Rep<detail::element_t<T>> dot(const Rep<T>& a, const Rep<U>& b, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(perform({Opcode::dot_, 0, here(l)}, {a.datum(), b.datum()}));
 }
-/// Matrix times vector, vector times matrix, or matrix times matrix, by rank.
+/// Matrix times vector, vector times matrix, or matrix times matrix, by rank. With more dimensions the last two are
+/// those of matrices, and the ones before them count the matrices: both operands have the same, or one of them has
+/// none. Two vectors have a dot.
 template <detail::TensorLike T, detail::TensorLike U>
 Rep<Tensor<detail::element_t<T>>> matmul(const Rep<T>& a, const Rep<U>& b,
                                          std::source_location l = std::source_location::current()) {
-  const int ra = a.datum().type().rank(), rb = b.datum().type().rank();
-  const Opcode op = ra == 2 && rb == 1 ? Opcode::matvec_ : ra == 1 && rb == 2 ? Opcode::vecmat_ : Opcode::matmul_;
-  return Rep<Tensor<detail::element_t<T>>>(perform({op, 0, here(l)}, {a.datum(), b.datum()}));
+  return Rep<Tensor<detail::element_t<T>>>(detail::matmul(a.datum(), b.datum(), here(l)));
 }
 /// Outer product of two vectors.
 template <detail::TensorLike T, detail::TensorLike U>
@@ -266,14 +372,14 @@ Rep<Array<T>> fill(const Rep<T>& v, const At<std::int64_t>& n) {
   return Rep<Array<T>>(perform({Opcode::fill_, 0, n.loc}, {v.datum(), n.datum}));
 }
 /// A tensor with so many elements in each dimension, all `v`: `fill(v, m, n)` is a matrix of m rows.
-template <FloatElement T, std::convertible_to<At<std::int64_t>>... Size>
+template <ScalarElement T, std::convertible_to<At<std::int64_t>>... Size>
   requires(sizeof...(Size) >= 1)
 auto fill(const Rep<T>& v, const At<std::int64_t>& m, const Size&... more) {
   return Rep<Tensor<T, dyn, (static_cast<void>(sizeof(Size)), dyn)...>>(
       perform({Opcode::fill_, 0, m.loc}, {v.datum(), m.datum, At<std::int64_t>(more).datum...}));
 }
 /// A tensor of the given static shape, all elements `v`.
-template <FloatElement T>
+template <ScalarElement T>
 Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<std::int64_t>& shape,
                     std::source_location l = std::source_location::current()) {
   Datums operands;
@@ -282,7 +388,7 @@ Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<std::int64_t>& shape,
   for (std::int64_t n : shape) operands.push_back(detail::literal(n));
   return Rep<Tensor<T>>(perform({Opcode::fill_, 0, here(l), shape}, operands));
 }
-template <FloatElement T>
+template <ScalarElement T>
 Rep<Tensor<T>> zeros(const std::vector<std::int64_t>& shape,
                      std::source_location l = std::source_location::current()) {
   return full<T>(Rep<T>(T(0)), shape, l);
@@ -293,9 +399,9 @@ Rep<T> zeros_like(const Rep<T>& t, std::source_location l = std::source_location
   return Rep<T>(perform({Opcode::zeros_like_, 0, here(l)}, {strip(t.datum())}));
 }
 /// Between an array and a vector of the same elements.
-template <FloatElement T>
+template <ScalarElement T>
 Rep<Tensor<T>> as_tensor(const Rep<Array<T>>& a) { return Rep<Tensor<T>>(a.datum()); }
-template <FloatElement T, std::int64_t... D>
+template <ScalarElement T, std::int64_t... D>
 Rep<Array<T>> as_array(const Rep<Tensor<T, D...>>& a, std::source_location l = std::source_location::current()) {
   return Rep<Array<T>>(detail::shaped(a.datum(), detail::TypeOf<Array<T>>::get(), false, here(l)));
 }

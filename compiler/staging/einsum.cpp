@@ -13,24 +13,32 @@ namespace {
 
 constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
 
-/// The letters of the dimensions, or an Error where axes are not dimensions or stand twice.
-std::string dimensions(const char* what, const Datum& t, std::span<const int> axes, const Location& loc) {
-  const int rank = t.type().rank();
+/// One letter for each dimension.
+std::string letters_for(const char* what, int rank, const Location& loc) {
   if (rank > static_cast<int>(letters.size()))
     raise_at(loc, std::string(what) + ": the tensor has too many dimensions");
-  std::vector<int> seen;
-  for (const int axis : axes) {
-    if (axis < 0 || axis >= rank)
-      raise_at(loc, std::string(what) + ": expected dimensions of " + t.type().str() + ", from 0 to " +
-                        std::to_string(rank - 1) + ", got " + std::to_string(axis));
-    if (std::ranges::count(seen, axis))
-      raise_at(loc, std::string(what) + ": dimension " + std::to_string(axis) + " stands twice");
-    seen.push_back(axis);
-  }
   return std::string(letters.substr(0, static_cast<std::size_t>(rank)));
 }
 
 }  // namespace
+
+std::vector<int> axes_of(const char* what, const Datum& t, std::span<const int> axes, const Location& loc) {
+  const int rank = t.type().rank();
+  std::vector<int> all;
+  for (const int axis : axes) {
+    if (axis < -rank || axis >= rank)
+      raise_at(loc, std::string(what) + ": expected dimensions of " + t.type().str() +
+                        (rank > 0 ? ", from 0 to " + std::to_string(rank - 1) + " (or, from the last, -1 to " +
+                                        std::to_string(-rank) + ")"
+                                  : "") +
+                        ", got " + std::to_string(axis));
+    const int found = axis < 0 ? axis + rank : axis;
+    if (std::ranges::count(all, found))
+      raise_at(loc, std::string(what) + ": dimension " + std::to_string(axis) + " stands twice");
+    all.push_back(found);
+  }
+  return all;
+}
 
 Datum einsum(const char* text, const Datums& operands, const Location& loc) {
   const ir::Notation* n = nullptr;
@@ -54,8 +62,9 @@ Datum einsum(const char* text, const Datums& operands, const Location& loc) {
   return perform({call.code, 0, loc, {}, call.text}, in);
 }
 
-Datum permuted(const Datum& t, std::span<const int> axes, const Location& loc) {
-  const std::string all = dimensions("permute", t, axes, loc);
+Datum permuted(const Datum& t, std::span<const int> given, const Location& loc) {
+  const std::vector<int> axes = axes_of("permute", t, given, loc);
+  const std::string all = letters_for("permute", t.type().rank(), loc);
   if (axes.size() != all.size())
     raise_at(loc, "permute: expected every dimension of " + t.type().str() + ", got " +
                       std::to_string(axes.size()) + " of them");
@@ -64,15 +73,17 @@ Datum permuted(const Datum& t, std::span<const int> axes, const Location& loc) {
   return einsum((all + "->" + result).c_str(), {t}, loc);
 }
 
-Datum sum_over(const Datum& t, std::span<const int> axes, const Location& loc) {
-  const std::string all = dimensions("sum", t, axes, loc);
+Datum sum_over(const Datum& t, std::span<const int> given, const Location& loc) {
+  const std::vector<int> axes = axes_of("sum", t, given, loc);
+  const std::string all = letters_for("sum", t.type().rank(), loc);
   if (axes.size() == all.size()) raise_at(loc, "sum: over all dimensions it is written sum(t)");
   std::string result = all;
   for (const int axis : axes) std::erase(result, all[static_cast<std::size_t>(axis)]);
   return einsum((all + "->" + result).c_str(), {t}, loc);
 }
 
-Datum mean_over(const Datum& t, std::span<const int> axes, const Location& loc) {
+Datum mean_over(const Datum& t, std::span<const int> given, const Location& loc) {
+  const std::vector<int> axes = axes_of("mean", t, given, loc);
   const Datum sum = sum_over(t, axes, loc);
   Datum count = Datum::integer(1, ir::I64);
   for (const int axis : axes) count = perform({Opcode::mul_, 0, loc}, {count, dimension_of(t, axis, loc)});
@@ -80,6 +91,27 @@ Datum mean_over(const Datum& t, std::span<const int> axes, const Location& loc) 
   const Datum one = Datum::number(1.0, ir::Type(t.type().element()));
   const Datum factor = perform({Opcode::div_, 0, loc}, {one, perform({Opcode::cast_, kind, loc}, {count})});
   return perform_broadcast({Opcode::mul_, 0, loc}, sum, factor);
+}
+
+Datum matmul(const Datum& a, const Datum& b, const Location& loc) {
+  const int ra = a.type().rank(), rb = b.type().rank();
+  if (ra <= 2 && rb <= 2) {
+    const Opcode op = ra == 2 && rb == 1   ? Opcode::matvec_
+                      : ra == 1 && rb == 2 ? Opcode::vecmat_
+                                           : Opcode::matmul_;
+    return perform({op, 0, loc}, {a, b});
+  }
+  const int batch = std::max({ra - 2, rb - 2, 0});
+  if ((ra > 2 && ra != batch + 2) || (rb > 2 && rb != batch + 2))
+    raise_at(loc, "matmul: expected as many dimensions before the matrices, or none, got " + a.type().str() +
+                      " and " + b.type().str());
+  const std::string all = letters_for("matmul", batch + 3, loc);
+  const auto n = static_cast<std::size_t>(batch);
+  const std::string many = all.substr(0, n), i = all.substr(n, 1), j = all.substr(n + 1, 1), k = all.substr(n + 2, 1);
+  const std::string left = (ra > 2 ? many : "") + (ra == 1 ? "" : i) + k;
+  const std::string right = (rb > 2 ? many : "") + k + (rb == 1 ? "" : j);
+  return einsum((left + "," + right + "->" + many + (ra == 1 ? "" : i) + (rb == 1 ? "" : j)).c_str(), {a, b},
+                loc);
 }
 
 }  // namespace lantern::core::detail

@@ -20,6 +20,9 @@ struct Notation {
 namespace detail {
 
 Datum einsum(const char* text, const Datums& operands, const Location& loc);
+/// The dimensions of a tensor that are meant, from 0 on: those below 0 count from the last. Error where there
+/// is no such dimension, or it stands twice.
+std::vector<int> axes_of(const char* what, const Datum& t, std::span<const int> axes, const Location& loc);
 Datum permuted(const Datum& t, std::span<const int> axes, const Location& loc);
 Datum sum_over(const Datum& t, std::span<const int> axes, const Location& loc);
 Datum mean_over(const Datum& t, std::span<const int> axes, const Location& loc);
@@ -104,6 +107,8 @@ detail::einsum_result<notation, T> einsum(const Rep<T>& a, const B& b, const C& 
                                    detail::operand_datum(d), detail::operand_datum(e)},
                                   here(l)));
 }
+
+// Axes are template arguments; those below 0 count from the last.
 
 /// permute<2, 0, 1>(t): dimension 0 of the result is dimension 2 of t, and so on (numpy.transpose).
 template <int... axes, detail::TensorLike T>

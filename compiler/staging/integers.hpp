@@ -28,10 +28,18 @@ class Wrapping {
   friend constexpr Wrapping operator%(Wrapping x, Wrapping y) {
     return Wrapping(static_cast<T>(x.value_ % y.value_));
   }
+  friend constexpr Wrapping operator&(Wrapping x, Wrapping y) { return of(U(x.value_) & U(y.value_)); }
+  friend constexpr Wrapping operator|(Wrapping x, Wrapping y) { return of(U(x.value_) | U(y.value_)); }
+  friend constexpr Wrapping operator^(Wrapping x, Wrapping y) { return of(U(x.value_) ^ U(y.value_)); }
+  friend constexpr Wrapping operator<<(Wrapping x, Wrapping y) { return of(U(x.value_) << bits(y)); }
+  friend constexpr Wrapping operator>>(Wrapping x, Wrapping y) {
+    return Wrapping(static_cast<T>(x.value_ >> bits(y)));
+  }
   friend constexpr bool operator<(Wrapping x, Wrapping y) { return x.value_ < y.value_; }
   friend constexpr bool operator>(Wrapping x, Wrapping y) { return x.value_ > y.value_; }
 
  private:
+  static constexpr U bits(Wrapping y) { return U(y.value_) & U(std::numeric_limits<U>::digits - 1); }
   static constexpr Wrapping of(U v) { return Wrapping(static_cast<T>(v)); }
   static_assert(std::is_signed_v<T> && sizeof(T) >= sizeof(int));
   T value_;

@@ -1,11 +1,14 @@
 // Dispatch of operations to the mode in charge.
 #include "lantern/compiler/staging/operation.hpp"
 
+#include <algorithm>
 #include <array>
+#include <string>
 
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/notation.hpp"
 
 namespace lantern::core {
 
@@ -98,15 +101,68 @@ Datum perform(const Operation& op, std::span<const Datum> operands) {
   return evaluate(op, copy);
 }
 
+namespace {
+
+/// Whether dimension `from_last` of a tensor is 1, and is there.
+bool is_one(const ir::Type& t, int from_last) {
+  return from_last < t.rank() && t.dims()[static_cast<std::size_t>(t.rank() - 1 - from_last)] == 1;
+}
+/// Whether `a` has a dimension 1 where `b` has another.
+bool stretches(const ir::Type& a, const ir::Type& b) {
+  for (int k = 0; k < std::min(a.rank(), b.rank()); ++k)
+    if (is_one(a, k) && !is_one(b, k)) return true;
+  return false;
+}
+
+/// The tensor, its dimensions of 1 repeated to the sizes of `like`, and to its rank: "[0]j->ij;i".
+Datum stretched(const Datum& a, const Datum& like, const Location& loc) {
+  constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
+  const int ra = a.type().rank(), rank = std::max(ra, like.type().rank());
+  if (rank > static_cast<int>(letters.size())) raise_at(loc, "tensors of too many dimensions");
+  std::string at, result(letters.substr(0, static_cast<std::size_t>(rank))), sizes;
+  Datums operands = {a};
+  std::vector<std::int64_t> shape;
+  for (int d = 0; d < rank; ++d) {
+    const int k = rank - 1 - d;  // from the last
+    const char letter = letters[static_cast<std::size_t>(d)];
+    const bool own = k < ra && !(is_one(a.type(), k) && k < like.type().rank() && !is_one(like.type(), k));
+    if (own)
+      at += letter;
+    else if (k < ra)
+      at += "[0]";
+    const Datum& from = own ? a : like;
+    const std::int64_t dimension = from.type().rank() - 1 - k;
+    shape.push_back(from.type().dims()[static_cast<std::size_t>(dimension)]);
+    if (own) continue;
+    sizes += letter;
+    operands.push_back(dimension_of(like, dimension, loc));
+  }
+  const std::string text = at + "->" + result + (sizes.empty() ? "" : ";" + sizes);
+  return perform({Opcode::einsum_, 0, loc, shape, ir::canonical(ir::notation(text))}, operands);
+}
+
+}  // namespace
+
+Datum broadcast_like(const Datum& a, const Datum& like, const Location& loc) {
+  if (!like.type().is_tensor()) return a;
+  if (a.type().is_tensor() && stretches(a.type(), like.type())) return stretched(a, like, loc);
+  return a.type().rank() < like.type().rank() ? perform({Opcode::broadcast_, 0, loc}, {a, like}) : a;
+}
+
 Datum perform_broadcast(const Operation& op, const Datum& first, const Datum& second) {
   if (first.type().is_scalar() && second.type().is_scalar()) return perform(op, {first, second});
-  Datum a = first, b = second;
-  const int ra = a.type().rank(), rb = b.type().rank();
-  Operation spread = op;
-  spread.code = Opcode::broadcast_;
-  if (ra < rb && a.type().element() == b.type().element()) a = perform(spread, {a, b});
-  if (rb < ra && a.type().element() == b.type().element()) b = perform(spread, {b, a});
-  return perform(op, {a, b});
+  if (first.type().element() != second.type().element()) return perform(op, {first, second});
+  const Datum a = broadcast_like(first, second, op.loc);
+  return perform(op, {a, broadcast_like(second, a, op.loc)});
+}
+
+Datum detail::shifted(Opcode code, const Datum& a, const Datum& b, const Location& loc) {
+  const std::int64_t most = b.type().element() == ir::Kind::i32 ? 31 : 63;
+  const ir::Type number(b.type().element());
+  const Datum counted = b.is_literal()
+                            ? Datum::integer(b.i() & most, number)
+                            : perform_broadcast({Opcode::bit_and_, 0, loc}, b, Datum::integer(most, number));
+  return perform_broadcast({code, 0, loc}, a, counted);
 }
 
 Datum dimension_of(const Datum& t, std::int64_t k, const Location& loc) {

@@ -38,6 +38,16 @@ inline Datum perform(const Operation& op, std::initializer_list<Datum> operands)
 /// leading dimensions of the other.
 Datum perform_broadcast(const Operation& op, const Datum& a, const Datum& b);
 
+/// `a` repeated along dimensions in which it has the size 1 and `like` another, and along leading dimensions that it
+/// has not: into the shape of `like`, where it has no dimensions that are larger.
+Datum broadcast_like(const Datum& a, const Datum& like, const Location& loc);
+
+namespace detail {
+/// A shift of integers, element by element. Of `b` the lowest bits count: those that say less than the number of
+/// bits of `a`.
+Datum shifted(Opcode code, const Datum& a, const Datum& b, const Location& loc);
+}  // namespace detail
+
 /// The eager bottom level: computes at once. Operands may be consumed (moved from) to work in place.
 Datum evaluate(const Operation& op, std::span<Datum> operands);
 

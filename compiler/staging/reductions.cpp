@@ -26,4 +26,27 @@ Datum logsumexp(const Datum& vector, const Location& loc) {
   return apply(Opcode::select_, {none, largest, apply(Opcode::add_, {shift, log})});
 }
 
+Datum extremum(const Datum& t, bool largest, const Location& loc) {
+  Datum flat = t;
+  if (t.type().rank() != 1) {
+    Datum count = Datum::integer(1, ir::I64);
+    std::int64_t known = 1;
+    for (int d = 0; d < t.type().rank(); ++d) {
+      const std::int64_t size = t.type().dims()[static_cast<std::size_t>(d)];
+      known = known == ir::dynamic || size == ir::dynamic ? ir::dynamic : known * size;
+      count = perform({Opcode::mul_, 0, loc}, {count, dimension_of(t, d, loc)});
+    }
+    const Datum zero = Datum::zero(ir::Type(t.type().element()));
+    flat = perform({Opcode::reshape_, 0, loc}, {t, perform({Opcode::fill_, 0, loc, {&known, 1}}, {zero, count})});
+  }
+  const Datum primal = strip(flat);
+  const Datum compared =
+      largest                       ? primal
+      : t.type().is_float_element() ? perform({Opcode::neg_, 0, loc}, {primal})  // of integers, what reverses their
+                                                                                 // order without overflow
+                                    : perform_broadcast({Opcode::bit_xor_, 0, loc}, primal,
+                                                        Datum::integer(-1, ir::Type(t.type().element())));
+  return perform({Opcode::get_, 0, loc}, {flat, perform({Opcode::argmax_, 0, loc}, {compared})});
+}
+
 }  // namespace lantern::core::detail

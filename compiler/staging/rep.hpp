@@ -24,7 +24,7 @@ inline constexpr std::int64_t dyn = -1;
 template <class T>
 struct Array;
 
-/// Tag of Rep<Tensor<T, dims...>>: T is float or double. The rank is always known while staging; each dimension
+/// Tag of Rep<Tensor<T, dims...>>: T is bool, int32_t, int64_t, float or double. The rank is always known while staging; each dimension
 /// is a number or `dyn`. Without dimensions the rank comes from the argument at the first call.
 template <class T, std::int64_t... Dims>
 struct Tensor;
@@ -39,6 +39,10 @@ concept ScalarElement = std::same_as<T, bool> || std::same_as<T, std::int32_t> |
                         std::same_as<T, float> || std::same_as<T, double>;
 template <class T>
 concept FloatElement = std::same_as<T, float> || std::same_as<T, double>;
+namespace detail {
+template <class T>
+concept IntegerElement = std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
+}  // namespace detail
 template <class T>
 concept NumberElement = ScalarElement<T> && !std::same_as<T, bool>;
 
@@ -127,8 +131,11 @@ struct JoinedShape<Tensor<E, D...>, Tensor<E, F...>> {
                                                        : n;
   static constexpr std::int64_t dimension(std::size_t from_last) {
     constexpr std::int64_t first[] = {D..., dyn}, second[] = {F..., dyn};
-    const std::int64_t size = from_last < m ? first[m - 1 - from_last] : dyn;
-    return size != dyn || from_last >= n ? size : second[n - 1 - from_last];
+    if (from_last >= m) return second[n - 1 - from_last];
+    const std::int64_t size = first[m - 1 - from_last];
+    if (from_last >= n) return size;
+    const std::int64_t other = second[n - 1 - from_last];
+    return size == 1 ? other : other == 1 || size != dyn ? size : other;
   }
 };
 template <class E, std::int64_t... D, std::int64_t... F>
@@ -143,6 +150,15 @@ template <class T, class U>
 concept Broadcasting = Broadcast<T, U>::differ;
 template <class T, class U>
 using broadcast_t = typename Broadcast<T, U>::type;
+/// The same, of bools.
+template <class T>
+struct TruthsOf;
+template <class E, std::int64_t... D>
+struct TruthsOf<Tensor<E, D...>> {
+  using type = Tensor<bool, D...>;
+};
+template <class T, class U>
+using truths_t = typename TruthsOf<broadcast_t<T, U>>::type;
 
 /// Two types of which one is a tensor or array, and which no operator takes together: neither is the element
 /// of the other, nor are both tensors of one element.
@@ -216,6 +232,22 @@ struct At {
 };
 
 namespace detail {
+/// The smaller and the larger of numbers of an element type.
+template <class T>
+inline constexpr Opcode min_of = std::integral<typename Traits<T>::element> ? Opcode::imin_ : Opcode::min_;
+template <class T>
+inline constexpr Opcode max_of = std::integral<typename Traits<T>::element> ? Opcode::imax_ : Opcode::max_;
+
+/// What &, | and ^ are between integers, bit by bit, and between bools.
+template <class T>
+inline constexpr bool is_truth = std::same_as<typename Traits<T>::element, bool>;
+template <class T>
+inline constexpr Opcode bit_and_of = is_truth<T> ? Opcode::land_ : Opcode::bit_and_;
+template <class T>
+inline constexpr Opcode bit_or_of = is_truth<T> ? Opcode::lor_ : Opcode::bit_or_;
+template <class T>
+inline constexpr Opcode bit_xor_of = is_truth<T> ? Opcode::ne_ : Opcode::bit_xor_;
+
 /// The value that `make` gives; of a number it is made where it will lie.
 template <class R, class F>
 R made(const F& make) {
@@ -305,17 +337,53 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   friend Rep hypot(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::hypot_, a, b); }    \
   friend Rep fmod(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::fmod_, a, b); }
 
+/// Bits of integers in two's complement, `>>` with copies of the sign. A shift by a number that is not from 0 to
+/// below the number of bits goes by its lowest bits.
+#define LANTERN_BITS(T)                                                                                     \
+  friend Rep operator&(const At<T>& a, const At<T>& b)                                                      \
+    requires(!FloatElement<typename detail::Traits<T>::element>)                                            \
+  { return detail::binary<Rep>(detail::bit_and_of<T>, a, b); }                                                   \
+  friend Rep operator|(const At<T>& a, const At<T>& b)                                                      \
+    requires(!FloatElement<typename detail::Traits<T>::element>)                                            \
+  { return detail::binary<Rep>(detail::bit_or_of<T>, a, b); }                                                    \
+  friend Rep operator^(const At<T>& a, const At<T>& b)                                                      \
+    requires(!FloatElement<typename detail::Traits<T>::element>)                                            \
+  { return detail::binary<Rep>(detail::bit_xor_of<T>, a, b); }                                                   \
+  friend Rep operator~(const At<T>& a)                                                                      \
+    requires(detail::IntegerElement<typename detail::Traits<T>::element>)                                            \
+  { return detail::binary<Rep>(Opcode::bit_xor_, a, At<T>(-1)); }                                                                              \
+  friend Rep operator<<(const At<T>& a, const At<T>& b)                                                     \
+    requires(detail::IntegerElement<typename detail::Traits<T>::element>)                                            \
+  { return Rep(detail::shifted(Opcode::shift_left_, a.datum, b.datum, a.loc)); }                            \
+  friend Rep operator>>(const At<T>& a, const At<T>& b)                                                     \
+    requires(detail::IntegerElement<typename detail::Traits<T>::element>)                                            \
+  { return Rep(detail::shifted(Opcode::shift_right_, a.datum, b.datum, a.loc)); }
+
 /// Element by element: `max(t, 0.0)`.
 #define LANTERN_TENSOR_FUNCTIONS(T)                                                                         \
-  friend Rep min(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::min_, a, b); }        \
-  friend Rep max(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::max_, a, b); }
+  friend Rep min(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(detail::min_of<T>, a, b); }    \
+  friend Rep max(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(detail::max_of<T>, a, b); }
+
+/// Comparisons element by element, and what bools may do.
+#define LANTERN_TENSOR_COMPARISONS(T, B)                                                                     \
+  friend Rep<B> operator<(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::lt_, a, b); }  \
+  friend Rep<B> operator>(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::lt_, b, a); }  \
+  friend Rep<B> operator<=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::le_, a, b); } \
+  friend Rep<B> operator>=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::le_, b, a); } \
+  friend Rep<B> operator==(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::eq_, a, b); } \
+  friend Rep<B> operator!=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::ne_, a, b); } \
+  friend Rep operator!(const Rep& a)                                                                        \
+    requires(std::same_as<T, B>)                                                                            \
+  { return Rep(perform({Opcode::lnot_, 0, {}}, {a.datum()})); }
 
 /// Of tensors of different ranks: the left operand notes the place, the right one says what it is.
-#define LANTERN_BROADCASTING(name, op)                                                               \
+#define LANTERN_BROADCASTING(name, op) \
+  LANTERN_BROADCASTING_TO(name, Opcode::op##_, detail::broadcast_t<value_type, U>)
+#define LANTERN_BROADCASTING_TO(name, code, ...)                                                       \
   template <class U>                                                                                 \
-  requires(detail::Broadcasting<value_type, U>) friend Rep<detail::broadcast_t<value_type, U>> name( \
-      const At<value_type>& a, const Rep<U>& b) {                                                    \
-    return detail::binary<Rep<detail::broadcast_t<value_type, U>>>(Opcode::op##_, a, At<U>(b));      \
+  requires(detail::Broadcasting<value_type, U>) friend Rep<__VA_ARGS__> name(const At<value_type>& a, \
+                                                                             const Rep<U>& b) {      \
+    return detail::binary<Rep<__VA_ARGS__>>(code, a, At<U>(b));                                      \
   }
 
 /// A truth value. `!` works; `&&` and `||` cannot short-circuit: use AND(a, [&] { return b; }) and OR.
@@ -349,6 +417,10 @@ class Rep<bool> {
   friend Rep operator!(const Rep& a) { return Rep(perform({Opcode::lnot_, 0, {}}, {a.datum()})); }
   friend Rep operator==(const Rep& a, const Rep& b) { return Rep(perform({Opcode::eq_, 0, {}}, {a.datum(), b.datum()})); }
   friend Rep operator!=(const Rep& a, const Rep& b) { return Rep(perform({Opcode::ne_, 0, {}}, {a.datum(), b.datum()})); }
+  /// Both sides are computed.
+  friend Rep operator&(const Rep& a, const Rep& b) { return Rep(perform({Opcode::land_, 0, {}}, {a.datum(), b.datum()})); }
+  friend Rep operator|(const Rep& a, const Rep& b) { return Rep(perform({Opcode::lor_, 0, {}}, {a.datum(), b.datum()})); }
+  friend Rep operator^(const Rep& a, const Rep& b) { return a != b; }
 #ifdef LANTERN_FRONTEND  // what lanternc's rewriter reads, and replaces
   friend Rep operator&&(const Rep&, const Rep&);
   friend Rep operator||(const Rep&, const Rep&);
@@ -431,6 +503,7 @@ class Rep<T> {
   {
     return detail::binary<Rep>(Opcode::rem_, a, b);
   }
+  LANTERN_BITS(T)
   friend Rep<bool> operator<(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::lt_, a, b); }
   friend Rep<bool> operator>(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::lt_, b, a); }
   friend Rep<bool> operator<=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::le_, a, b); }
@@ -438,10 +511,10 @@ class Rep<T> {
   friend Rep<bool> operator==(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::eq_, a, b); }
   friend Rep<bool> operator!=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::ne_, a, b); }
   friend Rep min(const At<T>& a, const At<T>& b) {
-    return detail::binary<Rep>(std::floating_point<T> ? Opcode::min_ : Opcode::imin_, a, b);
+    return detail::binary<Rep>(detail::min_of<T>, a, b);
   }
   friend Rep max(const At<T>& a, const At<T>& b) {
-    return detail::binary<Rep>(std::floating_point<T> ? Opcode::max_ : Opcode::imax_, a, b);
+    return detail::binary<Rep>(detail::max_of<T>, a, b);
   }
   friend Rep fma(const At<T>& a, const At<T>& b, const At<T>& c) {
     return Rep(perform({Opcode::fma_, 0, a.loc}, {a.datum, b.datum, c.datum}));
@@ -516,8 +589,7 @@ Rep<T> select(const Rep<bool>& c, U a, const Rep<T>& b, std::source_location l =
   template <class T>                                                                                    \
   requires(NumberElement<typename detail::Traits<T>::element>) Rep<T> name(                             \
       const Rep<T>& a, const Rep<T>& b, std::source_location l = std::source_location::current()) {     \
-    return detail::binary<Rep<T>>(std::integral<T> ? Opcode::i##name##_ : Opcode::name##_, At<T>(a, l), \
-                                  At<T>(b, l));                                                         \
+    return detail::binary<Rep<T>>(detail::name##_of<T>, At<T>(a, l), At<T>(b, l));                      \
   }                                                                                                     \
   template <class T>                                                                                    \
   requires(NumberElement<typename detail::Traits<T>::element>) Rep<T> name(                             \

@@ -1,0 +1,36 @@
+// Functions of tensors beside those of <lantern/lantern.hpp>, in the vocabulary of NumPy and PyTorch.
+//
+//   #include <lantern/tensor.hpp>
+//   Rep<double> loss(Rep<Tensor<double, dyn, dyn>> x, Rep<Tensor<int64_t, dyn>> label) {
+//     return -mean(gather<1>(log_softmax<1>(x), unsqueeze<1>(label)));
+//   }
+//
+// As those they are found by their arguments. Each is a program of loops over elements, or a sum of products in
+// index notation, and has the derivatives of that.
+#pragma once
+
+#include "lantern/compiler/tensor/index.hpp"
+#include "lantern/compiler/tensor/reduce.hpp"
+#include "lantern/compiler/tensor/scan.hpp"
+#include "lantern/compiler/tensor/shape.hpp"
+#include "lantern/compiler/tensor/window.hpp"
+#include "lantern/lantern.hpp"
+
+namespace lantern {
+
+using core::named::keep;  ///< max<1>(x, keep): the dimension stays, of size 1
+using core::arange;    ///< arange(5): 0, 1, ...; arange<double>(0.0, 0.5, n)
+using core::expand;
+using core::eye;       ///< eye<double>(n)
+using core::linspace;  ///< linspace<double>(0.0, 1.0, n)
+using core::one_hot;   ///< one_hot<float>(labels, 10)
+using core::ones;      ///< ones<double>({2, 3})
+using core::Pad;       ///< pad(x, {{1, 1}}, Pad::reflect)
+using core::scan;      ///< scan(n, state, body): a loop that keeps an output of each trip
+using core::tabulate;  ///< tabulate<3, 4>([&](auto i, auto j) { return a(j, i); })
+using core::tile;
+using core::ConvolutionOptions;
+using core::PerDimension;
+using core::PoolOptions;
+
+}  // namespace lantern

@@ -1,0 +1,243 @@
+#include "lantern/compiler/tensor/shape.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/tensor/build.hpp"
+
+namespace lantern::core::detail {
+
+namespace {
+
+int axis_of(const char* what, const Datum& t, int axis, const Location& loc) {
+  return axes_of(what, t, {&axis, 1}, loc)[0];
+}
+
+ir::Kind element(const Datum& t) { return t.type().element(); }
+
+/// Error unless two sizes are the same: at once where they are known, else at run time.
+void require_equal(const Build& b, const Datum& x, const Datum& y, const std::string& message) {
+  if (x.is_literal() && y.is_literal()) {
+    if (x.i() != y.i())
+      raise_at(b.loc, message + ", got " + std::to_string(x.i()) + " and " + std::to_string(y.i()));
+    return;
+  }
+  b.require(b.binary(Opcode::eq_, x, y), label_of(message));
+}
+
+}  // namespace
+
+Datum tabulate(ir::Kind kind, const Datums& sizes, const std::function<Datum(const Datums&)>& body,
+               const Location& loc) {
+  return Build{loc}.tabulate(kind, sizes, body);
+}
+
+Datum reshape(const Datum& t, const Datums& sizes, const Location& loc) { return Build{loc}.reshape(t, sizes); }
+
+Datum expand(const Datum& t, const Datums& sizes, const Location& loc) {
+  const Build b{loc};
+  const int rank = t.type().rank(), more = static_cast<int>(sizes.size()) - rank;
+  if (more < 0)
+    raise_at(loc, "expand: expected at least " + std::to_string(rank) + " sizes for " + t.type().str() + ", got " +
+                      std::to_string(sizes.size()));
+  // "[0]j->ij;i": the sizes that are not the tensor's own are operands.
+  constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
+  if (sizes.size() > letters.size()) raise_at(loc, "expand: the tensor has too many dimensions");
+  std::string from, to, given;
+  Datums operands = {t};
+  std::vector<std::int64_t> shape;
+  for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    const char letter = letters[i];
+    to += letter;
+    shape.push_back(known(sizes[i]));
+    const bool one = d >= more && t.type().dims()[static_cast<std::size_t>(d - more)] == 1;
+    if (d >= more && !(one && shape.back() != 1)) {
+      require_equal(b, b.size(t, d - more), sizes[i],
+                    "expand: expected the size of dimension " + std::to_string(d - more) +
+                        ", or that to be 1 where the program is staged");
+      from += letter;
+      if (shape.back() == ir::dynamic) shape.back() = t.type().dims()[static_cast<std::size_t>(d - more)];
+      continue;
+    }
+    if (shape.back() != ir::dynamic && shape.back() < 0)
+      raise_at(loc, "expand: a tensor of negative size, " + std::to_string(shape.back()));
+    if (d >= more) from += "[0]";
+    given += letter;
+    operands.push_back(sizes[i]);
+  }
+  return given.empty() ? t : b.einsum(from + "->" + to + ";" + given, operands, shape);
+}
+
+Datum squeeze(const Datum& t, std::span<const int> axes, const Location& loc) {
+  const Build b{loc};
+  const std::vector<int> gone = axes_of("squeeze", t, axes, loc);
+  for (const int d : gone)
+    require_equal(b, b.size(t, d), Build::integer(1), "squeeze: expected a dimension of size 1");
+  return b.without(t, gone);
+}
+
+Datum unsqueeze(const Datum& t, std::span<const int> places, const Location& loc) {
+  const int rank = t.type().rank() + static_cast<int>(places.size());
+  std::vector<int> at;
+  for (const int place : places) {
+    at.push_back(place < 0 ? place + rank : place);
+    if (at.back() < 0 || at.back() >= rank || std::ranges::count(at, at.back()) > 1)
+      raise_at(loc, "unsqueeze: expected different places from 0 to " + std::to_string(rank - 1) + ", got " +
+                        std::to_string(place));
+  }
+  return Build{loc}.with_ones(t, at);
+}
+
+Datum flip(const Datum& t, std::span<const int> axes, const Location& loc) {
+  const Build b{loc};
+  const std::vector<int> turned = axes_of("flip", t, axes, loc);
+  const Indices sizes = b.sizes(t);
+  return b.tabulate(element(t), sizes, [&](Indices at) {
+    for (const int d : turned) {
+      const auto i = static_cast<std::size_t>(d);
+      at[i] = b.sub(b.sub(sizes[i], Build::integer(1)), at[i]);
+    }
+    return b.get(t, at);
+  });
+}
+
+Datum roll(const Datum& t, int given, const Datum& by, const Location& loc) {
+  const Build b{loc};
+  const auto axis = static_cast<std::size_t>(axis_of("roll", t, given, loc));
+  const Indices sizes = b.sizes(t);
+  const Datum n = b.binary(Opcode::imax_, sizes[axis], Build::integer(1));
+  // Where the first element comes from: -by modulo n, not below 0. Two pieces, each read in order.
+  const Datum start = b.rem(b.sub(n, b.rem(by, n)), n);
+  return b.tabulate(element(t), sizes, [&](Indices at) {
+    const Datum moved = b.add(at[axis], start);
+    at[axis] = b.select(b.less(moved, n), moved, b.sub(moved, n));
+    return b.get(t, at);
+  });
+}
+
+Datum pad(const Datum& t, const std::vector<std::array<Datum, 2>>& widths, Pad how, const Datum& value,
+          const Location& loc) {
+  const Build b{loc};
+  const auto rank = static_cast<std::size_t>(t.type().rank());
+  if (widths.size() > rank)
+    raise_at(loc, "pad: expected widths of at most " + std::to_string(rank) + " dimensions, got " +
+                      std::to_string(widths.size()));
+  const Indices inner = b.sizes(t);
+  Indices sizes = inner;
+  std::vector<Part> parts(rank, Part(named::all));
+  for (std::size_t d = 0; d < widths.size(); ++d) {
+    const auto& [before, after] = widths[d];
+    for (const Datum& w : widths[d]) {
+      if (known(w) < 0) raise_at(loc, "pad: expected widths of 0 or more, got " + std::to_string(known(w)));
+      const char* const few = how == Pad::reflect ? "pad: a reflection is as wide as there are elements, less one, at most"
+                                                  : "pad: there is no element to repeat";
+      const Datum least = how == Pad::reflect ? b.add(w, Build::integer(1)) : Build::integer(1);
+      if (how == Pad::constant || known(w) == 0) continue;
+      const Datum enough = b.binary(Opcode::le_, least, inner[d]);
+      if (enough.is_literal() && !enough.b()) raise_at(loc, few);
+      if (!enough.is_literal()) b.require(enough, few);
+    }
+    sizes[d] = b.add(b.add(before, inner[d]), after);
+    parts[d].lo = before;
+    parts[d].hi = b.add(before, inner[d]);
+  }
+  if (how == Pad::constant) return with_part(b.fill(value, sizes), parts, t, loc);
+  return b.tabulate(element(t), sizes, [&](Indices at) {
+    for (std::size_t d = 0; d < widths.size(); ++d) {
+      const Datum zero = Build::integer(0), last = b.sub(inner[d], Build::integer(1));
+      const Datum i = b.sub(at[d], widths[d][0]);
+      const Datum below = how == Pad::edge ? zero : b.unary(Opcode::neg_, i);
+      const Datum above = how == Pad::edge ? last : b.sub(b.mul(Build::integer(2), last), i);
+      at[d] = b.select(b.less(i, zero), below, b.select(b.less(last, i), above, i));
+    }
+    return b.get(t, at);
+  });
+}
+
+Datum concat(std::span<const Datum> operands, int given, const Location& loc) {
+  const Build b{loc};
+  if (operands.empty()) raise_at(loc, "concat: expected at least one tensor");
+  const Datum& first = operands[0];
+  const auto axis = static_cast<std::size_t>(axis_of("concat", first, given, loc));
+  Indices sizes = b.sizes(first);
+  for (const Datum& t : operands.subspan(1)) {
+    if (!t.type().is_tensor() || t.type().rank() != first.type().rank() || element(t) != element(first))
+      raise_at(loc, "concat: expected tensors of one element type and as many dimensions, got " + first.type().str() +
+                        " and " + t.type().str());
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      if (d != axis)
+        require_equal(b, b.size(first, static_cast<int>(d)), b.size(t, static_cast<int>(d)),
+                      "concat: expected the same sizes but along the dimension that grows");
+    sizes[axis] = b.add(sizes[axis], b.size(t, static_cast<int>(axis)));
+  }
+  if (axis == 0) {
+    Datum joined = first;
+    for (const Datum& t : operands.subspan(1)) joined = b.binary(Opcode::concat_, joined, t);
+    return joined;
+  }
+  Datum out = b.fill(Datum::zero(ir::Type(element(first))), sizes), from = Build::integer(0);
+  for (const Datum& t : operands) {
+    const Datum to = b.add(from, b.size(t, static_cast<int>(axis)));
+    out = b.points(b.sizes(t), {out}, [&](const Indices& at, const Datums& now) {
+      Indices moved = at;
+      moved[axis] = b.add(at[axis], from);
+      return Datums{b.set(now[0], moved, b.get(t, at))};
+    })[0];
+    from = to;
+  }
+  return out;
+}
+
+Datum stack(std::span<const Datum> operands, int axis, const Location& loc) {
+  Datums all;
+  for (const Datum& t : operands) all.push_back(unsqueeze(t, {&axis, 1}, loc));
+  return concat(all, axis, loc);
+}
+
+Datums split(const Datum& t, int given, std::size_t parts, const Location& loc) {
+  const Build b{loc};
+  const auto axis = static_cast<std::size_t>(axis_of("split", t, given, loc));
+  const Datum n = Build::integer(static_cast<std::int64_t>(parts)), size = b.size(t, static_cast<int>(axis));
+  require_equal(b, b.rem(size, n), Build::integer(0),
+                "split: expected a size that " + std::to_string(parts) + " divides");
+  const Datum step = b.div(size, n);
+  Datums out;
+  for (std::size_t i = 0; i < parts; ++i) {
+    std::vector<Part> named(static_cast<std::size_t>(t.type().rank()), Part(named::all));
+    named[axis].lo = b.mul(step, Build::integer(static_cast<std::int64_t>(i)));
+    named[axis].hi = b.add(named[axis].lo, step);
+    out.push_back(part(t, named, loc));
+  }
+  return out;
+}
+
+Datum tile(const Datum& t, const Datums& times, const Location& loc) {
+  const Build b{loc};
+  const auto rank = static_cast<std::size_t>(t.type().rank());
+  if (times.size() != rank)
+    raise_at(loc, "tile: expected a number for each of the " + std::to_string(rank) + " dimensions of " + t.type().str() +
+                      ", got " + std::to_string(times.size()));
+  // Copies are dimensions of their own, before each of the tensor's, and are then taken together.
+  std::vector<int> places;
+  Indices wide, sizes;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const Datum n = b.size(t, static_cast<int>(d));
+    places.push_back(static_cast<int>(2 * d));
+    wide.push_back(times[d]);
+    wide.push_back(n);
+    sizes.push_back(b.mul(times[d], n));
+  }
+  return b.reshape(expand(b.with_ones(t, places), wide, loc), sizes);
+}
+
+Datum repeat(const Datum& t, int given, const Datum& times, const Location& loc) {
+  const Build b{loc};
+  const int axis = axis_of("repeat", t, given, loc);
+  const int behind = axis + 1;
+  Indices sizes = b.sizes(t), wide = sizes;
+  wide.insert(wide.begin() + behind, times);
+  sizes[static_cast<std::size_t>(axis)] = b.mul(sizes[static_cast<std::size_t>(axis)], times);
+  return b.reshape(expand(b.with_ones(t, {&behind, 1}), wide, loc), sizes);
+}
+
+}  // namespace lantern::core::detail

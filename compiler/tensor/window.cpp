@@ -1,0 +1,308 @@
+#include "lantern/compiler/tensor/window.hpp"
+
+#include <limits>
+
+#include "lantern/compiler/tensor/build.hpp"
+
+namespace lantern::core::detail {
+
+namespace {
+
+constexpr std::string_view result_letters = "ijk", window_letters = "pqr";
+
+/// The spatial dimensions of an operand [batch, channels, size...] and how a window moves over them.
+struct Moves {
+  Build b;
+  const char* what;
+  std::size_t spatial;
+  std::vector<std::int64_t> stride, padding, dilation;
+
+  std::vector<std::int64_t> each(const PerDimension& given, std::int64_t least, const char* name) const {
+    std::vector<std::int64_t> all = given.values;
+    if (all.size() == 1) all.resize(spatial, all[0]);
+    if (all.size() != spatial)
+      raise_at(b.loc, std::string(what) + ": expected one " + name + ", or one for each of the " +
+                          std::to_string(spatial) + " spatial dimensions, got " + std::to_string(all.size()));
+    for (const std::int64_t v : all)
+      if (v < least || v > (std::int64_t{1} << 28))
+        raise_at(b.loc, std::string(what) + ": expected " + name + " of " + std::to_string(least) + " or more, got " +
+                            std::to_string(v));
+    return all;
+  }
+
+  Moves(const char* name, const Datum& x, int dimensions, const Location& loc) : b{loc}, what(name), spatial(0) {
+    const int rank = x.type().is_tensor() ? x.type().rank() : 0;
+    if (rank < 3 || rank > 5 || (dimensions > 0 && rank != dimensions + 2))
+      raise_at(loc, std::string(what) + ": expected a tensor [batch, channels, " +
+                        (dimensions > 0 ? std::to_string(dimensions) + " sizes" : "one to three sizes") + "], got " +
+                        x.type().str());
+    spatial = static_cast<std::size_t>(rank) - 2;
+  }
+  void moved_by(const ConvolutionOptions& o) {
+    stride = each(o.stride, 1, "stride");
+    padding = each(o.padding, 0, "padding");
+    dilation = each(o.dilation, 1, "dilation");
+  }
+
+  /// (size + 2 padding - dilation (window - 1) - 1) / stride + 1: places where the window fits.
+  Datum places(const Datum& size, std::size_t d, const Datum& window) const {
+    const Datum reach = b.mul(Build::integer(dilation[d]), b.sub(window, Build::integer(1)));
+    const Datum room = b.sub(b.add(size, Build::integer(2 * padding[d] - 1)), reach);
+    const char* const none = "the window is larger than the padded tensor";
+    if (room.is_literal() && room.i() < 0) raise_at(b.loc, std::string(what) + ": " + none);
+    if (!room.is_literal()) b.require(b.binary(Opcode::le_, Build::integer(0), room), none);
+    return b.add(b.div(room, Build::integer(stride[d])), Build::integer(1));
+  }
+  /// "[2i+3p-1]" for each spatial dimension: where the operand is read.
+  std::string read() const {
+    std::string all;
+    for (std::size_t d = 0; d < spatial; ++d) {
+      all += "[" + std::to_string(stride[d]) + result_letters[d] + "+" + std::to_string(dilation[d]) + window_letters[d];
+      if (padding[d] > 0) all += "-" + std::to_string(padding[d]);
+      all += "]";
+    }
+    return all;
+  }
+  std::string results() const { return std::string(result_letters.substr(0, spatial)); }
+  std::string window() const { return std::string(window_letters.substr(0, spatial)); }
+};
+
+std::int64_t number(const Datum& d) { return known(d); }
+std::vector<std::int64_t> numbers(const Datums& sizes) {
+  std::vector<std::int64_t> all;
+  for (const Datum& d : sizes) all.push_back(number(d));
+  return all;
+}
+
+/// x [n, c, ...] as [n, groups, c / groups, ...].
+Datum grouped(const Build& b, const Datum& x, int dimension, std::int64_t groups) {
+  Datums sizes = b.sizes(x);
+  const auto d = static_cast<std::size_t>(dimension);
+  sizes[d] = b.div(sizes[d], Build::integer(groups));
+  sizes.insert(sizes.begin() + dimension, Build::integer(groups));
+  return b.reshape(x, sizes);
+}
+
+void require_sizes(const Build& b, const Datum& x, const Datum& y, const std::string& message) {
+  if (x.is_literal() && y.is_literal()) {
+    if (x.i() != y.i()) raise_at(b.loc, message + ", got " + std::to_string(x.i()) + " and " + std::to_string(y.i()));
+  } else {
+    b.require(b.binary(Opcode::eq_, x, y), label_of(message));
+  }
+}
+
+Datum kernel(const Build& b, const char* what, const Datum& x, const Datum& w, std::int64_t groups) {
+  if (!w.type().is_tensor() || w.type().rank() != x.type().rank() || w.type().element() != x.type().element())
+    raise_at(b.loc, std::string(what) + ": expected weights of as many dimensions and the element type of " +
+                        x.type().str() + ", got " + w.type().str());
+  if (groups < 1) raise_at(b.loc, std::string(what) + ": expected one group or more, got " + std::to_string(groups));
+  return w;
+}
+
+}  // namespace
+
+Datum convolution(const Datum& x, const Datum& weights, const ConvolutionOptions& options, int dimensions,
+                  const Location& loc) {
+  Moves m("conv", x, dimensions, loc);
+  m.moved_by(options);
+  const Build& b = m.b;
+  const std::int64_t groups = options.groups;
+  const Datum w = kernel(b, "conv", x, weights, groups);
+  require_sizes(b, b.size(x, 1), b.mul(b.size(w, 1), Build::integer(groups)),
+                "conv: expected as many channels as the weights have inputs, times the groups");
+  if (groups > 1)
+    require_sizes(b, b.rem(b.size(w, 0), Build::integer(groups)), Build::integer(0),
+                  "conv: expected outputs whose number the groups divide");
+  Datums out_sizes, shape = {b.size(x, 0), b.size(w, 0)};
+  for (std::size_t d = 0; d < m.spatial; ++d)
+    out_sizes.push_back(m.places(b.size(x, static_cast<int>(d) + 2), d, b.size(w, static_cast<int>(d) + 2)));
+  shape.insert(shape.end(), out_sizes.begin(), out_sizes.end());
+  const std::string out = m.results(), win = m.window(), at = m.read();
+  if (groups == 1) {
+    Datums operands = {x, w};
+    operands.insert(operands.end(), out_sizes.begin(), out_sizes.end());
+    return b.einsum("nc" + at + ",oc" + win + "->no" + out + ";" + out, operands, numbers(shape));
+  }
+  Datums operands = {grouped(b, x, 1, groups), grouped(b, w, 0, groups)};
+  operands.insert(operands.end(), out_sizes.begin(), out_sizes.end());
+  Datums wide = shape;
+  wide[1] = b.div(shape[1], Build::integer(groups));
+  wide.insert(wide.begin() + 1, Build::integer(groups));
+  return b.reshape(b.einsum("ngc" + at + ",goc" + win + "->ngo" + out + ";" + out, operands, numbers(wide)), shape);
+}
+
+// Each element of x is multiplied with the weights and added where a convolution would have read:
+// "no[2i+p-1]+=nci,cop".
+Datum transposed_convolution(const Datum& x, const Datum& weights, const ConvolutionOptions& options,
+                             const Location& loc) {
+  Moves m("conv_transpose", x, 0, loc);
+  m.moved_by(options);
+  const Build& b = m.b;
+  const std::int64_t groups = options.groups;
+  const Datum w = kernel(b, "conv_transpose", x, weights, groups);
+  require_sizes(b, b.size(x, 1), b.size(w, 0), "conv_transpose: expected as many channels as the weights have inputs");
+  if (groups > 1)
+    require_sizes(b, b.rem(b.size(x, 1), Build::integer(groups)), Build::integer(0),
+                  "conv_transpose: expected channels whose number the groups divide");
+  const std::vector<std::int64_t> more = m.each(options.output_padding, 0, "output padding");
+  Datums shape = {b.size(x, 0), b.mul(b.size(w, 1), Build::integer(groups))};
+  for (std::size_t d = 0; d < m.spatial; ++d) {
+    const auto k = static_cast<int>(d) + 2;
+    const Datum moved = b.mul(b.sub(b.size(x, k), Build::integer(1)), Build::integer(m.stride[d]));
+    const Datum reach = b.mul(Build::integer(m.dilation[d]), b.sub(b.size(w, k), Build::integer(1)));
+    shape.push_back(b.add(b.add(moved, reach), Build::integer(1 + more[d] - 2 * m.padding[d])));
+  }
+  const Datum zero = Datum::zero(ir::Type(x.type().element()));
+  const std::string out = m.results(), win = m.window(), at = m.read();
+  if (groups == 1) return b.einsum("no" + at + "+=nc" + out + ",co" + win, {b.fill(zero, shape), x, w});
+  Datums wide = shape;
+  wide[1] = b.size(w, 1);
+  wide.insert(wide.begin() + 1, Build::integer(groups));
+  return b.reshape(b.einsum("ngo" + at + "+=ngc" + out + ",gco" + win,
+                            {b.fill(zero, wide), grouped(b, x, 1, groups), grouped(b, w, 0, groups)}),
+                   shape);
+}
+
+Datum with_bias(const Datum& y, const Datum& bias, const Location& loc) {
+  const Build b{loc};
+  if (bias.type().rank() != 1) raise_at(loc, "conv: expected a vector as bias, got " + bias.type().str());
+  require_sizes(b, b.size(bias, 0), b.size(y, 1), "conv: expected a bias for each channel of the result");
+  std::vector<int> ones;
+  for (int d = 2; d < y.type().rank(); ++d) ones.push_back(d - 1);
+  return b.add(y, b.with_ones(bias, ones));
+}
+
+namespace {
+
+struct Pool : Moves {
+  std::vector<std::int64_t> size;
+  Datums shape;  ///< of the result
+
+  Pool(const char* name, const Datum& x, const PerDimension& window, const PoolOptions& o, const Location& loc)
+      : Moves(name, x, 0, loc) {
+    size = each(window, 1, "window size");
+    stride = each(o.stride, 0, "stride");
+    padding = each(o.padding, 0, "padding");
+    dilation.assign(spatial, 1);
+    shape = {b.size(x, 0), b.size(x, 1)};
+    for (std::size_t d = 0; d < spatial; ++d) {
+      if (stride[d] == 0) stride[d] = size[d];
+      if (padding[d] >= size[d])
+        raise_at(loc, std::string(what) + ": expected a padding below the window's size " + std::to_string(size[d]) +
+                          ", got " + std::to_string(padding[d]));
+      shape.push_back(places(b.size(x, static_cast<int>(d) + 2), d, Build::integer(size[d])));
+    }
+  }
+};
+
+}  // namespace
+
+Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc) {
+  const Pool p("max_pool", x, window, options, loc);
+  const Build& b = p.b;
+  const Datum primal = strip(x);
+  const Datum zero = Build::integer(0), one = Build::integer(1);
+  return b.tabulate(x.type().element(), p.shape, [&](const Indices& at) {
+    Indices lo, sizes;
+    for (std::size_t d = 0; d < p.spatial; ++d) {
+      const Datum n = b.size(x, static_cast<int>(d) + 2);
+      Datum from = b.mul(at[d + 2], Build::integer(p.stride[d]));
+      if (p.padding[d] == 0) {  // every window fits
+        lo.push_back(from);
+        sizes.push_back(Build::integer(p.size[d]));
+        continue;
+      }
+      from = b.sub(from, Build::integer(p.padding[d]));
+      const Datum to = b.binary(Opcode::imin_, b.add(from, Build::integer(p.size[d])), n);
+      lo.push_back(b.binary(Opcode::imax_, from, zero));
+      sizes.push_back(b.sub(to, lo.back()));
+    }
+    const auto place = [&](const Indices& in_window) {
+      Indices all = {at[0], at[1]};
+      for (std::size_t d = 0; d < p.spatial; ++d) all.push_back(b.add(lo[d], in_window[d]));
+      return all;
+    };
+    const Datum first = b.get(primal, place(Indices(p.spatial, zero)));
+    // The best so far, and where it was in each dimension.
+    Datums state = {first};
+    state.insert(state.end(), p.spatial, zero);
+    const Datums best = b.points(sizes, state, [&](const Indices& k, const Datums& s) {
+      const Datum v = b.get(primal, place(k));
+      Datum better = b.less(s[0], v);
+      if (v.type().is_float_element())
+        better = b.binary(Opcode::lor_, better,
+                          b.binary(Opcode::land_, b.binary(Opcode::ne_, s[0], s[0]), b.binary(Opcode::eq_, v, v)));
+      Datums next = {b.select(better, v, s[0])};
+      for (std::size_t d = 0; d < p.spatial; ++d) next.push_back(b.select(better, k[d], s[d + 1]));
+      return next;
+    });
+    return b.get(x, place(Indices(best.begin() + 1, best.end())));
+  });
+}
+
+Datum average_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc) {
+  const Pool p("average_pool", x, window, options, loc);
+  const Build& b = p.b;
+  std::int64_t count = 1;
+  Datums sizes(p.shape.begin() + 2, p.shape.end()), widths;
+  for (const std::int64_t n : p.size) {
+    count *= n;
+    widths.push_back(Build::integer(n));
+  }
+  const std::string notation = p.read() + "->nc" + p.results() + ";" + p.results() + p.window();
+  const auto sums = [&](const Datum& t) {
+    Datums operands = {t};
+    operands.insert(operands.end(), sizes.begin(), sizes.end());
+    operands.insert(operands.end(), widths.begin(), widths.end());
+    return b.einsum("nc" + notation, operands, numbers(p.shape));
+  };
+  if (options.count_padding) return b.mul(sums(x), b.div(Build::number(1, x), Build::number(static_cast<double>(count), x)));
+  const Datum ones = b.add(zeros_like(x, loc), Build::number(1, x));
+  return b.div(sums(x), sums(ones));
+}
+
+Datum adaptive_average_pool(const Datum& x, const PerDimension& given, const Location& loc) {
+  const Moves m("adaptive_average_pool", x, 0, loc);
+  const Build& b = m.b;
+  const std::vector<std::int64_t> to = m.each(given, 1, "size");
+  Datums shape = {b.size(x, 0), b.size(x, 1)};
+  for (const std::int64_t n : to) shape.push_back(Build::integer(n));
+  return b.tabulate(x.type().element(), shape, [&](const Indices& at) {
+    Indices lo, sizes;
+    Datum count = Build::integer(1);
+    for (std::size_t d = 0; d < m.spatial; ++d) {  // from floor(i n / m) to below ceil((i + 1) n / m)
+      const Datum n = b.size(x, static_cast<int>(d) + 2), parts = Build::integer(to[d]);
+      lo.push_back(b.div(b.mul(at[d + 2], n), parts));
+      const Datum end = b.div(b.add(b.mul(b.add(at[d + 2], Build::integer(1)), n), b.sub(parts, Build::integer(1))), parts);
+      sizes.push_back(b.sub(end, lo.back()));
+      count = b.mul(count, sizes.back());
+    }
+    const Datum total = b.points(sizes, {Build::number(0, x)}, [&](const Indices& k, const Datums& s) {
+      Indices all = {at[0], at[1]};
+      for (std::size_t d = 0; d < m.spatial; ++d) all.push_back(b.add(lo[d], k[d]));
+      return Datums{b.add(s[0], b.get(x, all))};
+    })[0];
+    return b.div(total, b.cast(count, x.type().element()));
+  });
+}
+
+Datum unfold(const Datum& x, const PerDimension& window, const ConvolutionOptions& options, const Location& loc) {
+  Moves m("unfold", x, 0, loc);
+  m.moved_by(options);
+  const Build& b = m.b;
+  const std::vector<std::int64_t> size = m.each(window, 1, "window size");
+  Datums shape = {b.size(x, 0), b.size(x, 1)}, places, widths;
+  for (std::size_t d = 0; d < m.spatial; ++d) {
+    widths.push_back(Build::integer(size[d]));
+    places.push_back(m.places(b.size(x, static_cast<int>(d) + 2), d, widths.back()));
+  }
+  shape.insert(shape.end(), widths.begin(), widths.end());
+  shape.insert(shape.end(), places.begin(), places.end());
+  Datums operands = {x};
+  operands.insert(operands.end(), widths.begin(), widths.end());
+  operands.insert(operands.end(), places.begin(), places.end());
+  return b.einsum("nc" + m.read() + "->nc" + m.window() + m.results() + ";" + m.window() + m.results(), operands,
+                  numbers(shape));
+}
+
+}  // namespace lantern::core::detail

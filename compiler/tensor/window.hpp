@@ -1,0 +1,96 @@
+// Windows that move over tensors: convolutions, their transposes, pooling, unfold.
+//
+// Tensors are [batch, channels, size...] with one to three sizes, weights [out, in, size...], as in PyTorch; a
+// convolution is not turned round (it is a cross-correlation). What lies outside is zero.
+#pragma once
+
+#include <initializer_list>
+
+#include "lantern/compiler/tensor/shape.hpp"
+
+namespace lantern::core {
+
+/// A number for each spatial dimension, or one for all: {.stride = 2}, {.padding = {1, 0}}.
+struct PerDimension {
+  PerDimension(std::int64_t all) : values{all} {}
+  PerDimension(std::initializer_list<std::int64_t> each) : values(each) {}
+  std::vector<std::int64_t> values;
+};
+struct ConvolutionOptions {
+  PerDimension stride = 1;
+  PerDimension padding = 0;   ///< zeros before and after
+  PerDimension dilation = 1;  ///< distance of the weights' elements
+  std::int64_t groups = 1;    ///< channels in so many groups, each convolved by itself
+  PerDimension output_padding = 0;  ///< of conv_transpose: more elements at the end
+};
+struct PoolOptions {
+  PerDimension stride = 0;   ///< 0: the size of the window
+  PerDimension padding = 0;  ///< max_pool: elements that are no candidates; average_pool: zeros
+  bool count_padding = true;  ///< average_pool divides by the window's size, also at the edges
+};
+
+namespace detail {
+Datum convolution(const Datum& x, const Datum& w, const ConvolutionOptions& options, int dimensions, const Location& loc);
+Datum transposed_convolution(const Datum& x, const Datum& w, const ConvolutionOptions& options, const Location& loc);
+Datum with_bias(const Datum& y, const Datum& bias, const Location& loc);
+Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc);
+Datum average_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc);
+Datum adaptive_average_pool(const Datum& x, const PerDimension& sizes, const Location& loc);
+Datum unfold(const Datum& x, const PerDimension& window, const ConvolutionOptions& options, const Location& loc);
+}  // namespace detail
+
+/// conv(x, w): over the dimensions that x has; conv1d, conv2d and conv3d say how many those are. With a bias: a
+/// number for each channel of the result.
+#define LANTERN_CONVOLUTION(name, dimensions)                                                                    \
+  template <detail::TensorLike X, detail::TensorLike W>                                                          \
+  detail::tensor_of<X> name(const Rep<X>& x, const Rep<W>& w, const ConvolutionOptions& options = {},            \
+                            std::source_location l = std::source_location::current()) {                          \
+    return detail::tensor_of<X>(detail::convolution(x.datum(), w.datum(), options, dimensions, here(l)));        \
+  }                                                                                                              \
+  template <detail::TensorLike X, detail::TensorLike W, detail::TensorLike B>                                    \
+  detail::tensor_of<X> name(const Rep<X>& x, const Rep<W>& w, const Rep<B>& bias,                                \
+                            const ConvolutionOptions& options = {},                                              \
+                            std::source_location l = std::source_location::current()) {                          \
+    const Datum y = detail::convolution(x.datum(), w.datum(), options, dimensions, here(l));                     \
+    return detail::tensor_of<X>(detail::with_bias(y, bias.datum(), here(l)));                                    \
+  }
+LANTERN_CONVOLUTION(conv, 0)
+LANTERN_CONVOLUTION(conv1d, 1)
+LANTERN_CONVOLUTION(conv2d, 2)
+LANTERN_CONVOLUTION(conv3d, 3)
+#undef LANTERN_CONVOLUTION
+
+/// The transpose of a convolution as a linear map: w is [in, out / groups, size...].
+template <detail::TensorLike X, detail::TensorLike W>
+detail::tensor_of<X> conv_transpose(const Rep<X>& x, const Rep<W>& w, const ConvolutionOptions& options = {},
+                                    std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<X>(detail::transposed_convolution(x.datum(), w.datum(), options, here(l)));
+}
+
+/// The largest element of each window; the derivative goes to the first of those. A window without elements, where
+/// the padding is as wide as the window, is an Error.
+template <detail::TensorLike X>
+detail::tensor_of<X> max_pool(const Rep<X>& x, const PerDimension& window, const PoolOptions& options = {},
+                              std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<X>(detail::max_pool(x.datum(), window, options, here(l)));
+}
+/// The mean of each window.
+template <detail::TensorLike X>
+detail::tensor_of<X> average_pool(const Rep<X>& x, const PerDimension& window, const PoolOptions& options = {},
+                                  std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<X>(detail::average_pool(x.datum(), window, options, here(l)));
+}
+/// Means of windows that are as large as it takes for a result of these sizes.
+template <detail::TensorLike X>
+detail::tensor_of<X> adaptive_average_pool(const Rep<X>& x, const PerDimension& sizes,
+                                           std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<X>(detail::adaptive_average_pool(x.datum(), sizes, here(l)));
+}
+/// The windows side by side: [batch, channels, window..., size...].
+template <detail::TensorLike X>
+detail::tensor_of<X> unfold(const Rep<X>& x, const PerDimension& window, const ConvolutionOptions& options = {},
+                            std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<X>(detail::unfold(x.datum(), window, options, here(l)));
+}
+
+}  // namespace lantern::core
