@@ -13,7 +13,7 @@ foreach(layer ir compiler codegen runtime)
     install(FILES ${header} DESTINATION include/lantern/${folder})
   endforeach()
 endforeach()
-install(FILES compiler/lantern.hpp compiler/eigen.hpp compiler/tensor.hpp DESTINATION include/lantern)
+install(FILES compiler/lantern.hpp compiler/eigen.hpp compiler/random.hpp compiler/tensor.hpp DESTINATION include/lantern)
 install(FILES tools/gdb/lantern.py DESTINATION share/lantern/gdb)
 
 # lanternc looks for ../include and ../lib.
