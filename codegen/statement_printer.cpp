@@ -425,6 +425,8 @@ void StatementPrinter::statement(const Op& op) {
     case Opcode::lane_index_:
     case Opcode::lane_splat_:
     case Opcode::lane_sum_:
+    case Opcode::lane_max_:
+    case Opcode::lane_min_:
     case Opcode::lane_dots_:
       return vector(op);
     case Opcode::lane_get_:

@@ -70,6 +70,11 @@ void StatementPrinter::vector(const Op& op) {
                                              bindings_.at(m->result()).pending)
         return define(op, dot(*m));
       return define(op, called(unit_.prelude().vector_function("sum", kind, op.operands[0]->type.lanes())));
+    case Opcode::lane_max_:
+    case Opcode::lane_min_: {
+      const char* const which = op.is(Opcode::lane_max_) ? "largest" : "smallest";
+      return define(op, called(unit_.prelude().vector_function(which, kind, op.operands[0]->type.lanes())));
+    }
     case Opcode::lane_dots_: {
       const std::string dots = "dots" + std::to_string(lanes);
       return define(op, called(unit_.prelude().vector_function(dots, kind, op.operands[0]->type.lanes())));

@@ -229,6 +229,8 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
       t.need(in[0].is_scalar() && !in[0].is_vector(), "a scalar");
       return Type::vector(in[0].kind(), static_cast<int>(attribute));
     case Opcode::lane_sum_:
+    case Opcode::lane_max_:
+    case Opcode::lane_min_:
       t.need(in[0].is_vector() && in[0].is_float_element(), "a vector of floating-point numbers");
       return Type(in[0].kind());
     case Opcode::lane_dots_:

@@ -430,6 +430,21 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
                               "  return " + x + "[0] + " + x + "[1];\n}\n");
     return full;
   }
+  if (what == "largest" || what == "smallest") {
+    // The same, of halves the larger elements. A NaN is taken by neither.
+    std::string body, x = "x";
+    for (int n = lanes / 2; n > 1; n /= 2) {
+      const std::string half = vector(kind, n), next = "x" + std::to_string(n);
+      const std::string f = vector_function(what == "largest" ? "max" : "min", kind, n);
+      body += "  const " + half + " " + next + " = " + f + "(__builtin_shufflevector(" + x + ", " + x + ", " +
+              numbers(0, n) + "),\n    __builtin_shufflevector(" + x + ", " + x + ", " + numbers(n, 2 * n) + "));\n";
+      x = next;
+    }
+    add(Group::functions, "static inline " + element + " " + full + "(" + type + " x) {\n" + body + "  return " + x +
+                              "[0] != " + x + "[0] || " + x + "[1] " + (what == "largest" ? ">" : "<") + " " + x +
+                              "[0] ? " + x + "[1] : " + x + "[0];\n}\n");
+    return full;
+  }
   if (what == "dot") {
     // Registers of eight lanes, two sums side by side.
     const int part = std::min(lanes, part_of(kind)), parts = lanes / part;

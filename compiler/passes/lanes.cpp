@@ -116,6 +116,11 @@ class Analysis {
         return false;
       };
       const auto use = state_use(uses_, plan_->loop, p->index);
+      if (use && is_largest_or_smallest(*p, *use)) {
+        plan_->varying.insert(p);
+        plan_->reductions.emplace(p, *use->extreme);
+        continue;
+      }
       if (!use || use->extreme || use->whole || !independent(*use)) return dependent();
       if (p->type.is_tensor()) {
         plan_->shared.insert(use->values.begin(), use->values.end());
@@ -126,10 +131,16 @@ class Analysis {
           return false;
         }
         plan_->varying.insert(p);
-        plan_->reductions.insert(p);
+        plan_->reductions.emplace(p, ir::Opcode::add_);
       }
     }
     return true;
+  }
+
+  /// In another order the result is the same but for the sign of a zero.
+  bool is_largest_or_smallest(const Value& p, const StateUse& use) const {
+    return reassociate_ && p.type.is_float_element() && p.type.is_scalar() && use.only_extreme() &&
+           (*use.extreme == ir::Opcode::max_ || *use.extreme == ir::Opcode::min_);
   }
 
   bool independent(const StateUse& use) const {

@@ -57,8 +57,9 @@ struct LanePlan {
   std::unordered_set<const Value*>
       varying;                              ///< differ from lane to lane; tensors among them gain a dimension
   std::unordered_set<const Value*> shared;  ///< tensors from outside that all trips add to
-  std::unordered_set<const Value*>
-      reductions;  ///< the loop's state that is a sum over its trips, by body parameter
+  /// The loop's state that is a sum over its trips, or the largest or smallest number of them, by body
+  /// parameter: add, max or min.
+  std::unordered_map<const Value*, ir::Opcode> reductions;
 
   /// Values that are only needed summed over all lanes. The adjoint of what all trips share is such: it is
   /// linear in what differs from trip to trip, and factors that do not differ leave the sum. (The adjoint of

@@ -138,7 +138,7 @@ class Blocked {
     if (known == 1) return once(edges, b_.block(), now);
     const bool single = at_most_one(k);
     // A sum is taken over the lanes only where there is a block.
-    if (!single && (p.lanes == 1 || !any_sums())) return repeated(edges, b_, now);
+    if (!single && (p.lanes == 1 || !any_reductions())) return repeated(edges, b_, now);
     std::vector<ir::Type> types{ir::I64};
     for (const Value* v : now.state) types.push_back(v->type);
     Op* op = b_.branch(more(b_, edges, now.at), types);
@@ -179,7 +179,7 @@ class Blocked {
     in.loc = plan_.loop->loc;
     std::vector<Value*> start = now.state;
     for (std::size_t k = 0; k < carried_.size(); ++k)
-      if (e.part.lanes > 1 && is_sum(carried_[k])) start[k] = zeros(in, carried_[k], e.part.lanes);
+      if (e.part.lanes > 1 && is_reduction(carried_[k])) start[k] = neutral(in, carried_[k], e.part.lanes, now.state[k]);
     Value *first = now.at, *after = e.end;
     if (plan_.down)
       first = after = e.part.idle() ? e.lo : in.emit(Opcode::sub_, {first, in.integer(e.part.lanes)});
@@ -190,7 +190,11 @@ class Blocked {
     Running then{after, {}};
     for (std::size_t k = 0; k < carried_.size(); ++k) {
       Value* v = next[carried_[k]];
-      if (e.part.lanes > 1 && is_sum(carried_[k])) v = in.emit(Opcode::add_, {now.state[k], lanes.sum(v)});
+      if (e.part.lanes > 1 && is_sum(carried_[k])) {
+        v = in.emit(Opcode::add_, {now.state[k], lanes.sum(v)});
+      } else if (e.part.lanes > 1 && is_reduction(carried_[k])) {
+        v = reduced(in, carried_[k], e.part.idle() ? lanes.kept(v, start[k]) : v, now.state[k]);
+      }
       then.state.push_back(v);
     }
     return then;
@@ -209,7 +213,8 @@ class Blocked {
     }
     std::vector<Value*> before{start};
     for (std::size_t k = 0; k < carried_.size(); ++k)
-      before.push_back(width > 1 && is_sum(carried_[k]) ? zeros(b, carried_[k], width) : now.state[k]);
+      before.push_back(width > 1 && is_reduction(carried_[k]) ? neutral(b, carried_[k], width, now.state[k])
+                                                              : now.state[k]);
     std::vector<ir::Type> types;
     for (const Value* v : before) types.push_back(v->type);
     Op* op = b.op(Opcode::loop_, before, types);
@@ -233,15 +238,14 @@ class Blocked {
     for (std::size_t k = 0; k < carried_.size(); ++k) {
       Value* v = next[carried_[k]];
       // Idle lanes add nothing.
-      if (e.part.idle() && is_sum(carried_[k])) v = lanes.kept(v, block->params[k + 1]);
+      if (e.part.idle() && is_reduction(carried_[k])) v = lanes.kept(v, block->params[k + 1]);
       yielded.push_back(v);
     }
     in.yield(yielded);
     Running then{op->results[0], {}};
     for (std::size_t k = 0; k < carried_.size(); ++k) {
       Value* v = op->results[k + 1];
-      if (width > 1 && is_sum(carried_[k]))
-        v = b.emit(Opcode::add_, {now.state[k], b.emit(Opcode::lane_sum_, {v})});
+      if (width > 1 && is_reduction(carried_[k])) v = reduced(b, carried_[k], v, now.state[k]);
       then.state.push_back(v);
     }
     return then;
@@ -261,14 +265,25 @@ class Blocked {
     for (const std::size_t i : carried_) state.push_back(plan_.loop->operands[i]);
     return state;
   }
-  bool is_sum(std::size_t i) const { return plan_.reductions.contains(plan_.loop->blocks[1]->params[i]); }
-  bool any_sums() const {
-    return std::ranges::any_of(carried_, [&](std::size_t i) { return is_sum(i); });
+  const Value* parameter(std::size_t i) const { return plan_.loop->blocks[1]->params[i]; }
+  bool is_reduction(std::size_t i) const { return plan_.reductions.contains(parameter(i)); }
+  bool is_sum(std::size_t i) const { return is_reduction(i) && plan_.reductions.at(parameter(i)) == Opcode::add_; }
+  bool any_reductions() const {
+    return std::ranges::any_of(carried_, [&](std::size_t i) { return is_reduction(i); });
   }
   const char* name(std::size_t i) const { return plan_.loop->blocks[1]->params[i]->name; }
 
-  Value* zeros(ir::Builder& b, std::size_t i, int lanes) const {
-    return b.emit(Opcode::lane_splat_, {b.number(0, plan_.loop->operands[i]->type)}, lanes);
+  /// What the lanes of a reduction start from: zeros of a sum; else what there is so far, which may be among the
+  /// numbers as often as one likes.
+  Value* neutral(ir::Builder& b, std::size_t i, int lanes, Value* so_far) const {
+    Value* const start = is_sum(i) ? b.number(0, plan_.loop->operands[i]->type) : so_far;
+    return b.emit(Opcode::lane_splat_, {start}, lanes);
+  }
+  /// The reduction over the lanes, with what there was before.
+  Value* reduced(ir::Builder& b, std::size_t i, Value* lanes, Value* before) const {
+    if (is_sum(i)) return b.emit(Opcode::add_, {before, b.emit(Opcode::lane_sum_, {lanes})});
+    const bool largest = plan_.reductions.at(parameter(i)) == Opcode::max_;
+    return b.emit(largest ? Opcode::lane_max_ : Opcode::lane_min_, {lanes});
   }
 
   /// The carried state by place in the loop's state.

@@ -136,6 +136,10 @@ bool StateUse::only_added() const {
          std::ranges::all_of(updates, [](const Op* op) { return op->is(Opcode::add_at_); });
 }
 
+bool StateUse::only_extreme() const {
+  return extreme && !whole && !sum && reads.empty() && updates.empty();
+}
+
 bool StateUse::only_read() const { return !extreme && !whole && !sum && updates.empty(); }
 
 std::vector<const Op*> StateUse::accesses() const {

@@ -21,6 +21,8 @@ struct StateUse {
 
   /// True where it is nothing but a sum over the trips, of numbers or of what is added to elements.
   bool only_added() const;
+  /// True where nothing happens to it but that the larger, or such, of it and another number is taken.
+  bool only_extreme() const;
   /// True where no trip changes anything.
   bool only_read() const;
   /// Reads and updates.
