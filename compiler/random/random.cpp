@@ -102,7 +102,7 @@ Datum integers(const Datum& key, const Datum& lo, const Datum& hi, const Datums&
 
 Datum below(const Datum& key, const Datum& p, const Datums& sizes, const Location& loc) {
   const Build b{loc};
-  const Datum limit = strip(p);
+  const Datum limit = b.primal(p);
   return b.tabulate(ir::Kind::boolean, sizes, [&](const Indices& at) {
     return b.less(draw(Law::uniform, key, flat(b, at, sizes), ir::Kind::f64, loc), limit);
   });
@@ -112,7 +112,7 @@ Datum categorical(const Datum& key, const Datum& logits, const Location& loc) {
   const Build b{loc};
   if (!logits.type().is_tensor() || logits.type().rank() < 1)
     raise_at(loc, "categorical: expected a tensor of logits, got " + logits.type().str());
-  const Datum primal = strip(logits);
+  const Datum primal = b.primal(logits);
   const Indices sizes = b.sizes(primal);
   const Indices rows(sizes.begin(), sizes.end() - 1);
   const ir::Kind element = primal.type().element();

@@ -45,6 +45,10 @@ Indices Build::sizes(const Datum& t) const {
   return all;
 }
 
+Datum Build::primal(const Datum& a) const {
+  return a.type().is_float_element() ? perform({Opcode::stop_gradient_, 0, loc}, {a}) : strip(a);
+}
+
 Datum Build::cast(const Datum& a, ir::Kind to) const {
   return a.type().element() == to ? a : perform({Opcode::cast_, static_cast<std::int64_t>(to), loc}, {a});
 }

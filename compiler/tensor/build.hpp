@@ -41,6 +41,8 @@ struct Build {
   Datum size(const Datum& t, int d) const { return dimension_of(t, d, loc); }
   /// All sizes of a tensor.
   Indices sizes(const Datum& t) const;
+  /// The value, through which no derivative passes; of what has none it is the value itself.
+  Datum primal(const Datum& a) const;
   Datum cast(const Datum& a, ir::Kind to) const;
 
   /// A tensor of one value; sizes that are literals are part of its type.

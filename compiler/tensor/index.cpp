@@ -85,7 +85,7 @@ Datum one_hot(const Datum& indices, const Datum& n, ir::Kind kind, const Locatio
 // is one run. Equal elements of the left run come first, so the order is stable.
 Datum argsort(const Datum& tagged, int given, bool descending, const Location& loc) {
   const Build b{loc};
-  const Datum t = strip(tagged);
+  const Datum t = b.primal(tagged);
   const auto axis = static_cast<std::size_t>(axis_of("argsort", t, given, loc));
   const Indices sizes = b.sizes(t);
   const Datum n = sizes[axis], zero = Build::integer(0), one = Build::integer(1);

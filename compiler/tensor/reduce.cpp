@@ -92,7 +92,7 @@ Datum extreme_place(const Plan& p, const Datum& t, const Indices& outer, bool la
 
 /// The largest, as a number without a derivative: -inf of none.
 Datum largest_value(const Plan& p, const Datum& t) {
-  const Datum primal = strip(t);
+  const Datum primal = p.b.primal(t);
   const Datum lowest = Build::number(-std::numeric_limits<double>::infinity(), t);
   return p.each(primal, t.type().element(), [&](const Indices& outer) {
     return p.fold(primal, outer, {lowest}, [&](const Datum& v, const Datums& s) {
@@ -147,14 +147,14 @@ Datum product(const Datum& t, Over over, const Location& loc) {
 
 Datum place_of_extremum(const Datum& t, Over over, bool largest, const Location& loc) {
   const Plan p(largest ? "argmax" : "argmin", t, over, loc);
-  const Datum primal = strip(t);
+  const Datum primal = p.b.primal(t);
   return p.each(primal, ir::Kind::i64,
                 [&](const Indices& outer) { return extreme_place(p, primal, outer, largest); });
 }
 
 Datum extremum_along(const Datum& t, Over over, bool largest, const Location& loc) {
   const Plan p(largest ? "max" : "min", t, over, loc);
-  const Datum primal = strip(t);
+  const Datum primal = p.b.primal(t);
   const Indices sizes = p.sizes(t, p.axes);
   return p.each(t, t.type().element(), [&](const Indices& outer) {
     return p.b.get(t, p.at(outer, unravelled(p.b, extreme_place(p, primal, outer, largest), sizes)));

@@ -200,7 +200,7 @@ struct Pool : Moves {
 Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc) {
   const Pool p("max_pool", x, window, options, loc);
   const Build& b = p.b;
-  const Datum primal = strip(x);
+  const Datum primal = b.primal(x);
   const Datum zero = Build::integer(0), one = Build::integer(1);
   return b.tabulate(x.type().element(), p.shape, [&](const Indices& at) {
     Indices lo, sizes;
