@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -96,6 +97,10 @@ Datums call_now(const ExternalFunction& function, const Datums& arguments, const
   Datums results;
   if (function.prototype.returned) results.push_back(number_of(returned, *function.prototype.returned));
   results.insert(results.end(), changed.begin(), changed.end());
+  if (checking()) {
+    const bool finite = std::ranges::all_of(arguments, all_finite);
+    for (const Datum& d : results) check_result({Opcode::external_, 0, loc}, d, finite);
+  }
   return results;
 }
 

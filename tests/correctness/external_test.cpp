@@ -296,3 +296,10 @@ TEST_CASE("check_derivative compares rules with differences") {
   CHECK(check_derivative(sig<double(Array<double>)>([](A x) { return sum(x * x * x); }),
                          {.elements = 10})(many) < 1e-6);
 }
+
+TEST_CASE("eager evaluation checks what an external function gives") {
+  const auto spoiled = external("spoiled_elements", +[](double* a) { a[0] = std::nan(""); });
+  const auto program = [&](Rep<Array<double>> a) { return spoiled(a); };
+  const std::vector<double> x = {1, 2};
+  CHECK_THROWS_WITH(eager(program, Check::nan)(x), Catch::Contains("external"));
+}
