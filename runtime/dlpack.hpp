@@ -32,6 +32,8 @@ TensorView<T> from_dlpack(const DLTensor& t) {
 /// Hands a tensor over; the receiver calls the `deleter` of the result.
 template <class T>
 DLManagedTensor* to_dlpack(TensorValue<T> tensor) {
+  static_assert(std::is_floating_point_v<T>, "to_dlpack: expected a TensorValue of float or double; of other elements "
+                                             "an AnyTensor (runtime/data/dlpack.hpp)");
   struct Holder {
     TensorValue<T> tensor;
     DLManagedTensor managed{};

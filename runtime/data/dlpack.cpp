@@ -1,0 +1,129 @@
+#include "lantern/runtime/data/dlpack.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "lantern/runtime/data/element.hpp"
+#include "lantern/runtime/data/report.hpp"
+
+namespace lantern {
+
+namespace core::data {
+
+namespace {
+
+constexpr std::uint8_t dlpack_bool = 6;  // kDLBool, of DLPack 0.8 and later
+
+constexpr std::pair<Stored, DLDataType> dlpack_types[] = {
+    {Stored::boolean, {dlpack_bool, 8, 1}}, {Stored::int8, {kDLInt, 8, 1}},
+    {Stored::int16, {kDLInt, 16, 1}},       {Stored::int32, {kDLInt, 32, 1}},
+    {Stored::int64, {kDLInt, 64, 1}},       {Stored::uint8, {kDLUInt, 8, 1}},
+    {Stored::uint16, {kDLUInt, 16, 1}},     {Stored::uint32, {kDLUInt, 32, 1}},
+    {Stored::float16, {kDLFloat, 16, 1}},   {Stored::bfloat16, {kDLBfloat, 16, 1}},
+    {Stored::float32, {kDLFloat, 32, 1}},   {Stored::float64, {kDLFloat, 64, 1}}};
+
+Stored stored_from(const DLDataType& type) {
+  for (const auto& [stored, t] : dlpack_types)
+    if (t.code == type.code && t.bits == type.bits && t.lanes == type.lanes) return stored;
+  fail("load_dlpack",
+       fmt::format("expected elements of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32 "
+                   "or float64, got code {} with {} bits in {} lanes",
+                   type.code, type.bits, type.lanes));
+}
+
+DLDataType dlpack_type(Stored stored) {
+  for (const auto& [s, type] : dlpack_types)
+    if (s == stored) return type;
+  throw InternalError("an element type that DLPack does not have");
+}
+
+/// The elements of a strided tensor, row-major.
+template <std::size_t size>
+void gather(const std::byte* from, const DLTensor& t, std::span<std::byte> to) {
+  using Bytes = std::array<std::byte, size>;
+  const std::vector<std::int64_t> shape(t.shape, t.shape + t.ndim);
+  const TensorView<const Bytes> view(reinterpret_cast<const Bytes*>(from), shape,
+                                     std::vector<std::int64_t>(t.strides, t.strides + t.ndim));
+  for (std::size_t i = 0; i * size < to.size(); ++i)
+    std::memcpy(to.data() + i * size, view.at_flat(static_cast<std::int64_t>(i)).data(), size);
+}
+
+DLTensor dlpack_tensor(const AnyView& view, std::vector<std::int64_t>& shape,
+                       std::vector<std::int64_t>& strides) {
+  DLTensor t{};
+  t.data = const_cast<std::byte*>(view.data());  // DLPack has no word for const
+  t.device = {kDLCPU, 0};
+  t.ndim = static_cast<std::int32_t>(shape.size());
+  t.dtype = dlpack_type(stored_as(view));
+  t.shape = shape.data();
+  t.strides = strides.data();
+  return t;
+}
+
+}  // namespace
+}  // namespace core::data
+
+using namespace core::data;
+
+AnyTensor load_dlpack(const DLTensor& t) {
+  const std::string where = "load_dlpack";
+  if (t.device.device_type != kDLCPU && t.device.device_type != kDLCUDAHost)
+    fail(where,
+         fmt::format("expected a tensor in CPU memory, got one of device type {}; copy it to the CPU first",
+                     static_cast<int>(t.device.device_type)));
+  if (t.ndim < 0) fail(where, fmt::format("expected a number of dimensions, got {}", t.ndim));
+  const Layout layout{stored_from(t.dtype), {t.shape, t.shape + t.ndim}};
+  const auto bytes = static_cast<std::size_t>(bytes_of(where, layout));
+  if (bytes > 0 && t.data == nullptr)
+    fail(where, "expected the elements of a tensor of shape " + shape_text(layout.shape) + ", got no memory");
+  const std::byte* from = static_cast<const std::byte*>(t.data) + t.byte_offset;
+  if (t.strides == nullptr || bytes == 0) return decode(layout, {from, bytes});
+  std::vector<std::byte> gathered(bytes);
+  switch (bytes_of(layout.type)) {
+    case 1:
+      gather<1>(from, t, gathered);
+      break;
+    case 2:
+      gather<2>(from, t, gathered);
+      break;
+    case 4:
+      gather<4>(from, t, gathered);
+      break;
+    default:
+      gather<8>(from, t, gathered);
+      break;
+  }
+  return decode(layout, gathered);
+}
+
+DLManagedTensor* to_dlpack(AnyTensor tensor) {
+  struct Holder {
+    AnyTensor tensor;
+    std::vector<std::int64_t> shape, strides;
+    DLManagedTensor managed{};
+  };
+  auto holder = std::make_unique<Holder>();
+  holder->tensor = std::move(tensor);
+  const AnyView view(holder->tensor);
+  holder->shape = view.shape();
+  holder->strides = view.strides();
+  holder->managed.dl_tensor = dlpack_tensor(view, holder->shape, holder->strides);
+  holder->managed.manager_ctx = holder.get();
+  holder->managed.deleter = [](DLManagedTensor* self) {
+    std::unique_ptr<Holder>(static_cast<Holder*>(self->manager_ctx));
+  };
+  return &holder.release()->managed;
+}
+
+DlpackView::DlpackView(AnyView view)
+    : view_(std::move(view)),
+      shape_(view_.shape()),
+      strides_(view_.strides()),
+      tensor_(dlpack_tensor(view_, shape_, strides_)) {}
+
+}  // namespace lantern

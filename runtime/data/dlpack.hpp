@@ -1,0 +1,38 @@
+// Tensors of any element type to and from other libraries through DLPack: what dlpack.hpp does without a copy
+// for floating-point tensors, with a copy for all, and views of tensors as DLPack sees them.
+//
+// Format: dmlc.github.io/dlpack. Not a part of <lantern/data.hpp>, for dlpack/dlpack.h need not be there.
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include "lantern/runtime/data/array.hpp"
+
+namespace lantern {
+
+/// A copy of another library's tensor in CPU memory, strided ones too. Elements are bool, int8 to int64,
+/// uint8 to uint32, float16, bfloat16, float32 or float64; types that tensors do not have are widened as
+/// load_npy does. Error: another device or element type, or no elements where the shape says there are.
+AnyTensor load_dlpack(const DLTensor& tensor);
+
+/// Hands a tensor over; the receiver calls the `deleter` of the result.
+DLManagedTensor* to_dlpack(AnyTensor tensor);
+
+/// A tensor as a DLTensor, without a copy: other libraries may read it, or write to it where it is not const,
+/// as long as the memory and this object are there. (Of a TensorValue<bool>, whose bits no library can read,
+/// a copy.)
+class DlpackView {
+ public:
+  explicit DlpackView(AnyView view);
+  DlpackView(const DlpackView&) = delete;
+  DlpackView& operator=(const DlpackView&) = delete;
+
+  const DLTensor& get() const { return tensor_; }
+
+ private:
+  AnyView view_;
+  std::vector<std::int64_t> shape_, strides_;
+  DLTensor tensor_{};
+};
+
+}  // namespace lantern

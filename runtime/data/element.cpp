@@ -1,0 +1,225 @@
+#include "lantern/runtime/data/element.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "lantern/runtime/data/report.hpp"
+
+namespace lantern::core::data {
+
+namespace {
+
+template <class S>
+S load(const std::byte* at, bool swap) {
+  std::array<std::byte, sizeof(S)> bytes;
+  std::memcpy(bytes.data(), at, sizeof(S));
+  if (swap) std::reverse(bytes.begin(), bytes.end());
+  return std::bit_cast<S>(bytes);
+}
+
+/// IEEE 754 binary16: 1 bit of sign, 5 of exponent (bias 15), 10 of fraction.
+float float_of_half(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000U) << 16U, exponent = half >> 10U & 0x1fU,
+                      fraction = half & 0x3ffU;
+  if (exponent == 0) {  // zero and subnormals: fraction * 2^-24
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const std::uint32_t wide = exponent == 0x1f ? 0xffU : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | wide << 23U | fraction << 13U);
+}
+
+float float_of_bfloat(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t{upper} << 16U); }
+
+constexpr auto as_it_is = [](auto x) { return x; };
+
+/// use.operator()<S>(value): elements are stored as an S, of which value gives the number.
+template <class F>
+decltype(auto) with_type(Stored type, F&& use) {
+  switch (type) {
+    case Stored::boolean:
+      return use.template operator()<std::uint8_t>([](std::uint8_t b) { return std::uint8_t{b != 0}; });
+    case Stored::int8:
+      return use.template operator()<std::int8_t>([](std::int8_t x) { return +x; });
+    case Stored::uint8:
+      return use.template operator()<std::uint8_t>(as_it_is);
+    case Stored::int16:
+      return use.template operator()<std::int16_t>(as_it_is);
+    case Stored::uint16:
+      return use.template operator()<std::uint16_t>(as_it_is);
+    case Stored::int32:
+      return use.template operator()<std::int32_t>(as_it_is);
+    case Stored::uint32:
+      return use.template operator()<std::uint32_t>(as_it_is);
+    case Stored::int64:
+      return use.template operator()<std::int64_t>(as_it_is);
+    case Stored::float16:
+      return use.template operator()<std::uint16_t>(&float_of_half);
+    case Stored::bfloat16:
+      return use.template operator()<std::uint16_t>(&float_of_bfloat);
+    case Stored::float32:
+      return use.template operator()<float>(as_it_is);
+    case Stored::float64:
+      break;
+  }
+  return use.template operator()<double>(as_it_is);
+}
+
+/// The stored types whose every value T holds.
+template <Element T>
+bool holds(Stored type) {
+  using enum Stored;
+  if (type == boolean) return true;
+  if constexpr (std::is_same_v<T, bool>) return false;
+  const bool short_integer = type == int8 || type == uint8 || type == int16 || type == uint16;
+  const bool short_float = type == float16 || type == bfloat16 || type == float32;
+  if constexpr (std::is_same_v<T, std::int32_t>) return short_integer || type == int32;
+  if constexpr (std::is_same_v<T, std::int64_t>)
+    return short_integer || type == int32 || type == uint32 || type == int64;
+  if constexpr (std::is_same_v<T, float>) return short_integer || short_float;
+  return short_integer || type == int32 || type == uint32 || short_float || type == float64;
+}
+
+/// The offsets of the elements of a strided tensor, in row-major order. Sizes are not 0.
+class Offsets {
+ public:
+  Offsets(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides)
+      : shape_(shape), strides_(strides), index_(shape.size(), 0) {}
+
+  /// The next one; the first call gives 0.
+  std::int64_t next() {
+    const std::int64_t offset = offset_;
+    for (std::size_t i = shape_.size(); i-- > 0;) {
+      offset_ += strides_[i];
+      if (++index_[i] < shape_[i]) break;
+      offset_ -= strides_[i] * shape_[i];
+      index_[i] = 0;
+    }
+    return offset;
+  }
+
+ private:
+  const std::vector<std::int64_t>& shape_;
+  const std::vector<std::int64_t>& strides_;
+  std::vector<std::int64_t> index_;
+  std::int64_t offset_ = 0;
+};
+
+/// The elements as an AnyTensor keeps them.
+template <Element T>
+TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte> bytes) {
+  const std::size_t each = bytes_of(layout.type), count = bytes.size() / each;
+  TensorValue<Kept<T>> out(std::vector<Kept<T>>(count), layout.shape);
+  if (count == 0) return out;
+  const bool swap = layout.big_endian != (std::endian::native == std::endian::big);
+  std::vector<std::int64_t> strides;
+  if (layout.columns_first) {
+    std::int64_t stride = 1;
+    for (const std::int64_t d : layout.shape) strides.push_back(std::exchange(stride, stride * d));
+  }
+  Offsets offsets(layout.shape, strides);
+  with_type(layout.type, [&]<class S>(auto value) {
+    if constexpr (std::is_same_v<S, Kept<T>>) {
+      if (layout.type != Stored::boolean && !swap && !layout.columns_first) {
+        std::memcpy(out.data.data(), bytes.data(), bytes.size());
+        return;
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = layout.columns_first ? static_cast<std::size_t>(offsets.next()) : i;
+      out.data[i] = static_cast<Kept<T>>(value(load<S>(bytes.data() + at * sizeof(S), swap)));
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+std::string_view name_of(Stored type) {
+  static constexpr std::array<std::string_view, 12> names{"bool",    "int8",     "uint8",   "int16",
+                                                          "uint16",  "int32",    "uint32",  "int64",
+                                                          "float16", "bfloat16", "float32", "float64"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+std::size_t bytes_of(Stored type) {
+  return with_type(type, []<class S>(auto) { return sizeof(S); });
+}
+
+Stored stored_as(const AnyView& tensor) {
+  const std::string_view type = tensor.type_name();
+  if (type == name_of<bool>()) return Stored::boolean;
+  if (type == name_of<std::int32_t>()) return Stored::int32;
+  if (type == name_of<std::int64_t>()) return Stored::int64;
+  return type == name_of<float>() ? Stored::float32 : Stored::float64;
+}
+
+std::uint64_t bytes_of(const std::string& where, const Layout& layout) {
+  if (layout.shape.size() > most_dimensions)
+    fail(where, fmt::format("expected at most {} dimensions, got {}", most_dimensions, layout.shape.size()));
+  if (!addressable(layout.shape))
+    fail(where,
+         "expected sizes that multiply to at most 2^50 elements, got shape " + shape_text(layout.shape));
+  std::uint64_t bytes = bytes_of(layout.type);
+  for (const std::int64_t d : layout.shape) bytes *= static_cast<std::uint64_t>(d);
+  return bytes;
+}
+
+template <Element T>
+TensorValue<T> decode(const std::string& where, const Layout& layout, std::span<const std::byte> bytes) {
+  if (!holds<T>(layout.type))
+    fail(where,
+         fmt::format(
+             "expected elements that {} holds exactly, got {}; loaded without a type, as an AnyTensor, "
+             "convert<{}>() converts them",
+             name_of<T>(), name_of(layout.type), name_of<T>()));
+  TensorValue<Kept<T>> kept = decode_kept<T>(layout, bytes);
+  if constexpr (std::is_same_v<T, bool>)
+    return {std::vector<bool>(kept.data.begin(), kept.data.end()), std::move(kept.shape)};
+  else
+    return kept;
+}
+
+template TensorValue<bool> decode(const std::string&, const Layout&, std::span<const std::byte>);
+template TensorValue<std::int32_t> decode(const std::string&, const Layout&, std::span<const std::byte>);
+template TensorValue<std::int64_t> decode(const std::string&, const Layout&, std::span<const std::byte>);
+template TensorValue<float> decode(const std::string&, const Layout&, std::span<const std::byte>);
+template TensorValue<double> decode(const std::string&, const Layout&, std::span<const std::byte>);
+
+AnyTensor decode(const Layout& layout, std::span<const std::byte> bytes) {
+  const Stored type = layout.type;
+  if (type == Stored::boolean) return any_tensor(decode_kept<bool>(layout, bytes));
+  if (holds<std::int32_t>(type)) return any_tensor(decode_kept<std::int32_t>(layout, bytes));
+  if (holds<std::int64_t>(type)) return any_tensor(decode_kept<std::int64_t>(layout, bytes));
+  if (holds<float>(type)) return any_tensor(decode_kept<float>(layout, bytes));
+  return any_tensor(decode_kept<double>(layout, bytes));
+}
+
+void encode(const AnyView& tensor, const Sink& sink) {
+  const std::size_t each = tensor.element_bytes(), count = static_cast<std::size_t>(tensor.size());
+  if (count == 0) return;
+  const bool swap = std::endian::native == std::endian::big;
+  if (tensor.contiguous() && !swap) {
+    sink({tensor.data(), count * each});
+    return;
+  }
+  constexpr std::size_t chunk = 1 << 16;
+  std::vector<std::byte> gathered;
+  gathered.reserve(chunk);
+  Offsets offsets(tensor.shape(), tensor.strides());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::byte* at = tensor.data() + offsets.next() * static_cast<std::int64_t>(each);
+    gathered.insert(gathered.end(), at, at + each);
+    if (swap) std::reverse(gathered.end() - static_cast<std::ptrdiff_t>(each), gathered.end());
+    if (gathered.size() + each > chunk || i + 1 == count) {
+      sink(gathered);
+      gathered.clear();
+    }
+  }
+}
+
+}  // namespace lantern::core::data

@@ -1,0 +1,41 @@
+// NumPy's .npy files: one array each.
+//
+// Format: numpy.org/doc/stable/reference/generated/numpy.lib.format.html, versions 1.0, 2.0 and 3.0.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "lantern/runtime/data/array.hpp"
+
+namespace lantern {
+
+/// The array of a file, row-major whatever the order and the byte order in the file; of any shape, that of a
+/// single number ([]) too. The file's dtype is bool, int8 to int64, uint8 to uint32, or float16 to float64,
+/// and T holds all of its values: a float16 or a uint8 may be read as float, an int64 or a float64 may not.
+/// Errors: "w.npy: error: expected ..., got ...": the file cannot be read, is cut short or malformed, or its
+/// dtype is another one.
+template <core::data::Element T>
+TensorValue<T> load_npy(const std::filesystem::path& path);
+
+/// The same with the elements' type from the file. Types that tensors do not have are widened: integers of 8
+/// and 16 bits to int32, uint32 to int64, float16 to float.
+AnyTensor load_npy(const std::filesystem::path& path);
+
+/// The same from a file's contents; `name` stands for it in messages.
+template <core::data::Element T>
+TensorValue<T> load_npy(std::span<const std::byte> bytes, const std::string& name = "npy");
+AnyTensor load_npy(std::span<const std::byte> bytes, const std::string& name = "npy");
+
+/// Writes a TensorValue, a TensorView or an AnyTensor (version 1.0, little-endian, row-major). A former file
+/// is replaced when all is written. Error: the file cannot be written; more than 64 dimensions.
+void save_npy(const std::filesystem::path& path, const AnyView& tensor);
+
+namespace core::data {
+
+/// What stands before the elements of a file that save_npy writes. Error: more than 64 dimensions.
+std::string npy_header(const std::string& where, const AnyView& tensor);
+
+}  // namespace core::data
+}  // namespace lantern
