@@ -1,0 +1,193 @@
+// Factorisations: Cholesky, QR, eigenvectors, singular vectors; least squares; the exponential.
+#include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/linalg/functions.hpp"
+
+namespace lantern::linalg::detail {
+
+namespace {
+
+/// The adjoint of a Cholesky factor, sym(l^-T phi(l^T l_bar) l^-1), where phi takes the lower triangle and
+/// half of the diagonal. Source: Murray 2016, section 3.1.
+Value adjoint_formula(const Value& l, const Value& l_bar) {
+  const Value p = weighted(product(l, lower(l_bar), true), 1, 0.5, 0);
+  const Triangle back{.transposed = true};
+  return symmetric(t(solve_triangular(l, t(solve_triangular(l, p, back)), back)));
+}
+core::ad::Program adjoint_program(const Call& call) {
+  return {"cholesky_adjoint",
+          [call](const Datums& in) { return Datums{adjoint_formula({in[0], call}, {in[1], call}).datum}; }};
+}
+
+/// The same by blocks, in a third of the operations; its derivatives are those of the formula.
+Value cholesky_adjoint(const Value& l, const Value& l_bar) {
+  const Call call = l.call;
+  const auto primal = [](const Values& in) {
+    return run(&Kernels::cholesky_adjoint, in[0].call,
+               {in[0].batch(), in[0].rows(), in[0].datum, in[1].datum});
+  };
+  const auto backward = [call](const Values& in, const Values&, const Values& g) -> Values {
+    const Datums both = core::ad::vjp(adjoint_program(call), {in[0].datum, in[1].datum}, {true, true},
+                                      {g[0].datum}, false, call.loc);
+    return {{both[0], call}, {both[1], call}};
+  };
+  const auto tangent = [call](const Values& in, const Values&, const Values& d) -> Values {
+    return {{core::ad::jvp(adjoint_program(call), {in[0].datum, in[1].datum}, {true, true},
+                           {d[0].datum, d[1].datum}, call.loc)
+                 .back(),
+             call}};
+  };
+  return with_rule({"cholesky_adjoint", primal, backward, tangent}, {l, l_bar})[0];
+}
+
+/// Of a matrix with no more columns than rows.
+Values qr_of_tall(const Value& a) {
+  const auto primal = [](const Values& in) {
+    const Datum m = in[0].rows(), n = in[0].columns();
+    return run(
+        &Kernels::qr, in[0].call,
+        {in[0].batch(), m, n, in[0].datum, filled(0, {m, n}, in[0]).datum, filled(0, {n, n}, in[0]).datum});
+  };
+  const auto over_r = [](const Value& x, const Value& r, bool transposed) {  // x r^-1, or x r^-T
+    return t(solve_triangular(r, t(x), {.lower = false, .transposed = !transposed}));
+  };
+  const auto backward = [=](const Values&, const Values& out, const Values& g) -> Values {
+    const Value &q = out[0], &r = out[1];
+    const Value m = product(r, upper(g[1]), false, true) - product(g[0], q, true);
+    return {over_r(g[0] + product(q, lower(m) + t(strictly_lower(m))), r, true)};
+  };
+  const auto tangent = [=](const Values&, const Values& out, const Values& d) -> Values {
+    const Value &q = out[0], &r = out[1];
+    const Value k = over_r(product(q, d[0], true), r, false);
+    const Value triangle = k - strictly_lower(k) + t(strictly_lower(k));
+    return {over_r(d[0], r, false) - product(q, triangle), product(triangle, r)};
+  };
+  return with_rule({"qr", primal, backward, tangent}, {a});
+}
+
+Datum smaller(const Datum& a, const Datum& b, const Call& call) {
+  return core::perform({Opcode::imin_, 0, call.loc}, {a, b});
+}
+
+}  // namespace
+
+Value cholesky(const Value& a) {
+  require_square("cholesky", a);
+  const auto primal = [](const Values& in) {
+    return run(&Kernels::cholesky, in[0].call, {in[0].batch(), in[0].rows(), in[0].datum});
+  };
+  const auto backward = [](const Values&, const Values& l, const Values& g) -> Values {
+    return {cholesky_adjoint(l[0], g[0])};
+  };
+  const auto tangent = [](const Values&, const Values& l, const Values& d) -> Values {
+    const Value half = solve_triangular(l[0], symmetric(d[0]), {});
+    return {product(l[0], weighted(solve_triangular(l[0], t(half), {}), 1, 0.5, 0))};
+  };
+  return with_rule({"cholesky", primal, backward, tangent}, {a})[0];
+}
+
+/// Source: Walter & Lehmann 2010, section 3.4; Seeger et al. 2017, "Auto-differentiating linear algebra". Of
+/// a wide matrix the columns that are too many are q times those of r.
+Values qr(const Value& a) {
+  require_rank("qr", a, 2, 2);
+  const Datum m = a.rows(), n = a.columns(), k = smaller(m, n, a.call);
+  if (n.is_literal() && k.is_literal() && n.i() == k.i()) return qr_of_tall(a);
+  const Values square = qr_of_tall(column_range(a, integer(0), k));
+  return {square[0], beside(square[1], product(square[0], column_range(a, k, n), true))};
+}
+
+/// Source: Giles 2008, section 3.1; where two values are equal the vectors turn by no angle.
+Values eigh(const Value& a) {
+  require_square("eigh", a);
+  const auto primal = [](const Values& in) {
+    const Value& m = in[0];
+    const Datum n = m.rows();
+    const Value w = filled(0, m.batched() ? Datums{m.batch(), n} : Datums{n}, m);
+    return run(&Kernels::eigh, m.call, {m.batch(), n, w.datum, m.datum});
+  };
+  const auto backward = [](const Values&, const Values& out, const Values& g) -> Values {
+    const Value &w = out[0], &v = out[1];
+    const Value turned = reciprocal_or_zero(differences_of_pairs(w)) * product(v, g[1], true);
+    return {symmetric(product(product(v, turned + diagonal_matrix(g[0])), v, false, true))};
+  };
+  const auto tangent = [](const Values&, const Values& out, const Values& d) -> Values {
+    const Value &w = out[0], &v = out[1];
+    const Value m = product(product(v, symmetric(d[0]), true), v);
+    return {diagonal(m), product(v, reciprocal_or_zero(differences_of_pairs(w)) * m)};
+  };
+  return with_rule({"eigh", primal, backward, tangent}, {a});
+}
+
+/// Sources: J. Townsend, "Differentiating the singular value decomposition", 2016; Wan & Zhang, "Automatic
+/// differentiation for complex valued SVD", 2019.
+Values svd(const Value& a) {
+  require_rank("svd", a, 2, 2);
+  const auto gaps = [](const Value& s) {
+    return reciprocal_or_zero(differences_of_pairs(s) * sums_of_pairs(s));  // 1 / (s_j^2 - s_i^2)
+  };
+  const auto primal = [](const Values& in) {
+    const Value& x = in[0];
+    const Datum m = x.rows(), n = x.columns(), k = smaller(m, n, x.call);
+    return run(&Kernels::svd, x.call,
+               {x.batch(), m, n, x.datum, filled(0, {m, k}, x).datum, filled(0, {k}, x).datum,
+                filled(0, {k, n}, x).datum});
+  };
+  const auto backward = [=](const Values&, const Values& out, const Values& g) -> Values {
+    const Value &u = out[0], &s = out[1], &vt = out[2], f = gaps(s), over_s = reciprocal_or_zero(s);
+    const Value of_u = product(u, g[0], true), of_v = product(vt, g[2], false, true);
+    const Value j = f * of_u, k = f * of_v;
+    const Value inside = scale_columns(j + t(j), s) + scale_rows(s, k + t(k)) + diagonal_matrix(g[1]);
+    return {product(product(u, inside), vt) + product(scale_columns(g[0] - product(u, of_u), over_s), vt) +
+            product(scale_columns(u, over_s), g[2] - product(of_v, vt, true))};
+  };
+  const auto tangent = [=](const Values&, const Values& out, const Values& d) -> Values {
+    const Value &u = out[0], &s = out[1], &vt = out[2], f = gaps(s), over_s = reciprocal_or_zero(s);
+    const Value right = product(d[0], vt, false, true), left = product(d[0], u, true);  // da v, da^T u
+    const Value p = product(u, right, true);
+    const Value du = product(u, f * (scale_columns(p, s) + scale_rows(s, t(p)))) +
+                     scale_columns(right - product(u, p), over_s);
+    const Value dv = product(vt, f * (scale_rows(s, p) + scale_columns(t(p), s)), true) +
+                     scale_columns(left - product(vt, p, true, true), over_s);
+    return {du, diagonal(p), t(dv)};
+  };
+  return with_rule({"svd", primal, backward, tangent}, {a});
+}
+
+/// By QR, whose derivatives these are.
+Value lstsq(const Value& a, const Value& b) {
+  require_rank("lstsq", a, 2, 2);
+  require_rank("lstsq", b, 1, 2);
+  const Value columns = b.rank() == 2 ? b : as_columns(b);
+  require_equal("lstsq", a.rows(), columns.rows(), "as many rows on the right as the matrix has", a.call);
+  require_equal("lstsq", a.columns(), smaller(a.rows(), a.columns(), a.call), "no more columns than rows",
+                a.call);
+  const Values f = qr_of_tall(a);
+  const Value x = solve_triangular(f[1], product(f[0], columns, true), {.lower = false});
+  if (b.rank() == 2) return x;
+  return in_shape_of(x, filled(0, {a.columns()}, a));
+}
+
+/// Source: I. Najfeld, T. F. Havel, "Derivatives of the matrix exponential and their computation", 1995, and
+/// R. Mathias, "A chain rule for matrix functions and applications", 1996: the derivative in the direction d
+/// is a block of the exponential of (a d; 0 a); its transpose is that of the transposed matrix.
+Value expm(const Value& a) {
+  require_rank("expm", a, 2, 2);
+  require_square("expm", a);
+  const auto primal = [](const Values& in) {
+    return run(&Kernels::expm, in[0].call, {in[0].batch(), in[0].rows(), in[0].datum});
+  };
+  const auto derivative = [](const Value& m, const Value& d) {
+    const Datum n = m.rows();
+    const Datum twice = core::perform({Opcode::add_, 0, m.call.loc}, {n, n});
+    const Value both = expm(above(beside(m, d), beside(zeros_like(m), m)));
+    return column_range(row_range(both, integer(0), n), n, twice);
+  };
+  const auto backward = [=](const Values& in, const Values&, const Values& g) -> Values {
+    return {derivative(t(in[0]), g[0])};
+  };
+  const auto tangent = [=](const Values& in, const Values&, const Values& d) -> Values {
+    return {derivative(in[0], d[0])};
+  };
+  return with_rule({"expm", primal, backward, tangent}, {a})[0];
+}
+
+}  // namespace lantern::linalg::detail

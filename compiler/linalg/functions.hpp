@@ -1,0 +1,44 @@
+// The functions of <lantern/linalg.hpp> once types are gone. Matrices are of rank 2, batches of them of
+// rank 3.
+#pragma once
+
+#include "lantern/compiler/linalg/value.hpp"
+
+namespace lantern::linalg {
+
+/// Which triangle of a matrix a solution takes, and how.
+struct Triangle {
+  bool lower = true;        ///< the lower one; else the upper
+  bool transposed = false;  ///< the transposed system is solved
+  bool unit = false;        ///< the diagonal is not read: it counts as 1
+};
+
+namespace detail {
+
+Value matrix_product(const Value& a, const Value& b);
+Value cholesky(const Value& a);
+Value cholesky_solve(const Value& l, const Value& b);
+Value solve_triangular(const Value& t, const Value& b, const Triangle& which);
+Value solve(const Value& a, const Value& b);
+Value inverse(const Value& a);
+/// One number for each matrix, in a vector.
+Value det(const Value& a);
+Values slogdet(const Value& a);
+/// The number of a single matrix.
+Value only(const Value& numbers);
+Value logdet(const Value& a);
+Values lu(const Value& a);
+Value lu_solve(const Value& factors, const Value& permutation, const Value& b);
+Values qr(const Value& a);
+Values eigh(const Value& a);
+Values svd(const Value& a);
+Value lstsq(const Value& a, const Value& b);
+Value expm(const Value& a);
+/// Of the last `dimensions` dimensions.
+Values fft(const Value& re, const Value& im, int dimensions, bool inverse);
+Values rfft(const Value& x, int dimensions);
+Value irfft(const Value& re, const Value& im, const Datum& n, int dimensions);
+
+}  // namespace detail
+
+}  // namespace lantern::linalg
