@@ -1,6 +1,6 @@
 # Finds what Lantern links with, in its own build and in projects that use an installed Lantern.
 #
-#   lantern_find_libraries(WHAT...)   WHAT: core, jit, tcc. Sets lantern_missing to a readable list of what is not there;
+#   lantern_find_libraries(WHAT...)   WHAT: core, jit, tcc, data. Sets lantern_missing to a readable list of what is not there;
 #                                     defines Lantern::clang and Lantern::llvm for jit, LANTERN_TCC_LIBRARY for tcc,
 #                                     which the library holds: who uses it needs none.
 #
@@ -45,6 +45,14 @@ macro(lantern_find_libraries)
       lantern_imported_library(llvm "${LANTERN_LLVM_LIBRARY}")
     else()
       list(APPEND lantern_missing "LLVM 19 (Debian: llvm-19-dev)")
+    endif()
+  endif()
+  if("data" IN_LIST lantern_libraries)
+    find_library(LANTERN_ZIP_LIBRARY zip)
+    if(LANTERN_ZIP_LIBRARY)
+      lantern_imported_library(zip "${LANTERN_ZIP_LIBRARY}")
+    else()
+      list(APPEND lantern_missing "libzip (Debian: libzip-dev)")
     endif()
   endif()
   if("tcc" IN_LIST lantern_libraries)

@@ -1,0 +1,204 @@
+// Least squares: the x that makes |r(x, a...)|^2 / 2 smallest, by gauss_newton or levenberg_marquardt.
+//
+// The derivative of the solution is that of its equations J^T r = 0, with J = dr/dx, by the implicit function
+// theorem, of every order (implicit.hpp): their Jacobian is the whole Hessian of the cost, second derivatives
+// of r included, so it is exact where residuals are left over too. It is as accurate as the equations hold.
+#pragma once
+
+#include "lantern/compiler/solvers/implicit.hpp"
+
+namespace lantern::solvers {
+
+/// When a search ends.
+struct FitOptions {
+  double tolerance = 1e-11;       ///< the step is at most tolerance (1 + |x|), in the Euclidean norm
+  std::int64_t iterations = 200;  ///< at most
+  double damping =
+      1e-3;  ///< levenberg_marquardt: at first, relative to the largest diagonal element of J^T J
+  std::source_location place = std::source_location::current();
+};
+
+/// What was found.
+template <class X, class T = Rep<double>, class I = Rep<std::int64_t>, class B = Rep<bool>>
+struct Fit {
+  X x;           ///< the last point, also where the search has not converged
+  T cost;        ///< |r|^2 / 2 there
+  I iterations;  ///< taken, steps that were not accepted included
+  B converged;   ///< within the tolerance
+};
+
+namespace detail {
+
+/// The quadratic model of the cost at a point: J^T J, J^T r and |r|^2 / 2.
+struct NormalEquations {
+  Matrix square;
+  Vector gradient;
+  Number cost;
+};
+
+inline NormalEquations normal_equations(const Program& residuals, const Vector& x, const Datums& arguments,
+                                        const Location& loc) {
+  const Datums at = with_unknown(x.datum(), arguments);
+  const Vector r(residuals.run(at)[0]);
+  const Matrix j(jacobian_of(residuals, at, loc)), t = transpose(j);
+  return {matmul(t, j), matmul(t, r), 0.5 * dot(r, r)};
+}
+
+struct FitState {
+  Vector x;
+  NormalEquations model;
+  Number damping, factor;
+  Count trips;
+  Truth converged, on;
+};
+
+inline Datums searched(const FitState& s) { return {s.x.datum(), s.trips.datum(), s.converged.datum()}; }
+
+/// (x, iterations, converged) from (x0, arguments...): Newton's method without second derivatives of r, each
+/// step halved until the cost is smaller (Nocedal & Wright, "Numerical Optimization", 2nd edition
+/// 2006, 10.3).
+inline Datums gauss_newton(const Program& residuals, const Datums& in, const FitOptions& options,
+                           const Location& loc) {
+  const Datums arguments = core::ad::slice(in, 1, in.size());
+  const auto model = [&](const Vector& x) { return normal_equations(residuals, x, arguments, loc); };
+  const auto cost = [&](const Vector& x) {
+    const Vector r(residuals.run(with_unknown(x.datum(), arguments))[0]);
+    return Number(0.5 * dot(r, r));
+  };
+  const Vector x0(in[0]);
+  return searched(WHILE(
+      FitState{x0, model(x0), Number(0.0), Number(0.0), Count(0), Truth(false), Truth(true)},
+      [&](const FitState& s) { return both(s.on, s.trips < options.iterations); },
+      [&](const FitState& s) {
+        const Vector step(solve(s.model.square.datum(), s.model.gradient.datum(), loc));
+        const Truth usable = finite(norm(step)), small = norm(step) <= options.tolerance * (1.0 + norm(s.x));
+        const Number slope = dot(s.model.gradient, step);
+        const auto [share, trials] = WHILE(
+            std::tuple(Number(1.0), Count(0)),
+            [&](const Number& t, const Count& k) {
+              const auto worse = [&] {
+                const Number bound = s.model.cost * (1.0 + 1e-14) - 1e-4 * t * slope;
+                return !(cost(s.x - t * step) <= bound);
+              };
+              return AND(both(both(usable, !small), k < 40), worse);
+            },
+            [](const Number& t, const Count& k) { return std::tuple(0.5 * t, k + 1); });
+        const Vector next = s.x - share * step;
+        return IF(
+            both(usable, trials < 40),
+            [&] { return FitState{next, model(next), s.damping, s.factor, s.trips + 1, small, !small}; },
+            [&] {
+              return FitState{s.x, s.model, s.damping, s.factor, s.trips + 1, Truth(false), Truth(false)};
+            });
+      }));
+}
+
+/// The same with damped steps: Madsen, Nielsen & Tingleff, "Methods for non-linear least squares problems",
+/// 2nd edition 2004, algorithm 3.16.
+inline Datums levenberg_marquardt(const Program& residuals, const Datums& in, const FitOptions& options,
+                                  const Location& loc) {
+  const Datums arguments = core::ad::slice(in, 1, in.size());
+  const auto model = [&](const Vector& x) { return normal_equations(residuals, x, arguments, loc); };
+  const Vector x0(in[0]);
+  const Count n = x0.dim(0);
+  const NormalEquations first = model(x0);
+  const Number largest =
+      FOR(0, n, Number(0.0), [&](const Count& i, const Number& m) { return max(m, first.square(i, i)); });
+  return searched(WHILE(
+      FitState{x0, first, options.damping * largest, Number(2.0), Count(0), Truth(false), Truth(true)},
+      [&](const FitState& s) { return both(s.on, s.trips < options.iterations); },
+      [&](const FitState& s) {
+        const Matrix damped = FOR(0, n, s.model.square, [&](const Count& i, const Matrix& m) {
+          return m.set(i, i, m(i, i) + s.damping);
+        });
+        const Vector step = -Vector(solve(damped.datum(), s.model.gradient.datum(), loc));
+        const Truth usable = finite(norm(step)), small = norm(step) <= options.tolerance * (1.0 + norm(s.x));
+        const NormalEquations there = model(s.x + step);
+        const Number gain = s.model.cost - there.cost;
+        // Where costs differ by rounding alone, the gradient says which point is better.
+        const Number ratio =
+            select(abs(gain) <= 1e-13 * s.model.cost,
+                   select(norm(there.gradient) < norm(s.model.gradient), Number(1.0), Number(-1.0)),
+                   gain / (0.5 * dot(step, s.damping * step - s.model.gradient)));
+        const Number bend = 2.0 * ratio - 1.0;
+        return IF(
+            both(usable, ratio > 0.0),
+            [&] {
+              const Number damping = s.damping * max(1.0 / 3, 1.0 - bend * bend * bend);
+              return FitState{s.x + step, there, damping, Number(2.0), s.trips + 1, small, !small};
+            },
+            [&] {
+              const Truth end = both(usable, small);
+              return FitState{s.x,
+                              s.model,
+                              select(s.damping > 0.0, s.damping * s.factor, Number(1e-12)),
+                              2.0 * s.factor,
+                              s.trips + 1,
+                              end,
+                              both(!end, finite(s.damping))};
+            });
+      }));
+}
+
+using FitSolver = Datums (*)(const Program& residuals, const Datums& in, const FitOptions& options,
+                             const Location& loc);
+
+template <class F, class X, class... A>
+auto fitted(const char* name, FitSolver solver, F f, const FitOptions& options, const X& x0, const A&... a) {
+  static_assert(Unknown<X>,
+                "least squares: expected x0 to be a Rep<double>, or an array or tensor of doubles");
+  const Location loc = core::here(options.place);
+  require_unknown(name, x0.datum(), loc);
+  Program residuals = program_of(std::move(f), x0, a...);
+  if constexpr (is_number<X>)
+    residuals.run = [scalar = residuals.run](Datums in) {
+      in[0] = Vector(in[0])(0).datum();
+      return scalar(in);
+    };
+  residuals.run = [run = residuals.run, name, loc](const Datums& in) {
+    const Datums r = run(in);
+    if (r.size() != 1 || r[0].type().rank() != 1 || r[0].type().element() != ir::Kind::f64)
+      core::raise_at(loc, std::string(name) + ": expected f to give a vector of residuals, got " +
+                              (r.size() == 1 ? r[0].type().str() : "several values"));
+    return r;
+  };
+  const Program stationary{"stationary_" + residuals.name, [residuals, loc](const Datums& at) {
+                             return core::ad::vjp(residuals, at, first_of(at), residuals.run(at), false, loc);
+                           }};
+  const Program run{name, [residuals, solver, options, loc](const Datums& in) {
+                      return solver(residuals, in, options, loc);
+                    }};
+  const Datums found = solved_by(name, run, stationary, {as_vector(x0.datum()).datum()},
+                                 core::detail::flatten(std::tie(a...)), Equations::dense, loc);
+  const Vector r(residuals.run(with_unknown(found[0], core::detail::flatten(std::tie(a...))))[0]);
+  return Fit<X>{from_vector<X>(Vector(found[0])), 0.5 * dot(r, r), Count(found[1]), Truth(found[2])};
+}
+
+}  // namespace detail
+
+/// The x near x0 that makes the sum of squares of f(x, a...) smallest, by steps of J^T J d = -J^T r that are
+/// halved until they help: gauss_newton(f, {.tolerance = 1e-10}, x0, a...), or without options. f gives a
+/// vector, of at least as many elements as x; x is a number or a vector, a... are any products of Reps. What
+/// f needs that is differentiated is passed in a: to capture it is an Error. J is dense, found by
+/// differentiation.
+///
+/// It stops, without having converged, where J has not full rank. Errors: an unknown that is a matrix or
+/// empty; f that gives no vector.
+template <class F, class X, class... A>
+auto gauss_newton(F f, const FitOptions& options, const X& x0, const A&... a) {
+  return detail::fitted("gauss_newton", detail::gauss_newton, std::move(f), options,
+                        core::detail::convert<core::detail::lifted_t<X>>(x0),
+                        core::detail::convert<core::detail::lifted_t<A>>(a)...);
+}
+/// The same with steps of (J^T J + m I) d = -J^T r, m by what the steps before have gained: from far away,
+/// and where J has not full rank on the way.
+template <class F, class X, class... A>
+auto levenberg_marquardt(F f, const FitOptions& options, const X& x0, const A&... a) {
+  return detail::fitted("levenberg_marquardt", detail::levenberg_marquardt, std::move(f), options,
+                        core::detail::convert<core::detail::lifted_t<X>>(x0),
+                        core::detail::convert<core::detail::lifted_t<A>>(a)...);
+}
+LANTERN_SOLVER_WITHOUT_OPTIONS(gauss_newton, FitOptions)
+LANTERN_SOLVER_WITHOUT_OPTIONS(levenberg_marquardt, FitOptions)
+
+}  // namespace lantern::solvers
