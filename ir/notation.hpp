@@ -85,6 +85,10 @@ const Notation* notation_of(Opcode op, const char* text);
 /// ranks do not fit.
 Notation concrete(const Notation& n, std::span<const Type> operands);
 
+/// The attribute of an operation in index notation of which no place lies outside its operand: whoever makes it has
+/// seen to that.
+inline constexpr std::int64_t inside = 1;
+
 /// What operand `i` receives from the adjoint of the result, and of which operands: `order` has their
 /// numbers, and `adjoint_of_result` for g; what it is added to is left out. `n` is concrete.
 inline constexpr std::size_t adjoint_of_result = ~std::size_t{0};

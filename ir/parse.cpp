@@ -12,6 +12,7 @@
 
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/notation.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::ir {
@@ -451,6 +452,13 @@ class Parser {
         advance();
         break;
       }
+      case Opcode::einsum_:
+      case Opcode::add_einsum_:
+        if (!eat('[')) return;
+        if (!is_word("inside")) fail("'inside'");
+        advance();
+        op.integer = ir::inside;
+        break;
       case Opcode::external_:
         if (!eat('[')) return;
         if (!is_word("threads")) fail("'threads'");

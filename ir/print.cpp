@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/notation.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::ir {
@@ -46,6 +47,9 @@ std::string attribute_text(const Op& op) {
       return "[" + std::to_string(op.integer) + "]";
     case Opcode::check_:
       return op.operands.size() > 1 ? "[" + std::to_string(op.integer) + "]" : "";
+    case Opcode::einsum_:
+    case Opcode::add_einsum_:
+      return op.integer == ir::inside ? "[inside]" : "";
     case Opcode::external_:
       return op.integer == 1 ? "[threads]" : "";
     case Opcode::push_:

@@ -166,7 +166,8 @@ void propagate_product(std::size_t i, const FormulaContext& c, Cell& cell) {
   Datums arguments;
   for (const std::size_t j : call.order)
     arguments.push_back(j == ir::adjoint_of_result ? c.cotangent : c.operands[j]);
-  const Operation op{call.code, 0, c.op.loc, {}, call.text};
+  const std::int64_t attribute = ir::is_einsum(call.code) ? c.op.attribute : 0;  // of the same places
+  const Operation op{call.code, attribute, c.op.loc, {}, call.text};
   if (call.into == ir::Call::Into::adjoint) return cell.accumulate(op, arguments);
   if (call.into == ir::Call::Into::zeros)
     arguments.insert(arguments.begin(), zeros_like(c.operands[i], c.op.loc));

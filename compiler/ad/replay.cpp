@@ -179,8 +179,9 @@ void Replay::run_op(ir::Op* op) {
                          : pop_from(staging_, op->integer, op->result()->type, place(op))});
     default: {
       const Datums operands = values(op->operands);
-      const std::int64_t attribute =
-          op->code == Opcode::dim_ || op->code == Opcode::tree_value_ || op->code == Opcode::cast_ ? op->integer : 0;
+      const bool has = op->code == Opcode::dim_ || op->code == Opcode::tree_value_ || op->code == Opcode::cast_ ||
+                       ir::is_einsum(op->code);
+      const std::int64_t attribute = has ? op->integer : 0;
       return give({perform({op->code, attribute, place(op), op->result()->type.dims(), op->text}, operands)});
     }
   }

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "lantern/compiler/passes/rewrite.hpp"
 #include "lantern/compiler/passes/shapes.hpp"
@@ -275,6 +277,34 @@ class Folding : public Rewriter {
 
   // ---- algebra
 
+  /// What an integer is more than another, if that is a number: of x + 3 it is 3 and x.
+  static std::optional<std::pair<Value*, std::int64_t>> distance(const Op* op) {
+    if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_))) return {};
+    const Op *x = constant(op->operands[0]), *y = constant(op->operands[1]);
+    if (y && y->integer != std::numeric_limits<std::int64_t>::min())
+      return std::pair(op->operands[0], op->is(Opcode::add_) ? y->integer : -y->integer);
+    if (x && op->is(Opcode::add_)) return std::pair(op->operands[1], x->integer);
+    return {};
+  }
+  /// (x + a) - b is x + (a - b), and x + -a is x - a: what are the same sizes and indices are the same values.
+  Value* moved(Op* op) {
+    const auto outer = distance(op);
+    if (!outer) return nullptr;
+    auto [base, by] = *outer;
+    const auto inner = distance(base->def);
+    constexpr std::int64_t small = std::int64_t{1} << 30;  // of which no sum wraps, in i32 either
+    if (inner && std::abs(inner->second) < small && std::abs(by) < small) {
+      base = inner->first;
+      by += inner->second;
+      if (by == 0) return base;
+    } else if (op->is(Opcode::add_) == (by > 0)) {
+      return nullptr;
+    }
+    Op* const c = new_constant(op->loc, op->result()->type);
+    c->integer = by < 0 ? -by : by;
+    return become(op, by < 0 ? Opcode::sub_ : Opcode::add_, {base, c->result()});
+  }
+
   Value* arithmetic(Op* op) {
     Value *x = op->operands[0], *y = op->operands.size() > 1 ? op->operands[1] : nullptr;
     const bool integer = is_integer(x->type), integer_scalar = x->type.is_integer();
@@ -285,13 +315,13 @@ class Folding : public Rewriter {
         if (is_number(x, zero, y)) return y;
         if (Value* n = operand_of(y, Opcode::neg_)) return become(op, Opcode::sub_, {x, n});
         if (Value* n = operand_of(x, Opcode::neg_)) return become(op, Opcode::sub_, {y, n});
-        return nullptr;
+        return integer_scalar ? moved(op) : nullptr;
       }
       case Opcode::sub_:
         if (is_number(y, 0.0, x)) return x;
         if (Value* n = operand_of(y, Opcode::neg_)) return become(op, Opcode::add_, {x, n});
-        if (integer_scalar && x == y) become_integer(op, 0);
-        return nullptr;
+        if (integer_scalar && x == y) return become_integer(op, 0);
+        return integer_scalar ? moved(op) : nullptr;
       case Opcode::mul_:
         if (is_number(y, 1.0, x)) return x;
         if (is_number(x, 1.0, y)) return y;

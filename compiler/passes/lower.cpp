@@ -185,6 +185,43 @@ class Lowering {
 
   // ---- what an operation reads
 
+  static bool may_lie_outside(const NestIndices& at) {
+    return std::ranges::any_of(at, [](const NestIndex& i) { return i.may_lie_outside(); });
+  }
+  /// Where the operand of a move has the element that lies at `at` of its result. Nothing where that may lie outside
+  /// the result, which counts as zero, and the operand does not have that dimension as it is.
+  static std::optional<NestIndices> moved(const Notation& n, const ir::Subscripts& places, const NestIndices& at) {
+    const auto of = [&](char letter) {
+      std::size_t d = 0;
+      while (!n.result[d].is(letter)) ++d;
+      return d;
+    };
+    std::vector<bool> kept(at.size(), false);
+    NestIndices from;
+    for (const ir::Subscript& s : places) {
+      if (s.is_letter()) {
+        kept[of(s.letter())] = true;
+        from.push_back(at[of(s.letter())]);
+        continue;
+      }
+      NestIndex sum{{}, s.constant, true};
+      for (const ir::Subscript::Term& t : s.terms) {
+        const NestIndex& i = at[of(t.letter)];
+        sum.constant += t.factor * i.constant;
+        for (const auto& [k, factor] : i.terms) {
+          const auto same = std::ranges::find(sum.terms, k, &std::pair<int, std::int64_t>::first);
+          if (same == sum.terms.end()) sum.terms.emplace_back(k, t.factor * factor);
+          else same->second += t.factor * factor;
+        }
+      }
+      std::erase_if(sum.terms, [](const auto& t) { return t.second == 0; });
+      from.push_back(std::move(sum));
+    }
+    for (std::size_t d = 0; d < at.size(); ++d)
+      if (!kept[d] && at[d].may_lie_outside()) return {};
+    return from;
+  }
+
   /// An element of a value, of what makes its elements from others of those.
   Element resolved(Value* v, NestIndices at) {
     for (int steps = 0; steps < longest_way; ++steps) {
@@ -192,7 +229,7 @@ class Lowering {
       const Op* def = v->def;
       if (!v->type.is_tensor()) return {v, {}};
       if (!def) break;
-      if (def->is(Opcode::fill_) && holds_number(*def)) return {now(def->operands[0]), {}};
+      if (def->is(Opcode::fill_) && holds_number(*def) && !may_lie_outside(at)) return {now(def->operands[0]), {}};
       if (def->is(Opcode::zeros_like_)) return {zero(v->type.element()), {}};
       if (def->is(Opcode::stop_gradient_)) {
         v = def->operands[0];
@@ -202,17 +239,9 @@ class Lowering {
       const Notation n = *ir::concrete_notation(*def);
       const auto factor = moved_operand(*def);
       if (!factor) break;
-      NestIndices from;
-      for (const ir::Subscript& s : n.operands[*factor].at) {
-        if (s.terms.empty()) {
-          from.push_back({{}, s.constant});
-          continue;
-        }
-        std::size_t d = 0;
-        while (!n.result[d].is(s.letter())) ++d;
-        from.push_back(at[d]);
-      }
-      at = std::move(from);
+      auto from = moved(n, n.operands[*factor].at, at);
+      if (!from) break;
+      at = std::move(*from);
       v = def->operands[*factor];
     }
     return {v, std::move(at)};
@@ -241,10 +270,10 @@ class Lowering {
     return type.is_float_element() ? b.number(0, type) : b.integer(0, type);
   }
 
-  NestIndices places(const ir::Subscripts& at, const std::string& letters) const {
+  NestIndices places(const Op& op, const ir::Subscripts& at, const std::string& letters) const {
     NestIndices out;
     for (const ir::Subscript& s : at) {
-      NestIndex i{{}, s.constant};
+      NestIndex i{{}, s.constant, op.integer == ir::inside && ir::is_einsum(op.code)};
       for (const auto& t : s.terms) i.terms.emplace_back(static_cast<int>(letters.find(t.letter)), t.factor);
       out.push_back(std::move(i));
     }
@@ -275,10 +304,10 @@ class Lowering {
     d.member.sums = true;
     const Notation n = *ir::concrete_notation(*op);
     const std::string order = loop_order(n);
-    d.member.result = places(n.result, order);
+    d.member.result = places(*op, n.result, order);
     for (std::size_t i = 0; i < n.operands.size(); ++i)
       if (n.is_factor(i))
-        d.member.reads.push_back(resolved(op->operands[i], places(n.operands[i].at, order)));
+        d.member.reads.push_back(resolved(op->operands[i], places(*op, n.operands[i].at, order)));
     if (n.accumulates) d.member.base = op->operands[0];
     const auto size_of = [&](const ir::SizeSource& s) {
       if (s.dimension < 0) return ir::Size{op->operands[s.operand], -1};
@@ -630,7 +659,7 @@ class Lowering {
             std::ranges::any_of(nest.members, [&](const NestMember& o) { return o.op == e.of->def; });
         if (!e.at.empty() && !inside && (!like || e.of->type.dims() == type.dims())) like = e.of;
       }
-      if (m.stored && !m.sums && !m.memory) made = &m;
+      if (m.stored && !m.sums && !m.memory && !made) made = &m;
     }
     if (!like || !made) return nullptr;
     for (const NestMember& m : nest.members)

@@ -177,7 +177,7 @@ class Writer {
     if (const auto made = nested_.find(e.of); made != nested_.end()) return made->second.depth;
     std::size_t depth = 0;
     for (const NestIndex& i : e.at) {
-      if (!i.is_plain()) return rank_;  // which may lie outside
+      if (i.may_lie_outside()) return rank_;
       for (const auto& [k, factor] : i.terms) depth = std::max(depth, static_cast<std::size_t>(k) + 1);
     }
     // What a result takes the memory of is read where that is written.
@@ -248,14 +248,14 @@ class Writer {
   // ---- places that may lie outside
 
   static bool guarded(const Element& e) {
-    return std::ranges::any_of(e.at, [](const NestIndex& i) { return !i.is_plain(); });
+    return std::ranges::any_of(e.at, [](const NestIndex& i) { return i.may_lie_outside(); });
   }
 
   /// That the place lies inside, or null where it is known to.
   Value* inside(Value* tensor, const NestIndices& at, Value* also) {
     ir::Builder& b = here();
     for (std::size_t d = 0; d < at.size(); ++d) {
-      if (at[d].is_plain()) continue;
+      if (!at[d].may_lie_outside()) continue;
       Value* const i = index(at[d]);
       const std::int64_t known = tensor->type.dims()[d];
       Value* const size = known != ir::dynamic ? b.integer(known)
@@ -359,7 +359,7 @@ std::optional<std::size_t> moved_operand(const ir::Op& op) {
   for (std::size_t d = 0; d < n.operands[factor].at.size(); ++d) {
     const ir::Subscript& s = n.operands[factor].at[d];
     const bool there = s.terms.empty() && s.constant >= 0 && s.constant < type.dims()[d];
-    if (!s.is_letter() && !there) return {};
+    if (!s.is_letter() && !there && op.integer != ir::inside) return {};
   }
   return factor;
 }

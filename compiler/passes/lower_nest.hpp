@@ -14,6 +14,8 @@ namespace lantern::passes {
 struct NestIndex {
   std::vector<std::pair<int, std::int64_t>> terms;
   std::int64_t constant = 0;
+  bool inside = false;  ///< of the dimension, as the operation says that has it; plain ones are so always
+  bool may_lie_outside() const { return !is_plain() && !inside; }
   bool is_plain() const { return terms.size() == 1 && terms[0].second == 1 && constant == 0; }
   auto operator<=>(const NestIndex&) const = default;
 };

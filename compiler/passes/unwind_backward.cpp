@@ -314,12 +314,15 @@ Value* Unwinder::cell(Region& r, Value* c) {
 /// tensor.
 Value* Unwinder::zero_like(Region& r, Value* forward_value) {
   if (forward_value->type.is_scalar()) return into(r.bwd, {}).zero_like(forward_value);
+  const ir::Kind element = forward_value->type.element();
   const auto home = homes_.find(forward_value->block);
   if (!at_hand(r, forward_value) && (home == homes_.end() || !home->second->saved.contains(forward_value))) {
     auto* const source = const_cast<Value*>(shape_source(forward_value));
     if (at_hand(r, source) || homes_.contains(source->block)) forward_value = source;
   }
-  return into(r.bwd, {}).zero_like(at(r, forward_value));
+  Value* const zeros = into(r.bwd, {}).zero_like(at(r, forward_value));
+  if (forward_value->type.element() == element) return zeros;
+  return into(r.bwd, {}).emit(Opcode::cast_, {zeros}, static_cast<std::int64_t>(element));  // of a condition
 }
 
 Value* Unwinder::zero(Region& r, Value* c) {

@@ -1,5 +1,6 @@
 // Parts of tensors: t(all, range(1, -1), i), and tensors with a part replaced.
 #include "lantern/compiler/tensor/build.hpp"
+#include "lantern/ir/notation.hpp"
 
 namespace lantern::core::detail {
 
@@ -12,6 +13,13 @@ struct Selection {
   Indices sizes;  ///< of the part, without the dimensions of which there is one index
   std::vector<bool> kept;
 
+  /// Whether the places are sums of indices and numbers, in tensors that are not too large for a notation.
+  bool starts_are_known() const {
+    constexpr std::int64_t most = 100'000'000;
+    for (std::size_t d = 0; d < lo.size(); ++d)
+      if (!lo[d].is_literal() || lo[d].i() < 0 || lo[d].i() > most || step[d] > most) return false;
+    return lo.size() <= 26;
+  }
   Indices at(const Build& b, const Indices& k) const {
     Indices all;
     std::size_t next = 0;
@@ -27,6 +35,35 @@ struct Selection {
     return all;
   }
 };
+
+/// "[k+1][2l-l][3]->kl;kl": the elements as a move in index notation, which is done where they are read. A place that
+/// is a letter alone would say that the part has the whole dimension.
+Datum moved_part(const Build& b, const Datum& t, const Selection& s) {
+  std::string from, to;
+  Datums operands = {t};
+  std::vector<std::int64_t> shape;
+  for (std::size_t d = 0; d < s.lo.size(); ++d) {
+    const std::string start = std::to_string(s.lo[d].i());
+    if (!s.kept[d]) {
+      const Datum size = b.size(t, static_cast<int>(d));
+      const char* const outside = "an index of a part is outside its dimension";
+      const Datum inside = b.binary(Opcode::land_, b.binary(Opcode::le_, Build::integer(0), s.lo[d]), b.less(s.lo[d], size));
+      if (inside.is_literal() && !inside.b())
+        raise_at(b.loc, std::string(outside) + ": " + start + " of " + std::to_string(size.i()));
+      if (!inside.is_literal()) b.require(inside, outside);
+      from += "[" + start + "]";
+      continue;
+    }
+    const char k = static_cast<char>('a' + to.size());
+    const std::string step = std::to_string(s.step[d]);
+    to += k;
+    from += s.step[d] == 1 && s.lo[d].i() == 0 ? std::string("[2") + k + "-" + k + "]" : "[" + step + k + "+" + start + "]";
+    operands.push_back(s.sizes[to.size() - 1]);
+    shape.push_back(known(s.sizes[to.size() - 1]));
+  }
+  const std::string notation = from + "->" + to + ";" + to;
+  return perform({Opcode::einsum_, ir::inside, b.loc, shape, ir::canonical(ir::notation(notation))}, operands);
+}
 
 /// A bound: literals below 0 count from the end.
 Datum bound(const Build& b, const Datum& v, const Datum& size) {
@@ -82,6 +119,7 @@ Datum part(const Datum& t, std::span<const Part> parts, const Location& loc) {
   const Selection s = selected(b, t, parts);
   if (s.sizes.empty())
     raise_at(loc, "a part of one element: t(i, j) with indices alone is that number");
+  if (s.starts_are_known()) return moved_part(b, t, s);
   return b.tabulate(t.type().element(), s.sizes, [&](const Indices& k) { return b.get(t, s.at(b, k)); });
 }
 

@@ -172,7 +172,7 @@ Datum concat(std::span<const Datum> operands, int given, const Location& loc) {
   }
   if (axis == 0) {
     Datum joined = first;
-    for (const Datum& t : operands.subspan(1)) joined = b.binary(Opcode::concat_, joined, t);
+    for (const Datum& t : operands.subspan(1)) joined = perform({Opcode::concat_, 0, loc}, {joined, t});
     return joined;
   }
   Datum out = b.fill(Datum::zero(ir::Type(element(first))), sizes), from = Build::integer(0);

@@ -6,6 +6,7 @@
 #include "lantern/codegen/cuda/emulate.hpp"
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/lantern.hpp"
+#include "lantern/random.hpp"
 
 using namespace lantern;
 
@@ -27,6 +28,10 @@ Rep<double> ruled(Rep<double> x) {
   return custom_vjp(
       sig<double(double)>([](auto a) { return a * a; }), [](Rep<double> a) { return std::tuple(a * a, a); },
       [](Rep<double> a, Rep<double> g) { return 10.0 * sin(a) * g; })(x);
+}
+Rep<double> drawn(Rep<double> x) {
+  const auto [first, second] = random::split<2>(cast<std::int64_t>(1000.0 * x));
+  return x * random::normal<double>(first) + random::uniform<double>(second);
 }
 Rep<double> solution(Rep<double> a) {
   return fixpoint([](Rep<double> x, Rep<double> s) { return 0.5 * cos(s * x); }, 0.3, a);
@@ -63,5 +68,7 @@ TEST_CASE("gradients as CUDA kernels") {
   check("cube", grad(cube), points(-2, 2));
   check("ruled", grad(ruled), points(-2, 2));
   check("ruled_again", grad(grad(ruled)), points(-2, 2));
+  check("drawn", drawn, points(-1, 1));
+  check("drawn_slope", grad(drawn), points(-1, 1));
   check("solution", grad(solution), points(-1, 1));
 }

@@ -35,7 +35,7 @@ TEST_CASE("extremes in lanes are those of the numbers") {
   for (const CompileOptions& options :
        {CompileOptions{.target = Target::c, .lanes = test::lanes_under_test()},
         CompileOptions{.target = Target::cpp, .lanes = test::lanes_under_test()},
-        CompileOptions{.target = Target::cpp, .lanes = test::lanes_under_test(), .threads = 2},
+        CompileOptions{.target = Target::cpp, .threads = 2, .lanes = test::lanes_under_test()},
         CompileOptions{.target = Target::cpp, .strict_math = true, .lanes = test::lanes_under_test()}}) {
     const auto wide = compile(both, options);
     const auto single = compile(narrow, options);

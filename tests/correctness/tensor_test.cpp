@@ -139,7 +139,7 @@ TEST_CASE("element-wise comparisons, bits and choices") {
         {0, 0, 0, 3, 4, 5});
   check("where", [](const T& x) { return where(x > 0.5, x * x, exp(x)); }, numbers({2, 3}));
   const auto bits = [](Rep<Tensor<std::int64_t, dyn>> x, Rep<std::int64_t> n) {
-    return ((x << n) ^ (x >> 1)) & ~x | (x % 3);
+    return (((x << n) ^ (x >> 1)) & ~x) | (x % 3);
   };
   const std::vector<std::int64_t> in = {5, -7, std::int64_t{1} << 40, 0};
   std::vector<std::int64_t> want;
@@ -357,4 +357,77 @@ TEST_CASE("scan keeps an output of each trip") {
     return scan(x.dim(0), Rep<double>(0.0), [&](auto i, Rep<double> s) { return std::pair(s + x(i), s); }).second;
   };
   CHECK_THROWS_WITH(compile(none)(TensorValue<double>(Shape{0})), Catch::Contains("scan: expected at least one trip"));
+}
+
+TEST_CASE("tensor functions in batches, threads, checkpoints and declared shapes") {
+  const TensorValue<double> x = numbers({40, 6}), v = numbers({40, 6}, 0.3);
+  const auto rows = [](Rep<Tensor<double, dyn, dyn>> t) { return sum(softmax<1>(t) * cumsum<1>(t * t)); };
+  const auto row = [](Rep<Tensor<double, dyn>> t) { return sum(softmax<0>(t) * cumsum<0>(t * t)); };
+  const auto batch = [&](Rep<Tensor<double, dyn, dyn>> t) { return sum(vmap(row)(t)); };
+  const auto again = [&](Rep<Tensor<double, dyn, dyn>> t) { return checkpoint(rows)(t); };
+  const TensorValue<double> want = eager(grad(rows))(x);
+  same(compile(grad(batch), {.target = Target::cpp})(x).data, want.data, 1e-10);
+  same(eager(grad(batch))(x).data, want.data, 1e-10);
+  same(compile(grad(again))(x).data, want.data, 1e-10);
+  for (const int threads : {1, 2, 3})
+    same(compile(grad(rows), {.target = Target::cpp, .threads = threads})(x).data, want.data, 1e-10);
+  same(compile(grad(rows), {.target = Target::cpp, .strict_math = true, .reassociate = false})(x).data, want.data, 1e-10);
+  const auto declared = [](Rep<Tensor<double, 40, 6>> t) { return sum(softmax<1>(t) * cumsum<1>(t * t)); };
+  same(compile(grad(declared), {.target = Target::cpp})(x).data, want.data, 1e-10);
+  const TensorView<const double> transposed(x.data.data(), {6, 40}, {1, 6});  // not contiguous
+  const auto turned = [&](Rep<Tensor<double, dyn, dyn>> t) { return rows(Rep<Tensor<double, dyn, dyn>>(transpose(t))); };
+  CHECK(compile(turned)(transposed) == Approx(compile(rows)(x)));
+}
+
+TEST_CASE("what lies outside is zero also of tensors that are repeated, filled or parts") {
+  const auto everywhere = [](auto f, const auto&... x) {
+    const auto want = eager(f)(x...).data;
+    for (const int opt : {0, 2}) same(compile(f, {.target = Target::cpp, .opt = opt})(x...).data, want, 1e-12);
+    return want;
+  };
+  const auto ends = [](const T& x) { return einsum<"[i+k-1],kj->i;i">(x, T(ones<double>({3, 1})), x.dim(0)); };
+  const TensorValue<double> x = numbers({6});
+  CHECK(everywhere([&](Rep<Tensor<double, dyn>> t) { return ends(T(expand(unsqueeze<0>(t), 4, t.dim(0))(all, 0))); }, x)
+            .front() == Approx(x.data[0] + x.data[1]));
+  CHECK(everywhere([&](Rep<Tensor<double, dyn>> t) { return ends(T(as_tensor(fill(t(0), t.dim(0))))); }, x).front() ==
+        Approx(2 * x.data[0]));
+  CHECK(everywhere([&](Rep<Tensor<double, dyn>> t) { return ends(t(range(2, -1))); }, x).front() ==
+        Approx(x.data[2] + x.data[3]));
+  const auto repeated = [](Rep<Tensor<double, dyn>> t, Rep<std::int64_t> n) {
+    return einsum<"j[i+k-1],k->ji;i">(T(expand(unsqueeze<1>(t), t.dim(0), n)), T(ones<double>({3})), n);
+  };
+  CHECK(everywhere(repeated, x, std::int64_t{4})[0] == Approx(2 * x.data[0]));
+  CHECK(everywhere(grad([&](Rep<Tensor<double, dyn>> t) { return sum(repeated(t, 4)); }), x)[0] == Approx(10));
+}
+
+TEST_CASE("operations of several element types share a nest, and a trip's zeros have the element of what they are for") {
+  const auto several = [](Rep<Tensor<double, dyn, dyn>> t) {
+    return std::tuple(Rep<Tensor<bool>>(t > 0.5), sigmoid(t), t + 1.0, silu(t));
+  };
+  const TensorValue<double> x = numbers({3, 2});
+  const auto want = eager(several)(x);
+  const auto made = compile(several, {.target = Target::cpp})(x);
+  CHECK(std::get<0>(made).data == std::get<0>(want).data);
+  same(std::get<1>(made).data, std::get<1>(want).data, 1e-12);
+  same(std::get<3>(made).data, std::get<3>(want).data, 1e-12);
+  const auto masked = grad([](Rep<Tensor<double, dyn, dyn>> h0, Rep<Tensor<double, dyn, dyn, dyn>> xs,
+                              Rep<Tensor<std::int64_t, dyn>> lengths) {
+    const auto [h, ys] = FOR(0, xs.dim(0), std::tuple(T(h0), T(zeros_like(xs))), [&](Rep<std::int64_t> i, T now, T out) {
+      const Rep<Tensor<bool>> works(unsqueeze<1>(lengths > i));
+      const T next = tanh(now + xs.row(i));
+      return std::tuple(T(where(works, next, now)), T(out.set_part({i}, T(where(works, next, 0.0)))));
+    });
+    return sum(h * h) + sum(ys * ys);
+  });
+  const TensorValue<double> start = numbers({2, 3}), steps = numbers({4, 2, 3});
+  const std::vector<std::int64_t> lengths = {2, 4};
+  const TensorView<const std::int64_t> view(lengths.data(), {2});
+  const auto slope = eager(masked)(start, steps, view);
+  const auto compiled = compile(masked, {.target = Target::cpp})(start, steps, view);
+  same(std::get<0>(compiled).data, std::get<0>(slope).data, 1e-10);
+  same(std::get<1>(compiled).data, std::get<1>(slope).data, 1e-10);
+  const auto stacked = compile([](Rep<Tensor<double, dyn, dyn>> t) { return stack<0>(t, t, t); })(numbers({2, 1}));
+  CHECK(stacked.shape == Shape{3, 2, 1});
+  const auto joined = compile([](Rep<Tensor<double, 2, 1>> t) { return concat<0>(T(t), T(t(range(0, 1)))); })(numbers({2, 1}));
+  CHECK(joined.shape == Shape{3, 1});
 }

@@ -35,4 +35,8 @@ int bench_series(int argc, char** argv);
 /// Gradients of loops whose data underflow, without subnormal numbers and with them. Status 1 where they differ.
 int bench_subnormals(int argc, char** argv);
 
+/// Programs over tensors: values and gradients over copies of their arguments and results. Status 1 where a result is
+/// not finite.
+int bench_tensors(int argc, char** argv);
+
 }  // namespace lantern::bench

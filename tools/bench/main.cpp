@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
       {"series", bench_series, "the thesis's series: evaluation, forward and reverse, time and tape by size"},
       {"subnormals", bench_subnormals,
        "loops whose data underflow, beside the same with subnormal numbers kept"},
+      {"tensors", bench_tensors, "programs over tensors, over copies of their arguments and results"},
   };
   try {
     if (argc > 1)
