@@ -387,7 +387,7 @@ TEST_CASE("what lies outside is zero also of tensors that are repeated, filled o
   };
   const auto ends = [](const T& x) { return einsum<"[i+k-1],kj->i;i">(x, T(ones<double>({3, 1})), x.dim(0)); };
   const TensorValue<double> x = numbers({6});
-  CHECK(everywhere([&](Rep<Tensor<double, dyn>> t) { return ends(T(expand(unsqueeze<0>(t), 4, t.dim(0))(all, 0))); }, x)
+  CHECK(everywhere([&](Rep<Tensor<double, dyn>> t) { return ends(T(expand(unsqueeze<0>(t), 4, t.dim(0))(0, all))); }, x)
             .front() == Approx(x.data[0] + x.data[1]));
   CHECK(everywhere([&](Rep<Tensor<double, dyn>> t) { return ends(T(as_tensor(fill(t(0), t.dim(0))))); }, x).front() ==
         Approx(2 * x.data[0]));
