@@ -9,6 +9,7 @@
 // index notation, and has the derivatives of that.
 #pragma once
 
+#include "lantern/compiler/tensor/elementwise.hpp"
 #include "lantern/compiler/tensor/index.hpp"
 #include "lantern/compiler/tensor/reduce.hpp"
 #include "lantern/compiler/tensor/scan.hpp"

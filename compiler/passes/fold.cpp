@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -277,13 +275,15 @@ class Folding : public Rewriter {
 
   // ---- algebra
 
+  /// Two of these together do not wrap, in i32 either.
+  static bool is_small(std::int64_t v) { return v > -(std::int64_t{1} << 30) && v < std::int64_t{1} << 30; }
   /// What an integer is more than another, if that is a number: of x + 3 it is 3 and x.
   static std::optional<std::pair<Value*, std::int64_t>> distance(const Op* op) {
     if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_))) return {};
     const Op *x = constant(op->operands[0]), *y = constant(op->operands[1]);
-    if (y && y->integer != std::numeric_limits<std::int64_t>::min())
+    if (y && is_small(y->integer))
       return std::pair(op->operands[0], op->is(Opcode::add_) ? y->integer : -y->integer);
-    if (x && op->is(Opcode::add_)) return std::pair(op->operands[1], x->integer);
+    if (x && is_small(x->integer) && op->is(Opcode::add_)) return std::pair(op->operands[1], x->integer);
     return {};
   }
   /// (x + a) - b is x + (a - b), and x + -a is x - a: what are the same sizes and indices are the same values.
@@ -292,8 +292,7 @@ class Folding : public Rewriter {
     if (!outer) return nullptr;
     auto [base, by] = *outer;
     const auto inner = distance(base->def);
-    constexpr std::int64_t small = std::int64_t{1} << 30;  // of which no sum wraps, in i32 either
-    if (inner && std::abs(inner->second) < small && std::abs(by) < small) {
+    if (inner) {
       base = inner->first;
       by += inner->second;
       if (by == 0) return base;

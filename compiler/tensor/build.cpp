@@ -164,6 +164,14 @@ Datum Build::tabulate(ir::Kind element, const Indices& sizes,
                 [&](const Indices& at, const Datums& out) { return Datums{set(out[0], at, body(at))}; })[0];
 }
 
+void Build::require_equal(const Datum& x, const Datum& y, const std::string& message) const {
+  if (x.is_literal() && y.is_literal()) {
+    if (x.i() != y.i()) raise_at(loc, message + ", got " + std::to_string(x.i()) + " and " + std::to_string(y.i()));
+    return;
+  }
+  require(binary(Opcode::eq_, x, y), label_of(message));
+}
+
 void Build::require(const Datum& condition, const char* message) const { detail::require(condition, message, loc); }
 
 }  // namespace lantern::core::detail

@@ -66,10 +66,16 @@ struct Build {
                  const std::function<Datum(const Indices& at)>& body) const;
   /// Raises at run time unless the condition, a bool, holds.
   void require(const Datum& condition, const char* message) const;
+  /// Error unless two sizes are the same: at once where they are known, else at run time.
+  void require_equal(const Datum& x, const Datum& y, const std::string& message) const;
 };
 
 /// The number that a literal is, or `ir::dynamic`.
 std::int64_t known(const Datum& size);
+/// The dimension that is meant, from 0 on.
+inline int axis_of(const char* what, const Datum& t, int axis, const Location& loc) {
+  return axes_of(what, t, {&axis, 1}, loc)[0];
+}
 /// Dimensions that are not among `axes`, ascending.
 std::vector<int> others(int rank, std::span<const int> axes);
 

@@ -6,9 +6,6 @@ namespace lantern::core::detail {
 
 namespace {
 
-int axis_of(const char* what, const Datum& t, int axis, const Location& loc) {
-  return axes_of(what, t, {&axis, 1}, loc)[0];
-}
 ir::Kind element(const Datum& t) { return t.type().element(); }
 
 }  // namespace

@@ -8,21 +8,7 @@ namespace lantern::core::detail {
 
 namespace {
 
-int axis_of(const char* what, const Datum& t, int axis, const Location& loc) {
-  return axes_of(what, t, {&axis, 1}, loc)[0];
-}
-
 ir::Kind element(const Datum& t) { return t.type().element(); }
-
-/// Error unless two sizes are the same: at once where they are known, else at run time.
-void require_equal(const Build& b, const Datum& x, const Datum& y, const std::string& message) {
-  if (x.is_literal() && y.is_literal()) {
-    if (x.i() != y.i())
-      raise_at(b.loc, message + ", got " + std::to_string(x.i()) + " and " + std::to_string(y.i()));
-    return;
-  }
-  b.require(b.binary(Opcode::eq_, x, y), label_of(message));
-}
 
 }  // namespace
 
@@ -52,7 +38,7 @@ Datum expand(const Datum& t, const Datums& sizes, const Location& loc) {
     shape.push_back(known(sizes[i]));
     const bool one = d >= more && t.type().dims()[static_cast<std::size_t>(d - more)] == 1;
     if (d >= more && !(one && shape.back() != 1)) {
-      require_equal(b, b.size(t, d - more), sizes[i],
+      b.require_equal(b.size(t, d - more), sizes[i],
                     "expand: expected the size of dimension " + std::to_string(d - more) +
                         ", or that to be 1 where the program is staged");
       from += letter;
@@ -72,7 +58,7 @@ Datum squeeze(const Datum& t, std::span<const int> axes, const Location& loc) {
   const Build b{loc};
   const std::vector<int> gone = axes_of("squeeze", t, axes, loc);
   for (const int d : gone)
-    require_equal(b, b.size(t, d), Build::integer(1), "squeeze: expected a dimension of size 1");
+    b.require_equal(b.size(t, d), Build::integer(1), "squeeze: expected a dimension of size 1");
   return b.without(t, gone);
 }
 
@@ -166,7 +152,7 @@ Datum concat(std::span<const Datum> operands, int given, const Location& loc) {
                         " and " + t.type().str());
     for (std::size_t d = 0; d < sizes.size(); ++d)
       if (d != axis)
-        require_equal(b, b.size(first, static_cast<int>(d)), b.size(t, static_cast<int>(d)),
+        b.require_equal(b.size(first, static_cast<int>(d)), b.size(t, static_cast<int>(d)),
                       "concat: expected the same sizes but along the dimension that grows");
     sizes[axis] = b.add(sizes[axis], b.size(t, static_cast<int>(axis)));
   }
@@ -198,7 +184,7 @@ Datums split(const Datum& t, int given, std::size_t parts, const Location& loc) 
   const Build b{loc};
   const auto axis = static_cast<std::size_t>(axis_of("split", t, given, loc));
   const Datum n = Build::integer(static_cast<std::int64_t>(parts)), size = b.size(t, static_cast<int>(axis));
-  require_equal(b, b.rem(size, n), Build::integer(0),
+  b.require_equal(b.rem(size, n), Build::integer(0),
                 "split: expected a size that " + std::to_string(parts) + " divides");
   const Datum step = b.div(size, n);
   Datums out;
@@ -209,6 +195,20 @@ Datums split(const Datum& t, int given, std::size_t parts, const Location& loc) 
     out.push_back(part(t, named, loc));
   }
   return out;
+}
+
+Datum tensordot(const Datum& a, const Datum& b, int axes, const Location& loc) {
+  constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
+  const int ra = a.type().rank(), rb = b.type().rank();
+  if (axes > ra || axes > rb || ra + rb == 2 * axes || ra + rb - axes > static_cast<int>(letters.size()))
+    raise_at(loc, "tensordot: expected more than " + std::to_string(axes) + " dimensions, or as many in one of both, got " +
+                      a.type().str() + " and " + b.type().str() + "; the sum of all products is dot(a, b)");
+  const auto all = [&](int from, int to) {
+    return std::string(letters.substr(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from)));
+  };
+  return Build{loc}.einsum(all(0, ra) + "," + all(ra - axes, ra + rb - axes) + "->" + all(0, ra - axes) +
+                               all(ra, ra + rb - axes),
+                           {a, b});
 }
 
 Datum tile(const Datum& t, const Datums& times, const Location& loc) {

@@ -32,6 +32,7 @@ Datum pad(const Datum& t, const std::vector<std::array<Datum, 2>>& widths, Pad h
 Datum concat(std::span<const Datum> all, int axis, const Location& loc);
 Datum stack(std::span<const Datum> all, int axis, const Location& loc);
 Datums split(const Datum& t, int axis, std::size_t parts, const Location& loc);
+Datum tensordot(const Datum& a, const Datum& b, int axes, const Location& loc);
 Datum tile(const Datum& t, const Datums& times, const Location& loc);
 Datum repeat(const Datum& t, int axis, const Datum& times, const Location& loc);
 
@@ -209,6 +210,14 @@ std::array<detail::tensor_of<T>, n> split(const Rep<T>& t, std::source_location 
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::array<detail::tensor_of<T>, n>{detail::tensor_of<T>(parts[I])...};
   }(std::make_index_sequence<n>{});
+}
+/// Products summed over the last `axes` dimensions of a and the first of b (numpy.tensordot): 1 is matmul's sum, 0 the
+/// outer product. The result has at least one dimension.
+template <int axes, detail::TensorLike T, detail::TensorLike U>
+detail::tensor_of<T> tensordot(const Rep<T>& a, const Rep<U>& b,
+                               std::source_location l = std::source_location::current()) {
+  static_assert(axes >= 0, "tensordot: expected a number of dimensions");
+  return detail::tensor_of<T>(detail::tensordot(a.datum(), b.datum(), axes, here(l)));
 }
 /// The tensor so many times along each dimension: tile(t, 2, 1) has t twice, one below the other.
 template <detail::TensorLike T, std::convertible_to<Subscript>... Size>

@@ -83,14 +83,6 @@ Datum grouped(const Build& b, const Datum& x, int dimension, std::int64_t groups
   return b.reshape(x, sizes);
 }
 
-void require_sizes(const Build& b, const Datum& x, const Datum& y, const std::string& message) {
-  if (x.is_literal() && y.is_literal()) {
-    if (x.i() != y.i()) raise_at(b.loc, message + ", got " + std::to_string(x.i()) + " and " + std::to_string(y.i()));
-  } else {
-    b.require(b.binary(Opcode::eq_, x, y), label_of(message));
-  }
-}
-
 Datum kernel(const Build& b, const char* what, const Datum& x, const Datum& w, std::int64_t groups) {
   if (!w.type().is_tensor() || w.type().rank() != x.type().rank() || w.type().element() != x.type().element())
     raise_at(b.loc, std::string(what) + ": expected weights of as many dimensions and the element type of " +
@@ -108,10 +100,10 @@ Datum convolution(const Datum& x, const Datum& weights, const ConvolutionOptions
   const Build& b = m.b;
   const std::int64_t groups = options.groups;
   const Datum w = kernel(b, "conv", x, weights, groups);
-  require_sizes(b, b.size(x, 1), b.mul(b.size(w, 1), Build::integer(groups)),
+  b.require_equal(b.size(x, 1), b.mul(b.size(w, 1), Build::integer(groups)),
                 "conv: expected as many channels as the weights have inputs, times the groups");
   if (groups > 1)
-    require_sizes(b, b.rem(b.size(w, 0), Build::integer(groups)), Build::integer(0),
+    b.require_equal(b.rem(b.size(w, 0), Build::integer(groups)), Build::integer(0),
                   "conv: expected outputs whose number the groups divide");
   Datums out_sizes, shape = {b.size(x, 0), b.size(w, 0)};
   for (std::size_t d = 0; d < m.spatial; ++d)
@@ -140,9 +132,9 @@ Datum transposed_convolution(const Datum& x, const Datum& weights, const Convolu
   const Build& b = m.b;
   const std::int64_t groups = options.groups;
   const Datum w = kernel(b, "conv_transpose", x, weights, groups);
-  require_sizes(b, b.size(x, 1), b.size(w, 0), "conv_transpose: expected as many channels as the weights have inputs");
+  b.require_equal(b.size(x, 1), b.size(w, 0), "conv_transpose: expected as many channels as the weights have inputs");
   if (groups > 1)
-    require_sizes(b, b.rem(b.size(x, 1), Build::integer(groups)), Build::integer(0),
+    b.require_equal(b.rem(b.size(x, 1), Build::integer(groups)), Build::integer(0),
                   "conv_transpose: expected channels whose number the groups divide");
   const std::vector<std::int64_t> more = m.each(options.output_padding, 0, "output padding");
   Datums shape = {b.size(x, 0), b.mul(b.size(w, 1), Build::integer(groups))};
@@ -166,7 +158,7 @@ Datum transposed_convolution(const Datum& x, const Datum& weights, const Convolu
 Datum with_bias(const Datum& y, const Datum& bias, const Location& loc) {
   const Build b{loc};
   if (bias.type().rank() != 1) raise_at(loc, "conv: expected a vector as bias, got " + bias.type().str());
-  require_sizes(b, b.size(bias, 0), b.size(y, 1), "conv: expected a bias for each channel of the result");
+  b.require_equal(b.size(bias, 0), b.size(y, 1), "conv: expected a bias for each channel of the result");
   std::vector<int> ones;
   for (int d = 2; d < y.type().rank(); ++d) ones.push_back(d - 1);
   return b.add(y, b.with_ones(bias, ones));

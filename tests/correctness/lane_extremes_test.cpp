@@ -64,7 +64,7 @@ TEST_CASE("a loop that takes the largest runs in lanes, and in its own order whe
   };
   const int lanes = test::lanes_under_test();
   const auto source = [&](bool reassociate) {
-    return compile(largest, {.target = Target::cpp, .strict_math = !reassociate, .lanes = lanes}).source("cpp");
+    return compile(largest, {.target = Target::cpp, .reassociate = reassociate, .lanes = lanes}).source("cpp");
   };
   const bool found = source(true).find("lt_largest") != std::string::npos;
   CHECK(found);

@@ -270,7 +270,7 @@ TEST_CASE("choice between numbers", "[operations]") {
 }
 
 TEST_CASE("integers", "[operations]") {
-  exercises({"rem", "imin", "imax"});
+  exercises({"rem", "imin", "imax", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"});
   const auto both = [](auto zero) {
     using T = decltype(zero);
     using N = Rep<T>;
@@ -280,6 +280,11 @@ TEST_CASE("integers", "[operations]") {
           "div", [](N a, N b) { return a / b; }, static_cast<T>(x / y), x, y);
       check_value<T>(
           "rem", [](N a, N b) { return a % b; }, static_cast<T>(x % y), x, y);
+      check_value<T>(
+          "bits", [](N a, N b) { return ((a & b) ^ (a | 9)) - ~b; }, static_cast<T>(((x & y) ^ (x | 9)) - ~y), x, y);
+      check_value<T>(
+          "shifts", [](N a, N b) { return (a << 2) + (a >> 1) + (3 << (b & 7)) + (b >> a); },
+          static_cast<T>(x * 4 + (x >> 1) + (T{3} << (y & 7)) + (y >> (x & (sizeof(T) * 8 - 1)))), x, y);
       check_value<T>(
           "imin", [](N a, N b) { return min(a, b); }, std::min(x, y), x, y);
       check_value<T>(

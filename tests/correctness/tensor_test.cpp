@@ -431,3 +431,30 @@ TEST_CASE("operations of several element types share a nest, and a trip's zeros 
   const auto joined = compile([](Rep<Tensor<double, 2, 1>> t) { return concat<0>(T(t), T(t(range(0, 1)))); })(numbers({2, 1}));
   CHECK(joined.shape == Shape{3, 1});
 }
+
+TEST_CASE("cast, erfinv and tensordot") {
+  const auto inverse = [](Rep<double> y) { return erfinv(y); };
+  const auto value = compile(inverse);
+  const auto slope = compile(grad(inverse));
+  const auto bend = compile(grad(grad(inverse)));
+  for (const double y : {0.0, 1e-300, 1e-3, 0.1, 0.5, 0.50001, -0.7, 0.9, -0.999, 1 - 1e-10, 1 - 1.2e-16}) {
+    INFO(y);
+    const double x = value(y), first = 0.886226925452758 * std::exp(x * x);
+    if (std::abs(y) < 0.5) CHECK(std::erf(x) == Approx(y).epsilon(1e-14).margin(1e-310));
+    else CHECK(std::erfc(std::abs(x)) == Approx(1 - std::abs(y)).epsilon(1e-9));
+    CHECK(slope(y) == Approx(first).epsilon(1e-8));
+    CHECK(bend(y) == Approx(2 * x * first * first).epsilon(1e-6).margin(1e-290));
+    CHECK(eager(inverse)(y) == Approx(x).epsilon(1e-14));
+  }
+  CHECK(std::isinf(value(1.0)));
+  CHECK(value(-1.0) == -value(1.0));
+  CHECK(std::isnan(value(1.5)));
+  CHECK(std::isnan(value(not_a_number)));
+  check("erfinv", [](const T& x) { return erfinv(x * 0.5); }, numbers({2, 3}));
+  gives("cast", [](const T& x) { return cast<double>(cast<std::int64_t>(x * 0.6)); }, {4}, {4}, {0, 0, 1, 1});
+  check("cast", [](const T& x) { return cast<double>(x) * x; }, numbers({3}));
+  gives("tensordot", [](const T& x) { return tensordot<1>(x, x); }, {2, 2}, {2, 2}, {2, 3, 6, 11});
+  gives("an outer product", [](const T& x) { return tensordot<0>(x, x); }, {2}, {2, 2}, {0, 0, 0, 1});
+  check("tensordot", [](const T& x) { return tensordot<2>(x, T(permute<1, 2, 0>(x))); }, numbers({2, 3, 2}));
+  CHECK_THROWS_WITH(compile([](Rep<Tensor<double, dyn>> t) { return tensordot<1>(t, t); }), Catch::Contains("dot(a, b)"));
+}

@@ -23,6 +23,7 @@ file(WRITE "${WORK}/build/power.hpp" "constexpr int power = 3;\n")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/compiled")
 run("${WORK}/build/eager")
+run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${WORK}/build/libraries")
 
 # A program that is compiled ahead of time is built when what it depends on has changed, and only then.
 run("${WORK}/build/ahead_of_time")
