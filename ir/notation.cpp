@@ -176,9 +176,8 @@ Notation by_first_use(const Notation& n) {
   for (const Notation::Operand& o : n.operands) include(old, o.at);
   include(old, n.result);
   std::map<char, char> names;
-  const std::string order = "ijklmnopqrstuvwxyzabcdefgh";
   std::size_t next = 0;
-  for (const char c : old) names[c] = is_capital(c) ? c : order.at(next++);
+  for (const char c : old) names[c] = is_capital(c) ? c : index_letters.at(next++);
   Notation out = n;
   for (Notation::Operand& o : out.operands) o.at = renamed(o.at, names);
   out.result = renamed(out.result, names);
@@ -286,7 +285,7 @@ Notation concrete(const Notation& n, std::span<const Type> operands) {
   for (const auto& [capital, length] : lengths)
     for (int k = 0; k < length; ++k) {
       char fresh = 0;
-      for (const char c : std::string_view("ijklmnopqrstuvwxyzabcdefgh"))
+      for (const char c : index_letters)
         if (used.find(c) == std::string::npos) {
           fresh = c;
           break;

@@ -50,6 +50,9 @@ using Subscripts = std::vector<Subscript>;
 /// The indices in it, each once.
 std::string letters_of(const Subscripts& at);
 
+/// Letters for indices, in the order in which they are given out.
+inline constexpr std::string_view index_letters = "ijklmnopqrstuvwxyzabcdefgh";
+
 struct Notation {
   struct Operand {
     Subscripts at;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {

@@ -11,13 +11,13 @@ namespace lantern::core::detail {
 
 namespace {
 
-constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
+using ir::index_letters;
 
 /// One letter for each dimension.
 std::string letters_for(const char* what, int rank, const Location& loc) {
-  if (rank > static_cast<int>(letters.size()))
+  if (rank > static_cast<int>(index_letters.size()))
     raise_at(loc, std::string(what) + ": the tensor has too many dimensions");
-  return std::string(letters.substr(0, static_cast<std::size_t>(rank)));
+  return std::string(index_letters.substr(0, static_cast<std::size_t>(rank)));
 }
 
 }  // namespace

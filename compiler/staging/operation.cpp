@@ -116,7 +116,7 @@ bool stretches(const ir::Type& a, const ir::Type& b) {
 
 /// The tensor, its dimensions of 1 repeated to the sizes of `like`, and to its rank: "[0]j->ij;i".
 Datum stretched(const Datum& a, const Datum& like, const Location& loc) {
-  constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
+  constexpr std::string_view letters = ir::index_letters;
   const int ra = a.type().rank(), rank = std::max(ra, like.type().rank());
   if (rank > static_cast<int>(letters.size())) raise_at(loc, "tensors of too many dimensions");
   std::string at, result(letters.substr(0, static_cast<std::size_t>(rank))), sizes;

@@ -85,19 +85,19 @@ Datum Build::einsum(const std::string& notation, const Datums& operands, std::sp
 }
 
 namespace {
-constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
+using ir::index_letters;
 }
 
 // "ij->iuj;u" with u = 1, of which every index but u is the operand's: nothing is moved.
 Datum Build::with_ones(const Datum& t, std::span<const int> places) const {
   if (places.empty()) return t;
   const int rank = t.type().rank() + static_cast<int>(places.size());
-  if (rank > static_cast<int>(letters.size())) raise_at(loc, "a tensor of too many dimensions");
+  if (rank > static_cast<int>(index_letters.size())) raise_at(loc, "a tensor of too many dimensions");
   std::string from, to, sizes;
   Datums operands = {t};
   std::vector<std::int64_t> shape;
   for (int d = 0, k = 0; d < rank; ++d) {
-    const char letter = letters[static_cast<std::size_t>(d)];
+    const char letter = index_letters[static_cast<std::size_t>(d)];
     to += letter;
     if (std::ranges::find(places, d) != places.end()) {
       sizes += letter;
@@ -122,8 +122,8 @@ Datum Build::without(const Datum& t, std::span<const int> places) const {
       at.push_back(integer(0));
       continue;
     }
-    from += letters[static_cast<std::size_t>(d)];
-    to += letters[static_cast<std::size_t>(d)];
+    from += index_letters[static_cast<std::size_t>(d)];
+    to += index_letters[static_cast<std::size_t>(d)];
     shape.push_back(t.type().dims()[static_cast<std::size_t>(d)]);
   }
   return to.empty() ? get(t, at) : einsum(from + "->" + to, {t}, shape);
@@ -169,9 +169,9 @@ void Build::require_equal(const Datum& x, const Datum& y, const std::string& mes
     if (x.i() != y.i()) raise_at(loc, message + ", got " + std::to_string(x.i()) + " and " + std::to_string(y.i()));
     return;
   }
-  require(binary(Opcode::eq_, x, y), label_of(message));
+  require(binary(Opcode::eq_, x, y), message);
 }
 
-void Build::require(const Datum& condition, const char* message) const { detail::require(condition, message, loc); }
+void Build::require(const Datum& condition, const std::string& message) const { detail::require(condition, message, loc); }
 
 }  // namespace lantern::core::detail

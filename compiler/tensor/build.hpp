@@ -64,8 +64,8 @@ struct Build {
   /// The tensor whose element at each point is body(indices).
   Datum tabulate(ir::Kind element, const Indices& sizes,
                  const std::function<Datum(const Indices& at)>& body) const;
-  /// Raises at run time unless the condition, a bool, holds.
-  void require(const Datum& condition, const char* message) const;
+  /// Error unless the condition, a bool, holds: at once where it is known, else at run time.
+  void require(const Datum& condition, const std::string& message) const;
   /// Error unless two sizes are the same: at once where they are known, else at run time.
   void require_equal(const Datum& x, const Datum& y, const std::string& message) const;
 };

@@ -46,11 +46,7 @@ Datum moved_part(const Build& b, const Datum& t, const Selection& s) {
     const std::string start = std::to_string(s.lo[d].i());
     if (!s.kept[d]) {
       const Datum size = b.size(t, static_cast<int>(d));
-      const char* const outside = "an index of a part is outside its dimension";
-      const Datum inside = b.binary(Opcode::land_, b.binary(Opcode::le_, Build::integer(0), s.lo[d]), b.less(s.lo[d], size));
-      if (inside.is_literal() && !inside.b())
-        raise_at(b.loc, std::string(outside) + ": " + start + " of " + std::to_string(size.i()));
-      if (!inside.is_literal()) b.require(inside, outside);
+      b.require(b.less(s.lo[d], size), "index " + start + " of a part is outside its dimension");
       from += "[" + start + "]";
       continue;
     }

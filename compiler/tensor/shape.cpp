@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/tensor/build.hpp"
+#include "lantern/ir/notation.hpp"
 
 namespace lantern::core::detail {
 
@@ -26,7 +27,7 @@ Datum expand(const Datum& t, const Datums& sizes, const Location& loc) {
     raise_at(loc, "expand: expected at least " + std::to_string(rank) + " sizes for " + t.type().str() + ", got " +
                       std::to_string(sizes.size()));
   // "[0]j->ij;i": the sizes that are not the tensor's own are operands.
-  constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
+  constexpr std::string_view letters = ir::index_letters;
   if (sizes.size() > letters.size()) raise_at(loc, "expand: the tensor has too many dimensions");
   std::string from, to, given;
   Datums operands = {t};
@@ -119,9 +120,7 @@ Datum pad(const Datum& t, const std::vector<std::array<Datum, 2>>& widths, Pad h
                                                   : "pad: there is no element to repeat";
       const Datum least = how == Pad::reflect ? b.add(w, Build::integer(1)) : Build::integer(1);
       if (how == Pad::constant || known(w) == 0) continue;
-      const Datum enough = b.binary(Opcode::le_, least, inner[d]);
-      if (enough.is_literal() && !enough.b()) raise_at(loc, few);
-      if (!enough.is_literal()) b.require(enough, few);
+      b.require(b.binary(Opcode::le_, least, inner[d]), few);
     }
     sizes[d] = b.add(b.add(before, inner[d]), after);
     parts[d].lo = before;
@@ -198,7 +197,7 @@ Datums split(const Datum& t, int given, std::size_t parts, const Location& loc) 
 }
 
 Datum tensordot(const Datum& a, const Datum& b, int axes, const Location& loc) {
-  constexpr std::string_view letters = "ijklmnopqrstuvwxyzabcdefgh";
+  constexpr std::string_view letters = ir::index_letters;
   const int ra = a.type().rank(), rb = b.type().rank();
   if (axes > ra || axes > rb || ra + rb == 2 * axes || ra + rb - axes > static_cast<int>(letters.size()))
     raise_at(loc, "tensordot: expected more than " + std::to_string(axes) + " dimensions, or as many in one of both, got " +

@@ -48,9 +48,8 @@ struct Moves {
   Datum places(const Datum& size, std::size_t d, const Datum& window) const {
     const Datum reach = b.mul(Build::integer(dilation[d]), b.sub(window, Build::integer(1)));
     const Datum room = b.sub(b.add(size, Build::integer(2 * padding[d] - 1)), reach);
-    const char* const none = "the window is larger than the padded tensor";
-    if (room.is_literal() && room.i() < 0) raise_at(b.loc, std::string(what) + ": " + none);
-    if (!room.is_literal()) b.require(b.binary(Opcode::le_, Build::integer(0), room), none);
+    b.require(b.binary(Opcode::le_, Build::integer(0), room),
+              std::string(what) + ": the window is larger than the padded tensor");
     return b.add(b.div(room, Build::integer(stride[d])), Build::integer(1));
   }
   /// "[2i+3p-1]" for each spatial dimension: where the operand is read.
