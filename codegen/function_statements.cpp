@@ -158,9 +158,9 @@ void StatementPrinter::bind_parameters() {
     bind(p, name);
     bindings_[p].pointer = p->type.is_ref() && !unit_.target().is_cpp();
   }
-  if (!info_.by_pointer) return;
-  for (std::size_t i = 0; i < function_.result_types.size(); ++i)
-    result_names_.push_back(names_.unique("result" + std::to_string(i)));
+  if (info_.by_pointer)
+    for (std::size_t i = 0; i < function_.result_types.size(); ++i)
+      result_names_.push_back(names_.unique("result" + std::to_string(i)));
   if (info_.in_frame) frame_ = names_.unique("call");
 }
 

@@ -13,6 +13,7 @@
 #include "lantern/codegen/expression.hpp"
 #include "lantern/codegen/index_ranges.hpp"
 #include "lantern/codegen/unit.hpp"
+#include "lantern/ir/notation.hpp"
 
 namespace lantern::codegen {
 
@@ -134,7 +135,10 @@ class StatementPrinter {
   void creation(const ir::Op& op);
   void check_size(const ir::Op& op, const ir::Value* n);
   void argmax(const ir::Op& op);
+  bool shares_out() const;
+  bool adds_to_zeros(const ir::Op& product) const;
   void matrix_product(const ir::Op& op);
+  void contraction(const ir::Op& op, const ir::Notation& n);
   void product_of_parts(const ir::Op& op);
   void reshaping(const ir::Op& op);
   void tree(const ir::Op& op);

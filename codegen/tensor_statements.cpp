@@ -4,6 +4,7 @@
 // else makes a new tensor in the arena. An operation whose attribute is 1 works in its first operand's
 // memory.
 #include <algorithm>
+#include <cmath>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/gemm.hpp"
@@ -474,15 +475,30 @@ void StatementPrinter::creation(const Op& op) {
   set_dims(result, known);
   place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
+  if (const Op* user = uses_.count(result) == 1 ? uses_.user(result) : nullptr)
+    if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_)) && user->operands[0] == result &&
+        adds_to_zeros(*user))
+      return;
   line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling +
        ");");
+}
+
+/// Whether nobody sees the zeros that a product is added to: its routine begins with what it makes.
+bool StatementPrinter::adds_to_zeros(const Op& product) const {
+  const Value* base = product.operands[0];
+  if (!base->def || !base->def->is(Opcode::fill_) || base->block != product.parent || uses_.count(base) != 1) return false;
+  const Op* value = base->def->operands[0]->def;
+  if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number)) return false;
+  const ir::Notation n = *ir::concrete_notation(product);
+  return updates_in_place(product) &&
+         std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
 }
 
 /// A product that is large enough for a call (passes/lower); others are loops by now.
 void StatementPrinter::matrix_product(const Op& op) {
   const ir::Notation n = *ir::concrete_notation(op);
   const auto p = passes::matrix_product(n);
-  if (!p) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
+  if (!p || shares_out()) return contraction(op, n);
   const auto steps = [&](std::size_t operand, char second) {
     const Value* t = op.operands[operand];
     const bool turned = n.operands[operand].at[0].is(second);
@@ -494,10 +510,84 @@ void StatementPrinter::matrix_product(const Op& op) {
     return dim(op.operands[from.operand], static_cast<std::size_t>(from.dimension));
   };
   const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k) + ", 1";
-  const std::string a = steps(p->x, p->k), b = steps(p->y, p->j);
+  const std::string a = steps(p->x, p->k), b = steps(p->y, p->j), fresh = adds_to_zeros(op) ? "1" : "0";
   const std::string to = updated(op);
-  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a +
+  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + fresh + ", " + sizes_of + ", " + a +
        ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ");");
+}
+
+/// Whether products are cut for threads: not where a thread runs the function already.
+bool StatementPrinter::shares_out() const {
+  return unit_.options().threads > 1 && unit_.target().has_threads() && !info_.forked;
+}
+
+/// A product of groups of indices: the size of each index, and its step in each tensor.
+void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
+  const auto c = passes::contraction(n);
+  if (!c) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
+  const Kind kind = op.result()->type.element();
+  const std::string routine = unit_.prelude().kernel(shares_out() ? "contract_team" : "contract", kind), fresh = adds_to_zeros(op) ? "1" : "0";
+  const std::string to = updated(op);
+  // A number times the sizes of the dimensions behind one.
+  const auto times = [&](std::int64_t factor, std::size_t operand, std::size_t from) {
+    const Value* t = operand == 0 ? op.result() : op.operands[operand];
+    std::string product;
+    for (std::size_t d = from; d < dims(t).size(); ++d) product += (product.empty() ? "" : " * ") + dim(t, d);
+    if (factor == 1 && !product.empty()) return product;
+    return std::to_string(factor) + (product.empty() ? "" : " * ") + product;
+  };
+  const auto sum = [](const std::vector<std::string>& terms) {
+    std::string s;
+    for (const std::string& t : terms) s += (s.empty() || t[0] == '-' ? "" : " + ") + t;
+    return s.empty() ? "0" : s;
+  };
+  // "[2i+k-1]" of dimension d: steps 2 and 1, times the sizes of the dimensions behind it; the start is 1 before.
+  const auto step = [&](std::size_t operand, const ir::Subscripts& at, char letter) {
+    std::vector<std::string> terms;
+    for (std::size_t d = 0; d < at.size(); ++d)
+      for (const auto& t : at[d].terms)
+        if (t.letter == letter) terms.push_back(times(t.factor, operand, d + 1));
+    return sum(terms);
+  };
+  const auto start = [&](std::size_t operand, const ir::Subscripts& at) {
+    std::vector<std::string> terms;
+    for (std::size_t d = 0; d < at.size(); ++d)
+      if (at[d].constant != 0) terms.push_back(times(at[d].constant, operand, d + 1));
+    return sum(terms);
+  };
+  const auto list = [&](auto&& text) {
+    std::string s;
+    for (const char letter : c->letters()) s += (s.empty() ? "{" : ", ") + text(letter);
+    return s + "}";
+  };
+  const auto size = [&](char letter) {
+    const ir::SizeSource from = *ir::size_source(n, letter);
+    return dim(from.operand == 0 ? op.result() : op.operands[from.operand], static_cast<std::size_t>(from.dimension));
+  };
+  const auto steps = [&](std::size_t operand, const ir::Subscripts& at) {
+    return list([&](char letter) { return step(operand, at, letter); });
+  };
+  const auto data = [&](const std::string& tensor, std::size_t operand, const ir::Subscripts& at) {
+    const std::string from = start(operand, at);
+    return tensor + ".data" + (from == "0" ? "" : from[0] == '-' ? " - " + from.substr(1) : " + " + from);
+  };
+  const ir::Subscripts &x = n.operands[c->x].at, &y = n.operands[c->y].at;
+  const std::string name = names_.unique("contraction");
+  const auto rank = [](const std::string& letters) { return std::to_string(letters.size()); };
+  line("const lt_contraction_" + std::string(ir::kind_name(kind)) + " " + name + " = {" +
+       data(atom(op.operands[c->x]), c->x, x) + ", " + data(atom(op.operands[c->y]), c->y, y) + ", " +
+       data(to, 0, n.result) + ", " + fresh + ", {" + rank(c->batch) + ", " + rank(c->rows) + ", " + rank(c->columns) + ", " +
+       rank(c->sums) + "}, " + list(size) + ", " + steps(c->x, x) + ", " + steps(c->y, y) + ", " +
+       steps(0, n.result) + "};");
+  if (!shares_out()) return line(routine + "(" + ws() + ", &" + name + ");");
+  // Where the first index of a group is a place of the result's, its parts lie apart.
+  const auto apart = [&](const std::string& group) {
+    return !group.empty() && std::ranges::any_of(n.result, [&](const auto& s) { return s.is(group[0]); });
+  };
+  unit_.note_fork();
+  line(routine + "(" + ws() + ", " + std::to_string(unit_.options().threads) + ", " +
+       std::to_string((apart(c->batch) ? 1 : 0) + (apart(c->rows) ? 2 : 0) + (apart(c->columns) ? 4 : 0)) + ", &" + name +
+       ");");
 }
 
 /// A product over parts of tensors (passes/raise).
@@ -512,7 +602,7 @@ void StatementPrinter::product_of_parts(const Op& op) {
   const std::string b = part(2, 9) + ", " + operand(10) + ", " + operand(11);
   const std::string start = in_context(value(op.operands[4]), Precedence::additive), row = operand(5);
   const std::string to = updated(op);
-  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + sizes_of + ", " + a +
+  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", 0, " + sizes_of + ", " + a +
        ", " + b + ", " + to + ".data + " + start + ", " + row + ");");
 }
 

@@ -322,7 +322,7 @@ std::string Unit::plain_wrapper() {
   const ir::Function& f = *module_.entry;
   const FunctionInfo& info = infos_.at(&f);
   prelude_.need("own_workspace");
-  const bool forks = std::ranges::any_of(infos_, [](const auto& known) { return known.second.forked; });
+  const bool forks = forks_ || std::ranges::any_of(infos_, [](const auto& known) { return known.second.forked; });
   if (forks) prelude_.need("fork");
   const std::string fork = forks ? "  ws->fork = lt_fork;\n" : "";
   const std::string exported = target_.exported();

@@ -72,6 +72,8 @@ class Unit {
   const std::string& failure_name() const { return failure_name_; }
   const std::string& entry_name() const { return entry_name_; }
   bool scalar_entry() const;
+  /// A statement asks for threads of itself, besides those that call functions.
+  void note_fork() { forks_ = true; }
 
   const ir::Module& module() const { return module_; }
   const PrintOptions& options() const { return options_; }
@@ -130,6 +132,7 @@ class Unit {
   std::unordered_map<const ir::Function*, FunctionInfo> infos_;
   std::unordered_map<std::string, std::vector<std::string>> files_;
   std::unordered_map<const ir::Function*, Printed> printed_;  ///< by `discover`
+  bool forks_ = false;
   std::string public_name_, entry_name_, workspace_name_, failure_name_;
 };
 

@@ -34,3 +34,4 @@
 #include "lantern/compiler/nn/optimizers.hpp"
 #include "lantern/compiler/nn/parameters.hpp"
 #include "lantern/compiler/nn/recurrent.hpp"
+#include "lantern/compiler/nn/sparse.hpp"

@@ -89,8 +89,8 @@ const Notation* notation_of(Opcode op, const char* text);
 Notation concrete(const Notation& n, std::span<const Type> operands);
 
 /// The attribute of an operation in index notation of which no place lies outside its operand: whoever makes it has
-/// seen to that.
-inline constexpr std::int64_t inside = 1;
+/// seen to that. (1 says of any operation that it works in its operand's memory: passes/inplace.)
+inline constexpr std::int64_t inside = 2;
 
 /// What operand `i` receives from the adjoint of the result, and of which operands: `order` has their
 /// numbers, and `adjoint_of_result` for g; what it is added to is left out. `n` is concrete.

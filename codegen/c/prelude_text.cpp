@@ -5,6 +5,7 @@
 
 namespace lantern::codegen {
 
+const std::vector<PreludePart>& contraction_parts();
 const std::vector<PreludePart>& kernel_parts();
 const std::vector<PreludePart>& report_parts();
 const std::vector<PreludePart>& thread_parts();
@@ -489,7 +490,8 @@ struct lt_cont {
 const PreludePart* prelude_part(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const PreludePart*> map;
-    for (const auto* table : {&memory_parts(), &kernel_parts(), &report_parts(), &thread_parts()})
+    for (const auto* table :
+         {&memory_parts(), &kernel_parts(), &contraction_parts(), &report_parts(), &thread_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;
   }();

@@ -6,6 +6,7 @@
 #include "lantern/compiler/ad/double_step.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/graph.hpp"
 #include "lantern/ir/notation.hpp"
 
 namespace lantern::core::ad {
@@ -97,6 +98,21 @@ Datum partial_derivative(const ir::Formula& f, const FormulaContext& c) {
   return at_hand(c) ? Datum::number(number_of(f, c), ir::F64) : evaluate_formula(f, c);
 }
 
+namespace {
+
+/// An operand of an element-wise rule: of a tensor that repeats a number known while staging that number, so that
+/// nobody keeps an array of it.
+Datum repeated_number(const Datum& x, Opcode op) {
+  if (!x.is_node() || !x.type().is_tensor() || !ir::info(op).elementwise) return x;
+  const ir::Op* def = x.node()->def;
+  if (!def || !def->is(Opcode::broadcast_)) return x;
+  const ir::Op* number = def->operands[0]->def;
+  if (!number || !number->is(Opcode::constant_) || !number->result()->type.is_float_element()) return x;
+  return Datum::number(number->number, number->result()->type);
+}
+
+}  // namespace
+
 Datum evaluate_formula(const ir::Formula& f, const FormulaContext& c) {
   switch (f.kind) {
     case ir::Formula::Kind::number:
@@ -104,11 +120,9 @@ Datum evaluate_formula(const ir::Formula& f, const FormulaContext& c) {
     case ir::Formula::Kind::variable:
       switch (f.variable) {
         case 'x':
-          return c.operands[0];
         case 'y':
-          return c.operands[1];
         case 'z':
-          return c.operands[2];
+          return repeated_number(c.operands[static_cast<std::size_t>(f.variable - 'x')], c.op.code);
         case 'r':
           return c.result;
         case 'g':

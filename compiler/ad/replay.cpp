@@ -284,8 +284,19 @@ namespace {
 
 constexpr std::size_t inline_limit = 400;
 
+/// An operation on tensors becomes a nest of loops, in several widths of vectors.
+constexpr std::size_t tensor_weight = 40;
+
 /// A function worth running in place: small, and not recursive.
-bool inlinable(const ir::Function& f) { return ir::size(f) <= inline_limit && !ir::callees(f.body).contains(&f); }
+bool inlinable(const ir::Function& f) {
+  std::size_t weight = ir::size(f);
+  ir::walk(f.body, [&](const ir::Op* op) {
+    const bool loops = !op->results.empty() && op->result()->type.is_tensor() &&
+                       (ir::info(op->code).elementwise || ir::info(op->code).in_notation());
+    if (loops) weight += tensor_weight;
+  });
+  return weight <= inline_limit && !ir::callees(f.body).contains(&f);
+}
 
 }  // namespace
 

@@ -74,7 +74,7 @@ class CompiledCode : public Code {
     pipeline.opt_level = options_.opt;
     pipeline.disabled = options_.disabled_passes;
     pipeline.reassociate = options_.reassociate;
-    if (!options_.debug) pipeline.threads = options_.threads;
+    if (!options_.debug) pipeline.threads = print_.threads = options_.threads;
     if (options_.target == Target::cpp) use_processor(pipeline);
     // A lane has no line, and a check would have to look into it.
     const bool vectors = options_.opt >= 2 && !options_.debug && options_.check == Check::none;

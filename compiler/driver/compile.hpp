@@ -214,6 +214,14 @@ struct Entry {
   const std::vector<ir::Type>* results;
 };
 
+/// What owns a tensor's elements is a target as a view of them is.
+template <class Target>
+struct ViewOf {};
+template <class T>
+struct ViewOf<TensorValue<T>> {
+  using type = TensorView<T>;
+};
+
 /// What can be done with generated code: call it, or have its results written. Self gives the entry point for
 /// some arguments: entry(in...).
 template <class Self, class R, class Params>
@@ -236,7 +244,7 @@ class Callable<Self, R, std::tuple<P...>> {
   }
 
   /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a
-  /// scalar, std::span<T> for an array, TensorView<T> for a tensor, which must have the result's size, and
+  /// scalar, std::span<T> for an array, TensorView<T> or TensorValue<T> for a tensor, of the result's size, and
   /// a struct or std::array of these where the program returns one. A
   /// result is computed in place where that can be. After an error the targets' contents are unspecified.
   template <class... A>
@@ -271,7 +279,14 @@ class Callable<Self, R, std::tuple<P...>> {
     constexpr std::size_t count = leaf_count<R>();
     const auto for_each_target = [&](auto&& f) {  // f(i, type, target) for the i-th number, array or tensor
       std::size_t i = 0;
-      const auto with_number = [&](auto type, auto& out) { f(i++, type, out); };
+      const auto with_number = [&]<class Target>(auto type, Target& out) {
+        if constexpr (requires { typename ViewOf<Target>::type; }) {
+          typename ViewOf<Target>::type view = out;
+          f(i++, type, view);
+        } else {
+          f(i++, type, out);
+        }
+      };
       [&]<std::size_t... I>(std::index_sequence<I...>) {
         (for_each_leaf<std::tuple_element_t<I, Parts>>(std::get<I>(targets), with_number), ...);
       }

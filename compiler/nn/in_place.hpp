@@ -43,22 +43,20 @@ void copy_numbers(To& to, From& from) {
     });
   }
 }
-/// Whether the tensors of two host products have the same shapes.
+/// Gives the tensors of one product the shapes of another's; what they hold is to be written over.
 template <class P>
-bool alike(const P& a, const P& b) {
-  std::vector<const std::vector<std::int64_t>*> shapes;
-  const auto shape_of = [](const auto& leaf, const auto& use) {
-    if constexpr (requires { leaf.shape; }) use(leaf.shape);
-  };
-  for_each_parameter(a, [&](const std::string&, const auto& leaf) {
-    shape_of(leaf, [&](const auto& shape) { shapes.push_back(&shape); });
-  });
-  std::size_t i = 0;
-  bool same = true;
-  for_each_parameter(b, [&](const std::string&, const auto& leaf) {
-    shape_of(leaf, [&](const auto& shape) { same = same && *shapes[i++] == shape; });
-  });
-  return same;
+void fit(P& spare, const P& now) {
+  if constexpr (requires { now.shape; }) {
+    if (spare.shape != now.shape || spare.data.size() != now.data.size()) spare = P(now.shape);
+  } else if constexpr (SequenceType<P>) {
+    if constexpr (requires { spare.resize(now.size()); }) spare.resize(now.size());
+    auto next = std::begin(now);
+    for (auto& part : spare) fit(part, *next++);
+  } else if constexpr (TupleType<P> || StructType<P>) {
+    core::detail::with_parts(spare, [&](auto&... targets) {
+      core::detail::with_parts(now, [&](const auto&... parts) { (fit(targets, parts), ...); });
+    });
+  }
 }
 
 }  // namespace detail
@@ -110,7 +108,7 @@ class InPlace<C, std::tuple<First, R...>, std::tuple<P...>> {
       core::detail::host_out<First> first{};
       std::tuple<core::detail::mapped_t<R, detail::Written>...> targets;
       const auto prepare = [](auto& target, auto& spare, const auto& now) {
-        if (!detail::alike(spare, now)) spare = now;
+        detail::fit(spare, now);
         detail::view_into(target, spare);
       };
       (prepare(std::get<U>(targets), std::get<U>(spare_), std::get<U>(all)), ...);

@@ -45,7 +45,7 @@ struct Linear {
 
   template <core::detail::FloatTensor X>
   detail::Values<X> operator()(const Rep<X>& x) const {
-    const auto y = matmul(x, transpose(weight));
+    const auto y = x.rank() == 1 ? matmul(weight, x) : matmul(x, transpose(weight));
     if constexpr (with_bias)
       return y + bias;
     else

@@ -285,11 +285,15 @@ class Ownership {
     }
   }
 
+  /// What the loop starts with, in memory of its own; of a filled tensor another one, which takes less than a copy.
   Op* copy(Op* loop, std::size_t i) {
-    Op* op = module_.new_op(Opcode::copy_, loop->parent);
+    const Op* from = loop->operands[i]->def;
+    const bool filled = from && from->is(Opcode::fill_) && from->operands[0]->def &&
+                        from->operands[0]->def->is(Opcode::constant_);
+    Op* op = module_.new_op(filled ? Opcode::fill_ : Opcode::copy_, loop->parent);
     op->loc = loop->loc;
-    op->operands = {loop->operands[i]};
-    loop->operands[i] = module_.add_result(op, op->operands[0]->type);
+    op->operands = filled ? from->operands : std::vector<Value*>{loop->operands[i]};
+    loop->operands[i] = module_.add_result(op, loop->operands[i]->type);
     return op;
   }
 

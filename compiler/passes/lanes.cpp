@@ -236,10 +236,9 @@ class Analysis {
       case Opcode::yield_:
         return true;
       case Opcode::get_:
-        return elements_in_lanes(op);
+        return true;
       case Opcode::set_:
       case Opcode::add_at_:
-        if (!elements_in_lanes(op)) return false;
         return plan_->shared.contains(op.result()) || !varies(op.result()) || convertible(op.operands[0]);
       case Opcode::loop_: {
         if (varies(op.blocks[0]->ops.back()->operands[0])) return false;
@@ -276,11 +275,6 @@ class Analysis {
         return true;
       }
     }
-  }
-
-  /// An array of truth values has a byte for each, a lane eight.
-  bool elements_in_lanes(const Op& op) const {
-    return !any_varies(op) || op.operands[0]->type.element() != ir::Kind::boolean;
   }
 
   bool lanes_of_tensors(const Op& op) const {

@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "lantern/compiler/passes/analysis/gemm.hpp"
 #include "lantern/compiler/passes/lower_nest.hpp"
+#include "lantern/compiler/passes/lower_product.hpp"
 #include "lantern/compiler/passes/shape_checks.hpp"
 #include "lantern/compiler/passes/shapes.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -602,7 +602,7 @@ class Lowering {
     if (fuse_) take_over_memory(g, members);
     nest.members = g.members;
     Value* const whole = fuse_ ? in_one_row(b, nest) : nullptr;
-    std::vector<Value*> results = g.product ? std::vector{product(b, nest)} : emit_nest(b, nest);
+    std::vector<Value*> results = g.product ? std::vector{emit_product(b, nest)} : emit_nest(b, nest);
     for (std::size_t i = 0; whole && i < results.size(); ++i)
       if (results[i] && results[i]->type.is_tensor())
         results[i] = b.emit(Opcode::reshape_, {results[i], whole});
@@ -611,35 +611,16 @@ class Lowering {
     std::erase(open_, &g);
   }
 
-  /// A matrix product in double or single precision; not one whose sizes are known to be small.
+  /// A product that a routine is to compute.
   static bool may_be_large(const Described& d) {
-    if (!d.member.sums || !d.member.op->result()->type.is_float_element()) return false;
-    if (!matrix_product(as_accumulation(d.member))) return false;
-    std::int64_t known = 1;
+    std::vector<std::int64_t> sizes;
     for (const ir::Size& s : d.sizes) {
       const Op* c = s.dimension < 0 ? constant(s.value) : nullptr;
-      const std::int64_t size = s.dimension < 0 ? (c ? c->integer : ir::dynamic)
-                                                : s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
-      if (size == ir::dynamic) return true;
-      known *= std::min(size, large_product);
-      if (known >= large_product) return true;
+      sizes.push_back(s.dimension >= 0 ? s.value->type.dims()[static_cast<std::size_t>(s.dimension)]
+                      : c              ? c->integer
+                                       : ir::dynamic);
     }
-    return false;
-  }
-
-  /// The product stays an operation, which adds it to zeros or to what the operation adds to.
-  Value* product(Builder& b, const Nest& nest) {
-    const NestMember& m = nest.members.front();
-    if (!m.stored) return nullptr;
-    const ir::Type& type = m.op->result()->type;
-    std::vector<Value*> operands{m.base};
-    if (!m.base) {
-      std::vector<Value*> filling{b.number(0, ir::Type(type.element()))};
-      filling.insert(filling.end(), m.sizes.begin(), m.sizes.end());
-      operands = {b.emit(Opcode::fill_, filling, 0, type.dims())};
-    }
-    for (const Element& e : m.reads) operands.push_back(e.of);
-    return b.emit(Opcode::add_einsum_, operands, 0, {}, ir::canonical(as_accumulation(m)));
+    return calls_routine(d.member, sizes);
   }
 
   /// Where all tensors are accessed at the point at hand alone, they lie in memory as one row each: one loop

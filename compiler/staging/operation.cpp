@@ -145,8 +145,10 @@ Datum stretched(const Datum& a, const Datum& like, const Location& loc) {
 
 Datum broadcast_like(const Datum& a, const Datum& like, const Location& loc) {
   if (!like.type().is_tensor()) return a;
-  if (a.type().is_tensor() && stretches(a.type(), like.type())) return stretched(a, like, loc);
-  return a.type().rank() < like.type().rank() ? perform({Opcode::broadcast_, 0, loc}, {a, like}) : a;
+  const bool wider = a.type().rank() < like.type().rank();
+  if (a.type().is_tensor() && (stretches(a.type(), like.type()) || (wider && stretches(like.type(), a.type()))))
+    return stretched(a, like, loc);
+  return wider ? perform({Opcode::broadcast_, 0, loc}, {a, like}) : a;
 }
 
 Datum perform_broadcast(const Operation& op, const Datum& first, const Datum& second) {

@@ -115,7 +115,8 @@ Datum pad(const Datum& t, const std::vector<std::array<Datum, 2>>& widths, Pad h
   for (std::size_t d = 0; d < widths.size(); ++d) {
     const auto& [before, after] = widths[d];
     for (const Datum& w : widths[d]) {
-      if (known(w) < 0) raise_at(loc, "pad: expected widths of 0 or more, got " + std::to_string(known(w)));
+      const std::string got = w.is_literal() ? ", got " + std::to_string(w.i()) : "";
+      b.require(b.binary(Opcode::le_, Build::integer(0), w), "pad: expected widths of 0 or more" + got);
       const char* const few = how == Pad::reflect ? "pad: a reflection is as wide as there are elements, less one, at most"
                                                   : "pad: there is no element to repeat";
       const Datum least = how == Pad::reflect ? b.add(w, Build::integer(1)) : Build::integer(1);

@@ -1,8 +1,10 @@
 #include "lantern/compiler/tensor/window.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "lantern/compiler/tensor/build.hpp"
+#include "lantern/ir/notation.hpp"
 
 namespace lantern::core::detail {
 
@@ -51,6 +53,11 @@ struct Moves {
     b.require(b.binary(Opcode::le_, Build::integer(0), room),
               std::string(what) + ": the window is larger than the padded tensor");
     return b.add(b.div(room, Build::integer(stride[d])), Build::integer(1));
+  }
+  /// A sum of products of what is read: without padding `places` has seen to it that all lies inside.
+  Datum sum(const std::string& notation, const Datums& operands, std::span<const std::int64_t> dims) const {
+    const bool inside = std::ranges::all_of(padding, [](std::int64_t p) { return p == 0; });
+    return perform({Opcode::einsum_, inside ? ir::inside : 0, b.loc, dims, ir::canonical(ir::notation(notation))}, operands);
   }
   /// "[2i+3p-1]" for each spatial dimension: where the operand is read.
   std::string read() const {
@@ -112,14 +119,14 @@ Datum convolution(const Datum& x, const Datum& weights, const ConvolutionOptions
   if (groups == 1) {
     Datums operands = {x, w};
     operands.insert(operands.end(), out_sizes.begin(), out_sizes.end());
-    return b.einsum("nc" + at + ",oc" + win + "->no" + out + ";" + out, operands, numbers(shape));
+    return m.sum("nc" + at + ",oc" + win + "->no" + out + ";" + out, operands, numbers(shape));
   }
   Datums operands = {grouped(b, x, 1, groups), grouped(b, w, 0, groups)};
   operands.insert(operands.end(), out_sizes.begin(), out_sizes.end());
   Datums wide = shape;
   wide[1] = b.div(shape[1], Build::integer(groups));
   wide.insert(wide.begin() + 1, Build::integer(groups));
-  return b.reshape(b.einsum("ngc" + at + ",goc" + win + "->ngo" + out + ";" + out, operands, numbers(wide)), shape);
+  return b.reshape(m.sum("ngc" + at + ",goc" + win + "->ngo" + out + ";" + out, operands, numbers(wide)), shape);
 }
 
 // Each element of x is multiplied with the weights and added where a convolution would have read:

@@ -458,3 +458,23 @@ TEST_CASE("cast, erfinv and tensordot") {
   check("tensordot", [](const T& x) { return tensordot<2>(x, T(permute<1, 2, 0>(x))); }, numbers({2, 3, 2}));
   CHECK_THROWS_WITH(compile([](Rep<Tensor<double, dyn>> t) { return tensordot<1>(t, t); }), Catch::Contains("dot(a, b)"));
 }
+
+TEST_CASE("both operands are repeated: one gets a dimension, the other has one of 1") {
+  const auto f = [](Rep<Tensor<double, dyn>> a, Rep<Tensor<double, dyn, 1>> b) {
+    return std::tuple(a + b, b * a, where(a <= b, a, b));
+  };
+  const TensorValue<double> a(std::vector<double>{0.2, -1.5, 3.0}, {3}), b(std::vector<double>{0.5, -2.0}, {2, 1});
+  const auto check_all = [&](const auto& all) {
+    const auto& [sums, products, least] = all;
+    REQUIRE(sums.shape == std::vector<std::int64_t>{2, 3});
+    for (std::size_t i = 0; i < 2; ++i)
+      for (std::size_t j = 0; j < 3; ++j) {
+        CHECK(sums[i * 3 + j] == a[j] + b[i]);
+        CHECK(products[i * 3 + j] == a[j] * b[i]);
+        CHECK(least[i * 3 + j] == std::min(a[j], b[i]));
+      }
+  };
+  check_all(eager(f)(a, b));
+  check_all(compile(f, {.target = Target::c, .opt = 0})(a, b));
+  check_all(compile(f, {.target = Target::cpp})(a, b));
+}

@@ -1,4 +1,5 @@
-// The gradient of the TreeLSTM in samples/, against finite differences; run eagerly and compiled.
+// The TreeLSTM in samples/: its gradient against finite differences, run eagerly and compiled, and a step of
+// training by the rows of a tree's words.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,9 @@ using namespace treelstm;
 
 namespace {
 
+using Staged = Model<Rep<double>>;
+const auto loss_of = sig<Rep<double>(Staged, Sentence)>(loss<double>);
+
 /// A leaf alone, a small tree, and one that leans to both sides.
 std::vector<LabelledTree> small_trees(Vocabulary& words) {
   std::istringstream text(
@@ -24,32 +28,28 @@ std::vector<LabelledTree> small_trees(Vocabulary& words) {
   return read_treebank(text, "small trees", words);
 }
 
-Values model_for(const Vocabulary& words, std::int64_t embedding, std::int64_t hidden,
-                 std::mt19937_64& random) {
-  Values v = initial({words.size(), embedding, hidden, 5}, random);
-  // Biases other than zero, so that a wrong adjoint of one shows.
-  for (TensorValue<double>* t : each(v))
-    if (t->shape.size() == 1)
-      for (double& x : t->data) x += 0.1 * std::generate_canonical<double, 53>(random);
-  return v;
+std::vector<TensorValue<double>*> each(Model<double>& m) {
+  std::vector<TensorValue<double>*> tensors;
+  nn::for_each_parameter(m, [&](const std::string&, TensorValue<double>& t) { tensors.push_back(&t); });
+  return tensors;
 }
 
 /// Checks the numbers of a gradient that `chosen` accepts (tensor, element) against central differences.
 template <class Loss, class Chosen>
-int check_differences(const Loss& f, Values v, const LabelledTree& tree, Values gradient,
+int check_differences(const Loss& f, Model<double> m, const LabelledTree& tree, Model<double> gradient,
                       const Chosen& chosen) {
   constexpr double h = 1e-5;
   int checked = 0;
-  for (std::size_t k = 0; k < each(v).size(); ++k) {
-    REQUIRE(each(gradient)[k]->shape == each(v)[k]->shape);
-    for (std::size_t i = 0; i < each(v)[k]->data.size(); ++i) {
+  for (std::size_t k = 0; k < each(m).size(); ++k) {
+    REQUIRE(each(gradient)[k]->shape == each(m)[k]->shape);
+    for (std::size_t i = 0; i < each(m)[k]->data.size(); ++i) {
       if (!chosen(k, i)) continue;
-      double& x = each(v)[k]->data[i];
+      double& x = each(m)[k]->data[i];
       const double at = x;
       x = at + h;
-      const double above = f(view(v), tree);
+      const double above = f(nn::view(m), tree);
       x = at - h;
-      const double below = f(view(v), tree);
+      const double below = f(nn::view(m), tree);
       x = at;
       INFO("tensor " << k << ", element " << i);
       CHECK(each(gradient)[k]->data[i] == Approx((above - below) / (2 * h)).epsilon(1e-6).margin(1e-8));
@@ -59,13 +59,13 @@ int check_differences(const Loss& f, Values v, const LabelledTree& tree, Values 
   return checked;
 }
 
-void check_equal(double loss, Values gradient, double expected_loss, Values expected) {
-  CHECK(loss == Approx(expected_loss).epsilon(1e-12));
+void check_equal(double value, Model<double> m, double expected_value, Model<double> expected) {
+  CHECK(value == Approx(expected_value).epsilon(1e-12));
   for (std::size_t k = 0; k < each(expected).size(); ++k) {
-    REQUIRE(each(gradient)[k]->shape == each(expected)[k]->shape);
+    REQUIRE(each(m)[k]->shape == each(expected)[k]->shape);
     double furthest = 0;
     for (std::size_t i = 0; i < each(expected)[k]->data.size(); ++i)
-      furthest = std::max(furthest, std::abs(each(gradient)[k]->data[i] - each(expected)[k]->data[i]));
+      furthest = std::max(furthest, std::abs(each(m)[k]->data[i] - each(expected)[k]->data[i]));
     INFO("tensor " << k);
     CHECK(furthest < 1e-12);
   }
@@ -85,13 +85,13 @@ std::filesystem::path data_folder() {
 TEST_CASE("TreeLSTM: every partial derivative of a tiny model", "[treelstm]") {
   Vocabulary words;
   const std::vector<LabelledTree> trees = small_trees(words);
-  std::mt19937_64 random(7);
-  const Values v = model_for(words, 2, 3, random);
-  const auto f = compile(loss, {.target = Target::cpp});
+  nn::Generator random(7);
+  const auto m = initial<double>({words.size(), 2, 3, 5}, random);
+  const auto f = compile(loss_of, {.target = Target::cpp});
   for (const LabelledTree& tree : trees) {
-    const auto [value, gradient] = eager(value_and_grad(loss))(view(v), tree);
-    CHECK(value == Approx(f(view(v), tree)).epsilon(1e-12));
-    CHECK(check_differences(f, v, tree, gradient, [](std::size_t, std::size_t) { return true; }) ==
+    const auto [value, gradient] = eager(value_and_grad(loss_of))(nn::view(m), tree);
+    CHECK(value == Approx(f(nn::view(m), tree)).epsilon(1e-12));
+    CHECK(check_differences(f, m, tree, gradient, [](std::size_t, std::size_t) { return true; }) ==
           9 * 2 + 9 * 3 + 15 * 7 + 5 * 4);
   }
 }
@@ -99,28 +99,28 @@ TEST_CASE("TreeLSTM: every partial derivative of a tiny model", "[treelstm]") {
 TEST_CASE("TreeLSTM: partial derivatives of a larger model, some of them", "[treelstm]") {
   Vocabulary words;
   const LabelledTree tree = small_trees(words).back();
-  std::mt19937_64 random(8);
-  const Values v = model_for(words, 25, 40, random);
-  const auto f = compile(loss, {.target = Target::cpp});
-  const auto [value, gradient] = compile(value_and_grad(loss), {.target = Target::cpp})(view(v), tree);
+  nn::Generator random(8);
+  const auto m = initial<double>({words.size(), 25, 40, 5}, random);
+  const auto f = compile(loss_of, {.target = Target::cpp});
+  const auto [value, gradient] = compile(value_and_grad(loss_of), {.target = Target::cpp})(nn::view(m), tree);
   const int checked =
-      check_differences(f, v, tree, gradient, [&](std::size_t, std::size_t) { return random() % 100 == 0; });
+      check_differences(f, m, tree, gradient, [&](std::size_t, std::size_t) { return random() % 100 == 0; });
   CHECK(checked > 100);
 }
 
 TEST_CASE("TreeLSTM: compiled as it runs eagerly", "[treelstm]") {
   Vocabulary words;
   const std::vector<LabelledTree> trees = small_trees(words);
-  std::mt19937_64 random(9);
-  const Values v = model_for(words, 4, 6, random);
-  const auto reference = eager(value_and_grad(loss));
+  nn::Generator random(9);
+  const auto m = initial<double>({words.size(), 4, 6, 5}, random);
+  const auto reference = eager(value_and_grad(loss_of));
   for (const Target target : {Target::c, Target::cpp}) {
     for (const int opt : {0, 3}) {
       INFO("target " << (target == Target::c ? "c" : "cpp") << ", opt " << opt);
-      const auto compiled = compile(value_and_grad(loss), {.target = target, .opt = opt});
+      const auto compiled = compile(value_and_grad(loss_of), {.target = target, .opt = opt});
       for (const LabelledTree& tree : trees) {
-        const auto [expected_value, expected] = reference(view(v), tree);
-        const auto [value, gradient] = compiled(view(v), tree);
+        const auto [expected_value, expected] = reference(nn::view(m), tree);
+        const auto [value, gradient] = compiled(nn::view(m), tree);
         check_equal(value, gradient, expected_value, expected);
       }
     }
@@ -130,30 +130,68 @@ TEST_CASE("TreeLSTM: compiled as it runs eagerly", "[treelstm]") {
 TEST_CASE("TreeLSTM: words that a tree lacks have gradient zero, the empty tree has no loss", "[treelstm]") {
   Vocabulary words;
   const std::vector<LabelledTree> trees = small_trees(words);
-  std::mt19937_64 random(10);
-  const Values v = model_for(words, 4, 6, random);
-  const auto compiled = compile(value_and_grad(loss), {.target = Target::c});
-  const auto [value, gradient] = compiled(view(v), trees[1]);  // "a film"
+  nn::Generator random(10);
+  const auto m = initial<double>({words.size(), 4, 6, 5}, random);
+  const auto compiled = compile(value_and_grad(loss_of), {.target = Target::c});
+  const auto [value, gradient] = compiled(nn::view(m), trees[1]);  // "a film"
   for (std::int64_t word = 0; word < words.size(); ++word) {
     const bool present = word == words.find("a") || word == words.find("film");
     INFO(words.word(word));
-    CHECK((gradient.embedding[static_cast<std::size_t>(4 * word)] != 0.0) == present);
+    CHECK((gradient.words.weight[static_cast<std::size_t>(4 * word)] != 0.0) == present);
   }
-  const auto [nothing, zero] = compiled(view(v), LabelledTree());
+  const auto [nothing, zero] = compiled(nn::view(m), LabelledTree());
   CHECK(nothing == 0.0);
-  CHECK(zero.inner_weight.data == std::vector<double>(30 * 12, 0.0));
+  CHECK(zero.inner.weight.data == std::vector<double>(30 * 12, 0.0));
+}
+
+TEST_CASE("TreeLSTM: a step by the rows of a tree's words is a step of the whole table", "[treelstm]") {
+  Vocabulary words;
+  const std::vector<LabelledTree> trees = small_trees(words);
+  nn::Generator random(13);
+  auto by_rows = initial<double>({words.size(), 4, 6, 5}, random), whole = by_rows;
+  auto rows_state = nn::adagrad_state(by_rows), whole_state = rows_state;
+  auto step = nn::in_place(compile(training_step<double>, {.target = Target::cpp}));
+  auto reference = nn::in_place(eager(training_step<double>));
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (const LabelledTree& tree : trees) {
+      nn::UniqueRows rows;
+      const LabelledTree numbers = rows.renumber(tree);
+      const double value = nn::with_rows("words.weight", rows, std::tie(by_rows, rows_state),
+                                         [&] { return step(by_rows, rows_state, numbers, 0.1); });
+      const double expected = reference(whole, whole_state, tree, 0.1);
+      check_equal(value, by_rows, expected, whole);
+      check_equal(value, rows_state.square, expected, whole_state.square);
+    }
 }
 
 TEST_CASE("TreeLSTM: scores at the root give the root's loss", "[treelstm]") {
   Vocabulary words;
   const LabelledTree leaf = small_trees(words)[0];
-  std::mt19937_64 random(11);
-  const Values v = model_for(words, 4, 6, random);
-  const std::vector<double> s = compile(classify, {.target = Target::c})(view(v), leaf).data;
+  nn::Generator random(11);
+  const auto m = initial<double>({words.size(), 4, 6, 5}, random);
+  const std::vector<double> s = compile(classify<double>, {.target = Target::c})(nn::view(m), leaf).data;
   REQUIRE(s.size() == 5);
   double total = 0;
   for (const double x : s) total += std::exp(x);
-  CHECK(eager(loss)(view(v), leaf) == Approx(std::log(total) - s[4]));
+  CHECK(eager(loss_of)(nn::view(m), leaf) == Approx(std::log(total) - s[4]));
+}
+
+TEST_CASE("TreeLSTM: float and double agree", "[treelstm]") {
+  Vocabulary words;
+  const LabelledTree tree = small_trees(words).back();
+  nn::Generator random(14), again(14);
+  const auto m = initial<double>({words.size(), 4, 6, 5}, random);
+  const auto single = initial<float>({words.size(), 4, 6, 5}, again);
+  const auto in_float = sig<Rep<float>(Model<Rep<float>>, Sentence)>(loss<float>);
+  const auto [value, gradient] =
+      compile(value_and_grad(in_float), {.target = Target::cpp})(nn::view(single), tree);
+  const auto [expected_value, expected] = eager(value_and_grad(loss_of))(nn::view(m), tree);
+  CHECK(value == Approx(expected_value).epsilon(1e-5));
+  double furthest = 0;
+  for (std::size_t i = 0; i < expected.inner.weight.data.size(); ++i)
+    furthest = std::max(furthest, std::abs(double(gradient.inner.weight[i]) - expected.inner.weight[i]));
+  CHECK(furthest < 1e-5);
+  CHECK(furthest > 0);
 }
 
 TEST_CASE("TreeLSTM: sentences of the Stanford Sentiment Treebank", "[treelstm]") {
@@ -165,15 +203,15 @@ TEST_CASE("TreeLSTM: sentences of the Stanford Sentiment Treebank", "[treelstm]"
   Vocabulary words;
   const auto trees = read_treebank(folder / "sst/train.txt", words, {.limit = 3});
   REQUIRE(trees.size() == 3);
-  std::mt19937_64 random(12);
-  const Values v = model_for(words, 10, 12, random);
-  const auto f = compile(loss, {.target = Target::cpp});
-  const auto compiled = compile(value_and_grad(loss), {.target = Target::cpp});
+  nn::Generator random(12);
+  const auto m = initial<double>({words.size(), 10, 12, 5}, random);
+  const auto f = compile(loss_of, {.target = Target::cpp});
+  const auto compiled = compile(value_and_grad(loss_of), {.target = Target::cpp});
   for (const LabelledTree& tree : trees) {
-    const auto [expected_value, expected] = eager(value_and_grad(loss))(view(v), tree);
-    const auto [value, gradient] = compiled(view(v), tree);
+    const auto [expected_value, expected] = eager(value_and_grad(loss_of))(nn::view(m), tree);
+    const auto [value, gradient] = compiled(nn::view(m), tree);
     check_equal(value, gradient, expected_value, expected);
-    CHECK(check_differences(f, v, tree, gradient,
+    CHECK(check_differences(f, m, tree, gradient,
                             [&](std::size_t, std::size_t) { return random() % 40 == 0; }) > 20);
   }
 }

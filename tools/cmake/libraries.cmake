@@ -1,6 +1,6 @@
 # Finds what Lantern links with, in its own build and in projects that use an installed Lantern.
 #
-#   lantern_find_libraries(WHAT...)   WHAT: core, jit, tcc, data. Sets lantern_missing to a readable list of what is not there;
+#   lantern_find_libraries(WHAT...)   WHAT: core, jit, tcc, data, onnx. Sets lantern_missing to a readable list of what is not there;
 #                                     defines Lantern::clang and Lantern::llvm for jit, LANTERN_TCC_LIBRARY for tcc,
 #                                     which the library holds: who uses it needs none.
 #
@@ -54,6 +54,16 @@ macro(lantern_find_libraries)
     else()
       list(APPEND lantern_missing "libzip (Debian: libzip-dev)")
     endif()
+  endif()
+  if("onnx" IN_LIST lantern_libraries)
+    foreach(library onnx_proto protobuf)
+      find_library(LANTERN_${library}_LIBRARY ${library})
+      if(LANTERN_${library}_LIBRARY)
+        lantern_imported_library(${library} "${LANTERN_${library}_LIBRARY}")
+      else()
+        list(APPEND lantern_missing "lib${library} (Debian: libonnx-dev libprotobuf-dev)")
+      endif()
+    endforeach()
   endif()
   if("tcc" IN_LIST lantern_libraries)
     find_library(LANTERN_TCC_LIBRARY libtcc.a)

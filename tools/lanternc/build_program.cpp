@@ -36,6 +36,7 @@ std::string cpu_object(StagedFunction& function, const Options& options) {
   print.line_directives = print.named_values = options.debug;
   print.check_nan = options.check == Check::nan;
   print.vectors = vector_lanes(options) > 0;
+  print.threads = options.threads;
   print.limited_stack = true;
   print.strict_math = options.strict_math;
   const ir::Module* const module = function.module.get();

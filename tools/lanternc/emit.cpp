@@ -34,6 +34,7 @@ codegen::PrintOptions standalone(const Options& options) {
   print.check_nan = options.check == Check::nan;
   print.vectors = vector_lanes(options) > 0;
   print.register_lanes = vector_lanes(options);
+  print.threads = options.threads;
   print.processor = options.cpu;
   print.with_main = options.with_main;
   print.strict_math = options.strict_math;

@@ -1,5 +1,8 @@
 #include "lantern/compiler/passes/analysis/gemm.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace lantern::passes {
 
 std::optional<MatrixProduct> matrix_product(const ir::Notation& n) {
@@ -24,6 +27,35 @@ std::optional<MatrixProduct> matrix_product(const ir::Notation& n) {
   }
   if (p.x == n.operands.size() || p.y == n.operands.size()) return {};
   return p;
+}
+
+std::optional<Contraction> contraction(const ir::Notation& n) {
+  std::vector<std::size_t> factors;
+  for (std::size_t o = 0; o < n.operands.size(); ++o)
+    if (n.is_factor(o)) factors.push_back(o);
+  if (factors.size() != 2) return {};
+  Contraction c{factors[0], factors[1], {}, {}, {}, {}};
+  const std::string x = ir::letters_of(n.operands[c.x].at), y = ir::letters_of(n.operands[c.y].at),
+                    result = ir::letters_of(n.result);
+  const auto has = [](const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; };
+  const auto stands_alone = [&](char letter) {
+    const auto in = [&](const ir::Subscripts& at) {
+      return std::ranges::any_of(at, [&](const ir::Subscript& s) { return s.is(letter); });
+    };
+    return in(n.result) || in(n.operands[c.x].at) || in(n.operands[c.y].at);
+  };
+  for (const char letter : result) {
+    if (!has(x, letter) && !has(y, letter)) return {};
+    (has(x, letter) && has(y, letter) ? c.batch : has(x, letter) ? c.rows : c.columns) += letter;
+  }
+  // Of an index that one of the two lacks, such as a dimension of one that was put in, all points count.
+  for (const char letter : y)
+    if (!has(result, letter)) c.sums += letter;
+  for (const char letter : x)
+    if (!has(result, letter) && !has(y, letter)) c.sums += letter;
+  if (c.rows.empty() || c.columns.empty() || c.sums.empty()) return {};
+  if (!std::ranges::all_of(c.letters(), stands_alone)) return {};
+  return c;
 }
 
 }  // namespace lantern::passes

@@ -1,7 +1,8 @@
-// Matrix products among sums of products.
+// Matrix products and contractions among sums of products.
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "lantern/ir/notation.hpp"
 
@@ -14,6 +15,22 @@ struct MatrixProduct {
 };
 /// The matrix product that a notation is; nothing for others.
 std::optional<MatrixProduct> matrix_product(const ir::Notation& n);
+
+/// A product of two tensors as a matrix product of groups of indices, one for each point of `batch`:
+///
+///     "nc[i+k][j+l],ockl->noij"        rows o, columns nij, sums ckl
+///
+/// A place is a sum of multiples of indices, so an element's address is a number for the row and one for the
+/// column: both matrices are read where they lie, whatever the tensors' ranks (Matthews, High-performance
+/// tensor contraction without transposition, SIAM J. Sci. Comput. 2018; of a convolution this is im2col
+/// without the matrix that it makes).
+struct Contraction {
+  std::size_t x, y;  ///< which operands: of the rows, and of the columns
+  std::string batch, rows, columns, sums;
+  std::string letters() const { return batch + rows + columns + sums; }
+};
+/// The contraction that a notation is; nothing where rows, columns or sums have no index.
+std::optional<Contraction> contraction(const ir::Notation& n);
 
 /// Products of sizes that are known to be smaller, a cube of 40, become loops, which may join others; the
 /// rest call a routine.

@@ -1,0 +1,505 @@
+// The prelude's matrix products: of matrices that lie in rows and columns, and of groups of a tensor's indices.
+#include "lantern/codegen/c/prelude_text.hpp"
+
+namespace lantern::codegen {
+
+using enum PreludeGroup;
+
+const std::vector<PreludePart>& contraction_parts();
+
+const std::vector<PreludePart>& contraction_parts() {
+  static const std::vector<PreludePart> parts = {
+      // A matrix product by packed panels and a tile that stays in registers: Goto and van de
+      // Geijn, Anatomy of high-performance matrix multiplication, 2008.
+      {"gemm_sizes",
+       types,
+       {},
+       R"c(/* Rows of a tile of a matrix product, and bytes of a vector: half of the registers, or more, are the tile. */
+#if defined __AVX512F__
+#define LT_GEMM_BYTES 64
+#define LT_GEMM_ROWS 12
+#elif defined __AVX__
+#define LT_GEMM_BYTES 32
+#define LT_GEMM_ROWS 6
+#else
+#define LT_GEMM_BYTES 16
+#define LT_GEMM_ROWS 6
+#endif
+#define LT_GEMM_FEW (LT_GEMM_ROWS / 3)
+/* Functions by themselves: their registers are all that there are. */
+#ifdef __TINYC__
+#define LT_GEMM_APART
+#else
+#define LT_GEMM_APART __attribute__((noinline))
+#endif
+/* What is in vectors says so; the other loops are short, and compilers need not work on them. */
+#ifdef __clang__
+#define LT_PLAIN_LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+#else
+#define LT_PLAIN_LOOP
+#endif
+)c"},
+      {"K:gemm_tile",
+       functions,
+       {"gemm_sizes", "integers"},
+       R"c(#ifdef __TINYC__
+#define LT_GEMM_COLUMNS_$K 4
+static void lt_gemm_rows_$K(int rows, int64_t k, const $T* a, const $T* b, $T* tile) {
+  for (int i = 0; i < rows * LT_GEMM_COLUMNS_$K; ++i) tile[i] = 0;
+  for (int64_t l = 0; l < k; ++l)
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < LT_GEMM_COLUMNS_$K; ++j)
+        tile[i * LT_GEMM_COLUMNS_$K + j] += a[l * rows + i] * b[l * LT_GEMM_COLUMNS_$K + j];
+}
+#else
+typedef $T lt_gemm_vector_$K __attribute__((vector_size(LT_GEMM_BYTES), may_alias));
+#define LT_GEMM_LANES_$K (LT_GEMM_BYTES / (int)sizeof($T))
+#define LT_GEMM_COLUMNS_$K (2 * LT_GEMM_LANES_$K)
+static inline void lt_gemm_rows_$K(int rows, int64_t k, const $T* a, const $T* b, $T* tile) {
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#endif
+  const lt_gemm_vector_$K zero = {0};
+  lt_gemm_vector_$K sum[LT_GEMM_ROWS][2];
+  for (int i = 0; i < rows; ++i) sum[i][0] = sum[i][1] = zero;
+  for (int64_t l = 0; l < k; ++l) {
+    const lt_gemm_vector_$K y0 = *(const lt_gemm_vector_$K*)b;
+    const lt_gemm_vector_$K y1 = *(const lt_gemm_vector_$K*)(b + LT_GEMM_LANES_$K);
+    for (int i = 0; i < rows; ++i) {
+      const lt_gemm_vector_$K x = zero + a[i];
+      sum[i][0] += x * y0;
+      sum[i][1] += x * y1;
+    }
+    a += rows;
+    b += LT_GEMM_COLUMNS_$K;
+  }
+  for (int i = 0; i < rows; ++i) {
+    *(lt_gemm_vector_$K*)(tile + i * LT_GEMM_COLUMNS_$K) = sum[i][0];
+    *(lt_gemm_vector_$K*)(tile + i * LT_GEMM_COLUMNS_$K + LT_GEMM_LANES_$K) = sum[i][1];
+  }
+}
+typedef $T lt_gemm_in_memory_$K __attribute__((vector_size(LT_GEMM_BYTES), aligned(sizeof($T)), may_alias));
+#endif
+/* tile = a b, a packed by columns and b by rows. */
+LT_GEMM_APART static void lt_gemm_tile_$K(int64_t k, const $T* a, const $T* b, $T* tile) {
+  lt_gemm_rows_$K(LT_GEMM_ROWS, k, a, b, tile);
+}
+LT_GEMM_APART static void lt_gemm_few_$K(int64_t k, const $T* a, const $T* b, $T* tile) {
+  lt_gemm_rows_$K(LT_GEMM_FEW, k, a, b, tile);
+}
+
+/* A row of a tile, times a number, becomes what lies at `to` or is added to it. */
+LT_GEMM_APART static void lt_gemm_row_$K(int fresh, $T* to, const $T* tile, int64_t some, $T scale) {
+  int64_t s = 0;
+#ifndef __TINYC__
+  for (; s + LT_GEMM_LANES_$K <= some; s += LT_GEMM_LANES_$K) {
+    const lt_gemm_vector_$K x = scale * *(const lt_gemm_in_memory_$K*)(tile + s);
+    lt_gemm_in_memory_$K* const at = (lt_gemm_in_memory_$K*)(to + s);
+    *at = fresh ? x : *at + x;
+  }
+#endif
+  LT_PLAIN_LOOP
+  for (; s < some; ++s) to[s] = (fresh ? 0 : to[s]) + scale * tile[s];
+}
+)c"},
+      {"K:gemm",
+       functions,
+       {"allocate", "mark", "K:gemm_tile", "integers"},
+       R"c(/* Copies a matrix's block, `across` lines at a time side by side; the last ones are filled up with zeros. */
+LT_GEMM_APART static void lt_gemm_pack_$K($T* to, const $T* from, int64_t lines, int64_t line, int64_t k, int64_t step,
+                                          int64_t across) {
+  for (int64_t i = 0; i < lines; i += across) {
+    const int64_t some = across < lines - i ? across : lines - i;
+    for (int64_t l = 0; l < k; ++l) {
+      const $T* at = from + i * line + l * step;
+      int64_t p = 0;
+#ifndef __TINYC__
+      if (line == 1)
+        for (; p + LT_GEMM_LANES_$K <= some; p += LT_GEMM_LANES_$K)
+          *(lt_gemm_in_memory_$K*)(to + p) = *(const lt_gemm_in_memory_$K*)(at + p);
+#endif
+      LT_PLAIN_LOOP
+      for (; p < some; ++p) to[p] = at[p * line];
+      LT_PLAIN_LOOP
+      for (; p < across; ++p) to[p] = 0;
+      to += across;
+    }
+  }
+}
+
+/* Some rows and vectors of columns of c += scale a b, or, where `fresh`, c = scale a b, where the rows of b and c lie in one
+   piece. */
+#ifdef __TINYC__
+static void lt_gemm_in_place_$K(int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
+                                int64_t a_column, const $T* b, int64_t b_row, $T* c, int64_t c_row) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      $T sum = 0;
+      for (int64_t l = 0; l < k; ++l) sum += a[i * a_row + l * a_column] * b[l * b_row + j];
+      c[i * c_row + j] = (fresh ? 0 : c[i * c_row + j]) + scale * sum;
+    }
+}
+#else
+static inline __attribute__((always_inline)) void lt_gemm_block_$K(int rows, int vectors, int fresh, int64_t k, $T scale,
+                                                                   const $T* a, int64_t a_row, int64_t a_column,
+                                                                   const $T* b, int64_t b_row, $T* c, int64_t c_row) {
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#endif
+  const lt_gemm_vector_$K zero = {0};
+  lt_gemm_vector_$K sum[LT_GEMM_ROWS][2];
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < vectors; ++j) sum[i][j] = zero;
+  for (int64_t l = 0; l < k; ++l) {
+    lt_gemm_vector_$K y[2];
+    for (int j = 0; j < vectors; ++j) y[j] = *(const lt_gemm_in_memory_$K*)(b + l * b_row + j * LT_GEMM_LANES_$K);
+    for (int i = 0; i < rows; ++i) {
+      const lt_gemm_vector_$K x = zero + a[i * a_row + l * a_column];
+      for (int j = 0; j < vectors; ++j) sum[i][j] += x * y[j];
+    }
+  }
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < vectors; ++j) {
+      lt_gemm_in_memory_$K* const to = (lt_gemm_in_memory_$K*)(c + i * c_row + j * LT_GEMM_LANES_$K);
+      *to = fresh ? scale * sum[i][j] : *to + scale * sum[i][j];
+    }
+}
+#define LT_GEMM_BLOCK(name, rows, vectors)                                                                              \
+  __attribute__((noinline)) static void name(int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, int64_t a_column, \
+                                             const $T* b, int64_t b_row, $T* c, int64_t c_row) {                           \
+    lt_gemm_block_$K(rows, vectors, fresh, k, scale, a, a_row, a_column, b, b_row, c, c_row);                              \
+  }
+LT_GEMM_BLOCK(lt_gemm_all_by_2_$K, LT_GEMM_ROWS, 2)
+LT_GEMM_BLOCK(lt_gemm_most_by_2_$K, 2 * LT_GEMM_FEW, 2)
+LT_GEMM_BLOCK(lt_gemm_few_by_2_$K, LT_GEMM_FEW, 2)
+LT_GEMM_BLOCK(lt_gemm_one_by_2_$K, 1, 2)
+LT_GEMM_BLOCK(lt_gemm_most_by_1_$K, 2 * LT_GEMM_FEW, 1)
+LT_GEMM_BLOCK(lt_gemm_few_by_1_$K, LT_GEMM_FEW, 1)
+LT_GEMM_BLOCK(lt_gemm_one_by_1_$K, 1, 1)
+#undef LT_GEMM_BLOCK
+
+/* The same for one or two vectors of columns, as many rows at a time as there are. */
+static void lt_gemm_column_$K(int vectors, int fresh, int64_t m, int64_t k, $T scale, const $T* a, int64_t a_row,
+                              int64_t a_column, const $T* b, int64_t b_row, $T* c, int64_t c_row) {
+  for (int64_t i = 0, rows; i < m; i += rows) {
+    const $T* const from = a + i * a_row;
+    $T* const to = c + i * c_row;
+    rows = vectors == 2 && m - i >= LT_GEMM_ROWS ? LT_GEMM_ROWS
+           : m - i >= 2 * LT_GEMM_FEW            ? 2 * LT_GEMM_FEW
+           : m - i >= LT_GEMM_FEW                ? LT_GEMM_FEW
+                                                 : 1;
+    (vectors == 2 ? rows == LT_GEMM_ROWS      ? lt_gemm_all_by_2_$K
+                    : rows == 2 * LT_GEMM_FEW ? lt_gemm_most_by_2_$K
+                    : rows == LT_GEMM_FEW     ? lt_gemm_few_by_2_$K
+                                              : lt_gemm_one_by_2_$K
+     : rows == 2 * LT_GEMM_FEW ? lt_gemm_most_by_1_$K
+     : rows == LT_GEMM_FEW     ? lt_gemm_few_by_1_$K
+                               : lt_gemm_one_by_1_$K)(fresh, k, scale, from, a_row, a_column, b, b_row, to, c_row);
+  }
+}
+
+/* c += scale a b, b so small that it stays in the cache as it is: without packing. Columns that do not fill a vector go
+   through a copy that is filled up. */
+static void lt_gemm_in_place_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a,
+                                int64_t a_row, int64_t a_column, const $T* b, int64_t b_row, $T* c, int64_t c_row) {
+  const int64_t lanes = LT_GEMM_LANES_$K;
+  int64_t j = 0;
+  for (; j + 2 * lanes <= n; j += 2 * lanes)
+    lt_gemm_column_$K(2, fresh, m, k, scale, a, a_row, a_column, b + j, b_row, c + j, c_row);
+  for (; j + lanes <= n; j += lanes)
+    lt_gemm_column_$K(1, fresh, m, k, scale, a, a_row, a_column, b + j, b_row, c + j, c_row);
+  if (j == n) return;
+  const int64_t some = n - j;
+  $T* const from = ($T*)lt_allocate(ws, k * lanes * (int64_t)sizeof($T));
+  $T* const to = ($T*)lt_allocate(ws, m * lanes * (int64_t)sizeof($T));
+  for (int64_t l = 0; l < k; ++l)
+    for (int64_t p = 0; p < lanes; ++p) from[l * lanes + p] = p < some ? b[l * b_row + j + p] : 0;
+  lt_gemm_column_$K(1, 1, m, k, scale, a, a_row, a_column, from, lanes, to, lanes);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < some; ++p)
+      c[i * c_row + j + p] = (fresh ? 0 : c[i * c_row + j + p]) + to[i * lanes + p];
+}
+#endif
+
+/* c += scale a b, or, where `fresh`, c = scale a b, of m by k and k by n, a and b with the steps of their rows and columns in memory; a row of c lies in one
+   piece. */
+static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
+                       int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
+  if (m <= 0 || n <= 0 || k < 0) return;
+  const lt_position mark = lt_mark(ws);
+  if (n * k < 64000) {
+    if (b_column != 1) { /* its columns become rows */
+      $T* const turned = ($T*)lt_allocate(ws, k * n * (int64_t)sizeof($T));
+      for (int64_t l = 0; l < k; ++l)
+        for (int64_t j = 0; j < n; ++j) turned[l * n + j] = b[l * b_row + j * b_column];
+      b = turned;
+      b_row = n;
+    }
+#ifdef __TINYC__
+    lt_gemm_in_place_$K(fresh, m, n, k, scale, a, a_row, a_column, b, b_row, c, c_row);
+#else
+    lt_gemm_in_place_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, c, c_row);
+#endif
+    lt_release(ws, mark);
+    return;
+  }
+  $T* const left = ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
+  $T* const right = ($T*)lt_allocate(ws, most_k * most_n * (int64_t)sizeof($T));
+  $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
+  for (int64_t l = 0; l < k; l += most_k) {
+    const int64_t depth = most_k < k - l ? most_k : k - l;
+    for (int64_t j = 0; j < n; j += most_n) {
+      const int64_t wide = most_n < n - j ? most_n : n - j;
+      lt_gemm_pack_$K(right, b + l * b_row + j * b_column, wide, b_column, depth, b_row, columns);
+      for (int64_t i = 0; i < m; i += most_m) {
+        const int64_t high = most_m < m - i ? most_m : m - i;
+        const int64_t whole = high - high % rows, few = high - whole <= 2 * LT_GEMM_FEW ? LT_GEMM_FEW : rows;
+        lt_gemm_pack_$K(left, a + i * a_row + l * a_column, whole, a_row, depth, a_column, rows);
+        lt_gemm_pack_$K(left + whole * depth, a + (i + whole) * a_row + l * a_column, high - whole, a_row, depth, a_column, few);
+        for (int64_t q = 0; q < wide; q += columns)
+          for (int64_t p = 0, next; p < high; p = next) {
+            next = p + (p < whole ? rows : few);
+            if (next - p == rows) lt_gemm_tile_$K(depth, left + p * depth, right + q * depth, tile);
+            else lt_gemm_few_$K(depth, left + p * depth, right + q * depth, tile);
+            $T* const to = c + (i + p) * c_row + j + q;
+            const int64_t some_rows = (next < high ? next : high) - p;
+            const int64_t some_columns = columns < wide - q ? columns : wide - q;
+            for (int64_t r = 0; r < some_rows; ++r)
+              lt_gemm_row_$K(fresh && l == 0, to + r * c_row, tile + r * columns, some_columns, scale);
+          }
+      }
+    }
+  }
+  lt_release(ws, mark);
+}
+)c"},
+      {"contraction",
+       functions,
+       {"allocate", "integers", "gemm_sizes"},
+       R"c(/* The offsets of the points of a box, the last index fastest. */
+LT_GEMM_APART static const int64_t* lt_offsets(lt_workspace* ws, int rank, const int64_t* size, const int64_t* step) {
+  int64_t count = 1, done = 1;
+  for (int d = 0; d < rank; ++d) count *= size[d];
+  int64_t* const all = (int64_t*)lt_allocate(ws, (count > 1 ? count : 1) * (int64_t)sizeof(int64_t));
+  all[0] = 0;
+  for (int d = rank; d-- > 0;) {
+    for (int64_t i = 1; i < size[d]; ++i)
+      LT_PLAIN_LOOP
+      for (int64_t j = 0; j < done; ++j) all[i * done + j] = all[j] + i * step[d];
+    done *= size[d];
+  }
+  return all;
+}
+
+/* How many times the next offset is not the next element. */
+LT_GEMM_APART static int64_t lt_leaps(const int64_t* at, int64_t n) {
+  int64_t leaps = 0;
+  LT_PLAIN_LOOP
+  for (int64_t i = 1; i < n; ++i) leaps += at[i] - at[i - 1] != 1;
+  return leaps;
+}
+
+/* Whether all offsets are as far from each other. */
+LT_GEMM_APART static int lt_even(const int64_t* at, int64_t n) {
+  for (int64_t i = 2; i < n; ++i)
+    if (at[i] - at[i - 1] != at[1] - at[0]) return 0;
+  return 1;
+}
+static int64_t lt_step(const int64_t* at, int64_t n) { return n > 1 ? at[1] - at[0] : 1; }
+)c"},
+      // Offsets in place of strides: Matthews, High-performance tensor contraction without transposition, 2018.
+      {"K:contract",
+       functions,
+       {"contraction", "allocate", "mark", "K:gemm_tile", "K:gemm", "integers"},
+       R"c(/* r[batch, rows, columns] += the sum over `sums` of x[batch, rows, sums] y[batch, sums, columns], or, where `fresh`, = it.
+   Each of the four is a group of indices, of so many; an index has a size, and a step in each tensor. */
+typedef struct lt_contraction_$K {
+  const $T* x;
+  const $T* y;
+  $T* r;
+  int fresh, rank[4];
+  int64_t size[26], x_step[26], y_step[26], r_step[26];
+} lt_contraction_$K;
+
+/* Copies some lines of a block side by side; the rest of `across` are zeros. */
+LT_GEMM_APART static void lt_contract_pack_$K($T* to, const $T* from, const int64_t* line, int64_t some, const int64_t* step,
+                                              int64_t k, int64_t across) {
+#ifndef __TINYC__
+  if (some == across && across == LT_GEMM_COLUMNS_$K && lt_leaps(line, across) == 0) {
+    for (int64_t l = 0; l < k; ++l, to += across) {
+      const lt_gemm_in_memory_$K* const at = (const lt_gemm_in_memory_$K*)(from + line[0] + step[l]);
+      lt_gemm_in_memory_$K* const put = (lt_gemm_in_memory_$K*)to;
+      put[0] = at[0];
+      put[1] = at[1];
+    }
+    return;
+  }
+#endif
+  for (int64_t l = 0; l < k; ++l, to += across) {
+    const $T* const at = from + step[l];
+    int64_t p = 0;
+    LT_PLAIN_LOOP
+    for (; p + 4 <= some; p += 4) {
+      to[p] = at[line[p]];
+      to[p + 1] = at[line[p + 1]];
+      to[p + 2] = at[line[p + 2]];
+      to[p + 3] = at[line[p + 3]];
+    }
+    LT_PLAIN_LOOP
+    for (; p < some; ++p) to[p] = at[line[p]];
+    LT_PLAIN_LOOP
+    for (; p < across; ++p) to[p] = 0;
+  }
+}
+
+/* A row of a tile becomes what lies at some places, or is added to it. */
+LT_GEMM_APART static void lt_contract_row_$K(int fresh, $T* to, const int64_t* at, int64_t some, const $T* tile) {
+  LT_PLAIN_LOOP
+  for (int64_t s = 0; s < some; ++s) to[at[s]] = (fresh ? 0 : to[at[s]]) + tile[s];
+}
+
+static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, const $T* x, const int64_t* x_row,
+                                 const int64_t* x_sum, const $T* y, const int64_t* y_column, const int64_t* y_sum, $T* r,
+                                 const int64_t* r_row, const int64_t* r_column) {
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
+  /* Where both are matrices in memory, it is a product of those; likewise of long pieces of columns, as the pictures of a
+     convolution with a window of one are. */
+  if (lt_even(x_row, m) && lt_even(x_sum, k) && lt_even(y_sum, k) && lt_even(r_row, m)) {
+    const int64_t x_rows = lt_step(x_row, m), x_sums = lt_step(x_sum, k), y_sums = lt_step(y_sum, k);
+    const int whole = lt_leaps(r_column, n) == 0 && lt_even(y_column, n);
+    const int64_t pieces = 1 + lt_leaps(y_column, n) + lt_leaps(r_column, n);
+    for (int64_t j = 0, next; (whole || n / pieces >= 192) && j < n; j = next) {
+      for (next = j + 1; next < n && (whole || (y_column[next] - y_column[next - 1] == 1 &&
+                                                r_column[next] - r_column[next - 1] == 1));)
+        ++next;
+      lt_gemm_$K(ws, fresh, m, next - j, k, 1, x, x_rows, x_sums, y + y_column[j], y_sums, whole ? lt_step(y_column, n) : 1,
+                 r + r_column[j], lt_step(r_row, m));
+    }
+    if (whole || n / pieces >= 192) return;
+  }
+  if (m * n * k < 1000) {
+    for (int64_t i = 0; fresh && i < m; ++i)
+      LT_PLAIN_LOOP
+      for (int64_t j = 0; j < n; ++j) r[r_row[i] + r_column[j]] = 0;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t l = 0; l < k; ++l)
+        LT_PLAIN_LOOP
+        for (int64_t j = 0; j < n; ++j)
+          r[r_row[i] + r_column[j]] += x[x_row[i] + x_sum[l]] * y[y_sum[l] + y_column[j]];
+    return;
+  }
+  const int64_t deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
+  const lt_position mark = lt_mark(ws);
+  $T* const left = ($T*)lt_allocate(ws, deepest * (most_m + rows) * (int64_t)sizeof($T));
+  $T* const right = ($T*)lt_allocate(ws, deepest * widest * (int64_t)sizeof($T));
+  $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
+  for (int64_t l = 0; l < k; l += most_k) {
+    const int64_t depth = most_k < k - l ? most_k : k - l;
+    for (int64_t j = 0; j < n; j += most_n) {
+      const int64_t wide = most_n < n - j ? most_n : n - j;
+      for (int64_t q = 0; q < wide; q += columns)
+        lt_contract_pack_$K(right + q * depth, y, y_column + j + q, columns < wide - q ? columns : wide - q, y_sum + l, depth,
+                            LT_GEMM_COLUMNS_$K);
+      for (int64_t i = 0; i < m; i += most_m) {
+        const int64_t high = most_m < m - i ? most_m : m - i;
+        const int64_t whole = high - high % rows, few = high - whole <= 2 * LT_GEMM_FEW ? LT_GEMM_FEW : rows;
+        for (int64_t p = 0, next; p < high; p = next) {
+          next = p + (p < whole ? rows : few);
+          lt_contract_pack_$K(left + p * depth, x, x_row + i + p, (next < high ? next : high) - p, x_sum + l, depth, next - p);
+        }
+        for (int64_t q = 0; q < wide; q += columns) {
+          const int64_t* const to_column = r_column + j + q;
+          const int64_t some_columns = columns < wide - q ? columns : wide - q;
+          const int in_a_row = lt_leaps(to_column, some_columns) == 0;
+          for (int64_t p = 0, next; p < high; p = next) {
+            next = p + (p < whole ? rows : few);
+            if (next - p == rows) lt_gemm_tile_$K(depth, left + p * depth, right + q * depth, tile);
+            else lt_gemm_few_$K(depth, left + p * depth, right + q * depth, tile);
+            const int64_t some_rows = (next < high ? next : high) - p;
+            for (int64_t a = 0; a < some_rows; ++a) {
+              $T* const to = r + r_row[i + p + a];
+              if (in_a_row) lt_gemm_row_$K(fresh && l == 0, to + to_column[0], tile + a * columns, some_columns, 1);
+              else lt_contract_row_$K(fresh && l == 0, to, to_column, some_columns, tile + a * columns);
+            }
+          }
+        }
+      }
+    }
+  }
+  lt_release(ws, mark);
+}
+
+static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* c) {
+  int64_t count[4] = {1, 1, 1, 1};
+  for (int g = 0, d = 0; g < 4; ++g)
+    for (int e = 0; e < c->rank[g]; ++e) count[g] *= c->size[d++];
+  if (count[0] <= 0 || count[1] <= 0 || count[2] <= 0 || count[3] < 0) return;
+  const lt_position mark = lt_mark(ws);
+  const int row = c->rank[0], column = row + c->rank[1], sum = column + c->rank[2];
+  const int64_t* const x_row = lt_offsets(ws, c->rank[1], c->size + row, c->x_step + row);
+  const int64_t* const r_row = lt_offsets(ws, c->rank[1], c->size + row, c->r_step + row);
+  const int64_t* const y_column = lt_offsets(ws, c->rank[2], c->size + column, c->y_step + column);
+  const int64_t* const r_column = lt_offsets(ws, c->rank[2], c->size + column, c->r_step + column);
+  const int64_t* const x_sum = lt_offsets(ws, c->rank[3], c->size + sum, c->x_step + sum);
+  const int64_t* const y_sum = lt_offsets(ws, c->rank[3], c->size + sum, c->y_step + sum);
+  const int64_t* const x_batch = lt_offsets(ws, row, c->size, c->x_step);
+  const int64_t* const y_batch = lt_offsets(ws, row, c->size, c->y_step);
+  const int64_t* const r_batch = lt_offsets(ws, row, c->size, c->r_step);
+  /* Columns are what lies in pieces that are longer. */
+  const double row_leaps = (double)lt_leaps(r_row, count[1]) / (double)count[1];
+  const double column_leaps = (double)lt_leaps(r_column, count[2]) / (double)count[2];
+  const int turned = row_leaps < column_leaps || (row_leaps == column_leaps && count[1] > count[2]);
+  for (int64_t b = 0; b < count[0]; ++b) {
+    const $T* const x = c->x + x_batch[b];
+    const $T* const y = c->y + y_batch[b];
+    if (turned)
+      lt_contract_block_$K(ws, c->fresh, count[2], count[1], count[3], y, y_column, y_sum, x, x_row, x_sum, c->r + r_batch[b], r_column,
+                           r_row);
+    else
+      lt_contract_block_$K(ws, c->fresh, count[1], count[2], count[3], x, x_row, x_sum, y, y_column, y_sum, c->r + r_batch[b], r_row,
+                           r_column);
+  }
+  lt_release(ws, mark);
+}
+)c"},
+      {"K:contract_team",
+       functions,
+       {"K:contract", "workspace"},
+       R"c(static void lt_contract_share_$K(lt_workspace* ws, void* share) {
+  lt_contract_$K(ws, (const lt_contraction_$K*)share);
+}
+
+/* The same in so many threads, each with a part of the first index of a group: of those whose bit is set in `apart` (1 batch,
+   2 rows, 4 columns) parts of the result have no element in common. */
+static void lt_contract_team_$K(lt_workspace* ws, int threads, int apart, const lt_contraction_$K* c) {
+  double work = 1;
+  int at = -1;
+  for (int g = 0, d = 0; g < 4; ++g) {
+    if (g < 3 && c->rank[g] > 0 && (apart >> g & 1) && (at < 0 || c->size[d] > c->size[at])) at = d;
+    for (int e = 0; e < c->rank[g]; ++e) work *= (double)c->size[d++];
+  }
+  if (!ws->fork || work < 4e6 || at < 0 || c->size[at] < 2) {
+    lt_contract_$K(ws, c);
+    return;
+  }
+  const lt_position mark = lt_mark(ws);
+  const int64_t parts = threads < c->size[at] ? threads : c->size[at];
+  lt_contraction_$K* const shares = (lt_contraction_$K*)lt_allocate(ws, parts * (int64_t)sizeof(lt_contraction_$K));
+  for (int64_t t = 0; t < parts; ++t) {
+    const int64_t from = c->size[at] * t / parts;
+    shares[t] = *c;
+    shares[t].size[at] = c->size[at] * (t + 1) / parts - from;
+    shares[t].x += from * c->x_step[at];
+    shares[t].y += from * c->y_step[at];
+    shares[t].r += from * c->r_step[at];
+  }
+  ws->fork(ws, parts, parts, lt_contract_share_$K, shares, (int64_t)sizeof(lt_contraction_$K));
+  lt_release(ws, mark);
+}
+)c"},
+  };
+  return parts;
+}
+
+}  // namespace lantern::codegen

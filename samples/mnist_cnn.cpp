@@ -1,0 +1,156 @@
+// A convolutional network learns to read digits (LeCun et al. 1998, "Gradient-based learning applied to
+// document recognition").
+//
+//   mnist_cnn                 ten glyphs in 12 x 12 points, drawn on the spot
+//   mnist_cnn --data [DIR]    MNIST: DIR/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz
+//
+// Two convolutions, each with max-pooling, and two linear layers. Loss, gradient and Adam (Kingma and Ba
+// 2015) are one compiled function. With --checkpoint FILE the state of training is written after each epoch,
+// and a later run goes on from there.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <lantern/data.hpp>
+#include <lantern/nn.hpp>
+
+#include "image_data.hpp"
+#include "lantern/runtime/progress.hpp"
+#include "training.hpp"
+
+namespace {
+
+using namespace lantern;
+
+template <class S>
+struct Cnn {
+  nn::Conv<S> first, second;
+  nn::Linear<S> hidden, output;
+
+  auto operator()(const auto& images) const {
+    const auto small = max_pool(relu(first(images)), 2);
+    const auto smaller = max_pool(relu(second(small)), 2);
+    const auto features = reshape(smaller, smaller.dim(0), smaller.dim(1) * smaller.dim(2) * smaller.dim(3));
+    return output(relu(hidden(features)));
+  }
+};
+
+using Model = Cnn<Rep<float>>;
+using State = nn::AdamState<Model>;
+using Images = Rep<Tensor<float, dyn, dyn, dyn, dyn>>;
+using Labels = Rep<Tensor<std::int64_t, dyn>>;
+
+/// The loss of a batch, the model and the state after a step.
+std::tuple<Rep<float>, Model, State> training_step(Model m, State s, Images x, Labels y, Rep<double> rate) {
+  const auto [loss, g] = value_and_grad([&](Model w) { return nn::cross_entropy(w(x), y); })(m);
+  const auto [m2, s2] = nn::adam(m, g, s, {.learning_rate = rate});
+  return {loss, m2, s2};
+}
+/// How many pictures get the right label.
+Rep<std::int64_t> recognised(Model m, Images x, Labels y) {
+  return count(Rep<Tensor<bool>>(argmax<1>(m(x)) == y));
+}
+
+/// The model for pictures of a size, with square windows, and so many channels and features.
+Cnn<float> initial(const LabelledImages& images, std::int64_t window, std::int64_t channels,
+                   std::int64_t features, nn::Generator& rng) {
+  const auto after = [&](std::int64_t size) { return ((size - window + 1) / 2 - window + 1) / 2; };
+  return {nn::Conv<float>::init(images.channels, channels, {window, window}, rng),
+          nn::Conv<float>::init(channels, 2 * channels, {window, window}, rng),
+          nn::Linear<float>::init(2 * channels * after(images.height) * after(images.width), features, rng),
+          nn::Linear<float>::init(features, 10, rng)};
+}
+
+int usual_epochs(const Training& options) { return options.data.empty() ? 8 : 1; }
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+int run(const Training& options, std::size_t batch_size, const std::filesystem::path& checkpoint) {
+  const bool real = !options.data.empty();
+  const LabelledImages train =
+      real ? read_mnist(options.data / "mnist", "train") : draw_glyphs(4000, options.seed);
+  const LabelledImages test =
+      real ? read_mnist(options.data / "mnist", "t10k") : draw_glyphs(1000, options.seed + 1);
+  const Spread spread = spread_of(train);
+  Batches batches(train, batch_size, spread, options.seed),
+      held_out(test, std::min(test.size(), batch_size), spread);
+
+  nn::Generator rng(options.seed);
+  Cnn<float> model = real ? initial(train, 5, 16, 128, rng) : initial(train, 3, 16, 64, rng);
+  nn::AdamState<Cnn<float>> state = nn::adam_state(model);
+  if (exists(checkpoint)) {
+    const NamedTensors tensors = load_checkpoint(checkpoint).tensors;
+    set_parameters(model, tensors, "model.");
+    set_parameters(state, tensors, "state.");
+  }
+  const auto per_epoch = static_cast<std::int64_t>(batches.count());
+  fmt::print("{} pictures of {} x {}, {} parameters; {} steps made before\n", train.size(), train.width,
+             train.height, nn::parameter_count(model), state.steps);
+
+  const auto start = Clock::now();
+  const CompileOptions compiled{.target = Target::cpp, .threads = options.threads};
+  auto step = nn::in_place(compile(training_step, compiled));
+  const auto right = compile(recognised, compiled);
+  fmt::print("compiled in {:.1f} s\n", seconds_since(start));
+
+  LossCurve curve;
+  const auto test_accuracy = [&] {
+    return accuracy(held_out, [&](const Batch& b) { return right(nn::view(model), b.images, b.labels); });
+  };
+  double found = state.steps > 0 ? test_accuracy() : 0;
+  for (std::int64_t epoch = state.steps / per_epoch + 1; epoch <= options.epochs; ++epoch) {
+    batches.shuffle();
+    Progress progress(fmt::format("epoch {}", epoch), batches.count());
+    const auto begin = Clock::now();
+    double recent = 0;
+    for (std::size_t i = 0; i < batches.count(); ++i) {
+      const Batch& batch = batches[i];
+      const double done = static_cast<double>(state.steps) / static_cast<double>(per_epoch * options.epochs);
+      const double loss = step(model, state, batch.images, batch.labels, 3e-3 * (1 - done) + 1e-5);
+      recent += std::max(0.02, 1.0 / static_cast<double>(i + 1)) * (loss - recent);
+      if (i % 10 == 0) curve.add(static_cast<double>(state.steps), recent);
+      progress.step(fmt::format("loss {:.3f}", recent));
+    }
+    progress.clear();
+    const double time = seconds_since(begin);
+    found = test_accuracy();
+    fmt::print(
+        "epoch {}: {:.2f} s, {:.0f} pictures per second; loss {:.4f}, {:.2f} % of {} test pictures right\n",
+        epoch, time, static_cast<double>(batches.count() * batch_size) / time, recent, 100 * found,
+        test.size());
+    if (!checkpoint.empty()) {
+      NamedTensors tensors = named_tensors(model, "model.");
+      tensors.merge(named_tensors(state, "state."));
+      save_checkpoint(checkpoint, {.tensors = std::move(tensors)});
+    }
+  }
+  finish(options, model, curve, "cross-entropy of a batch");
+  const double expected = real ? 0.985 : 0.97;
+  if (found >= expected || options.epochs < usual_epochs(options)) return 0;
+  fmt::print("expected at least {:.1f} % to be right\n", 100 * expected);
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Training options{.epochs = 0};
+  std::size_t batch_size = 100;
+  std::filesystem::path checkpoint;
+  CLI::App app("Trains a convolutional network to read digits.");
+  app.option_defaults()->always_capture_default();
+  add_options(app, options);
+  app.add_option("--batch", batch_size, "pictures in a step")->check(CLI::Range(1, 10'000));
+  app.add_option("--checkpoint", checkpoint, "keep the state of training in this file, and go on from it");
+  CLI11_PARSE(app, argc, argv);
+  if (options.epochs == 0) options.epochs = usual_epochs(options);
+  try {
+    return run(options, batch_size, checkpoint);
+  } catch (const Error& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,179 @@
+// Products of groups of indices that a routine computes (passes/lower_product, "K:contract"): batches, sums over several
+// indices, convolutions and their gradients, against eager evaluation, in every target and in threads.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <lantern/tensor.hpp>
+
+using namespace lantern;
+
+namespace {
+
+template <class E>
+using T2 = Rep<Tensor<E, dyn, dyn>>;
+template <class E>
+using T3 = Rep<Tensor<E, dyn, dyn, dyn>>;
+template <class E>
+using T4 = Rep<Tensor<E, dyn, dyn, dyn, dyn>>;
+using Shape = std::vector<std::int64_t>;
+
+template <class E>
+TensorValue<E> numbers(const Shape& shape, double phase) {
+  TensorValue<E> t(shape);
+  for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<E>(std::sin(1.3 * static_cast<double>(i) + phase));
+  return t;
+}
+
+template <class E>
+void same(const TensorValue<E>& a, const TensorValue<E>& b) {
+  REQUIRE(a.shape == b.shape);
+  double largest = 1, worst = 0;
+  for (std::size_t i = 0; i < a.data.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(b.data[i])));
+    worst = std::max(worst, std::abs(static_cast<double>(a.data[i]) - static_cast<double>(b.data[i])));
+  }
+  CHECK(worst <= largest * (std::is_same_v<E, float> ? 2e-5 : 1e-13));
+}
+
+struct Shapes {
+  Shape x, y;
+};
+struct Way {
+  const char* name;
+  CompileOptions options;
+};
+
+/// The value and the gradient of a function of two tensors of several shapes: run, and compiled in all ways.
+template <class E, class X, class Y, class F>
+void check(const char* name, F f, const std::vector<Shapes>& shapes) {
+  INFO(name << (std::is_same_v<E, float> ? " of floats" : " of doubles"));
+  const auto both = [f](X a, Y b) {
+    const auto loss = [f](X u, Y v) {
+      const auto r = f(u, v);
+      return sum(r * r) + sum(sin(r));
+    };
+    const auto [x_bar, y_bar] = grad(loss)(a, b);
+    return std::tuple(f(a, b), x_bar, y_bar);
+  };
+  for (const Way& way : {Way{"C++", {.target = Target::cpp}}, Way{"C++, three threads", {.target = Target::cpp, .threads = 3}},
+                         Way{"C", {.target = Target::c}}, Way{"C, unoptimised", {.target = Target::c, .opt = 0}}}) {
+    INFO(way.name);
+    const auto compiled = compile(both, way.options);
+    if (way.options.target == Target::cpp) {
+      const std::string source = compiled.source("cpp");
+      CHECK((source.find("lt_contract_") != std::string::npos || source.find("lt_gemm_") != std::string::npos));
+    }
+    for (const Shapes& s : shapes) {
+      INFO("shapes " << Catch::StringMaker<Shape>::convert(s.x) << " " << Catch::StringMaker<Shape>::convert(s.y));
+      const auto x = numbers<E>(s.x, 0.1), y = numbers<E>(s.y, 0.7);
+      const auto expected = eager(both)(x, y);
+      const auto got = compiled(x, y);
+      same<E>(std::get<0>(got), std::get<0>(expected));
+      same<E>(std::get<1>(got), std::get<1>(expected));
+      same<E>(std::get<2>(got), std::get<2>(expected));
+    }
+  }
+}
+
+/// Shapes by sizes that fill no tile, one and several, with ones and zeros among them.
+template <class Make>
+std::vector<Shapes> of_all_sizes(Make make) {
+  std::vector<Shapes> all;
+  for (const Shape& s : std::vector<Shape>{{2, 3, 5, 7}, {1, 1, 1, 1}, {3, 0, 4, 2}, {2, 5, 0, 3}, {3, 33, 20, 40}})
+    all.push_back(make(s[0], s[1], s[2], s[3]));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("products with batches and with several indices summed over", "[contraction]") {
+  using N = std::int64_t;
+  check<double, T3<double>, T3<double>>("bij,bjk->bik", [](auto x, auto y) { return einsum<"bij,bjk->bik">(x, y); },
+                                        of_all_sizes([](N b, N i, N j, N k) { return Shapes{{b, i, j}, {b, j, k}}; }));
+  check<float, T3<float>, T3<float>>("tbi,tbj->ij", [](auto x, auto y) { return einsum<"tbi,tbj->ij">(x, y); },
+                                     of_all_sizes([](N t, N i, N b, N j) { return Shapes{{t, b, i}, {t, b, j}}; }));
+  check<double, T3<double>, T2<double>>("ibj,kj->kib", [](auto x, auto y) { return einsum<"ibj,kj->kib">(x, y); },
+                                        of_all_sizes([](N b, N i, N j, N k) { return Shapes{{i, b, j}, {k, j}}; }));
+  check<float, T4<float>, T4<float>>("abij,akbj->bika", [](auto x, auto y) { return einsum<"abij,akbj->bika">(x, y); },
+                                     of_all_sizes([](N b, N i, N j, N k) { return Shapes{{2, b, i, j}, {2, k, b, j}}; }));
+}
+
+TEST_CASE("plain products of every shape", "[contraction]") {
+  std::vector<Shapes> as_they_lie, turned;
+  for (const Shape& s : {Shape{1, 1, 1}, {4, 5, 6}, {20, 70, 50}, {13, 33, 290}, {60, 10, 270}, {26, 270, 260},
+                         {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {26, 35, 65}}) {
+    as_they_lie.push_back({{s[0], s[2]}, {s[2], s[1]}});
+    turned.push_back({{s[0], s[2]}, {s[1], s[2]}});
+  }
+  check<float, T2<float>, T2<float>>("x y", [](auto x, auto y) { return matmul(x, y); }, as_they_lie);
+  check<double, T2<double>, T2<double>>("x y'", [](auto x, auto y) { return matmul(x, transpose(y)); }, turned);
+}
+
+TEST_CASE("convolutions, padded, with steps, gaps and groups", "[contraction]") {
+  struct Case {
+    std::int64_t stride, padding, dilation, groups;
+  };
+  for (const Case c : {Case{1, 0, 1, 1}, {1, 1, 1, 2}, {2, 3, 1, 1}, {2, 0, 2, 2}, {3, 1, 2, 1}}) {
+    INFO("stride " << c.stride << " padding " << c.padding << " dilation " << c.dilation << " groups " << c.groups);
+    const ConvolutionOptions o{.stride = c.stride, .padding = c.padding, .dilation = c.dilation, .groups = c.groups};
+    check<double, T4<double>, T4<double>>("conv2d", [o](auto x, auto w) { return conv2d(x, w, o); },
+                                          {{{2, 4, 7, 9}, {6, 4 / c.groups, 3, 2}}, {{1, 6, 20, 16}, {4, 6 / c.groups, 3, 3}}});
+  }
+  check<float, T4<float>, T4<float>>("a window of one", [](auto x, auto w) { return conv2d(x, w); },
+                                     {{{2, 20, 16, 20}, {34, 20, 1, 1}}, {{2, 3, 2, 2}, {4, 3, 1, 1}}});
+  check<double, T4<double>, T4<double>>(
+      "transposed", [](auto x, auto w) { return conv_transpose(x, w, {.stride = 2, .padding = 1, .output_padding = 1}); },
+      {{{2, 6, 5, 6}, {6, 4, 3, 3}}});
+  check<double, T3<double>, T4<double>>("a channel put in",
+                                        [](auto x, auto w) { return conv2d(unsqueeze<1>(x), w, {.padding = 1}); },
+                                        {{{2, 7, 9}, {6, 1, 3, 2}}});
+  check<double, T3<double>, T3<double>>("conv1d", [](auto x, auto w) { return conv1d(x, w, {.stride = 3, .padding = 2}); },
+                                        {{{2, 3, 30}, {5, 3, 4}}});
+}
+
+TEST_CASE("sums that keep their order call no routine", "[contraction]") {
+  const auto f = [](T3<double> x, T3<double> y) { return einsum<"bij,bjk->bik">(x, y); };
+  const auto compiled = compile(f, {.target = Target::cpp, .reassociate = false});
+  CHECK(compiled.source("cpp").find("lt_contract_") == std::string::npos);
+  const auto x = numbers<double>({3, 5, 7}, 0.1), y = numbers<double>({3, 7, 6}, 0.5);
+  same<double>(compiled(x, y), eager(f)(x, y));
+}
+
+TEST_CASE("a product is added to what there is", "[contraction]") {
+  const auto f = [](T3<double> r, T3<double> x, T3<double> y) {
+    const auto twice = einsum<"bij,bjk->bik">(x, y);
+    return r + twice + einsum<"bij,bjk->bik">(x + x, y) + 2.0 * twice;
+  };
+  const auto r = numbers<double>({3, 20, 35}, 0.3), x = numbers<double>({3, 20, 40}, 0.1), y = numbers<double>({3, 40, 35}, 0.5);
+  same<double>(compile(f, {.target = Target::cpp})(r, x, y), eager(f)(r, x, y));
+  same<double>(compile(f, {.target = Target::cpp, .threads = 2})(r, x, y), eager(f)(r, x, y));
+}
+
+TEST_CASE("matrices that are known to be small are loops", "[contraction]") {
+  const auto f = [](Rep<Tensor<double, dyn, 3, 4>> x, Rep<Tensor<double, dyn, 4, 2>> y) {
+    return einsum<"bij,bjk->bik">(x, y);
+  };
+  const auto compiled = compile(f, {.target = Target::cpp});
+  CHECK(compiled.source("cpp").find("lt_contract_") == std::string::npos);
+  const auto x = numbers<double>({50, 3, 4}, 0.1), y = numbers<double>({50, 4, 2}, 0.5);
+  same<double>(compiled(x, y), eager(f)(x, y));
+}
+
+TEST_CASE("truth values go through memory in lanes", "[contraction]") {
+  const auto f = [](Rep<Tensor<float, dyn>> x, Rep<Tensor<float, dyn>> w) {
+    const auto positive = x > 0.0F;
+    const auto kept = positive & (w < 0.5F);
+    return std::tuple(positive, kept, where(kept, x * w, exp(x)));
+  };
+  for (const std::int64_t n : {0, 1, 5, 31, 1000})
+    for (const int lanes : {2, 4, 8}) {
+      INFO(n << " elements, " << lanes << " lanes");
+      const auto x = numbers<float>({n}, 0.2), w = numbers<float>({n}, 1.1);
+      const auto compiled = compile(f, {.target = Target::cpp, .lanes = lanes});
+      const auto [a, b, c] = compiled(x, w);
+      const auto [p, q, r] = eager(f)(x, w);
+      CHECK(a.data == p.data);
+      CHECK(b.data == q.data);
+      same<float>(c, r);
+      CHECK(compiled.source("cpp").find("lt_store_boolx") != std::string::npos);
+    }
+}

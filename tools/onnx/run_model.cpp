@@ -1,0 +1,86 @@
+// --run: arrays in, arrays out.
+#include "lantern/data.hpp"
+#include "lantern/onnx.hpp"
+#include "tool.hpp"
+
+namespace lantern::tool {
+
+namespace {
+
+template <class T>
+void copy_elements(const AnyTensor& from, onnx::Value& to) {
+  const TensorValue<T> t = from.convert<T>();
+  std::copy(t.data.begin(), t.data.end(), to.mutable_elements<T>().begin());
+}
+
+/// An array as a value of the element type that is declared. Error: elements that it has no place for.
+onnx::Value value_of(const AnyTensor& array, const onnx::ValueInfo& declared) {
+  if (declared.structure != onnx::ValueInfo::Structure::tensor || !onnx::is_supported(declared.element))
+    throw Error("argument '" + declared.name + "': expected a model whose arguments are tensors of numbers");
+  onnx::Value v(declared.element, array.shape());
+  switch (onnx::kind_of(declared.element)) {
+    case ir::Kind::boolean:
+      copy_elements<bool>(array, v);
+      break;
+    case ir::Kind::i32:
+      copy_elements<std::int32_t>(array, v);
+      break;
+    case ir::Kind::i64:
+      copy_elements<std::int64_t>(array, v);
+      break;
+    case ir::Kind::f32:
+      copy_elements<float>(array, v);
+      break;
+    default:
+      copy_elements<double>(array, v);
+      break;
+  }
+  return v;
+}
+
+AnyTensor array_of(const onnx::Value& v, const std::string& name) {
+  if (v.is_sequence() || !onnx::is_supported(v.element()))
+    throw Error("result '" + name + "': expected a tensor of numbers, got a " + v.describe());
+  switch (onnx::kind_of(v.element())) {
+    case ir::Kind::boolean:
+      return v.tensor<bool>();
+    case ir::Kind::i32:
+      return v.tensor<std::int32_t>();
+    case ir::Kind::i64:
+      return v.tensor<std::int64_t>();
+    case ir::Kind::f32:
+      return v.tensor<float>();
+    default:
+      return v.tensor<double>();
+  }
+}
+
+}  // namespace
+
+void run_model(const onnx::Model& model, const OnnxOptions& options) {
+  const NamedTensors arrays = load_npz(options.inputs);
+  const onnx::Session session = onnx::compile(model, {.target = core::Target::cpp,
+                                                      .opt = options.opt,
+                                                      .strict_math = options.strict_math,
+                                                      .threads = options.threads});
+  std::vector<onnx::Value> arguments;
+  for (const onnx::ValueInfo& v : session.arguments()) {
+    const auto at = arrays.find(v.name);
+    if (at == arrays.end()) {
+      std::string have;
+      for (const auto& entry : arrays) have += (have.empty() ? "" : ", ") + entry.first;
+      throw Error(options.inputs + ": expected an array '" + v.name + "' for the model's argument, got " +
+                  (have.empty() ? "none" : have));
+    }
+    arguments.push_back(value_of(at->second, v));
+  }
+  const std::vector<onnx::Value> results = session.run(arguments);
+  NamedTensors out;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::string& name = session.results()[i].name;
+    out.emplace(name, array_of(results[i], name));
+  }
+  save_npz(options.output, out);
+}
+
+}  // namespace lantern::tool
