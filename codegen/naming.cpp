@@ -65,6 +65,7 @@ const std::unordered_set<std::string>& reserved() {
   static const auto set = [] {
     std::unordered_set<std::string> names = split(words);
     for (std::size_t i = 0; i < static_cast<std::size_t>(ir::Opcode::count_); ++i) {
+      if (ir::info(static_cast<ir::Opcode>(i)).composed) continue;
       const std::string_view text = ir::info(static_cast<ir::Opcode>(i)).expression;
       for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
         end = at;

@@ -288,7 +288,7 @@ void StatementPrinter::lanes_access(const Op& op) {
     name = reads ? "load" : adds ? "add" : "store";
     const std::string row = elements(t, which + 1);
     const bool every =
-        reads && !some && row == "1" && kind != Kind::boolean &&
+        reads && row == "1" && kind != Kind::boolean &&
         (steps->step.text == "2" || steps->step.text == "3" || (steps->step.text == "4" && lanes >= 4));
     if (every) {
       name += "_every" + steps->step.text;

@@ -163,4 +163,14 @@ const Formula* derivative(Opcode op, std::size_t i, std::size_t n) {
   return nullptr;
 }
 
+const Formula& composed_value(Opcode op) {
+  static const auto parsed = [] {
+    std::vector<Formula> rows(static_cast<std::size_t>(Opcode::count_));
+    for (std::size_t c = 0; c < rows.size(); ++c)
+      if (const OpInfo& row = info(static_cast<Opcode>(c)); row.composed) rows[c] = parse_formula(row.expression);
+    return rows;
+  }();
+  return parsed[static_cast<std::size_t>(op)];
+}
+
 }  // namespace lantern::ir

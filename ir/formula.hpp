@@ -1,4 +1,4 @@
-// Derivative formulas of the operation table, parsed: "y * pow(x, y - 1)" as a small tree.
+// Formulas of the operation table, derivatives and values, parsed: "y * pow(x, y - 1)" as a small tree.
 #pragma once
 
 #include <string_view>
@@ -31,5 +31,8 @@ Formula parse_formula(std::string_view text);
 
 /// The parsed derivative_formula(op, i, n), or null for "-"; each is parsed once per process.
 const Formula* derivative(Opcode op, std::size_t i, std::size_t n);
+
+/// The parsed value of a composed operation.
+const Formula& composed_value(Opcode op);
 
 }  // namespace lantern::ir

@@ -31,11 +31,12 @@ struct OpInfo {
   int arity;                     ///< -1: any number
   Rule rule;
   Effect effect;
-  std::string_view expression;   ///< scalar operations: the value in terms of x, y, z and T
+  std::string_view expression;   ///< scalar operations: the value in terms of x, y, z and T; of composed ones a formula
   std::vector<std::string_view> formulas;  ///< partial derivatives (scalar) or vector-Jacobian products (tensor)
-  bool elementwise = false;      ///< a SCALAR_OP
+  bool elementwise = false;      ///< a SCALAR_OP or COMPOSED_OP
   Linearity linearity = Linearity::none;
   std::string_view notation = {};  ///< an INDEX_OP: what it computes (notation.hpp); "text": each has its own
+  bool composed = false;  ///< a COMPOSED_OP
 
   bool in_notation() const { return !notation.empty(); }
 };

@@ -12,6 +12,9 @@ std::vector<OpInfo> make_table() {
   std::vector<OpInfo> table;
 #define SCALAR_OP(name, arity, rule, expression, ...) \
   table.push_back({#name, arity, Rule::rule, Effect::none, #expression, {__VA_ARGS__}, true});
+#define COMPOSED_OP(name, arity, value, ...)                                                  \
+  table.push_back({#name, arity, Rule::real, Effect::none, value, {__VA_ARGS__}, true}); \
+  table.back().composed = true;
 #define TENSOR_OP(name, arity, linearity, ...) \
   table.push_back({#name, arity, Rule::special, Effect::none, "", {__VA_ARGS__}, false, Linearity::linearity});
 #define INDEX_OP(name, arity, notation)                                                                  \

@@ -102,15 +102,89 @@ LT_GEMM_APART static void lt_gemm_row_$K(int fresh, $T* to, const $T* tile, int6
   for (; s < some; ++s) to[s] = (fresh ? 0 : to[s]) + scale * tile[s];
 }
 )c"},
+      // Goto and van de Geijn pack panels; these are the copies of which that consists.
+      {"K:panel",
+       functions,
+       {"gemm_sizes", "integers"},
+       R"c(#ifndef __TINYC__
+typedef $T lt_four_$K __attribute__((vector_size(4 * sizeof($T)), aligned(sizeof($T)), may_alias));
+typedef $T lt_eight_$K __attribute__((vector_size(8 * sizeof($T)), aligned(sizeof($T)), may_alias));
+typedef $T lt_sixteen_$K __attribute__((vector_size(16 * sizeof($T)), aligned(sizeof($T)), may_alias));
+/* Copies n numbers; vectors at both ends may overlap, and nothing else is touched. */
+static inline void lt_copy_$K($T* to, const $T* from, int64_t n) {
+  if (n >= 16) {
+    LT_PLAIN_LOOP
+    for (int64_t i = 0; i + 16 < n; i += 16) *(lt_sixteen_$K*)(to + i) = *(const lt_sixteen_$K*)(from + i);
+    *(lt_sixteen_$K*)(to + n - 16) = *(const lt_sixteen_$K*)(from + n - 16);
+  } else if (n >= 8) {
+    *(lt_eight_$K*)to = *(const lt_eight_$K*)from;
+    *(lt_eight_$K*)(to + n - 8) = *(const lt_eight_$K*)(from + n - 8);
+  } else if (n >= 4) {
+    *(lt_four_$K*)to = *(const lt_four_$K*)from;
+    *(lt_four_$K*)(to + n - 4) = *(const lt_four_$K*)(from + n - 4);
+  } else {
+    LT_PLAIN_LOOP
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+}
+
+/* Eight numbers from each of eight places become columns of eight rows: pairs, then fours, then halves change places. Rows
+   are written one after the other: they may be shorter than eight. */
+LT_GEMM_APART static void lt_turn_$K($T* to, int64_t row, const $T* const* at) {
+#define LT_READ(i) const lt_eight_$K a##i = *(const lt_eight_$K*)at[i];
+#define LT_PAIRS(i, j)                                                                   \
+  const lt_eight_$K b##i = __builtin_shufflevector(a##i, a##j, 0, 8, 1, 9, 4, 12, 5, 13); \
+  const lt_eight_$K b##j = __builtin_shufflevector(a##i, a##j, 2, 10, 3, 11, 6, 14, 7, 15);
+#define LT_FOURS(i, j, low, high)                                                          \
+  const lt_eight_$K c##low = __builtin_shufflevector(b##i, b##j, 0, 1, 8, 9, 4, 5, 12, 13); \
+  const lt_eight_$K c##high = __builtin_shufflevector(b##i, b##j, 2, 3, 10, 11, 6, 7, 14, 15);
+#define LT_LOW(i, j) *(lt_eight_$K*)(to + i * row) = __builtin_shufflevector(c##i, c##j, 0, 1, 2, 3, 8, 9, 10, 11);
+#define LT_HIGH(i, j) *(lt_eight_$K*)(to + j * row) = __builtin_shufflevector(c##i, c##j, 4, 5, 6, 7, 12, 13, 14, 15);
+  LT_READ(0) LT_READ(1) LT_READ(2) LT_READ(3) LT_READ(4) LT_READ(5) LT_READ(6) LT_READ(7)
+  LT_PAIRS(0, 1) LT_PAIRS(2, 3) LT_PAIRS(4, 5) LT_PAIRS(6, 7)
+  LT_FOURS(0, 2, 0, 1) LT_FOURS(1, 3, 2, 3) LT_FOURS(4, 6, 4, 5) LT_FOURS(5, 7, 6, 7)
+  LT_LOW(0, 4) LT_LOW(1, 5) LT_LOW(2, 6) LT_LOW(3, 7)
+  LT_HIGH(0, 4) LT_HIGH(1, 5) LT_HIGH(2, 6) LT_HIGH(3, 7)
+#undef LT_READ
+#undef LT_PAIRS
+#undef LT_FOURS
+#undef LT_LOW
+#undef LT_HIGH
+}
+
+/* Eight rows of a panel, of which each line holds eight numbers in one piece from `at` on: line p begins at line[p], or p
+   times `apart` where there are no lines. The last lines are repeated up to a multiple of eight; what is then written behind
+   a row belongs to the next one, which is written later (behind the panel there is room for it). */
+static inline void lt_turn_lines_$K($T* to, int64_t across, const $T* at, const int64_t* line, int64_t apart, int64_t some) {
+  for (int64_t p = (some - 1) / 8 * 8; p >= 0; p -= 8) {
+    const $T* place[8];
+    for (int64_t i = 0; i < 8; ++i) {
+      const int64_t q = p + i < some ? p + i : some - 1;
+      place[i] = at + (line ? line[q] : q * apart);
+    }
+    lt_turn_$K(to + p, across, place);
+  }
+  if ((some + 7) / 8 * 8 < across)
+    for (int64_t l = 0; l < 8; ++l)
+      LT_PLAIN_LOOP
+      for (int64_t p = (some + 7) / 8 * 8; p < across; ++p) to[l * across + p] = 0;
+}
+#endif
+)c"},
       {"K:gemm",
        functions,
-       {"allocate", "mark", "K:gemm_tile", "integers"},
+       {"allocate", "mark", "K:gemm_tile", "K:panel", "integers"},
        R"c(/* Copies a matrix's block, `across` lines at a time side by side; the last ones are filled up with zeros. */
 LT_GEMM_APART static void lt_gemm_pack_$K($T* to, const $T* from, int64_t lines, int64_t line, int64_t k, int64_t step,
                                           int64_t across) {
   for (int64_t i = 0; i < lines; i += across) {
     const int64_t some = across < lines - i ? across : lines - i;
-    for (int64_t l = 0; l < k; ++l) {
+    int64_t l = 0;
+#ifndef __TINYC__
+    if (step == 1 && line != 1)
+      for (; l + 8 <= k; l += 8, to += 8 * across) lt_turn_lines_$K(to, across, from + i * line + l, 0, line, some);
+#endif
+    for (; l < k; ++l) {
       const $T* at = from + i * line + l * step;
       int64_t p = 0;
 #ifndef __TINYC__
@@ -245,7 +319,7 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
     return;
   }
   $T* const left = ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
-  $T* const right = ($T*)lt_allocate(ws, most_k * most_n * (int64_t)sizeof($T));
+  $T* const right = ($T*)lt_allocate(ws, (most_k * most_n + 8) * (int64_t)sizeof($T));
   $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
   for (int64_t l = 0; l < k; l += most_k) {
     const int64_t depth = most_k < k - l ? most_k : k - l;
@@ -311,7 +385,7 @@ static int64_t lt_step(const int64_t* at, int64_t n) { return n > 1 ? at[1] - at
       // Offsets in place of strides: Matthews, High-performance tensor contraction without transposition, 2018.
       {"K:contract",
        functions,
-       {"contraction", "allocate", "mark", "K:gemm_tile", "K:gemm", "integers"},
+       {"contraction", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
        R"c(/* r[batch, rows, columns] += the sum over `sums` of x[batch, rows, sums] y[batch, sums, columns], or, where `fresh`, = it.
    Each of the four is a group of indices, of so many; an index has a size, and a step in each tensor. */
 typedef struct lt_contraction_$K {
@@ -322,12 +396,31 @@ typedef struct lt_contraction_$K {
   int64_t size[26], x_step[26], y_step[26], r_step[26];
 } lt_contraction_$K;
 
-/* Copies some lines of a block side by side; the rest of `across` are zeros. */
+/* A row of a panel, one by one. */
+static inline void lt_pack_row_$K($T* to, const $T* at, const int64_t* line, int64_t some, int64_t across) {
+  int64_t p = 0;
+  LT_PLAIN_LOOP
+  for (; p + 4 <= some; p += 4) {
+    to[p] = at[line[p]];
+    to[p + 1] = at[line[p + 1]];
+    to[p + 2] = at[line[p + 2]];
+    to[p + 3] = at[line[p + 3]];
+  }
+  LT_PLAIN_LOOP
+  for (; p < some; ++p) to[p] = at[line[p]];
+  LT_PLAIN_LOOP
+  for (; p < across; ++p) to[p] = 0;
+}
+
+/* Copies some lines of a block side by side; the rest of `across` are zeros. Where lines are neighbours in memory they are
+   copied in pieces; where numbers of a line are, eight of eight lines at a time are turned. */
 LT_GEMM_APART static void lt_contract_pack_$K($T* to, const $T* from, const int64_t* line, int64_t some, const int64_t* step,
                                               int64_t k, int64_t across) {
+  int64_t l = 0;
 #ifndef __TINYC__
-  if (some == across && across == LT_GEMM_COLUMNS_$K && lt_leaps(line, across) == 0) {
-    for (int64_t l = 0; l < k; ++l, to += across) {
+  const int64_t leaps = lt_leaps(line, some);
+  if (leaps == 0 && some == across && across == LT_GEMM_COLUMNS_$K) {
+    for (; l < k; ++l, to += across) {
       const lt_gemm_in_memory_$K* const at = (const lt_gemm_in_memory_$K*)(from + line[0] + step[l]);
       lt_gemm_in_memory_$K* const put = (lt_gemm_in_memory_$K*)to;
       put[0] = at[0];
@@ -335,28 +428,54 @@ LT_GEMM_APART static void lt_contract_pack_$K($T* to, const $T* from, const int6
     }
     return;
   }
-#endif
-  for (int64_t l = 0; l < k; ++l, to += across) {
-    const $T* const at = from + step[l];
-    int64_t p = 0;
-    LT_PLAIN_LOOP
-    for (; p + 4 <= some; p += 4) {
-      to[p] = at[line[p]];
-      to[p + 1] = at[line[p + 1]];
-      to[p + 2] = at[line[p + 2]];
-      to[p + 3] = at[line[p + 3]];
+  if (2 * leaps < some) {
+    int64_t start[LT_GEMM_COLUMNS_$K + LT_GEMM_ROWS + 1], pieces = 0;
+    for (int64_t p = 0; p < some; ++p)
+      if (p == 0 || line[p] - line[p - 1] != 1) start[pieces++] = p;
+    start[pieces] = some;
+    for (; l < k; ++l, to += across) {
+      const $T* const at = from + step[l];
+      for (int64_t i = 0; i < pieces; ++i)
+        lt_copy_$K(to + start[i], at + line[start[i]], start[i + 1] - start[i]);
+      LT_PLAIN_LOOP
+      for (int64_t p = some; p < across; ++p) to[p] = 0;
     }
-    LT_PLAIN_LOOP
-    for (; p < some; ++p) to[p] = at[line[p]];
-    LT_PLAIN_LOOP
-    for (; p < across; ++p) to[p] = 0;
+    return;
   }
+  for (int64_t end; l < k; to += (end - l) * across, l = end) {
+    for (end = l + 1; end < k && step[end] - step[end - 1] == 1;) ++end;
+    for (int64_t at = l; end - l < 8 && at < end; ++at)
+      lt_pack_row_$K(to + (at - l) * across, from + step[at], line, some, across);
+    for (int64_t at = l; end - l >= 8 && at < end; at += 8) {
+      const int64_t first = at + 8 <= end ? at : end - 8;
+      lt_turn_lines_$K(to + (first - l) * across, across, from + step[first], line, 0, some);
+    }
+  }
+#endif
+  for (; l < k; ++l, to += across) lt_pack_row_$K(to, from + step[l], line, some, across);
 }
 
 /* A row of a tile becomes what lies at some places, or is added to it. */
 LT_GEMM_APART static void lt_contract_row_$K(int fresh, $T* to, const int64_t* at, int64_t some, const $T* tile) {
-  LT_PLAIN_LOOP
+#ifndef __TINYC__
+  for (int64_t s = 0, end; s < some; s = end) {
+    for (end = s + 1; end < some && at[end] - at[end - 1] == 1;) ++end;
+    $T* const piece = to + at[s];
+    if (fresh) {
+      lt_copy_$K(piece, tile + s, end - s);
+      continue;
+    }
+    int64_t i = 0;
+    LT_PLAIN_LOOP
+    for (; i + 8 <= end - s; i += 8) *(lt_eight_$K*)(piece + i) += *(const lt_eight_$K*)(tile + s + i);
+    LT_PLAIN_LOOP
+    for (; i + 4 <= end - s; i += 4) *(lt_four_$K*)(piece + i) += *(const lt_four_$K*)(tile + s + i);
+    LT_PLAIN_LOOP
+    for (; i < end - s; ++i) piece[i] += tile[s + i];
+  }
+#else
   for (int64_t s = 0; s < some; ++s) to[at[s]] = (fresh ? 0 : to[at[s]]) + tile[s];
+#endif
 }
 
 static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, const $T* x, const int64_t* x_row,
@@ -392,7 +511,7 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
   const int64_t deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
   const lt_position mark = lt_mark(ws);
   $T* const left = ($T*)lt_allocate(ws, deepest * (most_m + rows) * (int64_t)sizeof($T));
-  $T* const right = ($T*)lt_allocate(ws, deepest * widest * (int64_t)sizeof($T));
+  $T* const right = ($T*)lt_allocate(ws, (deepest * widest + 8) * (int64_t)sizeof($T));
   $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
   for (int64_t l = 0; l < k; l += most_k) {
     const int64_t depth = most_k < k - l ? most_k : k - l;

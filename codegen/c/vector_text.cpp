@@ -388,9 +388,15 @@ typedef float lt_float_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)
 
 /// Every second, third or fourth element, so many: loads from end to end, of which some are taken. Nothing
 /// beyond the last one is touched, which takes `step` - 1 lanes.
-std::string every_so_many(int step, int lanes, const std::string& type) {
+/// With `some`, a function that loads the first of so many lanes, nothing is read behind element (n - 1) step.
+std::string every_so_many(int step, int lanes, const std::string& type, const std::string& some = {}) {
   const auto start = [&](int k) { return k < step - 1 ? k * lanes : (lanes - 1) * step + 1 - lanes; };
-  std::string body = "  " + type + " x = *(const " + type + "_memory*)p, y;\n";
+  const auto loaded = [&](int from) {
+    const std::string at = from ? "p + " + std::to_string(from) : "p";
+    if (some.empty()) return "*(const " + type + "_memory*)" + (from ? "(" + at + ")" : at);
+    return some + "(" + at + ", n * " + std::to_string(step) + " - " + std::to_string(step - 1 + from) + ")";
+  };
+  std::string body = "  " + type + " x = " + loaded(0) + ", y;\n";
   for (int k = 1; k < step; ++k) {
     std::string from;
     for (int i = 0; i < lanes; ++i) {
@@ -400,8 +406,7 @@ std::string every_so_many(int step, int lanes, const std::string& type) {
       if (holder == 0 && k == 1) which = at;
       from += (i ? ", " : "") + std::to_string(which);
     }
-    body += "  y = *(const " + type + "_memory*)(p + " + std::to_string(start(k)) +
-            ");\n  x = __builtin_shufflevector(x, y, " + from + ");\n";
+    body += "  y = " + loaded(start(k)) + ";\n  x = __builtin_shufflevector(x, y, " + from + ");\n";
   }
   return body + "  return x;\n";
 }
@@ -580,9 +585,11 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     return full;
   }
   if (what.starts_with("load_every")) {
-    const int step = what.back() - '0';
-    add(Group::functions, "static inline " + type + " " + full + "(const " + element + "* p) {\n" +
-                              every_so_many(step, lanes, type) + "}\n");
+    const int step = what[std::string_view("load_every").size()] - '0';
+    const std::string some = what.ends_with("_some") ? vector_function("load_some", kind, lanes) : "";
+    add(Group::functions, "static inline " + type + " " + full + "(const " + element + "* p" +
+                              (some.empty() ? "" : ", int64_t n") + ") {\n" +
+                              every_so_many(step, lanes, type, some) + "}\n");
     return full;
   }
   if (what == "check") {

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/expand.hpp"
 #include "lantern/compiler/passes/lower_nest.hpp"
 #include "lantern/compiler/passes/lower_product.hpp"
 #include "lantern/compiler/passes/shape_checks.hpp"
@@ -765,7 +766,7 @@ class Lowering {
 }  // namespace
 
 bool lower(ir::Module& module, const LowerOptions& options) {
-  bool any = false;
+  bool any = expand(module);
   for (ir::Function* f : module.functions()) any |= Lowering(*f, options).run();
   return any;
 }

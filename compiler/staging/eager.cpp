@@ -1,5 +1,6 @@
 // The eager bottom handler: every operation of the table computed at once.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/compiler/staging/special_functions.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/formula.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/op.hpp"
 #include "lantern/ir/points.hpp"
@@ -74,6 +76,34 @@ bool scalar_compare(Opcode op, T x, T y) {
   }
 }
 
+/// An operation of a formula by numbers; truth values are 1 and 0.
+template <class T>
+T number_value(Opcode op, T x, T y, T z);
+
+template <class T>
+T formula_value(const ir::Formula& f, const std::array<T, 3>& operands) {
+  if (f.kind == ir::Formula::Kind::number) return static_cast<T>(f.number);
+  if (f.kind == ir::Formula::Kind::variable) return operands[static_cast<std::size_t>(f.variable - 'x')];
+  std::array<T, 3> v{};
+  for (std::size_t i = 0; i < f.arguments.size(); ++i) v[i] = formula_value(f.arguments[i], operands);
+  return number_value(f.op, v[0], v[1], v[2]);
+}
+
+template <class T>
+T number_value(Opcode op, T x, T y, T z) {
+  switch (op) {
+    case Opcode::select_: return x != 0 ? y : z;
+    case Opcode::lt_:
+    case Opcode::le_:
+    case Opcode::eq_:
+    case Opcode::ne_: return scalar_compare(op, x, y) ? 1 : 0;
+    case Opcode::land_: return x != 0 && y != 0 ? 1 : 0;
+    case Opcode::lor_: return x != 0 || y != 0 ? 1 : 0;
+    case Opcode::lnot_: return x == 0 ? 1 : 0;
+    default: return ir::info(op).composed ? formula_value<T>(ir::composed_value(op), {x, y, z}) : scalar_value(op, x, y, z);
+  }
+}
+
 template <class T>
 T literal(const Datum& d) {
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>(d.f());
@@ -121,6 +151,8 @@ T guarded_value(const Operation& op, T x, T y, T z) {
       if (y == -1) return op.code == Opcode::rem_ ? T(0) : scalar_value<T>(Opcode::neg_, x, y, z);
     }
   }
+  if constexpr (std::is_floating_point_v<T>)
+    if (ir::info(op.code).composed) return number_value<T>(op.code, x, y, z);
   return scalar_value<T>(op.code, x, y, z);
 }
 
@@ -406,20 +438,7 @@ Datum evaluate_literals(const Operation& op, std::span<const Datum> in) {
 }
 
 double evaluate_number(Opcode code, double x, double y, double z) {
-  switch (code) {
-    case Opcode::select_: return x != 0 ? y : z;
-    case Opcode::lt_:
-    case Opcode::le_:
-    case Opcode::eq_:
-    case Opcode::ne_: return scalar_compare(code, x, y) ? 1 : 0;
-    case Opcode::land_:
-      return x != 0 && y != 0 ? 1 : 0;
-    case Opcode::lor_:
-      return x != 0 || y != 0 ? 1 : 0;
-    case Opcode::lnot_:
-      return x == 0 ? 1 : 0;
-    default: return scalar_value<double>(code, x, y, z);
-  }
+  return number_value<double>(code, x, y, z);
 }
 
 namespace {

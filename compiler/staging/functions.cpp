@@ -17,34 +17,15 @@ struct Arithmetic {
   Datum add(const Datum& a, const Datum& b) const { return binary(Opcode::add_, a, b); }
   Datum mul(const Datum& a, const Datum& b) const { return binary(Opcode::mul_, a, b); }
   Datum unary(Opcode op, const Datum& a) const { return perform({op, 0, loc}, {a}); }
-  /// x <= 0 ? a : b, and which holds is no matter of derivatives.
-  Datum if_not_positive(const Datum& x, const Datum& a, const Datum& b) const {
-    return perform({Opcode::select_, 0, loc}, {binary(Opcode::le_, x, number(0, x)), a, b});
-  }
-  /// -|x|, of which the derivative at 0 is 1, not 0.
-  Datum minus_size(const Datum& x) const { return if_not_positive(x, x, unary(Opcode::neg_, x)); }
-  Datum zero(const Datum& x) const { return zeros_like(x, loc); }
-  Datum one(const Datum& x) const { return add(zero(x), number(1, x)); }
 };
 
 }  // namespace
 
-// exp of what is not positive neither overflows nor turns 0 * inf into NaN in the derivative.
-Datum sigmoid(const Datum& x, const Location& loc) {
-  const Arithmetic a{loc};
-  const Datum e = a.unary(Opcode::exp_, a.minus_size(x));
-  return a.binary(Opcode::div_, a.if_not_positive(x, e, a.one(x)), a.add(e, a.number(1, x)));
-}
+Datum sigmoid(const Datum& x, const Location& loc) { return Arithmetic{loc}.unary(Opcode::sigmoid_, x); }
 
-Datum softplus(const Datum& x, const Location& loc) {
-  const Arithmetic a{loc};
-  return a.add(relu(x, loc), a.unary(Opcode::log1p_, a.unary(Opcode::exp_, a.minus_size(x))));
-}
+Datum softplus(const Datum& x, const Location& loc) { return Arithmetic{loc}.unary(Opcode::softplus_, x); }
 
-Datum relu(const Datum& x, const Location& loc) {
-  const Arithmetic a{loc};
-  return a.if_not_positive(x, a.zero(x), x);
-}
+Datum relu(const Datum& x, const Location& loc) { return Arithmetic{loc}.unary(Opcode::relu_, x); }
 
 Datum gelu(const Datum& x, const Location& loc) {
   const Arithmetic a{loc};

@@ -195,46 +195,55 @@ struct Pool : Moves {
 
 }  // namespace
 
+// The largest element is had by comparing; where it was matters to the derivative alone, which finds it again. With
+// padding a window reads the element at the edge in place of what lies outside: which is the largest, and the
+// first place of it in the window, do not change by that.
 Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc) {
   const Pool p("max_pool", x, window, options, loc);
   const Build& b = p.b;
   const Datum primal = b.primal(x);
-  const Datum zero = Build::integer(0), one = Build::integer(1);
+  Indices window_sizes;
+  for (const std::int64_t n : p.size) window_sizes.push_back(Build::integer(n));
   return b.tabulate(x.type().element(), p.shape, [&](const Indices& at) {
-    Indices lo, sizes;
-    for (std::size_t d = 0; d < p.spatial; ++d) {
-      const Datum n = b.size(x, static_cast<int>(d) + 2);
-      Datum from = b.mul(at[d + 2], Build::integer(p.stride[d]));
-      if (p.padding[d] == 0) {  // every window fits
-        lo.push_back(from);
-        sizes.push_back(Build::integer(p.size[d]));
-        continue;
-      }
-      from = b.sub(from, Build::integer(p.padding[d]));
-      const Datum to = b.binary(Opcode::imin_, b.add(from, Build::integer(p.size[d])), n);
-      lo.push_back(b.binary(Opcode::imax_, from, zero));
-      sizes.push_back(b.sub(to, lo.back()));
-    }
-    const auto place = [&](const Indices& in_window) {
-      Indices all = {at[0], at[1]};
-      for (std::size_t d = 0; d < p.spatial; ++d) all.push_back(b.add(lo[d], in_window[d]));
-      return all;
+    Indices from;
+    for (std::size_t d = 0; d < p.spatial; ++d)
+      from.push_back(b.sub(b.mul(at[d + 2], Build::integer(p.stride[d])), Build::integer(p.padding[d])));
+    // Where in the window there is an element for the k-th place of a dimension.
+    const auto inside = [&](std::size_t d, const Datum& k) {
+      if (p.padding[d] == 0) return k;
+      const Datum last = b.sub(b.size(x, static_cast<int>(d) + 2), Build::integer(1));
+      return b.binary(Opcode::imin_, b.binary(Opcode::imax_, k, b.sub(Build::integer(0), from[d])), b.sub(last, from[d]));
     };
-    const Datum first = b.get(primal, place(Indices(p.spatial, zero)));
-    // The best so far, and where it was in each dimension.
-    Datums state = {first};
-    state.insert(state.end(), p.spatial, zero);
-    const Datums best = b.points(sizes, state, [&](const Indices& k, const Datums& s) {
-      const Datum v = b.get(primal, place(k));
+    const auto element = [&](const Datum& t, const Indices& in_window) {
+      Indices all = {at[0], at[1]};
+      for (std::size_t d = 0; d < p.spatial; ++d) all.push_back(b.add(from[d], in_window[d]));
+      return b.get(t, all);
+    };
+    // The best so far, and where in the window it is: numbers of one width, of which a vector holds as many. (Sizes of
+    // windows are exact in each of them.)
+    const ir::Kind width = x.type().element();
+    const auto number = [&](const Datum& k) { return b.primal(b.cast(k, width)); };
+    Indices corner;
+    for (std::size_t d = 0; d < p.spatial; ++d) corner.push_back(inside(d, Build::integer(0)));
+    Datums state = {element(primal, corner)};
+    for (const Datum& c : corner) state.push_back(number(c));
+    const Datums best = b.points(window_sizes, state, [&](const Indices& k, const Datums& s) {
+      Indices here;
+      for (std::size_t d = 0; d < p.spatial; ++d) here.push_back(inside(d, k[d]));
+      const Datum v = element(primal, here);
       Datum better = b.less(s[0], v);
       if (v.type().is_float_element())
         better = b.binary(Opcode::lor_, better,
                           b.binary(Opcode::land_, b.binary(Opcode::ne_, s[0], s[0]), b.binary(Opcode::eq_, v, v)));
       Datums next = {b.select(better, v, s[0])};
-      for (std::size_t d = 0; d < p.spatial; ++d) next.push_back(b.select(better, k[d], s[d + 1]));
+      for (std::size_t d = 0; d < p.spatial; ++d)
+        next.push_back(b.select(better, number(here[d]), s[d + 1]));
       return next;
     });
-    return b.get(x, place(Indices(best.begin() + 1, best.end())));
+    if (!x.type().is_float_element()) return best[0];
+    Indices place;
+    for (std::size_t d = 0; d < p.spatial; ++d) place.push_back(b.cast(best[d + 1], ir::Kind::i64));
+    return b.binary(Opcode::with_value_, element(x, place), best[0]);
   });
 }
 
