@@ -8,6 +8,7 @@
 #include "lantern/codegen/c/prelude.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 
@@ -120,6 +121,7 @@ Uses::Uses(const ir::Function& function) {
       Use& use = uses_[op->operands[k]];
       ++use.count;
       use.user = op;
+      use.elements |= !ir::only_shape(*op, k);
       use.last = std::max(use.last, static_cast<int>(i));
     }
   }
@@ -165,6 +167,11 @@ bool Uses::live_operand(const Op* op, std::size_t i) const {
   const Op* construct = op->parent->parent;
   return construct->is(Opcode::loop_) ? live_state(construct, i)
                                       : live_values_.contains(construct->results[i]);
+}
+
+bool Uses::elements_matter(const ir::Value* tensor) const {
+  const Use* use = uses_.find(tensor);
+  return use && use->elements;
 }
 
 int Uses::count(const ir::Value* value) const {

@@ -22,6 +22,8 @@ class Uses {
   /// True where anybody needs what a loop carries in its i-th state.
   bool live_state(const ir::Op* loop, std::size_t i) const;
   int count(const ir::Value* value) const;
+  /// False for a tensor of which nobody wants more than the shape.
+  bool elements_matter(const ir::Value* tensor) const;
   /// The user of a value that is used once.
   const ir::Op* user(const ir::Value* value) const;
   /// Grows at every operation that may write memory or has an effect of another kind: equal numbers, same
@@ -34,6 +36,7 @@ class Uses {
   struct Use {
     int count = 0;
     const ir::Op* user = nullptr;
+    bool elements = false;  ///< somebody wants more than the shape
     int last = -1;  ///< position of the last use
   };
   void find_live(const std::vector<const ir::Op*>& ops);

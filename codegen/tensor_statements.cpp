@@ -470,6 +470,10 @@ void StatementPrinter::creation(const Op& op) {
     line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) + ", " +
          expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
   }
+  if (!uses_.elements_matter(result)) {  // a shape needs no memory
+    define_statement(result, "{0, {" + (list.empty() ? "1" : list) + "}}");
+    return set_dims(result, known);
+  }
   const std::string filling = text(op.operands[0]);
   const std::string name = new_tensor(result, "new", list);
   set_dims(result, known);

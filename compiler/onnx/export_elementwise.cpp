@@ -82,6 +82,10 @@ constexpr Row rows[] = {
     {Opcode::lor_, "Or(x,y)"},
     {Opcode::lnot_, "Not(x)"},
     {Opcode::select_, "Where(x,y,z)"},
+    {Opcode::relu_, "Relu(x)"},
+    {Opcode::sigmoid_, "Sigmoid(x)"},
+    {Opcode::softplus_, "Softplus(x)"},
+    {Opcode::with_value_, "Identity(y)"},
 };
 
 const Row* row_of(Opcode op) {

@@ -19,6 +19,7 @@
 #include "lantern/compiler/passes/expand.hpp"
 #include "lantern/compiler/passes/lower_nest.hpp"
 #include "lantern/compiler/passes/lower_product.hpp"
+#include "lantern/compiler/passes/merge_indices.hpp"
 #include "lantern/compiler/passes/shape_checks.hpp"
 #include "lantern/compiler/passes/shapes.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -274,7 +275,7 @@ class Lowering {
   NestIndices places(const Op& op, const ir::Subscripts& at, const std::string& letters) const {
     NestIndices out;
     for (const ir::Subscript& s : at) {
-      NestIndex i{{}, s.constant, op.integer == ir::inside && ir::is_einsum(op.code)};
+      NestIndex i{{}, s.constant, !s.is_letter() && op.integer == ir::inside && ir::is_einsum(op.code)};
       for (const auto& t : s.terms) i.terms.emplace_back(static_cast<int>(letters.find(t.letter)), t.factor);
       out.push_back(std::move(i));
     }
@@ -602,11 +603,11 @@ class Lowering {
     }
     if (fuse_) take_over_memory(g, members);
     nest.members = g.members;
-    Value* const whole = fuse_ ? in_one_row(b, nest) : nullptr;
+    std::vector<Value*> shapes(g.members.size(), nullptr);
+    if (fuse_ && !g.product) shapes = merge_indices(b, nest);
     std::vector<Value*> results = g.product ? std::vector{emit_product(b, nest)} : emit_nest(b, nest);
-    for (std::size_t i = 0; whole && i < results.size(); ++i)
-      if (results[i] && results[i]->type.is_tensor())
-        results[i] = b.emit(Opcode::reshape_, {results[i], whole});
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (results[i] && shapes[i]) results[i] = b.emit(Opcode::reshape_, {results[i], shapes[i]});
     for (std::size_t i = 0; i < results.size(); ++i)
       if (results[i]) replace(g.members[i].op->result(), results[i]);
     std::erase(open_, &g);
@@ -622,67 +623,6 @@ class Lowering {
                                        : ir::dynamic);
     }
     return calls_routine(d.member, sizes);
-  }
-
-  /// Where all tensors are accessed at the point at hand alone, they lie in memory as one row each: one loop
-  /// does. A tensor of the shape that the results have then; null where the nest stays as it is.
-  Value* in_one_row(Builder& b, Nest& nest) {
-    const std::size_t rank = nest.sizes.size();
-    const NestIndices point = every_index(rank);
-    if (rank < 2) return nullptr;
-    Value* like = nullptr;
-    const NestMember* made = nullptr;
-    for (const NestMember& m : nest.members) {
-      const ir::Type& type = m.op->result()->type;
-      if (m.base || (m.sums ? type.is_tensor() : m.result != point)) return nullptr;
-      for (const Element& e : m.reads) {
-        if (!e.at.empty() && e.at != point) return nullptr;
-        const bool inside =
-            std::ranges::any_of(nest.members, [&](const NestMember& o) { return o.op == e.of->def; });
-        if (!e.at.empty() && !inside && (!like || e.of->type.dims() == type.dims())) like = e.of;
-      }
-      if (m.stored && !m.sums && !m.memory && !made) made = &m;
-    }
-    if (!like || !made) return nullptr;
-    for (const NestMember& m : nest.members)
-      if (m.stored && !m.sums && m.op->result()->type.dims() != like->type.dims()) return nullptr;
-    Value* count = nest.sizes[0];
-    std::int64_t known = 1;
-    for (std::size_t k = 0; k < rank; ++k) {
-      const Op* c = constant(nest.sizes[k]);
-      known = c && known != ir::dynamic ? known * c->integer : ir::dynamic;
-      if (k > 0) count = b.emit(Opcode::mul_, {count, nest.sizes[k]});
-    }
-    if (known != ir::dynamic) count = b.integer(known);
-    // The first result's memory tells the others how long a row is.
-    const ir::Type element(made->op->result()->type.element());
-    const std::array<std::int64_t, 1> dims{known};
-    Value* const row = b.emit(Opcode::fill_, {b.op(Opcode::undef_, {}, {element})->result(), count}, 0, dims);
-    std::unordered_map<Value*, Value*> rows;
-    const auto flat = [&](Value* t) {
-      auto [it, added] = rows.try_emplace(t, nullptr);
-      if (added) it->second = b.emit(Opcode::reshape_, {t, row});
-      return it->second;
-    };
-    bool first = true;
-    for (NestMember& m : nest.members) {
-      for (Element& e : m.reads) {
-        if (e.at.empty()) continue;
-        if (std::ranges::none_of(nest.members, [&](const NestMember& o) { return o.op == e.of->def; }))
-          e.of = flat(e.of);
-        e.at = every_index(1);
-      }
-      if (m.memory) m.memory = flat(m.memory);
-      if (m.sums) continue;
-      m.result = every_index(1);
-      m.sizes = {count};
-      if (m.stored && !m.memory && first) {
-        m.memory = row;
-        first = false;
-      }
-    }
-    nest.sizes = {count};
-    return like;
   }
 
   bool needed_outside(const Op* op, const std::unordered_set<const Op*>& members) const {

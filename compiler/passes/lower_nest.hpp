@@ -14,9 +14,10 @@ namespace lantern::passes {
 struct NestIndex {
   std::vector<std::pair<int, std::int64_t>> terms;
   std::int64_t constant = 0;
-  bool inside = false;  ///< of the dimension, as the operation says that has it; plain ones are so always
+  bool inside = false;  ///< of the dimension, as the operation says that has it; letters alone go through all of it
   bool may_lie_outside() const { return !is_plain() && !inside; }
   bool is_plain() const { return terms.size() == 1 && terms[0].second == 1 && constant == 0; }
+  bool is_whole_dimension() const { return is_plain() && !inside; }
   auto operator<=>(const NestIndex&) const = default;
 };
 using NestIndices = std::vector<NestIndex>;

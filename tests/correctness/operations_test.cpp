@@ -190,6 +190,19 @@ TEST_CASE("elementary functions", "[operations]") {
                      {{1.0, 2.0}, {1.0, -2.0}, {-1.0, -2.0}, {-0.5, 0.3}, {1.0, 0.0}});
 }
 
+TEST_CASE("functions composed of others", "[operations]") {
+  const std::vector<std::array<double, 1>> all{{0.3}, {-1.2}, {2.0}};
+  check_operation<1>("relu", [](auto x) { return relu(x) * x; }, {{1.5}, {-1.5}}, {{0.001}, {-0.001}});
+  check_operation<1>("sigmoid", [](auto x) { return sigmoid(x) * x; }, all, {{0.0}, {-30.0}, {30.0}});
+  check_operation<1>("softplus", [](auto x) { return softplus(x) * x; }, all, {{0.0}, {-30.0}, {30.0}});
+  check_operation<1>("with_value",
+                     [](auto x) {
+                       const auto square = x * x;
+                       return operation<std::decay_t<decltype(x)>>(ir::Opcode::with_value_, square, square) * x;
+                     },
+                     all);
+}
+
 TEST_CASE("powers", "[operations]") {
   check_analytic_operation<2>("pow", [](auto x, auto y) { return pow(x, y); },
                               {{1.3, 0.7}, {2.0, -1.5}, {0.8, 3.0}}, {{0.01, 1.5}, {0.01, 4.0}});
