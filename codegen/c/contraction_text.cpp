@@ -29,6 +29,8 @@ const std::vector<PreludePart>& contraction_parts() {
 /* Functions by themselves: their registers are all that there are. */
 #ifdef __TINYC__
 #define LT_GEMM_APART
+#elif defined __clang__ && defined __AVX512F__ /* which for some processors would split vectors of 512 bits */
+#define LT_GEMM_APART __attribute__((noinline, min_vector_width(512)))
 #else
 #define LT_GEMM_APART __attribute__((noinline))
 #endif
@@ -66,7 +68,7 @@ static inline void lt_gemm_rows_$K(int rows, int64_t k, const $T* a, const $T* b
     const lt_gemm_vector_$K y0 = *(const lt_gemm_vector_$K*)b;
     const lt_gemm_vector_$K y1 = *(const lt_gemm_vector_$K*)(b + LT_GEMM_LANES_$K);
     for (int i = 0; i < rows; ++i) {
-      const lt_gemm_vector_$K x = zero + a[i];
+      const lt_gemm_vector_$K x = a[i] - zero; /* x - 0 is x, of -0 too */
       sum[i][0] += x * y0;
       sum[i][1] += x * y1;
     }
@@ -228,7 +230,7 @@ static inline __attribute__((always_inline)) void lt_gemm_block_$K(int rows, int
     lt_gemm_vector_$K y[2];
     for (int j = 0; j < vectors; ++j) y[j] = *(const lt_gemm_in_memory_$K*)(b + l * b_row + j * LT_GEMM_LANES_$K);
     for (int i = 0; i < rows; ++i) {
-      const lt_gemm_vector_$K x = zero + a[i * a_row + l * a_column];
+      const lt_gemm_vector_$K x = a[i * a_row + l * a_column] - zero;
       for (int j = 0; j < vectors; ++j) sum[i][j] += x * y[j];
     }
   }

@@ -147,6 +147,9 @@ std::vector<std::string> front_end_arguments(Language language, PartKind kind, c
   }
   if (!options.pic) add({"-pic-is-pie"});
   if (options.opt_level >= 2) add({"-vectorize-loops", "-vectorize-slp"});
+  // The program's vectors are as wide as the registers. LLVM would split those of 512 bits for some processors, and the
+  // tile of a product would not stay in registers.
+  add({"-mprefer-vector-width=512"});
   // Of no use for variables that are registers, and of these there are very many.
   if (kind != PartKind::general) add({"-disable-lifetime-markers", "-relaxed-aliasing"});
   if (options.debug_info) {
