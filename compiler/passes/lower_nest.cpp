@@ -56,9 +56,13 @@ class Writer {
   Output begin(const NestMember& m) {
     Output out{&m};
     ir::Type type = m.op->result()->type;
-    if (type.is_tensor() && type.dims().size() != m.result.size())  // in one row
-      type = ir::Type::tensor(type.element(),
-                              {constant(m.sizes[0]) ? constant(m.sizes[0])->integer : ir::dynamic});
+    if (m.base) {
+      type = m.base->type;
+    } else if (type.is_tensor() && type.dims().size() != m.result.size()) {  // of merged indices
+      std::vector<std::int64_t> dims;
+      for (const Value* size : m.sizes) dims.push_back(constant(size) ? constant(size)->integer : ir::dynamic);
+      type = ir::Type::tensor(type.element(), dims);
+    }
     here().loc = m.op->loc;
     out.depth = rank_;
     std::vector<bool> in_result(rank_, false);

@@ -155,6 +155,7 @@ class Merging {
   /// What has the shape of a result before its indices merge.
   Value* shape_behind(const NestMember& m) {
     if (!m.stored || !changes(m.result)) return nullptr;
+    if (m.base) return m.base;
     for (const NestMember& other : nest_.members)
       for (const Element& e : other.reads)
         if (e.at == m.result && !made_inside(e.of) && !is_overwritten(e.of) &&
