@@ -262,7 +262,7 @@ void StatementPrinter::lanes_access(const Op& op) {
         unit_.prelude().need("fail_index");
         const std::string first = in_context(steps->start, Precedence::additive), n = dim(t, i);
         const std::string below = known.low ? "" : first + " < 0";
-        const std::string beyond = known.high ? "" : first + " + " + count + " > " + n;
+        const std::string beyond = known.high ? "" : first + " > " + n + " - " + count;
         const std::string bad = known.high  ? first
                                 : known.low ? first + " > " + n + " ? " + first + " : " + n
                                             : below + " || " + first + " > " + n + " ? " + first + " : " + n;
