@@ -1,8 +1,7 @@
 // Where the heat was: the temperatures of a plate at the start, from what is measured a good while later.
 //
 //   heat_inverse
-//   heat_inverse --picture FILE    writes start, measurement and what was recovered, side by side, to a PNG
-//   file
+//   heat_inverse --picture FILE    draws start, measurement and what was recovered into a PNG file
 //
 // Heat spreads through a plate that conducts better where it is warm. What is measured is blurred and has
 // noise; many starts would lead there, so the smoothest is looked for that explains it. The gradient of the

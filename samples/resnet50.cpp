@@ -1,8 +1,7 @@
 // ResNet-50 learns to name pictures (He et al. 2016, "Deep residual learning for image recognition").
 //
-//   resnet50                 one stage of two blocks, a quarter of the channels; ten textures drawn on the
-//   spot resnet50 --data [DIR]    CIFAR-10: DIR/cifar10/{train_4000,test_1000}.bin, in the published binary
-//   form
+//   resnet50                 one stage of two blocks, few channels; textures drawn on the spot
+//   resnet50 --data [DIR]    CIFAR-10: DIR/cifar10/{train_4000,test_1000}.bin, in its binary form
 //
 // The model is in resnet_model.hpp. For pictures of 32 x 32 points its first convolution has a window of 3 x
 // 3 instead of 7 x 7, and there is no max-pooling behind it (the paper's own nets for CIFAR-10 begin so too,

@@ -1,9 +1,8 @@
 // SqueezeNet 1.1 learns to name pictures (Iandola et al. 2016, "SqueezeNet: AlexNet-level accuracy with 50x
 // fewer parameters and < 0.5 MB model size").
 //
-//   squeezenet                 two of eight fire modules, a quarter of the channels; ten textures drawn on
-//   the spot squeezenet --data [DIR]    CIFAR-10: DIR/cifar10/{train_4000,test_1000}.bin, in the published
-//   binary form
+//   squeezenet                 two of eight fire modules, few channels; textures drawn on the spot
+//   squeezenet --data [DIR]    CIFAR-10: DIR/cifar10/{train_4000,test_1000}.bin, in its binary form
 //
 // The model is in squeezenet_model.hpp. For pictures as small as these its first convolution has stride 1 and
 // padding 1 instead of stride 2, and there is no relu behind the last one, which classes that begin below 0
