@@ -121,6 +121,8 @@ class Nest {
       }
       case Opcode::stop_gradient_:
         return value(op.operands[0]);
+      case Opcode::with_value_:
+        return value(op.operands[1]);
       case Opcode::cast_: {
         if (!op.results[0]->type.is_scalar()) no();
         return trips.cast(value(op.operands[0]), kind);

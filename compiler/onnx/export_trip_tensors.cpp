@@ -67,9 +67,27 @@ T Trips::write(const T& t) {
       return known = tensor(e.w.node(t->what == What::low ? "Max" : "Min", {a->name, bound}), a->letters,
                             ir::Kind::i64);
     }
+    case What::at_least:
+      return known = written_between(write_affine(t->affine), t->low, nullptr);
+    case What::between:
+      return known = written_between(write_affine(t->affine), t->low, &t->upper);
+    case What::number: {
+      const T x = write(t->of);
+      return known = tensor(e.w.cast(x->what == What::plain ? x->form.name : x->name, t->kind), x->letters,
+                            t->kind);
+    }
     default:
       no();
   }
+}
+
+T Trips::written_between(const T& t, const Affine& low, const Affine* upper) {
+  const auto joined = [&](const char* op, const T& x, const T& y) {
+    const std::vector<int> all = united(x->letters, y->letters);
+    return tensor(e.w.node(op, {spread(x, all), spread(y, all)}), all, ir::Kind::i64);
+  };
+  const T bounded = joined("Max", t, write_affine(low));
+  return upper == nullptr ? bounded : joined("Min", bounded, write_affine(*upper));
 }
 
 T Trips::write_affine(const Affine& a) {
@@ -235,7 +253,7 @@ T Trips::write_pool(const Trip& t) {
   std::vector<int> order, windows;
   Ints size, stride, dilation, before, after, crop_from, crop_to, crop_axes;
   for (std::size_t d = 0; d < rank; ++d) {
-    const auto a = affine_of(x.at[d]);
+    const auto a = d < 2 ? affine_of(x.at[d]) : unbounded(x.at[d]);
     if (!a) return nullptr;
     if (d < 2) {
       if (!is_all_of(x.at[d], x.form.sizes[d]) || has(t.over, a->factors.begin()->first)) return nullptr;
@@ -250,8 +268,12 @@ T Trips::write_pool(const Trip& t) {
                        whole = x.form.sizes[d].known;
     if (s < 1 || step < 1 || n < 1 || k < 1 || whole < 1 || letter(place).low) return nullptr;
     if (letter(window).low && (letter(window).size.known != whole || step != 1)) return nullptr;
+    // What lies outside the tensor is left out, or read at its edge: no matter for the largest element.
+    const bool at_edge = x.at[d]->what == What::between;
+    if (at_edge && (sum || x.at[d]->low != Affine{} || x.at[d]->upper != Affine{{}, whole - 1, {}}))
+      return nullptr;
     const std::int64_t begin = -a->constant, end = s * (n - 1) + step * (k - 1) + 1 - whole - begin;
-    if (!letter(window).low && (begin > 0 || end > 0)) return nullptr;
+    if (!letter(window).low && !at_edge && (begin > 0 || end > 0)) return nullptr;
     if (begin < 0 || end <= -s) {
       crop_axes.push_back(static_cast<std::int64_t>(d));
       crop_from.push_back(std::max<std::int64_t>(0, -begin));
@@ -292,7 +314,8 @@ T Trips::write_pool(const Trip& t) {
 
 T Trips::write_found(const Trip& t) {
   const Trip& best = *t.of;
-  if (!is_extreme(best.op) || t.which->what != What::affine || t.which->affine.minus) no();
+  const auto unbounded_place = unbounded(t.which);
+  if (!is_extreme(best.op) || !unbounded_place || unbounded_place->minus) no();
   const bool largest = best.op == Opcode::max_;
   const double worst =
       largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
@@ -334,7 +357,7 @@ T Trips::write_found(const Trip& t) {
     if (n < 0 && i > 0) no();
     stride *= n;
   }
-  const Affine& which = t.which->affine;
+  const Affine& which = *unbounded_place;
   T sum;
   const auto add = [&](const T& term) {
     sum = sum ? elementwise(Opcode::add_, ir::Kind::i64, {sum, term}) : term;
@@ -353,7 +376,10 @@ T Trips::write_found(const Trip& t) {
     }
   }
   if (!own.factors.empty() || own.constant != 0 || !sum) add(of_affine(own));
-  return write(sum);
+  if (t.which->what != What::between) return write(sum);
+  for (const Affine& bound : {t.which->low, t.which->upper})
+    if (without(bound, best.over) != bound) no();
+  return written_between(write(sum), t.which->low, &t.which->upper);
 }
 
 }  // namespace lantern::onnx::exporting

@@ -115,6 +115,8 @@ bool Trips::same(const T& a, const T& b) const {
   if (a == b) return true;
   if (const auto x = affine_of(a), y = affine_of(b); x && y) return *x == *y;
   if (a->what == What::low && b->what == What::low) return a->affine == b->affine;
+  if (a->what == What::between && b->what == What::between)
+    return a->affine == b->affine && a->low == b->low && a->upper == b->upper;
   if (a->what == What::plain && b->what == What::plain) return a->form.name == b->form.name;
   if (a->what == What::element && b->what == What::element)
     return a->form.name == b->form.name && same(a->at, b->at);
@@ -130,6 +132,12 @@ bool Trips::is_first(const T& start, const T& all) const {
   const Trip& each = *all->of;
   if (start->form.name != each.form.name) return false;
   for (std::size_t d = 0; d < each.at.size(); ++d) {
+    if (const T& bounded = each.at[d]; bounded->what == What::between) {
+      auto first = std::make_shared<Trip>(*bounded);
+      first->affine = without(bounded->affine, all->over);
+      if (!same(first, start->at[d])) return false;
+      continue;
+    }
     const auto a = affine_of(each.at[d]);
     if (!a) {
       if (!same(each.at[d], start->at[d])) return false;
@@ -170,6 +178,19 @@ std::optional<T> Trips::integer_arithmetic(Opcode op, const std::vector<T>& x) c
     t->form = x[1]->form;
     return t;
   }
+  if (op == Opcode::imax_ && a && b && !a->minus && !b->minus &&
+      !(a->factors.empty() && b->factors.empty())) {
+    auto t = trip(What::at_least, ir::Kind::i64);
+    t->affine = *a;
+    t->low = *b;
+    return t;
+  }
+  if (op == Opcode::imin_ && x[0]->what == What::at_least && b && !b->minus) {
+    auto t = std::make_shared<Trip>(*x[0]);
+    t->what = What::between;
+    t->upper = *b;
+    return t;
+  }
   if (op == Opcode::sub_ && x[0]->what == What::high && x[1]->what == What::low) {
     const Affine width = plus(x[0]->affine, x[1]->affine, -1);
     if (!width.factors.empty() || width.constant <= 0) return std::nullopt;
@@ -195,6 +216,14 @@ std::optional<T> Trips::integer_arithmetic(Opcode op, const std::vector<T>& x) c
         if (const auto own = affine_of(p); own && !by.minus) return plus(*own, by);
         return std::nullopt;
       };
+      if (const auto by = affine_of(p); by && !by->minus) {
+        if (q->what == What::between) return moved_between(q, *by);
+        if (q->what == What::found && q->which->what == What::between) {
+          auto t = std::make_shared<Trip>(*q);
+          t->which = moved_between(q->which, *by);
+          return t;
+        }
+      }
       if (q->what == What::affine && p->what == What::low)
         if (const auto sum = moved(q->affine)) return of_affine(*sum);
       if (q->what == What::found && q->which->what == What::affine && (p->what == What::low || is_affine(p)))
@@ -240,8 +269,35 @@ T Trips::elementwise(Opcode op, ir::Kind kind, const std::vector<T>& operands) {
   return tensor(e.elementwise(op, operands.back()->kind, names), all, kind);
 }
 
+/// Whether it is a whole number that every floating kind has, in all trips.
+bool Trips::is_small(const Affine& a) const {
+  if (a.minus) return false;
+  constexpr std::int64_t most = std::int64_t{1} << 24;
+  std::int64_t size = std::abs(a.constant);
+  for (const auto& [l, factor] : a.factors) {
+    const std::int64_t count = letter(l).count.known, step = std::abs(factor);
+    if (count < 0 || count > most || step > most || (size += step * count) > most) return false;
+  }
+  return size <= most;
+}
+
 T Trips::cast(const T& x, ir::Kind to) {
   if (x->kind == to) return x;
+  // The place of the best so far may be counted in floating numbers; as an index it comes back.
+  if (x->what == What::number && to == ir::Kind::i64) return x->of;
+  if (x->what == What::found && x->which->what == What::number && to == ir::Kind::i64) {
+    auto t = std::make_shared<Trip>(*x);
+    t->kind = to;
+    t->which = x->which->of;
+    return t;
+  }
+  const bool bounded = x->what == What::between && is_small(x->low) && is_small(x->upper);
+  if ((to == ir::Kind::f32 || to == ir::Kind::f64) && (x->what == What::affine || bounded) &&
+      is_small(x->affine)) {
+    auto t = trip(What::number, to);
+    t->of = x;
+    return t;
+  }
   const T t = write(x);
   return tensor(e.w.cast(t->what == What::plain ? t->form.name : t->name, to), t->letters, to);
 }
@@ -278,7 +334,7 @@ T Trips::element(const Form& from, const std::vector<T>& at, bool guarded) {
   if (best->of->what != What::element || best->of->form.name != from.name) return t;
   for (std::size_t d = 0; d < at.size(); ++d) {
     const T& place = best->of->at[d];
-    const auto a = affine_of(place);
+    const auto a = unbounded(place);
     const bool taken_over =
         a && std::ranges::any_of(letters_of(*a), [&](int l) { return has(best->over, l); });
     if (!taken_over ? !same(place, at[d])

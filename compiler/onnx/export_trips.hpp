@@ -44,6 +44,9 @@ struct Trip {
     low,      ///< max(affine, 0)
     high,     ///< min(affine, size)
     span,     ///< high - low
+    at_least, ///< max(affine, low)
+    between,  ///< min(max(affine, low), upper)
+    number,   ///< `of`, a whole number that is exact in the floating kind that it has become
     // What states are is known when their loop has ended.
     state,      ///< as the trip finds it
     fold,       ///< state, op, of
@@ -59,7 +62,7 @@ struct Trip {
   std::string name = {};
   std::vector<int> letters = {};
   Affine affine = {};
-  Affine low = {};
+  Affine low = {}, upper = {};
   std::vector<std::shared_ptr<const Trip>> at = {};
   bool guarded = false;  ///< the element may lie outside, and is not used then
   ir::Opcode op = ir::Opcode::count_;
@@ -150,10 +153,12 @@ class Trips {
   T tensor(std::string name, std::vector<int> letters, ir::Kind kind) const;
   std::optional<T> integer_arithmetic(ir::Opcode op, const std::vector<T>& x) const;
   bool ragged(const std::vector<int>& letters) const;
+  bool is_small(const Affine& a) const;
 
   /// With a dimension for each index that it depends on.
   T write(const T& t);
   T write_affine(const Affine& a);
+  T written_between(const T& t, const Affine& low, const Affine* upper);
   T write_element(const Trip& t, std::optional<double> outside);
   T write_reduced(const Trip& t);
   T write_pool(const Trip& t);
@@ -204,6 +209,17 @@ inline std::shared_ptr<Trip> trip(Trip::What what, ir::Kind kind) {
   t->what = what;
   t->kind = kind;
   return t;
+}
+/// The sum of multiples that a place is, or would be but for the bounds that it is kept within.
+inline std::optional<Affine> unbounded(const T& t) {
+  if (t->what == Trip::What::affine || t->what == Trip::What::between) return t->affine;
+  return std::nullopt;
+}
+/// A place between bounds, all of it further on.
+inline T moved_between(const T& t, const Affine& by) {
+  auto sum = std::make_shared<Trip>(*t);
+  sum->affine = plus(t->affine, by), sum->low = plus(t->low, by), sum->upper = plus(t->upper, by);
+  return sum;
 }
 inline bool is_extreme(ir::Opcode op) {
   return op == ir::Opcode::max_ || op == ir::Opcode::min_ || op == ir::Opcode::imax_ ||
