@@ -173,6 +173,11 @@ std::vector<Case> derivative_programs() {
                        labels({0, 3, 1})));
   cases.push_back(make("grad_cnn_image", grad<1>(cnn_loss), weights(small_cnn()), {},
                        tensor<float>({3, 2, 8, 8}), labels({0, 3, 1})));
+  cases.push_back(make("grad_pool", grad([](Images x) {
+                         const Any y = max_pool(x, 3, {.stride = 2, .padding = 1});
+                         return sum(y * y);
+                       }),
+                       weights(), {}, tensor<float>({3, 2, 8, 8})));
   cases.push_back(make("grad_for", grad<0>(steps), weights(), {}, tensor<float>({4}), std::int64_t{5}));
   cases.push_back(make("grad_while", grad(halved), weights(), {}, 1.9));
   cases.push_back(make("grad_if", grad(chosen), weights(), {}, 1.5));
