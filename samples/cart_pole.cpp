@@ -20,7 +20,9 @@
 #include <vector>
 
 #include "interior_point.hpp"
+#include "lantern/runtime/progress.hpp"
 #include "support.hpp"
+#include "training.hpp"
 
 using namespace lantern;
 
@@ -122,8 +124,8 @@ State<double> simulated(const Vector& z) {
 }
 
 /// The Hessian times a direction, beside a difference of gradients, relative to its length.
-double derivative_error(const Vector& z, const Sparsity& s) {
-  Random random;
+double derivative_error(const Vector& z, const Sparsity& s, std::uint64_t seed) {
+  Random random(seed);
   constexpr double small = 1e-6;
   Vector direction(z.size()), up = z, down = z;
   for (size_t i = 0; i < z.size(); ++i) {
@@ -169,7 +171,7 @@ void draw(const std::filesystem::path& file, const Vector& z) {
   if (!out.flush()) throw Error("expected to write a picture, cannot write " + file.string());
 }
 
-int run(const std::filesystem::path& picture) {
+int run(const Training& options, const std::filesystem::path& picture) {
   Vector z(unknowns, 0.0);  // to begin with, the pole goes round at one speed
   for (int64_t point = 0; point <= 2 * intervals; ++point) {
     z[place(point) + 1] = pi * double(point) / (2 * intervals);
@@ -185,18 +187,24 @@ int run(const std::filesystem::path& picture) {
     problem.is_multiplier.push_back(is_multiplier(i));
     problem.limit.push_back(limit(i));
   }
-  const double wrong = derivative_error(z, s);
+  const double wrong = derivative_error(z, s, options.seed);
   fmt::print("Hessian: {} entries of {} x {}, by {} passes; beside differences {:.0e}\n", s.column.size(),
              s.rows, s.columns, s.forward + s.reverse, wrong);
 
   InteriorPoint search(problem, z);
   int steps = 0;
-  for (; search.error() > 1e-8 && steps < 300; ++steps) {
+  LossCurve curve;
+  Progress progress("swinging up", static_cast<std::uint64_t>(options.epochs));
+  for (; search.error() > 1e-8 && steps < options.epochs; ++steps) {
+    curve.add(steps, search.cost());
+    progress.step(fmt::format("cost {:.3f}", search.cost()));
+    if (steps % 10 == 0) progress.clear();
     if (steps % 10 == 0)
       fmt::print("step {:3}: cost {:7.3f}, equations lack {:.0e}, conditions {:.0e}\n", steps, search.cost(),
                  search.violation(), search.error());
     search.advance();
   }
+  progress.clear();
   double track = 0, push = 0;
   for (int64_t point = 0; point <= 2 * intervals; ++point) {
     track = std::max(track, std::abs(search.z[place(point)]));
@@ -208,6 +216,9 @@ int run(const std::filesystem::path& picture) {
   fmt::print("at most {:.3f} from the middle, a force of {:.3f}; simulated: cart at {:.4f}, pole at {:.4f}\n",
              track, push, end[0], end[1]);
   if (!picture.empty()) draw(picture, search.z);
+  TensorValue<double> path({unknowns});
+  path.data = search.z;
+  finish(options, {{"path", path}}, curve, "cost: the integral of the squared force");
   const bool within = track <= half_track && push <= most_force && search.violation() < 1e-8;
   if (within && wrong < 1e-7 && search.error() <= 1e-8 && std::abs(end[1] - pi) < 0.02) return 0;
   fmt::print("expected the pole to stand, within the limits, and derivatives right to 1e-7\n");
@@ -217,12 +228,15 @@ int run(const std::filesystem::path& picture) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  Training options{.epochs = 300};
   std::filesystem::path picture;
   CLI::App app("Swings up a pole on a cart, within the limits of motor and track.");
+  app.option_defaults()->always_capture_default();
+  add_run_options(app, options, "steps of Newton's method, at most");
   app.add_option("--picture", picture, "draw the motion into this .svg file")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(picture);
+    return run(options, picture);
   } catch (const Error& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

@@ -1,11 +1,15 @@
 // A Gaussian process: how smooth a curve is, and how noisy its points are, learned from the points alone.
 //
+//   gaussian_process
+//   gaussian_process --curve FILE    draws the likelihood over the steps into an .svg file
+//
 // The likelihood takes a Cholesky factor. Libraries have one, so it is called instead of written again:
 // `external` makes a plain C function one of Reps, and custom_vjp gives it a rule, here another C function.
 // check_derivative compares the rule with differences, before anything is built on it. <lantern/linalg.hpp> has
 // this very function, over LAPACK: the same likelihood in its words stands beside it.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <cmath>
 #include <lantern/lantern.hpp>
@@ -13,6 +17,8 @@
 #include <span>
 #include <vector>
 
+#include "chart.hpp"
+#include "lantern/runtime/progress.hpp"
 #include "support.hpp"
 
 using namespace lantern;
@@ -106,9 +112,11 @@ LANTERN_FUNCTION(objective, likelihood)
 LANTERN_FUNCTION(gradient, value_and_grad<0>(likelihood))
 LANTERN_FUNCTION(library_gradient, value_and_grad<0>(by_library))
 
-int main() {
+constexpr int usual_epochs = 2000;
+
+int run(int epochs, std::uint64_t seed, const std::filesystem::path& picture) {
   constexpr double noise = 0.1;
-  Random random;
+  Random random(seed);
   std::vector<double> x(60), y(60);
   for (int i = 0; i < 60; ++i) {
     x[i] = 5 * random();
@@ -122,13 +130,23 @@ int main() {
   auto [value, slope] = gradient(p, x, y);
   const double first = value;
   int steps = 0;
-  for (double rate = 1e-3; rate > 1e-9 && std::hypot(slope[0], slope[1], slope[2]) > 1e-4 && steps < 2000;
-       ++steps) {
+  Chart::Points curve;
+  Progress progress("ascent", static_cast<std::uint64_t>(epochs));
+  for (double rate = 1e-3;
+       rate > 1e-9 && std::hypot(slope[0], slope[1], slope[2]) > 1e-4 && steps < epochs; ++steps) {
+    curve.emplace_back(steps, value);
+    progress.step(fmt::format("log likelihood {:.2f}", value));
     for (int i = 0; i < 3; ++i) next[i] = p[i] + rate * slope[i];
     const auto [next_value, next_slope] = gradient(next, x, y);
     const bool uphill = next_value > value;
     rate *= uphill ? 1.3 : 0.5;
     if (uphill) p = next, value = next_value, slope = next_slope;
+  }
+  progress.clear();
+  if (!picture.empty()) {
+    Chart chart;
+    chart.line(curve, "#1f77b4");
+    chart.write(picture, "log likelihood", "step");
   }
   fmt::print("log likelihood from {:.2f} to {:.2f} in {} steps\n", first, value, steps);
   fmt::print("height {:.3f}, length {:.3f}, noise {:.3f}\n", std::exp(p[0]), std::exp(p[1]), std::exp(p[2]));
@@ -143,7 +161,26 @@ int main() {
     fmt::print("expected the same by the library, got {:.1e} more or less\n", apart);
     return 1;
   }
+  if (epochs < usual_epochs) return 0;
   if (std::hypot(slope[0], slope[1], slope[2]) < 1e-3 && std::abs(std::exp(p[2]) - noise) < 0.02) return 0;
   fmt::print("expected a maximum, with a noise of about {}\n", noise);
   return 1;
+}
+
+int main(int argc, char** argv) {
+  int epochs = usual_epochs;
+  std::uint64_t seed = 1;
+  std::filesystem::path curve;
+  CLI::App app("Learns height, length and noise of a curve from its points.");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--epochs", epochs, "steps of gradient ascent, at most")->check(CLI::Range(0, 1'000'000));
+  app.add_option("--seed", seed, "of the random numbers");
+  app.add_option("--curve", curve, "draw the likelihood into an .svg file")->type_name("FILE");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(epochs, seed, curve);
+  } catch (const Error& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return 1;
+  }
 }

@@ -16,8 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "lantern/runtime/progress.hpp"
 #include "picture.hpp"
 #include "support.hpp"
+#include "training.hpp"
 
 using namespace lantern;
 
@@ -68,8 +70,9 @@ D small(A start, A seen) { return objective(start, seen, 5, 6, {.checkpoints = 2
 LANTERN_FUNCTION(later, [](A start) { return after(start, side, steps, {}); })
 LANTERN_FUNCTION(gradient, value_and_grad<0>(freely))
 LANTERN_FUNCTION(bounded_gradient, value_and_grad<0>(bounded))
+constexpr int iterations_in_an_epoch = 50, usual_epochs = 6;
 auto recovered(A start, A seen) {
-  return solvers::lbfgs(bounded, {.tolerance = 1e-4, .iterations = 300}, start, seen);
+  return solvers::lbfgs(bounded, {.tolerance = 1e-4, .iterations = iterations_in_an_epoch}, start, seen);
 }
 
 namespace {
@@ -106,8 +109,8 @@ void write_plates(const std::filesystem::path& file, const std::vector<Vector>& 
   write_png(file, picture);
 }
 
-int run(const std::filesystem::path& file) {
-  Random random;
+int run(const Training& options, const std::filesystem::path& file) {
+  Random random(options.seed);
   Vector a(25), b(25);
   for (double& v : a) v = random();
   for (double& v : b) v = random();
@@ -127,15 +130,28 @@ int run(const std::filesystem::path& file) {
   const int64_t all = bytes(gradient), some = bytes(bounded_gradient);
   fmt::print("memory of a gradient: {} kB, with checkpoints {} kB\n", all / 1000, some / 1000);
 
-  const auto recover =
-      compile(recovered, {.target = Target::cpp});  // one long call: optimised from the beginning
-  const auto found = recover(seen, seen);
+  // Few long calls: optimised from the beginning.
+  const auto recover = compile(recovered, {.target = Target::cpp, .threads = options.threads});
+  solvers::Minimum<Vector, double, int64_t, bool> found{seen, 0, 0, false};
+  LossCurve curve;
+  Progress progress("recovering", static_cast<std::uint64_t>(options.epochs));
+  for (int epoch = 0; epoch < options.epochs && !found.converged; ++epoch) {
+    const auto further = recover(found.x, seen);
+    found = {further.x, further.value, found.iterations + further.iterations, further.converged};
+    curve.add(static_cast<double>(found.iterations), found.value);
+    progress.step(fmt::format("misfit {:.4f}", found.value));
+  }
+  progress.clear();
   const double before = distance(seen, truth), now = distance(found.x, truth),
                left = distance(later(found.x), seen);
   fmt::print("{} iterations of L-BFGS, converged: {}\n", found.iterations, found.converged);
   fmt::print("temperatures off by {:.4f}, of the measurement by {:.4f}; of it {:.4f} is not explained\n", now,
              before, left);
   if (!file.empty()) write_plates(file, {truth, seen, found.x});
+  TensorValue<double> plate({side, side});
+  plate.data = found.x;
+  finish(options, {{"start", plate}}, curve, "misfit and roughness");
+  if (options.epochs < usual_epochs) return 0;
   if (error < 1e-6 && now < 0.7 * before && left < 1.1 * noise && 3 * some < all) return 0;
   fmt::print("expected much better temperatures, explained to the noise of {}, in a third of the memory\n",
              noise);
@@ -145,12 +161,16 @@ int run(const std::filesystem::path& file) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  Training options{.epochs = usual_epochs};
   std::filesystem::path picture;
   CLI::App app("Recovers the temperatures of a plate at an earlier time.");
+  app.option_defaults()->always_capture_default();
+  add_run_options(app, options, "of 50 iterations of L-BFGS, at most");
+  add_threads_option(app, options);
   app.add_option("--picture", picture, "write the plates to this PNG file")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(picture);
+    return run(options, picture);
   } catch (const Error& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

@@ -22,6 +22,7 @@
 #include "chart.hpp"
 #include "lantern/runtime/progress.hpp"
 #include "support.hpp"
+#include "training.hpp"
 
 namespace {
 
@@ -124,9 +125,11 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-int run(int steps, const std::filesystem::path& picture) {
+constexpr int usual_epochs = 200;
+
+int run(const Training& options, const std::filesystem::path& picture) {
   const std::vector<Pair> truth = animals();
-  nn::Generator rng(1);
+  nn::Generator rng(options.seed);
   TensorValue<double> noise({times, 2}), seen({1 + ahead, times - ahead, 2});
   nn::normal(noise, rng, 0, 0.02);
   for (std::size_t k = 0, at = 0; k <= ahead; ++k)
@@ -135,7 +138,7 @@ int run(int steps, const std::filesystem::path& picture) {
 
   // The code is large and short-lived: to optimise it would take longer than to train.
   const auto start = std::chrono::steady_clock::now();
-  const CompileOptions quickly{.target = Target::c};
+  const CompileOptions quickly{.target = Target::c, .threads = options.threads};
   auto step = nn::in_place(compile(training_step, quickly));
   const auto next = compile(later, quickly);
   fmt::print("compiled in {:.1f} s\n", seconds_since(start));
@@ -144,18 +147,23 @@ int run(int steps, const std::filesystem::path& picture) {
   auto state = nn::adam_state(model);
   const double error = derivative_error(step, model, seen);
   fmt::print("gradient by the adjoint equation beside differences: {:.0e}\n", error);
+  const int steps = options.epochs;
+  LossCurve curve;
   Progress progress("training", static_cast<std::uint64_t>(steps));
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < steps; ++i) {
     const double part = static_cast<double>(i) / steps,
                  value = step(model, state, seen, spacing, 0.03 * (1 - part) + 1e-4);
+    curve.add(i, value);
     progress.step(fmt::format("loss {:.6f}", value));
-    if (i % (steps / 5) == 0) {
+    if (i % std::max(1, steps / 5) == 0) {
       progress.clear();
       fmt::print("step {:4}: mean square {:.6f}\n", i, value);
     }
   }
-  fmt::print("{:.2f} ms a step\n", 1e3 * seconds_since(begin) / steps);
+  progress.clear();
+  fmt::print("{:.2f} ms a step\n", 1e3 * seconds_since(begin) / std::max(1, steps));
+  finish(options, model, curve, "mean square of the logarithms");
 
   // From the first point alone, through all times.
   std::vector<Pair> learnt{truth[0]};
@@ -185,6 +193,7 @@ int run(int steps, const std::filesystem::path& picture) {
     }
     chart.write(picture, "a neural differential equation", "time");
   }
+  if (options.epochs < usual_epochs) return 0;
   if (std::sqrt(square) < 0.05 && error < 1e-4) return 0;
   fmt::print("expected the network to be off by less than 0.05, and derivatives right to 1e-4\n");
   return 1;
@@ -193,15 +202,16 @@ int run(int steps, const std::filesystem::path& picture) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int steps = 200;
+  Training options{.epochs = usual_epochs};
   std::filesystem::path picture;
   CLI::App app("Learns the rates of a differential equation from points of its solution.");
   app.option_defaults()->always_capture_default();
-  app.add_option("--steps", steps, "of training")->check(CLI::Range(5, 1'000'000));
+  add_run_options(app, options, "steps of training, each with all points");
+  add_threads_option(app, options);
   app.add_option("--picture", picture, "draw data and solution into this .svg file")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(steps, picture);
+    return run(options, picture);
   } catch (const Error& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

@@ -18,6 +18,7 @@
 
 #include "chart.hpp"
 #include "lantern/runtime/progress.hpp"
+#include "training.hpp"
 
 namespace {
 
@@ -127,21 +128,27 @@ double normal_loss(const TensorValue<double>& points) {
   return nats;
 }
 
-int run(int steps, std::uint64_t seed, const std::filesystem::path& picture) {
-  nn::Generator rng(seed);
+constexpr int usual_epochs = 15, steps_in_an_epoch = 100;
+
+int run(const Training& options, const std::filesystem::path& picture) {
+  nn::Generator rng(options.seed);
   auto model = Flow<double>::init(8, 24, rng);
   auto state = nn::adam_state(model);
   const TensorValue<double> held_out = moons(2000, rng);
   const double wrong = check_derivative(loss, {.elements = 20})(nn::view(model), moons(4, rng));
 
-  auto step = nn::in_place(compile(training_step, {.target = Target::cpp}));
+  auto step = nn::in_place(compile(training_step, {.target = Target::cpp, .threads = options.threads}));
+  LossCurve curve;
+  const int steps = options.epochs * steps_in_an_epoch;
   Progress progress("training", static_cast<std::uint64_t>(steps));
   for (int i = 0; i < steps; ++i) {
     const double value =
         step(model, state, moons(200, rng), 5e-3 * (1 - static_cast<double>(i) / steps) + 1e-5);
+    if (i % 10 == 0) curve.add(i, value);
     progress.step(fmt::format("{:.3f} nats", value));
   }
   progress.clear();
+  finish(options, model, curve, "nats for a point");
 
   // The density over a grid of [-4, 4] x [-4, 4], all of which it sums to 1 over.
   constexpr std::int64_t across = 160;
@@ -172,6 +179,7 @@ int run(int steps, std::uint64_t seed, const std::filesystem::path& picture) {
     chart.dots(pairs(compile(drawn, quickly)(nn::view(model), 1, 1000)), "#d62728", "model", 1.5);
     chart.write(picture, "two moons");
   }
+  if (options.epochs < usual_epochs) return 0;
   if (wrong < 1e-6 && back < 1e-9 && std::abs(total - 1) < 0.01 && found < normal - 0.8) return 0;
   fmt::print("expected a density that sums to 1, and 0.8 nats less than the normal distribution takes\n");
   return 1;
@@ -180,17 +188,16 @@ int run(int steps, std::uint64_t seed, const std::filesystem::path& picture) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int steps = 1500;
-  std::uint64_t seed = 1;
+  Training options{.epochs = usual_epochs};
   std::filesystem::path picture;
   CLI::App app("Learns the density of points in the plane by a normalizing flow.");
   app.option_defaults()->always_capture_default();
-  app.add_option("--steps", steps, "of training")->check(CLI::Range(1, 1'000'000));
-  app.add_option("--seed", seed, "of the random numbers");
+  add_run_options(app, options, "of 100 steps, each with 200 new points");
+  add_threads_option(app, options);
   app.add_option("--picture", picture, "draw points into this .svg file")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(steps, seed, picture);
+    return run(options, picture);
   } catch (const Error& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

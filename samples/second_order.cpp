@@ -1,6 +1,7 @@
 // Second-order methods on a small network: what the Hessian, or J^T J, buys over the gradient.
 //
 //   second_order
+//   second_order --curve FILE    draws the loss over the steps of Gauss-Newton into an .svg file
 //
 // A network of one hidden layer learns a curve from 60 points. The same sum of squares is made small by
 // gradient descent, by Newton's method on Hessian-vector products (solvers::newton_cg), by Gauss-Newton steps
@@ -9,6 +10,7 @@
 // forms J.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -17,7 +19,9 @@
 #include <numeric>
 #include <vector>
 
+#include "lantern/runtime/progress.hpp"
 #include "support.hpp"
+#include "training.hpp"
 
 using namespace lantern;
 
@@ -101,11 +105,12 @@ Vector plus(Vector a, double factor, const Vector& b) {
 
 /// Gauss-Newton without matrices, damped by what the steps before have gained (Madsen, Nielsen and Tingleff
 /// 2004, "Methods for non-linear least squares problems", algorithm 3.16).
-std::pair<Vector, int64_t> hessian_free(Vector p, const Vector& x, const Vector& y) {
+std::pair<Vector, int64_t> hessian_free(Vector p, const Vector& x, const Vector& y, LossCurve& curve) {
   int64_t steps = 0;
   auto [now, slope] = gradient(p, x, y);
   double damping = 1e-3, factor = 2;
   for (; norm(slope) > 1e-9 && steps < 1000; ++steps) {
+    curve.add(static_cast<double>(steps), now);
     const Vector step = free_step(p, slope, damping, x, y), next = plus(p, 1, step);
     const auto [there, next_slope] = gradient(next, x, y);
     const double expected = 0.5 * (damping * dot(step, step) - dot(step, slope)),
@@ -140,10 +145,10 @@ double worst_difference(const Vector& p, const Vector& x, const Vector& y, Rando
                   norm(plus(product, -1, by_matrix)) / norm(product));
 }
 
-}  // namespace
+constexpr int usual_epochs = 5000;
 
-int main() {
-  Random random;
+int run(const Training& options) {
+  Random random(options.seed);
   Vector x(points), y(points), start(parameters);
   for (std::size_t i = 0; i < x.size(); ++i) {
     x[i] = 2 * random();
@@ -166,15 +171,29 @@ int main() {
   };
   const auto descent = report("gradient descent", [&] {
     Vector p = start;
-    constexpr int64_t steps = 5000;
-    for (int64_t i = 0; i < steps; ++i) p = plus(p, -0.2, std::get<1>(gradient(p, x, y)));
-    return std::pair(p, steps);
+    Progress progress("gradient descent", static_cast<std::uint64_t>(options.epochs));
+    for (int i = 0; i < options.epochs; ++i, progress.step())
+      p = plus(p, -0.2, std::get<1>(gradient(p, x, y)));
+    return std::pair(p, options.epochs);
   });
   const auto found = [](const auto& m) { return std::pair(m.x, m.iterations); };
+  LossCurve curve;
+  Vector best;
   const std::array searches = {
       report("Newton, conjugate gradients", [&] { return found(newton_cg(start, x, y)); }),
-      report("Gauss-Newton, conjugate gradients", [&] { return hessian_free(start, x, y); }),
+      report("Gauss-Newton, conjugate gradients",
+             [&] {
+               curve = {};
+               const auto [p, steps] = hessian_free(start, x, y, curve);
+               best = p;
+               return std::pair(p, steps);
+             }),
       report("Gauss-Newton, dense", [&] { return found(gauss_newton(start, x, y)); })};
+
+  TensorValue<double> weights({parameters});
+  weights.data = best;
+  finish(options, {{"weights", weights}}, curve, "loss of Gauss-Newton");
+  if (options.epochs < usual_epochs) return 0;
 
   for (const auto& [f, slope] : searches)
     if (!(slope < 1e-6 && f < 0.5 * descent.first)) {
@@ -184,4 +203,20 @@ int main() {
   if (difference < 1e-6) return 0;
   fmt::print("expected products to be right to 1e-6\n");
   return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Training options{.epochs = usual_epochs};
+  CLI::App app("Trains a small network by first and second derivatives.");
+  app.option_defaults()->always_capture_default();
+  add_run_options(app, options, "steps of gradient descent, the yardstick");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(options);
+  } catch (const Error& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return 1;
+  }
 }

@@ -24,11 +24,12 @@ double seconds(const Work& work) {
 /// Uniform between -1 and 1, the same everywhere: Knuth's linear congruential generator.
 class Random {
  public:
+  explicit Random(std::uint64_t seed = 1) : state_(seed) {}
   double operator()() {
     state_ = state_ * 6364136223846793005U + 1442695040888963407U;
     return static_cast<double>(state_ >> 11) * 0x1p-52 - 1.0;
   }
 
  private:
-  std::uint64_t state_ = 1;
+  std::uint64_t state_;
 };

@@ -46,7 +46,20 @@ inline std::filesystem::path data_folder(const Training& options) {
   return is_directory(beside) ? beside.lexically_normal() : std::filesystem::path();
 }
 
-/// --data [DIR], --epochs, --threads, --seed, --export, --curve. A --data alone means data_folder.
+/// --epochs, --seed, --export, --curve: for programs that make their data themselves. `epochs` says what an
+/// epoch is, or what their number limits.
+inline void add_run_options(CLI::App& app, Training& options, const std::string& epochs) {
+  app.add_option("--epochs", options.epochs, epochs)->check(CLI::Range(0, 1'000'000));
+  app.add_option("--seed", options.seed, "of the random numbers");
+  app.add_option("--export", options.export_to,
+                 "write the parameters, by their names, to a .safetensors file")
+      ->type_name("FILE");
+  app.add_option("--curve", options.curve, "draw the loss into an .svg file")->type_name("FILE");
+}
+inline void add_threads_option(CLI::App& app, Training& options) {
+  app.add_option("--threads", options.threads, "threads of a compiled function")->check(CLI::Range(1, 64));
+}
+/// All of these, and --data [DIR]; without DIR it means data_folder.
 inline void add_options(CLI::App& app, Training& options) {
   const auto folder = [&options](const std::string& given) {
     options.data = given;
@@ -61,14 +74,8 @@ inline void add_options(CLI::App& app, Training& options) {
          "--data", folder, "use the real data in DIR; without DIR: in $LANTERN_DATA or ../shared/data")
       ->expected(0, 1)
       ->type_name("DIR");
-  app.add_option("--epochs", options.epochs, "times that the data are gone through; 0: what suits them")
-      ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--threads", options.threads, "threads of a compiled function")->check(CLI::Range(1, 64));
-  app.add_option("--seed", options.seed, "of the random numbers");
-  app.add_option("--export", options.export_to,
-                 "write the parameters, by their names, to a .safetensors file")
-      ->type_name("FILE");
-  app.add_option("--curve", options.curve, "draw the loss into an .svg file")->type_name("FILE");
+  add_run_options(app, options, "times that the data are gone through; 0: what suits them");
+  add_threads_option(app, options);
 }
 
 // ---- a picture of the loss
@@ -194,12 +201,16 @@ void set_parameters(M& model, const lantern::NamedTensors& tensors, const std::s
 
 /// Writes what --export and --curve ask for; `title` stands above the curve. Error: a file cannot be written,
 /// or that of --export is no .safetensors.
-template <class M>
-void finish(const Training& options, const M& model, const LossCurve& curve, std::string_view title) {
+inline void finish(const Training& options, const lantern::NamedTensors& found, const LossCurve& curve,
+                   std::string_view title) {
   if (!options.curve.empty()) curve.write(options.curve, title);
   if (options.export_to.empty()) return;
   if (options.export_to.extension() != ".safetensors")
     throw lantern::Error("--export: expected a name that ends in .safetensors, got " +
                          options.export_to.string());
-  lantern::save_safetensors(options.export_to, named_tensors(model));
+  lantern::save_safetensors(options.export_to, found);
+}
+template <class M>
+void finish(const Training& options, const M& model, const LossCurve& curve, std::string_view title) {
+  finish(options, named_tensors(model), curve, title);
 }
