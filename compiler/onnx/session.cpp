@@ -144,6 +144,13 @@ struct Session::State {
 
   std::string file() const { return model.file.empty() ? "model" : model.file; }
 
+  /// The first node that takes an argument, for messages; empty where none does.
+  std::string taken_by(const std::string& argument) const {
+    for (const Node& n : model.graph.nodes)
+      if (std::ranges::find(n.inputs, argument) != n.inputs.end()) return n.label() + ": ";
+    return {};
+  }
+
   void require_fitting(const std::vector<Value>& given) const {
     const auto fail = [&](const std::string& what) { throw Error(file() + ": " + what); };
     if (given.size() != arguments.size())
@@ -157,7 +164,7 @@ struct Session::State {
       if (want.structure == Structure::map || want.structure == Structure::sparse_tensor)
         fail(label + "expected by the model is a map or a sparse tensor, which are not supported");
       if (want.element == Element::string || have.element() == Element::string)
-        throw Unsupported(file() + ": " + label +
+        throw Unsupported(file() + ": " + label + taken_by(want.name) +
                           "expected numbers or bools, got strings, which nothing is computed from");
       if (want.structure == Structure::optional && !have.is_sequence() &&
           have.element() == Element::undefined)
