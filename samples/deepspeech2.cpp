@@ -154,11 +154,8 @@ int run(const Options& options) {
     Progress progress("training", static_cast<std::uint64_t>(epochs));
     for (int epoch = 1; epoch <= epochs; ++epoch) {
       const auto start = Clock::now();
-      // Smaller steps at the end: the running statistics then are those of the weights.
-      const double done = static_cast<double>(epoch - 1) / epochs,
-                   rate = options.rate * std::min(1.0, 2 * (1 - done));
       const float loss =
-          step(model, state, running, data.spectra, data.frames, data.labels, data.letters, rate);
+          step(model, state, running, data.spectra, data.frames, data.labels, data.letters, options.rate);
       times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
       curve.add(epoch, loss);
       progress.step(fmt::format("loss {:.3f}", loss));
@@ -205,7 +202,7 @@ int main(int argc, char** argv) {
   const auto unless_given = [&](const char* name, auto& option, auto value) {
     if (!options.training.data.empty() && app.count(name) == 0) option = value;
   };
-  unless_given("--epochs", options.training.epochs, 120);
+  unless_given("--epochs", options.training.epochs, 100);
   unless_given("--channels", options.channels, 8);
   unless_given("--hidden", options.hidden, 64);
   unless_given("--rate", options.rate, 5e-3);
