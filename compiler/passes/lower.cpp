@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/accumulate.hpp"
 #include "lantern/compiler/passes/expand.hpp"
 #include "lantern/compiler/passes/lower_nest.hpp"
 #include "lantern/compiler/passes/lower_product.hpp"
@@ -111,6 +112,7 @@ class Lowering {
       if (op->is(Opcode::loop_)) shapes_.note_loop(op);
       if (op->results.size() == 1 && op->result()->type.is_tensor() && op->blocks.empty()) shapes_.note(op);
     });
+    follow_shapes();
     for (Block* block : blocks) lower(block);
     ir::walk(function_.body, [&](Op* op) {
       for (Value*& v : op->operands) v = now(v);
@@ -119,10 +121,13 @@ class Lowering {
   }
 
  private:
+  /// What is made element by element is made where it is added.
   static bool adds_to_loop(const Op& op) {
     return op.is(Opcode::add_) && op.result()->type.is_tensor() &&
            std::ranges::any_of(op.operands,
-                               [](const Value* v) { return v->def && v->def->is(Opcode::loop_); });
+                               [](const Value* v) { return v->def && v->def->is(Opcode::loop_); }) &&
+           std::ranges::none_of(op.operands,
+                                [](const Value* v) { return v->def && is_pointwise(*v->def) && !adds_to_loop(*v->def); });
   }
 
   Value* now(Value* v) const {
@@ -149,6 +154,33 @@ class Lowering {
   }
 
   ir::Size source(Value* t, std::size_t d) const { return shapes_.source(t, d); }
+
+  /// Zeros with the shape of what is popped have sizes that are at hand: nothing is pushed for their sake.
+  void follow_shapes() {
+    std::vector<Op*> zeros;
+    ir::walk(function_.body, [&](Op* op) {
+      if (op->is(Opcode::zeros_like_) && op->operands[0]->def && op->operands[0]->def->is(Opcode::pop_))
+        zeros.push_back(op);
+    });
+    for (Op* op : zeros) {
+      const ir::Type type = op->result()->type;
+      std::vector<ir::Size> sizes;
+      for (std::size_t d = 0; d < type.dims().size(); ++d) sizes.push_back(source(op->operands[0], d));
+      if (std::ranges::any_of(sizes, [&](const ir::Size& s) { return s.value == op->operands[0]; })) continue;
+      ir::Block* const block = op->parent;
+      const auto at = std::ranges::find(block->ops, op) - block->ops.begin();
+      const std::vector<Op*> behind(block->ops.begin() + at + 1, block->ops.end());
+      block->ops.resize(static_cast<std::size_t>(at));
+      Builder b(module_, block);
+      b.loc = op->loc;
+      std::vector<Value*> operands{zero(b, type.element())};
+      for (const ir::Size& s : sizes) operands.push_back(size_value(b, s));
+      op->code = Opcode::fill_;
+      op->operands = std::move(operands);
+      block->ops.push_back(op);
+      block->ops.insert(block->ops.end(), behind.begin(), behind.end());
+    }
+  }
 
   SizeKey key(const ir::Size& s) {
     if (s.dimension >= 0) {
@@ -268,6 +300,9 @@ class Lowering {
 
   Value* zero(ir::Kind kind) {
     Builder b(module_, block_);
+    return zero(b, kind);
+  }
+  static Value* zero(Builder& b, ir::Kind kind) {
     const ir::Type type(kind);
     return type.is_float_element() ? b.number(0, type) : b.integer(0, type);
   }
@@ -276,7 +311,14 @@ class Lowering {
     NestIndices out;
     for (const ir::Subscript& s : at) {
       NestIndex i{{}, s.constant, !s.is_letter() && op.integer == ir::inside && ir::is_einsum(op.code)};
-      for (const auto& t : s.terms) i.terms.emplace_back(static_cast<int>(letters.find(t.letter)), t.factor);
+      for (const auto& t : s.terms) {
+        const int k = static_cast<int>(letters.find(t.letter));
+        // "[2k-k]" is k, where the places are known to lie inside.
+        const auto same = std::ranges::find(i.terms, k, &std::pair<int, std::int64_t>::first);
+        if (i.inside && same != i.terms.end()) same->second += t.factor;
+        else i.terms.emplace_back(k, t.factor);
+      }
+      if (i.inside) std::erase_if(i.terms, [](const auto& t) { return t.second == 0; });
       out.push_back(std::move(i));
     }
     return out;
@@ -345,10 +387,26 @@ class Lowering {
       const NestMember& made = member_of(*group, e.of->def);
       if (made.sums || e.at != every_index(group->space.size())) return {};
     }
-    if (d.member.base) needs(d.member.base);
+    if (d.member.base && !continues(d, group)) needs(d.member.base);
     for (const auto& list : {d.sizes, d.result_sizes})
       for (const ir::Size& s : list) needs(s.value);
     return level;
+  }
+
+  /// What is added to is what `group` adds to: one tensor, of which nobody asks for what it is in between.
+  bool continues(const Described& d, const Group* group) const {
+    const Op* const before = group ? waiting(d.member.base) : nullptr;
+    if (!before) return false;
+    const auto it = group_of_.find(before);
+    if (it == group_of_.end() || it->second != group || uses_.at(before->result()).size() != 1) return false;
+    const NestMember& made = member_of(*group, before);
+    const auto at_each_point = [&](const NestMember& m) {
+      std::vector<bool> found(group->space.size(), false);
+      for (const NestIndex& i : m.result)
+        for (const auto& [k, factor] : i.terms) found[static_cast<std::size_t>(k)] = true;
+      return m.sums && m.base && !m.in_order && std::ranges::count(found, false) == 0;
+    };
+    return at_each_point(made) && at_each_point(d.member);
   }
 
   static const NestMember& member_of(const Group& g, const Op* op) {
@@ -707,6 +765,7 @@ class Lowering {
 
 bool lower(ir::Module& module, const LowerOptions& options) {
   bool any = expand(module);
+  if (options.fuse) any |= accumulate(module);
   for (ir::Function* f : module.functions()) any |= Lowering(*f, options).run();
   return any;
 }

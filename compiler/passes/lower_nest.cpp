@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lantern/ir/shape.hpp"
 
@@ -21,6 +22,7 @@ struct Output {
   std::size_t depth = 0;    ///< how many loops are around the place where the result is stored
   bool sum_of_all = false;  ///< a number
   bool adds = false;        ///< several points store at one place
+  std::size_t owner = 0;    ///< the output that has the tensor: this one, or one that adds to it as well
   Value* tensor = nullptr;
   Value* sum = nullptr;
 
@@ -32,17 +34,18 @@ class Writer {
   Writer(ir::Builder& b, const Nest& nest) : nest_(nest), rank_(nest.sizes.size()), builders_{b} {}
 
   std::vector<Value*> run() {
-    for (const NestMember& m : nest_.members) {
-      if (!m.stored && !m.sums) continue;
-      if (m.sums && !m.stored) continue;  // nobody needs it
-      outputs_.push_back(begin(m));
-    }
+    const std::unordered_set<const Value*> continued = added_to_again();
+    for (const NestMember& m : nest_.members)
+      if (m.stored || continued.contains(m.op->result())) outputs_.push_back(begin(m));
     level(0);
     std::vector<Value*> results;
     std::size_t next = 0;
     for (const NestMember& m : nest_.members) {
       Value* result = nullptr;
-      if (next < outputs_.size() && outputs_[next].member == &m) result = finished(outputs_[next++]);
+      if (next < outputs_.size() && outputs_[next].member == &m) {
+        if (m.stored) result = finished(outputs_[next]);
+        ++next;
+      }
       results.push_back(result);
     }
     return results;
@@ -52,6 +55,19 @@ class Writer {
   ir::Builder& here() { return builders_.back(); }
 
   // ---- results
+
+  /// Results of members that others add to in their turn, at the same point.
+  std::unordered_set<const Value*> added_to_again() const {
+    std::unordered_set<const Value*> found;
+    for (auto m = nest_.members.rbegin(); m != nest_.members.rend(); ++m)
+      if (m->base && (m->stored || found.contains(m->op->result())) && made_by(m->base)) found.insert(m->base);
+    return found;
+  }
+  const NestMember* made_by(const Value* v) const {
+    const auto it = std::ranges::find_if(nest_.members, [&](const NestMember& m) { return m.op->result() == v; });
+    return it == nest_.members.end() ? nullptr : &*it;
+  }
+  Value*& tensor_of(const Output& out) { return outputs_[out.owner].tensor; }
 
   Output begin(const NestMember& m) {
     Output out{&m};
@@ -72,8 +88,11 @@ class Writer {
       while (out.depth > 0 && !in_result[out.depth - 1]) --out.depth;
     out.sum_of_all = !type.is_tensor();
     if (out.sum_of_all) return out;
+    out.owner = outputs_.size();
     out.adds = m.base || static_cast<std::size_t>(std::ranges::count(in_result, true)) < out.depth;
-    if (m.base)
+    if (const NestMember* const before = m.base ? made_by(m.base) : nullptr)
+      out.owner = std::ranges::find(outputs_, before, &Output::member)->owner;
+    else if (m.base)
       out.tensor = m.base;
     else if (m.memory)
       out.tensor = m.memory;
@@ -94,7 +113,7 @@ class Writer {
   }
 
   Value* finished(const Output& out) {
-    if (!out.sum_of_all) return out.tensor;
+    if (!out.sum_of_all) return tensor_of(out);
     if (!out.member->base) return out.sum;
     return here().emit(Opcode::add_, {out.member->base, out.sum});
   }
@@ -302,10 +321,11 @@ class Writer {
 
   void store(Output& out, Value* v) {
     const NestMember& m = *out.member;
+    Value*& tensor = tensor_of(out);
     here().loc = m.op->loc;
-    Value* const holds = inside(out.tensor, m.result, nullptr);
+    Value* const holds = inside(tensor, m.result, nullptr);
     const auto stored = [&] {
-      std::vector<Value*> operands{out.tensor};
+      std::vector<Value*> operands{tensor};
       for (const NestIndex& i : m.result) operands.push_back(index(i));
       // An accumulation commutes with itself; a sum that is to keep its order is read and stored.
       const bool reads = out.adds && m.in_order;
@@ -313,18 +333,18 @@ class Writer {
       return here().emit(out.adds && !reads ? Opcode::add_at_ : Opcode::set_, operands);
     };
     if (!holds) {
-      out.tensor = stored();
+      tensor = stored();
       return;
     }
-    Op* const branch = here().branch(holds, {out.tensor->type});
+    Op* const branch = here().branch(holds, {tensor->type});
     ir::Builder then(here().module(), branch->blocks[0]), otherwise(here().module(), branch->blocks[1]);
     then.loc = otherwise.loc = here().loc;
     builders_.push_back(then);
     Value* const changed = stored();
     here().yield({changed});
     builders_.pop_back();
-    otherwise.yield({out.tensor});
-    out.tensor = branch->result();
+    otherwise.yield({tensor});
+    tensor = branch->result();
   }
 
   struct Made {

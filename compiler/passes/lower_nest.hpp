@@ -34,7 +34,7 @@ struct NestMember {
   Op* op = nullptr;
   std::vector<Element> reads;  ///< operands of an element-wise operation, factors of a sum of products
   NestIndices result;          ///< where the result lies
-  Value* base = nullptr;       ///< what is added to
+  Value* base = nullptr;       ///< what is added to; maybe what a member before has added to
   bool sums = false;           ///< a sum of products
   bool stored = false;         ///< somebody else reads the result
   Value* memory = nullptr;     ///< of a tensor read here alone, which the result takes over

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 namespace lantern::passes {
 
@@ -59,7 +60,7 @@ class Merging {
         e.at = merged(e.at);
       }
       if (m.memory) m.memory = view(m.memory, m.result);
-      if (m.base) m.base = view(m.base, m.result);
+      if (m.base && !made_inside(m.base)) m.base = view(m.base, m.result);
       std::vector<Value*> result_sizes;
       for (std::size_t d = 0; d < m.sizes.size(); ++d) {
         if (continues(m.result, d))
@@ -161,7 +162,14 @@ class Merging {
         if (e.at == m.result && !made_inside(e.of) && !is_overwritten(e.of) &&
             e.of->type.dims() == m.op->result()->type.dims())
           return e.of;
-    return shape(ir::Type(m.op->result()->type.element()), m.sizes);
+    const ir::Type element(m.op->result()->type.element());
+    if (!m.base) return shape(element, m.sizes);
+    Value* first = m.base;  // of those that are added to in turn
+    for (const NestMember& before : nest_.members | std::views::reverse)
+      if (before.op->result() == first) first = before.base;
+    std::vector<Value*> sizes;
+    for (std::size_t d = 0; d < first->type.dims().size(); ++d) sizes.push_back(dimension(first, d));
+    return shape(element, sizes);
   }
 
   ir::Builder& b_;

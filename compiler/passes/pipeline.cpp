@@ -58,6 +58,7 @@ constexpr std::array all_passes{
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
+           invariants(m);  // sizes are at hand where what is saved in loops is used again
            if (lower(m, {.packed = packed(options), .keep_sums = true, .reassociate = options.reassociate}))
              simplify(m);
          }},

@@ -113,6 +113,12 @@ ir::Size Shapes::source(Value* t, std::size_t dimension) const {
       continue;
     }
     if (!s.value->def || s.value->def->results.size() != 1) return s;
+    if (const auto sizes = sizes_.find(s.value); sizes != sizes_.end()) {
+      const ir::Size& size = sizes->second[static_cast<std::size_t>(s.dimension)];
+      if (!size.value) return s;
+      s = size;
+      continue;
+    }
     const auto from = ir::size_source(*s.value->def, static_cast<std::size_t>(s.dimension));
     if (!from) return s;
     s = *from;
@@ -122,7 +128,27 @@ ir::Size Shapes::source(Value* t, std::size_t dimension) const {
 
 void Shapes::note_push(const Op* push) {
   const auto tape = tapes_.find(push->integer);
-  if (tape != tapes_.end()) tape->second.origins.push_back(origin(push->operands[0]));
+  if (tape == tapes_.end()) return;
+  Value* const pushed = push->operands[0];
+  Tape& all = tape->second;
+  const bool first = all.origins.empty();
+  all.origins.push_back(origin(pushed));
+  for (std::size_t d = 0; d < pushed->type.dims().size(); ++d) {
+    const ir::Size size = source(pushed, d);
+    if (first)
+      all.sizes.push_back(size);
+    else if (d < all.sizes.size() && (all.sizes[d].value != size.value || all.sizes[d].dimension != size.dimension))
+      all.sizes[d].value = nullptr;
+  }
+}
+
+/// Seen from the pop: of a block around it, and made before the push, which runs before the pop. Within a loop it is the
+/// value of the trip at hand if what a trip pushes is popped in the same trip, as one push and one pop alone do.
+bool Shapes::is_at_hand(const Value* v, const Op* pop, const Tape& tape) const {
+  bool seen = false, repeated = false;
+  for (const Block* b = pop->parent; b && !seen; b = around(b)) seen = b == v->block;
+  for (const Block* b = v->block; b; b = around(b)) repeated |= b->parent && b->parent->is(Opcode::loop_);
+  return seen && (!repeated || (tape.pushes == 1 && tape.pops == 1));
 }
 
 void Shapes::note_pop(const Op* pop) {
@@ -131,15 +157,14 @@ void Shapes::note_pop(const Op* pop) {
   const Tape& all = tape->second;
   if (all.origins.empty() || all.origins.size() != all.pushes) return;
   const Value* const shape = all.origins.front();
-  if (std::ranges::count(all.origins, shape) != std::ssize(all.origins)) return;
-  // Seen from here: of a block around the pop, and made before the push, which runs before the pop. Within a
-  // loop it is the value of the trip at hand if what a trip pushes is popped in the same trip, as one push
-  // and one pop alone do.
-  bool seen = false, repeated = false;
-  for (const Block* b = pop->parent; b && !seen; b = around(b)) seen = b == shape->block;
-  for (const Block* b = shape->block; b; b = around(b)) repeated |= b->parent && b->parent->is(Opcode::loop_);
-  if (seen && (!repeated || (all.pushes == 1 && all.pops == 1)))
+  if (std::ranges::count(all.origins, shape) == std::ssize(all.origins) && is_at_hand(shape, pop, all)) {
     origins_[pop->result()] = const_cast<Value*>(shape);
+    return;
+  }
+  std::vector<ir::Size> sizes = all.sizes;
+  for (ir::Size& s : sizes)
+    if (s.value && !is_at_hand(s.value, pop, all)) s.value = nullptr;
+  if (sizes.size() == pop->result()->type.dims().size()) sizes_[pop->result()] = std::move(sizes);
 }
 
 }  // namespace lantern::passes

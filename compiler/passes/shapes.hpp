@@ -37,11 +37,15 @@ class Shapes {
   struct Tape {
     std::size_t pushes = 0, pops = 0;   ///< in the module
     std::vector<const Value*> origins;  ///< of what was pushed so far
+    std::vector<ir::Size> sizes;        ///< of it, where they are those of all that was pushed so far
   };
+
+  bool is_at_hand(const Value* v, const Op* pop, const Tape& tape) const;
 
   const Value* origin(const Value* v);
   const std::vector<bool>& kept(const Op* loop);
   std::unordered_map<const Value*, Value*> origins_;
+  std::unordered_map<const Value*, std::vector<ir::Size>> sizes_;  ///< of what is popped, null where not at hand
   std::unordered_map<const Op*, std::vector<bool>> kept_;  ///< which of a loop's state keeps its shape
   std::unordered_map<std::int64_t, Tape> tapes_;           ///< of tensors
 };
