@@ -314,9 +314,13 @@ class Analysis {
     return true;
   }
 
-  /// There is arithmetic to be done in lanes.
+  /// There is arithmetic to be done in lanes. Elements that are moved alone are left to the compiler behind, which makes
+  /// copies of whole runs of them; but not where trips count down, as those of a derivative's backward part do.
   bool worthwhile() const {
     return std::ranges::any_of(ops_, [&](const Op* op) {
+      if (plan_->down && op->is(Opcode::set_) && varies(op->operands.back()) &&
+          op->operands.back()->type.is_float_element())
+        return true;
       return ir::info(op->code).elementwise && op->result()->type.is_float_element() && varies(op->result());
     });
   }
