@@ -21,7 +21,8 @@ class Accumulation {
     std::vector<Op*> sums;
     ir::walk(function_.body, [&](Op* op) {
       for (const Value* v : op->operands) ++uses_[v];
-      if (op->is(Opcode::add_) && op->result()->type.is_tensor() && op->loc.part == ir::Part::backward) sums.push_back(op);
+      if (op->is(Opcode::add_) && op->result()->type.is_tensor() && op->loc.part == ir::Part::backward)
+        sums.push_back(op);
     });
     std::unordered_set<const Op*> gone;
     for (Op* sum : sums)

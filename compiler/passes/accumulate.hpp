@@ -4,9 +4,10 @@
 //   s = add_einsum z, y, "[i+1]+=i"      becomes   r = add_einsum t, y, "[i+1]+=i"
 //   r = add t, s
 //
-// The adjoints of parts of a tensor are such sums: of five neighbours in a stencil, each one was a tensor of zeros with a
-// part in it. Now they are updates of one tensor, which share a loop (lower) whose additions are collected by element
-// (gather). In the backward part alone, where shapes fit by construction. Part of `lower`.
+// The adjoints of parts of a tensor are such sums: of five neighbours in a stencil, each one was a tensor of
+// zeros with a part in it. Now they are updates of one tensor, which share a loop (lower) whose additions are
+// collected by element (gather). In the backward part alone, where shapes fit by construction. Part of
+// `lower`.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

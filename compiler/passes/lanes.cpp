@@ -314,8 +314,9 @@ class Analysis {
     return true;
   }
 
-  /// There is arithmetic to be done in lanes. Elements that are moved alone are left to the compiler behind, which makes
-  /// copies of whole runs of them; but not where trips count down, as those of a derivative's backward part do.
+  /// There is arithmetic to be done in lanes. Elements that are moved alone are left to the compiler behind,
+  /// which makes copies of whole runs of them; but not where trips count down, as those of a derivative's
+  /// backward part do.
   bool worthwhile() const {
     return std::ranges::any_of(ops_, [&](const Op* op) {
       if (plan_->down && op->is(Opcode::set_) && varies(op->operands.back()) &&

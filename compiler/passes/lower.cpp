@@ -126,8 +126,9 @@ class Lowering {
     return op.is(Opcode::add_) && op.result()->type.is_tensor() &&
            std::ranges::any_of(op.operands,
                                [](const Value* v) { return v->def && v->def->is(Opcode::loop_); }) &&
-           std::ranges::none_of(op.operands,
-                                [](const Value* v) { return v->def && is_pointwise(*v->def) && !adds_to_loop(*v->def); });
+           std::ranges::none_of(op.operands, [](const Value* v) {
+             return v->def && is_pointwise(*v->def) && !adds_to_loop(*v->def);
+           });
   }
 
   Value* now(Value* v) const {
@@ -315,8 +316,10 @@ class Lowering {
         const int k = static_cast<int>(letters.find(t.letter));
         // "[2k-k]" is k, where the places are known to lie inside.
         const auto same = std::ranges::find(i.terms, k, &std::pair<int, std::int64_t>::first);
-        if (i.inside && same != i.terms.end()) same->second += t.factor;
-        else i.terms.emplace_back(k, t.factor);
+        if (i.inside && same != i.terms.end())
+          same->second += t.factor;
+        else
+          i.terms.emplace_back(k, t.factor);
       }
       if (i.inside) std::erase_if(i.terms, [](const auto& t) { return t.second == 0; });
       out.push_back(std::move(i));

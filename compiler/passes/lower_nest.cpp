@@ -60,11 +60,13 @@ class Writer {
   std::unordered_set<const Value*> added_to_again() const {
     std::unordered_set<const Value*> found;
     for (auto m = nest_.members.rbegin(); m != nest_.members.rend(); ++m)
-      if (m->base && (m->stored || found.contains(m->op->result())) && made_by(m->base)) found.insert(m->base);
+      if (m->base && (m->stored || found.contains(m->op->result())) && made_by(m->base))
+        found.insert(m->base);
     return found;
   }
   const NestMember* made_by(const Value* v) const {
-    const auto it = std::ranges::find_if(nest_.members, [&](const NestMember& m) { return m.op->result() == v; });
+    const auto it =
+        std::ranges::find_if(nest_.members, [&](const NestMember& m) { return m.op->result() == v; });
     return it == nest_.members.end() ? nullptr : &*it;
   }
   Value*& tensor_of(const Output& out) { return outputs_[out.owner].tensor; }
@@ -76,7 +78,8 @@ class Writer {
       type = m.base->type;
     } else if (type.is_tensor() && type.dims().size() != m.result.size()) {  // of merged indices
       std::vector<std::int64_t> dims;
-      for (const Value* size : m.sizes) dims.push_back(constant(size) ? constant(size)->integer : ir::dynamic);
+      for (const Value* size : m.sizes)
+        dims.push_back(constant(size) ? constant(size)->integer : ir::dynamic);
       type = ir::Type::tensor(type.element(), dims);
     }
     here().loc = m.op->loc;

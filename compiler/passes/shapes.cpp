@@ -137,13 +137,15 @@ void Shapes::note_push(const Op* push) {
     const ir::Size size = source(pushed, d);
     if (first)
       all.sizes.push_back(size);
-    else if (d < all.sizes.size() && (all.sizes[d].value != size.value || all.sizes[d].dimension != size.dimension))
+    else if (d < all.sizes.size() &&
+             (all.sizes[d].value != size.value || all.sizes[d].dimension != size.dimension))
       all.sizes[d].value = nullptr;
   }
 }
 
-/// Seen from the pop: of a block around it, and made before the push, which runs before the pop. Within a loop it is the
-/// value of the trip at hand if what a trip pushes is popped in the same trip, as one push and one pop alone do.
+/// Seen from the pop: of a block around it, and made before the push, which runs before the pop. Within a
+/// loop it is the value of the trip at hand if what a trip pushes is popped in the same trip, as one push and
+/// one pop alone do.
 bool Shapes::is_at_hand(const Value* v, const Op* pop, const Tape& tape) const {
   bool seen = false, repeated = false;
   for (const Block* b = pop->parent; b && !seen; b = around(b)) seen = b == v->block;

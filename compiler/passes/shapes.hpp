@@ -45,7 +45,8 @@ class Shapes {
   const Value* origin(const Value* v);
   const std::vector<bool>& kept(const Op* loop);
   std::unordered_map<const Value*, Value*> origins_;
-  std::unordered_map<const Value*, std::vector<ir::Size>> sizes_;  ///< of what is popped, null where not at hand
+  std::unordered_map<const Value*, std::vector<ir::Size>>
+      sizes_;                                              ///< of what is popped, null where not at hand
   std::unordered_map<const Op*, std::vector<bool>> kept_;  ///< which of a loop's state keeps its shape
   std::unordered_map<std::int64_t, Tape> tapes_;           ///< of tensors
 };

@@ -1,4 +1,5 @@
-// Adjoints of parts of tensors: in every way the same, and added up in place, with nothing saved for a shape's sake.
+// Adjoints of parts of tensors: in every way the same, and added up in place, with nothing saved for a
+// shape's sake.
 #include <catch2/catch.hpp>
 #include <regex>
 
@@ -39,7 +40,6 @@ D linear(M start, I steps) {
   return sum(end * end);
 }
 
-
 Host numbers(std::int64_t rows, std::int64_t columns) {
   Host t({rows, columns});
   for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = 0.3 + 0.05 * static_cast<double>(i * 7 % 11);
@@ -48,7 +48,8 @@ Host numbers(std::int64_t rows, std::int64_t columns) {
 
 void same(const Host& x, const Host& y) {
   REQUIRE(x.shape == y.shape);
-  for (std::size_t i = 0; i < x.data.size(); ++i) CHECK(x.data[i] == Approx(y.data[i]).epsilon(1e-10).margin(1e-12));
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    CHECK(x.data[i] == Approx(y.data[i]).epsilon(1e-10).margin(1e-12));
 }
 
 std::size_t count(const std::string& text, const std::string& what) {
@@ -63,7 +64,8 @@ TEST_CASE("adjoints of parts agree in all ways", "[tensors]") {
   for (const auto f : {stencil, linear}) {
     const auto by_hand = eager(grad<0>(f));
     const auto value = eager(f);
-    const auto fast = compile(grad<0>(f), {.target = Target::cpp}), small = compile(grad<0>(f), {.target = Target::c});
+    const auto fast = compile(grad<0>(f), {.target = Target::cpp}),
+               small = compile(grad<0>(f), {.target = Target::c});
     const auto in_order = compile(grad<0>(f), {.target = Target::c, .reassociate = false});
     for (const auto& [rows, columns] : {std::pair(2, 2), {3, 3}, {2, 5}, {3, 4}, {5, 4}, {6, 21}, {19, 40}}) {
       Host x = numbers(rows, columns);
@@ -92,6 +94,7 @@ TEST_CASE("a linear step's adjoint keeps nothing and makes no tensors of zeros",
   CHECK(count(ir, "zeros_like") == 0);
   CHECK(count(ir, "copy") == 1);  // of the argument
   // The adjoint of the part that was replaced becomes zeros, several at once though the loop counts down.
-  CHECK(std::regex_search(d.source("cpp"), std::regex("lt_store_f64x[0-9]+\\([^;]*lt_splat_f64x[0-9]+\\(0\\.0\\)")));
+  CHECK(std::regex_search(d.source("cpp"),
+                          std::regex("lt_store_f64x[0-9]+\\([^;]*lt_splat_f64x[0-9]+\\(0\\.0\\)")));
   CHECK(count(compile(grad<0>(stencil), {.target = Target::cpp}).source("ir"), "push[") > 0);
 }
