@@ -43,9 +43,9 @@ Value cholesky_adjoint(const Value& l, const Value& l_bar) {
 Values qr_of_tall(const Value& a) {
   const auto primal = [](const Values& in) {
     const Datum m = in[0].rows(), n = in[0].columns();
-    return run(
-        &Kernels::qr, in[0].call,
-        {in[0].batch(), m, n, in[0].datum, filled(0, {m, n}, in[0]).datum, filled(0, {n, n}, in[0]).datum});
+    return run(&Kernels::qr, in[0].call,
+               {in[0].batch(), m, n, in[0].datum, filled(0, sizes_for(in[0], {m, n}), in[0]).datum,
+                filled(0, sizes_for(in[0], {n, n}), in[0]).datum});
   };
   const auto over_r = [](const Value& x, const Value& r, bool transposed) {  // x r^-1, or x r^-T
     return t(solve_triangular(r, t(x), {.lower = false, .transposed = !transposed}));
@@ -88,7 +88,7 @@ Value cholesky(const Value& a) {
 /// Source: Walter & Lehmann 2010, section 3.4; Seeger et al. 2017, "Auto-differentiating linear algebra". Of
 /// a wide matrix the columns that are too many are q times those of r.
 Values qr(const Value& a) {
-  require_rank("qr", a, 2, 2);
+  require_rank("qr", a, 2, 3);
   const Datum m = a.rows(), n = a.columns(), k = smaller(m, n, a.call);
   if (n.is_literal() && k.is_literal() && n.i() == k.i()) return qr_of_tall(a);
   const Values square = qr_of_tall(column_range(a, integer(0), k));
@@ -101,7 +101,7 @@ Values eigh(const Value& a) {
   const auto primal = [](const Values& in) {
     const Value& m = in[0];
     const Datum n = m.rows();
-    const Value w = filled(0, m.batched() ? Datums{m.batch(), n} : Datums{n}, m);
+    const Value w = filled(0, sizes_for(m, {n}), m);
     return run(&Kernels::eigh, m.call, {m.batch(), n, w.datum, m.datum});
   };
   const auto backward = [](const Values&, const Values& out, const Values& g) -> Values {
@@ -120,7 +120,7 @@ Values eigh(const Value& a) {
 /// Sources: J. Townsend, "Differentiating the singular value decomposition", 2016; Wan & Zhang, "Automatic
 /// differentiation for complex valued SVD", 2019.
 Values svd(const Value& a) {
-  require_rank("svd", a, 2, 2);
+  require_rank("svd", a, 2, 3);
   const auto gaps = [](const Value& s) {
     return reciprocal_or_zero(differences_of_pairs(s) * sums_of_pairs(s));  // 1 / (s_j^2 - s_i^2)
   };
@@ -128,8 +128,8 @@ Values svd(const Value& a) {
     const Value& x = in[0];
     const Datum m = x.rows(), n = x.columns(), k = smaller(m, n, x.call);
     return run(&Kernels::svd, x.call,
-               {x.batch(), m, n, x.datum, filled(0, {m, k}, x).datum, filled(0, {k}, x).datum,
-                filled(0, {k, n}, x).datum});
+               {x.batch(), m, n, x.datum, filled(0, sizes_for(x, {m, k}), x).datum,
+                filled(0, sizes_for(x, {k}), x).datum, filled(0, sizes_for(x, {k, n}), x).datum});
   };
   const auto backward = [=](const Values&, const Values& out, const Values& g) -> Values {
     const Value &u = out[0], &s = out[1], &vt = out[2], f = gaps(s), over_s = reciprocal_or_zero(s);
@@ -154,23 +154,20 @@ Values svd(const Value& a) {
 
 /// By QR, whose derivatives these are.
 Value lstsq(const Value& a, const Value& b) {
-  require_rank("lstsq", a, 2, 2);
-  require_rank("lstsq", b, 1, 2);
-  const Value columns = b.rank() == 2 ? b : as_columns(b);
-  require_equal("lstsq", a.rows(), columns.rows(), "as many rows on the right as the matrix has", a.call);
+  require_rank("lstsq", a, 2, 3);
+  const Value columns = columns_for("lstsq", a, b);
   require_equal("lstsq", a.columns(), smaller(a.rows(), a.columns(), a.call), "no more columns than rows",
                 a.call);
   const Values f = qr_of_tall(a);
   const Value x = solve_triangular(f[1], product(f[0], columns, true), {.lower = false});
-  if (b.rank() == 2) return x;
-  return in_shape_of(x, filled(0, {a.columns()}, a));
+  if (b.rank() == a.rank()) return x;
+  return in_shape_of(x, filled(0, sizes_for(a, {a.columns()}), a));
 }
 
 /// Source: I. Najfeld, T. F. Havel, "Derivatives of the matrix exponential and their computation", 1995, and
 /// R. Mathias, "A chain rule for matrix functions and applications", 1996: the derivative in the direction d
 /// is a block of the exponential of (a d; 0 a); its transpose is that of the transposed matrix.
 Value expm(const Value& a) {
-  require_rank("expm", a, 2, 2);
   require_square("expm", a);
   const auto primal = [](const Values& in) {
     return run(&Kernels::expm, in[0].call, {in[0].batch(), in[0].rows(), in[0].datum});

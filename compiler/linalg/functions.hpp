@@ -21,6 +21,9 @@ Value cholesky_solve(const Value& l, const Value& b);
 Value solve_triangular(const Value& t, const Value& b, const Triangle& which);
 Value solve(const Value& a, const Value& b);
 Value inverse(const Value& a);
+/// The right side b of a x = b as a matrix of columns: itself, or, where it has one rank less than a,
+/// vectors.
+Value columns_for(const char* function, const Value& a, const Value& b);
 /// One number for each matrix, in a vector.
 Value det(const Value& a);
 Values slogdet(const Value& a);

@@ -4,9 +4,6 @@
 
 namespace lantern::linalg::detail {
 
-namespace {
-
-/// b as a matrix of columns: itself, or, where it has one rank less than a, vectors.
 Value columns_for(const char* function, const Value& a, const Value& b) {
   require_rank(function, b, a.rank() - 1, a.rank());
   const Value columns = b.rank() == a.rank() ? b : as_columns(b);
@@ -14,6 +11,9 @@ Value columns_for(const char* function, const Value& a, const Value& b) {
   if (a.batched()) require_equal(function, a.dim(0), columns.dim(0), "batches of one size", a.call);
   return columns;
 }
+
+namespace {
+
 Value shaped_as(const Value& b, const Value& x) { return x.rank() == b.rank() ? x : in_shape_of(x, b); }
 
 /// op(t) x = b. Source: Giles 2008, section 2.3.1, of which the triangle that is read counts.

@@ -65,6 +65,10 @@ Value scaled(const Value& numbers, const Value& a) {
                      : numbers * a;
 }
 Value diagonal(const Value& a) { return indexed("ii->i", "bii->bi", a, {a.datum}); }
+Datums sizes_for(const Value& like, Datums sizes) {
+  if (like.batched()) sizes.insert(sizes.begin(), like.dim(0));
+  return sizes;
+}
 Value diagonal_matrix(const Value& v) {
   const Datum n = v.columns();
   const Value ones = filled(1, v.rank() == 2 ? Datums{v.dim(0), n, n} : Datums{n, n}, v);
@@ -92,12 +96,19 @@ Value differences_of_pairs(const Value& v) {
   return all - t(all);
 }
 
+namespace {
+/// Rows are what slices and joins go through: those of a batch come first, and go back.
+Value rows_first(const Value& a) {
+  return a.batched() ? with(a, core::detail::einsum("bij->ibj", {a.datum}, a.call.loc)) : a;
+}
+}  // namespace
 Value row_range(const Value& a, const Datum& lo, const Datum& hi) {
-  return with(a, perform({Opcode::slice_, 0, a.call.loc}, {a.datum, lo, hi}));
+  return rows_first(with(a, perform({Opcode::slice_, 0, a.call.loc}, {rows_first(a).datum, lo, hi})));
 }
 Value column_range(const Value& a, const Datum& lo, const Datum& hi) { return t(row_range(t(a), lo, hi)); }
 Value above(const Value& a, const Value& b) {
-  return with(a, perform({Opcode::concat_, 0, a.call.loc}, {a.datum, b.datum}));
+  return rows_first(
+      with(a, perform({Opcode::concat_, 0, a.call.loc}, {rows_first(a).datum, rows_first(b).datum})));
 }
 Value beside(const Value& a, const Value& b) { return t(above(t(a), t(b))); }
 
@@ -116,7 +127,7 @@ Value product(const Value& a, const Value& b, bool a_transposed, bool b_transpos
     const Datum m = a_transposed ? in[0].columns() : in[0].rows();
     const Datum k = a_transposed ? in[0].rows() : in[0].columns();
     const Datum n = b_transposed ? in[1].rows() : in[1].columns();
-    const Value c = filled(0, in[0].batched() ? Datums{in[0].batch(), m, n} : Datums{m, n}, in[0]);
+    const Value c = filled(0, sizes_for(in[0], {m, n}), in[0]);
     return run(&Kernels::product, in[0].call,
                {in[0].batch(), m, n, k, truth(a_transposed), truth(b_transposed), in[0].datum, in[1].datum,
                 c.datum});

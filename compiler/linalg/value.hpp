@@ -72,7 +72,9 @@ Value scale_rows(const Value& v, const Value& a);
 /// v[j] + v[i] and v[j] - v[i] in row i and column j.
 Value sums_of_pairs(const Value& v);
 Value differences_of_pairs(const Value& v);
-/// Of a matrix: rows lo .. hi-1; columns; one under, or beside, the other.
+/// The sizes of a tensor that has one of these for each matrix of `like`.
+Datums sizes_for(const Value& like, Datums sizes);
+/// Of each matrix: rows lo .. hi-1; columns; one under, or beside, the other.
 Value row_range(const Value& a, const Datum& lo, const Datum& hi);
 Value column_range(const Value& a, const Datum& lo, const Datum& hi);
 Value above(const Value& a, const Value& b);

@@ -169,10 +169,9 @@ std::vector<Case<X>> of_both() {
        true},
   };
 }
-/// Of single matrices alone.
-template <class T>
-std::vector<Case<M<T>>> of_matrices() {
-  using X = M<T>;
+/// Of matrices that need not be square, but for expm, and of batches.
+template <class X>
+std::vector<Case<X>> of_rectangles() {
   return {
       {"qr",
        [](X a) {
@@ -184,7 +183,7 @@ std::vector<Case<M<T>>> of_matrices() {
        [](X a) {
          const auto [u, s, vt] = la::svd(a);
          const X u2 = X(u) * X(u), v2 = X(vt) * X(vt);
-         return all_of(u2) + all_of(s) + all_of(v2) + all_of(matmul(u, vt));
+         return all_of(u2) + all_of(s) + all_of(v2) + all_of(X(la::product(u, vt)));
        },
        true},
       {"expm", [](X a) { return all_of(X(la::expm(0.3 * a))) + 0.01 * all_of(X(la::expm(a))); }, true},
@@ -196,18 +195,28 @@ std::vector<Case<M<T>>> of_matrices() {
 TEST_CASE("linear algebra: derivatives of functions of square matrices") {
   const auto a = random_tensor<double>({5, 5}, 1, 3);
   for (const auto& c : of_both<M<double>>()) check<M<double>>(c.name, c.f, a, c.clang);
-  for (const auto& c : of_matrices<double>()) check<M<double>>(c.name, c.f, a, c.clang);
+  for (const auto& c : of_rectangles<M<double>>()) check<M<double>>(c.name, c.f, a, c.clang);
 }
 
 TEST_CASE("linear algebra: derivatives of functions of batches") {
   const auto a = random_tensor<double>({2, 3, 3}, 2, 3);
   for (const auto& c : of_both<B<double>>()) check<B<double>>(c.name, c.f, a);
+  for (const auto& c : of_rectangles<B<double>>()) check<B<double>>(c.name, c.f, a);
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2, 4, 2}, {3, 2, 3}, {1, 1, 3}}) {
+    CAPTURE(shape);
+    const auto other = random_tensor<double>(shape, 7, 1);
+    for (const auto& c : of_rectangles<B<double>>())
+      if (std::string(c.name) != "expm") check<B<double>>(c.name, c.f, other);
+  }
+  check<B<double>>(
+      "lstsq", [](B<double> x) { return all_of(B<double>(la::lstsq(x, x * x))); },
+      random_tensor<double>({2, 4, 2}, 8, 1));
 }
 
 TEST_CASE("linear algebra: derivatives in float") {
   const auto a = random_tensor<double>({4, 4}, 3, 3);
-  const auto in_float = of_both<M<float>>(), more = of_matrices<float>();
-  const auto in_double = of_both<M<double>>(), more_exact = of_matrices<double>();
+  const auto in_float = of_both<M<float>>(), more = of_rectangles<M<float>>();
+  const auto in_double = of_both<M<double>>(), more_exact = of_rectangles<M<double>>();
   for (std::size_t i = 0; i < in_float.size(); ++i)
     check_float(in_float[i].name, in_float[i].f, in_double[i].f, a);
   for (std::size_t i = 0; i < more.size(); ++i) check_float(more[i].name, more[i].f, more_exact[i].f, a);
@@ -236,7 +245,7 @@ TEST_CASE(
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{5, 3}, {3, 5}, {1, 4}, {4, 1}}) {
     CAPTURE(shape);
     const auto a = random_tensor<double>(shape, 6, 1);
-    for (const auto& c : of_matrices<double>())
+    for (const auto& c : of_rectangles<M<double>>())
       if (std::string(c.name) != "expm") check<X>(c.name, c.f, a);
   }
   const auto tall = random_tensor<double>({5, 3}, 7, 1), square = random_tensor<double>({4, 4}, 8, 3);

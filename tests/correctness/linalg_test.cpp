@@ -308,9 +308,12 @@ TEST_CASE("linear algebra: each matrix of a batch") {
     const auto f = la::lu(a);
     const auto e = la::eigh(s);
     const auto d = la::slogdet(a);
+    const auto q = la::qr(a);
+    const auto v = la::svd(a);
     return std::tuple(la::product(a, s), la::cholesky(s), la::cholesky_solve(la::cholesky(s), a),
                       la::solve_triangular(a, s), la::solve(a, s), la::inverse(a), la::det(a), d.sign, d.log,
-                      la::logdet(s), f.factors, la::lu_solve(f, s), e.values, e.vectors);
+                      la::logdet(s), f.factors, la::lu_solve(f, s), e.values, e.vectors, q.q, q.r, v.u, v.s,
+                      v.vt, la::expm(0.1 * a), la::lstsq(a, s));
   };
   const auto single = eager([=](M<double> a) { return results(a, M<double>(a + transpose(a))); });
   const auto batch = [=](Batch a) { return results(a, Batch(a + permute<0, 2, 1>(a))); };
