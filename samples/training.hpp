@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +50,7 @@ inline std::filesystem::path data_folder(const Training& options) {
 /// --epochs, --seed, --export, --curve: for programs that make their data themselves. `epochs` says what an
 /// epoch is, or what their number limits.
 inline void add_run_options(CLI::App& app, Training& options, const std::string& epochs) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a line is seen when it is printed, in a file too
   app.add_option("--epochs", options.epochs, epochs)->check(CLI::Range(0, 1'000'000));
   app.add_option("--seed", options.seed, "of the random numbers");
   app.add_option("--export", options.export_to,
