@@ -48,6 +48,7 @@ bool may_write_memory(const Op& op) {
     case Opcode::push_:
     case Opcode::pop_:
     case Opcode::check_:
+    case Opcode::forget_:
     case Opcode::print_:
     case Opcode::external_:
       return true;
@@ -104,6 +105,7 @@ Uses::Uses(const ir::Function& function) {
     ops.push_back(op);
     epoch_[op] = epoch;
     epoch += may_write_memory(*op);
+    if (op->is(Opcode::forget_)) ops.pop_back();  // no use
   });
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const int position = static_cast<int>(i);

@@ -241,6 +241,7 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
       finish(op, sink);
       break;
     }
+    if (op.is(Opcode::forget_)) forget(op);
     if (!uses_.live(&op) || in_header_.contains(&op)) continue;
     current_ = &op;
     // gdb stops once for each line and block: the backward part is one of its own.
@@ -272,7 +273,7 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
       check_fits(values[i], sink.types[i], sink.returns ? "result" : "value", yield);
   if (!sink.returns) return copies(values, sink);
   if (values.empty()) {
-    if (!mark_.empty()) line("lt_release(" + ws() + ", " + mark_ + ");");
+    if (!mark_.empty()) line("lt_leave(" + ws() + ", " + mark_ + ");");
     return;
   }
   std::vector<Expression> results;
@@ -283,7 +284,7 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
       define_statement(values[i], results[i].text);
       results[i] = value(values[i]);
     }
-    line("lt_release(" + ws() + ", " + mark_ + ");");
+    line("lt_leave(" + ws() + ", " + mark_ + ");");
   }
   if (values.size() == 1) return line("return " + results[0].text + ";");
   if (info_.by_pointer) {
@@ -735,6 +736,7 @@ void StatementPrinter::loop(const Op& op) {
     names_.release(names);
   }
   close();
+  if (leaves) line("ws->unused = " + mark + ".unused;");
   close_tapes(tapes);
   for (std::size_t i = 0; i < op.results.size(); ++i)
     if (!sink.targets[i].empty())
@@ -777,7 +779,7 @@ void StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::s
        "_bytes);");
   for (std::size_t i = 0; i < kept.size(); ++i)
     line(kept[i].first + ".data = (" + kept[i].second + "*)" + moved + "[" + std::to_string(i) + "];");
-  line(since + " = lt_mark(ws);");
+  line(since + " = lt_here(ws);");
   close();
   const std::string indent(2 * static_cast<std::size_t>(indent_ - 1), ' ');
   out_.insert(start, indent + "const lt_position " + mark + " = lt_mark(ws);\n" + indent + "lt_position " +

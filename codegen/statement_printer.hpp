@@ -128,6 +128,7 @@ class StatementPrinter {
   // ---- tensors (tensor_statements.cpp)
   using Dims = std::vector<std::int64_t>;
   void tensor(const ir::Op& op);
+  void forget(const ir::Op& op);
   void choice(const ir::Op& op);
   void shape_check(const ir::Op& op, const std::string& failed);
   void element_access(const ir::Op& op);

@@ -290,6 +290,15 @@ void StatementPrinter::place_result(const Value* tensor, const std::string& name
        ".data, " + elements(tensor) + " * (int64_t)sizeof(" + element + "));");
 }
 
+/// The memory of a tensor that nobody reads any more may be allocated again.
+void StatementPrinter::forget(const Op& op) {
+  const Value* tensor = op.operands[0];
+  if (!uses_.elements_matter(tensor) || placed_.contains(memory_root(tensor))) return;
+  unit_.prelude().need("forget");
+  line("lt_forget(" + ws() + ", " + atom(tensor) + ".data, " + elements(tensor) + " * (int64_t)sizeof(" +
+       unit_.target().element(tensor->type.element()) + "));");
+}
+
 /// The tensor that an update works on: the operand itself where that is allowed, else a copy; bound as
 /// result.
 std::string StatementPrinter::updated(const Op& op) {

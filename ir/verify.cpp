@@ -251,6 +251,9 @@ class Verifier {
         if (op.operands.size() > 1)
           need(op.integer >= 1 && op.integer + 1 < std::ssize(op.operands), "sizes of two shapes", op.integer);
         return need(op.text != nullptr, "a message", "none");
+      case Opcode::forget_:
+        check_shape(op, 1, 0, 0);
+        return need(op.operands[0]->type.is_tensor(), "a tensor", op.operands[0]->type);
       case Opcode::print_:
         check_shape(op, 1, 0, 0);
         need(op.operands[0]->type.is_scalar() || op.operands[0]->type.is_tensor(), "a number",

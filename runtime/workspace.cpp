@@ -112,6 +112,7 @@ void Workspace::reset() {
   // Without a chunk in use the next allocation starts again at the first one.
   memory_.chunk = nullptr;
   memory_.top = memory_.end = nullptr;
+  memory_.unused = nullptr;
   for (std::int64_t i = 0; i < memory_.tape_count; ++i) memory_.tapes[i].used = 0;
   memory_.targets = nullptr;
 }

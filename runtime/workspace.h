@@ -23,6 +23,12 @@ typedef struct lt_chunk {
   int64_t capacity; /* bytes that follow this header, counted from the first address divisible by 64 */
 } lt_chunk;
 
+/* A piece of the arena that nobody needs any more; it begins with this. They stand in the order of their addresses. */
+typedef struct lt_unused {
+  struct lt_unused* next;
+  int64_t bytes; /* with these, a multiple of 64 */
+} lt_unused;
+
 /* Where the caller wants a tensor among the results to lie, and how many bytes there are; -1 once it is used.
  */
 typedef struct lt_target {
@@ -35,6 +41,7 @@ typedef struct lt_workspace {
   lt_chunk* chunk; /* the one in use; those after it are free */
   char* top;       /* the next free byte of `chunk`, always divisible by 64 */
   char* end;
+  lt_unused* unused; /* what was allocated since the last position to go back to, and is free again */
   lt_tape* tapes;
   int64_t tape_count;
   lt_target* targets; /* one a result, or null: all lie in the arena */

@@ -317,7 +317,7 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
 #else
     lt_gemm_in_place_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, c, c_row);
 #endif
-    lt_release(ws, mark);
+    lt_leave(ws, mark);
     return;
   }
   $T* const left = ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
@@ -347,7 +347,7 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
       }
     }
   }
-  lt_release(ws, mark);
+  lt_leave(ws, mark);
 }
 )c"},
       {"contraction",
@@ -384,7 +384,8 @@ LT_GEMM_APART static int lt_even(const int64_t* at, int64_t n) {
 }
 static int64_t lt_step(const int64_t* at, int64_t n) { return n > 1 ? at[1] - at[0] : 1; }
 )c"},
-      // Offsets in place of strides: Matthews, High-performance tensor contraction without transposition, 2018.
+      // Offsets in place of strides: Matthews, High-performance tensor contraction without transposition,
+      // 2018.
       {"K:contract",
        functions,
        {"contraction", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
@@ -548,7 +549,7 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
       }
     }
   }
-  lt_release(ws, mark);
+  lt_leave(ws, mark);
 }
 
 static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* c) {
@@ -581,7 +582,7 @@ static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* c) {
       lt_contract_block_$K(ws, c->fresh, count[1], count[2], count[3], x, x_row, x_sum, y, y_column, y_sum, c->r + r_batch[b], r_row,
                            r_column);
   }
-  lt_release(ws, mark);
+  lt_leave(ws, mark);
 }
 )c"},
       {"K:contract_team",
@@ -616,7 +617,7 @@ static void lt_contract_team_$K(lt_workspace* ws, int threads, int apart, const 
     shares[t].r += from * c->r_step[at];
   }
   ws->fork(ws, parts, parts, lt_contract_share_$K, shares, (int64_t)sizeof(lt_contraction_$K));
-  lt_release(ws, mark);
+  lt_leave(ws, mark);
 }
 )c"},
   };

@@ -37,6 +37,11 @@ typedef struct lt_chunk {
   int64_t capacity;
 } lt_chunk;
 
+typedef struct lt_unused {
+  struct lt_unused* next;
+  int64_t bytes;
+} lt_unused;
+
 typedef struct lt_target {
   void* data;
   int64_t bytes;
@@ -47,6 +52,7 @@ struct lt_workspace {
   lt_chunk* chunk;
   char* top;
   char* end;
+  lt_unused* unused;
   lt_tape* tapes;
   int64_t tape_count;
   lt_target* targets;
@@ -262,15 +268,20 @@ LT_SELDOM static void lt_fail_shapes(lt_workspace* ws, const char* what, const i
 }
 )c"},
       // The arena.
-      {"mark", functions, {"workspace"}, R"c(/* A position in the arena to go back to. */
+      {"mark",
+       functions,
+       {"workspace"},
+       R"c(/* A position in the arena to go back to. What is unused by then stays so until the position is left. */
 typedef struct {
   lt_chunk* chunk;
   char* top;
   char* end;
+  lt_unused* unused;
 } lt_position;
 
-static lt_position lt_mark(const lt_workspace* ws) {
-  lt_position mark = {ws->chunk, ws->top, ws->end};
+static lt_position lt_mark(lt_workspace* ws) {
+  lt_position mark = {ws->chunk, ws->top, ws->end, ws->unused};
+  ws->unused = 0;
   return mark;
 }
 
@@ -278,12 +289,23 @@ static void lt_release(lt_workspace* ws, lt_position mark) {
   ws->chunk = mark.chunk;
   ws->top = mark.top;
   ws->end = mark.end;
+  ws->unused = 0;
+}
+
+static void lt_leave(lt_workspace* ws, lt_position mark) {
+  lt_release(ws, mark);
+  ws->unused = mark.unused;
 }
 )c"},
       {"compact",
        functions,
        {"mark", "allocate", "memmove"},
-       R"c(/* True where so much was allocated since a position that the arena should be tidied. */
+       R"c(static lt_position lt_here(const lt_workspace* ws) {
+  lt_position here = {ws->chunk, ws->top, ws->end, 0};
+  return here;
+}
+
+/* True where so much was allocated since a position that the arena should be tidied. */
 static int lt_crowded(const lt_workspace* ws, lt_position since, int64_t kept) {
   return ws->chunk != since.chunk || ws->top - since.top > 8 * kept + 65536;
 }
@@ -311,7 +333,7 @@ static void lt_compact(lt_workspace* ws, lt_position mark, int count, char** dat
             again = 1;
           }
       }
-      char* to = (char*)lt_allocate(ws, end - start);
+      char* to = (char*)lt_allocate_at_end(ws, (end - start + 63) / 64 * 64);
       if (to != start) memmove(to, start, (unsigned long)(end - start));
       for (int i = 0; i < count; ++i)
         if (data[i] >= start && data[i] < end) data[i] = to + (data[i] - start);
@@ -345,12 +367,65 @@ LT_SELDOM static void* lt_allocate_chunk(lt_workspace* ws, int64_t bytes) {
   return data;
 }
 
-static void* lt_allocate(lt_workspace* ws, int64_t bytes) {
-  bytes = (bytes + 63) / 64 * 64;
+static void* lt_allocate_at_end(lt_workspace* ws, int64_t bytes) {
   if (ws->end - ws->top < bytes || !ws->top) return lt_allocate_chunk(ws, bytes);
   char* data = ws->top;
   ws->top += bytes;
   return data;
+}
+
+/* The end of the smallest unused piece that is large enough; null where there is none. */
+static void* lt_allocate_again(lt_workspace* ws, int64_t bytes) {
+  lt_unused** best = 0;
+  for (lt_unused** at = &ws->unused; *at; at = &(*at)->next)
+    if ((*at)->bytes >= bytes && (!best || (*at)->bytes < (*best)->bytes)) best = at;
+  if (!best) return 0;
+  lt_unused* piece = *best;
+  piece->bytes -= bytes;
+  if (piece->bytes == 0) *best = piece->next;
+  return (char*)piece + piece->bytes;
+}
+
+static void* lt_allocate(lt_workspace* ws, int64_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  void* data = ws->unused && bytes > 0 ? lt_allocate_again(ws, bytes) : 0;
+  return data ? data : lt_allocate_at_end(ws, bytes);
+}
+)c"},
+      {"forget",
+       functions,
+       {"allocate"},
+       R"c(/* Memory that nobody reads any more may be allocated again, where it is the arena's. */
+static void lt_forget(lt_workspace* ws, void* data, int64_t bytes) {
+  char* from = (char*)data;
+  char* to = from + bytes;
+  from += (64 - (unsigned long)from % 64) % 64;
+  to += (64 - (unsigned long)to % 64) % 64;
+  if (!data || from >= to) return;
+  lt_chunk* chunk = ws->first;
+  while (chunk && (from < (char*)(chunk + 1) || to > (char*)(chunk + 1) + 64 + chunk->capacity)) chunk = chunk->next;
+  if (!chunk) return;
+  lt_unused** before = 0;
+  lt_unused** at = &ws->unused;
+  for (; *at && (char*)*at < from; at = &(*at)->next) before = at;
+  lt_unused* next = *at;
+  if ((char*)next == to) { /* neighbours become one piece */
+    to += next->bytes;
+    next = next->next;
+  }
+  if (before && (char*)*before + (*before)->bytes == from) {
+    from = (char*)*before;
+    at = before;
+  }
+  *at = next;
+  if (to == ws->top) {
+    ws->top = from;
+  } else {
+    lt_unused* piece = (lt_unused*)from;
+    piece->next = next;
+    piece->bytes = to - from;
+    *at = piece;
+  }
 }
 )c"},
       {"deep", functions, {"workspace"}, R"c(/* Whether the stack has grown as far as it may. */
@@ -462,6 +537,7 @@ static lt_workspace* lt_own_workspace(void) {
   ws.resize = realloc;
   ws.chunk = 0;
   ws.top = ws.end = 0;
+  ws.unused = 0;
   for (int64_t i = 0; i < ws.tape_count; ++i) ws.tapes[i].used = 0;
   return &ws;
 }

@@ -35,6 +35,7 @@ static void* lt_work(void* argument) {
   for (; worker->at < worker->count; worker->at += worker->step) {
     worker->ws.chunk = 0;
     worker->ws.top = worker->ws.end = 0;
+    worker->ws.unused = 0;
     for (int64_t k = 0; k < worker->ws.tape_count; ++k) worker->ws.tapes[k].used = 0;
     worker->part(&worker->ws, worker->shares + worker->at * worker->bytes);
   }

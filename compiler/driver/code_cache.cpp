@@ -26,7 +26,7 @@ using codegen::CompiledPart;
 using codegen::SourcePart;
 
 /// To be raised when the same text is compiled to other code, or entries look otherwise.
-constexpr std::string_view version = "lantern code 1";
+constexpr std::string_view version = "lantern code 2";
 constexpr std::uintmax_t most_bytes = 256U << 20;
 
 /// Nothing where there is no such place.

@@ -70,6 +70,36 @@ class Ownership {
     insert_copies();
   }
 
+  /// Says of memory that is ours when nobody reads it any more. After `mark`.
+  void forget() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Value* v : conditional_)
+        changed |= unique(v) && !needed_.contains(v) && !has_memory(v) && lent_.insert(v).second;
+    }
+    std::unordered_map<Block*, std::unordered_map<const Op*, std::vector<Value*>>> dead;
+    for (const auto& [r, uses] : uses_)
+      if (const Op* last = last_reader(r, uses)) dead[r->block][last].push_back(const_cast<Value*>(r));
+    for (auto& [block, after] : dead) {
+      std::vector<Op*> ops;
+      for (Op* op : block->ops) {
+        ops.push_back(op);
+        const auto it = after.find(op);
+        if (it == after.end()) continue;
+        std::ranges::sort(it->second, {}, [&](const Value* v) {
+          return v->def ? std::pair(positions_.at(v->def), v->index) : std::pair(std::size_t{0}, v->index);
+        });
+        for (Value* v : it->second) {
+          Op* forget = module_.new_op(Opcode::forget_, block);
+          forget->loc = op->loc;
+          forget->operands = {v};
+          ops.push_back(forget);
+        }
+      }
+      block->ops = std::move(ops);
+    }
+  }
+
  private:
   struct Use {
     const Op* op;
@@ -152,6 +182,7 @@ class Ownership {
     const Op& op = *r->def;
     if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return !refuted_.contains(r);
     if (op.is(Opcode::undef_)) return true;
+    if (op.is(Opcode::pop_)) return ir::owns_elements(op);  // a copy of what lies on the tape
     if (op.is(Opcode::select_) && op.operands[0]->type.is_scalar()) return false;
     return ir::info(op.code).effect == ir::Effect::none;
   }
@@ -236,6 +267,69 @@ class Ownership {
     return ranges;
   }
 
+  // ---- memory that nobody reads any more
+
+  // A piece of the arena that is given back costs some nanoseconds.
+  static constexpr std::int64_t least_elements = 512;
+
+  static bool is_small(const ir::Type& type) {
+    std::int64_t product = 1;
+    for (const std::int64_t d : type.dims()) {
+      if (d == ir::dynamic) return false;
+      if (d >= least_elements) return false;
+      product *= d;
+    }
+    return product < least_elements;
+  }
+
+  /// The operation of the root's block behind which its memory is free; null where others have it, or it is
+  /// not ours.
+  const Op* last_reader(const Value* r, const std::vector<Use>& uses) const {
+    if (is_small(r->type) || !owned(r)) return nullptr;
+    // A condition has no place behind its last operation.
+    if (const Op* owner = r->block->parent; owner && owner->is(Opcode::loop_) && r->block == owner->blocks[0])
+      return nullptr;
+    for (const Use& use : uses)
+      if (hands_on(use, r)) return nullptr;
+    const Op* op = uses.back().op;
+    while (op->parent != r->block) op = op->parent->parent;
+    const std::vector<Op*>& ops = r->block->ops;
+    const bool last = ops.size() < 2 || op == ops.back() || op == ops[ops.size() - 2];
+    return last && (op->is(Opcode::yield_) || op->is(Opcode::call_) || op->is(Opcode::branch_)) ? nullptr
+                                                                                                : op;
+  }
+
+  /// The use gives the memory to another holder.
+  bool hands_on(const Use& use, const Value* r) const {
+    const Op& op = *use.op;
+    if (op.is(Opcode::call_) && unique(op.callee->body->params[use.operand])) return true;
+    if (op.is(Opcode::loop_)) {
+      const auto copied = copies_.find(const_cast<Op*>(&op));
+      return copied == copies_.end() ||
+             std::ranges::find(copied->second, use.operand) == copied->second.end();
+    }
+    const bool in_place = is_update(op) && op.integer == 1 && root(op.operands[0]) == r;
+    return in_place || holds(use);
+  }
+
+  /// True where the root has memory of this arena by itself. What `mark` relied on has; elsewhere it is
+  /// followed to where the memory was made.
+  bool owned(const Value* r) const {
+    if (!r->def && r->block->parent) r = r->block->parent->results[r->index];
+    return unique(r) && (needed_.contains(r) || !lent_.contains(r));
+  }
+  bool has_memory(const Value* r) const {
+    if (!r->def)
+      return std::ranges::all_of(calls_.at(r->block->function),
+                                 [&](const Op* call) { return owned(root(call->operands[r->index])); });
+    const Op& op = *r->def;
+    const auto made_by = [&](const Block* b) { return owned(root(b->ops.back()->operands[r->index])); };
+    if (op.is(Opcode::branch_)) return std::ranges::all_of(op.blocks, made_by);
+    if (op.is(Opcode::call_)) return made_by(op.callee->body);
+    if (!op.is(Opcode::loop_)) return true;
+    return consumes(&op, r->index) && owned(root(op.operands[r->index])) && made_by(op.blocks[1]);
+  }
+
   // ---- marks and copies
 
   bool mark_operand(Op* op, std::size_t operand) {
@@ -308,12 +402,17 @@ class Ownership {
   std::unordered_map<const Value*, std::vector<Use>> uses_;  ///< of roots, in order, their views' included
   std::vector<const Value*> conditional_;                    ///< results of constructs and calls, parameters
   std::unordered_set<const Value*> escaping_, refuted_, needed_;
+  std::unordered_set<const Value*> lent_;  ///< unique ones whose memory others may have made
   std::vector<Op*> updates_;
   std::unordered_map<Op*, std::vector<std::size_t>> copies_;  ///< loop -> state that starts with a copy
 };
 
 }  // namespace
 
-void inplace(ir::Module& module) { Ownership(module).mark(); }
+void inplace(ir::Module& module) {
+  Ownership ownership(module);
+  ownership.mark();
+  ownership.forget();
+}
 
 }  // namespace lantern::passes

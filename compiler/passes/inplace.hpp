@@ -6,6 +6,9 @@
 // before the loop where it has none (`copy`). Loops that fill or accumulate into an array thus take linear
 // time and constant memory.
 //
+// Memory that is ours and that nobody reads any more is given back (`forget`): what is made next lies there,
+// still in the cache, and a program takes as much memory as it needs at one time.
+//
 // Runs last: marks hold for the order of uses as it stands. Functions in continuation-passing style are left
 // alone.
 #pragma once

@@ -65,7 +65,8 @@ class Outline {
     std::int64_t in_team = 0;  // so many calls belong together from here on
     for (Op* op : ops) {
       in_team = std::max(in_team - 1, ir::team_size(*op));
-      if (sum >= piece && (in_team <= 0 || ir::team_size(*op) > 0)) {
+      // Memory is given back where it was last used: elsewhere nobody knows whether there is any.
+      if (sum >= piece && (in_team <= 0 || ir::team_size(*op) > 0) && !op->is(Opcode::forget_)) {
         pieces.emplace_back();
         sum = 0;
       }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "lantern/codegen/arena.hpp"
 #include "lantern/compiler/passes/loops.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/op.hpp"
@@ -247,6 +248,18 @@ class Explanation {
     for (const passes::Remark& r : progress_.remarks)
       if (r.pass == "unwind") item(place(r.loc) + ": " + r.text);
     heading("memory for one call: " + (memory.empty() ? "none" : joined(memory, ", ")));
+    arena();
+  }
+
+  /// What the memory plan comes to.
+  void arena() {
+    const codegen::ArenaUse use = codegen::arena_use(module_);
+    if (use.peak.magnitude() <= 0 && !use.products && use.results.magnitude() <= 0) return;
+    std::string text = "memory of tensors at one time: " + use.peak.str();
+    if (use.products) text += ", and up to 3 MB where matrices are multiplied";
+    if (use.recursive) text += ", more where calls nest";
+    if (use.results.magnitude() > 0) text += "; results " + use.results.str();
+    heading(text);
   }
 
   std::string total(const Owner& o, const Size& size) const {
