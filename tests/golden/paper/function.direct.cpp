@@ -35,6 +35,11 @@ typedef struct lt_chunk {
   int64_t capacity;
 } lt_chunk;
 
+typedef struct lt_unused {
+  struct lt_unused* next;
+  int64_t bytes;
+} lt_unused;
+
 typedef struct lt_target {
   void* data;
   int64_t bytes;
@@ -45,6 +50,7 @@ struct lt_workspace {
   lt_chunk* chunk;
   char* top;
   char* end;
+  lt_unused* unused;
   lt_tape* tapes;
   int64_t tape_count;
   lt_target* targets;
@@ -140,6 +146,7 @@ static lt_workspace* lt_own_workspace(void) {
   ws.resize = realloc;
   ws.chunk = 0;
   ws.top = ws.end = 0;
+  ws.unused = 0;
   for (int64_t i = 0; i < ws.tape_count; ++i) ws.tapes[i].used = 0;
   return &ws;
 }
