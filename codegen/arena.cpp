@@ -168,15 +168,29 @@ class Walk {
   }
 
   void loop(const Op& op) {
+    const ir::Block* body = op.blocks[1];
     for (std::size_t i = 0; i < op.operands.size(); ++i)
       for (const ir::Block* b : op.blocks) like(b->params[i], op.operands[i]);
+    std::unordered_map<const Value*, bool> forgotten;  // state -> may have lain in memory of others
+    for (const Op* o : body->ops)
+      if (o->is(Opcode::forget_)) forgotten[o->operands[0]] = o->operands.size() > 1;
+    for (const Value* p : body->params)
+      if (const auto it = forgotten.find(p); it != forgotten.end()) {
+        if (it->second || !allocated_.contains(memory_root(op.operands[p->index]))) hold(p);
+        allocated_.insert(p);
+      }
     const ByteCount before = now_;
     block(op.blocks[0]);
-    block(op.blocks[1]);
+    block(body);
     now_ = before;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      like(op.results[i], op.operands[i]);
-      if (op.results[i]->type.is_tensor() && !keeps_memory(op, i)) hold(op.results[i]);
+      const Value* result = op.results[i];
+      like(result, op.operands[i]);
+      if (!result->type.is_tensor()) continue;
+      if (forgotten.contains(body->params[i]))
+        allocated_.insert(result);
+      else if (!keeps_memory(op, i))
+        hold(result);
     }
   }
 

@@ -736,7 +736,12 @@ void StatementPrinter::loop(const Op& op) {
     names_.release(names);
   }
   close();
-  if (leaves) line("ws->unused = " + mark + ".unused;");
+  if (leaves && owns) {
+    unit_.prelude().need("reuse");
+    line("lt_reuse(ws, " + mark + ".unused);");
+  } else if (leaves) {
+    line("ws->unused = " + mark + ".unused;");
+  }
   close_tapes(tapes);
   for (std::size_t i = 0; i < op.results.size(); ++i)
     if (!sink.targets[i].empty())

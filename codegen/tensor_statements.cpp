@@ -295,8 +295,17 @@ void StatementPrinter::forget(const Op& op) {
   const Value* tensor = op.operands[0];
   if (!uses_.elements_matter(tensor) || placed_.contains(memory_root(tensor))) return;
   unit_.prelude().need("forget");
-  line("lt_forget(" + ws() + ", " + atom(tensor) + ".data, " + elements(tensor) + " * (int64_t)sizeof(" +
-       unit_.target().element(tensor->type.element()) + "));");
+  const auto place = [&](const Value* v) {
+    return atom(v) + ".data, " + elements(v) + " * (int64_t)sizeof(" +
+           unit_.target().element(v->type.element()) + ")";
+  };
+  std::string ours;
+  for (std::size_t i = 1; i < op.operands.size(); ++i) {
+    unit_.prelude().need("lies_in");
+    ours += (i == 1 ? "if (!" : " && !") + ("lt_lies_in(" + atom(tensor) + ".data, ") +
+            place(op.operands[i]) + ")";
+  }
+  line((ours.empty() ? "" : ours + ") ") + "lt_forget(" + ws() + ", " + place(tensor) + ");");
 }
 
 /// The tensor that an update works on: the operand itself where that is allowed, else a copy; bound as

@@ -252,8 +252,9 @@ class Verifier {
           need(op.integer >= 1 && op.integer + 1 < std::ssize(op.operands), "sizes of two shapes", op.integer);
         return need(op.text != nullptr, "a message", "none");
       case Opcode::forget_:
-        check_shape(op, 1, 0, 0);
-        return need(op.operands[0]->type.is_tensor(), "a tensor", op.operands[0]->type);
+        check_shape(op, std::max<std::size_t>(op.operands.size(), 1), 0, 0);
+        for (const Value* v : op.operands) need(v->type.is_tensor(), "a tensor", v->type);
+        return;
       case Opcode::print_:
         check_shape(op, 1, 0, 0);
         need(op.operands[0]->type.is_scalar() || op.operands[0]->type.is_tensor(), "a number",

@@ -428,6 +428,23 @@ static void lt_forget(lt_workspace* ws, void* data, int64_t bytes) {
   }
 }
 )c"},
+      {"lies_in", functions, {"integers"}, R"c(/* Whether data is memory of these bytes. */
+static inline int lt_lies_in(const void* data, const void* whole, int64_t bytes) {
+  return (const char*)data >= (const char*)whole && (const char*)data < (const char*)whole + bytes;
+}
+)c"},
+      {"reuse",
+       functions,
+       {"mark", "forget"},
+       R"c(/* Behind a loop: what was unused at its start may be allocated again, with what it has left. */
+static void lt_reuse(lt_workspace* ws, lt_unused* piece) {
+  while (piece) {
+    lt_unused* next = piece->next;
+    lt_forget(ws, piece, piece->bytes);
+    piece = next;
+  }
+}
+)c"},
       {"deep", functions, {"workspace"}, R"c(/* Whether the stack has grown as far as it may. */
 static inline int lt_deep(const lt_workspace* ws) {
   char here;

@@ -22,6 +22,7 @@ namespace lantern::passes {
 
 namespace {
 
+using ir::Block;
 using ir::Function;
 
 /// How an operation uses a tensor operand.
@@ -72,11 +73,7 @@ class Ownership {
 
   /// Says of memory that is ours when nobody reads it any more. After `mark`.
   void forget() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const Value* v : conditional_)
-        changed |= unique(v) && !needed_.contains(v) && !has_memory(v) && lent_.insert(v).second;
-    }
+    find_lenders();
     std::unordered_map<Block*, std::unordered_map<const Op*, std::vector<Value*>>> dead;
     for (const auto& [r, uses] : uses_)
       if (const Op* last = last_reader(r, uses)) dead[r->block][last].push_back(const_cast<Value*>(r));
@@ -93,6 +90,8 @@ class Ownership {
           Op* forget = module_.new_op(Opcode::forget_, block);
           forget->loc = op->loc;
           forget->operands = {v};
+          const Lenders others = lenders(v);
+          for (const Value* lender : others.values) forget->operands.push_back(const_cast<Value*>(lender));
           ops.push_back(forget);
         }
       }
@@ -285,7 +284,7 @@ class Ownership {
   /// The operation of the root's block behind which its memory is free; null where others have it, or it is
   /// not ours.
   const Op* last_reader(const Value* r, const std::vector<Use>& uses) const {
-    if (is_small(r->type) || !owned(r)) return nullptr;
+    if (is_small(r->type) || !lenders(r).known) return nullptr;
     // A condition has no place behind its last operation.
     if (const Op* owner = r->block->parent; owner && owner->is(Opcode::loop_) && r->block == owner->blocks[0])
       return nullptr;
@@ -312,22 +311,86 @@ class Ownership {
     return in_place || holds(use);
   }
 
-  /// True where the root has memory of this arena by itself. What `mark` relied on has; elsewhere it is
-  /// followed to where the memory was made.
-  bool owned(const Value* r) const {
-    if (!r->def && r->block->parent) r = r->block->parent->results[r->index];
-    return unique(r) && (needed_.contains(r) || !lent_.contains(r));
+  // A loop starts with memory of others where no copy is made of it: what its states hold is ours from the
+  // second trip on. So a root goes with its *lenders*, whose memory it may have instead of its own; who
+  // forgets it asks. What `mark` relied on has memory of its own; elsewhere it is followed to where it was
+  // made.
+  struct Lenders {
+    std::vector<const Value*> values;
+    bool known = true;
+    bool operator==(const Lenders&) const = default;
+  };
+  static constexpr std::size_t most_lenders = 3;
+
+  void find_lenders() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Value* v : conditional_) {
+        if (!unique(v) || needed_.contains(v)) continue;
+        Lenders& known = lenders_[v];
+        if (!known.known) continue;
+        Lenders now = lenders_by_construct(v);
+        changed |= now != known;
+        known = std::move(now);
+      }
+    }
   }
-  bool has_memory(const Value* r) const {
-    if (!r->def)
-      return std::ranges::all_of(calls_.at(r->block->function),
-                                 [&](const Op* call) { return owned(root(call->operands[r->index])); });
+
+  Lenders lenders(const Value* r) const {
+    if (!r->def && r->block->parent) r = r->block->parent->results[r->index];
+    if (!unique(r)) return {{}, false};
+    const auto found = needed_.contains(r) ? lenders_.end() : lenders_.find(r);
+    return found == lenders_.end() ? Lenders() : found->second;
+  }
+
+  Lenders lenders_by_construct(const Value* v) const {
+    Lenders all;
+    const auto add = [&](const Lenders& more) {
+      all.known &= more.known;
+      for (const Value* l : more.values)
+        if (std::ranges::find(all.values, l) == all.values.end()) all.values.push_back(l);
+    };
+    const auto add_from = [&](const Block* b) {
+      Lenders more = lenders(root(b->ops.back()->operands[v->index]));
+      more.known &= std::ranges::none_of(more.values, [&](const Value* l) { return is_within(l->block, b); });
+      add(more);
+    };
+    const auto add_call = [&](const Value* r) {  // lenders are not followed through calls
+      const Lenders more = lenders(r);
+      add({{}, more.known && more.values.empty()});
+    };
+    if (!v->def) {
+      for (const Op* call : calls_.at(v->block->function)) add_call(root(call->operands[v->index]));
+    } else if (v->def->is(Opcode::branch_)) {
+      for (const Block* b : v->def->blocks) add_from(b);
+    } else if (v->def->is(Opcode::call_)) {
+      add_call(root(v->def->callee->body->ops.back()->operands[v->index]));
+    } else {
+      const Value* initial = root(v->def->operands[v->index]);
+      add_from(v->def->blocks[1]);
+      add(consumes(v->def, v->index) ? lenders(initial) : Lenders{{initial}, has_variable(initial)});
+    }
+    all.known &= all.values.size() <= most_lenders;
+    if (!all.known) all.values.clear();
+    return all;
+  }
+
+  static bool is_within(const Block* b, const Block* outer) {
+    for (int depth = 0; b != outer; ++depth) {
+      if (!b->parent) return false;
+      if (depth == deepest) return true;  // the careful answer
+      b = b->parent->parent;
+    }
+    return true;
+  }
+
+  /// True of what is made where it stands, or given: later code can ask where it lies.
+  static bool has_variable(const Value* r) {
+    if (!r->def) return true;
     const Op& op = *r->def;
-    const auto made_by = [&](const Block* b) { return owned(root(b->ops.back()->operands[r->index])); };
-    if (op.is(Opcode::branch_)) return std::ranges::all_of(op.blocks, made_by);
-    if (op.is(Opcode::call_)) return made_by(op.callee->body);
-    if (!op.is(Opcode::loop_)) return true;
-    return consumes(&op, r->index) && owned(root(op.operands[r->index])) && made_by(op.blocks[1]);
+    if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return true;
+    return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::select_) &&
+           !op.is(Opcode::tree_value_);
   }
 
   // ---- marks and copies
@@ -402,7 +465,7 @@ class Ownership {
   std::unordered_map<const Value*, std::vector<Use>> uses_;  ///< of roots, in order, their views' included
   std::vector<const Value*> conditional_;                    ///< results of constructs and calls, parameters
   std::unordered_set<const Value*> escaping_, refuted_, needed_;
-  std::unordered_set<const Value*> lent_;  ///< unique ones whose memory others may have made
+  std::unordered_map<const Value*, Lenders> lenders_;  ///< of the unique ones among conditional_
   std::vector<Op*> updates_;
   std::unordered_map<Op*, std::vector<std::size_t>> copies_;  ///< loop -> state that starts with a copy
 };

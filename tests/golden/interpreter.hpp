@@ -165,6 +165,7 @@ class Interpreter {
       case Opcode::jump_:
         return jump(Item(get(frame, op.operands[0])), get(frame, op.operands, 1));
       case Opcode::halt_:
+      case Opcode::forget_:
         return;
       case Opcode::check_:
         if (!get(frame, op.operands[0]).scalar.b()) throw Error(op.text);
