@@ -123,7 +123,10 @@ Uses::Uses(const ir::Function& function) {
       Use& use = uses_[op->operands[k]];
       ++use.count;
       use.user = op;
-      use.elements |= !ir::only_shape(*op, k);
+      if (!ir::only_shape(*op, k)) {
+        ++use.readers;
+        use.reader = op;
+      }
       use.last = std::max(use.last, static_cast<int>(i));
     }
   }
@@ -173,7 +176,7 @@ bool Uses::live_operand(const Op* op, std::size_t i) const {
 
 bool Uses::elements_matter(const ir::Value* tensor) const {
   const Use* use = uses_.find(tensor);
-  return use && use->elements;
+  return use && use->readers > 0;
 }
 
 int Uses::count(const ir::Value* value) const {
@@ -184,6 +187,11 @@ int Uses::count(const ir::Value* value) const {
 const Op* Uses::user(const ir::Value* value) const {
   const Use* use = uses_.find(value);
   return use ? use->user : nullptr;
+}
+
+const Op* Uses::only_reader(const ir::Value* tensor) const {
+  const Use* use = uses_.find(tensor);
+  return use && use->readers == 1 ? use->reader : nullptr;
 }
 
 bool Uses::cell_is_final(const Op* ref_get) const {

@@ -26,6 +26,8 @@ class Uses {
   bool elements_matter(const ir::Value* tensor) const;
   /// The user of a value that is used once.
   const ir::Op* user(const ir::Value* value) const;
+  /// The user of a tensor whose elements are wanted once; others may ask for its shape.
+  const ir::Op* only_reader(const ir::Value* tensor) const;
   /// Grows at every operation that may write memory or has an effect of another kind: equal numbers, same
   /// memory.
   int epoch(const ir::Op* op) const { return *epoch_.find(op); }
@@ -36,7 +38,8 @@ class Uses {
   struct Use {
     int count = 0;
     const ir::Op* user = nullptr;
-    bool elements = false;  ///< somebody wants more than the shape
+    int readers = 0;  ///< uses that want more than the shape
+    const ir::Op* reader = nullptr;
     int last = -1;  ///< position of the last use
   };
   void find_live(const std::vector<const ir::Op*>& ops);

@@ -497,7 +497,7 @@ void StatementPrinter::creation(const Op& op) {
   set_dims(result, known);
   place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
-  if (const Op* user = uses_.count(result) == 1 ? uses_.user(result) : nullptr)
+  if (const Op* user = uses_.only_reader(result))
     if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_)) && user->operands[0] == result &&
         adds_to_zeros(*user))
       return;
@@ -508,7 +508,9 @@ void StatementPrinter::creation(const Op& op) {
 /// Whether nobody sees the zeros that a product is added to: its routine begins with what it makes.
 bool StatementPrinter::adds_to_zeros(const Op& product) const {
   const Value* base = product.operands[0];
-  if (!base->def || !base->def->is(Opcode::fill_) || base->block != product.parent || uses_.count(base) != 1) return false;
+  if (!base->def || !base->def->is(Opcode::fill_) || base->block != product.parent ||
+      !uses_.only_reader(base))
+    return false;
   const Op* value = base->def->operands[0]->def;
   if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number)) return false;
   const ir::Notation n = *ir::concrete_notation(product);

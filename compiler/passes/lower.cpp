@@ -21,6 +21,7 @@
 #include "lantern/compiler/passes/lower_nest.hpp"
 #include "lantern/compiler/passes/lower_product.hpp"
 #include "lantern/compiler/passes/merge_indices.hpp"
+#include "lantern/compiler/passes/product_order.hpp"
 #include "lantern/compiler/passes/shape_checks.hpp"
 #include "lantern/compiler/passes/shapes.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -768,7 +769,10 @@ class Lowering {
 
 bool lower(ir::Module& module, const LowerOptions& options) {
   bool any = expand(module);
-  if (options.fuse) any |= accumulate(module);
+  if (options.fuse) {
+    any |= order_products(module);
+    any |= accumulate(module);
+  }
   for (ir::Function* f : module.functions()) any |= Lowering(*f, options).run();
   return any;
 }

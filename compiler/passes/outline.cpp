@@ -6,6 +6,7 @@
 
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/pointer_map.hpp"
+#include "lantern/ir/shape.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::passes {
@@ -81,6 +82,7 @@ class Outline {
     // One or two constructs are most of it: they would be no shorter on their own, and a result made in a
     // piece cannot lie where the caller wants it.
     if (pieces.size() < (block->parent ? 2 : 3)) return;
+    make_shapes_again(pieces);
     find_crossing(pieces, *yield);
     block->ops.clear();
     if (slots_.empty()) {
@@ -118,6 +120,41 @@ class Outline {
     copy->number = constant->def->number;
     copy->integer = constant->def->integer;
     return copy->result();
+  }
+
+  /// A filled tensor of which another piece asks for the shape is made there once more, from its sizes and
+  /// without memory; handed over, it would count as read.
+  void make_shapes_again(std::vector<std::vector<Op*>>& pieces) {
+    ir::PointerMap<const Value, std::size_t> home;
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+      for (const Op* op : pieces[p])
+        if (op->is(Opcode::fill_)) home[op->result()] = p;
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+      std::vector<Op*> ops;
+      ir::PointerMap<const Value, Value*> here;
+      const auto look = [&](Op* user) {
+        for (std::size_t i = 0; i < user->operands.size(); ++i) {
+          Value*& v = user->operands[i];
+          const std::size_t* at = home.find(v);
+          if (!at || *at == p || !ir::only_shape(*user, i)) continue;
+          Value*& again = here[v];
+          if (!again) {
+            Op* copy = module_.new_op(Opcode::fill_, v->def->parent);
+            copy->loc = user->loc;
+            copy->operands = v->def->operands;
+            again = module_.add_result(copy, v->type);
+            ops.push_back(copy);
+          }
+          v = again;
+        }
+      };
+      for (Op* op : pieces[p]) {
+        look(op);
+        for (Block* b : op->blocks) ir::walk(b, look);
+        ops.push_back(op);
+      }
+      pieces[p] = std::move(ops);
+    }
   }
 
   /// Which values are asked for in another piece than they are made in, and by which piece last.
