@@ -202,10 +202,9 @@ int main(int argc, char** argv) {
   const auto unless_given = [&](const char* name, auto& option, auto value) {
     if (!options.training.data.empty() && app.count(name) == 0) option = value;
   };
-  unless_given("--epochs", options.training.epochs, 100);
+  unless_given("--epochs", options.training.epochs, 200);
   unless_given("--channels", options.channels, 8);
   unless_given("--hidden", options.hidden, 64);
-  unless_given("--rate", options.rate, 5e-3);
   try {
     return run(options);
   } catch (const Error& e) {

@@ -241,10 +241,12 @@ class Batches {
   Batch batch_;
 };
 
-/// The part of the pictures that are recognised: right(batch) says how many of a batch are.
+/// The part of the pictures, of at most so many batches, that are recognised: right(batch) says how many of a
+/// batch are.
 template <class Right>
-double accuracy(Batches& batches, const Right& right) {
+double accuracy(Batches& batches, const Right& right, std::size_t at_most = static_cast<std::size_t>(-1)) {
+  const std::size_t count = std::min(at_most, batches.count());
   std::int64_t sum = 0;
-  for (std::size_t i = 0; i < batches.count(); ++i) sum += right(batches[i]);
-  return static_cast<double>(sum) / static_cast<double>(batches.count() * batches.batch_size());
+  for (std::size_t i = 0; i < count; ++i) sum += right(batches[i]);
+  return static_cast<double>(sum) / static_cast<double>(count * batches.batch_size());
 }
