@@ -318,21 +318,14 @@ class Ownership {
   struct Lenders {
     std::vector<const Value*> values;
     bool known = true;
-    bool operator==(const Lenders&) const = default;
   };
   static constexpr std::size_t most_lenders = 3;
 
   void find_lenders() {
     for (bool changed = true; changed;) {
       changed = false;
-      for (const Value* v : conditional_) {
-        if (!unique(v) || needed_.contains(v)) continue;
-        Lenders& known = lenders_[v];
-        if (!known.known) continue;
-        Lenders now = lenders_by_construct(v);
-        changed |= now != known;
-        known = std::move(now);
-      }
+      for (const Value* v : conditional_)
+        if (unique(v) && !needed_.contains(v)) changed |= add_lenders(v, lenders_[v]);
     }
   }
 
@@ -343,8 +336,11 @@ class Ownership {
     return found == lenders_.end() ? Lenders() : found->second;
   }
 
-  Lenders lenders_by_construct(const Value* v) const {
-    Lenders all;
+  /// More is added to what is known of a construct's result or a parameter, never taken away or moved, so
+  /// that rounds come to an end. True where anything was.
+  bool add_lenders(const Value* v, Lenders& all) const {
+    if (!all.known) return false;
+    const std::size_t before = all.values.size();
     const auto add = [&](const Lenders& more) {
       all.known &= more.known;
       for (const Value* l : more.values)
@@ -372,7 +368,7 @@ class Ownership {
     }
     all.known &= all.values.size() <= most_lenders;
     if (!all.known) all.values.clear();
-    return all;
+    return !all.known || all.values.size() > before;
   }
 
   static bool is_within(const Block* b, const Block* outer) {

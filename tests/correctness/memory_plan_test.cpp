@@ -120,6 +120,33 @@ TEST_CASE("states of a loop take turns in two pieces of memory", "[memory_plan]"
   }
 }
 
+TEST_CASE("states that go round have the memory of three others at first", "[memory_plan]") {
+  const auto round = [](M x, M y, M z, I n) {
+    const auto [a, b, c] = FOR(0, n, std::tuple(x, y, z), [&](I i, M p, M q, M r) {
+      return IF(
+          i % 5 == 4, [&] { return std::tuple(M(tanh(matmul(q, r))), r, p); },
+          [&] { return std::tuple(q, r, p); });
+    });
+    return std::tuple(a, b, c);
+  };
+  const auto x = matrix(24), y = matrix(25), z = matrix(26);
+  const auto square = [](const TensorValue<double>& m) {
+    TensorValue<double> s({24, 24});
+    std::copy_n(m.data.begin(), s.data.size(), s.data.begin());
+    return s;
+  };
+  for (const auto& way : {CompileOptions{.target = Target::c}, CompileOptions{.target = Target::cpp}}) {
+    const auto compiled = compile(round, way);
+    for (const std::int64_t n : {0, 1, 2, 3, 4, 5, 6, 23}) {
+      const auto [a, b, c] = compiled(x, square(y), square(z), n);
+      const auto [a1, b1, c1] = eager(round)(x, square(y), square(z), n);
+      same(a, a1);
+      same(b, b1);
+      same(c, c1);
+    }
+  }
+}
+
 TEST_CASE("what is handed on is not used again", "[memory_plan]") {
   // Both sides of a branch, states that change places, a tensor that a later trip reads, results that share
   // memory.
