@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "lantern/compiler/passes/loops.hpp"
 #include "lantern/ir/notation.hpp"
@@ -24,14 +23,11 @@ class Accumulation {
       if (op->is(Opcode::add_) && op->result()->type.is_tensor() && op->loc.part == ir::Part::backward)
         sums.push_back(op);
     });
-    std::unordered_set<const Op*> gone;
+    std::vector<Op*> gone;
     for (Op* sum : sums)
-      if (Op* const scattered = rewrite(sum)) gone.insert(scattered);
-    if (gone.empty()) return false;
-    std::unordered_set<Block*> blocks;
-    for (const Op* op : gone) blocks.insert(op->parent);
-    for (Block* b : blocks) std::erase_if(b->ops, [&](const Op* op) { return gone.contains(op); });
-    return true;
+      if (Op* const scattered = rewrite(sum)) gone.push_back(scattered);
+    erase(gone);
+    return !gone.empty();
   }
 
  private:

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/shape_checks.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/op.hpp"
 #include "lantern/ir/shape.hpp"
@@ -34,9 +35,12 @@ class ProductOrder {
     });
     bool any = false;
     for (Op* op : in_notation) any |= alone(op) || permuted(op);
-    std::unordered_set<Block*> blocks;
-    for (const Op* op : gone_) blocks.insert(op->parent);
-    for (Block* b : blocks) std::erase_if(b->ops, [&](const Op* op) { return gone_.contains(op); });
+    // Where shapes do not fit, the message is about the product, and where the user has written it.
+    std::vector<Op*> checked;
+    std::ranges::copy_if(gone_, std::back_inserter(checked),
+                         [](const Op* op) { return op->loc.part != ir::Part::backward; });
+    if (!checked.empty()) keep_shape_checks(function_, checked);
+    erase(gone_);
     return any;
   }
 
@@ -85,7 +89,7 @@ class ProductOrder {
     for (std::size_t i = 0; i < product->operands.size(); ++i) order.push_back(i);
     if (!become(op, product, *n, order)) return false;
     for (const Value* w : op->operands) ++uses_[w];
-    gone_.insert(product);
+    gone_.push_back(product);
     for (const Value* w : product->operands) --uses_[w];
     return true;
   }
@@ -101,10 +105,10 @@ class ProductOrder {
       operands.push_back(of->operands[i]);
       types.push_back(of->operands[i]->type);
     }
-    const ir::Type type = ir::infer_type(call.code, types, 0, {}, call.text);
+    const ir::Type type = ir::infer_type(call.code, types, of->integer, {}, call.text);
     if (!(type == op->result()->type)) return false;
     op->code = call.code;
-    op->integer = 0;
+    op->integer = of->integer;  // whether all places lie inside
     op->text = call.text ? function_.module->intern(call.text) : nullptr;
     op->operands = std::move(operands);
     return true;
@@ -112,7 +116,7 @@ class ProductOrder {
 
   ir::Function& function_;
   std::unordered_map<const Value*, std::size_t> uses_;
-  std::unordered_set<const Op*> gone_;
+  std::vector<Op*> gone_;  ///< products that have become others
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/rewrite.hpp"
 
 #include <bit>
+#include <unordered_set>
 #include <utility>
 
 namespace lantern::passes {
@@ -18,6 +19,13 @@ bool same_constant(const Op& a, const Op& b) {
   if (!(a.result()->type == b.result()->type)) return false;
   if (!a.result()->type.is_float_element()) return a.integer == b.integer;
   return std::bit_cast<std::uint64_t>(a.number) == std::bit_cast<std::uint64_t>(b.number);
+}
+
+void erase(const std::vector<Op*>& ops) {
+  const std::unordered_set<const Op*> gone(ops.begin(), ops.end());
+  std::unordered_set<Block*> blocks;
+  for (const Op* op : ops) blocks.insert(op->parent);
+  for (Block* b : blocks) std::erase_if(b->ops, [&](const Op* op) { return gone.contains(op); });
 }
 
 bool is_direct(const ir::Function& f) {

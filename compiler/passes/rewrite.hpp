@@ -23,6 +23,9 @@ bool same_constant(const Op& a, const Op& b);
 /// The constant that defines a value, or null.
 inline Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
 
+/// Takes operations out of the blocks that they stand in.
+void erase(const std::vector<Op*>& ops);
+
 /// True where a function makes, takes and calls no continuations.
 bool is_direct(const ir::Function& f);
 
