@@ -10,6 +10,8 @@
 
 namespace lantern::codegen {
 
+inline bool is_constant(const ir::Value* v) { return v->def && v->def->is(ir::Opcode::constant_); }
+
 /// Functions reachable from the entry by calls and closures, callees before callers where there is no cycle.
 std::vector<const ir::Function*> reachable(const ir::Module& module);
 

@@ -1,0 +1,230 @@
+// Loops: which form of the language's they take, what their states are called, and the memory of a trip.
+#include <algorithm>
+
+#include "lantern/codegen/statement_printer.hpp"
+
+namespace lantern::codegen {
+
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+/// The state that makes this a counting loop, `for (i = lo; ...; ++i)`, or none.
+std::size_t StatementPrinter::counter(const Op& loop) const {
+  constexpr auto none = static_cast<std::size_t>(-1);
+  const ir::Block *head = loop.blocks[0], *body = loop.blocks[1];
+  const Value* condition = head->ops.back()->operands[0];
+  if (!condition->def || ir::info(condition->def->code).rule != ir::Rule::compare) return none;
+  const Value* first = condition->def->operands[0];
+  if (first->def || first->block != head) return none;
+  const std::size_t i = first->index;
+  const Value* next = body->ops.back()->operands[i];
+  if (!loop.results[i]->type.is_integer() || uses_.count(loop.results[i]) != 0) return none;
+  if (!next->def || next->block != body || !next->def->is(Opcode::add_) || uses_.count(next) != 1)
+    return none;
+  if (next->def->operands[0] != body->params[i] || !is_constant(next->def->operands[1])) return none;
+  if (next->def->operands[1]->def->integer != 1 && may_wrap(*next->def, next->type.kind())) return none;
+  return i;
+}
+
+/// True for a state that needs no variable: its memory is that of its first value in every trip, under a name
+/// that does not change meanwhile. A debugger shows what the user has named.
+bool StatementPrinter::shares_name(const Op& loop, std::size_t i) {
+  if (!loop.results[i]->type.is_tensor() || !keeps_memory(loop, i)) return false;
+  if (unit_.options().line_directives && loop.blocks[1]->params[i]->name) return false;
+  return text(loop.operands[i]).find('.') == std::string::npos;
+}
+
+/// The state that makes this a loop that counts down, `for (i = hi; i-- > lo;)`, or none: trips only ask for
+/// the number below the state's.
+std::size_t StatementPrinter::falling(const Op& loop) const {
+  constexpr auto none = static_cast<std::size_t>(-1);
+  const ir::Block *head = loop.blocks[0], *body = loop.blocks[1];
+  const Value* condition = head->ops.back()->operands[0];
+  if (!condition->def || !condition->def->is(Opcode::lt_)) return none;
+  const Value *low = condition->def->operands[0], *state = condition->def->operands[1];
+  if (state->def || state->block != head || uses_.count(state) != 1) return none;
+  if (low->block == head && !is_constant(low)) return none;
+  const std::size_t i = state->index;
+  const Value *param = body->params[i], *next = body->ops.back()->operands[i];
+  if (!next->def || next->block != body || !next->def->is(Opcode::sub_) || uses_.count(param) != 1)
+    return none;
+  if (next->def->operands[0] != param || !is_constant(next->def->operands[1]) ||
+      next->def->operands[1]->def->integer != 1)
+    return none;
+  if (uses_.count(loop.results[i]) != 0 || (unit_.options().line_directives && param->name)) return none;
+  return i;
+}
+
+void StatementPrinter::loop(const Op& op) {
+  const ir::Block *head = op.blocks[0], *body = op.blocks[1];
+  checks_before(op);
+  const std::size_t count = counter(op), none = static_cast<std::size_t>(-1);
+  const std::size_t down = count == none ? falling(op) : none;
+  Sink sink;
+  std::vector<std::string> declarations;
+  bool owns = false;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const ir::Type& type = op.results[i]->type;
+    sink.types.push_back(type);
+    if (!uses_.live_state(&op, i)) {
+      declarations.emplace_back();
+      sink.targets.emplace_back();
+      continue;
+    }
+    owns |= owns_memory(type) && !keeps_memory(op, i);
+    check_fits(op.operands[i], type, "loop state", op);
+    const std::string initial = text(op.operands[i]);
+    if (shares_name(op, i)) {
+      for (const Value* v : {head->params[i], body->params[i], op.results[i]}) bind_same(v, op.operands[i]);
+      declarations.emplace_back();
+      sink.targets.emplace_back();
+      continue;
+    }
+    const Value* named = i == down               ? body->ops.back()->operands[i]
+                         : body->params[i]->name ? body->params[i]
+                         : head->params[i]->name ? head->params[i]
+                                                 : op.results[i];
+    const std::string name = fresh_name(named, type.is_integer() ? "n" : type.is_tree() ? "t" : "s");
+    const std::optional<std::string> halves = in_halves(type);
+    declarations.push_back((halves ? *halves + " " + name : unit_.declaration(type, name)) + " = " + initial);
+    sink.targets.push_back(name);
+    for (const Value* v : {head->params[i], body->params[i]}) {
+      bind(v, name, true);
+      if (halves) bindings_[v].expression.text += ".all()";
+    }
+    set_dims(head->params[i], dims(op.results[i]));
+    set_dims(body->params[i], dims(op.results[i]));
+  }
+  for (std::size_t i = 0; i < declarations.size(); ++i)
+    if (i != count && i != down && !declarations[i].empty()) line(declarations[i] + ";");
+  const std::vector<std::int64_t> tapes = open_tapes(op, count == none ? std::nullopt : trips(op, count));
+  const std::size_t start = out_.size();
+  const std::size_t counted = count != none ? count : down;
+  if (counted != none) line(declarations[counted] + ";");
+  const std::size_t header = out_.size();
+  const int allocations = allocations_;
+
+  // The condition first, as if it needed statements; if it turns out not to, it moves into the header.
+  const ir::Part section = shown_section_;
+  annotate();
+  out_ += indentation() + "for (;;) {\n";
+  ++indent_;
+  const std::size_t condition_start = out_.size();
+  const Op* self = current_;
+  for (const Op* o : head->ops) {
+    if (o->is(Opcode::yield_) || !uses_.live(o)) continue;
+    current_ = o;
+    operation(*o);
+  }
+  const Expression condition = value(head->ops.back()->operands[0]);
+  current_ = self;
+  if (out_.size() == condition_start) {
+    out_.resize(header);
+    shown_section_ = section;
+    --indent_;
+    if (down != none) {
+      out_.resize(start);
+      sink.skip = down;
+      const Op& test = *head->ops.back()->operands[0]->def;
+      const Op& next = *body->ops.back()->operands[down]->def;
+      bind(next.result(), sink.targets[down]);
+      in_header_.insert(&next);
+      open("for (" + declarations[down] + "; " + sink.targets[down] + "-- > " +
+           in_context(value(test.operands[0]), Precedence::additive) + ";) {");
+    } else if (count != none) {
+      out_.resize(start);
+      const std::int64_t step = body->ops.back()->operands[count]->def->operands[1]->def->integer;
+      const std::string& name = sink.targets[count];
+      sink.skip = count;
+      open("for (" + declarations[count] + "; " + condition.text + "; " +
+           (step == 1 ? "++" + name : name + " += " + integer_literal(step).text) + ") {");
+    } else {
+      open("while (" + condition.text + ") {");
+    }
+  } else {
+    line("if (!" + in_context(condition, Precedence::primary) + ") break;");
+  }
+  const std::size_t names = names_.mark();
+  const std::string mark = names_.unique("mark");
+  block(body, sink);
+  // Tensors of one iteration that nothing refers to any more are forgotten: loops run in constant memory.
+  const bool leaves = allocations_ > allocations && !unit_.escapes().from(const_cast<ir::Block*>(body));
+  if (leaves && owns) {
+    keep_state(op, sink, mark, start);
+  } else if (leaves) {
+    unit_.prelude().need("mark");
+    line("lt_release(" + ws() + ", " + mark + ");");
+    const std::string text = std::string(2 * static_cast<std::size_t>(indent_ - 1), ' ') +
+                             "const lt_position " + mark + " = lt_mark(ws);\n";
+    out_.insert(start, text);
+    allocations_ = allocations;
+  } else {
+    names_.release(names);
+  }
+  close();
+  if (leaves && owns) {
+    unit_.prelude().need("reuse");
+    line("lt_reuse(ws, " + mark + ".unused);");
+  } else if (leaves) {
+    line("ws->unused = " + mark + ".unused;");
+  }
+  close_tapes(tapes);
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    if (!sink.targets[i].empty())
+      bind(op.results[i], sink.targets[i] + (in_halves(op.results[i]->type) ? ".all()" : ""));
+}
+
+/// The type of a variable that holds a vector wider than a register from trip to trip, where g++ may compile it.
+std::optional<std::string> StatementPrinter::in_halves(const ir::Type& type) {
+  const PrintOptions& options = unit_.options();
+  const bool others_compile = options.standalone && unit_.target().is_cpp() && options.register_lanes > 0;
+  if (!others_compile || !type.is_vector()) return {};
+  const int registers = type.lanes() * lane_bytes(type.kind()) / (8 * options.register_lanes);
+  if (registers < 2) return {};
+  return unit_.prelude().vector_function("halves", type.kind(), type.lanes());
+}
+
+/// At the end of a trip: of what it allocated only the new state stays, moved down where the arena got
+/// crowded.
+void StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::string& mark,
+                                  std::size_t start) {
+  unit_.prelude().need("compact");
+  std::vector<std::pair<std::string, std::string>> kept;  // variables, and their bytes
+  std::string data, sizes, total;
+  for (std::size_t i = 0; i < loop.results.size(); ++i) {
+    const ir::Type& type = loop.results[i]->type;
+    if (sink.targets[i].empty() || !type.is_tensor() || keeps_memory(loop, i)) continue;
+    const std::string& name = sink.targets[i];
+    std::string bytes = "(int64_t)sizeof *" + name + ".data";
+    for (int d = 0; d < type.rank(); ++d) bytes += " * " + name + ".dim[" + std::to_string(d) + "]";
+    data += (data.empty() ? "(char*)" : ", (char*)") + name + ".data";
+    sizes += (sizes.empty() ? "" : ", ") + bytes;
+    total += (total.empty() ? "" : " + ") + bytes;
+    kept.emplace_back(name, unit_.target().element(type.element()));
+  }
+  const std::string since = names_.unique(mark + "_kept"), moved = names_.unique("moved");
+  open("if (lt_crowded(" + ws() + ", " + since + ", " + total + ")) {");
+  line("char* " + moved + "[] = {" + data + "};");
+  line("const int64_t " + moved + "_bytes[] = {" + sizes + "};");
+  line("lt_compact(ws, " + mark + ", " + std::to_string(kept.size()) + ", " + moved + ", " + moved +
+       "_bytes);");
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    line(kept[i].first + ".data = (" + kept[i].second + "*)" + moved + "[" + std::to_string(i) + "];");
+  line(since + " = lt_here(ws);");
+  close();
+  const std::string indent(2 * static_cast<std::size_t>(indent_ - 1), ' ');
+  out_.insert(start, indent + "const lt_position " + mark + " = lt_mark(ws);\n" + indent + "lt_position " +
+                         since + " = " + mark + ";\n");
+}
+
+/// How often a counting loop runs (or a number below one, where it does not run), if that shows beforehand.
+std::optional<StatementPrinter::Trips> StatementPrinter::trips(const Op& loop, std::size_t count) {
+  const Op& test = *loop.blocks[0]->ops.back()->operands[0]->def;
+  const Value* bound = test.operands[1];
+  const Op& step = *loop.blocks[1]->ops.back()->operands[count]->def;
+  if (!test.is(Opcode::lt_) || step.operands[1]->def->integer != 1) return {};
+  if (bound->block == loop.blocks[0] && !is_constant(bound)) return {};
+  return Trips{text(loop.operands[count]), text(bound)};
+}
+}  // namespace lantern::codegen
