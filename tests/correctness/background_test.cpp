@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "../occurrences.hpp"
 #include "lantern/lantern.hpp"
 
 using namespace lantern;
@@ -59,11 +60,7 @@ int in_child(const std::function<void()>& work, std::string* text = nullptr) {
   return status;
 }
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++n;
-  return n;
-}
+using lantern::test::count;
 
 }  // namespace
 

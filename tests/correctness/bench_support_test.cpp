@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "../occurrences.hpp"
 #include "calibration.hpp"
 #include "child.hpp"
 #include "derivative_check.hpp"
@@ -49,11 +50,7 @@ Callable work(int n) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
+using lantern::test::count;
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "../occurrences.hpp"
 #include "lantern/lantern.hpp"
 
 using namespace lantern;
@@ -13,11 +14,7 @@ namespace {
 using D = Rep<double>;
 using I = Rep<std::int64_t>;
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
+using lantern::test::count;
 
 /// Value and slope at 1.5, eagerly and compiled; the number of functions staged for it, the entry included.
 template <class F>

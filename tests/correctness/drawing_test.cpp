@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "../occurrences.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/svg.hpp"
 
@@ -37,11 +38,7 @@ std::string outline(const std::string& ir) {
   return outline(drawn, rows, "");
 }
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
+using lantern::test::count;
 
 }  // namespace
 

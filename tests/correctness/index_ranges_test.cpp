@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../occurrences.hpp"
 #include "depth.hpp"
 #include "lantern/lantern.hpp"
 
@@ -21,11 +22,7 @@ using D = Rep<double>;
 using A = Rep<Array<double>>;
 using M = Rep<Tensor<double, dyn, dyn>>;
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++n;
-  return n;
-}
+using lantern::test::count;
 
 struct Checks {
   std::size_t in_place, before_loops;

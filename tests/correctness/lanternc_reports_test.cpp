@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../occurrences.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 
 namespace fs = std::filesystem;
@@ -34,11 +35,7 @@ std::string without(std::string text, const std::string& what) {
   return text;
 }
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
+using lantern::test::count;
 
 /// What is wrong with the elements of a page; empty where each is closed in turn and attributes are quoted.
 std::string malformed(const std::string& page) {

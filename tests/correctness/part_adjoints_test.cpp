@@ -3,8 +3,10 @@
 #include <catch2/catch.hpp>
 #include <regex>
 
+#include "../occurrences.hpp"
 #include "lantern/lantern.hpp"
 #include "lantern/tensor.hpp"
+#include "same_tensors.hpp"
 
 using namespace lantern;
 
@@ -46,17 +48,9 @@ Host numbers(std::int64_t rows, std::int64_t columns) {
   return t;
 }
 
-void same(const Host& x, const Host& y) {
-  REQUIRE(x.shape == y.shape);
-  for (std::size_t i = 0; i < x.data.size(); ++i)
-    CHECK(x.data[i] == Approx(y.data[i]).epsilon(1e-10).margin(1e-12));
-}
+using lantern::test::same;
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
-  return n;
-}
+using lantern::test::count;
 
 }  // namespace
 

@@ -1,8 +1,10 @@
 // Products are made in the order of dimensions in which they are used, and begin with what they make.
 #include <catch2/catch.hpp>
 
+#include "../occurrences.hpp"
 #include "lantern/lantern.hpp"
 #include "lantern/tensor.hpp"
+#include "same_tensors.hpp"
 
 using namespace lantern;
 
@@ -19,17 +21,9 @@ Host numbers(std::vector<std::int64_t> shape, double start) {
   return t;
 }
 
-void same(const Host& x, const Host& y) {
-  REQUIRE(x.shape == y.shape);
-  for (std::size_t i = 0; i < x.data.size(); ++i)
-    CHECK(x.data[i] == Approx(y.data[i]).epsilon(1e-10).margin(1e-12));
-}
+using lantern::test::same;
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
-  return n;
-}
+using lantern::test::count;
 
 /// Two layers, of which each transposes its weight.
 D loss(M w, M v, M x) {
@@ -87,4 +81,19 @@ TEST_CASE("products of batches are permuted in their notation", "[products]") {
     same(da, da0);
     same(db, db0);
   }
+}
+
+TEST_CASE("a product whose order is changed is named by the message, where the user has written it",
+          "[products]") {
+  const auto turned = [](M a, M b) {
+    const M product = matmul(a, b);
+    return M(transpose(product));
+  };
+  const std::string line = std::to_string(__LINE__ - 3);
+  for (const int opt : {0, 2})
+    for (const auto target : {Target::c, Target::cpp}) {
+      const auto f = compile(turned, {.target = target, .opt = opt});
+      CHECK_THROWS_WITH(f(numbers({2, 3}, 0.1), numbers({2, 3}, 0.1)),
+                        Catch::Contains("matmul: shapes [2, 3] and [2, 3]") && Catch::Contains(":" + line));
+    }
 }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "../occurrences.hpp"
 #include "around_pass.hpp"
 #include "interpreter.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
@@ -45,11 +46,7 @@ std::string program(const std::string& condition, const std::string& first = "co
          "    %u = set %t, %i, %v : f64[?]\n    yield %next, %u\n  }\n  yield %r, %end\n}\n";
 }
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
-  return n;
-}
+using lantern::test::count;
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "../occurrences.hpp"
 #include "interpreter.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/parse.hpp"
@@ -26,11 +27,7 @@ std::string gathered(const std::string& text) {
   return ir::print(*module);
 }
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
-  return n;
-}
+using lantern::test::count;
 
 /// A loop over 1 <= i < n - 1 with a sum %s, an array %g and an array %t, which its body makes %sum, %h, %u.
 std::string program(const std::string& body, const std::string& start = "zeros_like %x",

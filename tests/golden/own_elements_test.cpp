@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "../correctness/agree.hpp"
+#include "../occurrences.hpp"
 #include "lantern/ir/print.hpp"
 
 using namespace lantern;
@@ -23,11 +24,7 @@ auto repeated(F sweep) {
   };
 }
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++n;
-  return n;
-}
+using lantern::test::count;
 
 /// Runs eagerly, staged with and without passes, and differentiates.
 template <class F>

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../occurrences.hpp"
 #include "around_pass.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
@@ -22,11 +23,7 @@ using I = Rep<std::int64_t>;
 using A = Rep<Array<double>>;
 using M = Rep<Tensor<double, dyn, dyn>>;
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
-  return n;
-}
+using lantern::test::count;
 
 /// A recurrence: its trips follow one another, so that lanes are only to be had across directions.
 A recurrence(A x) {

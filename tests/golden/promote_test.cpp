@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "../occurrences.hpp"
 #include "around_pass.hpp"
 #include "lantern/lantern.hpp"
 
@@ -13,11 +14,7 @@ using I = Rep<std::int64_t>;
 using V = Rep<Array<double>>;
 using M = Rep<Tensor<double, dyn, dyn>>;
 
-std::size_t count(const std::string& text, std::string_view what) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
+using lantern::test::count;
 
 /// Value and gradient as staged at -O0 without this step would give them: evaluated at once.
 template <class F>

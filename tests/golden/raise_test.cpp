@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "../occurrences.hpp"
 #include "around_pass.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/verify.hpp"
@@ -23,11 +24,7 @@ using I = Rep<std::int64_t>;
 using A = Rep<Array<double>>;
 using M = Rep<Tensor<double, dyn, dyn>>;
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
-  return n;
-}
+using lantern::test::count;
 template <class Program>
 std::size_t products(Program p) {
   return count(test::around_pass("raise", p).second, "gemm ");

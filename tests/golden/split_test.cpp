@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "../occurrences.hpp"
 #include "interpreter.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
@@ -14,11 +15,7 @@ using namespace lantern;
 
 namespace {
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
-  return n;
-}
+using lantern::test::count;
 
 /// A loop over 1 <= i < n - 1 with a sum %s, an array %g and an array %t, which its body makes %sum, %h, %u.
 std::string program(const std::string& body) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "../occurrences.hpp"
 #include "lantern/compiler/passes/simplify.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
@@ -19,11 +20,7 @@ using I = Rep<std::int64_t>;
 using A = Rep<Array<double>>;
 using M = Rep<Tensor<double, dyn, dyn>>;
 
-std::size_t count(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t k = 0; (k = text.find(what, k)) != std::string::npos; ++k) ++n;
-  return n;
-}
+using lantern::test::count;
 
 D squares(A a) {
   return FOR(0, a.size(), 0.0, [&](I i, D sum) { return sum + a[i] * a[i]; });
