@@ -44,20 +44,26 @@ const std::vector<PreludePart>& contraction_parts() {
       {"K:gemm_tile",
        functions,
        {"gemm_sizes", "integers"},
-       R"c(#ifdef __TINYC__
+       R"c(/* Rows of a, times a number, times columns of b, which is packed by rows, become what lies at `to`, a place for each row, or
+   are added to it. */
+#ifdef __TINYC__
 #define LT_GEMM_COLUMNS_$K 4
-static void lt_gemm_rows_$K(int rows, int64_t k, const $T* a, const $T* b, $T* tile) {
-  for (int i = 0; i < rows * LT_GEMM_COLUMNS_$K; ++i) tile[i] = 0;
-  for (int64_t l = 0; l < k; ++l)
-    for (int i = 0; i < rows; ++i)
-      for (int j = 0; j < LT_GEMM_COLUMNS_$K; ++j)
-        tile[i * LT_GEMM_COLUMNS_$K + j] += a[l * rows + i] * b[l * LT_GEMM_COLUMNS_$K + j];
+static void lt_gemm_rows_$K(int rows, int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, int64_t a_column, const $T* b,
+                            $T* const* to) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < LT_GEMM_COLUMNS_$K; ++j) {
+      $T sum = 0;
+      for (int64_t l = 0; l < k; ++l) sum += a[i * a_row + l * a_column] * b[l * LT_GEMM_COLUMNS_$K + j];
+      to[i][j] = (fresh ? 0 : to[i][j]) + scale * sum;
+    }
 }
 #else
 typedef $T lt_gemm_vector_$K __attribute__((vector_size(LT_GEMM_BYTES), may_alias));
+typedef $T lt_gemm_in_memory_$K __attribute__((vector_size(LT_GEMM_BYTES), aligned(sizeof($T)), may_alias));
 #define LT_GEMM_LANES_$K (LT_GEMM_BYTES / (int)sizeof($T))
 #define LT_GEMM_COLUMNS_$K (2 * LT_GEMM_LANES_$K)
-static inline void lt_gemm_rows_$K(int rows, int64_t k, const $T* a, const $T* b, $T* tile) {
+static inline __attribute__((always_inline)) void lt_gemm_rows_$K(int rows, int fresh, int64_t k, $T scale, const $T* a,
+                                                                  int64_t a_row, int64_t a_column, const $T* b, $T* const* to) {
 #ifdef __clang__
 #pragma STDC FP_CONTRACT ON
 #endif
@@ -68,26 +74,35 @@ static inline void lt_gemm_rows_$K(int rows, int64_t k, const $T* a, const $T* b
     const lt_gemm_vector_$K y0 = *(const lt_gemm_vector_$K*)b;
     const lt_gemm_vector_$K y1 = *(const lt_gemm_vector_$K*)(b + LT_GEMM_LANES_$K);
     for (int i = 0; i < rows; ++i) {
-      const lt_gemm_vector_$K x = a[i] - zero; /* x - 0 is x, of -0 too */
+      const lt_gemm_vector_$K x = a[i * a_row] - zero; /* x - 0 is x, of -0 too */
       sum[i][0] += x * y0;
       sum[i][1] += x * y1;
     }
-    a += rows;
+    a += a_column;
     b += LT_GEMM_COLUMNS_$K;
   }
   for (int i = 0; i < rows; ++i) {
-    *(lt_gemm_vector_$K*)(tile + i * LT_GEMM_COLUMNS_$K) = sum[i][0];
-    *(lt_gemm_vector_$K*)(tile + i * LT_GEMM_COLUMNS_$K + LT_GEMM_LANES_$K) = sum[i][1];
+    lt_gemm_in_memory_$K* const at = (lt_gemm_in_memory_$K*)to[i];
+    at[0] = fresh ? scale * sum[i][0] : at[0] + scale * sum[i][0];
+    at[1] = fresh ? scale * sum[i][1] : at[1] + scale * sum[i][1];
   }
 }
-typedef $T lt_gemm_in_memory_$K __attribute__((vector_size(LT_GEMM_BYTES), aligned(sizeof($T)), may_alias));
 #endif
-/* tile = a b, a packed by columns and b by rows. */
-LT_GEMM_APART static void lt_gemm_tile_$K(int64_t k, const $T* a, const $T* b, $T* tile) {
-  lt_gemm_rows_$K(LT_GEMM_ROWS, k, a, b, tile);
+/* A tile of which a is packed by columns. */
+LT_GEMM_APART static void lt_gemm_tile_$K(int fresh, int64_t k, $T scale, const $T* a, const $T* b, $T* const* to) {
+  lt_gemm_rows_$K(LT_GEMM_ROWS, fresh, k, scale, a, 1, LT_GEMM_ROWS, b, to);
 }
-LT_GEMM_APART static void lt_gemm_few_$K(int64_t k, const $T* a, const $T* b, $T* tile) {
-  lt_gemm_rows_$K(LT_GEMM_FEW, k, a, b, tile);
+LT_GEMM_APART static void lt_gemm_most_$K(int fresh, int64_t k, $T scale, const $T* a, const $T* b, $T* const* to) {
+  lt_gemm_rows_$K(2 * LT_GEMM_FEW, fresh, k, scale, a, 1, 2 * LT_GEMM_FEW, b, to);
+}
+LT_GEMM_APART static void lt_gemm_few_$K(int fresh, int64_t k, $T scale, const $T* a, const $T* b, $T* const* to) {
+  lt_gemm_rows_$K(LT_GEMM_FEW, fresh, k, scale, a, 1, LT_GEMM_FEW, b, to);
+}
+/* One of which the rows of a lie where they are, each in one piece: of few rows that is no slower than packing, and costs
+   nothing. Of many there are not enough registers for where they lie. */
+#define LT_GEMM_WHERE_IT_IS (LT_GEMM_ROWS <= 6)
+LT_GEMM_APART static void lt_gemm_there_$K(int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b, $T* const* to) {
+  lt_gemm_rows_$K(LT_GEMM_ROWS, fresh, k, scale, a, a_row, 1, b, to);
 }
 
 /* A row of a tile, times a number, becomes what lies at `to` or is added to it. */
@@ -297,14 +312,58 @@ static void lt_gemm_in_place_$K(lt_workspace* ws, int fresh, int64_t m, int64_t 
 }
 #endif
 
+#ifndef __TINYC__
+/* The same of few rows of a, where columns of b lie in one piece: each element by itself, a vector of lanes at a time. */
+static void lt_gemm_dots_$K(int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b,
+                            int64_t b_column, $T* c, int64_t c_row) {
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#endif
+  const int64_t lanes = LT_GEMM_LANES_$K;
+  for (int64_t j = 0; j < n; j += 4)
+    for (int64_t i = 0; i < m; ++i) {
+      const $T* const x = a + i * a_row;
+      const $T* y[4];
+      lt_gemm_vector_$K sum[4][2];
+      for (int64_t q = 0; q < 4; ++q) {
+        const lt_gemm_vector_$K zero = {0};
+        y[q] = b + (j + q < n ? j + q : n - 1) * b_column;
+        sum[q][0] = sum[q][1] = zero;
+      }
+      int64_t l = 0;
+      for (; l + 2 * lanes <= k; l += 2 * lanes) {
+        const lt_gemm_vector_$K x0 = *(const lt_gemm_in_memory_$K*)(x + l), x1 = *(const lt_gemm_in_memory_$K*)(x + l + lanes);
+        for (int q = 0; q < 4; ++q) {
+          sum[q][0] += x0 * *(const lt_gemm_in_memory_$K*)(y[q] + l);
+          sum[q][1] += x1 * *(const lt_gemm_in_memory_$K*)(y[q] + l + lanes);
+        }
+      }
+      for (int64_t q = 0; q < 4 && j + q < n; ++q) {
+        const lt_gemm_vector_$K both = sum[q][0] + sum[q][1];
+        $T total = 0;
+        for (int64_t p = 0; p < lanes; ++p) total += both[p];
+        for (int64_t p = l; p < k; ++p) total += x[p] * y[q][p];
+        $T* const to = c + i * c_row + j + q;
+        *to = fresh ? scale * total : *to + scale * total;
+      }
+    }
+}
+#endif
+
 /* c += scale a b, or, where `fresh`, c = scale a b, of m by k and k by n, a and b with the steps of their rows and columns in memory; a row of c lies in one
    piece. */
 static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
                        int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
   const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
   if (m <= 0 || n <= 0 || k < 0) return;
+#ifndef __TINYC__
+  if (m <= 4 && a_column == 1 && b_row == 1) {
+    lt_gemm_dots_$K(fresh, m, n, k, scale, a, a_row, b, b_column, c, c_row);
+    return;
+  }
+#endif
   const lt_position mark = lt_mark(ws);
-  if (n * k < 64000) {
+  if (n * k < 64000 || (m <= 4 && b_column == 1)) { /* packing b pays where many rows use it */
     if (b_column != 1) { /* its columns become rows */
       $T* const turned = ($T*)lt_allocate(ws, k * n * (int64_t)sizeof($T));
       for (int64_t l = 0; l < k; ++l)
@@ -320,6 +379,7 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
     lt_leave(ws, mark);
     return;
   }
+  const int there = LT_GEMM_WHERE_IT_IS && a_column == 1;
   $T* const left = ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
   $T* const right = ($T*)lt_allocate(ws, (most_k * most_n + 8) * (int64_t)sizeof($T));
   $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
@@ -330,19 +390,26 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
       lt_gemm_pack_$K(right, b + l * b_row + j * b_column, wide, b_column, depth, b_row, columns);
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
-        const int64_t whole = high - high % rows, few = high - whole <= 2 * LT_GEMM_FEW ? LT_GEMM_FEW : rows;
-        lt_gemm_pack_$K(left, a + i * a_row + l * a_column, whole, a_row, depth, a_column, rows);
+        const int64_t whole = high - high % rows, rest = high - whole;
+        const int64_t few = rest <= LT_GEMM_FEW ? LT_GEMM_FEW : rest <= 2 * LT_GEMM_FEW ? 2 * LT_GEMM_FEW : rows;
+        if (!there) lt_gemm_pack_$K(left, a + i * a_row + l * a_column, whole, a_row, depth, a_column, rows);
         lt_gemm_pack_$K(left + whole * depth, a + (i + whole) * a_row + l * a_column, high - whole, a_row, depth, a_column, few);
         for (int64_t q = 0; q < wide; q += columns)
           for (int64_t p = 0, next; p < high; p = next) {
             next = p + (p < whole ? rows : few);
-            if (next - p == rows) lt_gemm_tile_$K(depth, left + p * depth, right + q * depth, tile);
-            else lt_gemm_few_$K(depth, left + p * depth, right + q * depth, tile);
-            $T* const to = c + (i + p) * c_row + j + q;
+            $T* const first = c + (i + p) * c_row + j + q;
             const int64_t some_rows = (next < high ? next : high) - p;
             const int64_t some_columns = columns < wide - q ? columns : wide - q;
-            for (int64_t r = 0; r < some_rows; ++r)
-              lt_gemm_row_$K(fresh && l == 0, to + r * c_row, tile + r * columns, some_columns, scale);
+            const int at_once = some_columns == columns, begins = fresh && l == 0;
+            $T* to[LT_GEMM_ROWS];
+            for (int64_t r = 0; r < next - p; ++r) to[r] = at_once && r < some_rows ? first + r * c_row : tile + r * columns;
+            if (there && p < whole)
+              lt_gemm_there_$K(begins || !at_once, depth, at_once ? scale : 1, a + (i + p) * a_row + l, a_row, right + q * depth, to);
+            else
+              (next - p == rows ? lt_gemm_tile_$K : next - p == LT_GEMM_FEW ? lt_gemm_few_$K : lt_gemm_most_$K)(begins || !at_once, depth, at_once ? scale : 1,
+                                                                   left + p * depth, right + q * depth, to);
+            for (int64_t r = 0; !at_once && r < some_rows; ++r)
+              lt_gemm_row_$K(begins, first + r * c_row, tile + r * columns, some_columns, scale);
           }
       }
     }
@@ -512,6 +579,8 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
     return;
   }
   const int64_t deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
+  const int64_t x_apart = lt_step(x_row, m);
+  const int there = LT_GEMM_WHERE_IT_IS && lt_leaps(x_sum, k) == 0 && lt_even(x_row, m);
   const lt_position mark = lt_mark(ws);
   $T* const left = ($T*)lt_allocate(ws, deepest * (most_m + rows) * (int64_t)sizeof($T));
   $T* const right = ($T*)lt_allocate(ws, (deepest * widest + 8) * (int64_t)sizeof($T));
@@ -525,24 +594,33 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
                             LT_GEMM_COLUMNS_$K);
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
-        const int64_t whole = high - high % rows, few = high - whole <= 2 * LT_GEMM_FEW ? LT_GEMM_FEW : rows;
+        const int64_t whole = high - high % rows, rest = high - whole;
+        const int64_t few = rest <= LT_GEMM_FEW ? LT_GEMM_FEW : rest <= 2 * LT_GEMM_FEW ? 2 * LT_GEMM_FEW : rows;
         for (int64_t p = 0, next; p < high; p = next) {
           next = p + (p < whole ? rows : few);
+          if (there && p < whole) continue;
           lt_contract_pack_$K(left + p * depth, x, x_row + i + p, (next < high ? next : high) - p, x_sum + l, depth, next - p);
         }
         for (int64_t q = 0; q < wide; q += columns) {
           const int64_t* const to_column = r_column + j + q;
           const int64_t some_columns = columns < wide - q ? columns : wide - q;
           const int in_a_row = lt_leaps(to_column, some_columns) == 0;
+          const int at_once = in_a_row && some_columns == columns, begins = fresh && l == 0;
           for (int64_t p = 0, next; p < high; p = next) {
             next = p + (p < whole ? rows : few);
-            if (next - p == rows) lt_gemm_tile_$K(depth, left + p * depth, right + q * depth, tile);
-            else lt_gemm_few_$K(depth, left + p * depth, right + q * depth, tile);
             const int64_t some_rows = (next < high ? next : high) - p;
-            for (int64_t a = 0; a < some_rows; ++a) {
-              $T* const to = r + r_row[i + p + a];
-              if (in_a_row) lt_gemm_row_$K(fresh && l == 0, to + to_column[0], tile + a * columns, some_columns, 1);
-              else lt_contract_row_$K(fresh && l == 0, to, to_column, some_columns, tile + a * columns);
+            $T* to[LT_GEMM_ROWS];
+            for (int64_t a = 0; a < next - p; ++a)
+              to[a] = at_once && a < some_rows ? r + r_row[i + p + a] + to_column[0] : tile + a * columns;
+            if (there && p < whole)
+              lt_gemm_there_$K(begins || !at_once, depth, 1, x + x_row[i + p] + x_sum[l], x_apart, right + q * depth, to);
+            else
+              (next - p == rows ? lt_gemm_tile_$K : next - p == LT_GEMM_FEW ? lt_gemm_few_$K : lt_gemm_most_$K)(begins || !at_once, depth, 1, left + p * depth,
+                                                                   right + q * depth, to);
+            for (int64_t a = 0; !at_once && a < some_rows; ++a) {
+              $T* const at = r + r_row[i + p + a];
+              if (in_a_row) lt_gemm_row_$K(begins, at + to_column[0], tile + a * columns, some_columns, 1);
+              else lt_contract_row_$K(begins, at, to_column, some_columns, tile + a * columns);
             }
           }
         }

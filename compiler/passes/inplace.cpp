@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -466,9 +467,57 @@ class Ownership {
   std::unordered_map<Op*, std::vector<std::size_t>> copies_;  ///< loop -> state that starts with a copy
 };
 
+/// What an operation changes: the states of a loop, or what an update is added to.
+std::span<Value*> changed_by(Op& op) {
+  if (op.is(Opcode::loop_)) return op.operands;
+  if (op.is(Opcode::ref_acc_) || !ir::updates_first(op)) return {};
+  return std::span(op.operands).first(1);
+}
+
+/// Of a tensor filled with a constant that several change, each gets one of its own, where it begins: it takes less
+/// than a copy, and a product that is added to zeros of its own needs none at all (codegen).
+void fill_for_each(ir::Module& module) {
+  for (Function* f : module.functions()) {
+    std::unordered_map<const Value*, std::size_t> uses;
+    std::vector<std::pair<Op*, Value**>> changes;
+    ir::walk(f->body, [&](Op* op) {
+      for (const Value* v : op->operands) ++uses[v];
+      for (Value*& start : changed_by(*op))
+        if (const Op* fill = start->def; fill && fill->is(Opcode::fill_) && fill->operands[0]->def &&
+                                         fill->operands[0]->def->is(Opcode::constant_))
+          changes.emplace_back(op, &start);
+    });
+    std::unordered_map<const Op*, std::vector<Op*>> before;
+    std::unordered_set<Block*> blocks;
+    std::unordered_map<const Value*, std::size_t> left = uses;
+    for (const auto& [op, start] : changes) {
+      if (uses[*start] == 1) continue;
+      const Op* from = (*start)->def;
+      Op* fill = module.new_op(Opcode::fill_, op->parent);
+      fill->loc = op->loc;
+      fill->operands = from->operands;
+      if (--left[*start] == 0) blocks.insert(from->parent);
+      *start = module.add_result(fill, (*start)->type);
+      before[op].push_back(fill);
+      blocks.insert(op->parent);
+    }
+    for (Block* block : blocks) {
+      std::vector<Op*> ops;
+      for (Op* op : block->ops) {
+        if (op->is(Opcode::fill_) && uses.contains(op->result()) && left[op->result()] == 0) continue;
+        if (const auto fills = before.find(op); fills != before.end())
+          ops.insert(ops.end(), fills->second.begin(), fills->second.end());
+        ops.push_back(op);
+      }
+      block->ops = std::move(ops);
+    }
+  }
+}
+
 }  // namespace
 
 void inplace(ir::Module& module) {
+  fill_for_each(module);
   Ownership ownership(module);
   ownership.mark();
   ownership.forget();

@@ -157,6 +157,11 @@ bool calls_routine(const NestMember& m, const std::vector<std::int64_t>& sizes) 
   };
   if (counts_down(m.result) || std::ranges::any_of(m.reads, [&](const Element& e) { return counts_down(e.at); }))
     return false;
+  // Loops ask at every point whether it lies outside, which takes ten times as long as the product.
+  const bool asks = std::ranges::any_of(m.reads, [](const Element& e) {
+    return std::ranges::any_of(e.at, [](const NestIndex& i) { return i.may_lie_outside(); });
+  });
+  const std::int64_t least = asks ? large_product / 16 : large_product;
   std::int64_t known = 1;
   for (const std::string& letters : {c->rows, c->columns, c->sums}) {
     std::int64_t group = 1;
@@ -167,7 +172,7 @@ bool calls_routine(const NestMember& m, const std::vector<std::int64_t>& sizes) 
     if (group == 1) return false;
     known = group == ir::dynamic || known >= large_product ? large_product : std::min(known * group, large_product);
   }
-  return known >= large_product;
+  return known >= least;
 }
 
 Value* emit_product(ir::Builder& b, const Nest& nest) { return Product(b, nest).run(); }

@@ -19,7 +19,7 @@ constexpr const char* footer =
     "lantern-onnx model.onnx --emit=weights -o model.safetensors\n"
     "lantern-onnx model.onnx --train --emit=cpp            loss and gradient by the weights\n"
     "lantern-onnx model.onnx --train --optimizer=adam ...  one training step\n"
-    "lantern-onnx model.onnx --run x.npz -o y.npz";
+    "lantern-onnx model.onnx --run x.npz -o y.npz [--repeat 100]";
 
 void describe(CLI::App& app, OnnxOptions& o) {
   app.add_option("model", o.model, "an ONNX file")->required()->type_name("FILE");
@@ -42,6 +42,7 @@ void describe(CLI::App& app, OnnxOptions& o) {
   app.add_option("--run", o.inputs,
                  "run the model on arrays named as its arguments; -o: where the results go")
       ->type_name("FILE.npz");
+  app.add_option("--repeat", o.repeat, "run it N times more, and print how long a run takes")->type_name("N");
   app.add_option("-O", o.opt, "level of optimisation, 0 to 3 (default)")->type_name("LEVEL");
   app.add_option("--threads", o.threads, "let loops use up to N threads; default 1")->type_name("N");
   app.add_option("--cpu", o.cpu, "generate code for this processor, by its LLVM name")->type_name("NAME");
@@ -69,6 +70,8 @@ void check(const OnnxOptions& o) {
   if (o.train && o.emit == "weights") throw Error("--train does not go with --emit=weights");
   if (!o.inputs.empty() && !o.emit.empty()) throw Error("--run does not go with --emit");
   if (!o.inputs.empty() && o.output.empty()) throw Error("--run: expected -o FILE.npz, for the results");
+  if (o.repeat < 0) throw Error("--repeat: expected a number of runs, got " + std::to_string(o.repeat));
+  if (o.repeat > 0 && o.inputs.empty()) throw Error("--repeat is for use with --run");
   if ((o.emit == "object" || o.emit == "shared" || o.emit == "weights") && o.output.empty())
     throw Error("--emit=" + o.emit + ": expected -o FILE");
   if (o.with_main && o.emit != "c" && o.emit != "cpp")

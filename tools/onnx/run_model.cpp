@@ -1,4 +1,9 @@
-// --run: arrays in, arrays out.
+// --run: arrays in, arrays out, and how long it takes.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
 #include "lantern/data.hpp"
 #include "lantern/onnx.hpp"
 #include "tool.hpp"
@@ -55,6 +60,23 @@ AnyTensor array_of(const onnx::Value& v, const std::string& name) {
   }
 }
 
+/// Prints how long a run takes: the median by the clock, and the least time of the processor.
+void time_runs(const onnx::Session& session, const std::vector<onnx::Value>& arguments, int runs) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> elapsed, used;
+  for (int i = 0; i < runs; ++i) {
+    const std::clock_t processor = std::clock();
+    const Clock::time_point start = Clock::now();
+    session.run(arguments);
+    elapsed.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    used.push_back(1e3 * static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC);
+  }
+  const auto median = elapsed.begin() + static_cast<std::ptrdiff_t>(elapsed.size() / 2);
+  std::nth_element(elapsed.begin(), median, elapsed.end());
+  std::printf("a run takes %.3f ms, median of %d; %.3f ms of the processor, at least\n", *median, runs,
+              *std::ranges::min_element(used));
+}
+
 }  // namespace
 
 void run_model(const onnx::Model& model, const OnnxOptions& options) {
@@ -75,6 +97,7 @@ void run_model(const onnx::Model& model, const OnnxOptions& options) {
     arguments.push_back(value_of(at->second, v));
   }
   const std::vector<onnx::Value> results = session.run(arguments);
+  if (options.repeat > 0) time_runs(session, arguments, options.repeat);
   NamedTensors out;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::string& name = session.results()[i].name;
