@@ -189,7 +189,7 @@ Terms conv_transpose(const Call& c) {
   const bool symmetric = window.symmetric();
   if (symmetric) options.padding = per_dimension(window.before);
   options.output_padding = per_dimension(more);
-  Datum y = core::detail::transposed_convolution(x, w, options, c.b.loc);
+  Datum y = core::detail::transposed_convolution(x, w, options, 0, c.b.loc);
   if (!symmetric) {
     std::vector<core::Part> parts(spatial + 2, core::Part(core::named::all));
     for (std::size_t d = 0; d < spatial; ++d) {

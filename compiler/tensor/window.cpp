@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lantern/compiler/tensor/build.hpp"
+#include "lantern/compiler/tensor/reduce.hpp"
 #include "lantern/ir/notation.hpp"
 
 namespace lantern::core::detail {
@@ -131,9 +132,9 @@ Datum convolution(const Datum& x, const Datum& weights, const ConvolutionOptions
 
 // Each element of x is multiplied with the weights and added where a convolution would have read:
 // "no[2i+p-1]+=nci,cop".
-Datum transposed_convolution(const Datum& x, const Datum& weights, const ConvolutionOptions& options,
+Datum transposed_convolution(const Datum& x, const Datum& weights, const ConvolutionOptions& options, int dimensions,
                              const Location& loc) {
-  Moves m("conv_transpose", x, 0, loc);
+  Moves m("conv_transpose", x, dimensions, loc);
   m.moved_by(options);
   const Build& b = m.b;
   const std::int64_t groups = options.groups;
@@ -195,13 +196,45 @@ struct Pool : Moves {
 
 }  // namespace
 
-// The largest element is had by comparing; where it was matters to the derivative alone, which finds it again. With
-// padding a window reads the element at the edge in place of what lies outside: which is the largest, and the
+namespace {
+
+// The largest element is had by comparing; where it was matters to the derivative alone, which finds it again. The
+// element of x at each point of a window is at `place` in it, which for two points may be the same.
+Datum largest(const Build& b, const Datum& x, const Indices& window,
+              const std::function<Indices(const Indices& point)>& place,
+              const std::function<Datum(const Datum& t, const Indices& place)>& element) {
+  const Datum primal = b.primal(x);
+  // The best so far, and where in the window it is: numbers of one width, of which a vector holds as many. (Sizes of
+  // windows are exact in each of them.)
+  const ir::Kind width = x.type().element();
+  const auto number = [&](const Datum& k) { return b.primal(b.cast(k, width)); };
+  const Indices corner = place(Indices(window.size(), Build::integer(0)));
+  Datums state = {element(primal, corner)};
+  for (const Datum& c : corner) state.push_back(number(c));
+  const Datums best = b.points(window, state, [&](const Indices& point, const Datums& s) {
+    const Indices here = place(point);
+    const Datum v = element(primal, here);
+    Datum better = b.less(s[0], v);
+    if (v.type().is_float_element())
+      better = b.binary(Opcode::lor_, better,
+                        b.binary(Opcode::land_, b.binary(Opcode::ne_, s[0], s[0]), b.binary(Opcode::eq_, v, v)));
+    Datums next = {b.select(better, v, s[0])};
+    for (std::size_t d = 0; d < here.size(); ++d) next.push_back(b.select(better, number(here[d]), s[d + 1]));
+    return next;
+  });
+  if (!x.type().is_float_element()) return best[0];
+  Indices found;
+  for (std::size_t d = 0; d < corner.size(); ++d) found.push_back(b.cast(best[d + 1], ir::Kind::i64));
+  return b.binary(Opcode::with_value_, element(x, found), best[0]);
+}
+
+}  // namespace
+
+// With padding a window reads the element at the edge in place of what lies outside: which is the largest, and the
 // first place of it in the window, do not change by that.
 Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc) {
   const Pool p("max_pool", x, window, options, loc);
   const Build& b = p.b;
-  const Datum primal = b.primal(x);
   Indices window_sizes;
   for (const std::int64_t n : p.size) window_sizes.push_back(Build::integer(n));
   return b.tabulate(x.type().element(), p.shape, [&](const Indices& at) {
@@ -214,36 +247,16 @@ Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& op
       const Datum last = b.sub(b.size(x, static_cast<int>(d) + 2), Build::integer(1));
       return b.binary(Opcode::imin_, b.binary(Opcode::imax_, k, b.sub(Build::integer(0), from[d])), b.sub(last, from[d]));
     };
-    const auto element = [&](const Datum& t, const Indices& in_window) {
+    const auto place = [&](const Indices& point) {
+      Indices here;
+      for (std::size_t d = 0; d < p.spatial; ++d) here.push_back(inside(d, point[d]));
+      return here;
+    };
+    return largest(b, x, window_sizes, place, [&](const Datum& t, const Indices& in_window) {
       Indices all = {at[0], at[1]};
       for (std::size_t d = 0; d < p.spatial; ++d) all.push_back(b.add(from[d], in_window[d]));
       return b.get(t, all);
-    };
-    // The best so far, and where in the window it is: numbers of one width, of which a vector holds as many. (Sizes of
-    // windows are exact in each of them.)
-    const ir::Kind width = x.type().element();
-    const auto number = [&](const Datum& k) { return b.primal(b.cast(k, width)); };
-    Indices corner;
-    for (std::size_t d = 0; d < p.spatial; ++d) corner.push_back(inside(d, Build::integer(0)));
-    Datums state = {element(primal, corner)};
-    for (const Datum& c : corner) state.push_back(number(c));
-    const Datums best = b.points(window_sizes, state, [&](const Indices& k, const Datums& s) {
-      Indices here;
-      for (std::size_t d = 0; d < p.spatial; ++d) here.push_back(inside(d, k[d]));
-      const Datum v = element(primal, here);
-      Datum better = b.less(s[0], v);
-      if (v.type().is_float_element())
-        better = b.binary(Opcode::lor_, better,
-                          b.binary(Opcode::land_, b.binary(Opcode::ne_, s[0], s[0]), b.binary(Opcode::eq_, v, v)));
-      Datums next = {b.select(better, v, s[0])};
-      for (std::size_t d = 0; d < p.spatial; ++d)
-        next.push_back(b.select(better, number(here[d]), s[d + 1]));
-      return next;
     });
-    if (!x.type().is_float_element()) return best[0];
-    Indices place;
-    for (std::size_t d = 0; d < p.spatial; ++d) place.push_back(b.cast(best[d + 1], ir::Kind::i64));
-    return b.binary(Opcode::with_value_, element(x, place), best[0]);
   });
 }
 
@@ -268,29 +281,82 @@ Datum average_pool(const Datum& x, const PerDimension& window, const PoolOptions
   return b.div(sums(x), sums(ones));
 }
 
-Datum adaptive_average_pool(const Datum& x, const PerDimension& given, const Location& loc) {
-  const Moves m("adaptive_average_pool", x, 0, loc);
-  const Build& b = m.b;
-  const std::vector<std::int64_t> to = m.each(given, 1, "size");
-  Datums shape = {b.size(x, 0), b.size(x, 1)};
-  for (const std::int64_t n : to) shape.push_back(Build::integer(n));
-  return b.tabulate(x.type().element(), shape, [&](const Indices& at) {
-    Indices lo, sizes;
-    Datum count = Build::integer(1);
-    for (std::size_t d = 0; d < m.spatial; ++d) {  // from floor(i n / m) to below ceil((i + 1) n / m)
-      const Datum n = b.size(x, static_cast<int>(d) + 2), parts = Build::integer(to[d]);
-      lo.push_back(b.div(b.mul(at[d + 2], n), parts));
-      const Datum end = b.div(b.add(b.mul(b.add(at[d + 2], Build::integer(1)), n), b.sub(parts, Build::integer(1))), parts);
-      sizes.push_back(b.sub(end, lo.back()));
-      count = b.mul(count, sizes.back());
+namespace {
+
+/// Windows of x that give a result of these sizes, in each dimension from floor(i n / m) to below ceil((i + 1) n / m).
+struct Adaptive : Moves {
+  std::vector<std::int64_t> to;
+  Datums shape;  ///< of the result
+
+  Adaptive(const char* name, const Datum& x, const PerDimension& given, const Location& loc) : Moves(name, x, 0, loc) {
+    to = each(given, 1, "size");
+    shape = {b.size(x, 0), b.size(x, 1)};
+    for (std::size_t d = 0; d < spatial; ++d) {
+      shape.push_back(Build::integer(to[d]));
+      b.require(b.less(Build::integer(0), b.size(x, static_cast<int>(d) + 2)),
+                std::string(what) + ": expected a tensor with elements in each of its spatial dimensions");
     }
-    const Datum total = b.points(sizes, {Build::number(0, x)}, [&](const Indices& k, const Datums& s) {
-      Indices all = {at[0], at[1]};
-      for (std::size_t d = 0; d < m.spatial; ++d) all.push_back(b.add(lo[d], k[d]));
-      return Datums{b.add(s[0], b.get(x, all))};
+  }
+  struct Window {
+    Indices from, sizes;
+  };
+  Window window(const Datum& x, const Indices& at) const {
+    Window w;
+    for (std::size_t d = 0; d < spatial; ++d) {
+      const Datum n = b.size(x, static_cast<int>(d) + 2), parts = Build::integer(to[d]);
+      w.from.push_back(b.div(b.mul(at[d + 2], n), parts));
+      const Datum next = b.mul(b.add(at[d + 2], Build::integer(1)), n);
+      w.sizes.push_back(b.sub(b.div(b.add(next, b.sub(parts, Build::integer(1))), parts), w.from.back()));
+    }
+    return w;
+  }
+  Datum element(const Datum& t, const Indices& at, const Window& w, const Indices& point) const {
+    Indices all = {at[0], at[1]};
+    for (std::size_t d = 0; d < spatial; ++d) all.push_back(b.add(w.from[d], point[d]));
+    return b.get(t, all);
+  }
+};
+
+}  // namespace
+
+Datum adaptive_average_pool(const Datum& x, const PerDimension& given, const Location& loc) {
+  const Adaptive p("adaptive_average_pool", x, given, loc);
+  const Build& b = p.b;
+  return b.tabulate(x.type().element(), p.shape, [&](const Indices& at) {
+    const Adaptive::Window w = p.window(x, at);
+    Datum count = Build::integer(1);
+    for (const Datum& n : w.sizes) count = b.mul(count, n);
+    const Datum total = b.points(w.sizes, {Build::number(0, x)}, [&](const Indices& point, const Datums& s) {
+      return Datums{b.add(s[0], p.element(x, at, w, point))};
     })[0];
     return b.div(total, b.cast(count, x.type().element()));
   });
+}
+
+namespace {
+
+Datum largest_of_each(const Adaptive& p, const Datum& x) {
+  return p.b.tabulate(x.type().element(), p.shape, [&](const Indices& at) {
+    const Adaptive::Window w = p.window(x, at);
+    return largest(
+        p.b, x, w.sizes, [](const Indices& point) { return point; },
+        [&](const Datum& t, const Indices& point) { return p.element(t, at, w, point); });
+  });
+}
+
+}  // namespace
+
+Datum adaptive_max_pool(const Datum& x, const PerDimension& given, const Location& loc) {
+  return largest_of_each(Adaptive("adaptive_max_pool", x, given, loc), x);
+}
+Datum global_max_pool(const Datum& x, const Location& loc) {
+  return largest_of_each(Adaptive("global_max_pool", x, 1, loc), x);
+}
+Datum global_average_pool(const Datum& x, const Location& loc) {
+  const Moves m("global_average_pool", x, 0, loc);
+  std::vector<int> axes;
+  for (std::size_t d = 0; d < m.spatial; ++d) axes.push_back(static_cast<int>(d) + 2);
+  return mean_along(x, {axes, true}, loc);
 }
 
 Datum unfold(const Datum& x, const PerDimension& window, const ConvolutionOptions& options, const Location& loc) {

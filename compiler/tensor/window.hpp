@@ -31,41 +31,43 @@ struct PoolOptions {
 
 namespace detail {
 Datum convolution(const Datum& x, const Datum& w, const ConvolutionOptions& options, int dimensions, const Location& loc);
-Datum transposed_convolution(const Datum& x, const Datum& w, const ConvolutionOptions& options, const Location& loc);
+Datum transposed_convolution(const Datum& x, const Datum& w, const ConvolutionOptions& options, int dimensions,
+                             const Location& loc);
 Datum with_bias(const Datum& y, const Datum& bias, const Location& loc);
 Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc);
 Datum average_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc);
 Datum adaptive_average_pool(const Datum& x, const PerDimension& sizes, const Location& loc);
+Datum adaptive_max_pool(const Datum& x, const PerDimension& sizes, const Location& loc);
+Datum global_average_pool(const Datum& x, const Location& loc);
+Datum global_max_pool(const Datum& x, const Location& loc);
 Datum unfold(const Datum& x, const PerDimension& window, const ConvolutionOptions& options, const Location& loc);
 }  // namespace detail
 
-/// conv(x, w): over the dimensions that x has; conv1d, conv2d and conv3d say how many those are. With a bias: a
-/// number for each channel of the result.
-#define LANTERN_CONVOLUTION(name, dimensions)                                                                    \
+/// Of each of these: (x, w), (x, w, bias), and options behind. A bias is a number for each channel of the result.
+#define LANTERN_CONVOLUTION(name, made, dimensions)                                                              \
   template <detail::TensorLike X, detail::TensorLike W>                                                          \
   detail::tensor_of<X> name(const Rep<X>& x, const Rep<W>& w, const ConvolutionOptions& options = {},            \
                             std::source_location l = std::source_location::current()) {                          \
-    return detail::tensor_of<X>(detail::convolution(x.datum(), w.datum(), options, dimensions, here(l)));        \
+    return detail::tensor_of<X>(detail::made(x.datum(), w.datum(), options, dimensions, here(l)));               \
   }                                                                                                              \
   template <detail::TensorLike X, detail::TensorLike W, detail::TensorLike B>                                    \
   detail::tensor_of<X> name(const Rep<X>& x, const Rep<W>& w, const Rep<B>& bias,                                \
                             const ConvolutionOptions& options = {},                                              \
                             std::source_location l = std::source_location::current()) {                          \
-    const Datum y = detail::convolution(x.datum(), w.datum(), options, dimensions, here(l));                     \
+    const Datum y = detail::made(x.datum(), w.datum(), options, dimensions, here(l));                            \
     return detail::tensor_of<X>(detail::with_bias(y, bias.datum(), here(l)));                                    \
   }
-LANTERN_CONVOLUTION(conv, 0)
-LANTERN_CONVOLUTION(conv1d, 1)
-LANTERN_CONVOLUTION(conv2d, 2)
-LANTERN_CONVOLUTION(conv3d, 3)
-#undef LANTERN_CONVOLUTION
-
+/// conv is over the dimensions that x has; conv1d, conv2d and conv3d say how many those are.
+LANTERN_CONVOLUTION(conv, convolution, 0)
+LANTERN_CONVOLUTION(conv1d, convolution, 1)
+LANTERN_CONVOLUTION(conv2d, convolution, 2)
+LANTERN_CONVOLUTION(conv3d, convolution, 3)
 /// The transpose of a convolution as a linear map: w is [in, out / groups, size...].
-template <detail::TensorLike X, detail::TensorLike W>
-detail::tensor_of<X> conv_transpose(const Rep<X>& x, const Rep<W>& w, const ConvolutionOptions& options = {},
-                                    std::source_location l = std::source_location::current()) {
-  return detail::tensor_of<X>(detail::transposed_convolution(x.datum(), w.datum(), options, here(l)));
-}
+LANTERN_CONVOLUTION(conv_transpose, transposed_convolution, 0)
+LANTERN_CONVOLUTION(conv_transpose1d, transposed_convolution, 1)
+LANTERN_CONVOLUTION(conv_transpose2d, transposed_convolution, 2)
+LANTERN_CONVOLUTION(conv_transpose3d, transposed_convolution, 3)
+#undef LANTERN_CONVOLUTION
 
 /// The largest element of each window; the derivative goes to the first of those. A window without elements, where
 /// the padding is as wide as the window, is an Error.
@@ -80,11 +82,26 @@ detail::tensor_of<X> average_pool(const Rep<X>& x, const PerDimension& window, c
                                   std::source_location l = std::source_location::current()) {
   return detail::tensor_of<X>(detail::average_pool(x.datum(), window, options, here(l)));
 }
-/// Means of windows that are as large as it takes for a result of these sizes.
+/// Means, and largest elements, of windows that are as large as it takes for a result of these sizes: in a dimension
+/// of n elements from floor(i n / size) to below ceil((i + 1) n / size).
 template <detail::TensorLike X>
 detail::tensor_of<X> adaptive_average_pool(const Rep<X>& x, const PerDimension& sizes,
                                            std::source_location l = std::source_location::current()) {
   return detail::tensor_of<X>(detail::adaptive_average_pool(x.datum(), sizes, here(l)));
+}
+template <detail::TensorLike X>
+detail::tensor_of<X> adaptive_max_pool(const Rep<X>& x, const PerDimension& sizes,
+                                       std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<X>(detail::adaptive_max_pool(x.datum(), sizes, here(l)));
+}
+/// The mean, and the largest element, of each channel: [batch, channels, 1...].
+template <detail::TensorLike X>
+detail::tensor_of<X> global_average_pool(const Rep<X>& x, std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<X>(detail::global_average_pool(x.datum(), here(l)));
+}
+template <detail::TensorLike X>
+detail::tensor_of<X> global_max_pool(const Rep<X>& x, std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<X>(detail::global_max_pool(x.datum(), here(l)));
 }
 /// The windows side by side: [batch, channels, window..., size...].
 template <detail::TensorLike X>
