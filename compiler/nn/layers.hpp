@@ -1,4 +1,4 @@
-// Layers without a state: Linear, Conv, Embedding, dropout.
+// Layers without a state: Linear, Conv, ConvTranspose, Embedding, dropout.
 //
 // Formulas, shapes and the order of dimensions are PyTorch's, and so are the numbers that `init` begins with.
 // S is as in parameters.hpp.
@@ -95,6 +95,42 @@ struct Conv {
       return conv(x, weight, bias, options);
     else
       return conv(x, weight, options);
+  }
+};
+
+/// The transpose of a convolution, with a bias: x of [batch, in, size...], y of [batch, out, size'...]. Options are given
+/// where it is called: up(x, {.stride = 2, .padding = 1, .output_padding = 1}).
+template <class S, int sizes = 2, bool with_bias = true>
+struct ConvTranspose {
+  typename detail::KernelOf<S, sizes>::type weight;  ///< [in, out / groups, window...]
+  detail::Optional<S, with_bias, dyn> bias;
+
+  static ConvTranspose init(std::int64_t in, std::int64_t out, const std::vector<std::int64_t>& window,
+                            Generator& rng, std::int64_t groups = 1) {
+    if (window.size() != sizes)
+      throw Error("ConvTranspose: expected a window of " + std::to_string(sizes) + " sizes, got " +
+                  std::to_string(window.size()));
+    if (groups < 1 || out % groups != 0)
+      throw Error("ConvTranspose: expected outputs whose number the groups divide, got " + std::to_string(out) +
+                  " outputs and " + std::to_string(groups) + " groups");
+    std::vector<std::int64_t> shape = {in, out / groups};
+    shape.insert(shape.end(), window.begin(), window.end());
+    ConvTranspose c{typename detail::KernelOf<S, sizes>::type(shape), {}};
+    const double bound = 1 / std::sqrt(detail::fans(c.weight).in);
+    uniform(c.weight, rng, -bound, bound);
+    if constexpr (with_bias) {
+      c.bias = decltype(c.bias)({out});
+      uniform(c.bias, rng, -bound, bound);
+    }
+    return c;
+  }
+
+  template <core::detail::FloatTensor X>
+  detail::Values<X> operator()(const Rep<X>& x, const core::ConvolutionOptions& options = {}) const {
+    if constexpr (with_bias)
+      return conv_transpose(x, weight, bias, options);
+    else
+      return conv_transpose(x, weight, options);
   }
 };
 

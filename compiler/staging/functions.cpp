@@ -33,6 +33,13 @@ Datum gelu(const Datum& x, const Location& loc) {
   return a.mul(a.mul(x, a.number(0.5, x)), a.add(cumulative, a.number(1, x)));
 }
 
+Datum gelu_tanh(const Datum& x, const Location& loc) {
+  const Arithmetic a{loc};
+  const Datum inner = a.add(x, a.mul(a.mul(a.mul(x, x), x), a.number(0.044715, x)));
+  const Datum bent = a.unary(Opcode::tanh_, a.mul(inner, a.number(0.7978845608028654, x)));
+  return a.mul(a.mul(x, a.number(0.5, x)), a.add(bent, a.number(1, x)));
+}
+
 Datum silu(const Datum& x, const Location& loc) { return Arithmetic{loc}.mul(x, sigmoid(x, loc)); }
 
 Datum digamma(const Datum& x, const Location& loc) {

@@ -13,6 +13,7 @@ Datum sigmoid(const Datum& x, const Location& loc);
 Datum softplus(const Datum& x, const Location& loc);
 Datum relu(const Datum& x, const Location& loc);
 Datum gelu(const Datum& x, const Location& loc);
+Datum gelu_tanh(const Datum& x, const Location& loc);
 Datum silu(const Datum& x, const Location& loc);
 Datum digamma(const Datum& x, const Location& loc);
 }  // namespace detail
@@ -31,17 +32,21 @@ LANTERN_COMPOSED(softplus)
 LANTERN_COMPOSED(relu)
 /// x times the normal distribution's cumulative function: x (1 + erf(x / sqrt 2)) / 2.
 LANTERN_COMPOSED(gelu)
+/// Its approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, as PyTorch's approximate="tanh", JAX's default.
+LANTERN_COMPOSED(gelu_tanh)
 /// x sigmoid(x), also known as swish.
 LANTERN_COMPOSED(silu)
 /// The derivative of lgamma.
 LANTERN_COMPOSED(digamma)
 #undef LANTERN_COMPOSED
 
-/// The nearest number to x from lo to hi; at a bound the derivative is still x's.
-template <class T>
-  requires(FloatElement<typename detail::Traits<T>::element>)
-Rep<T> clip(const Rep<T>& x, typename detail::Traits<T>::element lo, typename detail::Traits<T>::element hi) {
-  return min(max(x, lo), hi);
+/// The nearest number to x from lo to hi; at a bound the derivative is still x's. Bounds are literals, numbers or, beside
+/// a tensor, tensors that broadcast to it.
+template <class T, std::convertible_to<At<T>> Lo, std::convertible_to<At<T>> Hi>
+  requires(NumberElement<typename detail::Traits<T>::element>)
+Rep<T> clip(const Rep<T>& x, const Lo& lo, const Hi& hi, std::source_location l = std::source_location::current()) {
+  const Rep<T> raised = detail::binary<Rep<T>>(detail::max_of<T>, At<T>(x, l), At<T>(lo, l));
+  return detail::binary<Rep<T>>(detail::min_of<T>, At<T>(raised, l), At<T>(hi, l));
 }
 
 }  // namespace lantern::core

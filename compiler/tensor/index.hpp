@@ -48,10 +48,16 @@ auto where(const Rep<C>& c, const A& a, const B& b, std::source_location l = std
 }
 
 /// Rows, columns, ... by their numbers: take<1>(t, i) has column i[0] of t, then column i[1], ...; the dimensions of
-/// `indices` stand where the dimension was (numpy.take, torch.index_select). An index outside raises.
+/// `indices` stand where the dimension was (numpy.take). An index outside raises. index_select is the same by PyTorch's
+/// name.
 template <int axis = 0, detail::TensorLike T, detail::IndexTensor I>
 detail::tensor_of<T> take(const Rep<T>& t, const Rep<I>& indices, std::source_location l = std::source_location::current()) {
   return detail::tensor_of<T>(detail::take_along(t.datum(), axis, indices.datum(), here(l)));
+}
+template <int axis = 0, detail::TensorLike T, detail::IndexTensor I>
+detail::tensor_of<T> index_select(const Rep<T>& t, const Rep<I>& indices,
+                                  std::source_location l = std::source_location::current()) {
+  return take<axis>(t, indices, l);
 }
 /// Element by element: along the dimension the element of t whose number stands in `indices`, which has as many
 /// dimensions as t (numpy.take_along_axis, torch.gather).

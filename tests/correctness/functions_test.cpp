@@ -61,6 +61,9 @@ TEST_CASE("activations, far from zero and at it", "[functions]") {
   check(FUNCTION(gelu), {{0, 0, 0.5},
                          {1, 0.84134474606854293, 1.0833154705876864},
                          {-1, -0.15865525393145707, -0.083315470587686291}});
+  check(FUNCTION(gelu_tanh), {{0, 0, 0.5},
+                              {1, 0.84119199060827676, 1.0829640838457826},
+                              {-1, -0.15880800939172324, -0.082964083845782521}});
   check(FUNCTION(silu), {{0, 0, 0.5}, {2, 1.7615941559557649, 1.0907842487848955}});
   check(FUNCTION(digamma),
         {{1, -0.57721566490153286, 1.6449340668482264}, {2.5, 0.70315664064524319, 0.49035775610023486}});
@@ -76,4 +79,27 @@ TEST_CASE("clip, and what is not a number", "[functions]") {
   const std::function<D(D)> r = [](D x) { return relu(x); };
   CHECK(std::isnan(eager(r)(inf - inf)));
   CHECK(std::isnan(compile(r, {.target = Target::c})(inf - inf)));
+}
+
+TEST_CASE("clip by numbers, by tensors and of whole numbers", "[functions]") {
+  using T = Rep<Tensor<double, dyn, dyn>>;
+  const auto by_numbers = [](T x, Rep<double> lo, Rep<double> hi) { return clip(x, lo, hi); };
+  const auto by_tensors = [](T x, Rep<Tensor<double, dyn>> lo, T hi) { return clip(x, lo, hi); };
+  const auto of_whole = [](Rep<Tensor<std::int64_t, dyn>> x, Rep<std::int64_t> hi) { return clip(x, -2, hi); };
+  const TensorValue<double> x(std::vector<double>{-3, 0.5, 4, 1, -1, 2}, {2, 3}), hi(std::vector<double>{1, 1, 1, 0, 0, 0}, {2, 3}),
+      lo(std::vector<double>{-2, -2, 2}, {3});
+  const TensorValue<std::int64_t> n(std::vector<std::int64_t>{-5, 0, 9}, {3});
+  const auto total = [&](T v, Rep<double> a, Rep<double> b) { return sum(clip(v, a, b) * v); };
+  const auto all = [&](const auto& run) {
+    CHECK(run(by_numbers)(x, -1.0, 2.0).data == std::vector<double>{-1, 0.5, 2, 1, -1, 2});
+    CHECK(run(by_tensors)(x, lo, hi).data == std::vector<double>{-2, 0.5, 1, 0, -1, 0});
+    CHECK(run(of_whole)(n, std::int64_t{7}).data == std::vector<std::int64_t>{-2, 0, 7});
+    const auto [dx, dlo, dhi] = run(grad(total))(x, -2.0, 3.0);
+    CHECK(dx.data == std::vector<double>{-2, 1, 3, 2, -2, 4});
+    CHECK(dlo == -3);
+    CHECK(dhi == 4);
+  };
+  all([](const auto& f) { return eager(f); });
+  all([](const auto& f) { return compile(f, {.target = Target::c, .opt = 0}); });
+  all([](const auto& f) { return compile(f, {.target = Target::cpp}); });
 }

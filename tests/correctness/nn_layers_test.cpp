@@ -84,6 +84,21 @@ TEST_CASE("convolution") {
          0.419936352118, -0.516050069448, 0.015524187143, 0.23270018348, 0.121824534815, -0.00175384197185});
 }
 
+TEST_CASE("transposed convolution") {
+  check("2d, groups",
+        [](const T& x) {
+          Cut cut(x);
+          const auto layer = filled<nn::ConvTranspose<D>>(cut, {{2, 1, 2, 2}, {2}});
+          return layer(cut({1, 2, 2, 2}), {.stride = 2, .padding = 1, .groups = 2, .output_padding = {1, 0}});
+        },
+        numbers(18, 2.7), {-0.15607725606, -0.382760180449, -0.0961636206832, -0.371012673186, -0.569026222048, -0.321451928434, -0.147899293576, -0.538146447366, -0.137873224101, -0.540949291167, -0.967496271382, -0.518165514982});
+  nn::Generator rng(3);
+  const auto layer = nn::ConvTranspose<double, 1>::init(4, 6, {3}, rng, 2);
+  CHECK(layer.weight.shape == Shape{4, 3, 3});
+  CHECK(layer.bias.shape == Shape{6});
+  CHECK_THROWS_WITH((nn::ConvTranspose<double, 2>::init(4, 6, {3}, rng)), Catch::Contains("a window of 2 sizes, got 1"));
+}
+
 TEST_CASE("normalisation") {
   // Running statistics carry no derivative: they are data here.
   check("batch, three dimensions",
