@@ -9,10 +9,18 @@
 #include <optional>
 
 #include "lantern/compiler/nn/layers.hpp"
+#include "lantern/compiler/random/random.hpp"
 
 namespace lantern::nn {
 
 enum class Gates : std::uint8_t { tanh, relu, lstm, gru };
+
+/// What training drops between layers: each number of the outputs of a layer that another one reads, with this
+/// probability; the others are divided by 1 - rate. A step has a key of its own.
+struct LayerDropout {
+  Rep<std::int64_t> key;
+  double rate = 0.5;
+};
 
 /// What a recurrent layer knows: [layers * directions, batch, hidden].
 template <class S>
@@ -131,6 +139,8 @@ struct RecurrentCell {
 /// the first layer forwards and backwards, then of the second.
 ///
 ///   auto [y, state] = lstm(x);  lstm(x, lengths);  lstm(x, state);  lstm(x, state, lengths)
+///
+/// While training, `train` takes the same and a LayerDropout behind: lstm.train(x, {key, 0.2}).
 template <class S, Gates gates, std::size_t layers = 1, bool both_ways = false>
 struct Recurrent {
   static constexpr std::size_t directions = both_ways ? 2 : 1;
@@ -156,25 +166,43 @@ struct Recurrent {
 
   template <core::detail::FloatTensor X>
   auto operator()(const Rep<X>& x) const {
-    return run(detail::Values<X>(x), {}, {});
+    return run(detail::Values<X>(x), {}, {}, {});
   }
   template <core::detail::FloatTensor X, core::detail::IndexTensor L>
   auto operator()(const Rep<X>& x, const Rep<L>& lengths) const {
-    return run(detail::Values<X>(x), {}, lengths);
+    return run(detail::Values<X>(x), {}, lengths, {});
   }
   template <core::detail::FloatTensor X>
   auto operator()(const Rep<X>& x, const State& state) const {
-    return run(detail::Values<X>(x), state, {});
+    return run(detail::Values<X>(x), state, {}, {});
   }
   template <core::detail::FloatTensor X, core::detail::IndexTensor L>
   auto operator()(const Rep<X>& x, const State& state, const Rep<L>& lengths) const {
-    return run(detail::Values<X>(x), state, lengths);
+    return run(detail::Values<X>(x), state, lengths, {});
+  }
+
+  template <core::detail::FloatTensor X>
+  auto train(const Rep<X>& x, const LayerDropout& dropout) const {
+    return run(detail::Values<X>(x), {}, {}, dropout);
+  }
+  template <core::detail::FloatTensor X, core::detail::IndexTensor L>
+  auto train(const Rep<X>& x, const Rep<L>& lengths, const LayerDropout& dropout) const {
+    return run(detail::Values<X>(x), {}, lengths, dropout);
+  }
+  template <core::detail::FloatTensor X>
+  auto train(const Rep<X>& x, const State& state, const LayerDropout& dropout) const {
+    return run(detail::Values<X>(x), state, {}, dropout);
+  }
+  template <core::detail::FloatTensor X, core::detail::IndexTensor L>
+  auto train(const Rep<X>& x, const State& state, const Rep<L>& lengths, const LayerDropout& dropout) const {
+    return run(detail::Values<X>(x), state, lengths, dropout);
   }
 
  private:
   template <class E>
   std::pair<Rep<Tensor<E>>, State> run(Rep<Tensor<E>> x, const std::optional<State>& state,
-                                       const std::optional<Rep<Tensor<std::int64_t>>>& lengths) const {
+                                       const std::optional<Rep<Tensor<std::int64_t>>>& lengths,
+                                       const std::optional<LayerDropout>& dropped) const {
     using T = Rep<Tensor<E>>;
     std::vector<T> hidden, cell;
     for (std::size_t layer = 0; layer < layers; ++layer) {
@@ -192,6 +220,9 @@ struct Recurrent {
         cell.push_back(end.c);
       }
       x = both_ways ? T(concat<2>(outputs)) : outputs[0];
+      if (!dropped || layer + 1 == layers) continue;
+      const auto key = core::random::fold_in(dropped->key, static_cast<std::int64_t>(layer));
+      x = dropout(x, core::random::uniform<E>(key, x.dim(0), x.dim(1), x.dim(2)), dropped->rate);
     }
     State end;
     const auto put = [](auto& to, const std::vector<T>& from) {

@@ -1,5 +1,7 @@
 // Layers: values against PyTorch 2.15 (torch.nn, in double), derivatives against each other and differences,
 // eager against compiled; the names of parameters; models on the host and staged.
+#include <lantern/random.hpp>
+
 #include "nn_check.hpp"
 
 using namespace nn_check;
@@ -17,6 +19,10 @@ Layer filled(Cut& cut, const std::vector<Shape>& shapes) {
   REQUIRE(i == shapes.size());
   return layer;
 }
+template <class S, nn::Gates gates, std::size_t layers, bool both_ways>
+constexpr nn::Gates gates_of(const nn::Recurrent<S, gates, layers, both_ways>&) {
+  return gates;
+}
 template <class Layer>
 Layer recurrent(Cut& cut, std::int64_t in, std::int64_t hidden) {
   std::vector<Shape> shapes;
@@ -24,8 +30,7 @@ Layer recurrent(Cut& cut, std::int64_t in, std::int64_t hidden) {
   for (std::size_t k = 0; k < Layer{}.cells.size(); ++k) {
     const std::int64_t inputs = k < Layer::directions ? in : ways * hidden;
     std::int64_t rows = hidden;
-    if constexpr (std::same_as<Layer, nn::LSTM<D, 2, true>> || std::same_as<Layer, nn::LSTM<D>>) rows *= 4;
-    if constexpr (std::same_as<Layer, nn::GRU<D, 1, true>> || std::same_as<Layer, nn::GRU<D>>) rows *= 3;
+    rows *= nn::detail::gate_count(gates_of(Layer()));
     shapes.insert(shapes.end(), {{rows, inputs}, {rows, hidden}, {rows}, {rows}});
   }
   return filled<Layer>(cut, shapes);
@@ -297,6 +302,59 @@ TEST_CASE("recurrent layers") {
        0.45033033278,
        -0.0409721611267},
       true, false);
+}
+
+TEST_CASE("dropout between recurrent layers, while training") {
+  constexpr std::int64_t key = 41;
+  const auto layer_of = [](Cut& cut) { return recurrent<nn::GRU<D, 3, true>>(cut, 1, 2); };
+  constexpr std::int64_t numbers_of_layer = 2 * (6 + 12 + 12) + 2 * 2 * (24 + 12 + 12);
+  // The same of layers that stand alone, with the numbers in between dropped by hand.
+  const auto by_hand = [&](const T& v) {
+    Cut cut(v);
+    const auto all = layer_of(cut);
+    T x = cut({3, 2, 1});
+    for (std::size_t i = 0; i < 3; ++i) {
+      nn::GRU<D, 1, true> one;
+      one.cells = {all.cells[2 * i], all.cells[2 * i + 1]};
+      x = one(x, integers({2, 3}, {2})).first;
+      if (i == 2) break;
+      const auto u = random::uniform<double>(random::fold_in(Rep<std::int64_t>(key), static_cast<std::int64_t>(i)), 3, 2, 4);
+      x = nn::dropout(x, u, 0.4);
+    }
+    return x;
+  };
+  const Function trained = [&](const T& v) {
+    Cut cut(v);
+    const auto layer = layer_of(cut);
+    return layer.train(cut({3, 2, 1}), integers({2, 3}, {2}), {key, 0.4}).first;
+  };
+  const TensorValue<double> x = numbers(numbers_of_layer + 6, 8.7);
+  check("GRU, three layers, both ways, lengths", trained, x, eager([&](T v) { return by_hand(v); })(x).data, true, false);
+  const auto run = [](bool training, double rate) {
+    return [=](T v, Rep<std::int64_t> k) {
+      Cut cut(v);
+      const auto layer = recurrent<nn::LSTM<D, 2>>(cut, 2, 8);
+      const T in = cut({3, 2, 2});
+      return training ? layer.train(in, nn::LayerDropout{k, rate}).first : layer(in).first;
+    };
+  };
+  const TensorValue<double> lstm = numbers(32 * (2 + 8 + 2) + 32 * (8 + 8 + 2) + 12, 7.9);
+  const auto plain = eager(run(false, 0))(lstm, std::int64_t{1}).data;
+  CHECK(eager(run(true, 0))(lstm, std::int64_t{1}).data == plain);
+  const auto half = compile(run(true, 0.5), {.target = Target::c});
+  CHECK(half(lstm, std::int64_t{1}).data == half(lstm, std::int64_t{1}).data);
+  CHECK(half(lstm, std::int64_t{1}).data != half(lstm, std::int64_t{2}).data);
+  CHECK(half(lstm, std::int64_t{1}).data != plain);
+  same(half(lstm, std::int64_t{1}).data, eager(run(true, 0.5))(lstm, std::int64_t{1}).data, 1e-11);
+  // Nothing stands between a layer and what reads the whole: one layer has no dropout.
+  const auto alone = [](T v) {
+    Cut cut(v);
+    const auto layer = recurrent<nn::RNN<D>>(cut, 2, 2);
+    const T in = cut({3, 2, 2});
+    return sum(abs(layer.train(in, {key, 0.9}).first - layer(in).first));
+  };
+  CHECK(eager(alone)(numbers(24, 6)) == 0);
+  CHECK_THROWS_WITH(eager(run(true, 1))(lstm, std::int64_t{1}), Catch::Contains("dropout: expected a probability"));
 }
 
 TEST_CASE("attention") {
