@@ -98,8 +98,8 @@ struct Conv {
   }
 };
 
-/// The transpose of a convolution, with a bias: x of [batch, in, size...], y of [batch, out, size'...]. Options are given
-/// where it is called: up(x, {.stride = 2, .padding = 1, .output_padding = 1}).
+/// The transpose of a convolution, with a bias: x of [batch, in, size...], y of [batch, out, size'...].
+/// Options are given where it is called: up(x, {.stride = 2, .padding = 1, .output_padding = 1}).
 template <class S, int sizes = 2, bool with_bias = true>
 struct ConvTranspose {
   typename detail::KernelOf<S, sizes>::type weight;  ///< [in, out / groups, window...]
@@ -111,8 +111,8 @@ struct ConvTranspose {
       throw Error("ConvTranspose: expected a window of " + std::to_string(sizes) + " sizes, got " +
                   std::to_string(window.size()));
     if (groups < 1 || out % groups != 0)
-      throw Error("ConvTranspose: expected outputs whose number the groups divide, got " + std::to_string(out) +
-                  " outputs and " + std::to_string(groups) + " groups");
+      throw Error("ConvTranspose: expected outputs whose number the groups divide, got " +
+                  std::to_string(out) + " outputs and " + std::to_string(groups) + " groups");
     std::vector<std::int64_t> shape = {in, out / groups};
     shape.insert(shape.end(), window.begin(), window.end());
     ConvTranspose c{typename detail::KernelOf<S, sizes>::type(shape), {}};

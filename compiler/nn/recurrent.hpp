@@ -15,8 +15,8 @@ namespace lantern::nn {
 
 enum class Gates : std::uint8_t { tanh, relu, lstm, gru };
 
-/// What training drops between layers: each number of the outputs of a layer that another one reads, with this
-/// probability; the others are divided by 1 - rate. A step has a key of its own.
+/// What training drops between layers: each number of the outputs of a layer that another one reads, with
+/// this probability; the others are divided by 1 - rate. A step has a key of its own.
 struct LayerDropout {
   Rep<std::int64_t> key;
   double rate = 0.5;

@@ -85,9 +85,11 @@ TEST_CASE("clip by numbers, by tensors and of whole numbers", "[functions]") {
   using T = Rep<Tensor<double, dyn, dyn>>;
   const auto by_numbers = [](T x, Rep<double> lo, Rep<double> hi) { return clip(x, lo, hi); };
   const auto by_tensors = [](T x, Rep<Tensor<double, dyn>> lo, T hi) { return clip(x, lo, hi); };
-  const auto of_whole = [](Rep<Tensor<std::int64_t, dyn>> x, Rep<std::int64_t> hi) { return clip(x, -2, hi); };
-  const TensorValue<double> x(std::vector<double>{-3, 0.5, 4, 1, -1, 2}, {2, 3}), hi(std::vector<double>{1, 1, 1, 0, 0, 0}, {2, 3}),
-      lo(std::vector<double>{-2, -2, 2}, {3});
+  const auto of_whole = [](Rep<Tensor<std::int64_t, dyn>> x, Rep<std::int64_t> hi) {
+    return clip(x, -2, hi);
+  };
+  const TensorValue<double> x(std::vector<double>{-3, 0.5, 4, 1, -1, 2}, {2, 3}),
+      hi(std::vector<double>{1, 1, 1, 0, 0, 0}, {2, 3}), lo(std::vector<double>{-2, -2, 2}, {3});
   const TensorValue<std::int64_t> n(std::vector<std::int64_t>{-5, 0, 9}, {3});
   const auto total = [&](T v, Rep<double> a, Rep<double> b) { return sum(clip(v, a, b) * v); };
   const auto all = [&](const auto& run) {

@@ -90,18 +90,22 @@ TEST_CASE("convolution") {
 }
 
 TEST_CASE("transposed convolution") {
-  check("2d, groups",
-        [](const T& x) {
-          Cut cut(x);
-          const auto layer = filled<nn::ConvTranspose<D>>(cut, {{2, 1, 2, 2}, {2}});
-          return layer(cut({1, 2, 2, 2}), {.stride = 2, .padding = 1, .groups = 2, .output_padding = {1, 0}});
-        },
-        numbers(18, 2.7), {-0.15607725606, -0.382760180449, -0.0961636206832, -0.371012673186, -0.569026222048, -0.321451928434, -0.147899293576, -0.538146447366, -0.137873224101, -0.540949291167, -0.967496271382, -0.518165514982});
+  check(
+      "2d, groups",
+      [](const T& x) {
+        Cut cut(x);
+        const auto layer = filled<nn::ConvTranspose<D>>(cut, {{2, 1, 2, 2}, {2}});
+        return layer(cut({1, 2, 2, 2}), {.stride = 2, .padding = 1, .groups = 2, .output_padding = {1, 0}});
+      },
+      numbers(18, 2.7),
+      {-0.15607725606, -0.382760180449, -0.0961636206832, -0.371012673186, -0.569026222048, -0.321451928434,
+       -0.147899293576, -0.538146447366, -0.137873224101, -0.540949291167, -0.967496271382, -0.518165514982});
   nn::Generator rng(3);
   const auto layer = nn::ConvTranspose<double, 1>::init(4, 6, {3}, rng, 2);
   CHECK(layer.weight.shape == Shape{4, 3, 3});
   CHECK(layer.bias.shape == Shape{6});
-  CHECK_THROWS_WITH((nn::ConvTranspose<double, 2>::init(4, 6, {3}, rng)), Catch::Contains("a window of 2 sizes, got 1"));
+  CHECK_THROWS_WITH((nn::ConvTranspose<double, 2>::init(4, 6, {3}, rng)),
+                    Catch::Contains("a window of 2 sizes, got 1"));
 }
 
 TEST_CASE("normalisation") {
@@ -318,7 +322,8 @@ TEST_CASE("dropout between recurrent layers, while training") {
       one.cells = {all.cells[2 * i], all.cells[2 * i + 1]};
       x = one(x, integers({2, 3}, {2})).first;
       if (i == 2) break;
-      const auto u = random::uniform<double>(random::fold_in(Rep<std::int64_t>(key), static_cast<std::int64_t>(i)), 3, 2, 4);
+      const auto u = random::uniform<double>(
+          random::fold_in(Rep<std::int64_t>(key), static_cast<std::int64_t>(i)), 3, 2, 4);
       x = nn::dropout(x, u, 0.4);
     }
     return x;
@@ -329,7 +334,8 @@ TEST_CASE("dropout between recurrent layers, while training") {
     return layer.train(cut({3, 2, 1}), integers({2, 3}, {2}), {key, 0.4}).first;
   };
   const TensorValue<double> x = numbers(numbers_of_layer + 6, 8.7);
-  check("GRU, three layers, both ways, lengths", trained, x, eager([&](T v) { return by_hand(v); })(x).data, true, false);
+  check("GRU, three layers, both ways, lengths", trained, x, eager([&](T v) { return by_hand(v); })(x).data,
+        true, false);
   const auto run = [](bool training, double rate) {
     return [=](T v, Rep<std::int64_t> k) {
       Cut cut(v);
@@ -354,7 +360,8 @@ TEST_CASE("dropout between recurrent layers, while training") {
     return sum(abs(layer.train(in, {key, 0.9}).first - layer(in).first));
   };
   CHECK(eager(alone)(numbers(24, 6)) == 0);
-  CHECK_THROWS_WITH(eager(run(true, 1))(lstm, std::int64_t{1}), Catch::Contains("dropout: expected a probability"));
+  CHECK_THROWS_WITH(eager(run(true, 1))(lstm, std::int64_t{1}),
+                    Catch::Contains("dropout: expected a probability"));
 }
 
 TEST_CASE("attention") {
