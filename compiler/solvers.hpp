@@ -8,7 +8,8 @@
 //   grad(angle), grad(grad(root)), ...
 //
 // Each takes the function, options (which may be left out: `newton(f, {.tolerance = 1e-8}, x0, a)`), where to
-// start, and then what else the function takes. Solutions of equations (roots, least squares, minima, the
+// start, and then what else the function takes. Unknowns and states are of double or of float; tolerances are
+// chosen by that, unless they are given. Solutions of equations (roots, least squares, minima, the
 // stages of stiff integrators) are differentiated by the implicit function theorem, so what their functions
 // need that is differentiated is passed as such an argument, not captured. Iterations are bounded, and
 // results say whether they have converged.

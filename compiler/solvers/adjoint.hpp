@@ -15,13 +15,15 @@ namespace detail {
 
 template <class F, class Y, class... P>
 class ContinuousAdjoint {
+  using E = state_element<Y>;
+
  public:
   ContinuousAdjoint(F f, const OdeOptions& options, const Y& y0, const P&... p)
       : f_(core::kept(std::move(f))),
         options_(options),
         loc_(core::here(options.place)),
-        prototype_(
-            std::make_shared<const core::detail::Structure<All>>(All(y0, Number(0.0), Number(0.0), p...))),
+        prototype_(std::make_shared<const core::detail::Structure<All>>(
+            All(y0, Number<E>(0.0), Number<E>(0.0), p...))),
         states_(core::detail::flatten(y0).size()) {}
 
   /// Of (y0, t0, t1, p...).
@@ -38,7 +40,7 @@ class ContinuousAdjoint {
     Datums none;
     for (const Datum& d : core::detail::flatten(p)) none.push_back(core::zeros_like(d, loc_));
     const Arguments q1 = core::detail::rebuild(p, none);
-    const auto equations = [this](const Number& t, const Augmented& s, const auto&... arguments) {
+    const auto equations = [this](const Number<E>& t, const Augmented& s, const auto&... arguments) {
       return rates(t, s, arguments...);
     };
     const Integrated<Augmented> start = std::apply(
@@ -47,7 +49,7 @@ class ContinuousAdjoint {
         },
         p);
     const auto& [y, a, q] = start.y;
-    const auto along = [&](const Y& adjoint, const Number& t, const Y& at) {
+    const auto along = [&](const Y& adjoint, const Number<E>& t, const Y& at) {
       const Y slope = std::apply([&](const auto&... b) { return rate(*f_, t, at, b...); }, p);
       return inner(adjoint, slope);
     };
@@ -59,23 +61,23 @@ class ContinuousAdjoint {
   }
 
  private:
-  using All = std::tuple<Y, Number, Number, P...>;
+  using All = std::tuple<Y, Number<E>, Number<E>, P...>;
   using Arguments = std::tuple<P...>;
   using Augmented = std::tuple<Y, Y, Arguments>;
 
   static auto parts(const All& all) {
     return std::apply(
-        [](const Y& y, const Number& t0, const Number& t1, const P&... p) {
-          return std::tuple<Y, Number, Number, Arguments>(y, t0, t1, Arguments(p...));
+        [](const Y& y, const Number<E>& t0, const Number<E>& t1, const P&... p) {
+          return std::tuple<Y, Number<E>, Number<E>, Arguments>(y, t0, t1, Arguments(p...));
         },
         all);
   }
   std::size_t inputs() const { return core::detail::flatten(**prototype_).size(); }
 
   template <class... Q>
-  Augmented rates(const Number& t, const Augmented& s, const Q&... p) const {
+  Augmented rates(const Number<E>& t, const Augmented& s, const Q&... p) const {
     const auto& [y, a, q] = s;
-    const auto swapped = [f = f_](const Y& state, const Number& time, const Q&... arguments) {
+    const auto swapped = [f = f_](const Y& state, const Number<E>& time, const Q&... arguments) {
       return rate(*f, time, state, arguments...);
     };
     const Datums at = core::detail::flatten(std::tie(y, t, p...));
@@ -87,12 +89,12 @@ class ContinuousAdjoint {
     for (std::size_t i = states_; i < all.size(); ++i) out.push_back(op(Opcode::neg_, {all[i]}, loc_));
     return core::detail::rebuild(s, out);
   }
-  static Number inner(const Y& a, const Y& b) {
-    Number total(0.0);
+  static Number<E> inner(const Y& a, const Y& b) {
+    Number<E> total(0.0);
     const Datums x = core::detail::flatten(a), y = core::detail::flatten(b);
     for (std::size_t i = 0; i < x.size(); ++i)
-      total =
-          total + (x[i].type().is_tensor() ? sum(Vector(x[i]) * Vector(y[i])) : Number(x[i]) * Number(y[i]));
+      total = total + (x[i].type().is_tensor() ? sum(Vector<E>(x[i]) * Vector<E>(y[i]))
+                                               : Number<E>(x[i]) * Number<E>(y[i]));
     return total;
   }
 
@@ -107,11 +109,12 @@ class ContinuousAdjoint {
 
 /// dormand_prince, differentiated by reverse mode through the continuous adjoint: memory for one state,
 /// whatever the number of steps. For equations that can be integrated backward: not stiff ones. p... are
-/// products of doubles; what else f needs it captures, and nothing that is differentiated. Forward mode
-/// multiplies by the transpose. Errors: as for dormand_prince; an argument that is not of doubles.
+/// products of what the state consists of; what else f needs it captures, and nothing that is differentiated.
+/// Forward mode multiplies by the transpose. Errors: as for dormand_prince; an argument of another element
+/// type.
 template <class F, class Y, class... P>
-auto odeint_adjoint(F f, const OdeOptions& options, const Y& y0, const Rep<double>& t0, const Rep<double>& t1,
-                    const P&... p) {
+auto odeint_adjoint(F f, const OdeOptions& options, const Y& y0, const detail::Time<Y>& t0,
+                    const detail::Time<Y>& t1, const P&... p) {
   using namespace detail;
   using S = core::detail::lifted_t<Y>;
   const S start = core::detail::convert<S>(y0);
@@ -120,9 +123,9 @@ auto odeint_adjoint(F f, const OdeOptions& options, const Y& y0, const Rep<doubl
   const std::tuple<core::detail::lifted_t<P>...> arguments(
       core::detail::convert<core::detail::lifted_t<P>>(p)...);
   for (const Datum& d : core::detail::flatten(arguments))
-    if (d.type().element() != ir::Kind::f64)
-      core::raise_at(loc, "odeint_adjoint: expected arguments of doubles, got one of type " + d.type().str() +
-                              ": let f capture what is not differentiated");
+    if (d.type().element() != (std::same_as<state_element<S>, float> ? ir::Kind::f32 : ir::Kind::f64))
+      core::raise_at(loc, "odeint_adjoint: expected arguments of the state's element type, got one of type " +
+                              d.type().str() + ": let f capture what is not differentiated");
   using Solver = ContinuousAdjoint<F, S, core::detail::lifted_t<P>...>;
   const auto solver = std::apply(
       [&](const auto&... q) { return std::make_shared<const Solver>(std::move(f), options, start, q...); },

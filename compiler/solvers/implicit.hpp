@@ -24,7 +24,8 @@ enum class Equations {
 /// The w with A(at) w = b, where apply(w, at...) = A(at) w is linear in w, symmetric and positive definite,
 /// by conjugate gradients: Hestenes & Stiefel 1952; Nocedal & Wright, "Numerical Optimization", 2nd edition
 /// 2006, algorithm 5.2.
-class SymmetricSolve : public std::enable_shared_from_this<SymmetricSolve> {
+template <FloatElement E>
+class SymmetricSolve : public std::enable_shared_from_this<SymmetricSolve<E>> {
  public:
   SymmetricSolve(Program apply, std::string what, Location loc)
       : apply_(std::move(apply)), what_(std::move(what)), loc_(std::move(loc)) {}
@@ -33,9 +34,9 @@ class SymmetricSolve : public std::enable_shared_from_this<SymmetricSolve> {
     const auto rule = std::make_shared<core::ad::Rule>();
     rule->name = "solve_" + apply_.name;
     rule->what = what_;
-    const auto self = shared_from_this();
+    const auto self = this->shared_from_this();
     rule->primal = [self](const Datums& in) {
-      return Datums{self->iterate(Vector(in[0]), core::ad::slice(in, 1, in.size())).datum()};
+      return Datums{self->iterate(Vector<E>(in[0]), core::ad::slice(in, 1, in.size())).datum()};
     };
     rule->backward = [self](const Datums& residuals, const Datums& cotangents) {
       const auto [at_w, at_now] = self->parts(residuals);
@@ -63,19 +64,18 @@ class SymmetricSolve : public std::enable_shared_from_this<SymmetricSolve> {
     Datums at = core::ad::slice(residuals, 1, residuals.size() - 1);
     return {with_unknown(residuals.back(), at), at};
   }
-  Vector iterate(const Vector& b, const Datums& at) const {
-    const Number least = 1e-28 * dot(b, b);
+  Vector<E> iterate(const Vector<E>& b, const Datums& at) const {
+    const Number<E> least = rounding<E> * rounding<E> * dot(b, b);
     const auto [w, r, p, rr, k] = WHILE(
         std::tuple(zeros_like(b), b, b, dot(b, b), Count(0)),
-        [&](const Vector&, const Vector&, const Vector&, const Number& square, const Count& trips) {
-          return both(square > least, trips < 10 * b.dim(0));
-        },
-        [&](const Vector& x, const Vector& residual, const Vector& direction, const Number& square,
-            const Count& trips) {
-          const Vector image(apply_.run(with_unknown(direction.datum(), at))[0]);
-          const Number step = square / dot(direction, image);
-          const Vector next = residual - step * image;
-          const Number next_square = dot(next, next);
+        [&](const Vector<E>&, const Vector<E>&, const Vector<E>&, const Number<E>& square,
+            const Count& trips) { return both(square > least, trips < 10 * b.dim(0)); },
+        [&](const Vector<E>& x, const Vector<E>& residual, const Vector<E>& direction,
+            const Number<E>& square, const Count& trips) {
+          const Vector<E> image(apply_.run(with_unknown(direction.datum(), at))[0]);
+          const Number<E> step = square / dot(direction, image);
+          const Vector<E> next = residual - step * image;
+          const Number<E> next_square = dot(next, next);
           return std::tuple(x + step * direction, next, next + next_square / square * direction, next_square,
                             trips + 1);
         });
@@ -149,10 +149,13 @@ class Implicit : public std::enable_shared_from_this<Implicit> {
                             const Datums now = core::ad::slice(in, 1, in.size());
                             return Datums{core::ad::jvp(r, now, first_of(now), {in[0]}, loc)[1]};
                           }};
-      return (*std::make_shared<const SymmetricSolve>(apply, what_, loc_))(b, at);
+      if (b.type().element() == ir::Kind::f32)
+        return (*std::make_shared<const SymmetricSolve<float>>(apply, what_, loc_))(b, at);
+      return (*std::make_shared<const SymmetricSolve<double>>(apply, what_, loc_))(b, at);
     }
     const Datum j = jacobian_of(residual_, at, loc_);
-    return divided(b, transposed && j.type().is_tensor() ? transpose(Matrix(j)).datum() : j, loc_);
+    return divided(
+        b, transposed && j.type().is_tensor() ? core::perform({Opcode::transpose_, 0, loc_}, {j}) : j, loc_);
   }
 
   std::string what_;

@@ -11,7 +11,8 @@ namespace lantern::solvers {
 
 /// When a search ends.
 struct FitOptions {
-  double tolerance = 1e-11;       ///< the step is at most tolerance (1 + |x|), in the Euclidean norm
+  /// The step is at most tolerance (1 + |x|), in the Euclidean norm; 0: 1e-11, of floats 1e-5.
+  double tolerance = 0;
   std::int64_t iterations = 200;  ///< at most
   double damping =
       1e-3;  ///< levenberg_marquardt: at first, relative to the largest diagonal element of J^T J
@@ -30,112 +31,120 @@ struct Fit {
 namespace detail {
 
 /// The quadratic model of the cost at a point: J^T J, J^T r and |r|^2 / 2.
+template <FloatElement E>
 struct NormalEquations {
-  Matrix square;
-  Vector gradient;
-  Number cost;
+  Matrix<E> square;
+  Vector<E> gradient;
+  Number<E> cost;
 };
 
-inline NormalEquations normal_equations(const Program& residuals, const Vector& x, const Datums& arguments,
-                                        const Location& loc) {
+template <FloatElement E>
+NormalEquations<E> normal_equations(const Program& residuals, const Vector<E>& x, const Datums& arguments,
+                                    const Location& loc) {
   const Datums at = with_unknown(x.datum(), arguments);
-  const Vector r(residuals.run(at)[0]);
-  const Matrix j(jacobian_of(residuals, at, loc)), t = transpose(j);
+  const Vector<E> r(residuals.run(at)[0]);
+  const Matrix<E> j(jacobian_of(residuals, at, loc)), t = transpose(j);
   return {matmul(t, j), matmul(t, r), 0.5 * dot(r, r)};
 }
 
+template <FloatElement E>
 struct FitState {
-  Vector x;
-  NormalEquations model;
-  Number damping, factor;
+  Vector<E> x;
+  NormalEquations<E> model;
+  Number<E> damping, factor;
   Count trips;
   Truth converged, on;
 };
 
-inline Datums searched(const FitState& s) { return {s.x.datum(), s.trips.datum(), s.converged.datum()}; }
+template <FloatElement E>
+Datums searched(const FitState<E>& s) {
+  return {s.x.datum(), s.trips.datum(), s.converged.datum()};
+}
 
 /// (x, iterations, converged) from (x0, arguments...): Newton's method without second derivatives of r, each
 /// step halved until the cost is smaller (Nocedal & Wright, "Numerical Optimization", 2nd edition
 /// 2006, 10.3).
-inline Datums gauss_newton(const Program& residuals, const Datums& in, const FitOptions& options,
-                           const Location& loc) {
+template <FloatElement E>
+Datums gauss_newton(const Program& residuals, const Datums& in, const FitOptions& options,
+                    const Location& loc) {
   const Datums arguments = core::ad::slice(in, 1, in.size());
-  const auto model = [&](const Vector& x) { return normal_equations(residuals, x, arguments, loc); };
-  const auto cost = [&](const Vector& x) {
-    const Vector r(residuals.run(with_unknown(x.datum(), arguments))[0]);
-    return Number(0.5 * dot(r, r));
+  const auto model = [&](const Vector<E>& x) { return normal_equations<E>(residuals, x, arguments, loc); };
+  const auto cost = [&](const Vector<E>& x) {
+    const Vector<E> r(residuals.run(with_unknown(x.datum(), arguments))[0]);
+    return Number<E>(0.5 * dot(r, r));
   };
-  const Vector x0(in[0]);
-  return searched(WHILE(
-      FitState{x0, model(x0), Number(0.0), Number(0.0), Count(0), Truth(false), Truth(true)},
-      [&](const FitState& s) { return both(s.on, s.trips < options.iterations); },
-      [&](const FitState& s) {
-        const Vector step(solve(s.model.square.datum(), s.model.gradient.datum(), loc));
+  const Vector<E> x0(in[0]);
+  return searched<E>(WHILE(
+      FitState<E>{x0, model(x0), Number<E>(0.0), Number<E>(0.0), Count(0), Truth(false), Truth(true)},
+      [&](const FitState<E>& s) { return both(s.on, s.trips < options.iterations); },
+      [&](const FitState<E>& s) {
+        const Vector<E> step(solve(s.model.square.datum(), s.model.gradient.datum(), loc));
         const Truth usable = finite(norm(step)), small = norm(step) <= options.tolerance * (1.0 + norm(s.x));
-        const Number slope = dot(s.model.gradient, step);
+        const Number<E> slope = dot(s.model.gradient, step);
         const auto [share, trials] = WHILE(
-            std::tuple(Number(1.0), Count(0)),
-            [&](const Number& t, const Count& k) {
+            std::tuple(Number<E>(1.0), Count(0)),
+            [&](const Number<E>& t, const Count& k) {
               const auto worse = [&] {
-                const Number bound = s.model.cost * (1.0 + 1e-14) - 1e-4 * t * slope;
+                const Number<E> bound = s.model.cost * (1.0 + rounding<E>)-1e-4 * t * slope;
                 return !(cost(s.x - t * step) <= bound);
               };
               return AND(both(both(usable, !small), k < 40), worse);
             },
-            [](const Number& t, const Count& k) { return std::tuple(0.5 * t, k + 1); });
-        const Vector next = s.x - share * step;
+            [](const Number<E>& t, const Count& k) { return std::tuple(0.5 * t, k + 1); });
+        const Vector<E> next = s.x - share * step;
         return IF(
             both(usable, trials < 40),
-            [&] { return FitState{next, model(next), s.damping, s.factor, s.trips + 1, small, !small}; },
+            [&] { return FitState<E>{next, model(next), s.damping, s.factor, s.trips + 1, small, !small}; },
             [&] {
-              return FitState{s.x, s.model, s.damping, s.factor, s.trips + 1, Truth(false), Truth(false)};
+              return FitState<E>{s.x, s.model, s.damping, s.factor, s.trips + 1, Truth(false), Truth(false)};
             });
       }));
 }
 
 /// The same with damped steps: Madsen, Nielsen & Tingleff, "Methods for non-linear least squares problems",
 /// 2nd edition 2004, algorithm 3.16.
-inline Datums levenberg_marquardt(const Program& residuals, const Datums& in, const FitOptions& options,
-                                  const Location& loc) {
+template <FloatElement E>
+Datums levenberg_marquardt(const Program& residuals, const Datums& in, const FitOptions& options,
+                           const Location& loc) {
   const Datums arguments = core::ad::slice(in, 1, in.size());
-  const auto model = [&](const Vector& x) { return normal_equations(residuals, x, arguments, loc); };
-  const Vector x0(in[0]);
+  const auto model = [&](const Vector<E>& x) { return normal_equations<E>(residuals, x, arguments, loc); };
+  const Vector<E> x0(in[0]);
   const Count n = x0.dim(0);
-  const NormalEquations first = model(x0);
-  const Number largest =
-      FOR(0, n, Number(0.0), [&](const Count& i, const Number& m) { return max(m, first.square(i, i)); });
-  return searched(WHILE(
-      FitState{x0, first, options.damping * largest, Number(2.0), Count(0), Truth(false), Truth(true)},
-      [&](const FitState& s) { return both(s.on, s.trips < options.iterations); },
-      [&](const FitState& s) {
-        const Matrix damped = FOR(0, n, s.model.square, [&](const Count& i, const Matrix& m) {
+  const NormalEquations<E> first = model(x0);
+  const Number<E> largest = FOR(
+      0, n, Number<E>(0.0), [&](const Count& i, const Number<E>& m) { return max(m, first.square(i, i)); });
+  return searched<E>(WHILE(
+      FitState<E>{x0, first, options.damping * largest, Number<E>(2.0), Count(0), Truth(false), Truth(true)},
+      [&](const FitState<E>& s) { return both(s.on, s.trips < options.iterations); },
+      [&](const FitState<E>& s) {
+        const Matrix<E> damped = FOR(0, n, s.model.square, [&](const Count& i, const Matrix<E>& m) {
           return m.set(i, i, m(i, i) + s.damping);
         });
-        const Vector step = -Vector(solve(damped.datum(), s.model.gradient.datum(), loc));
+        const Vector<E> step = -Vector<E>(solve(damped.datum(), s.model.gradient.datum(), loc));
         const Truth usable = finite(norm(step)), small = norm(step) <= options.tolerance * (1.0 + norm(s.x));
-        const NormalEquations there = model(s.x + step);
-        const Number gain = s.model.cost - there.cost;
+        const NormalEquations<E> there = model(s.x + step);
+        const Number<E> gain = s.model.cost - there.cost;
         // Where costs differ by rounding alone, the gradient says which point is better.
-        const Number ratio =
-            select(abs(gain) <= 1e-13 * s.model.cost,
-                   select(norm(there.gradient) < norm(s.model.gradient), Number(1.0), Number(-1.0)),
+        const Number<E> ratio =
+            select(abs(gain) <= 10 * rounding<E> * s.model.cost,
+                   select(norm(there.gradient) < norm(s.model.gradient), Number<E>(1.0), Number<E>(-1.0)),
                    gain / (0.5 * dot(step, s.damping * step - s.model.gradient)));
-        const Number bend = 2.0 * ratio - 1.0;
+        const Number<E> bend = 2.0 * ratio - 1.0;
         return IF(
             both(usable, ratio > 0.0),
             [&] {
-              const Number damping = s.damping * max(1.0 / 3, 1.0 - bend * bend * bend);
-              return FitState{s.x + step, there, damping, Number(2.0), s.trips + 1, small, !small};
+              const Number<E> damping = s.damping * max(1.0 / 3, 1.0 - bend * bend * bend);
+              return FitState<E>{s.x + step, there, damping, Number<E>(2.0), s.trips + 1, small, !small};
             },
             [&] {
               const Truth end = both(usable, small);
-              return FitState{s.x,
-                              s.model,
-                              select(s.damping > 0.0, s.damping * s.factor, Number(1e-12)),
-                              2.0 * s.factor,
-                              s.trips + 1,
-                              end,
-                              both(!end, finite(s.damping))};
+              return FitState<E>{s.x,
+                                 s.model,
+                                 select(s.damping > 0.0, s.damping * s.factor, Number<E>(1e-12)),
+                                 2.0 * s.factor,
+                                 s.trips + 1,
+                                 end,
+                                 both(!end, finite(s.damping))};
             });
       }));
 }
@@ -143,23 +152,24 @@ inline Datums levenberg_marquardt(const Program& residuals, const Datums& in, co
 using FitSolver = Datums (*)(const Program& residuals, const Datums& in, const FitOptions& options,
                              const Location& loc);
 
-template <class F, class X, class... A>
-auto fitted(const char* name, FitSolver solver, F f, const FitOptions& options, const X& x0, const A&... a) {
-  static_assert(Unknown<X>,
-                "least squares: expected x0 to be a Rep<double>, or an array or tensor of doubles");
+template <class F, Unknown X, class... A>
+auto fitted(const char* name, FitSolver solver, F f, FitOptions options, const X& x0, const A&... a) {
+  using E = element_of<X>;
+  options.tolerance = or_default<E>(options.tolerance, 1e-11, 1e-5);
   const Location loc = core::here(options.place);
   require_unknown(name, x0.datum(), loc);
   Program residuals = program_of(std::move(f), x0, a...);
   if constexpr (is_number<X>)
     residuals.run = [scalar = residuals.run](Datums in) {
-      in[0] = Vector(in[0])(0).datum();
+      in[0] = Vector<E>(in[0])(0).datum();
       return scalar(in);
     };
   residuals.run = [run = residuals.run, name, loc](const Datums& in) {
     const Datums r = run(in);
-    if (r.size() != 1 || r[0].type().rank() != 1 || r[0].type().element() != ir::Kind::f64)
+    if (r.size() != 1 || r[0].type().rank() != 1 || r[0].type().element() != in[0].type().element())
       core::raise_at(loc, std::string(name) + ": expected f to give a vector of residuals, got " +
-                              (r.size() == 1 ? r[0].type().str() : "several values"));
+                              (r.size() == 1 ? r[0].type().str() : "several values") +
+                              ", the unknown being " + in[0].type().str());
     return r;
   };
   const Program stationary{"stationary_" + residuals.name, [residuals, loc](const Datums& at) {
@@ -168,10 +178,11 @@ auto fitted(const char* name, FitSolver solver, F f, const FitOptions& options, 
   const Program run{name, [residuals, solver, options, loc](const Datums& in) {
                       return solver(residuals, in, options, loc);
                     }};
-  const Datums found = solved_by(name, run, stationary, {as_vector(x0.datum()).datum()},
+  const Datums found = solved_by(name, run, stationary, {as_vector<E>(x0.datum()).datum()},
                                  core::detail::flatten(std::tie(a...)), Equations::dense, loc);
-  const Vector r(residuals.run(with_unknown(found[0], core::detail::flatten(std::tie(a...))))[0]);
-  return Fit<X>{from_vector<X>(Vector(found[0])), 0.5 * dot(r, r), Count(found[1]), Truth(found[2])};
+  const Vector<E> r(residuals.run(with_unknown(found[0], core::detail::flatten(std::tie(a...))))[0]);
+  return Fit<X, Rep<E>>{from_vector<X, E>(Vector<E>(found[0])), 0.5 * dot(r, r), Count(found[1]),
+                        Truth(found[2])};
 }
 
 }  // namespace detail
@@ -186,16 +197,24 @@ auto fitted(const char* name, FitSolver solver, F f, const FitOptions& options, 
 /// empty; f that gives no vector.
 template <class F, class X, class... A>
 auto gauss_newton(F f, const FitOptions& options, const X& x0, const A&... a) {
-  return detail::fitted("gauss_newton", detail::gauss_newton, std::move(f), options,
-                        core::detail::convert<core::detail::lifted_t<X>>(x0),
+  using Start = core::detail::lifted_t<X>;
+  static_assert(
+      detail::Unknown<Start>,
+      "gauss_newton: expected x0 to be a Rep<double> or Rep<float>, or an array or tensor of those");
+  return detail::fitted("gauss_newton", detail::gauss_newton<detail::element_of<Start>>, std::move(f),
+                        options, core::detail::convert<core::detail::lifted_t<X>>(x0),
                         core::detail::convert<core::detail::lifted_t<A>>(a)...);
 }
 /// The same with steps of (J^T J + m I) d = -J^T r, m by what the steps before have gained: from far away,
 /// and where J has not full rank on the way.
 template <class F, class X, class... A>
 auto levenberg_marquardt(F f, const FitOptions& options, const X& x0, const A&... a) {
-  return detail::fitted("levenberg_marquardt", detail::levenberg_marquardt, std::move(f), options,
-                        core::detail::convert<core::detail::lifted_t<X>>(x0),
+  using Start = core::detail::lifted_t<X>;
+  static_assert(
+      detail::Unknown<Start>,
+      "levenberg_marquardt: expected x0 to be a Rep<double> or Rep<float>, or an array or tensor of those");
+  return detail::fitted("levenberg_marquardt", detail::levenberg_marquardt<detail::element_of<Start>>,
+                        std::move(f), options, core::detail::convert<core::detail::lifted_t<X>>(x0),
                         core::detail::convert<core::detail::lifted_t<A>>(a)...);
 }
 LANTERN_SOLVER_WITHOUT_OPTIONS(gauss_newton, FitOptions)

@@ -18,12 +18,16 @@ namespace detail {
 
 using core::Datum;
 using core::Datums;
-using Number = Rep<double>;
+using core::FloatElement;
+template <class E>
+using Number = Rep<E>;
 using Count = Rep<std::int64_t>;
 using Truth = Rep<bool>;
 /// A vector or, where it says so, a matrix: of a rank that is known while staging.
-using Vector = Rep<core::Tensor<double>>;
-using Matrix = Rep<core::Tensor<double>>;
+template <class E>
+using Vector = Rep<core::Tensor<E>>;
+template <class E>
+using Matrix = Rep<core::Tensor<E>>;
 
 inline Truth both(const Truth& a, const Truth& b) {
   return Truth(core::perform({core::Opcode::land_, 0, {}}, {a.datum(), b.datum()}));
@@ -33,48 +37,54 @@ inline Truth both(const Truth& a, const Truth& b) {
 
 /// P A = L U: both triangles in one matrix, the diagonal of L, all ones, left out; row i of P A is row
 /// rows[i] of A.
+template <class E = double>
 struct LU {
-  Rep<core::Tensor<double>> factors;
+  Rep<core::Tensor<E>> factors;
   Rep<core::Array<std::int64_t>> rows;
 };
 
 /// The factors of an n-by-n matrix, each pivot the largest in size of what is left of its column. A singular
 /// matrix has a pivot of 0. Differentiated, it is unrolled: `solve` has a rule.
-inline LU lu(const Rep<core::Tensor<double>>& a) {
+template <core::FloatElement E, std::int64_t... M>
+LU<E> lu(const Rep<core::Tensor<E, M...>>& matrix) {
   using namespace detail;
+  const Matrix<E> a(matrix.datum());
   const Count n = a.dim(0);
   const auto in_order = FOR(0, n, fill(Count(0), n), [](Count i, auto rows) { return rows.set(i, i); });
-  return FOR(0, n, LU{a, in_order}, [n](Count k, LU s) {
+  return FOR(0, n, LU<E>{a, in_order}, [n](Count k, LU<E> s) {
     const auto [pivot, largest] =
-        FOR(k + 1, n, std::tuple(k, abs(s.factors(k, k))), [&](Count i, Count p, Number best) {
-          const Number v = abs(s.factors(i, k));
+        FOR(k + 1, n, std::tuple(k, abs(s.factors(k, k))), [&](Count i, Count p, Number<E> best) {
+          const Number<E> v = abs(s.factors(i, k));
           return std::tuple(select(v > best, i, p), select(v > best, v, best));
         });
     const Count p = pivot;
-    const Matrix swapped = FOR(0, n, s.factors, [&](Count j, Matrix m) {
-      const Number upper = m(k, j), lower = m(p, j);
+    const Matrix<E> swapped = FOR(0, n, s.factors, [&](Count j, Matrix<E> m) {
+      const Number<E> upper = m(k, j), lower = m(p, j);
       return m.set(k, j, lower).set(p, j, upper);
     });
-    const Matrix reduced = FOR(k + 1, n, swapped, [&](Count i, Matrix m) {
-      const Number factor = m(i, k) / m(k, k);
+    const Matrix<E> reduced = FOR(k + 1, n, swapped, [&](Count i, Matrix<E> m) {
+      const Number<E> factor = m(i, k) / m(k, k);
       return FOR(k + 1, n, m.set(i, k, factor),
-                 [&](Count j, Matrix r) { return r.set(i, j, r(i, j) - factor * r(k, j)); });
+                 [&](Count j, Matrix<E> r) { return r.set(i, j, r(i, j) - factor * r(k, j)); });
     });
     const Count upper = s.rows[k], lower = s.rows[p];
-    return LU{reduced, s.rows.set(k, lower).set(p, upper)};
+    return LU<E>{reduced, s.rows.set(k, lower).set(p, upper)};
   });
 }
 
 /// The x with A x = b, from the factors of A. Where A is singular, x is not finite.
-inline Rep<core::Tensor<double>> solve(const LU& a, const Rep<core::Tensor<double>>& b) {
+template <core::FloatElement E>
+Rep<core::Tensor<E>> solve(const LU<E>& a, const std::type_identity_t<Rep<core::Tensor<E>>>& b) {
   using namespace detail;
   const Count n = b.dim(0);
-  const Vector forward = FOR(0, n, b, [&](Count i, Vector y) {
-    return y.set(i, FOR(0, i, b(a.rows[i]), [&](Count j, Number v) { return v - a.factors(i, j) * y(j); }));
+  const Vector<E> forward = FOR(0, n, b, [&](Count i, Vector<E> y) {
+    return y.set(i,
+                 FOR(0, i, b(a.rows[i]), [&](Count j, Number<E> v) { return v - a.factors(i, j) * y(j); }));
   });
-  return FOR(0, n, forward, [&](Count back, Vector x) {
+  return FOR(0, n, forward, [&](Count back, Vector<E> x) {
     const Count i = n - 1 - back;
-    const Number known = FOR(i + 1, n, x(i), [&](Count j, Number v) { return v - a.factors(i, j) * x(j); });
+    const Number<E> known =
+        FOR(i + 1, n, x(i), [&](Count j, Number<E> v) { return v - a.factors(i, j) * x(j); });
     return x.set(i, known / a.factors(i, i));
   });
 }
@@ -82,21 +92,25 @@ inline Rep<core::Tensor<double>> solve(const LU& a, const Rep<core::Tensor<doubl
 namespace detail {
 
 /// solve, over data.
-inline Datum solve(const Datum& a, const Datum& b, const core::Location& loc) {
+template <core::FloatElement E>
+Datum solve(const Datum& a, const Datum& b, const core::Location& loc) {
   const auto rule = std::make_shared<core::ad::Rule>();
   rule->name = rule->what = "solve";
   rule->primal = [](const Datums& in) {
-    return Datums{solvers::solve(lu(Matrix(in[0])), Vector(in[1])).datum()};
+    return Datums{solvers::solve(lu(Matrix<E>(in[0])), Vector<E>(in[1])).datum()};
   };
   rule->backward = [loc](const Datums& residuals, const Datums& cotangents) {
-    const Vector w(solve(transpose(Matrix(residuals[0])).datum(), cotangents[0], loc));
-    return Datums{(-outer(w, Vector(residuals[2]))).datum(), w.datum()};
+    const Vector<E> w(solve<E>(transpose(Matrix<E>(residuals[0])).datum(), cotangents[0], loc));
+    return Datums{(-outer(w, Vector<E>(residuals[2]))).datum(), w.datum()};
   };
   rule->linear = [loc](const Datums& residuals, const Datums& tangents) {
-    const Vector change = matmul(Matrix(tangents[0]), Vector(residuals[2]));
-    return Datums{solve(residuals[0], (Vector(tangents[1]) - change).datum(), loc)};
+    const Vector<E> change = matmul(Matrix<E>(tangents[0]), Vector<E>(residuals[2]));
+    return Datums{solve<E>(residuals[0], (Vector<E>(tangents[1]) - change).datum(), loc)};
   };
   return core::ad::call_with_rule(rule, {a, b}, loc)[0];
+}
+inline Datum solve(const Datum& a, const Datum& b, const core::Location& loc) {
+  return a.type().element() == ir::Kind::f32 ? solve<float>(a, b, loc) : solve<double>(a, b, loc);
 }
 
 }  // namespace detail
@@ -105,15 +119,16 @@ inline Datum solve(const Datum& a, const Datum& b, const core::Location& loc) {
 /// Its derivative, of every order, is that of the solution: dx = A^-1 (db - dA x), and backward b' = A^-T x',
 /// A' = -b' x^T (Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 /// differentiation", 2008, 2.3.1). Error: sizes that do not fit.
-template <std::int64_t... M, class B>
-Rep<B> solve(const Rep<core::Tensor<double, M...>>& a, const Rep<B>& b,
-             std::source_location l = std::source_location::current()) {
+template <core::FloatElement E, std::int64_t... M, class B>
+requires(std::same_as<typename core::detail::Traits<B>::element, E>) Rep<B> solve(
+    const Rep<core::Tensor<E, M...>>& a, const Rep<B>& b,
+    std::source_location l = std::source_location::current()) {
   const core::Location loc = core::here(l);
   const ir::Type &matrix = a.datum().type(), &vector = b.datum().type();
   if (matrix.rank() != 2 || vector.rank() != 1)
     core::raise_at(loc,
                    "solve: expected a matrix and a vector, got " + matrix.str() + " and " + vector.str());
-  const Rep<core::Tensor<double>> m(a.datum()), v(b.datum());
+  const Rep<core::Tensor<E>> m(a.datum()), v(b.datum());
   core::detail::require(detail::both(m.dim(0) == m.dim(1), m.dim(0) == v.dim(0)).datum(),
                         "solve: expected a square matrix and a vector of as many elements as it has rows",
                         loc);

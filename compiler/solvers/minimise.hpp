@@ -12,7 +12,8 @@ namespace lantern::solvers {
 
 /// When a search ends, and what it remembers.
 struct MinimiseOptions {
-  double tolerance = 1e-8;         ///< |df/dx| is at most tolerance (1 + |f|), in the Euclidean norm
+  /// |df/dx| is at most tolerance (1 + |f|), in the Euclidean norm; 0: 1e-8, of floats 1e-4.
+  double tolerance = 0;
   std::int64_t iterations = 1000;  ///< at most
   std::int64_t history = 10;       ///< lbfgs: pairs of steps and changes of the gradient that are kept
   std::source_location place = std::source_location::current();
@@ -30,25 +31,27 @@ struct Minimum {
 namespace detail {
 
 /// A point, and what f is there.
+template <FloatElement E>
 struct Place {
-  Vector x;
-  Number value;
-  Vector gradient;
+  Vector<E> x;
+  Number<E> value;
+  Vector<E> gradient;
 };
 
+template <FloatElement E>
 class Objective {
  public:
   /// f(x, arguments...) of a vector x.
   Objective(Program f, Datums arguments, Location loc)
       : f_(std::move(f)), arguments_(std::move(arguments)), loc_(std::move(loc)) {}
-  Place at(const Vector& x) const {
+  Place<E> at(const Vector<E>& x) const {
     const Datums both_of = value_and_gradient(f_, with_unknown(x.datum(), arguments_), loc_);
-    return {x, Number(both_of[0]), Vector(both_of[1])};
+    return {x, Number<E>(both_of[0]), Vector<E>(both_of[1])};
   }
   /// The Hessian at x times v.
-  Vector hessian_times(const Vector& x, const Vector& v) const {
+  Vector<E> hessian_times(const Vector<E>& x, const Vector<E>& v) const {
     const Datums at = with_unknown(x.datum(), arguments_);
-    return Vector(core::ad::jvp(gradient_of(f_, loc_), at, first_of(at), {v.datum()}, loc_)[1]);
+    return Vector<E>(core::ad::jvp(gradient_of(f_, loc_), at, first_of(at), {v.datum()}, loc_)[1]);
   }
 
  private:
@@ -57,7 +60,8 @@ class Objective {
   Location loc_;
 };
 
-inline Truth at_rest(const Place& p, const MinimiseOptions& options) {
+template <FloatElement E>
+Truth at_rest(const Place<E>& p, const MinimiseOptions& options) {
   return norm(p.gradient) <= options.tolerance * (1.0 + abs(p.value));
 }
 
@@ -65,126 +69,139 @@ inline Truth at_rest(const Place& p, const MinimiseOptions& options) {
 /// one: the weak Wolfe conditions by bisection (Lewis & Overton, "Nonsmooth optimization via quasi-Newton
 /// methods", Mathematical Programming 141, 2013, algorithm 2.6). A rise of f by rounding is no rise (Hager &
 /// Zhang 2005).
-inline std::pair<Place, Truth> line_search(const Objective& f, const Place& from, const Vector& direction,
-                                           const Number& first) {
-  const Number slope = dot(from.gradient, direction);
+template <FloatElement E>
+std::pair<Place<E>, Truth> line_search(const Objective<E>& f, const Place<E>& from,
+                                       const Vector<E>& direction, const Number<E>& first) {
+  const Number<E> slope = dot(from.gradient, direction);
   struct Search {
-    Number low, high, share;
-    Place there;
+    Number<E> low, high, share;
+    Place<E> there;
     Count trips;
     Truth found;
   };
-  const auto judged = [&](const Number& low, const Number& high, const Number& share, const Count& trips) {
-    const Place p = f.at(from.x + share * direction);
-    const Truth lower = p.value <= from.value + 1e-4 * share * slope + 1e-14 * abs(from.value);
+  const auto judged = [&](const Number<E>& low, const Number<E>& high, const Number<E>& share,
+                          const Count& trips) {
+    const Place<E> p = f.at(from.x + share * direction);
+    const Truth lower = p.value <= from.value + 1e-4 * share * slope + rounding<E> * abs(from.value);
     const Truth flatter = dot(p.gradient, direction) >= 0.9 * slope;
     return Search{select(lower, share, low), select(lower, high, share), share, p, trips,
                   both(lower, flatter)};
   };
-  const Number endless(std::numeric_limits<double>::infinity());
+  const Number<E> endless(std::numeric_limits<E>::infinity());
   const Search done = WHILE(
-      judged(Number(0.0), endless, first, Count(0)),
+      judged(Number<E>(0.0), endless, first, Count(0)),
       [](const Search& s) { return both(!s.found, s.trips < 60); },
       [&](const Search& s) {
-        const Number share = select(finite(s.high), 0.5 * (s.low + s.high), 2.0 * s.low);
+        const Number<E> share = select(finite(s.high), 0.5 * (s.low + s.high), 2.0 * s.low);
         return judged(s.low, s.high, share, s.trips + 1);
       });
   return {done.there, done.found};
 }
 
 /// The last steps and changes of the gradient, in rows that are used in turn.
+template <FloatElement E>
 struct History {
-  Matrix steps, changes;
+  Matrix<E> steps, changes;
   Count used;  ///< so far; the last `rows` of them are kept
 };
 
 /// minus the inverse Hessian, as the history has it, times the gradient: Nocedal & Wright, "Numerical
 /// Optimization", 2nd edition 2006, algorithm 7.4.
-inline Vector quasi_newton_direction(const History& h, const Vector& gradient, std::int64_t rows) {
+template <FloatElement E>
+Vector<E> quasi_newton_direction(const History<E>& h, const Vector<E>& gradient, std::int64_t rows) {
   const Count kept = min(h.used, rows);
   const auto row = [&](const Count& back) { return Count((h.used - 1 - back) % rows); };
-  const auto [q, weights] = FOR(0, kept, std::tuple(gradient, fill(Number(0.0), rows)),
-                                [&](const Count& i, const Vector& v, const Rep<core::Array<double>>& w) {
-                                  const Vector s = h.steps.row(row(i)), y = h.changes.row(row(i));
-                                  const Number weight = dot(s, v) / dot(s, y);
-                                  return std::tuple(Vector(v - weight * y), w.set(row(i), weight));
+  const auto [q, weights] = FOR(0, kept, std::tuple(gradient, fill(Number<E>(0.0), rows)),
+                                [&](const Count& i, const Vector<E>& v, const Rep<core::Array<E>>& w) {
+                                  const Vector<E> s = h.steps.row(row(i)), y = h.changes.row(row(i));
+                                  const Number<E> weight = dot(s, v) / dot(s, y);
+                                  return std::tuple(Vector<E>(v - weight * y), w.set(row(i), weight));
                                 });
-  const Vector scaled = IF(
+  const Vector<E> scaled = IF(
       kept > 0,
       [&, q = q] {
-        const Vector s = h.steps.row(row(Count(0))), y = h.changes.row(row(Count(0)));
-        return Vector(dot(s, y) / dot(y, y) * q);
+        const Vector<E> s = h.steps.row(row(Count(0))), y = h.changes.row(row(Count(0)));
+        return Vector<E>(dot(s, y) / dot(y, y) * q);
       },
-      [&, q = q] { return Vector(q); });
-  return -FOR(0, kept, scaled, [&, weights = weights](const Count& i, const Vector& v) {
+      [&, q = q] { return Vector<E>(q); });
+  return -FOR(0, kept, scaled, [&, weights = weights](const Count& i, const Vector<E>& v) {
     const Count r = row(kept - 1 - i);
-    const Vector s = h.steps.row(r), y = h.changes.row(r);
-    return Vector(v + (weights[r] - dot(y, v) / dot(s, y)) * s);
+    const Vector<E> s = h.steps.row(r), y = h.changes.row(r);
+    return Vector<E>(v + (weights[r] - dot(y, v) / dot(s, y)) * s);
   });
 }
 
-inline Matrix with_row_of(const Matrix& m, const Count& i, const Vector& v) {
-  return FOR(0, v.dim(0), m, [&](const Count& j, const Matrix& all) { return all.set(i, j, v(j)); });
+template <FloatElement E>
+Matrix<E> with_row_of(const Matrix<E>& m, const Count& i, const Vector<E>& v) {
+  return FOR(0, v.dim(0), m, [&](const Count& j, const Matrix<E>& all) { return all.set(i, j, v(j)); });
 }
 
 /// (x, iterations, converged) from (x0, arguments...).
-inline Datums lbfgs(const Program& f, const Datums& in, const MinimiseOptions& options, const Location& loc) {
-  const Objective objective(f, core::ad::slice(in, 1, in.size()), loc);
+template <FloatElement E>
+Datums lbfgs(const Program& f, const Datums& in, const MinimiseOptions& options, const Location& loc) {
+  const Objective<E> objective(f, core::ad::slice(in, 1, in.size()), loc);
   struct State {
-    Place now;
-    History history;
+    Place<E> now;
+    History<E> history;
     Count trips;
     Truth on;
   };
-  const Vector x0(in[0]);
-  const Place first = objective.at(x0);
-  const Matrix empty(fill(Number(0.0), options.history, x0.dim(0)).datum());
+  const Vector<E> x0(in[0]);
+  const Place<E> first = objective.at(x0);
+  const Matrix<E> empty(fill(Number<E>(0.0), options.history, x0.dim(0)).datum());
   const State done = WHILE(
       State{first, {empty, empty, Count(0)}, Count(0), !at_rest(first, options)},
       [&](const State& s) { return both(s.on, s.trips < options.iterations); },
       [&](const State& s) {
-        const Vector direction = quasi_newton_direction(s.history, s.now.gradient, options.history);
-        const Number share = select(s.history.used > 0, Number(1.0), min(1.0, 1.0 / norm(s.now.gradient)));
+        const Vector<E> direction = quasi_newton_direction(s.history, s.now.gradient, options.history);
+        const Number<E> share =
+            select(s.history.used > 0, Number<E>(1.0), min(1.0, 1.0 / norm(s.now.gradient)));
         const auto [next, found] = line_search(objective, s.now, direction, share);
-        const Vector step = next.x - s.now.x, change = next.gradient - s.now.gradient;
-        const Truth curved = dot(step, change) > 1e-14 * norm(step) * norm(change);
+        const Vector<E> step = next.x - s.now.x, change = next.gradient - s.now.gradient;
+        const Truth curved = dot(step, change) > rounding<E> * norm(step) * norm(change);
         const Count row = s.history.used % options.history;
-        const History history = IF(
+        const History<E> history = IF(
             curved,
             [&] {
-              return History{with_row_of(s.history.steps, row, step),
-                             with_row_of(s.history.changes, row, change), s.history.used + 1};
+              return History<E>{with_row_of(s.history.steps, row, step),
+                                with_row_of(s.history.changes, row, change), s.history.used + 1};
             },
             [&] { return s.history; });
         return IF(
-            found, [&, there = next] { return State{there, history, s.trips + 1, !at_rest(there, options)}; },
-            [&] { return State{s.now, history, s.trips + 1, Truth(false)}; });
+            found,
+            [&, there = next] {
+              return State{there, history, s.trips + 1, !at_rest(there, options)};
+            },
+            [&] {
+              return State{s.now, history, s.trips + 1, Truth(false)};
+            });
       });
   return {done.now.x.datum(), done.trips.datum(), at_rest(done.now, options).datum()};
 }
 
 /// A direction p with H p = -g, as exactly as pays, or one in which f is not convex: Nocedal & Wright,
 /// algorithm 7.1.
-inline Vector truncated_newton_direction(const Objective& f, const Place& now) {
+template <FloatElement E>
+Vector<E> truncated_newton_direction(const Objective<E>& f, const Place<E>& now) {
   struct State {
-    Vector p, residual, direction;
-    Number square;
+    Vector<E> p, residual, direction;
+    Number<E> square;
     Count trips;
     Truth on;
   };
-  const Number size = norm(now.gradient), enough = min(0.5, sqrt(size)) * size;
-  const Vector minus = -now.gradient;
+  const Number<E> size = norm(now.gradient), enough = min(0.5, sqrt(size)) * size;
+  const Vector<E> minus = -now.gradient;
   const State done = WHILE(
       State{zeros_like(minus), now.gradient, minus, dot(minus, minus), Count(0), Truth(true)},
       [&](const State& s) {
         return both(both(s.on, sqrt(s.square) > enough), s.trips < 2 * minus.dim(0) + 10);
       },
       [&](const State& s) {
-        const Vector image = f.hessian_times(now.x, s.direction);
-        const Number curvature = dot(s.direction, image);
-        const Number step = s.square / curvature;
-        const Vector residual = s.residual + step * image;
-        const Number square = dot(residual, residual);
+        const Vector<E> image = f.hessian_times(now.x, s.direction);
+        const Number<E> curvature = dot(s.direction, image);
+        const Number<E> step = s.square / curvature;
+        const Vector<E> residual = s.residual + step * image;
+        const Number<E> square = dot(residual, residual);
         return IF(
             curvature > 0.0,
             [&] {
@@ -196,31 +213,37 @@ inline Vector truncated_newton_direction(const Objective& f, const Place& now) {
                            Truth(true)};
             },
             [&] {
-              const Vector p = IF(s.trips == 0, [&] { return Vector(minus); }, [&] { return Vector(s.p); });
+              const Vector<E> p = IF(
+                  s.trips == 0, [&] { return Vector<E>(minus); }, [&] { return Vector<E>(s.p); });
               return State{p, s.residual, s.direction, s.square, s.trips + 1, Truth(false)};
             });
       });
   return done.p;
 }
 
-inline Datums newton_cg(const Program& f, const Datums& in, const MinimiseOptions& options,
-                        const Location& loc) {
-  const Objective objective(f, core::ad::slice(in, 1, in.size()), loc);
+template <FloatElement E>
+Datums newton_cg(const Program& f, const Datums& in, const MinimiseOptions& options, const Location& loc) {
+  const Objective<E> objective(f, core::ad::slice(in, 1, in.size()), loc);
   struct State {
-    Place now;
+    Place<E> now;
     Count trips;
     Truth on;
   };
-  const Place first = objective.at(Vector(in[0]));
+  const Place<E> first = objective.at(Vector<E>(in[0]));
   const State done = WHILE(
       State{first, Count(0), !at_rest(first, options)},
       [&](const State& s) { return both(s.on, s.trips < options.iterations); },
       [&](const State& s) {
-        const Vector direction = truncated_newton_direction(objective, s.now);
-        const auto [next, found] = line_search(objective, s.now, direction, Number(1.0));
+        const Vector<E> direction = truncated_newton_direction(objective, s.now);
+        const auto [next, found] = line_search(objective, s.now, direction, Number<E>(1.0));
         return IF(
-            found, [&, there = next] { return State{there, s.trips + 1, !at_rest(there, options)}; },
-            [&] { return State{s.now, s.trips + 1, Truth(false)}; });
+            found,
+            [&, there = next] {
+              return State{there, s.trips + 1, !at_rest(there, options)};
+            },
+            [&] {
+              return State{s.now, s.trips + 1, Truth(false)};
+            });
       });
   return {done.now.x.datum(), done.trips.datum(), at_rest(done.now, options).datum()};
 }
@@ -228,30 +251,31 @@ inline Datums newton_cg(const Program& f, const Datums& in, const MinimiseOption
 using Minimiser = Datums (*)(const Program& f, const Datums& in, const MinimiseOptions& options,
                              const Location& loc);
 
-template <class F, class X, class... A>
-auto minimised(const char* name, Minimiser solver, F f, const MinimiseOptions& options, const X& x0,
-               const A&... a) {
-  static_assert(Unknown<X>, "minimise: expected x0 to be a Rep<double>, or an array or tensor of doubles");
+template <class F, Unknown X, class... A>
+auto minimised(const char* name, Minimiser solver, F f, MinimiseOptions options, const X& x0, const A&... a) {
+  using E = element_of<X>;
+  options.tolerance = or_default<E>(options.tolerance, 1e-8, 1e-4);
   const Location loc = core::here(options.place);
   require_unknown(name, x0.datum(), loc);
   if (options.history < 1)
     core::raise_at(loc, std::string(name) + ": expected a history of one step or more");
   Program objective = program_of(std::move(f), x0, a...);
   objective.run = [run = objective.run, name, loc](Datums in) {
-    if constexpr (is_number<X>) in[0] = Vector(in[0])(0).datum();
+    if constexpr (is_number<X>) in[0] = Vector<E>(in[0])(0).datum();
     const Datums y = run(in);
-    if (y.size() != 1 || y[0].type() != ir::F64)
-      core::raise_at(loc, std::string(name) + ": expected f to give a number, " + ir::F64.str() + ", got " +
+    const ir::Type number = core::detail::TypeOf<E>::get();
+    if (y.size() != 1 || y[0].type() != number)
+      core::raise_at(loc, std::string(name) + ": expected f to give a number, " + number.str() + ", got " +
                               (y.size() == 1 ? y[0].type().str() : "several values"));
     return y;
   };
   const Program run{name, [objective, solver, options, loc](const Datums& in) {
                       return solver(objective, in, options, loc);
                     }};
-  const Datums found = solved_by(name, run, gradient_of(objective, loc), {as_vector(x0.datum()).datum()},
+  const Datums found = solved_by(name, run, gradient_of(objective, loc), {as_vector<E>(x0.datum()).datum()},
                                  core::detail::flatten(std::tie(a...)), Equations::symmetric, loc);
-  const Number value(objective.run(with_unknown(found[0], core::detail::flatten(std::tie(a...))))[0]);
-  return Minimum<X>{from_vector<X>(Vector(found[0])), value, Count(found[1]), Truth(found[2])};
+  const Number<E> value(objective.run(with_unknown(found[0], core::detail::flatten(std::tie(a...))))[0]);
+  return Minimum<X, Rep<E>>{from_vector<X, E>(Vector<E>(found[0])), value, Count(found[1]), Truth(found[2])};
 }
 
 }  // namespace detail
@@ -265,7 +289,10 @@ auto minimised(const char* name, Minimiser solver, F f, const MinimiseOptions& o
 /// optimization", Mathematical Programming 45, 1989.
 template <class F, class X, class... A>
 auto lbfgs(F f, const MinimiseOptions& options, const X& x0, const A&... a) {
-  return detail::minimised("lbfgs", detail::lbfgs, std::move(f), options,
+  using Start = core::detail::lifted_t<X>;
+  static_assert(detail::Unknown<Start>,
+                "lbfgs: expected x0 to be a Rep<double> or Rep<float>, or an array or tensor of those");
+  return detail::minimised("lbfgs", detail::lbfgs<detail::element_of<Start>>, std::move(f), options,
                            core::detail::convert<core::detail::lifted_t<X>>(x0),
                            core::detail::convert<core::detail::lifted_t<A>>(a)...);
 }
@@ -274,7 +301,10 @@ auto lbfgs(F f, const MinimiseOptions& options, const X& x0, const A&... a) {
 /// optimization", Mathematical Programming 26, 1983.
 template <class F, class X, class... A>
 auto newton_cg(F f, const MinimiseOptions& options, const X& x0, const A&... a) {
-  return detail::minimised("newton_cg", detail::newton_cg, std::move(f), options,
+  using Start = core::detail::lifted_t<X>;
+  static_assert(detail::Unknown<Start>,
+                "newton_cg: expected x0 to be a Rep<double> or Rep<float>, or an array or tensor of those");
+  return detail::minimised("newton_cg", detail::newton_cg<detail::element_of<Start>>, std::move(f), options,
                            core::detail::convert<core::detail::lifted_t<X>>(x0),
                            core::detail::convert<core::detail::lifted_t<A>>(a)...);
 }

@@ -36,12 +36,23 @@ Program program_of(F f, const X& x, const A&... arguments) {
           }};
 }
 
-/// The unknown of a solver: one number, or one vector.
+/// The unknown of a solver: one number, or one vector, of float or double.
 template <class X>
-concept Unknown = core::detail::RepType<X> &&
-                  std::same_as<typename core::detail::Traits<typename X::value_type>::element, double>;
+concept Unknown =
+    core::detail::RepType<X> && FloatElement<typename core::detail::Traits<typename X::value_type>::element>;
 template <Unknown X>
-inline constexpr bool is_number = std::same_as<X, Number>;
+using element_of = typename core::detail::Traits<typename X::value_type>::element;
+template <Unknown X>
+inline constexpr bool is_number = std::same_as<X, Number<element_of<X>>>;
+
+/// The number itself, or the one for the element where it is 0.
+template <FloatElement E>
+double or_default(double given, double of_double, double of_float) {
+  return given > 0 ? given : std::same_as<E, double> ? of_double : of_float;
+}
+/// What is lost where numbers of one size are added up, relative to them.
+template <FloatElement E>
+inline constexpr double rounding = std::same_as<E, double> ? 1e-14 : 5e-6;
 
 /// Error unless x is a number or a vector that has elements.
 inline void require_unknown(const std::string& solver, const Datum& x, const Location& loc) {
@@ -49,26 +60,28 @@ inline void require_unknown(const std::string& solver, const Datum& x, const Loc
   if (type.rank() > 1)
     core::raise_at(loc, solver + ": expected the unknown to be a number or a vector, got " + type.str());
   if (type.rank() == 1)
-    core::detail::require((Vector(x).dim(0) > 0).datum(),
+    core::detail::require((Count(core::dimension_of(x, 0, loc)) > 0).datum(),
                           solver + ": expected the unknown to have elements, got an empty vector", loc);
 }
 
 /// A number as a vector of one element.
-inline Vector as_vector(const Datum& y) {
-  return y.type().is_tensor() ? Vector(y) : Vector(fill(Number(y), 1).datum());
+template <FloatElement E>
+Vector<E> as_vector(const Datum& y) {
+  return y.type().is_tensor() ? Vector<E>(y) : Vector<E>(fill(Number<E>(y), 1).datum());
 }
-template <class S>
-S from_vector(const Vector& v) {
+template <class S, FloatElement E>
+S from_vector(const Vector<E>& v) {
   if constexpr (is_number<S>)
     return v(0);
   else
     return S(v.datum());
 }
 /// A function of a number, and more, as one of a vector of one element; so is a number that it gives.
-inline Program of_vector(const Program& f) {
+template <FloatElement E>
+Program of_vector(const Program& f) {
   return {f.name, [f](Datums in) {
-            in[0] = Vector(in[0])(0).datum();
-            return Datums{as_vector(f.run(in)[0]).datum()};
+            in[0] = Vector<E>(in[0])(0).datum();
+            return Datums{as_vector<E>(f.run(in)[0]).datum()};
           }};
 }
 
@@ -93,22 +106,23 @@ inline Datums with_unknown(const Datum& x, const Datums& arguments) {
   return core::ad::joined(Datums{x}, arguments);
 }
 
+inline Datum one_like(const Datum& x) { return Datum::number(1.0, ir::Type(x.type().element())); }
+
 /// Of a function that gives one number or vector, by the first of its arguments, a number or vector: the
 /// derivative, a number or matrix.
 inline Datum jacobian_of(const Program& f, const Datums& at, const Location& loc) {
-  if (!at[0].type().is_tensor())
-    return core::ad::jvp(f, at, first_of(at), {Datum::number(1.0, ir::F64)}, loc)[1];
+  if (!at[0].type().is_tensor()) return core::ad::jvp(f, at, first_of(at), {one_like(at[0])}, loc)[1];
   return core::ad::jacobian(f, at, first_of(at), std::nullopt, loc)[0][0];
 }
 
 /// Of a function that gives a number: its value and its gradient by the first of its arguments.
 inline Datums value_and_gradient(const Program& f, const Datums& at, const Location& loc) {
-  return core::ad::vjp(f, at, first_of(at), {Datum::number(1.0, ir::F64)}, true, loc);
+  return core::ad::vjp(f, at, first_of(at), {one_like(at[0])}, true, loc);
 }
 /// The gradient by the first of its arguments, as a function of all.
 inline Program gradient_of(const Program& f, const Location& loc) {
   return {"gradient_" + f.name, [f, loc](const Datums& at) {
-            return core::ad::vjp(f, at, first_of(at), {Datum::number(1.0, ir::F64)}, false, loc);
+            return core::ad::vjp(f, at, first_of(at), {one_like(at[0])}, false, loc);
           }};
 }
 
@@ -118,10 +132,19 @@ inline Datum divided(const Datum& b, const Datum& a, const Location& loc) {
 }
 
 /// The Euclidean norm.
-inline Number norm(const Number& x) { return abs(x); }
-inline Number norm(const Vector& x) { return sqrt(dot(x, x)); }
+template <FloatElement E>
+Number<E> norm(const Number<E>& x) {
+  return abs(x);
+}
+template <FloatElement E>
+Number<E> norm(const Vector<E>& x) {
+  return sqrt(dot(x, x));
+}
 
-inline Truth finite(const Number& x) { return abs(x) < 1e300; }
+template <FloatElement E>
+Truth finite(const Number<E>& x) {
+  return abs(x) < (std::same_as<E, double> ? 1e300 : 1e37);
+}
 
 /// What `Options` are not: what stands where options may.
 template <class T, class Options>

@@ -20,13 +20,13 @@ struct StepOptions {
 
 /// The state at t1 by the classical Runge-Kutta method of order 4, `steps` equal steps from y0 at t0:
 /// rk4(f, y0, t0, t1, steps, p...), or with StepOptions as the second argument. f(t, y, p...) gives dy/dt, a
-/// value of the type of y: a number, an array, a tensor or any product of those, of doubles. p... are any
-/// products; what f captures is differentiated too.
+/// value of the type of y: a number, an array, a tensor or any product of those, of doubles or of floats.
+/// p... are any products; what f captures is differentiated too.
 ///
-/// Errors: steps <= 0, an empty state, a state that is not of doubles. Source: Kutta 1901; Hairer, Norsett &
-/// Wanner, "Solving Ordinary Differential Equations I", 2nd edition 1993, II.1.
+/// Errors: steps <= 0, an empty state, a state that is not of doubles or of floats. Source: Kutta 1901;
+/// Hairer, Norsett & Wanner, "Solving Ordinary Differential Equations I", 2nd edition 1993, II.1.
 template <class F, class Y, class... P>
-auto rk4(F f, const StepOptions& options, const Y& y0, const Rep<double>& t0, const Rep<double>& t1,
+auto rk4(F f, const StepOptions& options, const Y& y0, const detail::Time<Y>& t0, const detail::Time<Y>& t1,
          const Rep<std::int64_t>& steps, const P&... p) {
   if constexpr (!detail::all_lifted<P...>) {
     return rk4(std::move(f), options, y0, t0, t1, steps,
@@ -34,19 +34,20 @@ auto rk4(F f, const StepOptions& options, const Y& y0, const Rep<double>& t0, co
   } else {
     using namespace detail;
     using S = core::detail::lifted_t<Y>;
+    using E = state_element<S>;
     const S start = core::detail::convert<S>(y0);
     const Location loc = core::here(options.place);
     require_state("rk4", start, loc);
     core::detail::require((steps > 0).datum(), "rk4: expected one step or more: steps > 0", loc);
-    const Number h = (t1 - t0) / cast<double>(steps);
+    const Number<E> h = (t1 - t0) / cast<E>(steps);
     return FOR(
         0, steps, start,
         [&](const Count& i, const S& y) {
-          const Number t = t0 + cast<double>(i) * h;
+          const Number<E> t = t0 + cast<E>(i) * h;
           const S k1 = rate(f, t, y, p...);
-          const S k2 = rate(f, Number(t + 0.5 * h), plus(y, {{0.5 * h, &k1}}), p...);
-          const S k3 = rate(f, Number(t + 0.5 * h), plus(y, {{0.5 * h, &k2}}), p...);
-          const S k4 = rate(f, Number(t + h), plus(y, {{h, &k3}}), p...);
+          const S k2 = rate(f, Number<E>(t + 0.5 * h), plus(y, {{0.5 * h, &k1}}), p...);
+          const S k3 = rate(f, Number<E>(t + 0.5 * h), plus(y, {{0.5 * h, &k2}}), p...);
+          const S k4 = rate(f, Number<E>(t + h), plus(y, {{h, &k3}}), p...);
           return plus(y, {{h / 6.0, &k1}, {h / 3.0, &k2}, {h / 3.0, &k3}, {h / 6.0, &k4}});
         },
         options.loop, options.place);
@@ -57,7 +58,7 @@ LANTERN_SOLVER_WITHOUT_OPTIONS(rk4, StepOptions)
 namespace detail {
 
 /// The pair of orders 5 and 4 of Dormand & Prince, "A family of embedded Runge-Kutta formulae", 1980.
-template <class F>
+template <class F, FloatElement E>
 struct DormandPrince {
   static constexpr double order = 5;
   const F& f;
@@ -69,12 +70,12 @@ struct DormandPrince {
   };
   template <class Y>
   struct Attempt {
-    Number error;
+    Number<E> error;
   };
 
   template <class Y, class... P>
-  Stages<Y> stages(const Number& t, const Number& h, const Y& y, const Y& k1, const P&... p) const {
-    const auto at = [&](double c) { return Number(t + c * h); };
+  Stages<Y> stages(const Number<E>& t, const Number<E>& h, const Y& y, const Y& k1, const P&... p) const {
+    const auto at = [&](double c) { return Number<E>(t + c * h); };
     const Y k2 = rate(f, at(0.2), plus(y, {{h * 0.2, &k1}}), p...);
     const Y k3 = rate(f, at(0.3), plus(y, {{h * (3.0 / 40), &k1}, {h * (9.0 / 40), &k2}}), p...);
     const Y k4 = rate(
@@ -100,7 +101,7 @@ struct DormandPrince {
     return {k3, k4, k5, k6, rate(f, at(1.0), next, p...), next};
   }
   template <class Y, class... P>
-  Attempt<Y> attempt(const Number& t, const Number& h, const Y& y, const Y& k1, const P&... p) const {
+  Attempt<Y> attempt(const Number<E>& t, const Number<E>& h, const Y& y, const Y& k1, const P&... p) const {
     const Stages<Y> s = stages(t, h, y, k1, p...);
     const Y error = sum_of<Y>({{h * (71.0 / 57600), &k1},
                                {h * (-71.0 / 16695), &s.k3},
@@ -111,7 +112,7 @@ struct DormandPrince {
     return {relative_error(error, y, s.y, absolute, relative)};
   }
   template <class Y, class... P>
-  std::pair<Y, Y> taken(const Attempt<Y>&, const Number& t, const Number& h, const Y& y, const Y& k1,
+  std::pair<Y, Y> taken(const Attempt<Y>&, const Number<E>& t, const Number<E>& h, const Y& y, const Y& k1,
                         const P&... p) const {
     const Stages<Y> s = stages(t, h, y, k1, p...);
     return {s.y, s.k7};
@@ -119,8 +120,8 @@ struct DormandPrince {
 
   /// The state at t + share h, to order 4: Hairer I, II.6, and the coefficients of its program DOPRI5.
   template <class Y>
-  static Y between(const Number& share, const Number& h, const Y& y, const Y& k1, const Stages<Y>& s) {
-    const Number rest = 1.0 - share, one(1.0), minus(-1.0);
+  static Y between(const Number<E>& share, const Number<E>& h, const Y& y, const Y& k1, const Stages<Y>& s) {
+    const Number<E> rest = 1.0 - share, one(1.0), minus(-1.0);
     const Y change = plus(s.y, {{minus, &y}});
     const Y bend = sum_of<Y>({{h, &k1}, {minus, &change}});
     const Y twist = sum_of<Y>({{one, &change}, {-h, &s.k7}, {minus, &bend}});
@@ -138,14 +139,14 @@ struct DormandPrince {
 };
 
 /// Row i of a table of states.
-inline Rep<core::Array<double>> with_row(const Rep<core::Array<double>>& all, const Count& i,
-                                         const Number& y) {
+template <FloatElement E>
+Rep<core::Array<E>> with_row(const Rep<core::Array<E>>& all, const Count& i, const Number<E>& y) {
   return all.set(i, y);
 }
-template <class V>
-Matrix with_row(const Matrix& all, const Count& i, const V& y) {
+template <FloatElement E, class V>
+Matrix<E> with_row(const Matrix<E>& all, const Count& i, const V& y) {
   return FOR(0, all.dim(1), all,
-             [&](const Count& j, const Matrix& m) { return m.set(i, j, Vector(y.datum())(j)); });
+             [&](const Count& j, const Matrix<E>& m) { return m.set(i, j, Vector<E>(y.datum())(j)); });
 }
 
 }  // namespace detail
@@ -157,19 +158,21 @@ Matrix with_row(const Matrix& all, const Count& i, const V& y) {
 /// Not to have arrived within max_steps shows in the result. Errors: an empty state, one that is not of
 /// doubles. Source: Dormand & Prince 1980; step control by Hairer & Wanner, see state.hpp.
 template <class F, class Y, class... P>
-auto dormand_prince(F f, const OdeOptions& options, const Y& y0, const Rep<double>& t0, const Rep<double>& t1,
-                    const P&... p) {
+auto dormand_prince(F f, const OdeOptions& options, const Y& y0, const detail::Time<Y>& t0,
+                    const detail::Time<Y>& t1, const P&... p) {
   if constexpr (!detail::all_lifted<P...>) {
     return dormand_prince(std::move(f), options, y0, t0, t1,
                           core::detail::convert<core::detail::lifted_t<P>>(p)...);
   } else {
     using namespace detail;
     using S = core::detail::lifted_t<Y>;
+    using E = state_element<S>;
     const S start = core::detail::convert<S>(y0);
     require_state("dormand_prince", start, core::here(options.place));
-    const DormandPrince<F> method{f, options.absolute, options.relative};
+    const OdeOptions chosen = with_defaults<E>(options);
+    const DormandPrince<F, E> method{f, chosen.absolute, chosen.relative};
     const auto end =
-        integrate(method, options, start, rate(f, t0, start, p...), t0, t1, std::tuple<>(), Nothing(), p...);
+        integrate(method, chosen, start, rate(f, t0, start, p...), t0, t1, std::tuple<>(), Nothing(), p...);
     return integrated(end, end.y, t1);
   }
 }
@@ -181,17 +184,19 @@ LANTERN_SOLVER_WITHOUT_OPTIONS(dormand_prince, OdeOptions)
 /// not reached, the states that are missing are NaN. Errors: as for dormand_prince, no times, a state that is
 /// neither number nor vector.
 template <class F, class Y, class... P>
-auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0, const Rep<core::Array<double>>& times,
-                       const P&... p) {
+auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0,
+                       const Rep<core::Array<detail::state_element<Y>>>& times, const P&... p) {
   if constexpr (!detail::all_lifted<P...>) {
     return dormand_prince_at(std::move(f), options, y0, times,
                              core::detail::convert<core::detail::lifted_t<P>>(p)...);
   } else {
     using namespace detail;
     using S = core::detail::lifted_t<Y>;
-    static_assert(Unknown<S>,
-                  "dormand_prince_at: expected a state that is a number, an array or a vector of doubles");
-    using Table = std::conditional_t<is_number<S>, Rep<core::Array<double>>, Matrix>;
+    using E = state_element<S>;
+    static_assert(
+        Unknown<S>,
+        "dormand_prince_at: expected a state that is a number, an array or a vector of doubles or of floats");
+    using Table = std::conditional_t<is_number<S>, Rep<core::Array<E>>, Matrix<E>>;
     const S start = core::detail::convert<S>(y0);
     const Location loc = core::here(options.place);
     require_state("dormand_prince_at", start, loc);
@@ -199,19 +204,22 @@ auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0, const Rep<co
     core::detail::require((times.size() > 0).datum(),
                           "dormand_prince_at: expected one time or more, got none", loc);
     const Count n = times.size();
-    const Number t0 = times[0], t1 = times[n - 1], nan(std::numeric_limits<double>::quiet_NaN());
+    const Number<E> t0 = times[0], t1 = times[n - 1], nan(std::numeric_limits<E>::quiet_NaN());
     const auto table = [&] {
       if constexpr (is_number<S>)
         return fill(nan, n);
       else
-        return Matrix(
-            fill(nan, n, start.datum().type().is_tensor() ? Vector(start.datum()).dim(0) : Count(1)).datum());
+        return Matrix<E>(
+            fill(nan, n, start.datum().type().is_tensor() ? Vector<E>(start.datum()).dim(0) : Count(1))
+                .datum());
     }();
     using Extra = std::tuple<Table, Count>;  // the table, and how many rows of it are there
-    const DormandPrince<F> method{f, options.absolute, options.relative};
-    const Number sign = stop_gradient(select(t1 < t0, Number(-1.0), Number(1.0)));
-    const auto fill_in = [&](const Extra& extra, const auto&, const Number& t, const Number& h,
-                             const Number& end, const S& y, const S& k1, const S&, const S&, const P&... q) {
+    const OdeOptions chosen = with_defaults<E>(options);
+    const DormandPrince<F, E> method{f, chosen.absolute, chosen.relative};
+    const Number<E> sign = stop_gradient(select(t1 < t0, Number<E>(-1.0), Number<E>(1.0)));
+    const auto fill_in = [&](const Extra& extra, const auto&, const Number<E>& t, const Number<E>& h,
+                             const Number<E>& end, const S& y, const S& k1, const S&, const S&,
+                             const P&... q) {
       const auto stages = method.stages(t, h, y, k1, q...);
       return WHILE(
           extra,
@@ -219,11 +227,11 @@ auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0, const Rep<co
             return AND(i < n, [&] { return stop_gradient(sign * (end - times[i])) >= 0.0; });
           },
           [&](const Table& rows, const Count& i) {
-            const S between = DormandPrince<F>::between((times[i] - t) / h, h, y, k1, stages);
+            const S between = DormandPrince<F, E>::between((times[i] - t) / h, h, y, k1, stages);
             return Extra(with_row(rows, i, between), i + 1);
           });
     };
-    const auto end = integrate(method, options, start, rate(f, t0, start, p...), t0, t1,
+    const auto end = integrate(method, chosen, start, rate(f, t0, start, p...), t0, t1,
                                Extra(with_row(table, 0, start), Count(1)), fill_in, p...);
     return integrated(Progress<Table, Extra>{end.t, end.h, end.error, table, table, end.extra, end.steps,
                                              end.rejected, end.after_rejection, end.on},

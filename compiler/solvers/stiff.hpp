@@ -21,6 +21,7 @@ namespace lantern::solvers {
 
 namespace detail {
 
+template <FloatElement E>
 class TrBdf2 {
  public:
   static constexpr double order = 3;
@@ -30,89 +31,91 @@ class TrBdf2 {
       : rhs_(std::move(rhs)), options_(options), loc_(core::here(options.place)) {}
 
   struct Attempt {
-    Number error;
-    Vector middle, end;  ///< the state at t + g h and at t + h
+    Number<E> error;
+    Vector<E> middle, end;  ///< the state at t + g h and at t + h
   };
 
   template <class S, class... P>
-  Attempt attempt(const Number& t, const Number& h, const S& y0, const S& slope, const P&... p) const {
-    const Vector y = as_vector(y0.datum()), k1 = as_vector(slope.datum());
+  Attempt attempt(const Number<E>& t, const Number<E>& h, const S& y0, const S& slope, const P&... p) const {
+    const Vector<E> y = as_vector<E>(y0.datum()), k1 = as_vector<E>(slope.datum());
     const Datums rest = core::detail::flatten(std::tie(p...));
-    const Number dh = diagonal * h;
-    const Matrix jacobian(jacobian_of(rhs_, with(y, t, rest), loc_));
+    const Number<E> dh = diagonal * h;
+    const Matrix<E> jacobian(jacobian_of(rhs_, with(y, t, rest), loc_));
     const Count n = y.dim(0);
-    const Matrix identity_minus = FOR(0, n, Matrix(-dh * jacobian), [](const Count& i, const Matrix& m) {
-      return m.set(i, i, 1.0 + m(i, i));
-    });
-    const LU factors = lu(identity_minus);
-    const Vector base = y + dh * k1;
+    const Matrix<E> identity_minus =
+        FOR(0, n, Matrix<E>(-dh * jacobian),
+            [](const Count& i, const Matrix<E>& m) { return m.set(i, i, 1.0 + m(i, i)); });
+    const LU<E> factors = lu(identity_minus);
+    const Vector<E> base = y + dh * k1;
     const auto [middle, one] =
         stage(factors, y + (middle_time * h) * k1, base, dh, t + middle_time * h, y, rest);
-    const Vector k2 = (middle - base) / dh;
-    const Vector base2 = y + (outer_weight * h) * (k1 + k2);
-    const Vector guess = middle + ((1.0 - middle_time) * h) * k2;
+    const Vector<E> k2 = (middle - base) / dh;
+    const Vector<E> base2 = y + (outer_weight * h) * (k1 + k2);
+    const Vector<E> guess = middle + ((1.0 - middle_time) * h) * k2;
     const auto [end, two] = stage(factors, guess, base2, dh, t + h, y, rest);
-    const Vector k3 = (end - base2) / dh;
-    const Vector difference =
+    const Vector<E> k3 = (end - base2) / dh;
+    const Vector<E> difference =
         h * (((4 * outer_weight - 1) / 3) * k1 - (1.0 / 3) * k2 + (2 * diagonal / 3) * k3);
-    const Number error =
+    const Number<E> error =
         relative_error(solvers::solve(factors, difference), y, end, options_.absolute, options_.relative);
-    return {select(both(one, two), error, std::numeric_limits<double>::infinity()), middle, end};
+    return {select(both(one, two), error, std::numeric_limits<E>::infinity()), middle, end};
   }
 
   template <class S, class... P>
-  std::pair<S, S> taken(const Attempt& s, const Number& t, const Number& h, const S& y0, const S& slope,
+  std::pair<S, S> taken(const Attempt& s, const Number<E>& t, const Number<E>& h, const S& y0, const S& slope,
                         const P&... p) const {
-    const Vector y = as_vector(y0.datum()), k1 = as_vector(slope.datum());
+    const Vector<E> y = as_vector<E>(y0.datum()), k1 = as_vector<E>(slope.datum());
     const Datums rest = core::detail::flatten(std::tie(p...));
-    const Number dh = diagonal * h;
-    const Vector base = y + dh * k1;
-    const Vector middle = differentiable(s.middle, base, dh, t + middle_time * h, rest);
-    const Vector k2 = (middle - base) / dh;
-    const Vector base2 = y + (outer_weight * h) * (k1 + k2);
-    const Vector end = differentiable(s.end, base2, dh, t + h, rest);
-    return {from_vector<S>(end), from_vector<S>((end - base2) / dh)};
+    const Number<E> dh = diagonal * h;
+    const Vector<E> base = y + dh * k1;
+    const Vector<E> middle = differentiable(s.middle, base, dh, t + middle_time * h, rest);
+    const Vector<E> k2 = (middle - base) / dh;
+    const Vector<E> base2 = y + (outer_weight * h) * (k1 + k2);
+    const Vector<E> end = differentiable(s.end, base2, dh, t + h, rest);
+    return {from_vector<S, E>(end), from_vector<S, E>((end - base2) / dh)};
   }
 
  private:
   static constexpr double middle_time = 2 - std::numbers::sqrt2, diagonal = middle_time / 2,
                           outer_weight = std::numbers::sqrt2 / 4;
 
-  static Datums with(const Vector& y, const Number& t, const Datums& rest) {
+  static Datums with(const Vector<E>& y, const Number<E>& t, const Datums& rest) {
     return core::ad::joined(Datums{y.datum(), t.datum()}, rest);
   }
 
   /// z with z = base + dh f(t, z, p...), and whether it was found.
-  std::pair<Vector, Truth> stage(const LU& factors, const Vector& guess, const Vector& base, const Number& dh,
-                                 const Number& t, const Vector& scale, const Datums& rest) const {
-    constexpr double enough = 1e-5;  // of the error that a step may have
+  std::pair<Vector<E>, Truth> stage(const LU<E>& factors, const Vector<E>& guess, const Vector<E>& base,
+                                    const Number<E>& dh, const Number<E>& t, const Vector<E>& scale,
+                                    const Datums& rest) const {
+    constexpr double enough = std::same_as<E, double> ? 1e-5 : 1e-2;  // of the error that a step may have
     const auto [z, moved, trips] = WHILE(
-        std::tuple(guess, Number(1.0), Count(0)),
-        [&](const Vector&, const Number& last, const Count& k) {
+        std::tuple(guess, Number<E>(1.0), Count(0)),
+        [&](const Vector<E>&, const Number<E>& last, const Count& k) {
           return both(!(last <= enough), both(k < 12, finite(last)));
         },
-        [&](const Vector& at, const Number&, const Count& k) {
-          const Vector residual = at - base - dh * Vector(rhs_.run(with(at, t, rest))[0]);
-          const Vector step = solvers::solve(factors, residual);
-          return std::tuple(Vector(at - step),
+        [&](const Vector<E>& at, const Number<E>&, const Count& k) {
+          const Vector<E> residual = at - base - dh * Vector<E>(rhs_.run(with(at, t, rest))[0]);
+          const Vector<E> step = solvers::solve(factors, residual);
+          return std::tuple(Vector<E>(at - step),
                             relative_error(step, scale, at, options_.absolute, options_.relative), k + 1);
         });
     return {z, moved <= enough};
   }
 
   /// z, the solution of a stage, with its derivative by base, dh, t and p.
-  Vector differentiable(const Vector& z, const Vector& base, const Number& dh, const Number& t,
-                        const Datums& rest) const {
-    const Program residual{"stage", [rhs = rhs_](const Datums& in) {  // z, base, dh, t, p...
-                             Datums at{in[0]};
-                             at.insert(at.end(), in.begin() + 3, in.end());
-                             const Vector rate(rhs.run(at)[0]);
-                             return Datums{(Vector(in[0]) - Vector(in[1]) - Number(in[2]) * rate).datum()};
-                           }};
+  Vector<E> differentiable(const Vector<E>& z, const Vector<E>& base, const Number<E>& dh, const Number<E>& t,
+                           const Datums& rest) const {
+    const Program residual{
+        "stage", [rhs = rhs_](const Datums& in) {  // z, base, dh, t, p...
+          Datums at{in[0]};
+          at.insert(at.end(), in.begin() + 3, in.end());
+          const Vector<E> rate(rhs.run(at)[0]);
+          return Datums{(Vector<E>(in[0]) - Vector<E>(in[1]) - Number<E>(in[2]) * rate).datum()};
+        }};
     const Program known{"stage", [](const Datums& in) { return Datums{in[0]}; }};
-    return Vector(solved_by("tr_bdf2", known, residual, {z.datum()},
-                            core::ad::joined(Datums{base.datum(), dh.datum(), t.datum()}, rest),
-                            Equations::dense, loc_)[0]);
+    return Vector<E>(solved_by("tr_bdf2", known, residual, {z.datum()},
+                               core::ad::joined(Datums{base.datum(), dh.datum(), t.datum()}, rest),
+                               Equations::dense, loc_)[0]);
   }
 
   Program rhs_;
@@ -123,36 +126,41 @@ class TrBdf2 {
 }  // namespace detail
 
 /// The state at t1 from y0 at t0, of a stiff equation: tr_bdf2(f, {.relative = 1e-6}, y0, t0, t1, p...), or
-/// without options. f(t, y, p...) gives dy/dt; y is a number or a vector of doubles, p... any products of
-/// Reps. What f needs that is differentiated is passed in p: to capture it is an Error. The Jacobian is
-/// dense, for up to some hundreds of unknowns. The order is 2: for accuracy beyond 1e-8 without stiffness
-/// take dormand_prince.
+/// without options. f(t, y, p...) gives dy/dt; y is a number or a vector of doubles or floats, p... any
+/// products of Reps. What f needs that is differentiated is passed in p: to capture it is an Error. The
+/// Jacobian is dense, for up to some hundreds of unknowns. The order is 2: for accuracy beyond 1e-8 without
+/// stiffness take dormand_prince.
 ///
 /// Not to have arrived within max_steps shows in the result. Errors: an empty state, one that is neither a
 /// number nor a vector.
 template <class F, class Y, class... P>
-auto tr_bdf2(F f, const OdeOptions& options, const Y& y0, const Rep<double>& t0, const Rep<double>& t1,
-             const P&... p) {
+auto tr_bdf2(F f, const OdeOptions& options, const Y& y0, const detail::Time<Y>& t0,
+             const detail::Time<Y>& t1, const P&... p) {
   if constexpr (!detail::all_lifted<P...>) {
     return tr_bdf2(std::move(f), options, y0, t0, t1, core::detail::convert<core::detail::lifted_t<P>>(p)...);
   } else {
     using namespace detail;
     using S = core::detail::lifted_t<Y>;
-    static_assert(Unknown<S>, "tr_bdf2: expected a state that is a number, an array or a vector of doubles");
+    using E = state_element<S>;
+    static_assert(Unknown<S>,
+                  "tr_bdf2: expected a state that is a number, an array or a vector of doubles or floats");
     const S start = core::detail::convert<S>(y0);
     const Location loc = core::here(options.place);
     require_state("tr_bdf2", start, loc);
     require_unknown("tr_bdf2", start.datum(), loc);
-    const auto swapped = [f](const S& y, const Number& t, const auto&... q) { return rate(f, t, y, q...); };
+    const auto swapped = [f](const S& y, const Number<E>& t, const auto&... q) {
+      return rate(f, t, y, q...);
+    };
     Program rhs = program_of(swapped, start, t0, p...);
     // By a rule, which sees what f captures: a stage's equations are first met when it is too late.
     const Datums at = core::detail::flatten(std::tie(start, t0, p...));
     Active active;
     for (const Datum& d : at) active.push_back(d.type().is_differentiable());
     const S slope(core::ad::call_with_rule(core::ad::rule_of(rhs, "tr_bdf2", active, loc), at, loc)[0]);
-    if constexpr (is_number<S>) rhs = of_vector(rhs);
-    const TrBdf2 method(rhs, options);
-    const auto end = integrate(method, options, start, slope, t0, t1, std::tuple<>(), Nothing(), p...);
+    if constexpr (is_number<S>) rhs = of_vector<E>(rhs);
+    const OdeOptions chosen = with_defaults<E>(options);
+    const TrBdf2<E> method(rhs, chosen);
+    const auto end = integrate(method, chosen, start, slope, t0, t1, std::tuple<>(), Nothing(), p...);
     return integrated(end, end.y, t1);
   }
 }

@@ -30,6 +30,62 @@ const Vector times{0, 0.5, 1, 1.5, 2}, seen{2.1, 1.5, 0.9, 0.7, 0.55};
 
 }  // namespace
 
+TEST_CASE("roots, least squares and minima of floats", "[solvers]") {
+  using F = Rep<float>;
+  using FA = Rep<Array<float>>;
+  const auto test = [](const auto& run) {
+    const auto square = [](F x, F a) { return x * x - a; };
+    const std::pair<const char*, std::function<F(F)>> roots[] = {
+        {"newton", [&](F a) { return solvers::newton(square, F(1.0), a).x; }},
+        {"bisect", [&](F a) { return solvers::bisect(square, F(0.0), 5.0, a).x; }},
+        {"brent", [&](F a) { return solvers::brent(square, 0.0, F(5.0), a).x; }}};
+    for (const auto& [name, root] : roots) {
+      INFO(name);
+      CHECK(run(root)(2.0F) == Approx(std::sqrt(2.0)).epsilon(2e-6));
+      CHECK(run(grad(root))(2.0F) == Approx(0.5 / std::sqrt(2.0)).epsilon(1e-5));
+      CHECK(run(grad<mode::forward>(root))(2.0F) == Approx(0.5 / std::sqrt(2.0)).epsilon(1e-5));
+    }
+    CHECK(run([&](F a) { return solvers::newton(square, F(1.0), a); })(2.0F).converged);
+    CHECK(run([&](F a) { return solvers::brent(square, F(0.0), F(5.0), a); })(2.0F).converged);
+    // x_i^3 + mean of x = a_i, whose solution for a = (2, 2) is (1, 1): (3 I + (1/2) 1 1^T) dx = da.
+    const auto coupled_root = [](FA a) {
+      const auto f = [](FA x, FA b) { return x * x * x + sum(x) / 2.0 - b; };
+      const auto r = solvers::newton(f, fill(F(1.5), a.size()), a);
+      return select(r.converged, r.x[0], F(0.0));
+    };
+    const std::vector<float> a{2, 2};
+    CHECK(run(coupled_root)(a) == Approx(1).epsilon(1e-5));
+    const auto slopes = run(grad(coupled_root))(a);
+    CHECK(slopes[0] == Approx(3.5 / 12).epsilon(1e-4));
+    CHECK(slopes[1] == Approx(-0.5 / 12).epsilon(1e-4));
+    const auto line = [](FA p, FA y) { return y - p[0] - p[1] * fill(F(0.0), 3).set(1, 1.0).set(2, 2.0); };
+    const std::vector<float> y{1, 3, 5.5};
+    const auto by_gauss = [&](FA v) { return solvers::gauss_newton(line, fill(F(0.0), 2), v); };
+    const auto by_levenberg = [&](FA v) { return solvers::levenberg_marquardt(line, fill(F(0.0), 2), v); };
+    CHECK(run(by_gauss)(y).converged);
+    CHECK(run(by_levenberg)(y).converged);
+    CHECK(run(by_gauss)(y).x[1] == Approx(2.25).epsilon(1e-4));
+    CHECK(run(by_levenberg)(y).x[1] == Approx(2.25).epsilon(1e-4));
+    CHECK(run(by_gauss)(y).cost == Approx(0.5 * (1. / 96 * 4)).epsilon(2e-3));
+    const auto slope = [&](FA v) { return by_levenberg(v).x[1]; };
+    CHECK(run(grad(slope))(y)[0] == Approx(-0.5).epsilon(1e-3));
+    // (x0 - a)^2 + 3 (x1 - x0)^2, smallest at (a, a).
+    const auto bowl = [](FA x, F v) {
+      const F u = x[0] - v, w = x[1] - x[0];
+      return u * u + 3.0 * w * w;
+    };
+    const auto by_lbfgs = [&](F v) { return solvers::lbfgs(bowl, fill(F(0.0), 2), v); };
+    const auto by_newton = [&](F v) { return solvers::newton_cg(bowl, fill(F(0.0), 2), v); };
+    CHECK(run(by_lbfgs)(2.0F).converged);
+    CHECK(run(by_newton)(2.0F).converged);
+    CHECK(run(by_lbfgs)(2.0F).x[1] == Approx(2).epsilon(1e-3));
+    CHECK(run(by_newton)(2.0F).x[1] == Approx(2).epsilon(1e-3));
+    const auto second = [&](F v) { return by_lbfgs(v).x[1]; };
+    CHECK(run(grad(second))(2.0F) == Approx(1).epsilon(1e-3));
+  };
+  eagerly_and_by_tcc(test);
+}
+
 TEST_CASE("roots of a number", "[solvers]") {
   const std::pair<const char*, std::function<D(D)>> solvers_of_one[] = {
       {"newton", [](D a) { return solvers::newton(square_less, 1.0, a).x; }},

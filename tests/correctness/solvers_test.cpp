@@ -183,6 +183,69 @@ TEST_CASE("dormand_prince_at interpolates between its steps", "[solvers]") {
   CHECK(std::isnan(eager(unfinished)(1.0, Vector{0, 1})[1]));
 }
 
+TEST_CASE("integrators and systems of floats", "[solvers]") {
+  using F = Rep<float>;
+  using FA = Rep<Array<float>>;
+  using FM = Rep<Tensor<float, dyn, dyn>>;
+  const auto swings = [](F, FA s, F k) { return s.set(0, s[1]).set(1, -k * s[0]); };
+  // x cos(w t), and its derivatives by x, w and t.
+  const double x = 1.5, w = 2, t = 1.25, c = std::cos(w * t), s = std::sin(w * t);
+  const auto start = [](F v) { return fill(F(0.0), 2).set(0, v); };
+  const auto check_oscillation = [&](const char* name, const std::function<F(F, F, F)>& place) {
+    INFO(name);
+    const auto test = [&](const auto& run) {
+      const auto [y, slopes] = run(value_and_grad(place))(1.5F, 2.0F, 1.25F);
+      CHECK(y == Approx(x * c).epsilon(2e-3));
+      CHECK(std::get<0>(slopes) == Approx(c).epsilon(2e-3));
+      CHECK(std::get<1>(slopes) == Approx(-x * t * s).epsilon(2e-3));
+      CHECK(std::get<2>(slopes) == Approx(-x * w * s).epsilon(4e-3));
+      const auto forward = run(grad<1, mode::forward>(place))(1.5F, 2.0F, 1.25F);
+      CHECK(forward == Approx(-x * t * s).epsilon(2e-3));
+    };
+    test([](auto f) { return eager(f); });
+    test([](auto f) { return compile(f, {.target = Target::c, .opt = 0}); });
+    test([](auto f) { return compile(f, {.target = Target::cpp}); });
+  };
+  check_oscillation("rk4",
+                    [=](F v, F k, F end) { return solvers::rk4(swings, start(v), 0.0, end, 40, k * k)[0]; });
+  check_oscillation("dormand_prince", [=](F v, F k, F end) {
+    return solvers::dormand_prince(swings, start(v), 0.0, end, k * k).y[0];
+  });
+  check_oscillation("odeint_adjoint", [=](F v, F k, F end) {
+    return solvers::odeint_adjoint(swings, {.relative = 1e-5}, start(v), 0.0, end, k * k).y[0];
+  });
+  check_oscillation("tr_bdf2", [=](F v, F k, F end) {
+    return solvers::tr_bdf2(swings, {.relative = 1e-5, .max_steps = 2000}, start(v), 0.0, end, k * k).y[0];
+  });
+  check_oscillation("dormand_prince_at", [=](F v, F k, F end) {
+    return solvers::dormand_prince_at(swings, start(v), fill(F(0.0), 2).set(1, end), k * k).y(1, 0);
+  });
+  const auto finished = [](F y, F end) {
+    return solvers::dormand_prince([](F, F v) { return -v; }, y, 0.0, end);
+  };
+  const auto end = compile(finished, {.target = Target::c})(1.0F, 4.0F);
+  CHECK(end.finished);
+  CHECK(end.y == Approx(std::exp(-4.0)).epsilon(1e-2));
+  CHECK(end.steps < 60);
+  const auto system = [](FM a, FA b) {
+    const FA y = solvers::solve(a, b);
+    return y[0] * y[1] + y[2];
+  };
+  const TensorValue<float> a({0, 2, 1, 1, 1, 1, 4, 1, 2}, {3, 3});
+  const std::vector<float> b{7, 6, 12};
+  CHECK(eager(system)(a, b) == Approx(5).epsilon(1e-5));
+  const auto [by_a, by_b] = compile(grad(system), {.target = Target::cpp})(a, b);
+  const auto of_doubles = [](M m, A v) {
+    const A y = solvers::solve(m, v);
+    return y[0] * y[1] + y[2];
+  };
+  const auto [exact_a, exact_b] =
+      eager(grad(of_doubles))(TensorValue<double>({0, 2, 1, 1, 1, 1, 4, 1, 2}, {3, 3}), Vector{7, 6, 12});
+  for (std::size_t i = 0; i < 9; ++i)
+    CHECK(by_a.data[i] == Approx(exact_a.data[i]).epsilon(1e-4).margin(1e-5));
+  for (std::size_t i = 0; i < 3; ++i) CHECK(by_b[i] == Approx(exact_b[i]).epsilon(1e-4).margin(1e-5));
+}
+
 TEST_CASE("what integrators refuse", "[solvers][errors]") {
   check_refused([](D y, I n) { return solvers::rk4(decay, y, 0.0, 1.0, n, y); },
                 "rk4: expected one step or more: steps > 0", 1.0, std::int64_t{0});
@@ -190,9 +253,12 @@ TEST_CASE("what integrators refuse", "[solvers][errors]") {
                 "rk4: expected a state with at least one number, got an empty one", Vector{});
   check_refused([](A y) { return solvers::dormand_prince([](D, A v) { return v; }, y, 0.0, 1.0).y; },
                 "dormand_prince: expected a state with at least one number, got an empty one", Vector{});
+  using Mixed = std::tuple<D, Rep<float>>;
   check_refused(
-      [](Rep<float> y) { return solvers::dormand_prince([](D, Rep<float> v) { return v; }, y, 0.0, 1.0).y; },
-      "dormand_prince: expected a state of doubles, got a component of type f32", 1.0F);
+      [](D x, Rep<float> y) {
+        return std::get<0>(solvers::dormand_prince([](D, Mixed v) { return v; }, Mixed(x, y), 0.0, 1.0).y);
+      },
+      "dormand_prince: expected a state of doubles or one of floats, got a component of type f32", 1.0, 1.0F);
   check_refused([](D y, A t) { return solvers::dormand_prince_at(decay, y, t, y).y; },
                 "dormand_prince_at: expected one time or more, got none", 1.0, Vector{});
   check_refused([](M a, A b) { return solvers::solve(a, b); },
