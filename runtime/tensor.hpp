@@ -1,6 +1,7 @@
 // Tensors at the edge of compiled functions: a strided view of the caller's memory, and an owning result.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -84,17 +85,38 @@ struct TensorValue {
   std::vector<std::int64_t> shape;
 
   TensorValue() = default;
-  explicit TensorValue(std::vector<std::int64_t> s, T value = T()) : shape(std::move(s)) {
-    std::int64_t n = 1;
-    for (std::int64_t d : shape) n *= d;
-    data.assign(static_cast<std::size_t>(n), value);
+  /// Of this shape, all elements `value`.
+  explicit TensorValue(std::vector<std::int64_t> s) : TensorValue(std::move(s), T()) {}
+  template <std::convertible_to<T> V>  // a list in braces is no V, so that TensorValue({6, 3}, {2}) has two elements
+  explicit TensorValue(std::vector<std::int64_t> s, V value) : shape(std::move(s)) {
+    data.assign(elements(), static_cast<T>(value));
   }
-  TensorValue(std::vector<T> d, std::vector<std::int64_t> s) : data(std::move(d)), shape(std::move(s)) {}
+  /// Of these elements, in row-major order. Error: as many as the shape says they are not.
+  TensorValue(std::vector<T> d, std::vector<std::int64_t> s) : data(std::move(d)), shape(std::move(s)) {
+    if (data.size() != elements())
+      throw Error("TensorValue: expected " + std::to_string(elements()) + " elements for the shape " +
+                  shape_text() + ", got " + std::to_string(data.size()) +
+                  "; TensorValue(shape, value) repeats one value");
+  }
 
   operator TensorView<const T>() const { return {data.data(), shape}; }
   operator TensorView<T>() { return {data.data(), shape}; }
   T& operator[](std::size_t i) { return data[i]; }
   const T& operator[](std::size_t i) const { return data[i]; }
+
+ private:
+  std::string shape_text() const {
+    std::string text = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+    return text + "]";
+  }
+  /// How many elements the shape has. Error: a size below 0, or more than memory could hold.
+  std::size_t elements() const {
+    if (!core::addressable(shape)) throw Error("TensorValue: expected sizes of 0 or more that memory can hold, got " + shape_text());
+    std::int64_t n = 1;
+    for (const std::int64_t d : shape) n *= d;
+    return static_cast<std::size_t>(n);
+  }
 };
 
 }  // namespace lantern

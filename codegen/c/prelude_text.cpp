@@ -263,8 +263,12 @@ LT_SELDOM static void lt_fail_shapes(lt_workspace* ws, const char* what, const i
                            int b_rank, const char* where) {
   char* at = lt_put(ws, lt_put(ws, ws->message, what), ": shapes ");
   at = lt_put_shape(ws, at, a, a_rank);
-  at = lt_put_shape(ws, lt_put(ws, at, " and "), b, b_rank);
-  lt_fail_where(ws, lt_put(ws, at, " do not fit"), where);
+  at = lt_put(ws, lt_put_shape(ws, lt_put(ws, at, " and "), b, b_rank), " do not fit");
+  int ones = 0;
+  for (int r = 1; r <= a_rank && r <= b_rank; ++r)
+    ones += a[a_rank - r] != b[b_rank - r] && (a[a_rank - r] == 1 || b[b_rank - r] == 1);
+  if (ones) at = lt_put(ws, at, "; what is 1 only as the program runs is repeated by expand");
+  lt_fail_where(ws, at, where);
 }
 )c"},
       // The arena.

@@ -186,15 +186,21 @@ Datums forward_gradient(const Program& program, const Datums& arguments, const A
       out.push_back(r.back());
       continue;
     }
-    if (x.type().rank() != 1)
-      raise_at(loc, "grad<mode::forward>: expected scalars or arrays, got " + x.type().str() + "; use reverse mode");
-    // One pass per element.
-    const Datum zero = zeros_like(x, loc), one_there = Datum::number(1.0, ir::Type(x.type().element()));
-    const auto slope = [&](const Datums& s) {
-      return Datums{pass(perform({Opcode::set_, 0, loc}, {zero, s[0], one_there})).back()};
+    // One pass per element, of a matrix in row-major order.
+    const auto op = [&loc](Opcode code, const Datums& operands) { return perform({code, 0, loc}, operands); };
+    const Datum like = zeros_like(x, loc);
+    Datum size = Datum::integer(1, ir::I64);
+    for (int d = 0; d < x.type().rank(); ++d) size = op(Opcode::mul_, {size, dimension_of(x, d, loc)});
+    const ir::Type element(x.type().element());
+    const Datum zero = x.type().rank() == 1 ? like : op(Opcode::fill_, {Datum::zero(element), size});
+    const auto shaped_as = [&](const Datum& flat, const Datum& shape) {
+      return x.type().rank() == 1 ? flat : op(Opcode::reshape_, {flat, shape});
     };
-    const Datum size = perform({Opcode::dim_, 0, loc}, {strip(x)});
-    const Datum slopes = row_by_row(size, {zero}, slope, loc)[0];
+    const auto slope = [&](const Datums& s) {
+      const Datum direction = op(Opcode::set_, {zero, s[0], Datum::number(1.0, element)});
+      return Datums{pass(shaped_as(direction, like)).back()};
+    };
+    const Datum slopes = shaped_as(row_by_row(size, {zero}, slope, loc)[0], like);
     if (out.empty()) out.push_back(program.run(arguments)[0]);
     out.push_back(slopes);
   }

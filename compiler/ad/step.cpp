@@ -78,7 +78,10 @@ Datums Step::shares_by_rule(std::span<const Datum> cotangents) const {
       all.push_back(cotangents[j].empty() ? zeros_like(y, loc()) : cotangents[j]);
   }
   const Rule& rule = *call_->rule;
-  const Datums adjoints = rule.backward(call_->residuals, all);
+  const Datums adjoints = [&] {
+    const Mode::InRule closed(*mode_, rule.what);
+    return rule.backward(call_->residuals, all);
+  }();
   require_untagged(rule, adjoints, *mode_, loc());
   const Transient in = primals();
   require_derivatives(rule, Datums(in.begin(), in.end()), adjoints, "argument", loc());

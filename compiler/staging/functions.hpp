@@ -40,6 +40,13 @@ LANTERN_COMPOSED(silu)
 LANTERN_COMPOSED(digamma)
 #undef LANTERN_COMPOSED
 
+/// The size of whole numbers; the smallest of them is its own.
+template <class T>
+  requires(detail::IntegerElement<typename detail::Traits<T>::element>)
+Rep<T> abs(const Rep<T>& x, std::source_location l = std::source_location::current()) {
+  return detail::binary<Rep<T>>(Opcode::imax_, At<T>(x, l), At<T>(-x, l));
+}
+
 /// The nearest number to x from lo to hi; at a bound the derivative is still x's. Bounds are literals, numbers or, beside
 /// a tensor, tensors that broadcast to it.
 template <class T, std::convertible_to<At<T>> Lo, std::convertible_to<At<T>> Hi>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "lantern/compiler/staging/datum.hpp"
@@ -26,8 +27,23 @@ class Mode : public std::enable_shared_from_this<Mode> {
   virtual ~Mode() = default;
 
   std::uint64_t tag() const { return tag_; }
-  bool ended() const { return ended_; }
+  /// Whether its numbers may no more be used.
+  bool ended() const { return ended_ || rule_ != nullptr; }
   void end() { ended_ = true; }
+  /// Of whose rule a backward part runs, which is given plain values: null where none does.
+  const std::string* rule() const { return rule_; }
+  class InRule {
+   public:
+    InRule(const Mode& mode, const std::string& what)
+        : mode_(mode), before_(std::exchange(mode.rule_, &what)) {}
+    InRule(const InRule&) = delete;
+    InRule& operator=(const InRule&) = delete;
+    ~InRule() { mode_.rule_ = before_; }
+
+   private:
+    const Mode& mode_;
+    const std::string* before_;
+  };
   virtual const char* name() const = 0;
 
   /// Computes the operation; at least one operand carries this tag.
@@ -53,6 +69,7 @@ class Mode : public std::enable_shared_from_this<Mode> {
   friend class ModeRef;
   std::uint64_t tag_;
   bool ended_ = false;
+  mutable const std::string* rule_ = nullptr;
   std::uint64_t values_ = 0;    ///< how many refer to it
   std::shared_ptr<Mode> self_;  ///< while some do
 };

@@ -20,39 +20,78 @@ Datum tabulate(ir::Kind kind, const Datums& sizes, const std::function<Datum(con
 
 Datum reshape(const Datum& t, const Datums& sizes, const Location& loc) { return Build{loc}.reshape(t, sizes); }
 
+namespace {
+
+// "[0]j->ij;i": the sizes that are not the tensor's own are operands. Dimensions that are not known to be 1 are of
+// these sizes, which the caller has seen to.
+Datum expanded(const Build& b, const Datum& t, const Datums& sizes) {
+  constexpr std::string_view letters = ir::index_letters;
+  const int more = static_cast<int>(sizes.size()) - t.type().rank();
+  std::string from, to, given;
+  Datums operands = {t};
+  std::vector<std::int64_t> shape;
+  for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    const std::int64_t own = d < more ? 1 : t.type().dims()[static_cast<std::size_t>(d - more)];
+    to += letters[i];
+    shape.push_back(known(sizes[i]));
+    if (d >= more && !(own == 1 && shape.back() != 1)) {
+      from += letters[i];
+      if (shape.back() == ir::dynamic) shape.back() = own;
+      continue;
+    }
+    if (d >= more) from += "[0]";
+    given += letters[i];
+    operands.push_back(sizes[i]);
+  }
+  return given.empty() ? t : b.einsum(from + "->" + to + ";" + given, operands, shape);
+}
+
+}  // namespace
+
 Datum expand(const Datum& t, const Datums& sizes, const Location& loc) {
   const Build b{loc};
   const int rank = t.type().rank(), more = static_cast<int>(sizes.size()) - rank;
   if (more < 0)
     raise_at(loc, "expand: expected at least " + std::to_string(rank) + " sizes for " + t.type().str() + ", got " +
                       std::to_string(sizes.size()));
-  // "[0]j->ij;i": the sizes that are not the tensor's own are operands.
-  constexpr std::string_view letters = ir::index_letters;
-  if (sizes.size() > letters.size()) raise_at(loc, "expand: the tensor has too many dimensions");
-  std::string from, to, given;
-  Datums operands = {t};
-  std::vector<std::int64_t> shape;
-  for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
+  if (sizes.size() > ir::index_letters.size()) raise_at(loc, "expand: the tensor has too many dimensions");
+  for (const Datum& size : sizes)
+    if (size.is_literal() && size.i() < 0)
+      raise_at(loc, "expand: a tensor of negative size, " + std::to_string(size.i()));
+  // Dimensions of which it is only known at run time whether they are of the size, or 1.
+  Datum as_they_are = Datum::integer(1, ir::Bool);
+  const auto both = [&](const Datum& x, const Datum& y) { return x.is_literal() ? y : b.binary(Opcode::land_, x, y); };
+  std::vector<std::size_t> unknown;
+  for (int d = more; d < static_cast<int>(sizes.size()); ++d) {
     const auto i = static_cast<std::size_t>(d);
-    const char letter = letters[i];
-    to += letter;
-    shape.push_back(known(sizes[i]));
-    const bool one = d >= more && t.type().dims()[static_cast<std::size_t>(d - more)] == 1;
-    if (d >= more && !(one && shape.back() != 1)) {
-      b.require_equal(b.size(t, d - more), sizes[i],
-                    "expand: expected the size of dimension " + std::to_string(d - more) +
-                        ", or that to be 1 where the program is staged");
-      from += letter;
-      if (shape.back() == ir::dynamic) shape.back() = t.type().dims()[static_cast<std::size_t>(d - more)];
+    const std::int64_t own = t.type().dims()[static_cast<std::size_t>(d - more)];
+    if (own == 1 && known(sizes[i]) != 1) continue;
+    const Datum n = b.size(t, d - more), one = Build::integer(1);
+    const std::string message = "expand: expected the size of dimension " + std::to_string(d - more) + ", or that to be 1";
+    if (own != ir::dynamic || known(sizes[i]) == 1) {
+      b.require_equal(n, sizes[i], message);
       continue;
     }
-    if (shape.back() != ir::dynamic && shape.back() < 0)
-      raise_at(loc, "expand: a tensor of negative size, " + std::to_string(shape.back()));
-    if (d >= more) from += "[0]";
-    given += letter;
-    operands.push_back(sizes[i]);
+    const Datum same = b.binary(Opcode::eq_, n, sizes[i]);
+    b.require(b.binary(Opcode::lor_, same, b.binary(Opcode::eq_, n, one)), message);
+    as_they_are = both(as_they_are, same);
+    unknown.push_back(i);
   }
-  return given.empty() ? t : b.einsum(from + "->" + to + ";" + given, operands, shape);
+  if (unknown.empty()) return expanded(b, t, sizes);
+  return branch(
+      as_they_are, [&] { return Datums{expanded(b, t, sizes)}; },
+      [&] {
+        return Datums{b.tabulate(element(t), sizes, [&](const Indices& at) {
+          Indices from(at.begin() + more, at.end());
+          for (std::size_t k = 0; k < from.size(); ++k) {
+            const Datum last = b.sub(b.size(t, static_cast<int>(k)), Build::integer(1));
+            from[k] = b.binary(Opcode::imin_, from[k], last);
+          }
+          return b.get(t, from);
+        })};
+      },
+      loc)[0];
 }
 
 Datum squeeze(const Datum& t, std::span<const int> axes, const Location& loc) {
@@ -227,7 +266,7 @@ Datum tile(const Datum& t, const Datums& times, const Location& loc) {
     wide.push_back(n);
     sizes.push_back(b.mul(times[d], n));
   }
-  return b.reshape(expand(b.with_ones(t, places), wide, loc), sizes);
+  return b.reshape(expanded(b, b.with_ones(t, places), wide), sizes);
 }
 
 Datum repeat(const Datum& t, int given, const Datum& times, const Location& loc) {
@@ -237,7 +276,7 @@ Datum repeat(const Datum& t, int given, const Datum& times, const Location& loc)
   Indices sizes = b.sizes(t), wide = sizes;
   wide.insert(wide.begin() + behind, times);
   sizes[static_cast<std::size_t>(axis)] = b.mul(sizes[static_cast<std::size_t>(axis)], times);
-  return b.reshape(expand(b.with_ones(t, {&behind, 1}), wide, loc), sizes);
+  return b.reshape(expanded(b, b.with_ones(t, {&behind, 1}), wide), sizes);
 }
 
 }  // namespace lantern::core::detail

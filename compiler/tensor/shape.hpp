@@ -135,8 +135,8 @@ detail::tensor_of<T> ravel(const Rep<T>& t, std::source_location l = std::source
   for (int d = 0; d < t.datum().type().rank(); ++d) n = n * detail::dimension(t.datum(), d, here(l));
   return detail::tensor_of<T>(detail::reshape(t.datum(), {n.datum()}, here(l)));
 }
-/// Dimensions of size 1, and those missing at the front, repeated to these sizes (numpy.broadcast_to). What has the
-/// size 1 only at run time is not repeated.
+/// Dimensions of size 1, and those missing at the front, repeated to these sizes (numpy.broadcast_to), also
+/// where a size is known to be 1 only at run time, which operators do not repeat.
 template <detail::TensorLike T, std::convertible_to<Subscript>... Size>
 detail::tensor_of<T> expand(const Rep<T>& t, const Subscript& first, const Size&... more) {
   return detail::tensor_of<T>(detail::expand(t.datum(), {first.datum, Subscript(more).datum...}, first.loc));

@@ -38,7 +38,6 @@ void check(const std::string& found, const std::string& expected) {
 
 D square(D x) { return x * x; }
 std::tuple<D, D> pair(D x) { return {x, x * x}; }
-D of_matrix(M m) { return sum(m * m); }
 constexpr int line_of_whole = __LINE__ + 1;
 D whole(A a) { return sum(a * a); }
 
@@ -74,13 +73,23 @@ TEST_CASE("a gradient of several results, in every mode", "[modes][errors]") {
   check(error_of([] { eager(grad<mode::closures>(pair))(2.0); }), at(__LINE__, message));
 }
 
-TEST_CASE("forward mode by a matrix", "[modes][errors]") {
-  const std::string message = "grad<mode::forward>: expected scalars or arrays, got f64[";
-  const TensorValue<double> m({2, 2}, 1.0);
-  check(error_of([&] { eager(grad<mode::forward>(of_matrix))(m); }),
-        at(__LINE__ - 1, message + "2,2]; use reverse mode"));
-  check(error_of([&] { compile(value_and_grad<mode::forward>(of_matrix)); }),
-        at(__LINE__ - 1, message + "?,?]; use reverse mode"));
+TEST_CASE("forward mode by a matrix takes a pass for each element", "[modes]") {
+  const auto f = [](Rep<Tensor<double, dyn, dyn>> m, Rep<double> s) { return s * m(0, 1) * m(1, 0) + m(1, 1) * m(1, 1); };
+  const TensorValue<double> m({1, 2, 3, 4}, {2, 2});
+  const auto by_forward = grad<mode::forward>(f);
+  const auto all = [&](const auto& run) {
+    const auto [dm, ds] = run(by_forward)(m, 5.0);
+    CHECK(dm.shape == std::vector<std::int64_t>{2, 2});
+    CHECK(dm.data == std::vector<double>{0, 15, 10, 8});
+    CHECK(ds == 6);
+    const auto [y, slopes] = run(value_and_grad<mode::forward>(f))(m, 5.0);
+    CHECK(y == 46);
+    CHECK(std::get<0>(slopes).data == dm.data);
+    CHECK(std::get<0>(run(by_forward)(TensorValue<double>({2, 3}, 1.0), 5.0)).shape == std::vector<std::int64_t>{2, 3});
+  };
+  all([](const auto& g) { return eager(g); });
+  all([](const auto& g) { return compile(g, {.target = Target::c, .opt = 0}); });
+  all([](const auto& g) { return compile(g, {.target = Target::cpp}); });
 }
 
 TEST_CASE("Hessians in one reverse pass of operations on whole arrays", "[modes][errors]") {

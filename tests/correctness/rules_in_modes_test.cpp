@@ -321,6 +321,22 @@ TEST_CASE("a rule's parts may not capture what a mode differentiates", "[custom]
     if (staged(w))
       CHECK_THROWS_WITH(compile(w.grad(captures), {.target = Target::c}), Catch::Contains(message));
   }
+  // So where the backward part alone does.
+  const Function backward_captures = [](D x) {
+    return custom_vjp(
+        sig<double(double)>([](D a) { return a * a; }), [](D a) { return std::tuple(a * a, a); },
+        [=](D a, D g) { return 2.0 * g * a + 0.0 * x; })(x);
+  };
+  const std::string message =
+      "custom_vjp: the function captures a value that is being differentiated; pass it as an argument";
+  for (const Way& w : every_way()) {
+    INFO(w.name);
+    // Forward mode transposes the backward part, in which the captured value is a number.
+    const bool forward = w.name.starts_with("forward") || w.name == "taylor" || w.name == "jvp";
+    if (!forward) CHECK_THROWS_WITH(eager(w.grad(backward_captures))(at), Catch::Contains(message));
+    if (staged(w))
+      CHECK_THROWS_WITH(compile(w.grad(backward_captures), {.target = Target::c}), Catch::Contains(message));
+  }
   // So for series of higher order.
   CHECK_THROWS_WITH(
       eager(taylor<3>(captures))(at, 1.0),

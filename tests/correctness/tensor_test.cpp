@@ -468,6 +468,42 @@ TEST_CASE("cast, erfinv and tensordot") {
   CHECK_THROWS_WITH(compile([](Rep<Tensor<double, dyn>> t) { return tensordot<1>(t, t); }), Catch::Contains("dot(a, b)"));
 }
 
+TEST_CASE("expand repeats what is 1 only at run time") {
+  const auto f = [](Rep<Tensor<double, dyn, dyn>> a, Rep<Tensor<double, dyn, dyn>> b) {
+    return expand(a * 2.0, 2, b.dim(0), b.dim(1)) * b;
+  };
+  const auto slope = grad<0>([f](Rep<Tensor<double, dyn, dyn>> a, Rep<Tensor<double, dyn, dyn>> b) {
+    const T y = f(a, b);
+    return sum(y * y);
+  });
+  const TensorValue<double> b({1, 2, 3, 4, 5, 6}, {2, 3});
+  const std::pair<TensorValue<double>, std::vector<double>> cases[] = {
+      {TensorValue<double>({1, 10, 100, 1000, 10000, 100000}, {2, 3}), {2, 40, 600, 8000, 100000, 1200000}},
+      {TensorValue<double>({1, 10}, {2, 1}), {2, 4, 6, 80, 100, 120}},
+      {TensorValue<double>({1, 10, 100}, {1, 3}), {2, 40, 600, 8, 100, 1200}},
+      {TensorValue<double>({3}, {1, 1}), {6, 12, 18, 24, 30, 36}}};
+  const auto all = [&](const auto& run) {
+    for (const auto& [a, half] : cases) {
+      std::vector<double> want = half;
+      want.insert(want.end(), half.begin(), half.end());
+      const TensorValue<double> y = run(f)(a, b);
+      CHECK(y.shape == Shape{2, 2, 3});
+      same(y.data, want, 1e-12);
+      // sum y^2 is of second degree in a: a . slope = 2 sum y^2.
+      const TensorValue<double> g = run(slope)(a, b);
+      CHECK(g.shape == a.shape);
+      const double squares = std::inner_product(want.begin(), want.end(), want.begin(), 0.0);
+      CHECK(std::inner_product(a.data.begin(), a.data.end(), g.data.begin(), 0.0) == Approx(2 * squares));
+    }
+    CHECK_THROWS_WITH(run(f)(TensorValue<double>(Shape{2, 2}), b),
+                      Catch::Contains("expand: expected the size of dimension 1, or that to be 1"));
+    CHECK(run(f)(TensorValue<double>(Shape{1, 0}), TensorValue<double>(Shape{2, 0})).data.empty());
+  };
+  all([](const auto& g) { return eager(g); });
+  all([](const auto& g) { return compile(g, {.target = Target::c, .opt = 0}); });
+  all([](const auto& g) { return compile(g, {.target = Target::cpp}); });
+}
+
 TEST_CASE("both operands are repeated: one gets a dimension, the other has one of 1") {
   const auto f = [](Rep<Tensor<double, dyn>> a, Rep<Tensor<double, dyn, 1>> b) {
     return std::tuple(a + b, b * a, where(a <= b, a, b));
