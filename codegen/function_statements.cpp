@@ -191,6 +191,7 @@ std::string StatementPrinter::signature() {
   if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
   const bool apart = !info_.exported && (info_.forked || stays_apart(function_));
   return (info_.exported ? target.exported() : target.internal()) +
+         (unit_.on_device(&function_) ? "__host__ __device__ " : "") +
          (apart ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
 }
 
@@ -234,6 +235,7 @@ std::string StatementPrinter::definition() {
   if (function_.module->entry == &function_) {
     if (unit_.options().standalone && unit_.options().bounds_checks) check_argument_sizes();
     if (unit_.options().check_nan) check_arguments();
+    if (unit_.has_kernels()) show_arguments();
   }
   Sink sink;
   sink.returns = true;

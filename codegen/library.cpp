@@ -90,7 +90,9 @@ class HeaderTypes {
   std::string text_;
 };
 
-std::string declarations(Unit& unit) {
+}  // namespace
+
+std::string offered(Unit& unit) {
   const ir::Function& f = *unit.module().entry;
   const std::string& name = unit.public_name();
   const bool workspace = unit.info(&f).workspace;
@@ -110,6 +112,8 @@ std::string declarations(Unit& unit) {
   text += wrapped("void " + unit.entry_name() + "(lt_workspace* ws, const void* const* in, void* const* out);") + "\n";
   return text;
 }
+
+namespace {
 
 /// In a header the workspace is an incomplete structure, which C wants to be called one.
 std::string with_struct_tag(std::string text) {
@@ -133,17 +137,17 @@ std::string print_library(Modules modules, const PrintOptions& options, const Ta
                           const std::string& suffix, const std::vector<bool>& workspace) {
   const Library library = complete(modules, options, target, suffix, workspace);
   Prelude prelude(target);
-  std::string offered, forward, text;
+  std::string declared, forward, text;
   for (std::size_t i = 0; i < library.units.size(); ++i) {
-    if (options.standalone) offered += declarations(*library.units[i]) + "\n";
+    if (options.standalone) declared += offered(*library.units[i]) + "\n";
     prelude.merge(library.units[i]->prelude());
     forward += library.parts[i].declarations;
     text += (text.empty() ? "" : "\n") + library.parts[i].definitions;
   }
   if (options.with_main) text += example_main(library.units, target);
   // What a header declares is declared here too: a compiler sees that it is what is defined.
-  if (!offered.empty() && target.is_cpp()) offered = "extern \"C\" {\n\n" + offered + "}\n\n";
-  return with_own_lines(title(listed(library), options, target, prelude.text()) + prelude.text() + offered + contraction(options) +
+  if (!declared.empty() && target.is_cpp()) declared = "extern \"C\" {\n\n" + declared + "}\n\n";
+  return with_own_lines(title(listed(library), options, target, prelude.text()) + prelude.text() + declared + contraction(options) +
                         (forward.empty() ? "" : forward + "\n") + text);
 }
 
@@ -165,7 +169,7 @@ std::string print_header(Modules modules, PrintOptions options, const std::strin
     const ir::Function& f = *unit->module().entry;
     for (const ir::Type& t : f.parameter_types()) types.add(t);
     for (const ir::Type& t : f.result_types) types.add(t);
-    text += "\n" + with_struct_tag(declarations(*unit));
+    text += "\n" + with_struct_tag(offered(*unit));
   }
   std::string macro;
   for (const char c : guard)

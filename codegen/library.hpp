@@ -11,6 +11,8 @@
 
 namespace lantern::codegen {
 
+class Unit;
+
 /// The modules as one source in which each entry has the name it has in its module, as far as that may be a
 /// function's; `options.name` is not used. The entries' names must differ. With a suffix, which comes behind
 /// each, the uniform way into NAME is `linked_entry(NAME)`. A source that stands alone declares what it
@@ -21,6 +23,9 @@ namespace lantern::codegen {
 std::string print_library(std::span<const ir::Module* const> modules, const PrintOptions& options,
                           const Target& target, const std::string& suffix = {},
                           const std::vector<bool>& workspace = {});
+
+/// What a source that stands alone offers of one function, declared with comments, as C reads it.
+std::string offered(Unit& unit);
 
 /// The symbol by which a program finds the function of a LANTERN_FUNCTION; driver/function.hpp declares it.
 std::string linked_entry(const std::string& function);

@@ -75,7 +75,7 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
   };
   for (const ir::Function* f : functions_) {
     Draft& part = draft(kind_of(*f));
-    const auto [definition, callees] = printed(f);
+    const auto [definition, kernels, callees] = printed(f);
     part.known.insert(f);
     for (const ir::Function* callee : callees)
       if (part.known.insert(callee).second)

@@ -29,6 +29,9 @@ class StatementPrinter {
   std::string team_runner();
   std::string team_runner_signature() const;
 
+  /// The kernels that it launches, known after `definition`.
+  const std::string& kernels() const { return kernels_; }
+
   // What the text turned out to need, for the next round of printing.
   bool used_workspace() const { return used_workspace_; }
   bool allocated() const { return allocations_ > 0; }
@@ -125,6 +128,15 @@ class StatementPrinter {
   bool can_fork(const ir::Op& first) const;
   void team(const ir::Op& first);
 
+  // ---- kernels (kernel_statements.cpp)
+  struct Launch;
+  void kernel(const ir::Op& loop, const Kernel& kernel);
+  void capture(const Kernel& kernel, Launch& launch);
+  void kernel_text(const Kernel& kernel, Launch& launch);
+  void trip(const Kernel& kernel, Launch& launch);
+  void totals(const Kernel& kernel, const Launch& launch);
+  void show_arguments();
+
   // ---- tensors (tensor_statements.cpp)
   using Dims = std::vector<std::int64_t>;
   void tensor(const ir::Op& op);
@@ -210,7 +222,8 @@ class StatementPrinter {
   std::optional<IndexRanges> ranges_;                                   ///< where indices are checked
   std::unordered_map<const ir::Op*, std::unordered_set<int>> checked_;  ///< before which loop, which
   NameScope names_;
-  std::string out_;
+  std::string out_, kernels_;
+  int kernel_count_ = 0;
   int indent_ = 0;
   const ir::Op* current_ = nullptr;
   const char* last_file_ = nullptr;

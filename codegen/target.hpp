@@ -42,6 +42,12 @@ class Target {
   /// The code runs where threads can be made.
   virtual bool has_threads() const { return true; }
 
+  /// Loops whose trips do not depend on each other are launched as kernels.
+  virtual bool has_kernels() const { return false; }
+
+  /// What stands in place of a part of the prelude; null where the part is as it is.
+  virtual const char* prelude_part(std::string_view /*name*/) const { return nullptr; }
+
   /// A function of <math.h> for this kind: exp, expf.
   virtual std::string math(std::string_view name, ir::Kind kind) const {
     return std::string(name) + (kind == ir::Kind::f32 ? "f" : "");

@@ -283,7 +283,7 @@ void StatementPrinter::find_placed() {
 
 void StatementPrinter::place_result(const Value* tensor, const std::string& name) {
   const auto it = placed_.find(tensor);
-  if (it == placed_.end()) return;
+  if (it == placed_.end() || unit_.has_kernels()) return;  // kernels do not see the caller's memory
   unit_.prelude().need("place");
   const std::string element = unit_.target().element(tensor->type.element());
   line(name + ".data = (" + element + "*)lt_place(" + ws() + ", " + number(it->second) + ", " + name +

@@ -71,7 +71,9 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
       target_(target),
       prelude_(target, options),
       functions_(reachable(module)),
-      escapes_(functions_) {
+      escapes_(functions_),
+      device_prelude_(target, options) {
+  if (target.has_kernels()) kernels_.emplace(module);
   for (const ir::Prototype& p : ir::external_functions(module)) names_.reserve(p.name);
   public_name_ = names_.unique_function(options.name.empty() ? module.entry->name : options.name);
   for (const std::string& name : taken) names_.reserve(name);
@@ -124,8 +126,9 @@ void Unit::discover() {
   for (const ir::Function* f : functions_) {
     FunctionInfo& info = infos_.at(f);
     const Prelude before = prelude_;
+    on_device_ = on_device(f);
     StatementPrinter printer(*this, *f);
-    Printed text{printer.definition(), printer.callees()};
+    Printed text{printer.definition(), printer.kernels(), printer.callees()};
     for (const ir::Function* callee : text.callees) {
       callers[callee].push_back(f);
       if (callee != f && !printed_.contains(callee)) called_early.insert(callee);
@@ -138,9 +141,11 @@ void Unit::discover() {
       prelude_ = before;
       StatementPrinter again(*this, *f);
       text.definition = again.definition();
+      text.kernels = again.kernels();
     }
     printed_[f] = std::move(text);
   }
+  on_device_ = false;
   while (!work.empty()) {
     const ir::Function* f = work.back();
     work.pop_back();
@@ -159,9 +164,11 @@ void Unit::discover() {
 
 Unit::Printed Unit::printed(const ir::Function* f) {
   if (const auto it = printed_.find(f); it != printed_.end()) return std::move(it->second);
+  on_device_ = on_device(f);
   StatementPrinter printer(*this, *f);
   std::string definition = printer.definition();
-  return {std::move(definition), printer.callees()};
+  on_device_ = false;
+  return {std::move(definition), printer.kernels(), printer.callees()};
 }
 
 std::string Unit::forward_declaration(const ir::Function& f) {
@@ -172,11 +179,16 @@ std::string Unit::forward_declaration(const ir::Function& f) {
 }
 
 Unit::Functions Unit::functions() {
-  std::string text, forward;
+  std::string text, forward, device, kernels;
   std::unordered_set<const ir::Function*> defined, declared;
   for (const ir::Function* f : functions_) {
-    const auto [definition, callees] = printed(f);
+    const auto [definition, own_kernels, callees] = printed(f);
+    kernels += own_kernels;
     defined.insert(f);
+    if (on_device(f)) {  // none calls itself: callees stand before
+      device += definition + "\n";
+      continue;
+    }
     for (const ir::Function* callee : callees)
       if (!defined.contains(callee) && declared.insert(callee).second)
         forward += forward_declaration(*callee);
@@ -186,7 +198,7 @@ Unit::Functions Unit::functions() {
     if (infos_.at(f).forked) text += StatementPrinter(*this, *f).team_runner();
     text += "\n";
   }
-  return {forward, text};
+  return {forward, text, device + kernels};
 }
 
 std::string title(const std::string& names, const PrintOptions& options, const Target& target,
@@ -238,7 +250,7 @@ std::vector<std::string> Unit::global_names() const {
 }
 
 std::string Unit::print() {
-  const auto [forward, text] = complete();
+  const auto [forward, text, device] = complete();
   return with_own_lines(title(public_name_, options_, target_, prelude_.text()) + prelude_.text() + contraction(options_) +
                         (forward.empty() ? "" : forward + "\n") + text);
 }

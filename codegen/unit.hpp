@@ -9,6 +9,7 @@
 
 #include "lantern/codegen/analysis.hpp"
 #include "lantern/codegen/c/prelude.hpp"
+#include "lantern/codegen/kernels.hpp"
 #include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/print_options.hpp"
 #include "lantern/codegen/source_part.hpp"
@@ -53,6 +54,7 @@ class Unit {
   /// is assembled elsewhere. `discover` comes first.
   struct Functions {
     std::string declarations, definitions;
+    std::string device;  ///< functions that kernels call, then the kernels, where the target has them
   };
   Functions functions();
   /// What calls need where a function is defined later, or in another part; how threads call it, too.
@@ -81,7 +83,15 @@ class Unit {
   /// they wrap.
   bool integers_wrap() const { return target_.integers_wrap() && !options_.standalone; }
   const Target& target() const { return target_; }
-  Prelude& prelude() { return prelude_; }
+  /// Of the side that is printed.
+  Prelude& prelude() { return on_device_ ? device_prelude_ : prelude_; }
+  Prelude::Sides prelude_sides() const { return prelude_.sides(device_prelude_); }
+  /// The kernel that a loop becomes, or null.
+  const Kernel* kernel(const ir::Op* loop) const { return kernels_ ? kernels_->of(loop) : nullptr; }
+  bool has_kernels() const { return kernels_ && !kernels_->empty(); }
+  bool on_device(const ir::Function* f) const { return kernels_ && kernels_->on_device(f); }
+  /// From here on what is printed runs on the device, or on the host.
+  void print_for_device(bool device) { on_device_ = device; }
   const Escapes& escapes() const { return escapes_; }
   const NameScope& names() const { return names_; }
   const FunctionInfo& info(const ir::Function* f) const { return infos_.at(f); }
@@ -114,7 +124,7 @@ class Unit {
  private:
   /// A function as text, and the functions that the text speaks of.
   struct Printed {
-    std::string definition;
+    std::string definition, kernels;
     std::vector<const ir::Function*> callees;
   };
   Printed printed(const ir::Function* f);
@@ -133,6 +143,9 @@ class Unit {
   std::unordered_map<std::string, std::vector<std::string>> files_;
   std::unordered_map<const ir::Function*, Printed> printed_;  ///< by `discover`
   bool forks_ = false;
+  std::optional<Kernels> kernels_;
+  Prelude device_prelude_;
+  bool on_device_ = false;
   std::string public_name_, entry_name_, workspace_name_, failure_name_;
 };
 

@@ -52,7 +52,8 @@ void Prelude::need(const std::string& part) {
   for (const std::string_view dependency : row->needs) need(std::string(dependency));
   if (part == "polygamma")
     for (const char* name : {"floor", "tan", "sin", "log", "pow"}) math(name, Kind::f64);
-  add(static_cast<Group>(row->group), std::string(row->text));
+  const char* const own = target_->prelude_part(part);
+  add(static_cast<Group>(row->group), own ? own : std::string(row->text));
 }
 
 std::string Prelude::kernel(const std::string& name, Kind kind) {
@@ -83,7 +84,8 @@ std::string Prelude::kernel(const std::string& name, Kind kind) {
       tensor_function(function, kind, rank);
     }
   }
-  add(static_cast<Group>(row->group), instantiate(row->text, kind));
+  const char* const own = target_->prelude_part("K:" + name);
+  add(static_cast<Group>(row->group), instantiate(own ? own : row->text, kind));
   return full;
 }
 
@@ -281,6 +283,33 @@ std::string Prelude::text() const {
     s += body + "\n";
   }
   return s;
+}
+
+/// A helper's text with what says that either side may call it.
+static std::string for_both(std::string text) {
+  for (const std::string_view start : {"LT_SELDOM static ", "static "}) {
+    const std::string mark = "\n" + std::string(start);
+    text.insert(0, "\n");
+    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos;)
+      text.replace(at, mark.size(), "\n__host__ __device__ static ");
+    text.erase(0, 1);
+  }
+  return text;
+}
+
+Prelude::Sides Prelude::sides(const Prelude& device) const {
+  Sides sides;
+  std::unordered_set<std::string> seen;
+  const auto put = [](std::string& to, const std::string& text) { to += text.empty() ? "" : text + "\n"; };
+  for (const Prelude* from : {&device, this})
+    for (const Part& part : from->parts_) {
+      if (part.group != Group::types && part.group != Group::functions) continue;
+      if (!seen.insert(part.text).second) continue;
+      if (part.group == Group::types) put(sides.types, part.text);
+      else if (from == &device) put(sides.both, for_both(part.text));
+      else put(sides.host, part.text);
+    }
+  return sides;
 }
 
 }  // namespace lantern::codegen

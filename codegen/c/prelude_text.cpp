@@ -7,6 +7,7 @@ namespace lantern::codegen {
 
 const std::vector<PreludePart>& contraction_parts();
 const std::vector<PreludePart>& kernel_parts();
+const std::vector<PreludePart>& launch_parts();
 const std::vector<PreludePart>& report_parts();
 const std::vector<PreludePart>& thread_parts();
 
@@ -588,7 +589,8 @@ const PreludePart* prelude_part(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const PreludePart*> map;
     for (const auto* table :
-         {&memory_parts(), &kernel_parts(), &contraction_parts(), &report_parts(), &thread_parts()})
+         {&memory_parts(), &kernel_parts(), &contraction_parts(), &report_parts(), &thread_parts(),
+          &launch_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;
   }();

@@ -9,6 +9,7 @@
 #include "lantern/codegen/analysis.hpp"
 #include "lantern/codegen/c/prelude_text.hpp"
 #include "lantern/codegen/cuda/cuda_text.hpp"
+#include "lantern/codegen/cuda/tensor_program.hpp"
 #include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/codegen/unit.hpp"
@@ -41,40 +42,38 @@ class CudaTarget final : public CTarget {
 
 // ---- what can be printed
 
-[[noreturn]] void refuse(const std::string& got, const std::string& remedy) {
-  throw Error("cuda: expected a function of scalars, got " + got + "; " + remedy);
-}
+std::string at(const ir::Op& op) { return op.loc.known() ? op.loc.str() + ": " : ""; }
 
-void require_scalar(const ir::Type& type, const std::string& what) {
-  if (type.is_scalar()) return;
-  refuse(what + " of type " + type.str(), "write a function of one element: its kernel maps it over arrays");
-}
-
-void require_printable(const ir::Module& module, const std::vector<const ir::Function*>& functions) {
+/// Continuations need a stack of their own, and lanes are what threads are on a GPU.
+void require_direct(const std::vector<const ir::Function*>& functions) {
   for (const ir::Function* f : functions) {
-    const bool entry = f == module.entry;
     const auto direct = [&] {
       throw Error("cuda: expected a function in direct style, got a continuation in '" + f->name +
                   "'; run the pass 'unwind' first, or print the function as C++");
     };
-    if (f->cps) direct();
-    for (const ir::Value* p : f->body->params) {
-      if (p->type.is_cont()) direct();
-      if (!entry && p->type.is_ref() && p->type.content().is_scalar()) continue;
-      require_scalar(p->type, entry ? "a parameter" : "a parameter of '" + f->name + "'");
-    }
-    for (const ir::Type& t : f->result_types)
-      require_scalar(t, entry ? "a result" : "a result of '" + f->name + "'");
+    if (f->cps || std::ranges::any_of(f->body->params, [](const ir::Value* p) { return p->type.is_cont(); })) direct();
     ir::walk(f->body, [&](const ir::Op* op) {
       if (op->is(Opcode::fun_) || op->is(Opcode::jump_) || op->is(Opcode::closure_)) direct();
-      for (const ir::Value* v : op->results) {
-        const bool cell = v->type.is_ref() && v->type.content().is_scalar();
-        if (!cell) require_scalar(v->type, "a value in '" + f->name + "'");
-      }
+      for (const ir::Value* v : op->results)
+        if (v->type.is_vector())
+          throw Error(at(*op) + "cuda: expected loops that run trip by trip, got " + v->type.str() + " in '" + f->name +
+                      "'; compile the function for Target::cuda, Target::c or at opt 1, where no vectors are made");
     });
   }
-  if (module.entry->result_types.empty())
-    refuse("no result", "let the function return what is to be computed");
+}
+
+/// Whether it works on nothing but numbers.
+bool is_scalar_program(const std::vector<const ir::Function*>& functions) {
+  bool scalar = true;
+  const auto look = [&](const ir::Type& t) { scalar &= t.is_scalar() || (t.is_ref() && t.content().is_scalar()); };
+  for (const ir::Function* f : functions) {
+    for (const ir::Value* p : f->body->params) look(p->type);
+    for (const ir::Type& t : f->result_types) look(t);
+    ir::walk(f->body, [&](const ir::Op* op) {
+      for (const ir::Value* v : op->results) look(v->type);
+    });
+  }
+  return scalar;
 }
 
 // ---- text
@@ -150,9 +149,8 @@ class Printer {
  public:
   Printer(const ir::Module& module, const PrintOptions& options)
       : module_(module), functions_(reachable(module)), unit_(module, options, target_) {
-    require_printable(module, functions_);
-    if (options.check_nan)
-      throw Error("cuda: expected no check for NaN, got one; check the same function on the CPU");
+    if (module.entry->result_types.empty())
+      throw Error("cuda: expected a function that returns what is to be computed, got one of numbers without a result");
   }
 
   std::string print() {
@@ -325,6 +323,10 @@ class Printer {
 
 std::string print_cuda(const ir::Module& module, const PrintOptions& options) {
   if (!module.entry) throw InternalError("cuda: expected a module with an entry");
+  if (options.check_nan) throw Error("cuda: expected no check for NaN, got one; check the same function on the CPU");
+  const std::vector<const ir::Function*> functions = reachable(module);
+  require_direct(functions);
+  if (!is_scalar_program(functions)) return print_tensor_program(module, options);
   return with_own_lines(Printer(module, options).print());
 }
 

@@ -45,6 +45,7 @@ __asm__(
 // ---- the language
 
 #define __CUDACC__ 1
+#define LANTERN_LAUNCH_EMULATOR 1
 #define __global__
 #define __device__
 #define __host__
@@ -517,6 +518,27 @@ cudaError_t cudaMalloc(T** p, size_t bytes) {
   const cudaError_t error = lantern_emulator::allocate(&memory, bytes);
   *p = static_cast<T*>(memory);
   return error;
+}
+
+/// Memory that both sides see: here that is all.
+template <class T>
+cudaError_t cudaMallocManaged(T** p, size_t bytes, unsigned = 1) {
+  return cudaMalloc(p, bytes);
+}
+
+enum cudaMemoryType {  // NOLINT
+  cudaMemoryTypeUnregistered,
+  cudaMemoryTypeHost,
+  cudaMemoryTypeDevice,
+  cudaMemoryTypeManaged,
+};
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+};
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* place, const void* p) {
+  const lantern_emulator::Lock lock;
+  place->type = lantern_emulator::owner(p, 1) ? cudaMemoryTypeManaged : cudaMemoryTypeUnregistered;
+  return cudaSuccess;
 }
 
 inline cudaError_t cudaFree(void* p) {

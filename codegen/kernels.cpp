@@ -1,0 +1,232 @@
+// A loop is tried before those that it holds.
+#include "lantern/codegen/kernels.hpp"
+
+#include <algorithm>
+
+#include "lantern/codegen/analysis.hpp"
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
+#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/remarks.hpp"
+
+namespace lantern::codegen {
+
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+using passes::StateRole;
+
+namespace {
+
+/// So few trips, where that is known, are sooner done than a kernel is launched.
+constexpr std::int64_t few_trips = 32;
+/// Bytes of arguments that every GPU passes to a kernel, less those that all kernels have.
+constexpr std::size_t most_arguments = 4000;
+
+/// An operation that makes no tensor: numbers, views, updates in place, constructs that hand tensors through.
+bool makes_no_tensor(const Op& op, const Uses& uses) {
+  switch (op.code) {
+    case Opcode::branch_:
+    case Opcode::loop_:
+    case Opcode::call_:
+    case Opcode::take_:
+    case Opcode::slice_:
+    case Opcode::reshape_:
+    case Opcode::undef_:
+      return true;
+    case Opcode::fill_:
+      return !uses.elements_matter(op.result());  // a shape
+    case Opcode::select_:
+      return op.operands[0]->type.is_scalar();
+    default:
+      return std::ranges::none_of(op.results, [](const Value* v) { return v->type.is_tensor(); }) ||
+             updates_in_place(op);
+  }
+}
+
+/// Whether a thread of a GPU can do it: without an arena and tapes, printing in order, or the host's functions.
+bool runs_on_device(const Op& op, const Uses& uses) {
+  const auto elsewhere = [](const Value* v) { return v->type.is_ref() || v->type.is_cont() || v->type.is_tree(); };
+  if (std::ranges::any_of(op.operands, elsewhere) || std::ranges::any_of(op.results, elsewhere)) return false;
+  switch (op.code) {
+    case Opcode::push_:
+    case Opcode::pop_:
+    case Opcode::print_:
+    case Opcode::external_:
+    case Opcode::forget_:
+    case Opcode::closure_:
+    case Opcode::fun_:
+    case Opcode::jump_:
+    case Opcode::slot_:
+    case Opcode::ref_new_:
+    case Opcode::add_einsum_:
+    case Opcode::add_matmul_:
+    case Opcode::gemm_:
+      return false;
+    default:
+      return makes_no_tensor(op, uses);
+  }
+}
+
+bool runs_on_device(ir::Block* block, const Uses& uses) {
+  bool can = true;
+  ir::walk(block, [&](const Op* op) { can &= runs_on_device(*op, uses); });
+  return can;
+}
+
+/// A loop that does not keep a state in one memory would need another in every trip.
+bool keeps_states(ir::Block* block) {
+  bool keeps = true;
+  ir::walk(block, [&](const Op* op) {
+    if (op->is(Opcode::loop_))
+      for (std::size_t i = 0; i < op->results.size(); ++i)
+        keeps &= !op->results[i]->type.is_tensor() || keeps_memory(*op, i);
+  });
+  return keeps;
+}
+
+/// The loop that makes up a body, beside constants and sizes; null where there is more.
+const Op* only_loop(const ir::Block* body) {
+  const Op* found = nullptr;
+  for (const Op* op : body->ops) {
+    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_)) continue;
+    if (!op->is(Opcode::loop_) || found) return nullptr;
+    found = op;
+  }
+  return found;
+}
+
+class Choice {
+ public:
+  Choice(const ir::Function& f, const passes::TripAnalysis& analysis, std::unordered_map<const Op*, Kernel>& kernels)
+      : uses_(f), analysis_(analysis), kernels_(kernels) {
+    ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || !take(op); });
+  }
+
+ private:
+  bool take(Op* loop) {
+    Kernel kernel;
+    if (const auto trips = passes::constant_trips(loop); trips && *trips < few_trips && !only_loop(loop->blocks[1]))
+      return false;
+    if (!free(loop, kernel.trips)) return false;
+    ir::Block* const body = loop->blocks[1];
+    if (!runs_on_device(body, uses_) || !keeps_states(body)) return false;
+    for (const ir::Function* f : ir::callees(body)) {
+      const Uses uses(*f);
+      if (!runs_on_device(f->body, uses) || !keeps_states(f->body)) return false;
+    }
+    kernel.nest = {loop};
+    if (!kernel.in_ranges())
+      while (const Op* inner = only_loop(kernel.nest.back()->blocks[1])) {
+        passes::FreeTrips trips;
+        if (!free(const_cast<Op*>(inner), trips)) break;
+        Kernel one;
+        one.trips = trips;
+        if (one.in_ranges() || !same_bounds(*inner, trips, *loop) || !hands_through(*kernel.nest.back(), *inner)) break;
+        kernel.nest.push_back(inner);
+      }
+    if (const auto trips = passes::constant_trips(loop); trips && *trips < few_trips && kernel.nest.size() == 1) return false;
+    capture(kernel);
+    std::size_t bytes = 0;
+    for (const Value* v : kernel.captured)
+      bytes += v->type.is_tensor() ? 8 + 8 * static_cast<std::size_t>(std::max(1, v->type.rank())) : 8;
+    if (bytes > most_arguments) return false;
+    kernels_.emplace(loop, std::move(kernel));
+    return true;
+  }
+
+  /// Trips in any order, each on elements of its own but for numbers that are added up.
+  bool free(Op* loop, passes::FreeTrips& trips) const {
+    std::string why;
+    const passes::Remarks unheard;
+    if (!analysis_.free(loop, trips, why)) return false;
+    for (std::size_t i = 0; i < trips.roles.size(); ++i) {
+      StateRole& role = trips.roles[i];
+      const bool counts = role == StateRole::index || role == StateRole::counter;
+      if (counts && uses_.count(loop->results[i]) > 0) return false;
+      if (!loop->results[i]->type.is_tensor()) continue;
+      if (role == StateRole::sum) {
+        const passes::BodyUses uses(loop);
+        const auto use = passes::state_use(uses, loop, i);
+        if (!use || use->whole || !passes::apart_by_trip(use->accesses(), loop)) return false;
+        role = StateRole::own;
+      }
+      if (role != StateRole::own || !keeps_memory(*loop, i)) return false;
+    }
+    return std::ranges::any_of(trips.roles, [](StateRole r) { return r != StateRole::index && r != StateRole::counter; });
+  }
+
+  /// Whether the inner loop begins and ends at numbers that are known before the outermost one.
+  static bool same_bounds(const Op& inner, const passes::FreeTrips& trips, const Op& outermost) {
+    const auto known = [&](const Value* v) {
+      return (v->def && v->def->is(Opcode::constant_)) || ir::visible_from(v, outermost.parent);
+    };
+    if (std::ranges::count(trips.roles, StateRole::counter) > 0) return false;
+    return known(inner.operands[trips.index]) && known(trips.bound);
+  }
+
+  /// Whether the inner loop's tensors are those of the outer one, handed on from trip to trip.
+  static bool hands_through(const Op& outer, const Op& inner) {
+    const ir::Block* const body = outer.blocks[1];
+    const Op& yield = *body->ops.back();
+    for (std::size_t i = 0; i < inner.results.size(); ++i) {
+      if (!inner.results[i]->type.is_tensor()) continue;
+      const Value* from = inner.operands[i];
+      if (from->def || from->block != body || yield.operands[from->index] != inner.results[i]) return false;
+    }
+    return true;
+  }
+
+  static void capture(Kernel& kernel) {
+    std::unordered_set<const Value*> own, seen;
+    const Op& loop = *kernel.nest.front();
+    const auto blocks = [&](const Op* op) {
+      own.insert(op->results.begin(), op->results.end());
+      for (const ir::Block* b : op->blocks) own.insert(b->params.begin(), b->params.end());
+    };
+    for (ir::Block* b : loop.blocks) {
+      own.insert(b->params.begin(), b->params.end());
+      ir::walk(b, [&](const Op* op) { blocks(op); });
+    }
+    const auto take = [&](const Value* v) {
+      if ((v->def && v->def->is(Opcode::constant_)) || own.contains(v) || !seen.insert(v).second) return;
+      kernel.captured.push_back(v);
+    };
+    for (const Value* v : loop.operands) take(v);
+    for (ir::Block* b : loop.blocks)
+      ir::walk(b, [&](const Op* op) {
+        for (const Value* v : op->operands) take(v);
+      });
+  }
+
+  Uses uses_;
+  const passes::TripAnalysis& analysis_;
+  std::unordered_map<const Op*, Kernel>& kernels_;
+};
+
+}  // namespace
+
+bool Kernel::in_ranges() const {
+  return std::ranges::any_of(trips.roles, [](StateRole r) { return r == StateRole::sum || r == StateRole::extreme; });
+}
+
+Kernels::Kernels(const ir::Module& module, bool reassociate) {
+  const passes::TripAnalysis analysis(module, reassociate);
+  std::vector<const ir::Function*> functions = reachable(module);
+  std::ranges::reverse(functions);  // callers first: what a kernel calls holds none
+  for (const ir::Function* f : functions) {
+    if (on_device_.contains(f) || f->cps) continue;
+    std::unordered_map<const Op*, Kernel> found;
+    Choice(*f, analysis, found);
+    for (const auto& [loop, kernel] : found)
+      for (const ir::Function* callee : ir::callees(loop->blocks[1])) on_device_.insert(callee);
+    kernels_.merge(found);
+  }
+}
+
+const Kernel* Kernels::of(const ir::Op* loop) const {
+  const auto it = kernels_.find(loop);
+  return it == kernels_.end() ? nullptr : &it->second;
+}
+
+}  // namespace lantern::codegen
