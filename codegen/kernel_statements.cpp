@@ -82,6 +82,7 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
   launch.pass("int64_t", launch.trips, launch.trips);
   if (kernel.in_ranges()) {
     line("const int64_t " + launch.trips + " = " + all + ";");
+    unit_.prelude().need("shares");
     launch.shares = names_.unique("shares");
     launch.share = names_.unique("share");
     line("const int64_t " + launch.shares + " = lt_shares(" + launch.trips + ");");
@@ -146,6 +147,7 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
     trip(kernel, launch);
   } else {
     const Op& loop = *kernel.nest.front();
+    unit_.prelude().need("before");
     const std::string index = fresh_name(loop.blocks[1]->params[kernel.trips.index], "n");
     launch.levels[0].index = index;
     for (const Launch::Partial& p : launch.partials) {

@@ -192,11 +192,18 @@ class Choice {
       if ((v->def && v->def->is(Opcode::constant_)) || own.contains(v) || !seen.insert(v).second) return;
       kernel.captured.push_back(v);
     };
-    for (const Value* v : loop.operands) take(v);
-    for (ir::Block* b : loop.blocks)
-      ir::walk(b, [&](const Op* op) {
-        for (const Value* v : op->operands) take(v);
-      });
+    // Where the loops of the nest begin and end is known from the number of the trip.
+    const auto operands = [&](const Op* op) {
+      const auto level = std::ranges::find(kernel.nest, op);
+      for (std::size_t i = 0; i < op->operands.size(); ++i)
+        if (level == kernel.nest.end() || i != passes::counted(op)->index) take(op->operands[i]);
+    };
+    std::unordered_set<const ir::Block*> heads;
+    for (const Op* o : kernel.nest) heads.insert(o->blocks[0]);
+    operands(&loop);
+    ir::walk(loop.blocks[1], [&](const Op* op) {
+      if (!heads.contains(op->parent)) operands(op);
+    });
   }
 
   Uses uses_;

@@ -19,7 +19,7 @@ typedef long long int64_t;
 #include <stdlib.h>
 #include <string.h>
 #endif
-#ifdef __NVCC__
+#if defined __NVCC__ || defined __CUDACC_RTC__
 #pragma nv_diag_suppress 177 /* of helpers that come together */
 #endif
 
@@ -48,8 +48,10 @@ typedef struct lt_failure {
   char message[512];
 } lt_failure;
 
+#ifndef __CUDACC_RTC__
 static void lt_fail(lt_workspace* ws, const char* message);
 static void* lt_resize(void* memory, unsigned long bytes);
+#endif
 
 /* Memory for a call; in a kernel what a thread says where it fails. */
 struct lt_workspace {

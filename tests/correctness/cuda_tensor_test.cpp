@@ -1,0 +1,129 @@
+// Programs with tensors as CUDA: what becomes a kernel, and that it computes what the program says.
+#include <cmath>
+#include <lantern/random.hpp>
+#include <lantern/tensor.hpp>
+
+#include "cuda_tensors.hpp"
+
+using namespace lantern;
+using lantern::test::check_cuda;
+using lantern::test::Cuda;
+using lantern::test::Emulated;
+using Matrix = Rep<Tensor<double, dyn, dyn>>;
+using Row = Rep<Tensor<double, dyn>>;
+
+namespace {
+
+TensorValue<double> numbers(std::vector<std::int64_t> shape, double scale = 1) {
+  TensorValue<double> t(std::move(shape));
+  for (std::size_t i = 0; i < t.data.size(); ++i)
+    t.data[i] = scale * (0.3 + std::sin(1.7 * static_cast<double>(i) + 0.4) * 0.8);
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("element-wise chains as kernels", "[cuda]") {
+  const auto chain = [](Matrix x, Matrix y) { return exp(x) * y + tanh(x); };
+  check_cuda("chain", chain, {.nvcc = true}, numbers({70, 9}), numbers({70, 9}));
+  check_cuda("chain_none", chain, {}, numbers({0, 9}), numbers({0, 9}));
+  const auto broadcast = [](Matrix x, Row b) { return exp(x) * b + b; };
+  check_cuda("broadcasting", broadcast, {}, numbers({70, 9}), numbers({9}));
+}
+
+TEST_CASE("sums of fixed ranges", "[cuda]") {
+  const auto total = [](Matrix x) { return sum(exp(x)); };
+  const std::string text = check_cuda("total", total, {.nvcc = true}, numbers({130, 77}));
+  CHECK(text.find("lt_shares") != std::string::npos);
+  check_cuda("total_none", total, {}, numbers({0, 3}));
+  check_cuda("total_one", total, {}, numbers({1, 1}));
+  check_cuda("rows", [](Matrix x) { return sum<1>(x * x); }, {}, numbers({70, 9}));
+  check_cuda("columns", [](Matrix x) { return sum<0>(x * x); }, {}, numbers({70, 9}));
+  check_cuda("largest", [](Matrix x) { return std::tuple(max(x), min(x), mean(x), norm(x)); }, {}, numbers({70, 9}));
+  check_cuda("any_all", [](Matrix x) { return std::tuple(any_of(x > 1.0), all_of(x > -1.0), argmax(ravel(x))); }, {}, numbers({70, 9}));
+  check_cuda("logsum", [](Matrix x) { return logsumexp<1>(x); }, {}, numbers({40, 7}));
+}
+
+TEST_CASE("products as kernels", "[cuda]") {
+  check_cuda("product", [](Matrix x, Matrix y) { return matmul(x, y); }, {}, numbers({40, 17}), numbers({17, 33}));
+  check_cuda("product_known", [](Rep<Tensor<float, 40, 17>> x, Rep<Tensor<float, 17, 33>> y) { return matmul(x, y); },
+             {.tolerance = 1e-5}, [] { TensorValue<float> t({40, 17}); for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<float>(std::sin(static_cast<double>(i))); return t; }(),
+             [] { TensorValue<float> t({17, 33}); for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<float>(std::cos(static_cast<double>(i))); return t; }());
+  check_cuda("batched", [](Rep<Tensor<double, dyn, dyn, dyn>> x, Rep<Tensor<double, dyn, dyn, dyn>> y) { return einsum<"bij,bjk->bik">(x, y); }, {},
+             numbers({5, 8, 7}), numbers({5, 7, 6}));
+  check_cuda("vector", [](Matrix x, Row y) { return matmul(x, y); }, {}, numbers({40, 17}), numbers({17}));
+  check_cuda("outer", [](Row x, Row y) { return outer(x, y); }, {}, numbers({40}), numbers({17}));
+  check_cuda("conv", [](Rep<Tensor<double, dyn, dyn, dyn, dyn>> x, Rep<Tensor<double, dyn, dyn, dyn, dyn>> w) { return conv2d(x, w, {.padding = {1, 1}}); }, {},
+             numbers({2, 3, 8, 7}), numbers({4, 3, 3, 3}));
+}
+
+TEST_CASE("rows, views and places", "[cuda]") {
+  check_cuda("softmax", [](Matrix x) { return softmax<1>(x); }, {.nvcc = true}, numbers({50, 11}));
+  check_cuda("transposed", [](Matrix x) { return transpose(x) + 1.0; }, {}, numbers({50, 11}));
+  check_cuda("joined", [](Matrix x, Matrix y) { return concat<0>(x, exp(y)); }, {}, numbers({50, 11}), numbers({40, 11}));
+  check_cuda("cumulative", [](Matrix x) { return cumsum<1>(x); }, {}, numbers({50, 11}));
+  check_cuda("sorted", [](Row x) { return sort(x); }, {.kernels = 0}, numbers({50}));
+}
+
+TEST_CASE("gather and scatter as kernels", "[cuda]") {
+  using Places = Rep<Tensor<std::int64_t, dyn>>;
+  TensorValue<std::int64_t> at({60});
+  for (std::size_t i = 0; i < 60; ++i) at.data[i] = static_cast<std::int64_t>((i * i + 3 * i) % 20);
+  const auto taken = [](Matrix x, Places p) { return take<0>(x, p) * 2.0; };
+  const std::string text = check_cuda("taken", taken, {}, numbers({20, 5}), at);
+  const Emulated emulated(text, "taken");
+  TensorValue<std::int64_t> wrong = at;
+  wrong.data[41] = 20;
+  wrong.data[17] = -3;
+  std::string on_cpu, message;
+  try {
+    compile(taken, {.target = Target::c})(numbers({20, 5}), wrong);
+  } catch (const Error& e) {
+    on_cpu = e.what();
+  }
+  try {
+    emulated(numbers({20, 5}), wrong);
+  } catch (const std::runtime_error& e) {
+    message = e.what();
+  }
+  CHECK(message == on_cpu);
+  CHECK(message.find("index -3 is outside 0..19") != std::string::npos);
+  lantern::test::compare(emulated(numbers({20, 5}), at)[0], eager(taken)(numbers({20, 5}), at), 1e-12);  // and goes on
+  check_cuda("added", [](Matrix x, Matrix y, Places p) { return scatter_add<0>(x, p, y); }, {.kernels = 0}, numbers({20, 5}), numbers({60, 5}), at);
+}
+
+TEST_CASE("gradients as kernels", "[cuda]") {
+  const auto loss = [](Matrix w, Row b, Matrix v, Matrix x, Matrix y) {
+    const Matrix h = tanh(matmul(x, w) + b);
+    const Matrix d = matmul(h, v) - y;
+    return sum(d * d);
+  };
+  check_cuda("network", grad<0, 1, 2>(loss), {.kernels = 3, .nvcc = true}, numbers({6, 40}), numbers({40}), numbers({40, 3}),
+             numbers({35, 6}), numbers({35, 3}));
+  check_cuda("rows_slope", grad([](Matrix x) { return sum(softmax<1>(x) * x); }), {}, numbers({50, 11}));
+}
+
+TEST_CASE("loops around tensors launch kernels", "[cuda]") {
+  const auto heat = [](Row u, Rep<std::int64_t> steps) {
+    return FOR(0, steps, u, [](Rep<std::int64_t>, Row now) { return now + 0.1 * (roll<0>(now, 1) - 2.0 * now + roll<0>(now, -1)); });
+  };
+  check_cuda("heat", heat, {}, numbers({64}), std::int64_t{7});
+  const auto until = [](Row u) {
+    return WHILE(u, [](Row now) { return sum(now * now) > 1.0; }, [](Row now) { return now * 0.5; });
+  };
+  check_cuda("until", until, {}, numbers({64}));
+  check_cuda("heat_slope", grad<0>([=](Row u, Rep<std::int64_t> steps) { return sum(sin(heat(u, steps))); }), {}, numbers({64}), std::int64_t{7});
+}
+
+TEST_CASE("random numbers in kernels are those of the CPU", "[cuda]") {
+  check_cuda("noise", [](Rep<std::int64_t> key) { return random::normal<double>(key, 100); }, {}, std::int64_t{42});
+}
+
+TEST_CASE("functions that kernels call", "[cuda]") {
+  auto power = FUN<double(double, int64_t)>("power_of", [](auto, Rep<double> x, Rep<int64_t> n) {
+    return FOR(0, n, Rep<double>(1.0), [=](Rep<int64_t>, Rep<double> p) { return p * x; });
+  });
+  check_cuda("powers", [=](Row x) {
+    return FOR(0, x.dim(0), zeros_like(x), [&](Rep<std::int64_t> i, Row a) { return a.set(i, power(x(i), i % 5)); });
+  }, {.nvcc = true}, numbers({80}));
+}
