@@ -62,7 +62,8 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
   ws();
   const std::size_t names = names_.mark();
   Launch launch;
-  launch.name = names_.unique(info_.name + "_kernel" + std::to_string(++kernel_count_));
+  const std::string of = info_.exported ? info_.name : unit_.public_name() + "_" + info_.name;
+  launch.name = names_.unique(of + "_kernel" + std::to_string(++kernel_count_));
   launch.trips = names_.unique("trips");
   launch.trip = names_.unique("trip");
   capture(kernel, launch);
@@ -236,8 +237,11 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
     }
     if (d > 0) checks_before(o);
     if (d + 1 == kernel.nest.size()) break;
+    const auto& next = o.blocks[1]->ops.back()->operands;  // trips of their own count for themselves
     for (const Op* inner : o.blocks[1]->ops) {
       if (inner == kernel.nest[d + 1] || inner->is(Opcode::yield_) || !uses_.live(inner)) continue;
+      if (!inner->results.empty() && std::ranges::find(next, inner->result()) != next.end() && uses_.count(inner->result()) == 1)
+        continue;
       current_ = inner;
       operation(*inner);
     }

@@ -85,11 +85,13 @@ bool keeps_states(ir::Block* block) {
   return keeps;
 }
 
-/// The loop that makes up a body, beside constants and sizes; null where there is more.
+/// The loop that makes up a body, beside constants, sizes and sums of integers; null where there is more.
 const Op* only_loop(const ir::Block* body) {
   const Op* found = nullptr;
   for (const Op* op : body->ops) {
-    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_)) continue;
+    const bool integer = ir::info(op->code).elementwise && op->result()->type.is_integer() && op->result()->type.is_scalar() &&
+                         !op->is(Opcode::div_) && !op->is(Opcode::rem_);
+    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || integer) continue;
     if (!op->is(Opcode::loop_) || found) return nullptr;
     found = op;
   }

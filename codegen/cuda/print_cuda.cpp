@@ -62,20 +62,6 @@ void require_direct(const std::vector<const ir::Function*>& functions) {
   }
 }
 
-/// Whether it works on nothing but numbers.
-bool is_scalar_program(const std::vector<const ir::Function*>& functions) {
-  bool scalar = true;
-  const auto look = [&](const ir::Type& t) { scalar &= t.is_scalar() || (t.is_ref() && t.content().is_scalar()); };
-  for (const ir::Function* f : functions) {
-    for (const ir::Value* p : f->body->params) look(p->type);
-    for (const ir::Type& t : f->result_types) look(t);
-    ir::walk(f->body, [&](const ir::Op* op) {
-      for (const ir::Value* v : op->results) look(v->type);
-    });
-  }
-  return scalar;
-}
-
 // ---- text
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -321,12 +307,24 @@ class Printer {
 
 }  // namespace
 
+bool is_scalar_program(const ir::Module& module) {
+  bool scalar = true;
+  const auto look = [&](const ir::Type& t) { scalar &= t.is_scalar() || (t.is_ref() && t.content().is_scalar()); };
+  for (const ir::Function* f : reachable(module)) {
+    for (const ir::Value* p : f->body->params) look(p->type);
+    for (const ir::Type& t : f->result_types) look(t);
+    ir::walk(f->body, [&](const ir::Op* op) {
+      for (const ir::Value* v : op->results) look(v->type);
+    });
+  }
+  return scalar;
+}
+
 std::string print_cuda(const ir::Module& module, const PrintOptions& options) {
   if (!module.entry) throw InternalError("cuda: expected a module with an entry");
   if (options.check_nan) throw Error("cuda: expected no check for NaN, got one; check the same function on the CPU");
-  const std::vector<const ir::Function*> functions = reachable(module);
-  require_direct(functions);
-  if (!is_scalar_program(functions)) return print_tensor_program(module, options);
+  require_direct(reachable(module));
+  if (!is_scalar_program(module)) return print_tensor_program(module, options);
   return with_own_lines(Printer(module, options).print());
 }
 

@@ -25,6 +25,9 @@ namespace lantern::codegen {
 /// Throws an Error where the entry is not a function of scalars, or continuations have not been unwound.
 std::string print_cuda(const ir::Module& module, const PrintOptions& options = {});
 
+/// Whether it is printed so, as a map: a function of numbers, which works on nothing but numbers.
+bool is_scalar_program(const ir::Module& module);
+
 /// What NAME_map returns for failures of its own.
 inline constexpr int cuda_tape_overflow = 20001;  ///< a tape needs more than LT_TAPE_VALUES
 inline constexpr int cuda_check_failed = 20002;   ///< a check of the program, an integer division by zero

@@ -34,13 +34,17 @@ std::string print_tensor_program(const ir::Module& module, PrintOptions options)
   unit.prelude().need("own_workspace");
   const Unit::Functions parts = unit.complete();
   unit.prelude().need("own_workspace");
+  std::string workspace;
+  if (unit.scalar_entry())
+    workspace = "\n/* Memory for a call of " + unit.entry_name() + ". */\nextern \"C\" lt_workspace* " + unit.workspace_name() +
+                "(void) { return lt_own_workspace(); }\n";
   const Prelude::Sides prelude = unit.prelude_sides();
   std::string title = cuda_text::tensor_title;
   title.replace(title.find("$NAME"), 5, unit.public_name());
   std::string text = title + prelude.types + prelude.both + parts.device;
   text += "#ifndef __CUDACC_RTC__\n\n" + prelude.host + "extern \"C\" {\n\n" + offered(unit) + "\n}\n\n";
   if (!parts.declarations.empty()) text += parts.declarations + "\n";
-  return with_own_lines(text + parts.definitions + "\n#endif\n");
+  return with_own_lines(text + parts.definitions + workspace + "\n#endif\n");
 }
 
 }  // namespace lantern::codegen

@@ -112,7 +112,9 @@ static void lt_fail(lt_workspace* ws, const char* message) {
 /* As realloc, in managed memory; 64 bytes before it say how much there is. */
 static void* lt_resize(void* memory, unsigned long bytes) {
   char* fresh = 0;
-  if (cudaMallocManaged((void**)&fresh, bytes + 64) != cudaSuccess) return 0;
+  const cudaError_t status = cudaMallocManaged((void**)&fresh, bytes + 64);
+  if (status == cudaErrorMemoryAllocation) return 0;
+  if (status != cudaSuccess) lt_fail(0, cudaGetErrorString(status)); /* no GPU, for instance */
   *(unsigned long*)fresh = bytes;
   if (memory) {
     char* old = (char*)memory - 64;

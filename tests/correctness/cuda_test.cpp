@@ -415,22 +415,12 @@ fun @norm(%n: f64, %i: f64, %tape: f64, %y: f64, %threads: f64) -> f64 {
   if (nvrtc_available()) CHECK_NOTHROW(compile_with_nvrtc(cuda_of(text)));
 }
 
-TEST_CASE("what is no function of scalars is refused with a remedy", "[cuda]") {
-  CHECK(refusal("entry @f\nfun @f(%x: f64[?]) -> f64 {\n%r = sum %x : f64\nyield %r\n}") ==
-        "cuda: expected a function of scalars, got a parameter of type f64[?]; write a function of one "
-        "element: its "
-        "kernel maps it over arrays");
-  CHECK(refusal("entry @f\nfun @f(%x: f64, %n: i64) -> f64[?] {\n%r = fill %x, %n : f64[?]\nyield %r\n}") ==
-        "cuda: expected a function of scalars, got a result of type f64[?]; write a function of one element: "
-        "its "
-        "kernel maps it over arrays");
-  CHECK_THAT(refusal("entry @f\nfun @f(%t: tree<f64>) -> bool {\n%r = tree_empty %t : bool\nyield %r\n}"),
-             StartsWith("cuda: expected a function of scalars, got a parameter of type tree<f64>; "));
-  CHECK_THAT(refusal("entry @f\nfun @f(%x: f64, %n: i64) -> f64 {\n%t = fill %x, %n : f64[?]\n%r = sum %t : "
-                     "f64\nyield %r\n}"),
-             StartsWith("cuda: expected a function of scalars, got a value in 'f' of type f64[?]; "));
-  CHECK_THAT(refusal("entry @f\nfun @f(%x: f64) {\nyield\n}"),
-             StartsWith("cuda: expected a function of scalars, got no result; "));
+TEST_CASE("what cannot be printed is refused with a remedy", "[cuda]") {
+  CHECK(refusal("entry @f\nfun @f(%x: f64) {\nyield\n}") ==
+        "cuda: expected a function that returns what is to be computed, got one of numbers without a result");
+  CHECK(refusal("entry @f\nfun @f(%x: f64) -> f64 {\n%v = lane_splat[4] %x : f64x4\n%r = lane_sum %v : f64\nyield %r\n}") ==
+        "cuda: expected loops that run trip by trip, got f64x4 in 'f'; compile the function for Target::cuda, Target::c or "
+        "at opt 1, where no vectors are made");
   CHECK(refusal(
             "entry @f\nfun @f(%x: f64) -> f64 {\n%k = fun (%y: f64) {\nyield\n}\njump %k, %x\nyield %x\n}") ==
         "cuda: expected a function in direct style, got a continuation in 'f'; run the pass 'unwind' first, "

@@ -98,7 +98,8 @@ std::vector<std::string> gpu_objects(const std::vector<StagedFunction>& function
                                      const Options& options) {
   std::vector<std::string> objects;
   for (const StagedFunction& f : functions)
-    objects.push_back(cuda_entry_object(f, options, code.installation().include));
+    for (std::string& object : cuda_entry_objects(f, options, code.installation().include))
+      objects.push_back(std::move(object));
   return objects;
 }
 

@@ -10,15 +10,14 @@
 
 namespace lantern::tool {
 
-/// An object with NAME_map and what goes with it (codegen/cuda/print_cuda.hpp). Errors: no nvcc; a function
-/// that is not one of scalars.
+/// An object with NAME_map, or with tensors NAME, and what goes with it (codegen/cuda/print_cuda.hpp). Error: no nvcc.
 std::string cuda_object(const StagedFunction& function, const Options& options);
 
-/// The same with the entry point that a program calls: a map over one element.
-std::string cuda_entry_object(const StagedFunction& function, const Options& options,
-                              const std::filesystem::path& include);
+/// The same with the entry point that a program calls: a map over one element, or the function with tensors.
+std::vector<std::string> cuda_entry_objects(const StagedFunction& function, const Options& options,
+                                            const std::filesystem::path& include);
 
-/// Declares NAME_map of each function.
+/// Declares NAME_map of each function of numbers, and each function with tensors.
 std::string cuda_header(const std::vector<StagedFunction>& functions, const std::string& file_name);
 
 /// The CUDA run time, for the system's compiler as linker.
