@@ -13,6 +13,7 @@ namespace lantern::codegen {
 ///
 ///   const char* lantern_emulator_report()    what was wrong last, such as a divergent barrier
 ///   int64_t lantern_emulator_allocations()   device allocations that have not been freed
+///   void lantern_emulator_backwards(int)     1: threads run from the last to the first
 ///
 /// Throws as compile_with_system_compiler does, and an Error where a launch is malformed. Products and sums
 /// are not contracted, so results are those of separate operations.

@@ -8,6 +8,7 @@
 //
 // The threads of a block are fibers on one OS thread, which runs the blocks one after another; a launch
 // returns when all have ended. So atomics are plain operations, and races between threads are not found.
+// The same program run backwards (lantern_emulator_backwards) must give the same.
 // There are no warps: shuffles and votes do not compile. A report is text, see lantern_emulator_report; the
 // call that was wrong returns a CUDA error code.
 #ifdef LANTERN_EMBED_LAUNCH_EMULATOR
@@ -224,6 +225,7 @@ static Fibers fibers;
 static Fiber* running = nullptr;
 static ucontext_t scheduler;
 static unsigned next_thread = 0, block_threads = 0, returned = 0;
+static bool backwards = false;  // blocks and threads run from the last to the first
 static void (*kernel_call)(void*) = nullptr;
 static void* kernel_argument = nullptr;
 
@@ -242,7 +244,8 @@ inline uint3 place(unsigned i, const dim3& size) {
 // A worker runs one thread after the other until one of them waits; then the scheduler starts another worker.
 __attribute__((noinline)) inline void work() {
   while (next_thread < block_threads) {
-    running->thread = next_thread++;
+    running->thread = backwards ? block_threads - 1 - next_thread : next_thread;
+    ++next_thread;
     threadIdx = place(running->thread, blockDim);
     kernel_call(kernel_argument);
     ++returned;
@@ -405,7 +408,8 @@ struct Launch {
     blockDim = block;
     block_threads = block.x * block.y * block.z;
     const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
-    for (uint64_t b = 0; b < blocks; ++b) {
+    for (uint64_t n = 0; n < blocks; ++n) {
+      const uint64_t b = backwards ? blocks - 1 - n : n;
       blockIdx = {unsigned(b % grid.x), unsigned(b / grid.x % grid.y), unsigned(b / grid.x / grid.y)};
       if (__start_lantern_shared)
         memset(__start_lantern_shared, 0xFF, size_t(__stop_lantern_shared - __start_lantern_shared));
@@ -595,6 +599,10 @@ inline cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 /// What was wrong last; empty if nothing ever was.
 extern "C" inline __attribute__((used)) const char* lantern_emulator_report() {
   return lantern_emulator::report_text;
+}
+/// Whether threads run from the last to the first from here on: what depends on their order gives something else.
+extern "C" inline __attribute__((used)) void lantern_emulator_backwards(int yes) {
+  lantern_emulator::backwards = yes != 0;
 }
 /// Device allocations that have not been freed.
 extern "C" inline __attribute__((used)) int64_t lantern_emulator_allocations() {

@@ -37,12 +37,6 @@ RawTensor raw(const std::vector<T>& v) {
   return {v.data(), {static_cast<std::int64_t>(v.size())}};
 }
 
-/// Results, in order.
-struct Results {
-  std::vector<RawTensor> tensors;
-  std::vector<void*> places;
-};
-
 template <class T>
 void same(const T& got, const T& expected, double tolerance) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -53,10 +47,16 @@ void same(const T& got, const T& expected, double tolerance) {
   }
 }
 
+/// A number, where a result lies that is one.
+template <class T>
+T raw_number(const RawTensor& place) {
+  return *reinterpret_cast<const T*>(&place);
+}
+
 /// A result where the emulated program has put it, against what is expected.
 template <class T>
 void compare(const RawTensor& place, const T& expected, double tolerance) {
-  same(*reinterpret_cast<const T*>(&place), expected, tolerance);
+  same(raw_number<T>(place), expected, tolerance);
 }
 template <class T>
 void compare(const RawTensor& place, const TensorValue<T>& expected, double tolerance) {
@@ -99,6 +99,9 @@ class Emulated {
     });
   }
 
+  /// Threads run from the last to the first, or from the first to the last again.
+  void backwards(bool yes) const { code_->function<void(int)>("lantern_emulator_backwards")(yes); }
+
   /// What failed becomes an exception.
   template <class... A>
   std::vector<RawTensor> operator()(const A&... args) const {
@@ -140,6 +143,8 @@ std::string check_cuda(const std::string& name, F f, const Cuda& settings, const
   const Emulated emulated(text, name);
   compare_all(emulated(args...), expected, settings.tolerance);
   compare_all(emulated(args...), eager(f)(args...), settings.tolerance * 100);
+  emulated.backwards(true);
+  compare_all(emulated(args...), expected, settings.tolerance);
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 
+#include "cuda_tensors.hpp"
 #include "depth.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/lantern.hpp"
@@ -312,6 +313,40 @@ void check(unsigned seed) {
   }
 }
 
+/// As CUDA through the launch emulator, whichever thread is first.
+void check_kernels(unsigned seed) {
+  const auto gradient = value_and_grad<0, 1, 2, 3, 4>(program(Source(seed).plan()));
+  const auto fast = compile(gradient, {.target = Target::c, .opt = seed % 5 == 4 ? 1 : 3, .name = "nests"});
+  const test::Emulated emulated(fast.source("cuda"), "nests");
+  for (const int n : {1, 2, 7, 18}) {
+    const Input in(n);
+    const std::vector<double> expected = results(fast, in);
+    const double most = largest(expected);
+    if (!std::isfinite(most) || most > 1e12) continue;
+    std::vector<double> forwards;
+    for (const bool backwards : {false, true}) {
+      CAPTURE(seed, n, backwards);
+      emulated.backwards(backwards);
+      const auto places = emulated(in.arrays[0], in.arrays[1], in.arrays[2], TensorValue<double>{in.matrices[0], {in.rows, in.rows}},
+                                   TensorValue<double>{in.matrices[1], {in.rows, in.rows}}, in.n);
+      std::vector<double> got{test::raw_number<double>(places[0])};
+      for (std::size_t i = 1; i < 6; ++i) {
+        const auto* data = static_cast<const double*>(places[i].data);
+        got.insert(got.end(), data, data + (i < 4 ? in.flat : in.rows * in.rows));
+      }
+      REQUIRE(got.size() == expected.size());
+      double apart = 0;
+      for (std::size_t k = 0; k < got.size(); ++k) {
+        const double d = std::abs(got[k] - expected[k]);
+        apart = std::isnan(d) ? HUGE_VAL : std::max(apart, d);
+      }
+      CHECK(apart <= 1e-9 * most);
+      if (backwards) CHECK(got == forwards);
+      forwards = got;
+    }
+  }
+}
+
 /// Along a direction, forward mode and differences say what the gradient does.
 void check_slope(unsigned seed) {
   const auto f = program(Source(seed).plan());
@@ -350,4 +385,5 @@ void check_slope(unsigned seed) {
 
 // LANTERN_FIRST_SEED and LANTERN_SEEDS choose others.
 TEST_CASE("random nests of loops", "[arrays]") { test::Seeds(16, 3000).each(check); }
+TEST_CASE("random nests of loops as kernels", "[arrays][cuda]") { test::Seeds(6, 300).each(check_kernels); }
 TEST_CASE("slopes of random nests of loops", "[arrays]") { test::Seeds(16, 3000).each(check_slope); }
