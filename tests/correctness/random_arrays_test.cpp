@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "cuda_tensors.hpp"
 #include "depth.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/lantern.hpp"
@@ -491,7 +492,36 @@ void check(unsigned seed) {
   }
 }
 
+/// As CUDA through the launch emulator, whichever thread is first.
+void check_kernels(unsigned seed) {
+  const Plan plan = Source(seed).plan();
+  const auto gradient = value_and_grad<0, 1, 2>(program_of(plan));
+  const auto fast = compile(gradient, {.target = Target::c, .opt = 1 + static_cast<int>(seed % 3), .name = "arrays"});
+  const test::Emulated emulated(fast.source("cuda"), "arrays");
+  for (const auto& [n, m] : {std::pair{1, 1}, {3, 5}, {37, 3}, {70, 1}}) {
+    const Input in(static_cast<std::size_t>(n), static_cast<std::size_t>(m));
+    const std::vector<double> expected = run(fast, in);
+    const double tolerance = conditioned(eager(gradient), in, expected);
+    std::vector<double> forwards;
+    for (const bool backwards : {false, true}) {
+      CAPTURE(seed, n, m, backwards);
+      emulated.backwards(backwards);
+      const auto places = emulated(in.a, in.b, TensorValue<double>{in.w, {n, m}}, in.at);
+      std::vector<double> got{test::raw_number<double>(places[0])};
+      for (const std::size_t i : {1U, 2U, 3U}) {
+        const auto* data = static_cast<const double*>(places[i].data);
+        got.insert(got.end(), data, data + (i < 3 ? n : n * m));
+      }
+      CHECK(distance(got, expected) <= tolerance);
+      if (backwards) CHECK(distance(got, forwards) == 0);
+      forwards = got;
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("random programs over arrays as kernels", "[arrays][cuda]") { test::Seeds(6, 300).each(check_kernels); }
 
 TEST_CASE("programs over arrays that were wrong once", "[arrays]") {
   check(1034);   // trips of a loop in lanes popped what lanes of a loop inside its partner had pushed
