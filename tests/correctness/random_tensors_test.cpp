@@ -157,11 +157,8 @@ class Chain {
                     }};
       }
       case 28: {
-        if (rank < 3 || n == 0) return {};
-        for (std::size_t d = 2; d < shape_.size(); ++d) {
-          if (shape_[d] == 0) return {};
-          shape_[d] = 2;
-        }
+        if (rank < 3 || n == 0 || std::ranges::count(shape_, 0) > 0) return {};
+        std::fill(shape_.begin() + 2, shape_.end(), 2);
         const bool largest = below(2) == 0;
         return Step{largest ? "adaptive_max_pool(2)" : "adaptive_average_pool(2)", [=](const T& t) {
                       return largest ? adaptive_max_pool(t, 2) : adaptive_average_pool(t, 2);
