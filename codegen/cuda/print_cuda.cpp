@@ -56,7 +56,7 @@ void require_direct(const std::vector<const ir::Function*>& functions) {
       if (op->is(Opcode::fun_) || op->is(Opcode::jump_) || op->is(Opcode::closure_)) direct();
       for (const ir::Value* v : op->results)
         if (v->type.is_vector())
-          throw Error(at(*op) + "cuda: expected loops that run trip by trip, got " + v->type.str() + " in '" + f->name +
+          throw Error(at(*op) + "cuda: expected loops that run trip by trip, got vectors (" + v->type.str() + ") in '" + f->name +
                       "'; compile the function for Target::cuda, Target::c or at opt 1, where no vectors are made");
     });
   }

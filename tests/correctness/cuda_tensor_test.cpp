@@ -127,3 +127,55 @@ TEST_CASE("functions that kernels call", "[cuda]") {
     return FOR(0, x.dim(0), zeros_like(x), [&](Rep<std::int64_t> i, Row a) { return a.set(i, power(x(i), i % 5)); });
   }, {.nvcc = true}, numbers({80}));
 }
+
+TEST_CASE("Target::cuda compiles the kernels of a program with tensors", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto f = compile([](Matrix x, Row b) { return sum(exp(x) * b); }, {.target = Target::cuda, .name = "on_gpu"});
+  CHECK(f.source("cuda").find("__global__ void on_gpu_kernel1(") != std::string::npos);
+  CHECK_THROWS_WITH(f(numbers({3, 2}), numbers({2})), Catch::Contains("needs a GPU"));
+}
+
+TEST_CASE("a program whose loops run in lanes is refused with a remedy", "[cuda]") {
+  const auto f = compile([](Matrix x) { return exp(x) * 2.0; }, {.target = Target::cpp, .lanes = 4, .name = "lanes"});
+  CHECK_THROWS_WITH(f.source("cuda"), Catch::Contains("cuda: expected loops that run trip by trip, got vectors (i64x8)") &&
+                                          Catch::Contains("cuda_tensor_test.cpp:") && Catch::Contains("compile the function for Target::cuda"));
+}
+
+TEST_CASE("numbers in, numbers out, and tensors inside", "[cuda]") {
+  check_cuda("squares", [](Rep<double> x, Rep<std::int64_t> n) {
+    return sum(exp(fill(x, n))) + 1.0;
+  }, {}, 0.25, std::int64_t{100});
+}
+
+TEST_CASE("what one thread after the other does stays on the host", "[cuda]") {
+  // Each trip needs the one before: a loop of the host, in managed memory.
+  const auto filtered = [](Row x) {
+    return FOR(1, x.dim(0), x, [](Rep<std::int64_t> i, Row a) { return a.set(i, 0.5 * a(i - 1) + a(i)); });
+  };
+  const std::string text = check_cuda("filtered", filtered, {.kernels = 0}, numbers({80}));
+  CHECK(lantern::test::kernels_in(text) == 0);
+  check_cuda("filtered_slope", grad([=](Row x) { return sum(sin(filtered(x))); }), {}, numbers({80}));
+}
+
+TEST_CASE("a check that fails in a sum names the first trip that failed", "[cuda]") {
+  const auto picked = [](Row x, Rep<Tensor<std::int64_t, dyn>> at) {
+    return FOR(0, at.dim(0), Rep<double>(0.0), [&](Rep<std::int64_t> i, Rep<double> s) { return s + x(at(i)); });
+  };
+  TensorValue<std::int64_t> at({9000});
+  for (std::size_t i = 0; i < at.data.size(); ++i) at.data[i] = static_cast<std::int64_t>(i % 20);
+  const std::string text = check_cuda("picked", picked, {}, numbers({20}), at);
+  at.data[8000] = 21;
+  at.data[7000] = 20;
+  at.data[7001] = -1;
+  const Emulated emulated(text, "picked");
+  for (const bool backwards : {false, true}) {
+    emulated.backwards(backwards);
+    std::string message;
+    try {
+      emulated(numbers({20}), at);
+    } catch (const std::runtime_error& e) {
+      message = e.what();
+    }
+    CHECK_THAT(message, Catch::StartsWith("index 20 is outside 0..19 (") && Catch::Contains("cuda_tensor_test.cpp:"));
+  }
+}

@@ -217,6 +217,20 @@ TEST_CASE("CUDA") {
     CHECK(r.err.find("lantern::Error") != std::string::npos);  // no GPU here
 }
 
+TEST_CASE("CUDA of functions with tensors") {
+  const std::string loops = models + "threads.cpp";
+  const TemporaryDirectory directory;
+  const std::string header = directory.path() / "loops.h", program = directory.path() / "program";
+  silent({loops, "--target=cuda", "--emit=header", "-o", header});
+  CHECK(read_file(header).find("_workspace(void);") != std::string::npos);
+  check_compiles({"c++", "-x", "c++", "-Wall", "-Werror", "-fsyntax-only", header});
+  check_compiles({"cc", "-x", "c", "-Wall", "-Werror", "-fsyntax-only", header});
+  if (!find_nvcc()) return;
+  silent({loops, "--target=cuda", "-o", program});
+  const ProcessResult r = run_process({program});
+  if (r.status != 0) CHECK(r.err.find("CUDA") != std::string::npos);  // no GPU here
+}
+
 TEST_CASE("a program that uses several threads") {
   const TemporaryDirectory directory;
   const std::string source = models + "threads.cpp", one = directory.path() / "one",
