@@ -70,10 +70,14 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
 
   // How many trips, and where each loop begins.
   std::string all;
-  for (const Op* o : kernel.nest) {
+  std::vector<const Op*> loops = kernel.nest;
+  if (!kernel.columns.empty()) loops.push_back(kernel.columns.front());
+  for (const Op* o : loops) {
     const auto count = *passes::counted(o);
     const std::string first = text(o->operands[count.index]), last = text(count.bound);
-    const std::string number = "lt_trips(" + first + ", " + last + ")";
+    const bool columns = !kernel.columns.empty() && o == kernel.columns.front();
+    if (columns) unit_.prelude().need("columns");
+    const std::string number = (columns ? "lt_columns(" : "lt_trips(") + first + ", " + last + ")";
     Launch::Level level{first, number, {}};
     if (first != "0") launch.pass("int64_t", level.first = names_.unique("first"), first);
     if (o != &loop) launch.pass("int64_t", level.trips = names_.unique("inner_trips"), number);
@@ -208,7 +212,7 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
     const Op& o = *kernel.nest[d];
     const Value* param = o.blocks[1]->params[passes::counted(&o)->index];
     std::string behind;
-    for (std::size_t e = d + 1; e < kernel.nest.size(); ++e) behind += (e == d + 1 ? "" : " * ") + launch.levels[e].trips;
+    for (std::size_t e = d + 1; e < launch.levels.size(); ++e) behind += (e == d + 1 ? "" : " * ") + launch.levels[e].trips;
     if (behind.find('*') != std::string::npos) behind = "(" + behind + ")";
     std::string number = behind.empty() ? launch.trip : launch.trip + " / " + behind;
     if (d > 0) number = behind.empty() ? launch.trip + " % " + launch.levels[d].trips : number + " % " + launch.levels[d].trips;
@@ -246,6 +250,12 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
       operation(*inner);
     }
   }
+  if (!kernel.columns.empty()) {
+    const Launch::Level& level = launch.levels.back();
+    const std::string name = names_.unique("column");
+    line("const int64_t " + name + " = " + (level.first == "0" ? "" : level.first + " + ") + launch.trip + " % " + level.trips + ";");
+    for (const Op* o : kernel.columns) columns_[o] = name;
+  }
   Sink sink;
   const Op& last = *kernel.nest.back();
   for (const Value* v : last.results) {
@@ -255,6 +265,23 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
   if (&last == &loop)
     for (const Launch::Partial& p : launch.partials) sink.targets[p.state] = p.name;
   block(last.blocks[1], sink);
+}
+
+/// One trip of a loop, which has others for other threads; none where the loop has none.
+void StatementPrinter::column(const Op& loop) {
+  checks_before(loop);
+  const auto count = *passes::counted(&loop);
+  Sink sink;
+  for (std::size_t i = 0; i < loop.results.size(); ++i) {
+    sink.targets.emplace_back();
+    sink.types.push_back(loop.results[i]->type);
+    if (!loop.results[i]->type.is_tensor() || !uses_.live_state(&loop, i)) continue;
+    for (const Value* v : {loop.blocks[0]->params[i], loop.blocks[1]->params[i], loop.results[i]}) bind_same(v, loop.operands[i]);
+  }
+  bind(loop.blocks[1]->params[count.index], columns_.at(&loop));
+  open("if (" + columns_.at(&loop) + " < " + text(count.bound) + ") {");
+  block(loop.blocks[1], sink);
+  close();
 }
 
 /// What the ranges give becomes one number, in their order.

@@ -98,6 +98,81 @@ const Op* only_loop(const ir::Block* body) {
   return found;
 }
 
+/// The loops of a trip that the threads of a GPU may share out by their numbers: of the tensors that the trip changes
+/// each of them works on the column with its number alone (the last index is that), and nothing else of the trip
+/// touches those.
+class Columns {
+ public:
+  explicit Columns(const Op& loop) : loop_(loop) {
+    for (const Value* p : loop.blocks[1]->params)
+      if (p->type.is_tensor()) changed_.insert(p);
+  }
+
+  /// Empty where there are none. `known`: which values are known before the kernel.
+  template <class Known>
+  std::vector<const Op*> find(const Known& known) {
+    ir::walk(loop_.blocks[1], [&](const Op* op) {
+      if (!op->is(Opcode::loop_) || !possible_) return true;
+      const auto count = passes::counted(op);
+      const bool tensors = std::ranges::all_of(op->results, [&](const Value* v) {
+        return v->type.is_tensor() || (count && v->index == count->index);
+      });
+      if (!count || !tensors || op->results.size() < 2 || !writes(*op)) return true;
+      if (!known(op->operands[count->index]) || !known(count->bound)) return true;
+      if (found_.empty()) first_ = op->operands[count->index], bound_ = count->bound;
+      if (!passes::same_number(op->operands[count->index], first_) || !passes::same_number(count->bound, bound_)) return true;
+      found_.push_back(op);
+      return false;
+    });
+    look(loop_.blocks[1], nullptr);
+    return possible_ ? found_ : std::vector<const Op*>{};
+  }
+
+ private:
+  /// Whether the loop itself changes elements, not one inside.
+  static bool writes(const Op& loop) {
+    return std::ranges::any_of(loop.blocks[1]->ops, [](const Op* op) { return op->is(Opcode::set_) || op->is(Opcode::add_at_); });
+  }
+
+  void look(const ir::Block* block, const Value* column) {
+    for (const Op* op : block->ops) {
+      if (!possible_) return;
+      const bool touches = std::ranges::any_of(op->operands, [&](const Value* v) { return changed_.contains(v); });
+      if (op->is(Opcode::loop_)) {
+        for (std::size_t i = 0; i < op->operands.size(); ++i)
+          if (changed_.contains(op->operands[i]))
+            for (const Value* v : {op->results[i], op->blocks[0]->params[i], op->blocks[1]->params[i]}) changed_.insert(v);
+        const bool split = std::ranges::find(found_, op) != found_.end();
+        for (const ir::Block* b : op->blocks)
+          look(b, split ? op->blocks[1]->params[passes::counted(op)->index] : column);
+      } else if (op->is(Opcode::branch_)) {
+        for (const ir::Block* b : op->blocks) {
+          look(b, column);
+          for (std::size_t i = 0; i < op->results.size(); ++i)
+            if (changed_.contains(b->ops.back()->operands[i])) changed_.insert(op->results[i]);
+        }
+      } else if (touches && !op->is(Opcode::yield_) && !op->is(Opcode::dim_)) {
+        access(*op, column);
+      }
+    }
+  }
+
+  void access(const Op& op, const Value* column) {
+    const bool element = op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
+    if (!element || !column || !changed_.contains(op.operands[0])) return refuse();
+    const auto rank = static_cast<std::size_t>(op.operands[0]->type.rank());
+    if (rank == 0 || op.operands[rank] != column) return refuse();
+    if (!op.is(Opcode::get_)) changed_.insert(op.result());
+  }
+  void refuse() { possible_ = false; }
+
+  const Op& loop_;
+  std::unordered_set<const Value*> changed_;
+  std::vector<const Op*> found_;
+  const Value *first_ = nullptr, *bound_ = nullptr;
+  bool possible_ = true;
+};
+
 class Choice {
  public:
   Choice(const ir::Function& f, const passes::TripAnalysis& analysis, std::unordered_map<const Op*, Kernel>& kernels)
@@ -108,8 +183,6 @@ class Choice {
  private:
   bool take(Op* loop) {
     Kernel kernel;
-    if (const auto trips = passes::constant_trips(loop); trips && *trips < few_trips && !only_loop(loop->blocks[1]))
-      return false;
     if (!free(loop, kernel.trips)) return false;
     ir::Block* const body = loop->blocks[1];
     if (!runs_on_device(body, uses_) || !keeps_states(body)) return false;
@@ -127,7 +200,13 @@ class Choice {
         if (one.in_ranges() || !same_bounds(*inner, trips, *loop) || !hands_through(*kernel.nest.back(), *inner)) break;
         kernel.nest.push_back(inner);
       }
-    if (const auto trips = passes::constant_trips(loop); trips && *trips < few_trips && kernel.nest.size() == 1) return false;
+    if (!kernel.in_ranges())
+      kernel.columns = Columns(*kernel.nest.back()).find([&](const Value* v) {
+        return (v->def && v->def->is(Opcode::constant_)) || ir::visible_from(v, loop->parent);
+      });
+    if (const auto trips = passes::constant_trips(loop); trips && *trips < few_trips && kernel.nest.size() == 1 &&
+                                                         kernel.columns.empty())
+      return false;
     capture(kernel);
     std::size_t bytes = 0;
     for (const Value* v : kernel.captured)

@@ -58,6 +58,7 @@ std::size_t StatementPrinter::falling(const Op& loop) const {
 
 void StatementPrinter::loop(const Op& op) {
   if (const Kernel* found = unit_.kernel(&op)) return kernel(op, *found);
+  if (columns_.contains(&op)) return column(op);
   const ir::Block *head = op.blocks[0], *body = op.blocks[1];
   checks_before(op);
   const std::size_t count = counter(op), none = static_cast<std::size_t>(-1);

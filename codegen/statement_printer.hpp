@@ -134,6 +134,7 @@ class StatementPrinter {
   void capture(const Kernel& kernel, Launch& launch);
   void kernel_text(const Kernel& kernel, Launch& launch);
   void trip(const Kernel& kernel, Launch& launch);
+  void column(const ir::Op& loop);
   void totals(const Kernel& kernel, const Launch& launch);
   void show_arguments();
 
@@ -224,6 +225,7 @@ class StatementPrinter {
   NameScope names_;
   std::string out_, kernels_;
   int kernel_count_ = 0;
+  std::unordered_map<const ir::Op*, std::string> columns_;  ///< loops of which a thread does this number, and their end
   int indent_ = 0;
   const ir::Op* current_ = nullptr;
   const char* last_file_ = nullptr;

@@ -39,6 +39,11 @@ static void lt_await(lt_workspace* ws) {
   ws->fail(ws, ws->message);
 }
 )c"},
+      {"columns", functions, {"launch"}, R"c(/* One thread at least: the loops that threads share out have others beside them. */
+static inline int64_t lt_columns(int64_t first, int64_t last) {
+  return first < last ? last - first : 1;
+}
+)c"},
       {"shares", functions, {}, R"c(/* How many ranges of trips are added up by themselves: the same on every GPU. */
 static inline int64_t lt_shares(int64_t trips) { return trips < 4096 ? trips : 4096; }
 )c"},

@@ -57,6 +57,28 @@ TEST_CASE("products as kernels", "[cuda]") {
              numbers({2, 3, 8, 7}), numbers({4, 3, 3, 3}));
 }
 
+TEST_CASE("threads share out the columns of a product's rows", "[cuda]") {
+  const auto product = [](Matrix x, Matrix y) { return matmul(x, y); };
+  const std::string text = check_cuda("shared", product, {.nvcc = true}, numbers({40, 17}), numbers({17, 33}));
+  CHECK(text.find("const int64_t column = trip % inner_trips;") != std::string::npos);
+  const Emulated emulated(text, "shared");
+  for (const auto& [m, k, n] : {std::array{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 1, 1}})
+    lantern::test::compare(emulated(numbers({m, k}), numbers({k, n}))[0], eager(product)(numbers({m, k}), numbers({k, n})), 1e-12);
+  // What every thread of a row does fails where there is no column too.
+  const auto scaled = [](Matrix y, Row x, Rep<Tensor<std::int64_t, dyn>> at) {
+    return FOR(0, y.dim(0), y, [&](Rep<std::int64_t> i, Matrix rows) {
+      Rep<double> factor = x(at(i));
+      return FOR(0, y.dim(1), rows, [&](Rep<std::int64_t> j, Matrix r) { return r.set(i, j, r(i, j) * factor); });
+    });
+  };
+  TensorValue<std::int64_t> at({40});
+  for (std::size_t i = 0; i < 40; ++i) at.data[i] = static_cast<std::int64_t>(i % 5);
+  const Emulated factors(check_cuda("scaled", scaled, {}, numbers({40, 6}), numbers({5}), at), "scaled");
+  at.data[33] = 7;
+  for (const std::int64_t columns : {6, 0})
+    CHECK_THROWS_WITH(factors(numbers({40, columns}), numbers({5}), at), Catch::StartsWith("index 7 is outside 0..4"));
+}
+
 TEST_CASE("rows, views and places", "[cuda]") {
   check_cuda("softmax", [](Matrix x) { return softmax<1>(x); }, {.nvcc = true}, numbers({50, 11}));
   check_cuda("transposed", [](Matrix x) { return transpose(x) + 1.0; }, {}, numbers({50, 11}));
