@@ -1,13 +1,14 @@
-// Loops as kernels (codegen/kernels.hpp). What a trip asks for from around comes by value: numbers, and tensors as
-// pointers with sizes, whose elements lie where both sides see them.
+// Loops as kernels (codegen/kernels.hpp). What a trip asks for from around comes by value: numbers, and
+// tensors as pointers with sizes, whose elements lie where both sides see them.
 //
 //   if (const int64_t trips = lt_trips(0, v3)) {
 //     f_kernel1<<<lt_blocks(trips), 256>>>(x, result, trips);     a trip a thread, or several
 //     lt_await(ws);
 //   }
 //
-// Where trips are added up, threads take ranges of them, so many as the number of trips alone says; the host adds up
-// what they give, in order. A trip that fails says so to the host, which fails in its place: of several the first.
+// Where trips are added up, threads take ranges of them, so many as the number of trips alone says; the host
+// adds up what they give, in order. A trip that fails says so to the host, which fails in its place: of
+// several the first.
 #include <algorithm>
 #include <cctype>
 
@@ -39,7 +40,8 @@ struct StatementPrinter::Launch {
   };
   struct Partial {
     std::size_t state;
-    std::string start, first, name, parts;  ///< where it begins, on either side; its variable; what ranges give
+    std::string start, first, name,
+        parts;  ///< where it begins, on either side; its variable; what ranges give
   };
   std::string name, parameters, arguments;
   std::string trips, shares;  ///< their numbers, in the kernel and on the host
@@ -47,8 +49,8 @@ struct StatementPrinter::Launch {
   std::vector<Level> levels;
   std::vector<Partial> partials;
   std::unordered_map<const Value*, Binding> bindings;  ///< of what is captured
-  bool counters = false;      ///< the number of a trip is asked for
-  std::size_t trip_start = 0;  ///< where a trip begins in the text of the kernel
+  bool counters = false;                               ///< the number of a trip is asked for
+  std::size_t trip_start = 0;                          ///< where a trip begins in the text of the kernel
 
   void pass(const std::string& type, const std::string& parameter, const std::string& argument) {
     parameters += (parameters.empty() ? "" : ", ") + type + " " + parameter;
@@ -102,7 +104,8 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
     p.parts = names_.unique(p.name + "_parts");
     p.first = names_.unique(p.name + "_start");
     unit_.prelude().need("allocate");
-    line(type + "* " + p.parts + " = (" + type + "*)lt_allocate(ws, " + launch.shares + " * (int64_t)sizeof(" + type + "));");
+    line(type + "* " + p.parts + " = (" + type + "*)lt_allocate(ws, " + launch.shares +
+         " * (int64_t)sizeof(" + type + "));");
     ++allocations_;
     launch.pass(type, p.first, p.start);
     launch.pass(type + "*", p.parts, p.parts);
@@ -111,13 +114,15 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
   kernel_text(kernel, launch);
 
   const std::string count = launch.shares.empty() ? launch.trips : launch.shares;
-  open(launch.shares.empty() ? "if (const int64_t " + launch.trips + " = " + all + ") {" : "if (" + count + " > 0) {");
+  open(launch.shares.empty() ? "if (const int64_t " + launch.trips + " = " + all + ") {"
+                             : "if (" + count + " > 0) {");
   line(launch.name + "<<<lt_blocks(" + count + "), 256>>>(" + launch.arguments + ");");
   line("lt_await(ws);");
   close();
   totals(kernel, launch);
   for (std::size_t i = 0; i < loop.results.size(); ++i)
-    if (loop.results[i]->type.is_tensor() && uses_.live_state(&loop, i)) bind_same(loop.results[i], loop.operands[i]);
+    if (loop.results[i]->type.is_tensor() && uses_.live_state(&loop, i))
+      bind_same(loop.results[i], loop.operands[i]);
   if (launch.partials.empty()) names_.release(names);
 }
 
@@ -162,15 +167,17 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
            (sum ? launch.share + " == 0 ? " + p.first + " : " + zero(type) : p.first) + ";");
     }
     const auto before = [&](const std::string& share) {
-      return (launch.levels[0].first == "0" ? "" : launch.levels[0].first + " + ") + "lt_before(" + launch.trips + ", " +
-             launch.shares + ", " + share + ")";
+      return (launch.levels[0].first == "0" ? "" : launch.levels[0].first + " + ") + "lt_before(" +
+             launch.trips + ", " + launch.shares + ", " + share + ")";
     };
     const std::string end = names_.unique("end");
     line("const int64_t " + end + " = " + before(launch.share + " + 1") + ";");
-    open("for (int64_t " + index + " = " + before(launch.share) + "; " + index + " < " + end + "; ++" + index + ") {");
+    open("for (int64_t " + index + " = " + before(launch.share) + "; " + index + " < " + end + "; ++" +
+         index + ") {");
     trip(kernel, launch);
     close();
-    for (const Launch::Partial& p : launch.partials) line(p.parts + "[" + launch.share + "] = " + p.name + ";");
+    for (const Launch::Partial& p : launch.partials)
+      line(p.parts + "[" + launch.share + "] = " + p.name + ";");
   }
 
   const bool fails = std::exchange(used_workspace_, true);
@@ -197,8 +204,8 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   const std::string count = launch.shares.empty() ? launch.trips : launch.shares;
   kernels_ += wrapped("extern \"C\" __global__ void " + launch.name + "(" + launch.parameters + ") {") + "\n";
   if (fails) kernels_ += "  lt_workspace thread;\n  lt_workspace* ws = &thread;\n  ws->failure = failure;\n";
-  kernels_ += "  for (int64_t " + one + " = LT_THREAD; " + one + " < " + count + "; " + one + " += LT_THREADS) {\n" +
-              body + "  }\n}\n\n";
+  kernels_ += "  for (int64_t " + one + " = LT_THREAD; " + one + " < " + count + "; " + one +
+              " += LT_THREADS) {\n" + body + "  }\n}\n\n";
 }
 
 /// One trip. Its number is told to the workspace, should it fail.
@@ -212,15 +219,19 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
     const Op& o = *kernel.nest[d];
     const Value* param = o.blocks[1]->params[passes::counted(&o)->index];
     std::string behind;
-    for (std::size_t e = d + 1; e < launch.levels.size(); ++e) behind += (e == d + 1 ? "" : " * ") + launch.levels[e].trips;
+    for (std::size_t e = d + 1; e < launch.levels.size(); ++e)
+      behind += (e == d + 1 ? "" : " * ") + launch.levels[e].trips;
     if (behind.find('*') != std::string::npos) behind = "(" + behind + ")";
     std::string number = behind.empty() ? launch.trip : launch.trip + " / " + behind;
-    if (d > 0) number = behind.empty() ? launch.trip + " % " + launch.levels[d].trips : number + " % " + launch.levels[d].trips;
+    if (d > 0)
+      number = behind.empty() ? launch.trip + " % " + launch.levels[d].trips
+                              : number + " % " + launch.levels[d].trips;
     if (ranges) {
       bind(param, launch.levels[0].index);
     } else {
       const std::string name = fresh_name(param, "n");
-      line("const int64_t " + name + " = " + (launch.levels[d].first == "0" ? "" : launch.levels[d].first + " + ") + number + ";");
+      line("const int64_t " + name + " = " +
+           (launch.levels[d].first == "0" ? "" : launch.levels[d].first + " + ") + number + ";");
       bind(param, name);
     }
     for (std::size_t i = 0; i < o.results.size(); ++i) {
@@ -234,7 +245,8 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
         launch.counters = true;
         const std::string name = fresh_name(o.blocks[1]->params[i], "n");
         const std::int64_t step = *passes::step_of(&o, i);
-        line("const int64_t " + name + " = " + text(o.operands[i]) + " + " + std::to_string(step) + " * " + launch.trip + ";");
+        line("const int64_t " + name + " = " + text(o.operands[i]) + " + " + std::to_string(step) + " * " +
+             launch.trip + ";");
         bind(o.blocks[1]->params[i], name);
       }
       for (const Launch::Partial& p : launch.partials) bind(o.blocks[1]->params[p.state], p.name, true);
@@ -244,7 +256,8 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
     const auto& next = o.blocks[1]->ops.back()->operands;  // trips of their own count for themselves
     for (const Op* inner : o.blocks[1]->ops) {
       if (inner == kernel.nest[d + 1] || inner->is(Opcode::yield_) || !uses_.live(inner)) continue;
-      if (!inner->results.empty() && std::ranges::find(next, inner->result()) != next.end() && uses_.count(inner->result()) == 1)
+      if (!inner->results.empty() && std::ranges::find(next, inner->result()) != next.end() &&
+          uses_.count(inner->result()) == 1)
         continue;
       current_ = inner;
       operation(*inner);
@@ -253,7 +266,8 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
   if (!kernel.columns.empty()) {
     const Launch::Level& level = launch.levels.back();
     const std::string name = names_.unique("column");
-    line("const int64_t " + name + " = " + (level.first == "0" ? "" : level.first + " + ") + launch.trip + " % " + level.trips + ";");
+    line("const int64_t " + name + " = " + (level.first == "0" ? "" : level.first + " + ") + launch.trip +
+         " % " + level.trips + ";");
     for (const Op* o : kernel.columns) columns_[o] = name;
   }
   Sink sink;
@@ -276,7 +290,8 @@ void StatementPrinter::column(const Op& loop) {
     sink.targets.emplace_back();
     sink.types.push_back(loop.results[i]->type);
     if (!loop.results[i]->type.is_tensor() || !uses_.live_state(&loop, i)) continue;
-    for (const Value* v : {loop.blocks[0]->params[i], loop.blocks[1]->params[i], loop.results[i]}) bind_same(v, loop.operands[i]);
+    for (const Value* v : {loop.blocks[0]->params[i], loop.blocks[1]->params[i], loop.results[i]})
+      bind_same(v, loop.operands[i]);
   }
   bind(loop.blocks[1]->params[count.index], columns_.at(&loop));
   open("if (" + columns_.at(&loop) + " < " + text(count.bound) + ") {");
@@ -290,25 +305,30 @@ void StatementPrinter::totals(const Kernel& kernel, const Launch& launch) {
   for (const Launch::Partial& p : launch.partials) {
     const Value* result = loop.results[p.state];
     const Kind kind = result->type.kind();
-    line(unit_.declaration(result->type, p.name) + " = " + launch.shares + " > 0 ? " + p.parts + "[0] : " + p.start + ";");
-    const Opcode code = kernel.trips.roles[p.state] == StateRole::sum ? Opcode::add_ : kernel.trips.extremes[p.state];
+    line(unit_.declaration(result->type, p.name) + " = " + launch.shares + " > 0 ? " + p.parts +
+         "[0] : " + p.start + ";");
+    const Opcode code =
+        kernel.trips.roles[p.state] == StateRole::sum ? Opcode::add_ : kernel.trips.extremes[p.state];
     const std::vector<Expression> both{{p.name, Precedence::primary, false, {}},
                                        {p.parts + "[" + launch.share + "]", Precedence::primary, false, {}}};
     const bool wraps = code == Opcode::add_ && result->type.is_integer();
     const std::string sum = std::string("add_") + ir::kind_name(kind);
     if (wraps) unit_.prelude().need(sum);
     std::vector<std::string> functions;
-    Expression next = substitute(wraps ? "f(x, y)" : ir::info(code).expression, both, unit_.target(), kind, functions);
-    if (wraps) next.text.replace(0, next.text.find('('), "lt_" + sum);
+    Expression next =
+        substitute(wraps ? "f(x, y)" : ir::info(code).expression, both, unit_.target(), kind, functions);
+    if (wraps)
+      next.text.replace(0, next.text.find('('), "lt_" + sum);
     else
       for (const std::string& f : functions) unit_.prelude().math(f, kind);
-    line("for (int64_t " + launch.share + " = 1; " + launch.share + " < " + launch.shares + "; ++" + launch.share + ") " +
-         assignment(p.name, next));
+    line("for (int64_t " + launch.share + " = 1; " + launch.share + " < " + launch.shares + "; ++" +
+         launch.share + ") " + assignment(p.name, next));
     bind(result, p.name);
   }
 }
 
-/// The elements of arguments lie in the caller's memory; kernels get copies that they see, unless they see those.
+/// The elements of arguments lie in the caller's memory; kernels get copies that they see, unless they see
+/// those.
 void StatementPrinter::show_arguments() {
   for (const Value* p : function_.body->params) {
     if (!p->type.is_tensor() || !uses_.elements_matter(p)) continue;

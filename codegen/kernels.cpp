@@ -44,9 +44,12 @@ bool makes_no_tensor(const Op& op, const Uses& uses) {
   }
 }
 
-/// Whether a thread of a GPU can do it: without an arena and tapes, printing in order, or the host's functions.
+/// Whether a thread of a GPU can do it: without an arena and tapes, printing in order, or the host's
+/// functions.
 bool runs_on_device(const Op& op, const Uses& uses) {
-  const auto elsewhere = [](const Value* v) { return v->type.is_ref() || v->type.is_cont() || v->type.is_tree(); };
+  const auto elsewhere = [](const Value* v) {
+    return v->type.is_ref() || v->type.is_cont() || v->type.is_tree();
+  };
   if (std::ranges::any_of(op.operands, elsewhere) || std::ranges::any_of(op.results, elsewhere)) return false;
   switch (op.code) {
     case Opcode::push_:
@@ -89,8 +92,8 @@ bool keeps_states(ir::Block* block) {
 const Op* only_loop(const ir::Block* body) {
   const Op* found = nullptr;
   for (const Op* op : body->ops) {
-    const bool integer = ir::info(op->code).elementwise && op->result()->type.is_integer() && op->result()->type.is_scalar() &&
-                         !op->is(Opcode::div_) && !op->is(Opcode::rem_);
+    const bool integer = ir::info(op->code).elementwise && op->result()->type.is_integer() &&
+                         op->result()->type.is_scalar() && !op->is(Opcode::div_) && !op->is(Opcode::rem_);
     if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || integer) continue;
     if (!op->is(Opcode::loop_) || found) return nullptr;
     found = op;
@@ -98,9 +101,9 @@ const Op* only_loop(const ir::Block* body) {
   return found;
 }
 
-/// The loops of a trip that the threads of a GPU may share out by their numbers: of the tensors that the trip changes
-/// each of them works on the column with its number alone (the last index is that), and nothing else of the trip
-/// touches those.
+/// The loops of a trip that the threads of a GPU may share out by their numbers: of the tensors that the trip
+/// changes each of them works on the column with its number alone (the last index is that), and nothing else
+/// of the trip touches those.
 class Columns {
  public:
   explicit Columns(const Op& loop) : loop_(loop) {
@@ -120,7 +123,9 @@ class Columns {
       if (!count || !tensors || op->results.size() < 2 || !writes(*op)) return true;
       if (!known(op->operands[count->index]) || !known(count->bound)) return true;
       if (found_.empty()) first_ = op->operands[count->index], bound_ = count->bound;
-      if (!passes::same_number(op->operands[count->index], first_) || !passes::same_number(count->bound, bound_)) return true;
+      if (!passes::same_number(op->operands[count->index], first_) ||
+          !passes::same_number(count->bound, bound_))
+        return true;
       found_.push_back(op);
       return false;
     });
@@ -131,17 +136,20 @@ class Columns {
  private:
   /// Whether the loop itself changes elements, not one inside.
   static bool writes(const Op& loop) {
-    return std::ranges::any_of(loop.blocks[1]->ops, [](const Op* op) { return op->is(Opcode::set_) || op->is(Opcode::add_at_); });
+    return std::ranges::any_of(loop.blocks[1]->ops,
+                               [](const Op* op) { return op->is(Opcode::set_) || op->is(Opcode::add_at_); });
   }
 
   void look(const ir::Block* block, const Value* column) {
     for (const Op* op : block->ops) {
       if (!possible_) return;
-      const bool touches = std::ranges::any_of(op->operands, [&](const Value* v) { return changed_.contains(v); });
+      const bool touches =
+          std::ranges::any_of(op->operands, [&](const Value* v) { return changed_.contains(v); });
       if (op->is(Opcode::loop_)) {
         for (std::size_t i = 0; i < op->operands.size(); ++i)
           if (changed_.contains(op->operands[i]))
-            for (const Value* v : {op->results[i], op->blocks[0]->params[i], op->blocks[1]->params[i]}) changed_.insert(v);
+            for (const Value* v : {op->results[i], op->blocks[0]->params[i], op->blocks[1]->params[i]})
+              changed_.insert(v);
         const bool split = std::ranges::find(found_, op) != found_.end();
         for (const ir::Block* b : op->blocks)
           look(b, split ? op->blocks[1]->params[passes::counted(op)->index] : column);
@@ -175,7 +183,8 @@ class Columns {
 
 class Choice {
  public:
-  Choice(const ir::Function& f, const passes::TripAnalysis& analysis, std::unordered_map<const Op*, Kernel>& kernels)
+  Choice(const ir::Function& f, const passes::TripAnalysis& analysis,
+         std::unordered_map<const Op*, Kernel>& kernels)
       : uses_(f), analysis_(analysis), kernels_(kernels) {
     ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || !take(op); });
   }
@@ -197,15 +206,17 @@ class Choice {
         if (!free(const_cast<Op*>(inner), trips)) break;
         Kernel one;
         one.trips = trips;
-        if (one.in_ranges() || !same_bounds(*inner, trips, *loop) || !hands_through(*kernel.nest.back(), *inner)) break;
+        if (one.in_ranges() || !same_bounds(*inner, trips, *loop) ||
+            !hands_through(*kernel.nest.back(), *inner))
+          break;
         kernel.nest.push_back(inner);
       }
     if (!kernel.in_ranges())
       kernel.columns = Columns(*kernel.nest.back()).find([&](const Value* v) {
         return (v->def && v->def->is(Opcode::constant_)) || ir::visible_from(v, loop->parent);
       });
-    if (const auto trips = passes::constant_trips(loop); trips && *trips < few_trips && kernel.nest.size() == 1 &&
-                                                         kernel.columns.empty())
+    if (const auto trips = passes::constant_trips(loop);
+        trips && *trips < few_trips && kernel.nest.size() == 1 && kernel.columns.empty())
       return false;
     capture(kernel);
     std::size_t bytes = 0;
@@ -234,7 +245,8 @@ class Choice {
       }
       if (role != StateRole::own || !keeps_memory(*loop, i)) return false;
     }
-    return std::ranges::any_of(trips.roles, [](StateRole r) { return r != StateRole::index && r != StateRole::counter; });
+    return std::ranges::any_of(trips.roles,
+                               [](StateRole r) { return r != StateRole::index && r != StateRole::counter; });
   }
 
   /// Whether the inner loop begins and ends at numbers that are known before the outermost one.
@@ -295,7 +307,8 @@ class Choice {
 }  // namespace
 
 bool Kernel::in_ranges() const {
-  return std::ranges::any_of(trips.roles, [](StateRole r) { return r == StateRole::sum || r == StateRole::extreme; });
+  return std::ranges::any_of(trips.roles,
+                             [](StateRole r) { return r == StateRole::sum || r == StateRole::extreme; });
 }
 
 Kernels::Kernels(const ir::Module& module, bool reassociate) {

@@ -1,5 +1,5 @@
-// Which loops of a program become kernels: the outermost whose trips do not depend on each other and do what a
-// thread of a GPU can do.
+// Which loops of a program become kernels: the outermost whose trips do not depend on each other and do what
+// a thread of a GPU can do.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct Kernel {
   /// The loops of the nest, outermost first: each but the last holds the next one alone and nothing else that
   /// has to run, so that a thread runs one trip of the innermost.
   std::vector<const ir::Op*> nest;
-  /// Loops inside, all over the same numbers, whose trips work on columns of their own: a thread does one number of them
-  /// all, and what stands beside them as every thread of the trip does.
+  /// Loops inside, all over the same numbers, whose trips work on columns of their own: a thread does one
+  /// number of them all, and what stands beside them as every thread of the trip does.
   std::vector<const ir::Op*> columns;
   /// What the trips ask for from around, in order.
   std::vector<const ir::Value*> captured;

@@ -147,8 +147,8 @@ std::string print_library(Modules modules, const PrintOptions& options, const Ta
   if (options.with_main) text += example_main(library.units, target);
   // What a header declares is declared here too: a compiler sees that it is what is defined.
   if (!declared.empty() && target.is_cpp()) declared = "extern \"C\" {\n\n" + declared + "}\n\n";
-  return with_own_lines(title(listed(library), options, target, prelude.text()) + prelude.text() + declared + contraction(options) +
-                        (forward.empty() ? "" : forward + "\n") + text);
+  return with_own_lines(title(listed(library), options, target, prelude.text()) + prelude.text() + declared +
+                        contraction(options) + (forward.empty() ? "" : forward + "\n") + text);
 }
 
 bool asks_for_workspace(const ir::Module& module, PrintOptions options, const Target& target) {

@@ -225,7 +225,8 @@ class StatementPrinter {
   NameScope names_;
   std::string out_, kernels_;
   int kernel_count_ = 0;
-  std::unordered_map<const ir::Op*, std::string> columns_;  ///< loops of which a thread does this number, and their end
+  std::unordered_map<const ir::Op*, std::string>
+      columns_;  ///< loops of which a thread does this number, and their end
   int indent_ = 0;
   const ir::Op* current_ = nullptr;
   const char* last_file_ = nullptr;

@@ -87,8 +87,10 @@ struct TensorValue {
   TensorValue() = default;
   /// Of this shape, all elements `value`.
   explicit TensorValue(std::vector<std::int64_t> s) : TensorValue(std::move(s), T()) {}
-  template <std::convertible_to<T> V>  // a list in braces is no V, so that TensorValue({6, 3}, {2}) has two elements
-  explicit TensorValue(std::vector<std::int64_t> s, V value) : shape(std::move(s)) {
+  template <std::convertible_to<T> V>  // a list in braces is no V, so that TensorValue({6, 3}, {2}) has two
+                                       // elements
+                                       explicit TensorValue(std::vector<std::int64_t> s, V value)
+      : shape(std::move(s)) {
     data.assign(elements(), static_cast<T>(value));
   }
   /// Of these elements, in row-major order. Error: as many as the shape says they are not.
@@ -112,7 +114,8 @@ struct TensorValue {
   }
   /// How many elements the shape has. Error: a size below 0, or more than memory could hold.
   std::size_t elements() const {
-    if (!core::addressable(shape)) throw Error("TensorValue: expected sizes of 0 or more that memory can hold, got " + shape_text());
+    if (!core::addressable(shape))
+      throw Error("TensorValue: expected sizes of 0 or more that memory can hold, got " + shape_text());
     std::int64_t n = 1;
     for (const std::int64_t d : shape) n *= d;
     return static_cast<std::size_t>(n);

@@ -305,9 +305,12 @@ Prelude::Sides Prelude::sides(const Prelude& device) const {
     for (const Part& part : from->parts_) {
       if (part.group != Group::types && part.group != Group::functions) continue;
       if (!seen.insert(part.text).second) continue;
-      if (part.group == Group::types) put(sides.types, part.text);
-      else if (from == &device) put(sides.both, for_both(part.text));
-      else put(sides.host, part.text);
+      if (part.group == Group::types)
+        put(sides.types, part.text);
+      else if (from == &device)
+        put(sides.both, for_both(part.text));
+      else
+        put(sides.host, part.text);
     }
   return sides;
 }

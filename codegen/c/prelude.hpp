@@ -61,8 +61,8 @@ class Prelude {
 
   std::string text() const;
 
-  /// Of a text for two machines: the types that either side uses; what both sides call, which is what `device`
-  /// has; what this side calls besides.
+  /// Of a text for two machines: the types that either side uses; what both sides call, which is what
+  /// `device` has; what this side calls besides.
   struct Sides {
     std::string types, both, host;
   };

@@ -588,9 +588,8 @@ struct lt_cont {
 const PreludePart* prelude_part(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const PreludePart*> map;
-    for (const auto* table :
-         {&memory_parts(), &kernel_parts(), &contraction_parts(), &report_parts(), &thread_parts(),
-          &launch_parts()})
+    for (const auto* table : {&memory_parts(), &kernel_parts(), &contraction_parts(), &report_parts(),
+                              &thread_parts(), &launch_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;
   }();

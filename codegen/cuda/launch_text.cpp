@@ -39,12 +39,18 @@ static void lt_await(lt_workspace* ws) {
   ws->fail(ws, ws->message);
 }
 )c"},
-      {"columns", functions, {"launch"}, R"c(/* One thread at least: the loops that threads share out have others beside them. */
+      {"columns",
+       functions,
+       {"launch"},
+       R"c(/* One thread at least: the loops that threads share out have others beside them. */
 static inline int64_t lt_columns(int64_t first, int64_t last) {
   return first < last ? last - first : 1;
 }
 )c"},
-      {"shares", functions, {}, R"c(/* How many ranges of trips are added up by themselves: the same on every GPU. */
+      {"shares",
+       functions,
+       {},
+       R"c(/* How many ranges of trips are added up by themselves: the same on every GPU. */
 static inline int64_t lt_shares(int64_t trips) { return trips < 4096 ? trips : 4096; }
 )c"},
       {"failure", functions, {"launch", "memset"}, R"c(/* Where the trips of a kernel say why they failed. */
@@ -57,7 +63,10 @@ static lt_failure* lt_failure_of(lt_workspace* ws) {
   return ws->failure = failure;
 }
 )c"},
-      {"visible", functions, {"allocate"}, R"c(/* The elements where the GPU sees them: where they are, or in a copy. */
+      {"visible",
+       functions,
+       {"allocate"},
+       R"c(/* The elements where the GPU sees them: where they are, or in a copy. */
 static void* lt_visible(lt_workspace* ws, void* data, int64_t bytes) {
   cudaPointerAttributes place;
   if (bytes == 0) return data;

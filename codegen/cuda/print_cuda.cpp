@@ -51,13 +51,16 @@ void require_direct(const std::vector<const ir::Function*>& functions) {
       throw Error("cuda: expected a function in direct style, got a continuation in '" + f->name +
                   "'; run the pass 'unwind' first, or print the function as C++");
     };
-    if (f->cps || std::ranges::any_of(f->body->params, [](const ir::Value* p) { return p->type.is_cont(); })) direct();
+    if (f->cps || std::ranges::any_of(f->body->params, [](const ir::Value* p) { return p->type.is_cont(); }))
+      direct();
     ir::walk(f->body, [&](const ir::Op* op) {
       if (op->is(Opcode::fun_) || op->is(Opcode::jump_) || op->is(Opcode::closure_)) direct();
       for (const ir::Value* v : op->results)
         if (v->type.is_vector())
-          throw Error(at(*op) + "cuda: expected loops that run trip by trip, got vectors (" + v->type.str() + ") in '" + f->name +
-                      "'; compile the function for Target::cuda, Target::c or at opt 1, where no vectors are made");
+          throw Error(
+              at(*op) + "cuda: expected loops that run trip by trip, got vectors (" + v->type.str() +
+              ") in '" + f->name +
+              "'; compile the function for Target::cuda, Target::c or at opt 1, where no vectors are made");
     });
   }
 }
@@ -136,7 +139,9 @@ class Printer {
   Printer(const ir::Module& module, const PrintOptions& options)
       : module_(module), functions_(reachable(module)), unit_(module, options, target_) {
     if (module.entry->result_types.empty())
-      throw Error("cuda: expected a function that returns what is to be computed, got one of numbers without a result");
+      throw Error(
+          "cuda: expected a function that returns what is to be computed, got one of numbers without a "
+          "result");
   }
 
   std::string print() {
@@ -309,7 +314,9 @@ class Printer {
 
 bool is_scalar_program(const ir::Module& module) {
   bool scalar = true;
-  const auto look = [&](const ir::Type& t) { scalar &= t.is_scalar() || (t.is_ref() && t.content().is_scalar()); };
+  const auto look = [&](const ir::Type& t) {
+    scalar &= t.is_scalar() || (t.is_ref() && t.content().is_scalar());
+  };
   for (const ir::Function* f : reachable(module)) {
     for (const ir::Value* p : f->body->params) look(p->type);
     for (const ir::Type& t : f->result_types) look(t);
@@ -322,7 +329,8 @@ bool is_scalar_program(const ir::Module& module) {
 
 std::string print_cuda(const ir::Module& module, const PrintOptions& options) {
   if (!module.entry) throw InternalError("cuda: expected a module with an entry");
-  if (options.check_nan) throw Error("cuda: expected no check for NaN, got one; check the same function on the CPU");
+  if (options.check_nan)
+    throw Error("cuda: expected no check for NaN, got one; check the same function on the CPU");
   require_direct(reachable(module));
   if (!is_scalar_program(module)) return print_tensor_program(module, options);
   return with_own_lines(Printer(module, options).print());

@@ -1,5 +1,5 @@
-// A module as a stand-alone .cu: a function of numbers, mapped over arrays, one element for each thread; or a program
-// with tensors, whose loops become kernels.
+// A module as a stand-alone .cu: a function of numbers, mapped over arrays, one element for each thread; or a
+// program with tensors, whose loops become kernels.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace lantern::codegen {
 
-/// For an entry NAME(x, ...) -> (y, ...) on numbers alone the text, which nvcc and NVRTC compile as it stands,
-/// defines
+/// For an entry NAME(x, ...) -> (y, ...) on numbers alone the text, which nvcc and NVRTC compile as it
+/// stands, defines
 ///
 ///   NAME_kernel    the kernel. Parameters: const T* for each of the function's, T* for each result; where
 ///                  it has a tape, char* tape and int64_t values, the number that each tape of a thread
@@ -24,11 +24,13 @@ namespace lantern::codegen {
 /// memory for each thread, up to LT_TAPE_VALUES values a tape, a macro that may be set before the text. A
 /// bool is one byte. `standalone` changes nothing: the text always is.
 ///
-/// With tensors it defines, on the host, what a source in C++ that stands alone does: NAME, NAME_workspace, NAME_entry,
-/// NAME_on_failure; and a kernel NAME_kernelK for each loop that codegen/kernels.hpp chooses. Everything else runs on
-/// the host. Memory is managed; arguments in other memory are copied, and results lie in the workspace.
+/// With tensors it defines, on the host, what a source in C++ that stands alone does: NAME, NAME_workspace,
+/// NAME_entry, NAME_on_failure; and a kernel NAME_kernelK for each loop that codegen/kernels.hpp chooses.
+/// Everything else runs on the host. Memory is managed; arguments in other memory are copied, and results lie
+/// in the workspace.
 ///
-/// Throws an Error where a check for NaN is wanted, continuations have not been unwound, or loops run in lanes.
+/// Throws an Error where a check for NaN is wanted, continuations have not been unwound, or loops run in
+/// lanes.
 std::string print_cuda(const ir::Module& module, const PrintOptions& options = {});
 
 /// Whether it is printed so, as a map: a function of numbers, which works on nothing but numbers.

@@ -36,8 +36,8 @@ std::string print_tensor_program(const ir::Module& module, PrintOptions options)
   unit.prelude().need("own_workspace");
   std::string workspace;
   if (unit.scalar_entry())
-    workspace = "\n/* Memory for a call of " + unit.entry_name() + ". */\nextern \"C\" lt_workspace* " + unit.workspace_name() +
-                "(void) { return lt_own_workspace(); }\n";
+    workspace = "\n/* Memory for a call of " + unit.entry_name() + ". */\nextern \"C\" lt_workspace* " +
+                unit.workspace_name() + "(void) { return lt_own_workspace(); }\n";
   const Prelude::Sides prelude = unit.prelude_sides();
   std::string title = cuda_text::tensor_title;
   title.replace(title.find("$NAME"), 5, unit.public_name());

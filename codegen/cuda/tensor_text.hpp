@@ -1,4 +1,5 @@
-// The fixed parts of a .cu with tensors, and what stands in place of parts of the C prelude. $NAME is the entry.
+// The fixed parts of a .cu with tensors, and what stands in place of parts of the C prelude. $NAME is the
+// entry.
 #pragma once
 
 namespace lantern::codegen::cuda_text {
@@ -99,7 +100,8 @@ __host__ __device__ __forceinline__ void lt_workspace::fail(lt_workspace* ws, co
 }
 )c";
 
-inline constexpr const char* own_workspace = R"c(/* Ends the program, unless the user has said what else to do. */
+inline constexpr const char* own_workspace =
+    R"c(/* Ends the program, unless the user has said what else to do. */
 static void (*lt_handler)(const char* message);
 
 static void lt_fail(lt_workspace* ws, const char* message) {
@@ -136,7 +138,8 @@ static lt_workspace* lt_own_workspace(void) {
 }
 )c";
 
-inline constexpr const char* fill = R"c(static __global__ void lt_fill_kernel_$K($T* to, int64_t n, $T value) {
+inline constexpr const char* fill =
+    R"c(static __global__ void lt_fill_kernel_$K($T* to, int64_t n, $T value) {
   for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
     to[i] = value;
 }

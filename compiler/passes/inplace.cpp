@@ -474,8 +474,8 @@ std::span<Value*> changed_by(Op& op) {
   return std::span(op.operands).first(1);
 }
 
-/// Of a tensor filled with a constant that several change, each gets one of its own, where it begins: it takes less
-/// than a copy, and a product that is added to zeros of its own needs none at all (codegen).
+/// Of a tensor filled with a constant that several change, each gets one of its own, where it begins: it
+/// takes less than a copy, and a product that is added to zeros of its own needs none at all (codegen).
 void fill_for_each(ir::Module& module) {
   for (Function* f : module.functions()) {
     std::unordered_map<const Value*, std::size_t> uses;

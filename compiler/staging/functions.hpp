@@ -32,7 +32,8 @@ LANTERN_COMPOSED(softplus)
 LANTERN_COMPOSED(relu)
 /// x times the normal distribution's cumulative function: x (1 + erf(x / sqrt 2)) / 2.
 LANTERN_COMPOSED(gelu)
-/// Its approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, as PyTorch's approximate="tanh", JAX's default.
+/// Its approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, as PyTorch's approximate="tanh",
+/// JAX's default.
 LANTERN_COMPOSED(gelu_tanh)
 /// x sigmoid(x), also known as swish.
 LANTERN_COMPOSED(silu)
@@ -42,16 +43,16 @@ LANTERN_COMPOSED(digamma)
 
 /// The size of whole numbers; the smallest of them is its own.
 template <class T>
-  requires(detail::IntegerElement<typename detail::Traits<T>::element>)
-Rep<T> abs(const Rep<T>& x, std::source_location l = std::source_location::current()) {
+requires(detail::IntegerElement<typename detail::Traits<T>::element>) Rep<T> abs(
+    const Rep<T>& x, std::source_location l = std::source_location::current()) {
   return detail::binary<Rep<T>>(Opcode::imax_, At<T>(x, l), At<T>(-x, l));
 }
 
-/// The nearest number to x from lo to hi; at a bound the derivative is still x's. Bounds are literals, numbers or, beside
-/// a tensor, tensors that broadcast to it.
+/// The nearest number to x from lo to hi; at a bound the derivative is still x's. Bounds are literals,
+/// numbers or, beside a tensor, tensors that broadcast to it.
 template <class T, std::convertible_to<At<T>> Lo, std::convertible_to<At<T>> Hi>
-  requires(NumberElement<typename detail::Traits<T>::element>)
-Rep<T> clip(const Rep<T>& x, const Lo& lo, const Hi& hi, std::source_location l = std::source_location::current()) {
+requires(NumberElement<typename detail::Traits<T>::element>) Rep<T> clip(
+    const Rep<T>& x, const Lo& lo, const Hi& hi, std::source_location l = std::source_location::current()) {
   const Rep<T> raised = detail::binary<Rep<T>>(detail::max_of<T>, At<T>(x, l), At<T>(lo, l));
   return detail::binary<Rep<T>>(detail::min_of<T>, At<T>(raised, l), At<T>(hi, l));
 }

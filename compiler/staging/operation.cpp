@@ -28,7 +28,8 @@ namespace {
 Mode* mode_of(std::span<const Datum> operands, const Location& loc) {
   Mode* top = in_charge(operands);
   if (top && top->ended() && top->rule())
-    raise_at(loc, *top->rule() + ": the function captures a value that is being differentiated; pass it as an argument");
+    raise_at(loc, *top->rule() +
+                      ": the function captures a value that is being differentiated; pass it as an argument");
   if (top && top->ended())
     raise_at(loc, std::string("a value of a derivative (") + top->name() +
                       ") is used after that derivative was computed; return plain values from the function");

@@ -47,9 +47,9 @@ auto where(const Rep<C>& c, const A& a, const B& b, std::source_location l = std
       detail::where(c.datum(), detail::as_operand<E>(a), detail::as_operand<E>(b), here(l)));
 }
 
-/// Rows, columns, ... by their numbers: take<1>(t, i) has column i[0] of t, then column i[1], ...; the dimensions of
-/// `indices` stand where the dimension was (numpy.take). An index outside raises. index_select is the same by PyTorch's
-/// name.
+/// Rows, columns, ... by their numbers: take<1>(t, i) has column i[0] of t, then column i[1], ...; the
+/// dimensions of `indices` stand where the dimension was (numpy.take). An index outside raises. index_select
+/// is the same by PyTorch's name.
 template <int axis = 0, detail::TensorLike T, detail::IndexTensor I>
 detail::tensor_of<T> take(const Rep<T>& t, const Rep<I>& indices, std::source_location l = std::source_location::current()) {
   return detail::tensor_of<T>(detail::take_along(t.datum(), axis, indices.datum(), here(l)));

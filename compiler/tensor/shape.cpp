@@ -22,8 +22,8 @@ Datum reshape(const Datum& t, const Datums& sizes, const Location& loc) { return
 
 namespace {
 
-// "[0]j->ij;i": the sizes that are not the tensor's own are operands. Dimensions that are not known to be 1 are of
-// these sizes, which the caller has seen to.
+// "[0]j->ij;i": the sizes that are not the tensor's own are operands. Dimensions that are not known to be 1
+// are of these sizes, which the caller has seen to.
 Datum expanded(const Build& b, const Datum& t, const Datums& sizes) {
   constexpr std::string_view letters = ir::index_letters;
   const int more = static_cast<int>(sizes.size()) - t.type().rank();
@@ -53,22 +53,25 @@ Datum expand(const Datum& t, const Datums& sizes, const Location& loc) {
   const Build b{loc};
   const int rank = t.type().rank(), more = static_cast<int>(sizes.size()) - rank;
   if (more < 0)
-    raise_at(loc, "expand: expected at least " + std::to_string(rank) + " sizes for " + t.type().str() + ", got " +
-                      std::to_string(sizes.size()));
+    raise_at(loc, "expand: expected at least " + std::to_string(rank) + " sizes for " + t.type().str() +
+                      ", got " + std::to_string(sizes.size()));
   if (sizes.size() > ir::index_letters.size()) raise_at(loc, "expand: the tensor has too many dimensions");
   for (const Datum& size : sizes)
     if (size.is_literal() && size.i() < 0)
       raise_at(loc, "expand: a tensor of negative size, " + std::to_string(size.i()));
   // Dimensions of which it is only known at run time whether they are of the size, or 1.
   Datum as_they_are = Datum::integer(1, ir::Bool);
-  const auto both = [&](const Datum& x, const Datum& y) { return x.is_literal() ? y : b.binary(Opcode::land_, x, y); };
+  const auto both = [&](const Datum& x, const Datum& y) {
+    return x.is_literal() ? y : b.binary(Opcode::land_, x, y);
+  };
   std::vector<std::size_t> unknown;
   for (int d = more; d < static_cast<int>(sizes.size()); ++d) {
     const auto i = static_cast<std::size_t>(d);
     const std::int64_t own = t.type().dims()[static_cast<std::size_t>(d - more)];
     if (own == 1 && known(sizes[i]) != 1) continue;
     const Datum n = b.size(t, d - more), one = Build::integer(1);
-    const std::string message = "expand: expected the size of dimension " + std::to_string(d - more) + ", or that to be 1";
+    const std::string message =
+        "expand: expected the size of dimension " + std::to_string(d - more) + ", or that to be 1";
     if (own != ir::dynamic || known(sizes[i]) == 1) {
       b.require_equal(n, sizes[i], message);
       continue;

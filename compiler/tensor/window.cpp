@@ -132,8 +132,8 @@ Datum convolution(const Datum& x, const Datum& weights, const ConvolutionOptions
 
 // Each element of x is multiplied with the weights and added where a convolution would have read:
 // "no[2i+p-1]+=nci,cop".
-Datum transposed_convolution(const Datum& x, const Datum& weights, const ConvolutionOptions& options, int dimensions,
-                             const Location& loc) {
+Datum transposed_convolution(const Datum& x, const Datum& weights, const ConvolutionOptions& options,
+                             int dimensions, const Location& loc) {
   Moves m("conv_transpose", x, dimensions, loc);
   m.moved_by(options);
   const Build& b = m.b;
@@ -198,14 +198,15 @@ struct Pool : Moves {
 
 namespace {
 
-// The largest element is had by comparing; where it was matters to the derivative alone, which finds it again. The
-// element of x at each point of a window is at `place` in it, which for two points may be the same.
+// The largest element is had by comparing; where it was matters to the derivative alone, which finds it
+// again. The element of x at each point of a window is at `place` in it, which for two points may be the
+// same.
 Datum largest(const Build& b, const Datum& x, const Indices& window,
               const std::function<Indices(const Indices& point)>& place,
               const std::function<Datum(const Datum& t, const Indices& place)>& element) {
   const Datum primal = b.primal(x);
-  // The best so far, and where in the window it is: numbers of one width, of which a vector holds as many. (Sizes of
-  // windows are exact in each of them.)
+  // The best so far, and where in the window it is: numbers of one width, of which a vector holds as many.
+  // (Sizes of windows are exact in each of them.)
   const ir::Kind width = x.type().element();
   const auto number = [&](const Datum& k) { return b.primal(b.cast(k, width)); };
   const Indices corner = place(Indices(window.size(), Build::integer(0)));
@@ -216,8 +217,9 @@ Datum largest(const Build& b, const Datum& x, const Indices& window,
     const Datum v = element(primal, here);
     Datum better = b.less(s[0], v);
     if (v.type().is_float_element())
-      better = b.binary(Opcode::lor_, better,
-                        b.binary(Opcode::land_, b.binary(Opcode::ne_, s[0], s[0]), b.binary(Opcode::eq_, v, v)));
+      better =
+          b.binary(Opcode::lor_, better,
+                   b.binary(Opcode::land_, b.binary(Opcode::ne_, s[0], s[0]), b.binary(Opcode::eq_, v, v)));
     Datums next = {b.select(better, v, s[0])};
     for (std::size_t d = 0; d < here.size(); ++d) next.push_back(b.select(better, number(here[d]), s[d + 1]));
     return next;
@@ -230,8 +232,8 @@ Datum largest(const Build& b, const Datum& x, const Indices& window,
 
 }  // namespace
 
-// With padding a window reads the element at the edge in place of what lies outside: which is the largest, and the
-// first place of it in the window, do not change by that.
+// With padding a window reads the element at the edge in place of what lies outside: which is the largest,
+// and the first place of it in the window, do not change by that.
 Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc) {
   const Pool p("max_pool", x, window, options, loc);
   const Build& b = p.b;
@@ -283,12 +285,14 @@ Datum average_pool(const Datum& x, const PerDimension& window, const PoolOptions
 
 namespace {
 
-/// Windows of x that give a result of these sizes, in each dimension from floor(i n / m) to below ceil((i + 1) n / m).
+/// Windows of x that give a result of these sizes, in each dimension from floor(i n / m) to below ceil((i +
+/// 1) n / m).
 struct Adaptive : Moves {
   std::vector<std::int64_t> to;
   Datums shape;  ///< of the result
 
-  Adaptive(const char* name, const Datum& x, const PerDimension& given, const Location& loc) : Moves(name, x, 0, loc) {
+  Adaptive(const char* name, const Datum& x, const PerDimension& given, const Location& loc)
+      : Moves(name, x, 0, loc) {
     to = each(given, 1, "size");
     shape = {b.size(x, 0), b.size(x, 1)};
     for (std::size_t d = 0; d < spatial; ++d) {

@@ -31,8 +31,8 @@ struct PoolOptions {
 
 namespace detail {
 Datum convolution(const Datum& x, const Datum& w, const ConvolutionOptions& options, int dimensions, const Location& loc);
-Datum transposed_convolution(const Datum& x, const Datum& w, const ConvolutionOptions& options, int dimensions,
-                             const Location& loc);
+Datum transposed_convolution(const Datum& x, const Datum& w, const ConvolutionOptions& options,
+                             int dimensions, const Location& loc);
 Datum with_bias(const Datum& y, const Datum& bias, const Location& loc);
 Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc);
 Datum average_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc);
@@ -43,19 +43,20 @@ Datum global_max_pool(const Datum& x, const Location& loc);
 Datum unfold(const Datum& x, const PerDimension& window, const ConvolutionOptions& options, const Location& loc);
 }  // namespace detail
 
-/// Of each of these: (x, w), (x, w, bias), and options behind. A bias is a number for each channel of the result.
-#define LANTERN_CONVOLUTION(name, made, dimensions)                                                              \
-  template <detail::TensorLike X, detail::TensorLike W>                                                          \
-  detail::tensor_of<X> name(const Rep<X>& x, const Rep<W>& w, const ConvolutionOptions& options = {},            \
-                            std::source_location l = std::source_location::current()) {                          \
-    return detail::tensor_of<X>(detail::made(x.datum(), w.datum(), options, dimensions, here(l)));               \
-  }                                                                                                              \
-  template <detail::TensorLike X, detail::TensorLike W, detail::TensorLike B>                                    \
-  detail::tensor_of<X> name(const Rep<X>& x, const Rep<W>& w, const Rep<B>& bias,                                \
-                            const ConvolutionOptions& options = {},                                              \
-                            std::source_location l = std::source_location::current()) {                          \
-    const Datum y = detail::made(x.datum(), w.datum(), options, dimensions, here(l));                            \
-    return detail::tensor_of<X>(detail::with_bias(y, bias.datum(), here(l)));                                    \
+/// Of each of these: (x, w), (x, w, bias), and options behind. A bias is a number for each channel of the
+/// result.
+#define LANTERN_CONVOLUTION(name, made, dimensions)                                                   \
+  template <detail::TensorLike X, detail::TensorLike W>                                               \
+  detail::tensor_of<X> name(const Rep<X>& x, const Rep<W>& w, const ConvolutionOptions& options = {}, \
+                            std::source_location l = std::source_location::current()) {               \
+    return detail::tensor_of<X>(detail::made(x.datum(), w.datum(), options, dimensions, here(l)));    \
+  }                                                                                                   \
+  template <detail::TensorLike X, detail::TensorLike W, detail::TensorLike B>                         \
+  detail::tensor_of<X> name(const Rep<X>& x, const Rep<W>& w, const Rep<B>& bias,                     \
+                            const ConvolutionOptions& options = {},                                   \
+                            std::source_location l = std::source_location::current()) {               \
+    const Datum y = detail::made(x.datum(), w.datum(), options, dimensions, here(l));                 \
+    return detail::tensor_of<X>(detail::with_bias(y, bias.datum(), here(l)));                         \
   }
 /// conv is over the dimensions that x has; conv1d, conv2d and conv3d say how many those are.
 LANTERN_CONVOLUTION(conv, convolution, 0)
@@ -82,8 +83,8 @@ detail::tensor_of<X> average_pool(const Rep<X>& x, const PerDimension& window, c
                                   std::source_location l = std::source_location::current()) {
   return detail::tensor_of<X>(detail::average_pool(x.datum(), window, options, here(l)));
 }
-/// Means, and largest elements, of windows that are as large as it takes for a result of these sizes: in a dimension
-/// of n elements from floor(i n / size) to below ceil((i + 1) n / size).
+/// Means, and largest elements, of windows that are as large as it takes for a result of these sizes: in a
+/// dimension of n elements from floor(i n / size) to below ceil((i + 1) n / size).
 template <detail::TensorLike X>
 detail::tensor_of<X> adaptive_average_pool(const Rep<X>& x, const PerDimension& sizes,
                                            std::source_location l = std::source_location::current()) {
@@ -96,11 +97,13 @@ detail::tensor_of<X> adaptive_max_pool(const Rep<X>& x, const PerDimension& size
 }
 /// The mean, and the largest element, of each channel: [batch, channels, 1...].
 template <detail::TensorLike X>
-detail::tensor_of<X> global_average_pool(const Rep<X>& x, std::source_location l = std::source_location::current()) {
+detail::tensor_of<X> global_average_pool(const Rep<X>& x,
+                                         std::source_location l = std::source_location::current()) {
   return detail::tensor_of<X>(detail::global_average_pool(x.datum(), here(l)));
 }
 template <detail::TensorLike X>
-detail::tensor_of<X> global_max_pool(const Rep<X>& x, std::source_location l = std::source_location::current()) {
+detail::tensor_of<X> global_max_pool(const Rep<X>& x,
+                                     std::source_location l = std::source_location::current()) {
   return detail::tensor_of<X>(detail::global_max_pool(x.datum(), here(l)));
 }
 /// The windows side by side: [batch, channels, window..., size...].

@@ -600,7 +600,8 @@ inline cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 extern "C" inline __attribute__((used)) const char* lantern_emulator_report() {
   return lantern_emulator::report_text;
 }
-/// Whether threads run from the last to the first from here on: what depends on their order gives something else.
+/// Whether threads run from the last to the first from here on: what depends on their order gives something
+/// else.
 extern "C" inline __attribute__((used)) void lantern_emulator_backwards(int yes) {
   lantern_emulator::backwards = yes != 0;
 }

@@ -1,5 +1,5 @@
-// A program with tensors as CUDA: compiled by NVRTC (and nvcc), run through the launch emulator, and compared with
-// the program run eagerly and compiled for the CPU.
+// A program with tensors as CUDA: compiled by NVRTC (and nvcc), run through the launch emulator, and compared
+// with the program run eagerly and compiled for the CPU.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -40,8 +40,11 @@ RawTensor raw(const std::vector<T>& v) {
 template <class T>
 void same(const T& got, const T& expected, double tolerance) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(expected)) CHECK(std::isnan(got));
-    else CHECK(static_cast<double>(got) == Approx(static_cast<double>(expected)).epsilon(tolerance).margin(tolerance));
+    if (std::isnan(expected))
+      CHECK(std::isnan(got));
+    else
+      CHECK(static_cast<double>(got) ==
+            Approx(static_cast<double>(expected)).epsilon(tolerance).margin(tolerance));
   } else {
     CHECK(got == expected);
   }
@@ -86,17 +89,18 @@ void compare_all(const std::vector<RawTensor>& places, const T& expected, double
 
 inline std::size_t kernels_in(const std::string& text) {
   std::size_t n = 0;
-  for (std::size_t at = 0; (at = text.find("extern \"C\" __global__ void", at)) != std::string::npos; ++at) ++n;
+  for (std::size_t at = 0; (at = text.find("extern \"C\" __global__ void", at)) != std::string::npos; ++at)
+    ++n;
   return n;
 }
 
 /// A .cu that runs on this machine.
 class Emulated {
  public:
-  Emulated(const std::string& text, const std::string& name) : code_(codegen::compile_emulated(text)), name_(name) {
-    code_->function<void(void (*)(const char*))>(name + "_on_failure")([](const char* message) {
-      throw std::runtime_error(message);
-    });
+  Emulated(const std::string& text, const std::string& name)
+      : code_(codegen::compile_emulated(text)), name_(name) {
+    code_->function<void(void (*)(const char*))>(name + "_on_failure")(
+        [](const char* message) { throw std::runtime_error(message); });
   }
 
   /// Threads run from the last to the first, or from the first to the last again.
@@ -112,7 +116,8 @@ class Emulated {
     std::vector<void*> out;
     for (RawTensor& r : results) out.push_back(&r);
     void* const ws = code_->function<void*()>(name_ + "_workspace")();
-    code_->function<void(void*, const void* const*, void* const*)>(name_ + "_entry")(ws, in.data(), out.data());
+    code_->function<void(void*, const void* const*, void* const*)>(name_ + "_entry")(ws, in.data(),
+                                                                                     out.data());
     CHECK(std::string(code_->function<const char*()>("lantern_emulator_report")()) == "");
     return results;
   }

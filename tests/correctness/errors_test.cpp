@@ -59,24 +59,30 @@ TEST_CASE("a dimension that is 1 only at run time: the error names expand, which
     const auto compiled = compile(f, {.target = target});
     const std::string got = message_of([&] { compiled(a, b); });
     INFO(got);
-    CHECK(got.find("add: shapes [3, 1] and [3, 4] do not fit; what is 1 only as the program runs is repeated by expand") == 0);
+    CHECK(got.find("add: shapes [3, 1] and [3, 4] do not fit; what is 1 only as the program runs is repeated "
+                   "by expand") == 0);
     CHECK(got.find("errors_test.cpp:" + std::to_string(line)) != std::string::npos);
     CHECK(message_of([&] { compiled(c, b); }).find("[3, 4] do not fit (") != std::string::npos);
   }
 }
 
 TEST_CASE("a tensor of a host: the shape says how many elements there are") {
-  // A list of whole numbers is the elements, where a shape follows in braces; one number after a shape is repeated.
+  // A list of whole numbers is the elements, where a shape follows in braces; one number after a shape is
+  // repeated.
   CHECK(TensorValue<std::int64_t>({6, 3}, {2}).data == std::vector<std::int64_t>{6, 3});
   CHECK(TensorValue<std::int64_t>({6, 3}, {2}).shape == std::vector<std::int64_t>{2});
   CHECK(TensorValue<std::int64_t>(std::vector<std::int64_t>{6, 3}, {1, 2}).data.size() == 2);
   CHECK(TensorValue<double>({6, 3}, {2}).data == std::vector<double>{6, 3});
   CHECK(TensorValue<std::int32_t>({2}, 7).data == std::vector<std::int32_t>{7, 7});
   CHECK(TensorValue<float>({2, 0}).data.empty());
-  CHECK(message_of([] { TensorValue<double>({1, 2, 3}, {2, 2}); }) ==
-        "TensorValue: expected 4 elements for the shape [2, 2], got 3; TensorValue(shape, value) repeats one value");
-  CHECK(message_of([] { TensorValue<double>({-1, 2}, 0.0); }) ==
-        "TensorValue: expected sizes of 0 or more that memory can hold, got [-1, 2]");
+  CHECK(message_of([] {
+          TensorValue<double>({1, 2, 3}, {2, 2});
+        }) ==
+        "TensorValue: expected 4 elements for the shape [2, 2], got 3; TensorValue(shape, value) repeats one "
+        "value");
+  CHECK(message_of([] {
+          TensorValue<double>({-1, 2}, 0.0);
+        }) == "TensorValue: expected sizes of 0 or more that memory can hold, got [-1, 2]");
 }
 
 TEST_CASE("shapes known only at run time are checked at run time") {

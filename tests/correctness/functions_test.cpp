@@ -96,7 +96,8 @@ TEST_CASE("clip by numbers, by tensors and of whole numbers", "[functions]") {
     CHECK(run(by_numbers)(x, -1.0, 2.0).data == std::vector<double>{-1, 0.5, 2, 1, -1, 2});
     CHECK(run(by_tensors)(x, lo, hi).data == std::vector<double>{-2, 0.5, 1, 0, -1, 0});
     CHECK(run(of_whole)(n, std::int64_t{7}).data == std::vector<std::int64_t>{-2, 0, 7});
-    CHECK(run([](Rep<Tensor<std::int64_t, dyn>> v) { return abs(v); })(n).data == std::vector<std::int64_t>{5, 0, 9});
+    CHECK(run([](Rep<Tensor<std::int64_t, dyn>> v) { return abs(v); })(n).data ==
+          std::vector<std::int64_t>{5, 0, 9});
     CHECK(run([](Rep<std::int32_t> v) { return abs(v); })(-3) == 3);
     const auto [dx, dlo, dhi] = run(grad(total))(x, -2.0, 3.0);
     CHECK(dx.data == std::vector<double>{-2, 1, 3, 2, -2, 4});

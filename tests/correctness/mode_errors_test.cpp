@@ -74,7 +74,9 @@ TEST_CASE("a gradient of several results, in every mode", "[modes][errors]") {
 }
 
 TEST_CASE("forward mode by a matrix takes a pass for each element", "[modes]") {
-  const auto f = [](Rep<Tensor<double, dyn, dyn>> m, Rep<double> s) { return s * m(0, 1) * m(1, 0) + m(1, 1) * m(1, 1); };
+  const auto f = [](Rep<Tensor<double, dyn, dyn>> m, Rep<double> s) {
+    return s * m(0, 1) * m(1, 0) + m(1, 1) * m(1, 1);
+  };
   const TensorValue<double> m({1, 2, 3, 4}, {2, 2});
   const auto by_forward = grad<mode::forward>(f);
   const auto all = [&](const auto& run) {
@@ -85,7 +87,8 @@ TEST_CASE("forward mode by a matrix takes a pass for each element", "[modes]") {
     const auto [y, slopes] = run(value_and_grad<mode::forward>(f))(m, 5.0);
     CHECK(y == 46);
     CHECK(std::get<0>(slopes).data == dm.data);
-    CHECK(std::get<0>(run(by_forward)(TensorValue<double>({2, 3}, 1.0), 5.0)).shape == std::vector<std::int64_t>{2, 3});
+    CHECK(std::get<0>(run(by_forward)(TensorValue<double>({2, 3}, 1.0), 5.0)).shape ==
+          std::vector<std::int64_t>{2, 3});
   };
   all([](const auto& g) { return eager(g); });
   all([](const auto& g) { return compile(g, {.target = Target::c, .opt = 0}); });

@@ -496,7 +496,8 @@ void check(unsigned seed) {
 void check_kernels(unsigned seed) {
   const Plan plan = Source(seed).plan();
   const auto gradient = value_and_grad<0, 1, 2>(program_of(plan));
-  const auto fast = compile(gradient, {.target = Target::c, .opt = 1 + static_cast<int>(seed % 3), .name = "arrays"});
+  const auto fast =
+      compile(gradient, {.target = Target::c, .opt = 1 + static_cast<int>(seed % 3), .name = "arrays"});
   const test::Emulated emulated(fast.source("cuda"), "arrays");
   for (const auto& [n, m] : {std::pair{1, 1}, {3, 5}, {37, 3}, {70, 1}}) {
     const Input in(static_cast<std::size_t>(n), static_cast<std::size_t>(m));
@@ -521,7 +522,9 @@ void check_kernels(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("random programs over arrays as kernels", "[arrays][cuda]") { test::Seeds(6, 300).each(check_kernels); }
+TEST_CASE("random programs over arrays as kernels", "[arrays][cuda]") {
+  test::Seeds(6, 300).each(check_kernels);
+}
 
 TEST_CASE("programs over arrays that were wrong once", "[arrays]") {
   check(1034);   // trips of a loop in lanes popped what lanes of a loop inside its partner had pushed

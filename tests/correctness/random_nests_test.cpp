@@ -327,7 +327,8 @@ void check_kernels(unsigned seed) {
     for (const bool backwards : {false, true}) {
       CAPTURE(seed, n, backwards);
       emulated.backwards(backwards);
-      const auto places = emulated(in.arrays[0], in.arrays[1], in.arrays[2], TensorValue<double>{in.matrices[0], {in.rows, in.rows}},
+      const auto places = emulated(in.arrays[0], in.arrays[1], in.arrays[2],
+                                   TensorValue<double>{in.matrices[0], {in.rows, in.rows}},
                                    TensorValue<double>{in.matrices[1], {in.rows, in.rows}}, in.n);
       std::vector<double> got{test::raw_number<double>(places[0])};
       for (std::size_t i = 1; i < 6; ++i) {

@@ -303,15 +303,20 @@ TEST_CASE("indices") {
   gives("descending", [](const T& x) { return sort(x, true); }, {2, 3}, {2, 3}, {2, 1, 0, 5, 4, 3});
   gives("topk", [](const T& x) { return topk(x * (4.0 - x), 2).first; }, {5}, {2}, {4, 3});
   gives("one_hot", [](const T& x) { return T(one_hot<double>(whole(x), 3)); }, {2}, {2, 3}, {1, 0, 0, 0, 1, 0});
-  gives("one_hot of a matrix", [](const T& x) {
-    return T(one_hot<double>(reshape(whole(ravel(x)), 1, 3), 2));
-  }, {1, 3}, {1, 3, 2}, {1, 0, 0, 1, 0, 0});  // 2 is outside
-  gives("index_select", [](const T& x) {
-    return index_select<-1>(x, whole(T(tabulate<3>([](auto i) { return cast<double>(i % 2); }))));
-  }, {2, 1, 2}, {2, 1, 3}, {0, 1, 0, 2, 3, 2});
-  check("index_select", [](const T& t) {
-    return index_select(t, whole(T(tabulate<3>([](auto i) { return 2.0 - cast<double>(i); }))));
-  }, numbers({3, 2}));
+  gives("one_hot of a matrix",
+        [](const T& x) { return T(one_hot<double>(reshape(whole(ravel(x)), 1, 3), 2)); }, {1, 3}, {1, 3, 2},
+        {1, 0, 0, 1, 0, 0});  // 2 is outside
+  gives("index_select",
+        [](const T& x) {
+          return index_select<-1>(x, whole(T(tabulate<3>([](auto i) { return cast<double>(i % 2); }))));
+        },
+        {2, 1, 2}, {2, 1, 3}, {0, 1, 0, 2, 3, 2});
+  check(
+      "index_select",
+      [](const T& t) {
+        return index_select(t, whole(T(tabulate<3>([](auto i) { return 2.0 - cast<double>(i); }))));
+      },
+      numbers({3, 2}));
   check("sort", [](const T& t) { return sort<0>(t); }, numbers({7}));
   check("sort columns", [](const T& t) { return sort<0>(t); }, numbers({5, 3}));
   check("topk", [](const T& t) { return topk(t, 2).first; }, numbers({2, 5}));

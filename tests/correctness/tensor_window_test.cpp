@@ -161,43 +161,63 @@ TEST_CASE("pooling") {
 
 TEST_CASE("adaptive and global pooling, of one to three sizes, are PyTorch's") {
   const Values one({1}, 1.0);
-  const auto gives = [&](const char* name, const Shape& in, const std::function<T(const T&)>& f, const Shape& shape,
-                         const std::vector<double>& golden) {
-    const Values y = check(name, [&](const T& a, const T& b) { return f(a) * sum(b); }, numbers(in, 0.3), one);
+  const auto gives = [&](const char* name, const Shape& in, const std::function<T(const T&)>& f,
+                         const Shape& shape, const std::vector<double>& golden) {
+    const Values y = check(
+        name, [&](const T& a, const T& b) { return f(a) * sum(b); }, numbers(in, 0.3), one);
     same(y, Values(golden, shape), 1e-11);
   };
   const Shape x1 = {1, 2, 7}, x2 = {1, 2, 3, 5}, x3 = {1, 1, 3, 4, 3};
-  gives("largest, 1d", x1, [](const T& a) { return adaptive_max_pool(a, 3); },
-        {1, 2, 3}, {0.999573603042, 0.239249329214, 0.969889810845, 0.0247754254534, 0.894791172141, 0.894791172141});
-  gives("largest, 2d", x2, [](const T& a) { return adaptive_max_pool(a, {2, 3}); },
-        {1, 2, 2, 3}, {0.999573603042, 0.999573603042, -0.536572918, 0.969889810845, 0.969889810845, -0.34248061847,
-        0.919677644662, 0.777794161801, 0.0839744556918, 0.982617877364, 0.624377135416, 0.296368578709});
-  gives("largest, 3d", x3, [](const T& a) { return adaptive_max_pool(a, {2, 1, 2}); },
+  gives("largest, 1d", x1, [](const T& a) { return adaptive_max_pool(a, 3); }, {1, 2, 3},
+        {0.999573603042, 0.239249329214, 0.969889810845, 0.0247754254534, 0.894791172141, 0.894791172141});
+  gives("largest, 2d", x2,
+        [](const T& a) {
+          return adaptive_max_pool(a, {2, 3});
+        },
+        {1, 2, 2, 3},
+        {0.999573603042, 0.999573603042, -0.536572918, 0.969889810845, 0.969889810845, -0.34248061847,
+         0.919677644662, 0.777794161801, 0.0839744556918, 0.982617877364, 0.624377135416, 0.296368578709});
+  gives("largest, 3d", x3,
+        [](const T& a) {
+          return adaptive_max_pool(a, {2, 1, 2});
+        },
         {1, 1, 2, 1, 2}, {0.999573603042, 0.999573603042, 0.999547275044, 0.982617877364});
-  gives("more than there are", {1, 1, 3}, [](const T& a) { return adaptive_max_pool(a, 5); },
-        {1, 1, 5}, {0.295520206661, 0.999573603042, 0.999573603042, 0.999573603042, 0.239249329214});
-  gives("means, 1d", x1, [](const T& a) { return adaptive_average_pool(a, 3); },
-        {1, 2, 3}, {0.511447712972, -0.44595558959, 0.252820945471, -0.489477502939, 0.342596005446, -0.0976558250918});
-  gives("means, 2d", x2, [](const T& a) { return adaptive_average_pool(a, {2, 3}); },
-        {1, 2, 2, 3}, {0.689774242922, 0.0675462299784, -0.767581008064, 0.75709102408, -0.0424895425412, -0.708147154695,
-        0.783880669847, -0.251533164513, -0.494138638901, 0.742099116028, -0.340752598931, -0.349584871413});
-  gives("means, 3d", x3, [](const T& a) { return adaptive_average_pool(a, {2, 1, 2}); },
+  gives("more than there are", {1, 1, 3}, [](const T& a) { return adaptive_max_pool(a, 5); }, {1, 1, 5},
+        {0.295520206661, 0.999573603042, 0.999573603042, 0.999573603042, 0.239249329214});
+  gives("means, 1d", x1, [](const T& a) { return adaptive_average_pool(a, 3); }, {1, 2, 3},
+        {0.511447712972, -0.44595558959, 0.252820945471, -0.489477502939, 0.342596005446, -0.0976558250918});
+  gives("means, 2d", x2,
+        [](const T& a) {
+          return adaptive_average_pool(a, {2, 3});
+        },
+        {1, 2, 2, 3},
+        {0.689774242922, 0.0675462299784, -0.767581008064, 0.75709102408, -0.0424895425412, -0.708147154695,
+         0.783880669847, -0.251533164513, -0.494138638901, 0.742099116028, -0.340752598931, -0.349584871413});
+  gives("means, 3d", x3,
+        [](const T& a) {
+          return adaptive_average_pool(a, {2, 1, 2});
+        },
         {1, 1, 2, 1, 2}, {0.0103282230346, -0.00220300563737, -0.0108234074419, 0.000969284157683});
-  gives("largest of all", x2, [](const T& a) { return global_max_pool(a); },
-        {1, 2, 1, 1}, {0.999573603042, 0.982617877364});
-  gives("mean of all", x2, [](const T& a) { return global_average_pool(a); },
-        {1, 2, 1, 1}, {-0.000872042496601, 0.0206131938689});
+  gives("largest of all", x2, [](const T& a) { return global_max_pool(a); }, {1, 2, 1, 1},
+        {0.999573603042, 0.982617877364});
+  gives("mean of all", x2, [](const T& a) { return global_average_pool(a); }, {1, 2, 1, 1},
+        {-0.000872042496601, 0.0206131938689});
   for (const Shape& in : {x1, x3}) {
     const Values x = numbers(in, 0.3);
     const auto both = compile([](T a) { return std::tuple(global_max_pool(a), global_average_pool(a)); })(x);
     CHECK(std::get<0>(both).shape.size() == in.size());
-    CHECK(std::get<0>(both).data[0] == Approx(*std::max_element(x.data.begin(), x.data.begin() + (in == x1 ? 7 : 36))));
-    CHECK(std::get<1>(both).data[0] == Approx(std::accumulate(x.data.begin(), x.data.begin() + (in == x1 ? 7 : 36), 0.0) / (in == x1 ? 7 : 36)));
+    CHECK(std::get<0>(both).data[0] ==
+          Approx(*std::max_element(x.data.begin(), x.data.begin() + (in == x1 ? 7 : 36))));
+    CHECK(std::get<1>(both).data[0] ==
+          Approx(std::accumulate(x.data.begin(), x.data.begin() + (in == x1 ? 7 : 36), 0.0) /
+                 (in == x1 ? 7 : 36)));
   }
   // The derivative of equal elements goes to the first; whole numbers have largest ones too.
   const Values equal({1, 1, 4}, 2.0);
-  CHECK(compile(grad([](T a) { return sum(adaptive_max_pool(a, 2)); }))(equal).data == std::vector<double>{1, 0, 1, 0});
-  CHECK(compile(grad([](T a) { return sum(global_max_pool(a)); }))(equal).data == std::vector<double>{1, 0, 0, 0});
+  CHECK(compile(grad([](T a) { return sum(adaptive_max_pool(a, 2)); }))(equal).data ==
+        std::vector<double>{1, 0, 1, 0});
+  CHECK(compile(grad([](T a) { return sum(global_max_pool(a)); }))(equal).data ==
+        std::vector<double>{1, 0, 0, 0});
   const std::vector<std::int64_t> whole = {3, 9, -4, 1};
   CHECK(compile([](Rep<Tensor<std::int64_t, dyn, dyn, dyn>> a) { return adaptive_max_pool(a, 2); })(
             TensorView<const std::int64_t>(whole.data(), {1, 1, 4}))
@@ -206,36 +226,44 @@ TEST_CASE("adaptive and global pooling, of one to three sizes, are PyTorch's") {
 
 TEST_CASE("transposed convolutions with a bias are PyTorch's, of one to three sizes") {
   const Values bias2 = numbers({2}, 1.1), bias1 = numbers({1}, 1.1);
-  const auto gives = [&](const char* name, const Shape& x, const Shape& w, const Values& bias, auto convolution,
-                         const Shape& shape, const std::vector<double>& golden) {
+  const auto gives = [&](const char* name, const Shape& x, const Shape& w, const Values& bias,
+                         auto convolution, const Shape& shape, const std::vector<double>& golden) {
     const auto with_bias = [&](const T& a, const T& b) {
       T c = zeros<double>({static_cast<std::int64_t>(bias.data.size())});
-      for (std::size_t i = 0; i < bias.data.size(); ++i) c = c.set(static_cast<std::int64_t>(i), bias.data[i]);
+      for (std::size_t i = 0; i < bias.data.size(); ++i)
+        c = c.set(static_cast<std::int64_t>(i), bias.data[i]);
       return convolution(a, b, c);
     };
     same(check(name, with_bias, numbers(x, 0.3), numbers(w, 0.8)), Values(golden, shape), 1e-11);
   };
-  gives("1d", {1, 2, 3}, {2, 2, 2}, bias2, [](const T& a, const T& b, const T& c) {
-    return conv_transpose1d(a, b, c, {.stride = 2, .padding = 1, .output_padding = 1});
-  },
-        {1, 2, 5}, {0.405083215972, 1.80539647407, 1.15403132667, 0.924771395442, 1.51794171055, 0.778742852854,
-        -0.0981157270591, -0.00122368932282, 0.977200554402, 0.210157618174});
-  gives("2d, groups", {1, 2, 2, 2}, {2, 1, 2, 2}, bias2, [](const T& a, const T& b, const T& c) {
-    return conv_transpose2d(a, b, c, {.stride = {1, 2}, .groups = 2});
-  },
-        {1, 2, 3, 4}, {1.10320058029, 1.14630317049, 1.60825757251, 1.75404865686, 0.987316764335, 0.802232094283,
-        0.0105450309619, -0.860641903759, 0.830069322815, 0.651976391424, 1.11393079344, 1.76271624563,
-        0.87260208212, 0.0754458503559, 0.537400252376, 1.0956752691, -0.113685831676, 1.82310301712,
-        1.0314159538, 0.470458515909, 1.38774744289, 0.231703779083, 0.693658181103, 0.664127534123});
-  gives("3d, dilation", {1, 1, 1, 2, 2}, {1, 1, 2, 1, 2}, bias1, [](const T& a, const T& b, const T& c) {
-    return conv_transpose3d(a, b, c, {.dilation = {1, 1, 2}});
-  },
-        {1, 1, 2, 2, 4}, {1.10320058029, 1.60825757251, 1.14630317049, 1.75404865686, 1.06283432362, 0.26597717104, 1.097729622,
-        0.13885498957, 0.81568980078, 0.635775219983, 0.595709832341, -0.108289533267, 0.830069322815,
-        1.11393079344, 0.651976391424, 1.76271624563});
+  gives("1d", {1, 2, 3}, {2, 2, 2}, bias2,
+        [](const T& a, const T& b, const T& c) {
+          return conv_transpose1d(a, b, c, {.stride = 2, .padding = 1, .output_padding = 1});
+        },
+        {1, 2, 5},
+        {0.405083215972, 1.80539647407, 1.15403132667, 0.924771395442, 1.51794171055, 0.778742852854,
+         -0.0981157270591, -0.00122368932282, 0.977200554402, 0.210157618174});
+  gives("2d, groups", {1, 2, 2, 2}, {2, 1, 2, 2}, bias2,
+        [](const T& a, const T& b, const T& c) {
+          return conv_transpose2d(a, b, c, {.stride = {1, 2}, .groups = 2});
+        },
+        {1, 2, 3, 4},
+        {1.10320058029,   1.14630317049,   1.60825757251,  1.75404865686,  0.987316764335,  0.802232094283,
+         0.0105450309619, -0.860641903759, 0.830069322815, 0.651976391424, 1.11393079344,   1.76271624563,
+         0.87260208212,   0.0754458503559, 0.537400252376, 1.0956752691,   -0.113685831676, 1.82310301712,
+         1.0314159538,    0.470458515909,  1.38774744289,  0.231703779083, 0.693658181103,  0.664127534123});
+  gives("3d, dilation", {1, 1, 1, 2, 2}, {1, 1, 2, 1, 2}, bias1,
+        [](const T& a, const T& b, const T& c) {
+          return conv_transpose3d(a, b, c, {.dilation = {1, 1, 2}});
+        },
+        {1, 1, 2, 2, 4},
+        {1.10320058029, 1.60825757251, 1.14630317049, 1.75404865686, 1.06283432362, 0.26597717104,
+         1.097729622, 0.13885498957, 0.81568980078, 0.635775219983, 0.595709832341, -0.108289533267,
+         0.830069322815, 1.11393079344, 0.651976391424, 1.76271624563});
   // The bias has a derivative: each of its elements is added at every place.
   const auto total = [](T a, T b, T c) { return sum(conv_transpose(a, b, c)); };
-  const Values slope = std::get<2>(compile(grad(total))(numbers({2, 2, 3}, 0.3), numbers({2, 2, 2}, 0.8), bias2));
+  const Values slope =
+      std::get<2>(compile(grad(total))(numbers({2, 2, 3}, 0.3), numbers({2, 2, 2}, 0.8), bias2));
   same(slope, Values(std::vector<double>{8, 8}, {2}), 1e-12);
 }
 
@@ -252,10 +280,17 @@ TEST_CASE("what does not fit is said") {
   fails([](T a, T b) { return conv(a, b, {.padding = {1, 2, 3}}); }, x, x, "one for each of the 2 spatial dimensions");
   fails([](T a, T b) { return max_pool(a, 2, {.padding = 2}) * sum(b); }, x, x, "expected a padding below the window's size 2");
   const Values empty({1, 1, 0, 2});
-  fails([](T a, T b) { return adaptive_max_pool(a, 1) * sum(b); }, empty, x, "expected a tensor with elements in each");
-  fails([](T a, T b) { return adaptive_average_pool(a, 2) * sum(b); }, empty, x, "expected a tensor with elements in each");
-  fails([](T a, T b) { return adaptive_max_pool(a, {1, 2, 3}) * sum(b); }, x, x, "one for each of the 2 spatial dimensions");
-  fails([](T a, T b) { return conv_transpose1d(a, b); }, x, x, "conv_transpose: expected a tensor [batch, channels, 1 sizes]");
+  fails([](T a, T b) { return adaptive_max_pool(a, 1) * sum(b); }, empty, x,
+        "expected a tensor with elements in each");
+  fails([](T a, T b) { return adaptive_average_pool(a, 2) * sum(b); }, empty, x,
+        "expected a tensor with elements in each");
+  fails(
+      [](T a, T b) {
+        return adaptive_max_pool(a, {1, 2, 3}) * sum(b);
+      },
+      x, x, "one for each of the 2 spatial dimensions");
+  fails([](T a, T b) { return conv_transpose1d(a, b); }, x, x,
+        "conv_transpose: expected a tensor [batch, channels, 1 sizes]");
   fails([](T a, T b) { return conv_transpose(a, b, T(ones<double>({3}))); }, x, numbers({2, 1, 2, 2}, 0),
         "expected a bias for each channel of the result");
 }

@@ -46,17 +46,19 @@ std::string cuda_object(const StagedFunction& function, const Options& options) 
 
 namespace {
 
-/// The entry of a function with tensors: the text's own workspace is managed memory; what fails, fails for the caller.
+/// The entry of a function with tensors: the text's own workspace is managed memory; what fails, fails for
+/// the caller.
 std::string tensor_glue(const StagedFunction& function, const std::string& name) {
-  return "#include \"lantern/runtime/workspace.h\"\n\nextern \"C\" {\nvoid* " + name + "_workspace(void);\nvoid " + name +
-         "_on_failure(void (*handler)(const char* message));\nvoid " + name +
+  return "#include \"lantern/runtime/workspace.h\"\n\nextern \"C\" {\nvoid* " + name +
+         "_workspace(void);\nvoid " + name + "_on_failure(void (*handler)(const char* message));\nvoid " +
+         name +
          "_entry(void* ws, const void* const* in, void* const* out);\n}\n\n"
          "static thread_local lt_workspace* caller;\n"
          "static void failed(const char* message) { caller->fail(caller, message); }\n\nextern \"C\" void " +
          codegen::linked_entry(function.name) +
          "(lt_workspace* ws, const void* const* in, void* const* out) {\n  caller = ws;\n  " + name +
-         "_on_failure(failed);\n  " + name + "_entry(" + name + "_workspace(), in, out);\n}\n" + "extern \"C\" " +
-         facts(function, true) + "\n";
+         "_on_failure(failed);\n  " + name + "_entry(" + name + "_workspace(), in, out);\n}\n" +
+         "extern \"C\" " + facts(function, true) + "\n";
 }
 
 }  // namespace
@@ -66,7 +68,8 @@ std::vector<std::string> cuda_entry_objects(const StagedFunction& function, cons
   const std::string name = codegen::function_identifier(function.name + linked_suffix);
   std::string text = source(function, options, name);
   if (!codegen::is_scalar_program(*function.module))
-    return {compiled(text, options, {}), compiled(tensor_glue(function, name), options, {"-I" + include.string()})};
+    return {compiled(text, options, {}),
+            compiled(tensor_glue(function, name), options, {"-I" + include.string()})};
   const ir::Function& entry = *function.module->entry;
   const std::vector<ir::Type> parameters = entry.parameter_types();
   std::string list;
