@@ -13,7 +13,7 @@
 #include <cctype>
 
 #include "lantern/codegen/statement_printer.hpp"
-#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
 
 namespace lantern::codegen {
 

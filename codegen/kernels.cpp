@@ -6,8 +6,8 @@
 #include "lantern/codegen/analysis.hpp"
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
-#include "lantern/compiler/passes/loops.hpp"
-#include "lantern/compiler/passes/remarks.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/support/remarks.hpp"
 
 namespace lantern::codegen {
 

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "lantern/compiler/passes/trips.hpp"
+#include "lantern/compiler/passes/analysis/trips.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::codegen {

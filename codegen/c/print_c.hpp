@@ -23,8 +23,8 @@ namespace lantern::codegen {
 /// arguments and results are scalars, else NAME_workspace() gives one. A failure prints its message and
 /// aborts, unless NAME_on_failure(handler) was called.
 ///
-/// Integers wrap: compile with -fwrapv. Continuations must have been closed (passes/close.hpp), else an
-/// InternalError.
+/// Integers wrap: compile with -fwrapv. Continuations must have been closed (passes/direct/close.hpp), else
+/// an InternalError.
 std::string print_c(const ir::Module& module, const PrintOptions& options = {});
 
 /// The same for a compiler in this process: one text, or for a huge module several, which are loaded together.

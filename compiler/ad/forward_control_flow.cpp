@@ -1,7 +1,7 @@
 // Control flow, functions and tapes in forward modes, over the graph.
 #include "lantern/compiler/ad/forward_control_flow.hpp"
 
-#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 
 namespace lantern::core::ad {

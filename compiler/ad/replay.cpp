@@ -6,8 +6,8 @@
 
 #include "lantern/compiler/ad/custom_rule.hpp"
 #include "lantern/compiler/ad/staged_rule.hpp"
-#include "lantern/compiler/passes/tail_calls.hpp"
-#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/passes/direct/tail_calls.hpp"
+#include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/external.hpp"
 #include "lantern/ir/checkpoint.hpp"

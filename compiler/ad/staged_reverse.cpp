@@ -1,7 +1,7 @@
 // Control flow, functions and tapes in reverse mode, over the graph.
 #include "lantern/compiler/ad/staged_reverse.hpp"
 
-#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/passes/direct/unwind.hpp"
 
 namespace lantern::core::ad {
 

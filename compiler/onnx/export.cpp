@@ -9,10 +9,10 @@
 #include <limits>
 
 #include "lantern/compiler/onnx/exporter.hpp"
-#include "lantern/compiler/passes/contify.hpp"
-#include "lantern/compiler/passes/counting.hpp"
-#include "lantern/compiler/passes/simplify.hpp"
-#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/passes/canonical/counting.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/direct/contify.hpp"
+#include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/op.hpp"
 

@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "lantern/compiler/control/shift.hpp"
-#include "lantern/compiler/passes/promote.hpp"
-#include "lantern/compiler/passes/reads_first.hpp"
+#include "lantern/compiler/passes/array/promote.hpp"
+#include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/own_elements.hpp"
 #include "lantern/compiler/staging/region.hpp"

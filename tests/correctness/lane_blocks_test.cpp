@@ -6,7 +6,7 @@
 #include <set>
 
 #include "../lanes.hpp"
-#include "lantern/compiler/passes/lanes.hpp"
+#include "lantern/compiler/passes/analysis/lanes.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/lantern.hpp"
 

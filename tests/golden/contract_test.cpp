@@ -1,5 +1,5 @@
 // contract: which products join which sums, and that nothing else decides it.
-#include "lantern/compiler/passes/contract.hpp"
+#include "lantern/compiler/passes/schedule/contract.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,5 +1,5 @@
 // counting: what moves out of a loop's condition, in both forms, and what loops then are.
-#include "lantern/compiler/passes/counting.hpp"
+#include "lantern/compiler/passes/canonical/counting.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

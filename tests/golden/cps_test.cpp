@@ -1,11 +1,11 @@
 // Continuation-passing style of programs as they stand, and its inverse.
-#include "lantern/compiler/passes/cps.hpp"
+#include "lantern/compiler/passes/direct/cps.hpp"
 
 #include "../correctness/random_variables.hpp"
 #include "golden.hpp"
 #include "interpreter.hpp"
 #include "lantern/compiler/driver/compile.hpp"
-#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
 

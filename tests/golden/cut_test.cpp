@@ -1,5 +1,5 @@
 // cut: which loops become one for each answer, and that nothing changes.
-#include "lantern/compiler/passes/cut.hpp"
+#include "lantern/compiler/passes/array/cut.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "../occurrences.hpp"
 #include "around_pass.hpp"
 #include "interpreter.hpp"
-#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"

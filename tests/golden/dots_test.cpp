@@ -1,5 +1,5 @@
 // dots: sums over the lanes of several trips at once, and that the numbers are the same.
-#include "lantern/compiler/passes/dots.hpp"
+#include "lantern/compiler/passes/schedule/dots.hpp"
 
 #include "../correctness/agree.hpp"
 #include "../lanes.hpp"

@@ -1,5 +1,5 @@
 // elements: which arrays become numbers of a trip, which stay, and that nothing changes.
-#include "lantern/compiler/passes/elements.hpp"
+#include "lantern/compiler/passes/array/elements.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "../correctness/agree.hpp"
-#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"

@@ -1,11 +1,11 @@
 // fuse: which loops become one, which stay apart, and that nothing changes.
-#include "lantern/compiler/passes/fuse.hpp"
+#include "lantern/compiler/passes/array/fuse.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "../correctness/agree.hpp"
 #include "interpreter.hpp"
-#include "lantern/compiler/passes/inplace.hpp"
+#include "lantern/compiler/passes/memory/inplace.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"

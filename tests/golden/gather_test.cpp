@@ -1,5 +1,5 @@
 // gather: which loops become one that sums for each element, which stay, and that nothing changes.
-#include "lantern/compiler/passes/gather.hpp"
+#include "lantern/compiler/passes/array/gather.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "../occurrences.hpp"
 #include "interpreter.hpp"
-#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/verify.hpp"
 

@@ -1,6 +1,6 @@
 // outline: long programs become functions of bounded size, with the same results, and cost what their length
 // says.
-#include "lantern/compiler/passes/outline.hpp"
+#include "lantern/compiler/passes/memory/outline.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 
 #include "../correctness/agree.hpp"
 #include "lantern/codegen/c/print_c.hpp"
-#include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/direct/close.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"

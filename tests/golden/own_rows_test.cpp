@@ -1,5 +1,5 @@
 // own_rows: which arrays of a trip become rows of the result, that nothing changes, and what must stay.
-#include "lantern/compiler/passes/own_rows.hpp"
+#include "lantern/compiler/passes/array/own_rows.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,5 +1,5 @@
 // pack: which elements get a copy in the order of the loops, which stay, and that the numbers are the same.
-#include "lantern/compiler/passes/pack.hpp"
+#include "lantern/compiler/passes/schedule/pack.hpp"
 
 #include "../correctness/agree.hpp"
 #include "../lanes.hpp"

@@ -1,12 +1,12 @@
 // parallel: what loops become when threads share them out, before and after the pass, and what it says of
 // them. The graph means the same as before when the calls of a team run one after another: checked by the
 // interpreter.
-#include "lantern/compiler/passes/parallel.hpp"
+#include "lantern/compiler/passes/schedule/parallel.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "golden.hpp"
-#include "lantern/compiler/passes/remarks.hpp"
+#include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"

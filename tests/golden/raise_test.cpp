@@ -1,5 +1,5 @@
 // raise: which loops become products of matrices, that nothing changes, and that what is wrong is still said.
-#include "lantern/compiler/passes/raise.hpp"
+#include "lantern/compiler/passes/array/raise.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // records: which tapes become one, and that they give back what was put on them.
-#include "lantern/compiler/passes/records.hpp"
+#include "lantern/compiler/passes/memory/records.hpp"
 
 #include <catch2/catch.hpp>
 

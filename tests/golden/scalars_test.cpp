@@ -1,5 +1,5 @@
 // scalars: which tensors become numbers, which stay in memory, and that nothing changes.
-#include "lantern/compiler/passes/scalars.hpp"
+#include "lantern/compiler/passes/canonical/scalars.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // split: which loops become one for each neighbour, which stay whole, and that nothing changes.
-#include "lantern/compiler/passes/split.hpp"
+#include "lantern/compiler/passes/array/split.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,5 +1,5 @@
 // strips: what becomes of wide vectors, which are left whole, and that the numbers are the same.
-#include "lantern/compiler/passes/strips.hpp"
+#include "lantern/compiler/passes/schedule/strips.hpp"
 
 #include "../correctness/agree.hpp"
 #include "../lanes.hpp"

@@ -1,5 +1,5 @@
 // tables: what becomes a table, what does not, and that reads stay where they are allowed.
-#include "lantern/compiler/passes/tables.hpp"
+#include "lantern/compiler/passes/array/tables.hpp"
 
 #include <catch2/catch.hpp>
 

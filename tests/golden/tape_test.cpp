@@ -4,7 +4,7 @@
 #include <set>
 
 #include "../occurrences.hpp"
-#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"

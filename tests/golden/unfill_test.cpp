@@ -1,5 +1,5 @@
 // unfill: which loops start from memory without values, and which must not.
-#include "lantern/compiler/passes/unfill.hpp"
+#include "lantern/compiler/passes/array/unfill.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // updates: which updates of one element become one, and which must not.
-#include "lantern/compiler/passes/updates.hpp"
+#include "lantern/compiler/passes/array/updates.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

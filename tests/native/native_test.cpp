@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "lantern/compiler/driver/compile.hpp"
-#include "lantern/compiler/passes/simplify.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/print.hpp"
 #include "program.hpp"
 #include "staged/staged_case.hpp"

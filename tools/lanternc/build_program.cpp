@@ -17,7 +17,7 @@
 #include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/control/control.hpp"
-#include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/direct/close.hpp"
 #include "lantern/ir/prototype.hpp"
 #include "result_cache.hpp"
 

@@ -12,7 +12,7 @@
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/compiler/control/control.hpp"
-#include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/direct/close.hpp"
 #include "lantern/ir/print.hpp"
 #include "page.hpp"
 #include "page_drawing.hpp"

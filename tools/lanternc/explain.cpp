@@ -7,7 +7,7 @@
 #include <set>
 
 #include "lantern/codegen/arena.hpp"
-#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/op.hpp"
 

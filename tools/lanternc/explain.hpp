@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lantern/compiler/passes/remarks.hpp"
+#include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::tool {

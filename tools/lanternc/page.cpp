@@ -12,7 +12,7 @@
 
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
-#include "lantern/compiler/passes/close.hpp"
+#include "lantern/compiler/passes/direct/close.hpp"
 #include "lantern/ir/escape.hpp"
 #include "lantern/ir/print.hpp"
 #include "page_drawing.hpp"

@@ -7,10 +7,10 @@
 
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/control/control.hpp"
-#include "lantern/compiler/passes/close.hpp"
-#include "lantern/compiler/passes/cps.hpp"
+#include "lantern/compiler/passes/direct/close.hpp"
+#include "lantern/compiler/passes/direct/cps.hpp"
+#include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
-#include "lantern/compiler/passes/unwind.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/ad/modes/two_pass.hpp"
-#include "lantern/compiler/passes/unwind.hpp"
+#include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 
 namespace lantern::core::ad {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {

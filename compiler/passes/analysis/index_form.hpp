@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "lantern/compiler/passes/rewrite.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
 

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "lantern/compiler/passes/lanes.hpp"
+#include "lantern/compiler/passes/analysis/lanes.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "lantern/compiler/passes/loops.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
 
 namespace lantern::passes {
 

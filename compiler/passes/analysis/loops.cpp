@@ -1,0 +1,208 @@
+// Counting loops and loops whose trips are independent.
+#include "lantern/compiler/passes/analysis/loops.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
+#include "lantern/compiler/passes/array/updates.hpp"
+
+namespace lantern::passes {
+
+std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
+  const Block* body = loop->blocks[1];
+  if (!body->params[state]->type.is_integer()) return {};
+  const Op* next = body->ops.back()->operands[state]->def;
+  if (!next || !(next->is(Opcode::add_) || next->is(Opcode::sub_))) return {};
+  // x + c, c + x or x - c
+  const Value *x = next->operands[0], *c = next->operands[1];
+  if (next->is(Opcode::add_) && constant(x)) std::swap(x, c);
+  if (x != body->params[state] || !constant(c)) return {};
+  return next->is(Opcode::add_) ? constant(c)->integer : -constant(c)->integer;
+}
+
+Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* trips) {
+  const ir::Type type = first->type;
+  Value* way =
+      type == ir::I64 ? trips : b.emit(Opcode::cast_, {trips}, static_cast<std::int64_t>(type.kind()));
+  if (step != 1) way = b.emit(Opcode::mul_, {way, b.integer(step, type)});
+  return b.emit(Opcode::add_, {first, way});
+}
+
+bool far_from_wrapping(const Value* v, int steps) {
+  const Op* op = v->def;
+  if (!op || steps == 0) return false;
+  constexpr std::int64_t small = 1 << 20;
+  if (op->is(Opcode::constant_)) return op->integer >= -small && op->integer <= small;
+  switch (op->code) {
+    case Opcode::dim_:
+      return true;
+    case Opcode::add_:
+    case Opcode::sub_:
+    case Opcode::imin_:
+    case Opcode::imax_:
+    case Opcode::div_:
+      return std::ranges::all_of(op->operands,
+                                 [&](const Value* x) { return far_from_wrapping(x, steps - 1); });
+    default:
+      return false;
+  }
+}
+
+Value* trips_between(ir::Builder& b, Value* first, Value* bound) {
+  const bool from_zero = constant(first) && constant(first)->integer <= 0;
+  if (!from_zero && !(far_from_wrapping(first) && far_from_wrapping(bound)))
+    bound = b.emit(Opcode::imax_, {bound, first});
+  return b.emit(Opcode::sub_, {bound, first});
+}
+
+std::optional<CountedLoop> counted(const Op* loop) {
+  const Block* condition = loop->blocks[0];
+  const Value* test = condition->ops.back()->operands[0];
+  if (!test->def || !test->def->is(Opcode::lt_)) return {};
+  Value* const index = test->def->operands[0];
+  Value* const bound = test->def->operands[1];
+  if (index->block != condition || index->def || (bound->block == condition && !constant(bound))) return {};
+  if (!(index->type == ir::I64) || step_of(loop, index->index) != 1) return {};
+  return CountedLoop{index->index, bound};
+}
+
+bool same_number(const Value* a, const Value* b) {
+  return a == b || (constant(a) && constant(b) && constant(a)->integer == constant(b)->integer);
+}
+
+std::optional<std::int64_t> constant_trips(const Op* loop) {
+  const auto count = counted(loop);
+  if (!count) return {};
+  const Op *first = constant(loop->operands[count->index]), *bound = constant(count->bound);
+  if (!first || !bound) return {};
+  return std::max<std::int64_t>(bound->integer - first->integer, 0);
+}
+
+std::optional<Countdown> counts_down(const Op* loop) {
+  const Block* condition = loop->blocks[0];
+  const Value* test = condition->ops.back()->operands[0];
+  if (!test->def || !test->def->is(Opcode::lt_)) return {};
+  const Op* zero = constant(test->def->operands[0]);
+  const Value* n = test->def->operands[1];
+  if (!zero || zero->integer != 0 || n->block != condition || n->def || !(n->type == ir::I64)) return {};
+  const Block* body = loop->blocks[1];
+  Value* next = body->ops.back()->operands[n->index];
+  if (!next->def || !next->def->is(Opcode::sub_) || next->def->operands[0] != body->params[n->index])
+    return {};
+  const Op* one = constant(next->def->operands[1]);
+  if (!one || one->integer != 1) return {};
+  return Countdown{n->index, next};
+}
+
+std::optional<WholeTrips> whole_trips(const Op* loop) {
+  if (const auto up = counted(loop)) {
+    const Op* first = constant(loop->operands[up->index]);
+    if (!first || first->integer != 0) return {};
+    return WholeTrips{loop->blocks[1]->params[up->index], up->bound};
+  }
+  if (const auto down = counts_down(loop)) return WholeTrips{down->trip, loop->operands[down->index]};
+  return {};
+}
+
+std::optional<Filled> filled(const Value* v) {
+  if (!v->type.is_tensor() || !v->def) return {};
+  Filled f;
+  for (; v->def && v->def->is(Opcode::zeros_like_); v = v->def->operands[0]) f.zeros = true;
+  f.zero = f.zeros;
+  if (!v->def || !v->def->is(Opcode::fill_) || !v->def->operands[0]->type.is_scalar()) {
+    if (!f.zeros) return {};
+    f.like = v;
+    return f;
+  }
+  f.fill = v->def;
+  if (f.zeros) return f;
+  const Op* with = f.fill->operands[0]->def;
+  if (with && with->is(Opcode::undef_)) return {};
+  f.zero = with && with->is(Opcode::constant_) && with->number == 0 && with->integer == 0;
+  return f;
+}
+
+std::vector<Op*> loops_in(const ir::Function& f) {
+  std::vector<Op*> loops;
+  ir::walk(f.body, [&](Op* op) {
+    if (op->is(Opcode::loop_)) loops.push_back(op);
+  });
+  return loops;
+}
+
+BodyUses::BodyUses(const Op* loop) {
+  for (Block* b : loop->blocks)
+    ir::walk(b, [&](Op* op) {
+      for (std::size_t i = 0; i < op->operands.size(); ++i) uses_[op->operands[i]].push_back({op, i});
+    });
+}
+
+const std::vector<BodyUses::Use>& BodyUses::of(const Value* v) const {
+  static const std::vector<Use> none;
+  const auto it = uses_.find(v);
+  return it == uses_.end() ? none : it->second;
+}
+
+namespace {
+
+/// Whether running the block may print, in functions that it calls too.
+bool prints(Block* block) {
+  std::vector<Block*> todo{block};
+  std::unordered_set<const ir::Function*> seen;
+  bool found = false;
+  while (!todo.empty() && !found) {
+    Block* const b = todo.back();
+    todo.pop_back();
+    ir::walk(b, [&](const Op* op) {
+      found |= op->is(Opcode::print_);
+      if (op->callee && seen.insert(op->callee).second) todo.push_back(op->callee->body);
+    });
+  }
+  return found;
+}
+
+}  // namespace
+
+bool accumulates(const BodyUses& uses, const Op* loop, std::size_t state) {
+  const auto use = state_use(uses, loop, state);
+  if (!use || use->whole || use->extreme || !use->reads.empty()) return false;
+  // Sums may go anywhere; what is set, and added to beside, is the trip's own.
+  return use->only_added() || apart_by_trip(use->updates, loop);
+}
+
+bool as_before_loop(const BodyUses& uses, const Op& get, std::size_t state, bool own) {
+  const Value* v = get.operands[0];
+  for (;;) {
+    const Op* next = nullptr;
+    for (const auto& [op, operand] : uses.of(v)) {
+      if (op->is(Opcode::get_) && operand == 0) continue;
+      if (next) return false;
+      next = op;
+    }
+    if (!next) return false;
+    if (next->is(Opcode::yield_)) return next->operands[state] == v;
+    if (!(next->is(Opcode::set_) || next->is(Opcode::add_at_)) || next->operands[0] != v || !own ||
+        !same_element(get, *next))
+      return false;
+    v = next->result();
+  }
+}
+
+bool separable(const Op* loop) {
+  Block* const body = loop->blocks[1];
+  // What trips print keeps its order.
+  if (prints(body)) return false;
+  const BodyUses uses(loop);
+  // The condition asks nothing else.
+  if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
+      2)
+    return false;
+  for (std::size_t i = 0; i < body->params.size(); ++i) {
+    if (step_of(loop, i)) continue;
+    if (!accumulates(uses, loop, i)) return false;
+  }
+  return true;
+}
+
+}  // namespace lantern::passes

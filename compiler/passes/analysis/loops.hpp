@@ -1,0 +1,92 @@
+// What passes ask about loops: how they count, and whether their trips depend on each other.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "lantern/compiler/passes/support/rewrite.hpp"
+
+namespace lantern::passes {
+
+/// A loop `for (i = first; i < bound; ++i)`: which of its state is the index.
+struct CountedLoop {
+  std::size_t index = 0;
+  Value* bound = nullptr;
+};
+/// How a loop counts, if its condition is `index < bound` with a bound from outside, or a constant.
+std::optional<CountedLoop> counted(const Op* loop);
+
+/// True for a loop `while (0 < n)` that takes one from n in every trip; `index` is n's place in the state,
+/// and the value n - 1 in the body numbers the trips, from the last to the first.
+struct Countdown {
+  std::size_t index = 0;
+  Value* trip = nullptr;
+};
+std::optional<Countdown> counts_down(const Op* loop);
+
+/// The trips of a loop that counts up from 0, or down to it, as indices: from 0 to below `size`, each once.
+struct WholeTrips {
+  const Value* index = nullptr;  ///< in the body
+  const Value* size = nullptr;
+};
+std::optional<WholeTrips> whole_trips(const Op* loop);
+
+/// A tensor that begins with one value throughout, by `fill` or zeros_like.
+struct Filled {
+  bool zeros = false;           ///< by zeros_like, whatever the fill behind it holds
+  bool zero = false;            ///< the value is 0
+  const Op* fill = nullptr;     ///< what tells its sizes: a fill,
+  const Value* like = nullptr;  ///< or a tensor of the same shape
+};
+/// How a tensor was filled; nothing for others, and for those without a value.
+std::optional<Filled> filled(const Value* v);
+
+/// The loops of a function, outer ones first.
+std::vector<Op*> loops_in(const ir::Function& f);
+
+/// True for one integer, or two constants of it.
+bool same_number(const Value* a, const Value* b);
+
+/// The number of trips of a counted loop, where first and bound are constants and it counts by one.
+std::optional<std::int64_t> constant_trips(const Op* loop);
+
+/// What is added to an integer state in every trip, if that is a constant.
+std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
+/// Such a state after so many trips (an i64): first + step * trips, in the state's own type, which wraps.
+Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* trips);
+
+/// True for sizes, and what is made of them and of small numbers by a few sums and quotients.
+bool far_from_wrapping(const Value* v, int steps = 4);
+/// How often `for (i = first; i < bound; ++i)` runs, or a number that is not positive. Where the bound comes
+/// before the start they may lie so far apart that their difference wraps.
+Value* trips_between(ir::Builder& b, Value* first, Value* bound);
+
+/// Who uses the values of one loop's blocks.
+class BodyUses {
+ public:
+  explicit BodyUses(const Op* loop);
+  struct Use {
+    Op* op;
+    std::size_t operand;
+  };
+  const std::vector<Use>& of(const Value* v) const;
+
+ private:
+  std::unordered_map<const Value*, std::vector<Use>> uses_;
+};
+
+/// True for state of a loop that is only passed on and added to: sums, `add_at`, and `set` at elements that
+/// belong to the trip.
+bool accumulates(const BodyUses& uses, const Op* loop, std::size_t state);
+
+/// True for a read of a state that is as it was at the start of the trip, at an element that nobody else
+/// changes: what the trip changes of this state, on its way to operand `state` of the yield, is that element
+/// alone, and the element is its `own`; or it changes nothing.
+bool as_before_loop(const BodyUses& uses, const Op& get, std::size_t state, bool own);
+
+/// True where the trips of a counted loop do not depend on each other: beside integers that count, its state
+/// is only added to, or written at elements that belong to the trip.
+bool separable(const Op* loop);
+
+}  // namespace lantern::passes

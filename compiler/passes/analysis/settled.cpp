@@ -1,0 +1,121 @@
+// Every later write against the element that was read; every read against what was written.
+#include "lantern/compiler/passes/analysis/settled.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// The loop that a tensor is state of, the outermost one, and which of its state.
+class Outermost {
+ public:
+  explicit Outermost(const Op& get) : get_(get) {}
+  const Op* loop = nullptr;
+  std::size_t state = 0;
+
+  bool find() {
+    const Value* v = get_.operands[0];
+    for (;;) {
+      const Op* const op = owner(v);
+      if (!op) return loop != nullptr;
+      if (!v->def) {
+        if (!op->is(Opcode::loop_) || v->block != op->blocks[1]) return false;
+        loop = op;
+        state = v->index;
+        v = op->operands[v->index];
+      } else if (is_write(*op)) {
+        v = op->operands[0];
+      } else if (op->is(Opcode::loop_)) {
+        v = op->operands[v->index];
+      } else if (op->is(Opcode::branch_)) {
+        v = op->blocks[0]->ops.back()->operands[v->index];
+      } else {
+        return loop != nullptr;
+      }
+      // Where the tensor was made is of no interest: only the loops around the reading.
+      if (loop && !contains(loop, v->block) && !around(v)) return true;
+    }
+  }
+
+ private:
+  /// True where v is state of a loop around the one found so far.
+  bool around(const Value* v) const {
+    const Block* const outer = loop->parent;
+    return v->block == outer && outer->parent && outer->parent->is(Opcode::loop_) &&
+           outer == outer->parent->blocks[1];
+  }
+
+  static bool contains(const Op* loop, const Block* block) {
+    for (const Block* b = block; b; b = b->parent ? b->parent->parent : nullptr)
+      if (b->parent == loop) return true;
+    return false;
+  }
+
+  const Op& get_;
+};
+
+}  // namespace
+
+Value* settled(const Op& get) {
+  if (!get.is(Opcode::get_) || !get.operands[0]->type.is_tensor()) return nullptr;
+  Outermost outermost(get);
+  if (!outermost.find()) return nullptr;
+  const Op* const loop = outermost.loop;
+  Versions versions;
+  if (!versions.carried(loop, outermost.state) || !versions.values.contains(get.operands[0])) return nullptr;
+  const auto apart = [&](Trip when) {
+    return std::ranges::all_of(versions.writes, [&](const Op* w) { return misses(get, *w, loop, when); });
+  };
+  if (apart(Trip::later)) return loop->results[outermost.state];
+  return apart(Trip::earlier) ? loop->operands[outermost.state] : nullptr;
+}
+
+namespace {
+
+/// The writes to a piece of a loop's state, which nobody asks for after the loop, of what no trip reads
+/// afterwards.
+std::vector<Op*> unread_writes(const Op* loop, std::size_t state) {
+  constexpr std::size_t most_pairs = 1000;
+  Versions versions;
+  if (!versions.carried(loop, state) || versions.writes.empty()) return {};
+  const Reads reads = reads_of(versions, loop);
+  if (reads.others || reads.gets.size() * versions.writes.size() > most_pairs) return {};
+  std::erase_if(versions.writes, [&](const Op* w) {
+    return !std::ranges::all_of(reads.gets,
+                                [&](const Op* get) { return misses(*get, *w, loop, Trip::earlier); });
+  });
+  return versions.writes;
+}
+
+}  // namespace
+
+void dead_stores(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    std::unordered_set<const Value*> used;
+    ir::walk(f->body, [&](const Op* op) { used.insert(op->operands.begin(), op->operands.end()); });
+    std::unordered_map<const Value*, Value*> instead;
+    for (const Op* loop : loops_in(*f))
+      for (std::size_t s = 0; s < loop->results.size(); ++s) {
+        if (!loop->results[s]->type.is_tensor() || used.contains(loop->results[s])) continue;
+        for (const Op* write : unread_writes(loop, s)) instead[write->result()] = write->operands[0];
+      }
+    if (instead.empty()) continue;
+    any = true;
+    ir::walk(f->body, [&](Op* op) {
+      for (Value*& v : op->operands)
+        for (auto it = instead.find(v); it != instead.end(); it = instead.find(v)) v = it->second;
+    });
+  }
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,54 @@
+// Which tensors have the same shape.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/shape.hpp"
+
+namespace lantern::passes {
+
+/// Whose shape the tensors of a function have, noted while the function is walked in order. A loop's state
+/// has the shape that it starts with where a trip hands on what has it; what is popped has the shape of what
+/// was pushed, if that is another's which is at hand.
+class Shapes {
+ public:
+  /// Before the function is walked.
+  explicit Shapes(const ir::Function& function);
+
+  /// The operation at hand, unless it is one of the others: its result is a tensor.
+  void note(const Op* op);
+  /// A loop whose blocks are still to be walked.
+  void note_loop(const Op* loop);
+  void note_push(const Op* push);
+  void note_pop(const Op* pop);
+
+  /// A value with the shape of `v`, as early in the program as is known; it is seen where `v` is.
+  Value* of(const Value* v) const {
+    const auto it = origins_.find(v);
+    return it == origins_.end() ? const_cast<Value*>(v) : it->second;
+  }
+
+  /// Where a size comes from, as far back as is known.
+  ir::Size source(Value* t, std::size_t dimension) const;
+
+ private:
+  struct Tape {
+    std::size_t pushes = 0, pops = 0;   ///< in the module
+    std::vector<const Value*> origins;  ///< of what was pushed so far
+    std::vector<ir::Size> sizes;        ///< of it, where they are those of all that was pushed so far
+  };
+
+  bool is_at_hand(const Value* v, const Op* pop, const Tape& tape) const;
+
+  const Value* origin(const Value* v);
+  const std::vector<bool>& kept(const Op* loop);
+  std::unordered_map<const Value*, Value*> origins_;
+  std::unordered_map<const Value*, std::vector<ir::Size>>
+      sizes_;                                              ///< of what is popped, null where not at hand
+  std::unordered_map<const Op*, std::vector<bool>> kept_;  ///< which of a loop's state keeps its shape
+  std::unordered_map<std::int64_t, Tape> tapes_;           ///< of tensors
+};
+
+}  // namespace lantern::passes

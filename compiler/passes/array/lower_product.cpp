@@ -1,0 +1,180 @@
+#include "lantern/compiler/passes/array/lower_product.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/passes/analysis/gemm.hpp"
+#include "lantern/ir/shape.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// Along one dimension of a larger tensor: how many places there are before the smaller one's, and in all.
+struct Extent {
+  std::int64_t before = 0;
+  Value* size = nullptr;  ///< null: the dimension as it is
+};
+
+class Product {
+ public:
+  Product(ir::Builder& b, const Nest& nest) : b_(b), nest_(nest), member_(nest.members.front()) {}
+
+  Value* run() {
+    if (!member_.stored) return nullptr;
+    for (Element& e : member_.reads)
+      if (lies_outside(e.at)) e = surrounded(e);
+    const NestIndices place = member_.result;
+    if (!lies_outside(place)) return product(member_.base ? member_.base : zeros(member_.sizes, type().dims()));
+    // "[2i+k-1]+=...": what is added outside is left behind.
+    const std::vector<Value*> sizes = member_.base ? sizes_of(member_.base) : member_.sizes;
+    const std::vector<Extent> extents = extents_of(place, sizes);
+    member_.result = moved(place, extents);
+    Value* const all = product(zeros(extended(sizes, extents), {}));
+    NestMember part = move(all, shifted(extents), every_index(place.size()), type());
+    part.base = member_.base;
+    part.sizes = sizes;
+    return emit_nest(b_, Nest{sizes, {part}}).front();
+  }
+
+ private:
+  const ir::Type& type() const { return member_.op->result()->type; }
+
+  static bool lies_outside(const NestIndices& at) {
+    return std::ranges::any_of(at, [](const NestIndex& i) { return i.may_lie_outside(); });
+  }
+
+  std::vector<Value*> sizes_of(Value* t) {
+    std::vector<Value*> sizes;
+    for (std::size_t d = 0; d < t->type.dims().size(); ++d) {
+      const std::int64_t known = t->type.dims()[d];
+      sizes.push_back(known != ir::dynamic ? b_.integer(known)
+                                           : b_.emit(Opcode::dim_, {t}, static_cast<std::int64_t>(d)));
+    }
+    return sizes;
+  }
+
+  Value* times(Value* a, std::int64_t factor) {
+    return factor == 1 ? a : b_.emit(Opcode::mul_, {a, b_.integer(factor)});
+  }
+
+  /// The places that an index takes, and all of the dimension. Indices are added only (calls_routine).
+  std::vector<Extent> extents_of(const NestIndices& at, const std::vector<Value*>& sizes) {
+    std::vector<Extent> all;
+    for (std::size_t d = 0; d < at.size(); ++d) {
+      if (!at[d].may_lie_outside()) {
+        all.push_back({});
+        continue;
+      }
+      const std::int64_t before = std::max<std::int64_t>(0, -at[d].constant);
+      Value* end = b_.integer(at[d].constant + 1);
+      for (const auto& [k, factor] : at[d].terms) {
+        Value* const last = b_.emit(Opcode::sub_, {nest_.sizes[static_cast<std::size_t>(k)], b_.integer(1)});
+        end = b_.emit(Opcode::add_, {end, times(last, factor)});
+      }
+      Value* const after = b_.emit(Opcode::select_, {b_.emit(Opcode::lt_, {end, sizes[d]}), sizes[d], end});
+      all.push_back({before, b_.emit(Opcode::add_, {after, b_.integer(before)})});
+    }
+    return all;
+  }
+
+  static std::vector<Value*> extended(std::vector<Value*> sizes, const std::vector<Extent>& extents) {
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      if (extents[d].size) sizes[d] = extents[d].size;
+    return sizes;
+  }
+  static NestIndices moved(NestIndices at, const std::vector<Extent>& extents) {
+    for (std::size_t d = 0; d < at.size(); ++d)
+      if (extents[d].size) {
+        at[d].constant += extents[d].before;
+        at[d].inside = true;
+      }
+    return at;
+  }
+  static NestIndices shifted(const std::vector<Extent>& extents) {
+    return moved(every_index(extents.size()), extents);
+  }
+
+  Value* zeros(const std::vector<Value*>& sizes, std::span<const std::int64_t> dims) {
+    std::vector<Value*> filling{b_.number(0, ir::Type(type().element()))};
+    filling.insert(filling.end(), sizes.begin(), sizes.end());
+    std::vector<std::int64_t> known(dims.begin(), dims.end());
+    if (known.empty())
+      for (const Value* s : sizes) known.push_back(constant(s) ? constant(s)->integer : ir::dynamic);
+    return b_.emit(Opcode::fill_, filling, 0, known);
+  }
+
+  /// result[to] = from[at].
+  NestMember move(Value* from, NestIndices at, NestIndices to, const ir::Type& result) {
+    NestMember m;
+    m.op = b_.module().new_op(Opcode::einsum_, b_.block());
+    m.op->loc = b_.loc;
+    b_.module().add_result(m.op, result);
+    m.reads = {{from, std::move(at)}};
+    m.result = std::move(to);
+    m.sums = m.stored = true;
+    return m;
+  }
+
+  /// A tensor in a larger one, with zeros around.
+  Element surrounded(const Element& e) {
+    const std::vector<Value*> sizes = sizes_of(e.of);
+    const std::vector<Extent> extents = extents_of(e.at, sizes);
+    Value* const around = zeros(extended(sizes, extents), {});
+    NestMember copy = move(e.of, every_index(sizes.size()), shifted(extents), around->type);
+    copy.memory = around;
+    return {emit_nest(b_, Nest{sizes, {copy}}).front(), moved(e.at, extents)};
+  }
+
+  Value* product(Value* base) {
+    std::vector<Value*> operands{base};
+    for (const Element& e : member_.reads) operands.push_back(e.of);
+    const ir::Notation n = as_accumulation(member_);
+    const auto plain = [](const NestIndices& at) {
+      return std::ranges::all_of(at, [](const NestIndex& i) { return i.is_plain(); });
+    };
+    const bool all_plain = plain(member_.result) && std::ranges::all_of(member_.reads, [&](const Element& e) {
+                             return plain(e.at);
+                           });
+    return b_.emit(Opcode::add_einsum_, operands, all_plain ? 0 : ir::inside, {}, ir::canonical(n));
+  }
+
+  ir::Builder& b_;
+  const Nest& nest_;
+  NestMember member_;
+};
+
+}  // namespace
+
+bool calls_routine(const NestMember& m, const std::vector<std::int64_t>& sizes) {
+  if (!m.sums || !m.op->result()->type.is_float_element()) return false;
+  const auto c = contraction(as_accumulation(m));
+  if (!c) return false;
+  // How far a place lies below zero must be known.
+  const auto counts_down = [](const NestIndices& at) {
+    return std::ranges::any_of(at, [](const NestIndex& i) {
+      return i.may_lie_outside() && std::ranges::any_of(i.terms, [](const auto& t) { return t.second < 0; });
+    });
+  };
+  if (counts_down(m.result) || std::ranges::any_of(m.reads, [&](const Element& e) { return counts_down(e.at); }))
+    return false;
+  // Loops ask at every point whether it lies outside, which takes ten times as long as the product.
+  const bool asks = std::ranges::any_of(m.reads, [](const Element& e) {
+    return std::ranges::any_of(e.at, [](const NestIndex& i) { return i.may_lie_outside(); });
+  });
+  const std::int64_t least = asks ? large_product / 16 : large_product;
+  std::int64_t known = 1;
+  for (const std::string& letters : {c->rows, c->columns, c->sums}) {
+    std::int64_t group = 1;
+    for (const char letter : letters) {
+      const std::int64_t size = sizes[static_cast<std::size_t>(letter - 'a')];
+      group = size == ir::dynamic || group == ir::dynamic ? ir::dynamic : std::min(group * size, large_product);
+    }
+    if (group == 1) return false;
+    known = group == ir::dynamic || known >= large_product ? large_product : std::min(known * group, large_product);
+  }
+  return known >= least;
+}
+
+Value* emit_product(ir::Builder& b, const Nest& nest) { return Product(b, nest).run(); }
+
+}  // namespace lantern::passes

@@ -1,0 +1,18 @@
+// Products of two tensors that are large enough for a routine: what `lower` leaves as operations.
+#pragma once
+
+#include "lantern/compiler/passes/array/lower_nest.hpp"
+
+namespace lantern::passes {
+
+/// Whether a routine is to compute a sum of products: a matrix product in double or single precision, or a
+/// contraction (analysis/gemm.hpp), of sizes that are not known to be small. `sizes` has those of the nest's
+/// indices, ir::dynamic where one is not known.
+bool calls_routine(const NestMember& m, const std::vector<std::int64_t>& sizes);
+
+/// The result of a nest of one such member. It is added to zeros, or to what the member adds to; of a tensor of
+/// which places outside are read, as where a convolution pads, a copy with zeros around is made first, and a
+/// result of which places outside are added to is computed in one.
+Value* emit_product(ir::Builder& b, const Nest& nest);
+
+}  // namespace lantern::passes

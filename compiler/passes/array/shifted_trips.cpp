@@ -1,0 +1,150 @@
+// Copies of a trip's operations, at other trips' indices.
+#include "lantern/compiler/passes/array/shifted_trips.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "lantern/ir/library_function.hpp"
+
+namespace lantern::passes {
+
+std::optional<TripRange> trip_range(const Op* loop) {
+  if (!loop->is(Opcode::loop_) || loop->integer != 0 || loop->blocks[0]->ops.size() > 3) return {};
+  TripRange r;
+  if (const auto up = counted(loop)) {
+    r.index = up->index;
+    r.number = loop->blocks[1]->params[up->index];
+    r.first = offset(loop->operands[up->index]);
+    r.last = offset(up->bound);
+  } else if (const auto down = counts_down(loop)) {
+    r.index = down->index;
+    r.number = down->trip;
+    r.ahead = 1;
+    r.last = offset(loop->operands[down->index]);
+  } else {
+    return {};
+  }
+  if (!(r.number->type == ir::I64)) return {};
+  return r;
+}
+
+std::optional<std::int64_t> distance(const Op* loop, const TripRange& range, const Value* index) {
+  if (!(index->type == ir::I64)) return {};
+  const Offset o = offset(index);
+  if (o.base != loop->blocks[1]->params[range.index]) return {};
+  return static_cast<std::int64_t>(o.by) + range.ahead;
+}
+
+bool in_any_order(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
+                  const std::function<bool(const Value*)>& counts,
+                  const std::function<bool(const Op&)>& unchanged) {
+  constexpr std::size_t longest = 300;
+  std::unordered_set<const Op*> seen;
+  while (!values.empty()) {
+    const Value* const v = values.back();
+    values.pop_back();
+    if (!inside(v)) continue;
+    if (!v->def) {
+      if (!counts(v)) return false;
+      continue;
+    }
+    const Op& op = *v->def;
+    if (!seen.insert(&op).second) continue;
+    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || seen.size() > longest)
+      return false;
+    const bool state = op.is(Opcode::get_) && inside(op.operands[0]);
+    if (state && !unchanged(op)) return false;
+    values.insert(values.end(), op.operands.begin() + (state ? 1 : 0), op.operands.end());
+  }
+  return true;
+}
+
+Op* only_use(Block* in, const Value* v) {
+  Op* found = nullptr;
+  std::ptrdiff_t n = 0;
+  ir::walk(in, [&](Op* op) {
+    const auto uses = std::ranges::count(op->operands, v);
+    n += uses;
+    if (uses) found = op;
+  });
+  return n == 1 ? found : nullptr;
+}
+
+Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
+            const std::function<Value*(ir::Builder&, Value*, Value*)>& each) {
+  Op* const loop = b.op(Opcode::loop_, {from, array}, {ir::I64, array->type});
+  for (int k = 0; k < 2; ++k) {
+    Block* const block = b.module().new_block(loop, b.block()->function);
+    loop->blocks.push_back(block);
+    b.module().add_param(block, ir::I64);
+    b.module().add_param(block, array->type);
+  }
+  ir::Builder head(b.module(), loop->blocks[0]), body(b.module(), loop->blocks[1]);
+  head.loc = body.loc = b.loc;
+  head.yield({head.emit(Opcode::lt_, {loop->blocks[0]->params[0], to})});
+  Value* const index = loop->blocks[1]->params[0];
+  Value* const after = each(body, index, loop->blocks[1]->params[1]);
+  body.yield({body.emit(Opcode::add_, {index, body.integer(1)}), after});
+  return loop->results[1];
+}
+
+std::size_t price(const Block& b) {
+  constexpr std::size_t function = 40, division = 16;
+  std::size_t sum = 0;
+  for (const Op* op : b.ops) {
+    if (op->results.empty() || op->is(Opcode::constant_)) continue;
+    const bool slow =
+        (op->is(Opcode::div_) || op->is(Opcode::sqrt_)) && op->result()->type.is_float_element();
+    sum += ir::is_library_function(op->code) ? function : slow ? division : 1;
+  }
+  return sum;
+}
+
+Value* written(ir::Builder& b, const Offset& o) {
+  const auto by = static_cast<std::int64_t>(o.by);
+  if (!o.base) return b.integer(by);
+  auto* const base = const_cast<Value*>(o.base);
+  if (by == 0) return base;
+  return b.emit(by > 0 ? Opcode::add_ : Opcode::sub_, {base, b.integer(by > 0 ? by : -by)});
+}
+
+Value* ShiftedTrips::number(std::size_t loop, std::int64_t shift) {
+  Value*& v = numbers_[loop][shift];
+  const Offset& base = loops_[loop].base;
+  if (!v) v = written(b_, {base.base, base.by + static_cast<std::uint64_t>(shift)});
+  return v;
+}
+
+Value* ShiftedTrips::at(Value* v, std::int64_t shift) {
+  const auto around =
+      std::ranges::find_if(loops_, [&](const TripBase& l) { return v->block == l.loop->blocks[1]; });
+  if (around == loops_.end()) return v;
+  if (v->type == ir::I64) {
+    const Offset o = offset(v);
+    for (std::size_t k = 0; k < loops_.size(); ++k)
+      if (o.base == loops_[k].loop->blocks[1]->params[loops_[k].range.index])
+        return number(k, (k == 0 ? shift : 0) + loops_[k].range.ahead + static_cast<std::int64_t>(o.by));
+  }
+  if (!v->def) return at(around->loop->operands[v->index], shift);
+  if (constant(v)) shift = 0;
+  if (const auto it = made_.find({v, shift}); it != made_.end()) return it->second;
+  Value* const made = copy(*v->def, shift);
+  return made_[{v, shift}] = made;
+}
+
+Value* ShiftedTrips::copy(const Op& op, std::int64_t shift) {
+  std::vector<Value*> operands;
+  for (Value* v : op.operands) operands.push_back(at(v, shift));
+  const Key key{op.code, op.integer, operands};
+  if (!operands.empty())
+    if (const auto it = equal_.find(key); it != equal_.end()) return it->second;
+  Op* const made = b_.op(op.code, operands, {op.result()->type});
+  made->number = op.number;
+  made->integer = op.integer;
+  made->loc = op.loc;
+  made->result()->name = op.result()->name;
+  if (!operands.empty()) equal_[key] = made->result();
+  return made->result();
+}
+
+}  // namespace lantern::passes

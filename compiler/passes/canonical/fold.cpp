@@ -1,0 +1,534 @@
+// Folding: constants, exact algebra, and constructs whose condition is known.
+//
+// Floating-point rules hold for every operand: -0.0, infinities and NaN. Hence x + 0.0 stays (it turns -0.0
+// into 0.0) and x * 0.0 stays (NaN, infinities), while x + -0.0, x - 0.0, x * 1 and x / 1 are x.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "lantern/compiler/passes/analysis/shapes.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/compiler/staging/operation.hpp"
+#include "lantern/ir/error.hpp"
+#include "lantern/ir/shape.hpp"
+
+namespace lantern::passes {
+
+using namespace core;
+
+namespace {
+
+using ir::Kind;
+using ir::Type;
+
+bool is_integer(const Type& type) { return type.element() == Kind::i32 || type.element() == Kind::i64; }
+
+/// Every value of the first kind is a value of the second.
+bool widens(Kind from, Kind to) {
+  switch (from) {
+    case Kind::boolean:
+      return true;
+    case Kind::i32:
+      return to == Kind::i64 || to == Kind::f64;
+    case Kind::f32:
+      return to == Kind::f64;
+    default:
+      return from == to;
+  }
+}
+
+class Folding : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Action enter(Op* op) override {
+    switch (op->code) {
+      case Opcode::branch_:
+        return enter_branch(op);
+      case Opcode::loop_:
+        return enter_loop(op);
+      case Opcode::check_:
+        return is_true(op->operands[0]) ? Action::drop : Action::keep;
+      case Opcode::ref_new_:
+        use_shape_of(op, 0);
+        return Action::keep;
+      case Opcode::push_:
+        shapes_.note_push(op);
+        return Action::keep;
+      case Opcode::pop_:
+        shapes_.note_pop(op);
+        return Action::keep;
+      default:
+        break;
+    }
+    const ir::OpInfo& row = ir::info(op->code);
+    if (row.formulas.empty() && !row.elementwise && !row.in_notation()) return Action::keep;
+    Value* result = op->result();
+    if (Value* by = rewrite(op); by && by != result && refines(by->type, result->type)) {
+      replace(result, by);
+      return Action::drop;
+    }
+    if (result->type.is_tensor()) shapes_.note(op);
+    return Action::keep;
+  }
+
+  void leave(Op* op) override {
+    if (!op->is(Opcode::branch_)) return;
+    merge_equal_results(op);
+    if (only_chooses(*op)) choose(op);
+  }
+
+  // ---- constructs
+
+  Action enter_branch(Op* op) {
+    const Op* condition = constant(op->operands[0]);
+    if (!condition) return Action::keep;
+    Block* taken = op->blocks[condition->integer ? 0 : 1];
+    for (std::size_t i = 0; i < op->results.size(); ++i)
+      if (!refines(taken->yields()[i]->type, op->results[i]->type)) return Action::keep;
+    splice(taken, op);
+    return Action::drop;
+  }
+
+  /// A result that is the same on both sides does not depend on the condition.
+  void merge_equal_results(Op* op) {
+    for (std::size_t i = 0; i < op->results.size(); ++i) {
+      Value *a = op->blocks[0]->yields()[i], *b = op->blocks[1]->yields()[i];
+      const Op *ca = constant(a), *cb = constant(b);
+      Value* result = op->results[i];
+      if (a == b && refines(a->type, result->type)) {
+        replace(result, a);
+      } else if (ca && cb && same_constant(*ca, *cb)) {
+        Op* copy = new_constant(ca->loc, a->type);
+        copy->number = ca->number;
+        copy->integer = ca->integer;
+        replace(result, copy->result());
+      } else if (is_true(a) && is_false(b)) {
+        replace(result, op->operands[0]);
+      }
+    }
+  }
+
+  /// True where both sides give numbers that are at hand. Processors guess which side it will be, and a wrong
+  /// guess costs as much as some twenty additions; a selection costs one. (AND and OR stay: conditions are
+  /// what loops and checks ask about.)
+  static bool only_chooses(const Op& op) {
+    constexpr std::size_t most = 4;
+    if (op.results.empty() || op.results.size() > most) return false;
+    for (const Block* b : op.blocks)
+      if (!std::ranges::all_of(b->ops,
+                               [](const Op* o) { return o->is(Opcode::yield_) || o->is(Opcode::constant_); }))
+        return false;
+    return std::ranges::all_of(op.results,
+                               [](const Value* v) { return v->type.is_scalar() && !v->type.is_bool(); });
+  }
+
+  /// Selections in place of the branch.
+  void choose(Op* op) {
+    std::erase(here()->ops, op);
+    for (std::size_t i = 0; i < op->results.size(); ++i) {
+      Op* const select = module().new_op(Opcode::select_, here());
+      select->loc = op->loc;
+      select->operands = {op->operands[0]};
+      for (Block* b : op->blocks) {
+        Value* v = b->yields()[i];
+        if (const Op* c = constant(v); c && v->block == b) {
+          Op* const copy = new_constant(c->loc, v->type);
+          copy->number = c->number;
+          copy->integer = c->integer;
+          v = copy->result();
+        }
+        select->operands.push_back(v);
+      }
+      module().add_result(select, op->results[i]->type, op->results[i]->name);
+      here()->ops.push_back(select);
+      replace(op->results[i], select->result());
+    }
+    note_change();
+  }
+
+  Action enter_loop(Op* op) {
+    Block *head = op->blocks[0], *body = op->blocks[1];
+    if (is_false(head->yields()[0])) {
+      bool fits = true;
+      for (std::size_t i = 0; i < op->results.size(); ++i)
+        fits &= refines(op->operands[i]->type, op->results[i]->type);
+      if (fits) {
+        for (std::size_t i = 0; i < op->results.size(); ++i) {
+          replace(head->params[i], op->operands[i]);
+          replace(op->results[i], op->operands[i]);
+        }
+        splice(head, nullptr);  // its effects happen once
+        return Action::drop;
+      }
+    }
+    // State that a trip hands on as it got it is what it was before the loop.
+    for (std::size_t i = 0; i < op->results.size(); ++i) {
+      Value *initial = op->operands[i], *next = now(body->yields()[i]);
+      if ((next != body->params[i] && next != initial) || !refines(initial->type, op->results[i]->type))
+        continue;
+      if (!refines(initial->type, head->params[i]->type) || !refines(initial->type, body->params[i]->type))
+        continue;
+      replace(head->params[i], initial);
+      replace(body->params[i], initial);
+      replace(op->results[i], initial);
+    }
+    shapes_.note_loop(op);
+    return Action::keep;
+  }
+
+  Op* new_constant(const ir::Location& loc, const Type& type) {
+    Op* op = module().new_op(Opcode::constant_, here());
+    op->loc = loc;
+    module().add_result(op, type);
+    here()->ops.push_back(op);
+    note_change();
+    return op;
+  }
+
+  // ---- what operands are
+
+  bool is_true(const Value* v) const { return constant(v) && v->type.is_bool() && constant(v)->integer == 1; }
+  bool is_false(const Value* v) const {
+    return constant(v) && v->type.is_bool() && constant(v)->integer == 0;
+  }
+
+  /// The scalar constant that a value is, or of which all its elements are made.
+  const Op* splat(const Value* v) const {
+    if (v->def && (v->def->is(Opcode::fill_) || v->def->is(Opcode::broadcast_))) v = v->def->operands[0];
+    return constant(v);
+  }
+  /// True where every element of `v` is this number, to the bit, and `v` has the shape of `x`.
+  bool is_number(const Value* v, double number, Value* x) {
+    if (v->type.is_tensor() && !same_shape(v, x)) return false;
+    if (v->def && v->def->is(Opcode::zeros_like_)) return std::bit_cast<std::uint64_t>(number) == 0;
+    const Op* c = splat(v);
+    if (!c) return false;
+    if (!v->type.is_float_element())
+      return !std::signbit(number) && static_cast<double>(c->integer) == number;
+    return std::bit_cast<std::uint64_t>(c->number) == std::bit_cast<std::uint64_t>(number);
+  }
+  Value* operand_of(const Value* v, Opcode code, std::size_t i = 0) const {
+    return v->def && v->def->is(code) ? v->def->operands[i] : nullptr;
+  }
+
+  // ---- rewriting in place
+
+  Value* become(Op* op, Opcode code, std::vector<Value*> operands, std::int64_t attribute = 0) {
+    op->code = code;
+    op->operands = std::move(operands);
+    op->integer = attribute;
+    note_change();
+    return rewrite(op);
+  }
+  Value* become_integer(Op* op, std::int64_t v) {
+    op->code = Opcode::constant_;
+    op->operands.clear();
+    op->integer = v;
+    note_change();
+    return nullptr;
+  }
+  /// The result as the value of the operation, unless it fails.
+  bool compute(Op* op) {
+    if (!op->result()->type.is_scalar()) return false;
+    Datums operands;
+    for (const Value* v : op->operands) {
+      const Op* c = constant(v);
+      operands.push_back(v->type.is_float_element() ? Datum::number(c->number, v->type)
+                                                    : Datum::integer(c->integer, v->type));
+    }
+    try {
+      const Datum value = evaluate({op->code, op->integer, op->loc, {}, op->text}, operands);
+      op->number = value.type().is_float_element() ? value.f() : 0;
+      op->integer = value.type().is_float_element() ? 0 : value.i();
+    } catch (const Error&) {
+      return false;
+    }
+    op->code = Opcode::constant_;
+    op->operands.clear();
+    note_change();
+    return true;
+  }
+
+  /// The value that may stand for the result, or null; the operation itself may become a simpler one.
+  Value* rewrite(Op* op) {
+    const ir::OpInfo& row = ir::info(op->code);
+    bool known = row.elementwise || op->is(Opcode::cast_);
+    for (const Value* v : op->operands) known &= constant(v) != nullptr;
+    if (known && compute(op)) return nullptr;
+    if (!row.elementwise) return tensor(op);
+    switch (row.rule) {
+      case ir::Rule::compare:
+        return comparison(op);
+      case ir::Rule::logic:
+        return logic(op);
+      case ir::Rule::choice:
+        return choice(op);
+      default:
+        return arithmetic(op);
+    }
+  }
+
+  // ---- algebra
+
+  /// Two of these together do not wrap, in i32 either.
+  static bool is_small(std::int64_t v) { return v > -(std::int64_t{1} << 30) && v < std::int64_t{1} << 30; }
+  /// What an integer is more than another, if that is a number: of x + 3 it is 3 and x.
+  static std::optional<std::pair<Value*, std::int64_t>> distance(const Op* op) {
+    if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_))) return {};
+    const Op *x = constant(op->operands[0]), *y = constant(op->operands[1]);
+    if (y && is_small(y->integer))
+      return std::pair(op->operands[0], op->is(Opcode::add_) ? y->integer : -y->integer);
+    if (x && is_small(x->integer) && op->is(Opcode::add_)) return std::pair(op->operands[1], x->integer);
+    return {};
+  }
+  /// (x + a) - b is x + (a - b), and x + -a is x - a: what are the same sizes and indices are the same values.
+  Value* moved(Op* op) {
+    const auto outer = distance(op);
+    if (!outer) return nullptr;
+    auto [base, by] = *outer;
+    const auto inner = distance(base->def);
+    if (inner) {
+      base = inner->first;
+      by += inner->second;
+      if (by == 0) return base;
+    } else if (op->is(Opcode::add_) == (by > 0)) {
+      return nullptr;
+    }
+    Op* const c = new_constant(op->loc, op->result()->type);
+    c->integer = by < 0 ? -by : by;
+    return become(op, by < 0 ? Opcode::sub_ : Opcode::add_, {base, c->result()});
+  }
+
+  Value* arithmetic(Op* op) {
+    Value *x = op->operands[0], *y = op->operands.size() > 1 ? op->operands[1] : nullptr;
+    const bool integer = is_integer(x->type), integer_scalar = x->type.is_integer();
+    switch (op->code) {
+      case Opcode::add_: {
+        const double zero = integer ? 0.0 : -0.0;
+        if (is_number(y, zero, x)) return x;
+        if (is_number(x, zero, y)) return y;
+        if (Value* n = operand_of(y, Opcode::neg_)) return become(op, Opcode::sub_, {x, n});
+        if (Value* n = operand_of(x, Opcode::neg_)) return become(op, Opcode::sub_, {y, n});
+        return integer_scalar ? moved(op) : nullptr;
+      }
+      case Opcode::sub_:
+        if (is_number(y, 0.0, x)) return x;
+        if (Value* n = operand_of(y, Opcode::neg_)) return become(op, Opcode::add_, {x, n});
+        if (integer_scalar && x == y) return become_integer(op, 0);
+        return integer_scalar ? moved(op) : nullptr;
+      case Opcode::mul_:
+        if (is_number(y, 1.0, x)) return x;
+        if (is_number(x, 1.0, y)) return y;
+        if (is_number(y, -1.0, x)) return become(op, Opcode::neg_, {x});
+        if (is_number(x, -1.0, y)) return become(op, Opcode::neg_, {y});
+        if (integer_scalar && (is_number(x, 0.0, y) || is_number(y, 0.0, x))) become_integer(op, 0);
+        return nullptr;
+      case Opcode::div_:
+        if (is_number(y, 1.0, x)) return x;
+        if (is_number(y, -1.0, x) && !integer) return become(op, Opcode::neg_, {x});
+        return nullptr;
+      case Opcode::neg_:
+        return operand_of(x, Opcode::neg_);
+      case Opcode::rem_:
+        if (integer_scalar && is_number(y, 1.0, x)) become_integer(op, 0);
+        return nullptr;
+      case Opcode::fma_:
+        if (is_number(y, 1.0, x)) return become(op, Opcode::add_, {x, op->operands[2]});
+        if (is_number(x, 1.0, y)) return become(op, Opcode::add_, {y, op->operands[2]});
+        return nullptr;
+      case Opcode::min_:
+      case Opcode::max_:
+      case Opcode::imin_:
+      case Opcode::imax_:
+        return x == y ? x : nullptr;
+      case Opcode::abs_:
+        if (operand_of(x, Opcode::abs_)) return x;
+        if (Value* n = operand_of(x, Opcode::neg_)) return become(op, Opcode::abs_, {n});
+        return nullptr;
+      case Opcode::floor_:
+      case Opcode::ceil_:
+      case Opcode::trunc_:
+      case Opcode::round_:
+        for (const Opcode whole : {Opcode::floor_, Opcode::ceil_, Opcode::trunc_, Opcode::round_})
+          if (operand_of(x, whole)) return x;
+        return nullptr;
+      case Opcode::pow_:
+        return is_number(y, 1.0, x) ? x : nullptr;
+      default:
+        return nullptr;
+    }
+  }
+
+  Value* comparison(Op* op) {
+    Value *x = op->operands[0], *y = op->operands[1];
+    // A floating number may be NaN, which does not equal itself.
+    if (x == y && x->type.is_scalar() && !x->type.is_float_element())
+      become_integer(op, op->is(Opcode::le_) || op->is(Opcode::eq_));
+    return nullptr;
+  }
+
+  Value* logic(Op* op) {
+    Value *x = op->operands[0], *y = op->operands.size() > 1 ? op->operands[1] : nullptr;
+    if (op->is(Opcode::lnot_)) {
+      if (Value* inner = operand_of(x, Opcode::lnot_)) return inner;
+      if (operand_of(x, Opcode::eq_)) return become(op, Opcode::ne_, std::vector<Value*>(x->def->operands));
+      if (operand_of(x, Opcode::ne_)) return become(op, Opcode::eq_, std::vector<Value*>(x->def->operands));
+      return nullptr;
+    }
+    if (x == y) return x;
+    const bool conjunction = op->is(Opcode::land_);
+    if (conjunction ? is_true(x) : is_false(x)) return y;
+    if (conjunction ? is_true(y) : is_false(y)) return x;
+    if (conjunction ? is_false(x) : is_true(x)) return x;
+    if (conjunction ? is_false(y) : is_true(y)) return y;
+    return nullptr;
+  }
+
+  Value* choice(Op* op) {
+    Value *c = op->operands[0], *x = op->operands[1], *y = op->operands[2];
+    if (x == y) return c->type.is_scalar() || same_shape(c, x) ? x : nullptr;
+    const bool fit = x->type.is_scalar() || same_shape(x, y);
+    if (fit && is_true(c)) return x;
+    if (fit && is_false(c)) return y;
+    if (Value* inner = operand_of(c, Opcode::lnot_)) return become(op, Opcode::select_, {inner, y, x});
+    if (is_true(x) && is_false(y)) return c;
+    if (is_false(x) && is_true(y)) return become(op, Opcode::lnot_, {c});
+    return nullptr;
+  }
+
+  // ---- conversions and tensors
+
+  Value* tensor(Op* op) {
+    Value* x = op->operands[0];
+    Value* y = op->operands.size() > 1 ? op->operands[1] : nullptr;
+    const Type& result = op->result()->type;
+    switch (op->code) {
+      case Opcode::cast_: {
+        const Kind to = result.element();
+        if (x->type.element() == to) return x;
+        Value* origin = operand_of(x, Opcode::cast_);
+        return origin && origin->type.element() == to && widens(to, x->type.element()) ? origin : nullptr;
+      }
+      case Opcode::cast_like_:
+        return become(op, Opcode::cast_, {x}, static_cast<std::int64_t>(y->type.element()));
+      case Opcode::dim_:
+        return dimension(op);
+      case Opcode::get_:
+        return stored(*op);
+      case Opcode::zeros_like_:
+        use_shape_of(op, 0);
+        if (x->type.is_scalar()) {
+          op->number = 0;
+          become_integer(op, 0);
+        }
+        return nullptr;
+      case Opcode::broadcast_:
+        use_shape_of(op, 1);
+        return y->type.is_scalar() || same_shape(x, y) ? x : nullptr;
+      case Opcode::reduce_to_:
+        use_shape_of(op, 1);
+        if (y->type.is_scalar()) return x->type.is_scalar() ? x : become(op, Opcode::sum_, {x});
+        return same_shape(x, y) ? x : nullptr;
+      case Opcode::reshape_:
+        use_shape_of(op, 1);
+        return same_shape(x, y) ? x : nullptr;
+      case Opcode::transpose_:
+        return operand_of(x, Opcode::transpose_);
+      default:
+        return nullptr;
+    }
+  }
+
+  /// The element that was put where it is read, possibly before others that are put elsewhere.
+  static Value* stored(const Op& get) {
+    const Op* set = get.operands[0]->def;
+    for (int steps = 0; steps < 64 && set && set->is(Opcode::set_); ++steps, set = set->operands[0]->def) {
+      bool same = true, apart = false;
+      for (std::size_t i = 1; i < get.operands.size(); ++i) {
+        if (get.operands[i] == set->operands[i]) continue;
+        const Op *a = constant(get.operands[i]), *b = constant(set->operands[i]);
+        same &= a && b && a->integer == b->integer;
+        apart |= a && b && a->integer != b->integer;
+      }
+      if (same) return set->operands.back();
+      if (!apart) return nullptr;
+    }
+    return nullptr;
+  }
+
+  // ---- shapes
+
+  Value* shape_of(const Value* v) const { return shapes_.of(v); }
+  bool same_shape(const Value* a, const Value* b) const {
+    if (!a->type.is_tensor() || !b->type.is_tensor() || a->type.rank() != b->type.rank()) return false;
+    if (shape_of(a) == shape_of(b)) return true;
+    for (std::size_t i = 0; i < a->type.dims().size(); ++i)
+      if (a->type.dims()[i] == ir::dynamic || a->type.dims()[i] != b->type.dims()[i]) return false;
+    return true;
+  }
+  /// An operand of which only the shape matters need not wait for its elements.
+  void use_shape_of(Op* op, std::size_t i) {
+    Value* v = op->operands[i];
+    Value* origin = v->type.is_tensor() ? shape_of(v) : v;
+    if (origin == v || !(origin->type == v->type)) return;
+    op->operands[i] = origin;
+    note_change();
+  }
+
+  /// Follows a size to where it was given.
+  Value* dimension(Op* op) {
+    constexpr int farthest = 32;
+    for (int step = 0; step < farthest; ++step) {
+      Value* t = op->operands[0];
+      const auto d = static_cast<std::size_t>(op->integer);
+      if (t->type.dims()[d] != ir::dynamic) return become_integer(op, t->type.dims()[d]);
+      if (Value* origin = shape_of(t); origin != t) {
+        follow(op, origin, d);
+        continue;
+      }
+      if (!t->def) return nullptr;
+      const std::vector<Value*>& in = t->def->operands;
+      if (const auto from = ir::size_source(*t->def, d)) {
+        if (from->dimension < 0) return from->value;
+        follow(op, from->value, static_cast<std::size_t>(from->dimension));
+        continue;
+      }
+      switch (t->def->code) {
+        case Opcode::slice_:
+          return become(op, Opcode::sub_, {in[2], in[1]});
+        case Opcode::concat_:
+          return become(op, Opcode::add_, {size_of(in[0]), size_of(in[1])});
+        default:
+          return nullptr;
+      }
+    }
+    return nullptr;
+  }
+  /// The number of rows of a tensor, in front of the operation at hand.
+  Value* size_of(Value* t) {
+    Op* op = module().new_op(Opcode::dim_, here());
+    op->operands = {t};
+    module().add_result(op, ir::I64);
+    here()->ops.push_back(op);
+    note_change();
+    return op->result();
+  }
+  void follow(Op* dim, Value* t, std::size_t d) {
+    dim->operands[0] = t;
+    dim->integer = static_cast<std::int64_t>(d);
+    note_change();
+  }
+
+  Shapes shapes_{function()};
+};
+
+}  // namespace
+
+bool fold(ir::Function& function) { return Folding(function).run(); }
+
+}  // namespace lantern::passes

@@ -1,0 +1,189 @@
+// Loops whose trips do not depend on each other: the backward part of a trip follows its forward part at
+// once.
+//
+// Where a loop only adds up, or fills elements that belong to its trip, the adjoint of what it adds to is
+// known before it starts, and the order of its trips does not matter. Its backward part is then one loop that
+// computes a trip again and differentiates it: nothing is kept from trip to trip, and what the trip needs
+// stays in registers or in memory that every trip uses again. Where nobody needs the value of the loop, its
+// forward part is dead and each trip is computed once.
+//
+// A loop inside a loop that leaves frames does the same where that takes less than frames of its own
+// (cheaper_again): then the outer loop's frames keep the tensors that its trips read.
+#include <algorithm>
+#include <set>
+
+#include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/ir/error.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+bool inside(const Region& inner, const Region& outer) {
+  for (const Region* at = &inner; at; at = at->parent)
+    if (at == &outer) return true;
+  return false;
+}
+
+}  // namespace
+
+/// The forward part of a fused trip stands in the backward part: what it uses from outside has to be at hand
+/// there.
+void Unwinder::reach(Region& body) {
+  std::unordered_map<Value*, Value*> reached;
+  std::vector<Op*> constants;
+  const std::vector<Op*> ops = body.bwd->ops;
+  for (Op* top : ops) {
+    std::vector<Op*> all{top};
+    for (Block* b : top->blocks) ir::walk(b, [&](Op* op) { all.push_back(op); });
+    for (Op* op : all)
+      for (Value*& v : op->operands) {
+        const auto home = homes_.find(v->block);
+        if (home == homes_.end() || home->second->visible() || inside(*home->second, body)) continue;
+        const auto [it, added] = reached.try_emplace(v, v);
+        if (added) {
+          const std::size_t before = body.bwd->ops.size();
+          it->second = at(body, v);
+          // Constants are made where they are asked for, which is after their use.
+          constants.insert(constants.end(), body.bwd->ops.begin() + static_cast<long>(before),
+                           body.bwd->ops.end());
+          body.bwd->ops.resize(before);
+        }
+        v = it->second;
+      }
+  }
+  body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());
+}
+
+/// Whether a trip may run twice: of an inner derivative it holds nothing or all. What a part of one pushes is
+/// popped elsewhere, so it must run once.
+bool Unwinder::may_run_twice(const Op* loop) const {
+  std::vector<const Block*> todo(loop->blocks.begin(), loop->blocks.end());
+  std::unordered_set<const ir::Function*> seen;
+  std::set<std::int64_t> pushed, popped;
+  while (!todo.empty()) {
+    const Block* const block = todo.back();
+    todo.pop_back();
+    for (const Op* op : block->ops) {
+      todo.insert(todo.end(), op->blocks.begin(), op->blocks.end());
+      if (op->callee && seen.insert(op->callee).second) todo.push_back(op->callee->body);
+      if (is_frame(*op)) continue;
+      if (op->is(Opcode::push_)) pushed.insert(op->integer);
+      if (op->is(Opcode::pop_)) popped.insert(op->integer);
+    }
+  }
+  return pushed == popped;
+}
+
+void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
+  Op* const t = s.block->ops[s.t];
+  Op* const forward_op = s.forward;
+  // Nobody goes back from the trips of the forward part: what they call leaves no frames.
+  for (Block* b : forward_op->blocks)
+    ir::walk(b, [&](Op* op) {
+      if (op->callee && forward_halves_.contains(op->callee)) op->callee = value_of(op->callee);
+    });
+  Block* const header = s.continuation->blocks[0];
+  const Segment head = scan(header);
+  Op* const test = header->ops[head.t];
+
+  constexpr std::size_t none = ~std::size_t{0};
+  std::vector<Value*> params, state;
+  std::vector<std::size_t> adjoint;  // of each parameter: which of the state
+  for (Value* p : header->params) {
+    if (p->type.is_ref())
+      adjoint.back() = state.size();
+    else
+      adjoint.push_back(none);
+    (p->type.is_ref() ? state : params).push_back(p);
+  }
+
+  Value* const first = at(r, forward_op->operands[count.index]);
+  Value* const bound = at(r, count.bound);
+  std::vector<Value*> initial{first};
+  for (Value* c : state) initial.push_back(cell_or_zero(r, c));
+
+  Op* op = module_.new_op(Opcode::loop_, r.bwd);
+  op->loc = t->loc;
+  Block* condition = module_.new_block(op, r.bwd->function);
+  Block* block = module_.new_block(op, r.bwd->function);
+  op->blocks = {condition, block};
+  Value* const index = module_.add_param(block, ir::I64, params[count.index]->name);
+  std::vector<Value*> incoming;
+  for (Value* c : state) incoming.push_back(module_.add_param(block, c->type.content(), adjoint_name(c)));
+
+  // The trip's forward part. Names of the header mean this trip's values inside, the final state afterwards;
+  // so do those of the headers around it.
+  Region body(Region::Kind::fused, &r, block);
+  body.bwd = block;
+  body.exit = s.continuation->result();
+  homes_[block] = &body;
+  std::unordered_map<Value*, Value*> outside;
+  const auto rebind = [&](Value* original, Value* now) {
+    outside[original] = fwd(original);
+    fwd_[original] = now;
+  };
+  for (const Region* around = &r; around; around = around->parent)
+    for (const auto& [original, now] : around->own) rebind(original, now);
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    Value* now = index;
+    ir::Builder b = into(block, test->loc);
+    if (i == count.index) {
+      // the loop's own index
+    } else if (const auto step = step_of(forward_op, i)) {
+      // Another integer that counts: its first value and as many steps as the index has made.
+      now = stepped(b, at(body, forward_op->operands[i]), *step, b.emit(Opcode::sub_, {index, first}));
+    } else if (params[i]->type.is_tensor()) {
+      // Only the shape is asked for: if need be, that of its adjoint.
+      Value* const start = forward_op->operands[i];
+      now = adjoint[i] == none || at_hand(body, start) ? at(body, start) : incoming[adjoint[i]];
+    } else {
+      now = b.op(Opcode::undef_, {}, {params[i]->type})->result();
+    }
+    rebind(params[i], now);
+  }
+  for (std::size_t i = 0; i < head.t; ++i) {
+    for (Value* v : header->ops[i]->results) outside[v] = fwd(v);
+    clone(header->ops[i], block, fwd_);
+  }
+  for (Value* p : params) body.own[p] = fwd_[p];
+  for (std::size_t i = 0; i < head.t; ++i)
+    for (Value* v : header->ops[i]->results) body.own[v] = fwd_[v];
+  for (std::size_t i = 0; i < header->params.size(); ++i)
+    if (header->params[i]->type.is_ref()) {
+      body.declared.insert(header->params[i]);
+      likes_[header->params[i]] = header->params[i - 1];
+    }
+  forward(body, test->blocks[0]);
+  note_updates(block);
+  reach(body);
+  body.forward_ops = block->ops.size();
+
+  backward(body, incoming);
+
+  ir::Builder end = into(block, t->loc);
+  std::vector<Value*> next{end.emit(Opcode::add_, {index, end.integer(1)})};
+  for (Value* c : state) next.push_back(cell_or_zero(body, c));
+  for (Value* c : body.imported) {
+    next.push_back(body.cells[c]);
+    initial.push_back(cell_or_zero(r, c));
+  }
+  end.yield(next);
+  for (const auto& [original, now] : outside) fwd_[original] = now;
+
+  for (Value* p : block->params) module_.add_param(condition, p->type);
+  ir::Builder check = into(condition, t->loc);
+  check.yield({check.emit(Opcode::lt_, {condition->params[0], bound})});
+
+  op->operands = initial;
+  fused_.insert(op);
+  r.bwd->ops.push_back(op);
+  for (Value* p : block->params) module_.add_result(op, p->type);
+  std::size_t k = 1;
+  std::vector<Value*> adjoints;
+  for (std::size_t i = 0; i < state.size(); ++i) adjoints.push_back(op->results[k++]);
+  for (Value* c : body.imported) set_cell(r, c, op->results[k++]);
+  pass_to(r, t->operands, 1, adjoints);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,526 @@
+// Ownership of tensors, and who may overwrite them.
+//
+// Memory is followed from value to value. A *root* is the value that first holds some memory; rows, slices
+// and reshapes are views and belong to their root. A root is *unique* when no other root shares its memory:
+// it was freshly made, or the only value that held the memory before was *consumed* in handing it on (to a
+// branch result, the next trip of a loop, a parameter, a caller). A use consumes a root when no use of it
+// comes later on any path through the use, in no later trip, and none before gave its memory another holder
+// (a tape, a construct, a callee that keeps it). Uniqueness and consumption depend on each other: all is
+// assumed unique until refuted.
+#include "lantern/compiler/passes/memory/inplace.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/shape.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using ir::Block;
+using ir::Function;
+
+/// How an operation uses a tensor operand.
+enum class Usage { shape, view, read, hold };
+
+Usage usage(const Op& op, std::size_t i) {
+  if (ir::only_shape(op, i)) return Usage::shape;
+  switch (op.code) {
+    case Opcode::external_:
+      return Usage::read;  // what it changes is a copy
+    case Opcode::push_:
+      return ir::owns_elements(op) ? Usage::read : Usage::hold;
+    case Opcode::reshape_:
+    case Opcode::take_:
+    case Opcode::slice_:
+      return Usage::view;
+    case Opcode::select_:
+      return op.operands[0]->type.is_scalar() ? Usage::hold : Usage::read;
+    default:
+      return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_) &&
+                     !op.is(Opcode::closure_)
+                 ? Usage::read
+                 : Usage::hold;
+  }
+}
+
+bool is_update(const Op& op) {
+  if (ir::updates_first(op)) return !op.is(Opcode::ref_acc_);
+  return ir::info(op.code).elementwise && op.operands[0]->type.is_tensor() &&
+         op.operands[0]->type.element() == op.result()->type.element();
+}
+
+class Ownership {
+ public:
+  explicit Ownership(ir::Module& module) : module_(module) {
+    for (Function* f : module.functions()) collect(f);
+    find_escaping();
+    while (refute()) {
+    }
+  }
+
+  void mark() {
+    for (Op* op : updates_)
+      if (!mark_operand(op, 0) && (op->is(Opcode::add_) || op->is(Opcode::mul_)) && mark_operand(op, 1))
+        std::swap(op->operands[0], op->operands[1]);
+    insert_copies();
+  }
+
+  /// Says of memory that is ours when nobody reads it any more. After `mark`.
+  void forget() {
+    find_lenders();
+    std::unordered_map<Block*, std::unordered_map<const Op*, std::vector<Value*>>> dead;
+    for (const auto& [r, uses] : uses_)
+      if (const Op* last = last_reader(r, uses)) dead[r->block][last].push_back(const_cast<Value*>(r));
+    for (auto& [block, after] : dead) {
+      std::vector<Op*> ops;
+      for (Op* op : block->ops) {
+        ops.push_back(op);
+        const auto it = after.find(op);
+        if (it == after.end()) continue;
+        std::ranges::sort(it->second, {}, [&](const Value* v) {
+          return v->def ? std::pair(positions_.at(v->def), v->index) : std::pair(std::size_t{0}, v->index);
+        });
+        for (Value* v : it->second) {
+          Op* forget = module_.new_op(Opcode::forget_, block);
+          forget->loc = op->loc;
+          forget->operands = {v};
+          const Lenders others = lenders(v);
+          for (const Value* lender : others.values) forget->operands.push_back(const_cast<Value*>(lender));
+          ops.push_back(forget);
+        }
+      }
+      block->ops = std::move(ops);
+    }
+  }
+
+ private:
+  struct Use {
+    const Op* op;
+    std::size_t operand;
+    std::size_t position;
+    bool holds;
+  };
+
+  // ---- facts
+
+  void collect(Function* f) {
+    const bool skipped = !is_direct(*f);
+    fixed_.insert(module_.entry);
+    if (skipped) {
+      fixed_.insert(f);
+      others_.insert(f);
+    }
+    ir::walk(f->body, [&](Op* op) {
+      const std::size_t position = position_++;
+      positions_[op] = position;
+      if (op->callee && (skipped || !op->is(Opcode::call_))) fixed_.insert(op->callee);
+      if (skipped) return;
+      if (op->is(Opcode::call_)) calls_[op->callee].push_back(op);
+      for (std::size_t i = 0; i < op->operands.size(); ++i) {
+        const Value* v = op->operands[i];
+        if (!v->type.is_tensor()) continue;
+        const Usage how = usage(*op, i);
+        if (how == Usage::view) roots_[op->result()] = root(v);
+        if (how == Usage::read || how == Usage::hold)
+          uses_[root(v)].push_back({op, i, position, how == Usage::hold});
+      }
+      if (op->is(Opcode::branch_) || op->is(Opcode::loop_) || op->is(Opcode::call_))
+        for (const Value* v : op->results)
+          if (v->type.is_tensor()) conditional_.push_back(v);
+      if (!op->results.empty() && op->result()->type.is_tensor() && is_update(*op)) updates_.push_back(op);
+    });
+    if (skipped) return;
+    functions_.push_back(f);
+    for (const Value* p : f->body->params)
+      if (p->type.is_tensor()) conditional_.push_back(p);
+  }
+
+  const Value* root(const Value* v) const {
+    const auto it = roots_.find(v);
+    return it == roots_.end() ? v : it->second;
+  }
+
+  /// Parameters whose memory a function may keep: by a result, a tape or another function.
+  void find_escaping() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Function* f : functions_)
+        for (const Value* p : f->body->params) {
+          if (!p->type.is_tensor() || escaping_.contains(p)) continue;
+          const auto uses = uses_.find(p);
+          if (uses == uses_.end() ||
+              std::ranges::none_of(uses->second, [&](const Use& u) { return holds(u); }))
+            continue;
+          escaping_.insert(p);
+          changed = true;
+        }
+    }
+  }
+
+  bool holds(const Use& use) const {
+    if (!use.op->is(Opcode::call_)) return use.holds;
+    const Function* callee = use.op->callee;
+    return callee->cps || escaping_.contains(callee->body->params[use.operand]) || others_.contains(callee);
+  }
+
+  // ---- uniqueness
+
+  bool unique(const Value* r) const {
+    if (!r->def) {
+      const Op* owner = r->block->parent;
+      if (!owner) return !fixed_.contains(r->block->function) && !refuted_.contains(r);
+      return owner->is(Opcode::loop_) && r->block == owner->blocks[1] &&
+             !refuted_.contains(owner->results[r->index]);
+    }
+    const Op& op = *r->def;
+    if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return !refuted_.contains(r);
+    if (op.is(Opcode::undef_)) return true;
+    if (op.is(Opcode::pop_)) return ir::owns_elements(op);  // a copy of what lies on the tape
+    if (op.is(Opcode::select_) && op.operands[0]->type.is_scalar()) return false;
+    return ir::info(op.code).effect == ir::Effect::none;
+  }
+
+  /// One round over everything whose uniqueness is conditional; true if some was refuted.
+  bool refute() {
+    bool refuted = false;
+    for (const Value* v : conditional_) {
+      if (refuted_.contains(v) || supported(v)) continue;
+      refuted_.insert(v);
+      refuted = true;
+    }
+    return refuted;
+  }
+
+  bool supported(const Value* v) const {
+    if (!v->def) {
+      const Function* f = v->block->function;
+      const auto calls = calls_.find(f);
+      if (fixed_.contains(f) || calls == calls_.end()) return false;
+      return std::ranges::all_of(calls->second, [&](const Op* call) { return consumes(call, v->index); });
+    }
+    const Op* op = v->def;
+    if (op->is(Opcode::call_))
+      return !others_.contains(op->callee) && consumes(op->callee->body->ops.back(), v->index);
+    if (op->is(Opcode::loop_)) return consumes(op->blocks[1]->ops.back(), v->index);
+    return std::ranges::all_of(op->blocks, [&](const Block* b) { return consumes(b->ops.back(), v->index); });
+  }
+
+  /// True where the operand is a tensor of our own that nobody sees after, or beside, this use.
+  bool consumes(const Op* op, std::size_t operand) const {
+    const Value* r = root(op->operands[operand]);
+    if (!unique(r)) return false;
+    const auto found = uses_.find(r);
+    const std::size_t position = positions_.at(op);
+    std::optional<std::vector<std::pair<std::size_t, std::size_t>>> elsewhere;
+    const auto exclusive = [&](const Use& w) {
+      if (!elsewhere) elsewhere = other_sides(op, r);
+      return std::ranges::any_of(*elsewhere, [&](const auto& range) {
+        return w.position >= range.first && w.position < range.second;
+      });
+    };
+    for (std::size_t i = found->second.size(); i-- > 0;) {
+      const Use& w = found->second[i];
+      if (w.op == op) {
+        const bool same_elements =
+            ir::info(op->code).elementwise && op->operands[w.operand] == op->operands[operand];
+        if (w.operand != operand && !same_elements) return false;
+      } else if ((w.position > position || holds(w)) && !exclusive(w)) {
+        return false;
+      }
+    }
+    return in_trip_of(op, r);
+  }
+
+  // Beyond this nesting the answers are the careful ones.
+  static constexpr int deepest = 512;
+
+  /// No loop lies between the root and the use: the next trip would see what this one overwrote.
+  static bool in_trip_of(const Op* op, const Value* r) {
+    const Block* b = op->parent;
+    for (int depth = 0; depth < deepest && b; ++depth) {
+      if (b == r->block) return true;
+      if (!b->parent || !b->parent->is(Opcode::branch_)) return false;
+      b = b->parent->parent;
+    }
+    return false;
+  }
+
+  /// The positions of the sides of branches that are not taken when the operation runs.
+  std::vector<std::pair<std::size_t, std::size_t>> other_sides(const Op* op, const Value* r) const {
+    std::vector<std::pair<std::size_t, std::size_t>> ranges;
+    const Block* b = op->parent;
+    for (int depth = 0; depth < deepest && b && b != r->block && b->parent; ++depth) {
+      const Op* owner = b->parent;
+      if (owner->is(Opcode::branch_)) {
+        const Block* other = owner->blocks[owner->blocks[0] == b ? 1 : 0];
+        ranges.emplace_back(positions_.at(other->ops.front()), positions_.at(other->ops.back()) + 1);
+      }
+      b = owner->parent;
+    }
+    return ranges;
+  }
+
+  // ---- memory that nobody reads any more
+
+  // A piece of the arena that is given back costs some nanoseconds.
+  static constexpr std::int64_t least_elements = 512;
+
+  static bool is_small(const ir::Type& type) {
+    std::int64_t product = 1;
+    for (const std::int64_t d : type.dims()) {
+      if (d == ir::dynamic) return false;
+      if (d >= least_elements) return false;
+      product *= d;
+    }
+    return product < least_elements;
+  }
+
+  /// The operation of the root's block behind which its memory is free; null where others have it, or it is
+  /// not ours.
+  const Op* last_reader(const Value* r, const std::vector<Use>& uses) const {
+    if (is_small(r->type) || !lenders(r).known) return nullptr;
+    // A condition has no place behind its last operation.
+    if (const Op* owner = r->block->parent; owner && owner->is(Opcode::loop_) && r->block == owner->blocks[0])
+      return nullptr;
+    for (const Use& use : uses)
+      if (hands_on(use, r)) return nullptr;
+    const Op* op = uses.back().op;
+    while (op->parent != r->block) op = op->parent->parent;
+    const std::vector<Op*>& ops = r->block->ops;
+    const bool last = ops.size() < 2 || op == ops.back() || op == ops[ops.size() - 2];
+    return last && (op->is(Opcode::yield_) || op->is(Opcode::call_) || op->is(Opcode::branch_)) ? nullptr
+                                                                                                : op;
+  }
+
+  /// The use gives the memory to another holder.
+  bool hands_on(const Use& use, const Value* r) const {
+    const Op& op = *use.op;
+    if (op.is(Opcode::call_) && unique(op.callee->body->params[use.operand])) return true;
+    if (op.is(Opcode::loop_)) {
+      const auto copied = copies_.find(const_cast<Op*>(&op));
+      return copied == copies_.end() ||
+             std::ranges::find(copied->second, use.operand) == copied->second.end();
+    }
+    const bool in_place = is_update(op) && op.integer == 1 && root(op.operands[0]) == r;
+    return in_place || holds(use);
+  }
+
+  // A loop starts with memory of others where no copy is made of it: what its states hold is ours from the
+  // second trip on. So a root goes with its *lenders*, whose memory it may have instead of its own; who
+  // forgets it asks. What `mark` relied on has memory of its own; elsewhere it is followed to where it was
+  // made.
+  struct Lenders {
+    std::vector<const Value*> values;
+    bool known = true;
+  };
+  static constexpr std::size_t most_lenders = 3;
+
+  void find_lenders() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Value* v : conditional_)
+        if (unique(v) && !needed_.contains(v)) changed |= add_lenders(v, lenders_[v]);
+    }
+  }
+
+  Lenders lenders(const Value* r) const {
+    if (!r->def && r->block->parent) r = r->block->parent->results[r->index];
+    if (!unique(r)) return {{}, false};
+    const auto found = needed_.contains(r) ? lenders_.end() : lenders_.find(r);
+    return found == lenders_.end() ? Lenders() : found->second;
+  }
+
+  /// More is added to what is known of a construct's result or a parameter, never taken away or moved, so
+  /// that rounds come to an end. True where anything was.
+  bool add_lenders(const Value* v, Lenders& all) const {
+    if (!all.known) return false;
+    const std::size_t before = all.values.size();
+    const auto add = [&](const Lenders& more) {
+      all.known &= more.known;
+      for (const Value* l : more.values)
+        if (std::ranges::find(all.values, l) == all.values.end()) all.values.push_back(l);
+    };
+    const auto add_from = [&](const Block* b) {
+      Lenders more = lenders(root(b->ops.back()->operands[v->index]));
+      more.known &= std::ranges::none_of(more.values, [&](const Value* l) { return is_within(l->block, b); });
+      add(more);
+    };
+    const auto add_call = [&](const Value* r) {  // lenders are not followed through calls
+      const Lenders more = lenders(r);
+      add({{}, more.known && more.values.empty()});
+    };
+    if (!v->def) {
+      for (const Op* call : calls_.at(v->block->function)) add_call(root(call->operands[v->index]));
+    } else if (v->def->is(Opcode::branch_)) {
+      for (const Block* b : v->def->blocks) add_from(b);
+    } else if (v->def->is(Opcode::call_)) {
+      add_call(root(v->def->callee->body->ops.back()->operands[v->index]));
+    } else {
+      const Value* initial = root(v->def->operands[v->index]);
+      add_from(v->def->blocks[1]);
+      add(consumes(v->def, v->index) ? lenders(initial) : Lenders{{initial}, has_variable(initial)});
+    }
+    all.known &= all.values.size() <= most_lenders;
+    if (!all.known) all.values.clear();
+    return !all.known || all.values.size() > before;
+  }
+
+  static bool is_within(const Block* b, const Block* outer) {
+    for (int depth = 0; b != outer; ++depth) {
+      if (!b->parent) return false;
+      if (depth == deepest) return true;  // the careful answer
+      b = b->parent->parent;
+    }
+    return true;
+  }
+
+  /// True of what is made where it stands, or given: later code can ask where it lies.
+  static bool has_variable(const Value* r) {
+    if (!r->def) return true;
+    const Op& op = *r->def;
+    if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return true;
+    return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::select_) &&
+           !op.is(Opcode::tree_value_);
+  }
+
+  // ---- marks and copies
+
+  bool mark_operand(Op* op, std::size_t operand) {
+    if (!consumes(op, operand)) return false;
+    op->integer = 1;
+    need(root(op->operands[operand]));
+    return true;
+  }
+
+  /// Follows what the uniqueness of a root rests on, and notes where a loop has to start with a copy.
+  void need(const Value* r) {
+    std::vector<const Value*> work{r};
+    const auto also = [&](const Value* v) { work.push_back(root(v)); };
+    while (!work.empty()) {
+      const Value* v = work.back();
+      work.pop_back();
+      if (!v->def && v->block->parent) v = v->block->parent->results[v->index];
+      if (!needed_.insert(v).second) continue;
+      if (!v->def) {
+        for (const Op* call : calls_.at(v->block->function)) also(call->operands[v->index]);
+        continue;
+      }
+      Op* op = v->def;
+      if (op->is(Opcode::branch_))
+        for (const Block* b : op->blocks) also(b->ops.back()->operands[v->index]);
+      if (op->is(Opcode::call_)) also(op->callee->body->ops.back()->operands[v->index]);
+      if (!op->is(Opcode::loop_)) continue;
+      also(op->blocks[1]->ops.back()->operands[v->index]);
+      if (consumes(op, v->index))
+        also(op->operands[v->index]);
+      else
+        copies_[op].push_back(v->index);
+    }
+  }
+
+  void insert_copies() {
+    std::unordered_set<Block*> blocks;
+    for (const auto& [loop, states] : copies_) blocks.insert(loop->parent);
+    for (Block* block : blocks) {
+      std::vector<Op*> ops;
+      for (Op* op : block->ops) {
+        if (const auto it = copies_.find(op); it != copies_.end())
+          for (const std::size_t i : it->second) ops.push_back(copy(op, i));
+        ops.push_back(op);
+      }
+      block->ops = std::move(ops);
+    }
+  }
+
+  /// What the loop starts with, in memory of its own; of a filled tensor another one, which takes less than a copy.
+  Op* copy(Op* loop, std::size_t i) {
+    const Op* from = loop->operands[i]->def;
+    const bool filled = from && from->is(Opcode::fill_) && from->operands[0]->def &&
+                        from->operands[0]->def->is(Opcode::constant_);
+    Op* op = module_.new_op(filled ? Opcode::fill_ : Opcode::copy_, loop->parent);
+    op->loc = loop->loc;
+    op->operands = filled ? from->operands : std::vector<Value*>{loop->operands[i]};
+    loop->operands[i] = module_.add_result(op, loop->operands[i]->type);
+    return op;
+  }
+
+  ir::Module& module_;
+  std::vector<const Function*> functions_;      ///< those in direct style
+  std::unordered_set<const Function*> fixed_;   ///< called by others than the calls we know
+  std::unordered_set<const Function*> others_;  ///< those in continuation-passing style
+  std::unordered_map<const Function*, std::vector<const Op*>> calls_;
+  std::size_t position_ = 0;
+  std::unordered_map<const Op*, std::size_t> positions_;
+  std::unordered_map<const Value*, const Value*> roots_;     ///< of views
+  std::unordered_map<const Value*, std::vector<Use>> uses_;  ///< of roots, in order, their views' included
+  std::vector<const Value*> conditional_;                    ///< results of constructs and calls, parameters
+  std::unordered_set<const Value*> escaping_, refuted_, needed_;
+  std::unordered_map<const Value*, Lenders> lenders_;  ///< of the unique ones among conditional_
+  std::vector<Op*> updates_;
+  std::unordered_map<Op*, std::vector<std::size_t>> copies_;  ///< loop -> state that starts with a copy
+};
+
+/// What an operation changes: the states of a loop, or what an update is added to.
+std::span<Value*> changed_by(Op& op) {
+  if (op.is(Opcode::loop_)) return op.operands;
+  if (op.is(Opcode::ref_acc_) || !ir::updates_first(op)) return {};
+  return std::span(op.operands).first(1);
+}
+
+/// Of a tensor filled with a constant that several change, each gets one of its own, where it begins: it
+/// takes less than a copy, and a product that is added to zeros of its own needs none at all (codegen).
+void fill_for_each(ir::Module& module) {
+  for (Function* f : module.functions()) {
+    std::unordered_map<const Value*, std::size_t> uses;
+    std::vector<std::pair<Op*, Value**>> changes;
+    ir::walk(f->body, [&](Op* op) {
+      for (const Value* v : op->operands) ++uses[v];
+      for (Value*& start : changed_by(*op))
+        if (const Op* fill = start->def; fill && fill->is(Opcode::fill_) && fill->operands[0]->def &&
+                                         fill->operands[0]->def->is(Opcode::constant_))
+          changes.emplace_back(op, &start);
+    });
+    std::unordered_map<const Op*, std::vector<Op*>> before;
+    std::unordered_set<Block*> blocks;
+    std::unordered_map<const Value*, std::size_t> left = uses;
+    for (const auto& [op, start] : changes) {
+      if (uses[*start] == 1) continue;
+      const Op* from = (*start)->def;
+      Op* fill = module.new_op(Opcode::fill_, op->parent);
+      fill->loc = op->loc;
+      fill->operands = from->operands;
+      if (--left[*start] == 0) blocks.insert(from->parent);
+      *start = module.add_result(fill, (*start)->type);
+      before[op].push_back(fill);
+      blocks.insert(op->parent);
+    }
+    for (Block* block : blocks) {
+      std::vector<Op*> ops;
+      for (Op* op : block->ops) {
+        if (op->is(Opcode::fill_) && uses.contains(op->result()) && left[op->result()] == 0) continue;
+        if (const auto fills = before.find(op); fills != before.end())
+          ops.insert(ops.end(), fills->second.begin(), fills->second.end());
+        ops.push_back(op);
+      }
+      block->ops = std::move(ops);
+    }
+  }
+}
+
+}  // namespace
+
+void inplace(ir::Module& module) {
+  fill_for_each(module);
+  Ownership ownership(module);
+  ownership.mark();
+  ownership.forget();
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,427 @@
+// One block of trips: what differs from trip to trip becomes a vector, what all share stays a scalar.
+#include "lantern/compiler/passes/schedule/lane_body.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+ir::Type with_lanes(const ir::Type& t, int lanes) {
+  if (t.is_scalar()) return ir::Type::vector(t.kind(), lanes);
+  std::vector<std::int64_t> dims = t.dims();
+  dims.push_back(lanes);
+  return ir::Type::tensor(t.element(), std::move(dims));
+}
+
+}  // namespace
+
+ir::Type LaneBody::type_of(const Value* v) const { return varies(v) ? with_lanes(v->type, lanes_) : v->type; }
+
+std::vector<Value*> LaneBody::run(Value* lo, Value* first, Value* active, const std::vector<Value*>& state) {
+  const Block* body = plan_.loop->blocks[1];
+  builder_.loc = plan_.loop->loc;
+  if (lanes_ > 1) lane_ = builder_.emit(Opcode::lane_index_, {}, lanes_);
+  find_wanted();
+  if (active) {
+    working_ = builder_.emit(Opcode::lt_, {lane_, splat(active)});
+    active_ = active;
+  }
+  Value* const index = lane_ ? builder_.emit(Opcode::add_, {splat(first), lane_}) : first;
+  now_[plan_.trip] = index;
+  for (Value* p : body->params) {
+    if (p->index == plan_.index) {
+      if (plan_.down) now_[p] = builder_.emit(Opcode::add_, {index, splat(builder_.integer(1))});
+    } else if (plan_.counts_along(p->index)) {
+      const std::int64_t step = *step_of(plan_.loop, p->index);
+      Value* trips = builder_.emit(Opcode::sub_, {index, splat(lo)});
+      if (step != 1) trips = builder_.emit(Opcode::mul_, {trips, splat(builder_.integer(step))});
+      now_[p] = builder_.emit(Opcode::add_, {trips, splat(now(plan_.loop->operands[p->index]))});
+    } else {
+      now_[p] = state[p->index];
+    }
+  }
+  pack(index);
+  block(body);
+  std::vector<Value*> next;
+  const Op* yield = body->ops.back();
+  for (Value* p : body->params) {
+    Value* v = yield->operands[p->index];
+    if (p->index == plan_.index || plan_.counts_along(p->index))
+      next.push_back(nullptr);
+    else
+      next.push_back(lane_ && plan_.reductions.contains(p) ? in_lanes(v) : now(v));
+  }
+  return next;
+}
+
+Value* LaneBody::now(Value* v) const {
+  const auto it = now_.find(v);
+  return it == now_.end() ? outside_(v) : it->second;
+}
+
+Value* LaneBody::in_lanes(Value* v) {
+  Value* x = now(v);
+  if (varies(v)) return x;
+  if (v->type.is_scalar()) return x->type.is_vector() ? x : splat(x);
+  // A tensor of one value throughout: plan_lanes saw to that.
+  const Op* def = v->def;
+  if (def->is(Opcode::undef_))
+    return builder_.op(Opcode::undef_, {}, {with_lanes(v->type, lanes_)})->result();
+  if (def->is(Opcode::zeros_like_)) return zeros(with_lanes(v->type, lanes_), now(def->operands[0]));
+  std::vector<Value*> operands;
+  for (Value* o : def->operands) operands.push_back(now(o));
+  operands.push_back(builder_.integer(lanes_));
+  return builder_.emit(Opcode::fill_, operands, 0, with_lanes(v->type, lanes_).dims());
+}
+
+Value* LaneBody::zeros(const ir::Type& type, Value* like) {
+  std::vector<Value*> operands{builder_.number(0, ir::Type(type.element()))};
+  for (int i = 0; i < type.rank(); ++i)
+    operands.push_back(i < like->type.rank() ? builder_.emit(Opcode::dim_, {like}, i)
+                                             : builder_.integer(lanes_));
+  return builder_.emit(Opcode::fill_, operands, 0, type.dims());
+}
+
+Value* LaneBody::only_active(Value* vector) {
+  if (!working_) return vector;
+  Value* zero = splat(builder_.number(0, ir::Type(vector->type.kind())));
+  return builder_.emit(Opcode::select_, {working_, vector, zero});
+}
+
+void LaneBody::block(const Block* b) {
+  for (Op* op : b->ops)
+    if (!op->is(Opcode::yield_)) operation(op);
+}
+
+void LaneBody::operation(Op* op) {
+  if (op->results.size() == 1 && op->result() == plan_.trip) return;
+  builder_.loc = op->loc;
+  switch (op->code) {
+    case Opcode::loop_:
+      return loop(op);
+    case Opcode::branch_:
+      return branch(op);
+    case Opcode::get_:
+      return get(op);
+    case Opcode::set_:
+    case Opcode::add_at_:
+      return update(op);
+    case Opcode::push_:
+    case Opcode::pop_:
+      return tape(op);
+    case Opcode::zeros_like_:
+      if (varies(op->operands[0])) return define(op, zeros(op->result()->type, now(op->operands[0])));
+      break;
+    default:
+      break;
+  }
+  if (!op->results.empty() && is_summed(op->result())) return summed(op);
+  if (op->results.empty() || !varies(op->result()) || op->is(Opcode::dim_)) return plain(op);
+  std::vector<Value*> operands;
+  for (Value* v : op->operands) operands.push_back(in_lanes(v));
+  define(op, builder_.emit(op->code, operands, op->integer));
+}
+
+void LaneBody::define(const Op* op, Value* v) {
+  if (!v->name) v->name = op->result()->name;
+  now_[op->result()] = v;
+  if (wanted_.contains(op->result())) sums_[op->result()] = sum(v);
+}
+
+void LaneBody::find_wanted() {
+  if (lanes_ == 1) return;
+  ir::walk(plan_.loop->blocks[1], [&](const Op* op) {
+    if (op->results.empty() || !is_summed(op->result()) || !op->result()->type.is_scalar()) return;
+    for (const Value* x : op->operands)
+      if (varies(x)) wanted_.insert(x);
+  });
+}
+
+Value* LaneBody::sum_of(Value* v) {
+  if (is_summed(v)) return now(v);
+  if (const auto it = sums_.find(v); it != sums_.end()) return it->second;
+  if (!varies(v)) return times_active(now(v));
+  // A factor that all lanes share comes after the sum.
+  if (const Op* def = v->def; def && def->is(Opcode::mul_))
+    for (std::size_t i = 0; i < 2; ++i)
+      if (!varies(def->operands[i]) && now(def->operands[i])->type.is_scalar())
+        return builder_.emit(Opcode::mul_, {now(def->operands[i]), sum_of(def->operands[1 - i])});
+  return sum(now(v));
+}
+
+Value* LaneBody::times_active(Value* v) {
+  if (const Op* c = constant(v); c && c->number == 0) return v;
+  Value* times = active_ ? builder_.emit(Opcode::cast_, {active_}, static_cast<std::int64_t>(v->type.kind()))
+                         : builder_.number(lanes_, v->type);
+  return builder_.emit(Opcode::mul_, {v, times});
+}
+
+void LaneBody::summed(const Op* op) {
+  std::vector<Value*> operands;
+  for (Value* v : op->operands) operands.push_back(now(v));
+  switch (op->code) {
+    case Opcode::get_:
+      break;
+    case Opcode::set_:
+    case Opcode::add_at_:
+      operands.back() = sum_of(op->operands.back());
+      break;
+    case Opcode::mul_:
+    case Opcode::div_:
+      for (std::size_t i = 0; i < 2; ++i)
+        if (plan_.varying.contains(op->operands[i])) operands[i] = sum_of(op->operands[i]);
+      break;
+    default:
+      for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = sum_of(op->operands[i]);
+  }
+  define(op, builder_.emit(op->code, operands));
+}
+
+void LaneBody::pack(Value* index) {
+  if (lanes_ == 1) return;
+  std::unordered_set<const Value*> done;
+  ir::walk(plan_.loop->blocks[1], [&](const Op* op) {
+    if (!op->is(Opcode::get_) || !plan_.packed.contains(op->operands[0]) ||
+        !done.insert(op->operands[0]).second)
+      return;
+    Value* t = now(op->operands[0]);
+    Value* n = builder_.emit(Opcode::dim_, {t}, 1);
+    const std::int64_t dims[] = {t->type.dims()[1], lanes_};
+    // Memory: the loop sets all of it.
+    Value* none = builder_.op(Opcode::undef_, {}, {ir::F64})->result();
+    Value* rows = builder_.emit(Opcode::fill_, {none, n, builder_.integer(lanes_)}, 0, dims);
+    Op* loop = builder_.op(Opcode::loop_, {builder_.integer(0), rows}, {ir::I64, rows->type});
+    Block* const outer = builder_.block();
+    for (int k = 0; k < 2; ++k) {
+      Block* b = module_.new_block(loop, outer->function);
+      loop->blocks.push_back(b);
+      Value* i = module_.add_param(b, ir::I64);
+      Value* all = module_.add_param(b, rows->type);
+      builder_.set_block(b);
+      if (k == 0) {
+        builder_.yield({builder_.emit(Opcode::lt_, {i, n})});
+      } else {
+        Value* row = active_ ? builder_.emit(Opcode::lane_get_, {t, index, i, active_})
+                             : builder_.emit(Opcode::get_, {t, index, i});
+        builder_.yield({builder_.emit(Opcode::add_, {i, builder_.integer(1)}),
+                        builder_.emit(Opcode::set_, {all, i, lane_, row})});
+      }
+    }
+    builder_.set_block(outer);
+    packed_[op->operands[0]] = loop->results[1];
+  });
+}
+
+void LaneBody::plain(const Op* op) {
+  std::vector<Value*> operands;
+  for (Value* v : op->operands) operands.push_back(now(v));
+  std::vector<ir::Type> types;
+  for (const Value* v : op->results) types.push_back(v->type);
+  Op* copy = builder_.op(op->code, operands, types);
+  copy->number = op->number;
+  copy->integer = op->integer;
+  copy->text = op->text;
+  for (std::size_t i = 0; i < op->results.size(); ++i) {
+    copy->results[i]->name = op->results[i]->name;
+    now_[op->results[i]] = copy->results[i];
+  }
+}
+
+void LaneBody::get(const Op* op) {
+  if (is_summed(op->result())) return summed(op);
+  if (!varies(op->result())) return plain(op);
+  std::vector<Value*> operands;
+  for (Value* v : op->operands) operands.push_back(now(v));
+  guard(*op, operands);
+  const auto row = packed_.find(op->operands[0]);
+  if (row != packed_.end() && op->operands[1] == plan_.trip && !varies(op->operands[2]))
+    return define(op, builder_.emit(Opcode::get_, {row->second, operands[2], lane_}));
+  const bool own = varies(op->operands[0]);
+  if (own) operands.push_back(lane_);
+  if (active_ && (!own || scattered(*op, op->operands.size()))) {
+    operands.push_back(active_);
+    return define(op, builder_.emit(Opcode::lane_get_, operands));
+  }
+  define(op, builder_.emit(Opcode::get_, operands));
+}
+
+bool LaneBody::scattered(const Op& op, std::size_t last) const {
+  return std::any_of(op.operands.begin() + 1, op.operands.begin() + static_cast<std::ptrdiff_t>(last),
+                     [&](const Value* v) { return varies(v); });
+}
+
+void LaneBody::update(const Op* op) {
+  if (is_summed(op->result())) return summed(op);
+  std::vector<Value*> operands;
+  for (Value* v : op->operands) operands.push_back(now(v));
+  guard(*op, operands);
+  const bool shared = is_shared(op->result());
+  const bool lanes = scattered(*op, op->operands.size() - 1) || (taken_ && plan_.guarded.contains(op));
+  if (taken_) operands.back() = chosen(*op, operands);
+  if (taken_ && shared && !lanes) {
+    operands.back() = sum(operands.back());
+  } else if (shared && !lanes) {
+    operands.back() = sum_of(op->operands.back());
+  } else if (shared || varies(op->result())) {
+    if (!shared) {
+      operands[0] = in_lanes(op->operands[0]);
+      operands.insert(operands.end() - 1, lane_);
+    }
+    if (!taken_) operands.back() = in_lanes(op->operands.back());
+    if (active_ && lanes) {
+      operands.push_back(active_);
+      return define(op,
+                    builder_.emit(op->is(Opcode::set_) ? Opcode::lane_set_ : Opcode::lane_add_at_, operands));
+    }
+  }
+  define(op, builder_.emit(op->code, operands));
+}
+
+void LaneBody::guard(const Op& op, std::vector<Value*>& operands) {
+  if (!taken_ || !plan_.guarded.contains(&op)) return;
+  for (std::size_t d = 1; d <= static_cast<std::size_t>(op.operands[0]->type.rank()); ++d)
+    operands[d] =
+        builder_.emit(Opcode::select_, {taken_, in_lanes(op.operands[d]), splat(builder_.integer(0))});
+}
+
+Value* LaneBody::chosen(const Op& op, std::vector<Value*> operands) {
+  Value* const given = in_lanes(op.operands.back());
+  Value* otherwise = nullptr;
+  if (op.is(Opcode::add_at_)) {
+    otherwise = splat(builder_.number(0, ir::Type(given->type.kind())));
+  } else {
+    operands.back() = active_;
+    if (!active_) operands.pop_back();
+    otherwise = builder_.emit(active_ ? Opcode::lane_get_ : Opcode::get_, operands);
+  }
+  return builder_.emit(Opcode::select_, {taken_, given, otherwise});
+}
+
+void LaneBody::tape(const Op* op) {
+  if (op->is(Opcode::push_)) {
+    const bool lanes = varying_tape(op->integer);
+    std::vector<Value*> operands;
+    for (Value* v : op->operands) operands.push_back(lanes ? in_lanes(v) : now(v));
+    builder_.op(Opcode::push_, operands)->integer = own_tape(op->integer);
+    return;
+  }
+  std::vector<ir::Type> types;
+  for (const Value* v : op->results) types.push_back(type_of(v));
+  Op* pop = builder_.op(Opcode::pop_, {}, types);
+  pop->integer = own_tape(op->integer);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    pop->results[i]->name = op->results[i]->name;
+    now_[op->results[i]] = pop->results[i];
+  }
+}
+
+std::int64_t LaneBody::own_tape(std::int64_t tape) {
+  if (plan_.outer_tapes.contains(tape)) return tapes_.of(module_, plan_, tape, lanes_);
+  const auto [it, added] = own_tapes_.try_emplace(tape, 0);
+  if (added) it->second = module_.new_tape();
+  return it->second;
+}
+
+bool LaneBody::varying_tape(std::int64_t tape) {
+  if (lanes_ == 1) return false;
+  if (plan_.outer_tapes.contains(tape)) return true;
+  if (varying_tapes_.empty())
+    ir::walk(plan_.loop->blocks[1], [&](const Op* op) {
+      if (op->is(Opcode::pop_)) varying_tapes_[op->integer] = varies(op->results[0]);
+    });
+  const auto it = varying_tapes_.find(tape);
+  return it != varying_tapes_.end() && it->second;
+}
+
+void LaneBody::loop(const Op* op) {
+  std::vector<Value*> initial;
+  std::vector<ir::Type> types;
+  for (std::size_t i = 0; i < op->operands.size(); ++i) {
+    initial.push_back(as(op->results[i], op->operands[i]));
+    types.push_back(type_of(op->results[i]));
+  }
+  Op* copy = builder_.op(Opcode::loop_, initial, types);
+  Block* const outer = builder_.block();
+  for (std::size_t k = 0; k < 2; ++k) {
+    Block* b = module_.new_block(copy, outer->function);
+    copy->blocks.push_back(b);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      Value* p = op->blocks[k]->params[i];
+      now_[p] = module_.add_param(b, types[i], p->name);
+    }
+    builder_.set_block(b);
+    block(op->blocks[k]);
+    std::vector<Value*> results;
+    const Op* yield = op->blocks[k]->ops.back();
+    for (std::size_t i = 0; i < yield->operands.size(); ++i)
+      results.push_back(k == 0 ? now(yield->operands[i]) : as(op->results[i], yield->operands[i]));
+    builder_.yield(results);
+  }
+  builder_.set_block(outer);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    copy->results[i]->name = op->results[i]->name;
+    now_[op->results[i]] = copy->results[i];
+  }
+}
+
+/// What a side of a branch has changed, as it was before.
+Value* LaneBody::before(Value* v, const Block* side) {
+  while (made_in(v, side))
+    v = v->def->is(Opcode::branch_) ? v->def->blocks[0]->ops.back()->operands[v->index] : v->def->operands[0];
+  return v;
+}
+
+void LaneBody::branch(const Op* op) {
+  if (varies(op->operands[0])) {
+    // Both sides in every lane (plan_lanes saw that they can be), then a choice.
+    Value* const condition = now(op->operands[0]);
+    std::vector<Value*> sides[2];
+    for (std::size_t k = 0; k < 2; ++k) {
+      Value* const here = k == 0 ? condition : builder_.emit(Opcode::lnot_, {condition});
+      Value* const taken = taken_ ? builder_.emit(Opcode::land_, {taken_, here}) : here;
+      Value* const around = std::exchange(taken_, taken);
+      block(op->blocks[k]);
+      taken_ = around;
+      for (Value* v : op->blocks[k]->ops.back()->operands) {
+        sides[k].push_back(is_shared(v) ? nullptr : in_lanes(v));
+        // The other side, and what follows, goes on with what this one has made of a tensor that all trips
+        // change.
+        if (is_shared(v)) now_[before(v, op->blocks[k])] = now(v);
+      }
+    }
+    for (std::size_t i = 0; i < op->results.size(); ++i) {
+      // A tensor that all trips change has been changed, by the lanes that take a side.
+      if (!sides[0][i]) {
+        now_[op->results[i]] = now(before(op->blocks[1]->ops.back()->operands[i], op->blocks[1]));
+        continue;
+      }
+      Value* chosen = builder_.emit(Opcode::select_, {condition, sides[0][i], sides[1][i]});
+      chosen->name = op->results[i]->name;
+      now_[op->results[i]] = chosen;
+    }
+    return;
+  }
+  std::vector<ir::Type> types;
+  for (const Value* v : op->results) types.push_back(type_of(v));
+  Op* copy = builder_.branch(now(op->operands[0]), types);
+  Block* const outer = builder_.block();
+  for (std::size_t k = 0; k < 2; ++k) {
+    builder_.set_block(copy->blocks[k]);
+    block(op->blocks[k]);
+    std::vector<Value*> results;
+    for (std::size_t i = 0; i < types.size(); ++i)
+      results.push_back(as(op->results[i], op->blocks[k]->ops.back()->operands[i]));
+    builder_.yield(results);
+  }
+  builder_.set_block(outer);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    copy->results[i]->name = op->results[i]->name;
+    now_[op->results[i]] = copy->results[i];
+  }
+}
+
+}  // namespace lantern::passes

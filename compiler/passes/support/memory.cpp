@@ -1,0 +1,107 @@
+// Bounds on memory.
+#include "lantern/compiler/passes/support/memory.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace lantern::passes {
+
+namespace {
+
+using ir::Builder;
+
+/// Of what a loop works on the first few tensors; a bound may be too low.
+constexpr std::size_t most_tensors = 8;
+
+/// Tensors from outside that a loop starts from or reads.
+std::vector<Value*> tensors_of(const Op* loop) {
+  std::vector<Value*> list;
+  std::unordered_set<const Value*> met;
+  const auto add = [&](Value* v) {
+    if (v->type.is_tensor() && !v->type.is_vector() && ir::visible_from(v, loop->parent) &&
+        met.insert(v).second && list.size() < most_tensors)
+      list.push_back(v);
+  };
+  for (Value* v : loop->operands) add(v);
+  for (Block* block : loop->blocks)
+    ir::walk(block, [&](const Op* op) {
+      for (Value* v : op->operands) add(v);
+    });
+  return list;
+}
+
+Value* as_number(Builder& b, Value* v) {
+  return b.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::f64));
+}
+
+}  // namespace
+
+Value* elements_of_sizes(Builder& b, const std::vector<Value*>& sizes) {
+  Value* all = nullptr;
+  for (Value* size : sizes) all = all ? b.emit(Opcode::mul_, {all, as_number(b, size)}) : as_number(b, size);
+  return all ? all : b.number(1);
+}
+
+Value* elements_of(Builder& b, Value* tensor) {
+  std::vector<Value*> sizes;
+  for (int d = 0; d < tensor->type.rank(); ++d) {
+    const std::int64_t known = tensor->type.dims()[static_cast<std::size_t>(d)];
+    sizes.push_back(known >= 0 ? b.integer(known) : b.emit(Opcode::dim_, {tensor}, d));
+  }
+  return elements_of_sizes(b, sizes);
+}
+
+Value* may_take(Builder& b, Value* numbers, const Op* loop) {
+  Value* held = nullptr;
+  for (Value* t : tensors_of(loop)) {
+    Value* const n = elements_of(b, t);
+    held = held ? b.emit(Opcode::add_, {held, n}) : n;
+  }
+  Value* most = b.number(least_memory);
+  if (held) most = b.emit(Opcode::max_, {most, b.emit(Opcode::mul_, {held, b.number(memory_factor)})});
+  return b.emit(Opcode::le_, {numbers, most});
+}
+
+void put_before(Block* scratch, Op* loop) {
+  Block* const home = loop->parent;
+  for (Op* op : scratch->ops) {
+    op->parent = home;
+    for (Value* r : op->results) r->block = home;
+  }
+  home->ops.insert(std::ranges::find(home->ops, loop), scratch->ops.begin(), scratch->ops.end());
+  scratch->ops.clear();
+}
+
+void keep_alternative(ir::Module& module, Op* loop, Value* condition) {
+  Block* const home = loop->parent;
+  auto& ops = home->ops;
+  Op* const branch = module.new_op(Opcode::branch_, home);
+  branch->loc = loop->loc;
+  branch->operands = {condition};
+  for (int k = 0; k < 2; ++k) branch->blocks.push_back(module.new_block(branch, home->function));
+  Renaming given;
+  for (const Value* r : loop->results) given[r] = module.add_result(branch, r->type, r->name);
+  for (std::size_t i = static_cast<std::size_t>(std::ranges::find(ops, loop) - ops.begin()) + 1;
+       i < ops.size(); ++i) {
+    const auto rename = [&](Op* op) {
+      for (Value*& v : op->operands)
+        if (const auto it = given.find(v); it != given.end()) v = it->second;
+    };
+    rename(ops[i]);
+    for (Block* block : ops[i]->blocks) ir::walk(block, rename);
+  }
+  *std::ranges::find(ops, loop) = branch;
+
+  Renaming names;
+  Builder no(module, branch->blocks[1]);
+  no.loc = loop->loc;
+  no.yield(copy_op(no, *loop, names)->results);
+  Builder yes(module, branch->blocks[0]);
+  yes.loc = loop->loc;
+  loop->parent = branch->blocks[0];
+  for (Value* r : loop->results) r->block = loop->parent;
+  loop->parent->ops.push_back(loop);
+  yes.yield(loop->results);
+}
+
+}  // namespace lantern::passes
