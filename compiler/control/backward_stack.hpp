@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "lantern/compiler/staging/byte_stack.hpp"
+#include "lantern/compiler/control/byte_stack.hpp"
 
 namespace lantern::core::control {
 

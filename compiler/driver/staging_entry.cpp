@@ -3,6 +3,8 @@
 
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
+#include "lantern/compiler/passes/array/promote.hpp"
+#include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core {
@@ -66,13 +68,19 @@ void drop_identities(ir::Module& module) {
   }
 }
 
+/// A loop in the form that is best to differentiate.
+std::vector<ir::Value*> finish_loop(ir::Module& module, ir::Op* loop) {
+  passes::reads_first(loop->blocks[1]);
+  return passes::promote(module, loop);
+}
+
 }  // namespace
 
 std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
                                   const std::function<Datums(const Datums&)>& program) {
   auto module = std::make_unique<ir::Module>();
   run_on_large_stack([&] {
-    Staging staging(*module);
+    Staging staging(*module, finish_loop);
     const StagingScope scope(&staging);
     module->entry = staging.stage(name, params, nullptr, program, {}).function;
     drop_identities(*module);

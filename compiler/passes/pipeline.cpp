@@ -5,8 +5,8 @@
 #include <array>
 #include <chrono>
 
-#include "lantern/compiler/passes/analysis/settled.hpp"
 #include "lantern/compiler/passes/array/cut.hpp"
+#include "lantern/compiler/passes/array/dead_stores.hpp"
 #include "lantern/compiler/passes/array/elements.hpp"
 #include "lantern/compiler/passes/array/fuse.hpp"
 #include "lantern/compiler/passes/array/gather.hpp"

@@ -5,8 +5,6 @@
 #include <unordered_map>
 
 #include "lantern/compiler/control/shift.hpp"
-#include "lantern/compiler/passes/array/promote.hpp"
-#include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/own_elements.hpp"
 #include "lantern/compiler/staging/region.hpp"
@@ -160,11 +158,8 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
     for (std::size_t i = 0; i < op->operands.size(); ++i)
       s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name);
     // Now that it is known what the loops do: in the form that is best to differentiate.
-    std::vector<ir::Value*> after = op->results;
-    if (is_outermost(*op)) {
-      passes::reads_first(op->blocks[1]);
-      after = passes::promote(s.module(), op);
-    }
+    const std::vector<ir::Value*> after =
+        s.finish_loop && is_outermost(*op) ? s.finish_loop(s.module(), op) : op->results;
     for (ir::Value* v : after) results.push_back(Datum::node(v));
     for (const auto& [variable, i] : variables) Region::assign(*variable, results[i]);
     results.resize(n);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lantern/compiler/staging/pool.hpp"
+#include "lantern/compiler/control/pool.hpp"
 #include "lantern/ir/type.hpp"
 
 namespace lantern::ir {

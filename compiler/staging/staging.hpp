@@ -62,10 +62,13 @@ struct StagedFunction {
   std::size_t depth = 0;
 };
 
+/// What is done to an outermost loop as soon as it is staged; gives what stands for its results.
+using FinishLoop = std::function<std::vector<ir::Value*>(ir::Module&, ir::Op* loop)>;
+
 /// Builds functions of one module. Made by compile(), lanternc and the tests; one per thread at a time.
 class Staging {
  public:
-  explicit Staging(ir::Module& module);
+  explicit Staging(ir::Module& module, FinishLoop finish_loop = {});
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -110,7 +113,8 @@ class Staging {
   std::unordered_map<std::string, std::vector<StagedFunction*>> instances;
   /// Functions with a derivative of their own.
   std::unordered_map<const ir::Function*, std::shared_ptr<ad::StagedRule>> rules;
-  bool inside_rule = false;  ///< while a part of such a derivative is staged
+  const FinishLoop finish_loop;  ///< staging knows no passes: whoever makes it says which ones loops get
+  bool inside_rule = false;      ///< while a part of such a derivative is staged
   StagedFunction* find(const ir::Function* f) const;
 
   /// The parameter of a function through which every call passes a value of an enclosing one.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "lantern/codegen/cuda/emulate.hpp"
+#include "lantern/codegen/toolchain/emulate.hpp"
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/lantern.hpp"
 #include "lantern/random.hpp"

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "lantern/codegen/cuda/emulate.hpp"
+#include "lantern/codegen/toolchain/emulate.hpp"
 #include "lantern/codegen/toolchain/nvcc.hpp"
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/lantern.hpp"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "lantern/codegen/cuda/emulate.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
+#include "lantern/codegen/toolchain/emulate.hpp"
 #include "lantern/codegen/toolchain/nvcc.hpp"
 #include "lantern/codegen/toolchain/nvrtc.hpp"
 #include "lantern/ir/error.hpp"

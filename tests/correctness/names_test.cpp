@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "lantern/codegen/cuda/emulate.hpp"
 #include "lantern/codegen/naming.hpp"
+#include "lantern/codegen/toolchain/emulate.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/ir/escape.hpp"
 #include "lantern/lantern.hpp"

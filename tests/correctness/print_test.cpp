@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lantern/codegen/cuda/emulate.hpp"
+#include "lantern/codegen/toolchain/emulate.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/verify.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "lantern/compiler/ad/modes/eager_reverse.hpp"
-#include "lantern/compiler/staging/byte_stack.hpp"
+#include "lantern/compiler/control/byte_stack.hpp"
 
 namespace lantern::core::ad {
 

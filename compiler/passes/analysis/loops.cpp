@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
-#include "lantern/compiler/passes/array/updates.hpp"
+#include "lantern/compiler/passes/analysis/offset.hpp"
 
 namespace lantern::passes {
 

@@ -2,12 +2,9 @@
 #include "lantern/compiler/passes/analysis/settled.hpp"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/versions.hpp"
-#include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
 
@@ -75,47 +72,6 @@ Value* settled(const Op& get) {
   };
   if (apart(Trip::later)) return loop->results[outermost.state];
   return apart(Trip::earlier) ? loop->operands[outermost.state] : nullptr;
-}
-
-namespace {
-
-/// The writes to a piece of a loop's state, which nobody asks for after the loop, of what no trip reads
-/// afterwards.
-std::vector<Op*> unread_writes(const Op* loop, std::size_t state) {
-  constexpr std::size_t most_pairs = 1000;
-  Versions versions;
-  if (!versions.carried(loop, state) || versions.writes.empty()) return {};
-  const Reads reads = reads_of(versions, loop);
-  if (reads.others || reads.gets.size() * versions.writes.size() > most_pairs) return {};
-  std::erase_if(versions.writes, [&](const Op* w) {
-    return !std::ranges::all_of(reads.gets,
-                                [&](const Op* get) { return misses(*get, *w, loop, Trip::earlier); });
-  });
-  return versions.writes;
-}
-
-}  // namespace
-
-void dead_stores(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions()) {
-    if (!is_direct(*f)) continue;
-    std::unordered_set<const Value*> used;
-    ir::walk(f->body, [&](const Op* op) { used.insert(op->operands.begin(), op->operands.end()); });
-    std::unordered_map<const Value*, Value*> instead;
-    for (const Op* loop : loops_in(*f))
-      for (std::size_t s = 0; s < loop->results.size(); ++s) {
-        if (!loop->results[s]->type.is_tensor() || used.contains(loop->results[s])) continue;
-        for (const Op* write : unread_writes(loop, s)) instead[write->result()] = write->operands[0];
-      }
-    if (instead.empty()) continue;
-    any = true;
-    ir::walk(f->body, [&](Op* op) {
-      for (Value*& v : op->operands)
-        for (auto it = instead.find(v); it != instead.end(); it = instead.find(v)) v = it->second;
-    });
-  }
-  if (any) simplify(module);
 }
 
 }  // namespace lantern::passes

@@ -18,9 +18,4 @@ namespace lantern::passes {
 /// tests of analysis/index_form.hpp: loops that count, and indices that are sums of products.
 ir::Value* settled(const ir::Op& get);
 
-/// Drops writes of elements that nobody reads afterwards, in loops after which nobody asks for the tensor:
-/// the adjoint of what a trip overwrites is set to zero, of an array that the step before made anew. (Dead
-/// store elimination.)
-void dead_stores(ir::Module& module);
-
 }  // namespace lantern::passes

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/array/updates.hpp"
+#include "lantern/compiler/passes/analysis/offset.hpp"
 
 namespace lantern::passes {
 

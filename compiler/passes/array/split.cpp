@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/array/updates.hpp"
+#include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/library_function.hpp"
 

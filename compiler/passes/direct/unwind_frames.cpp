@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/analysis/settled.hpp"
-#include "lantern/compiler/passes/array/updates.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"

@@ -1,5 +1,5 @@
 // The emulator's text, then the rewritten source under its own line numbers.
-#include "lantern/codegen/cuda/emulate.hpp"
+#include "lantern/codegen/toolchain/emulate.hpp"
 
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/runtime/cuda/rewrite_launches.hpp"

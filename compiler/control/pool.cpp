@@ -1,5 +1,5 @@
 // Lists of free memory by size: one set a thread, and one for those that end.
-#include "lantern/compiler/staging/pool.hpp"
+#include "lantern/compiler/control/pool.hpp"
 
 #include <sys/mman.h>
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "lantern/compiler/staging/pool.hpp"
+#include "lantern/compiler/control/pool.hpp"
 
 namespace lantern::core {
 
