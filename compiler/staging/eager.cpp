@@ -6,103 +6,26 @@
 #include <string>
 
 #include "lantern/compiler/staging/check.hpp"
-#include "lantern/compiler/staging/integers.hpp"
 #include "lantern/compiler/staging/operation.hpp"
-#include "lantern/compiler/staging/special_functions.hpp"
 #include "lantern/ir/error.hpp"
-#include "lantern/ir/formula.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/op.hpp"
 #include "lantern/ir/points.hpp"
+#include "lantern/ir/scalar_value.hpp"
 #include "lantern/runtime/tree.hpp"
 
 namespace lantern::core {
 
 namespace {
 
+using ir::converted;
 using ir::Kind;
 using ir::Rule;
+using ir::scalar_compare;
 using ir::Type;
-
-// What the table's expressions call by the names that generated code has for it.
-double lt_polygamma(double n, double x) { return polygamma(n, x); }
-template <class T>
-T lt_min(T x, T y) {
-  return x != x ? y : y < x ? y : x;
-}
-template <class T>
-T lt_max(T x, T y) {
-  return x != x ? y : y > x ? y : x;
-}
-
-/// Scalar operations with a result of the operand type; the expressions are those of the table.
-template <class T>
-T scalar_value(Opcode op, T first, T second, T third) {
-  using std::acosh, std::asinh, std::atanh, std::cbrt, std::ceil, std::exp2, std::fmod, std::hypot, std::log10,
-      std::log2, std::round, std::trunc;
-  using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc, std::exp,
-      std::expm1, std::fabs, std::floor, std::fma, std::lgamma, std::log, std::log1p, std::pow, std::sin,
-      std::sinh, std::sqrt, std::tan, std::tanh;
-  const WrappingOr<T> x(first), y(second), z(third);
-  constexpr bool is_float = std::is_floating_point_v<T>;
-  constexpr bool is_bool = std::is_same_v<T, bool>;
-  const auto allowed = [](Rule rule) {
-    switch (rule) {
-      case Rule::arith: return !is_bool;
-      case Rule::real: return is_float;
-      case Rule::integer: return !is_float && !is_bool;
-      case Rule::logic: return is_bool;
-      default: return false;
-    }
-  };
-  switch (op) {
-#define SCALAR_OP(name, arity, rule, expression, ...)                           \
-  case Opcode::name##_:                                                         \
-    if constexpr (allowed(Rule::rule)) return static_cast<T>(expression);       \
-    break;
-#include "lantern/ir/ops.inc"
-    default: break;
-  }
-  throw InternalError("eager evaluation of " + std::string(ir::info(op).name));
-}
-
-template <class T>
-bool scalar_compare(Opcode op, T x, T y) {
-  switch (op) {
-    case Opcode::lt_: return x < y;
-    case Opcode::le_: return x <= y;
-    case Opcode::eq_: return x == y;
-    default: return x != y;
-  }
-}
-
-/// An operation of a formula by numbers; truth values are 1 and 0.
-template <class T>
-T number_value(Opcode op, T x, T y, T z);
-
-template <class T>
-T formula_value(const ir::Formula& f, const std::array<T, 3>& operands) {
-  if (f.kind == ir::Formula::Kind::number) return static_cast<T>(f.number);
-  if (f.kind == ir::Formula::Kind::variable) return operands[static_cast<std::size_t>(f.variable - 'x')];
-  std::array<T, 3> v{};
-  for (std::size_t i = 0; i < f.arguments.size(); ++i) v[i] = formula_value(f.arguments[i], operands);
-  return number_value(f.op, v[0], v[1], v[2]);
-}
-
-template <class T>
-T number_value(Opcode op, T x, T y, T z) {
-  switch (op) {
-    case Opcode::select_: return x != 0 ? y : z;
-    case Opcode::lt_:
-    case Opcode::le_:
-    case Opcode::eq_:
-    case Opcode::ne_: return scalar_compare(op, x, y) ? 1 : 0;
-    case Opcode::land_: return x != 0 && y != 0 ? 1 : 0;
-    case Opcode::lor_: return x != 0 || y != 0 ? 1 : 0;
-    case Opcode::lnot_: return x == 0 ? 1 : 0;
-    default: return ir::info(op).composed ? formula_value<T>(ir::composed_value(op), {x, y, z}) : scalar_value(op, x, y, z);
-  }
-}
+using ir::with_kind;
+using ir::Wrapping;
+using ir::WrappingOr;
 
 template <class T>
 T literal(const Datum& d) {
@@ -126,17 +49,6 @@ T times(T x, T y) {
   return static_cast<T>(WrappingOr<T>(x) * WrappingOr<T>(y));
 }
 
-template <class F>
-decltype(auto) with_kind(Kind k, F&& f) {
-  switch (k) {
-    case Kind::boolean: return f(bool{});
-    case Kind::i32: return f(std::int32_t{});
-    case Kind::i64: return f(std::int64_t{});
-    case Kind::f32: return f(float{});
-    default: return f(double{});
-  }
-}
-
 TensorBox& box(const Datum& d) { return *static_cast<TensorBox*>(d.box()); }
 
 void check_divisor(const Operation& op, bool zero) {
@@ -145,15 +57,9 @@ void check_divisor(const Operation& op, bool zero) {
 
 template <class T>
 T guarded_value(const Operation& op, T x, T y, T z) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    if (op.code == Opcode::div_ || op.code == Opcode::rem_) {
-      check_divisor(op, y == 0);
-      if (y == -1) return op.code == Opcode::rem_ ? T(0) : scalar_value<T>(Opcode::neg_, x, y, z);
-    }
-  }
-  if constexpr (std::is_floating_point_v<T>)
-    if (ir::info(op.code).composed) return number_value<T>(op.code, x, y, z);
-  return scalar_value<T>(op.code, x, y, z);
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    if (op.code == Opcode::div_ || op.code == Opcode::rem_) check_divisor(op, y == 0);
+  return ir::defined_value<T>(op.code, x, y, z);
 }
 
 Datum evaluate_scalar(const Operation& op, std::span<const Datum> in) {
@@ -438,7 +344,7 @@ Datum evaluate_literals(const Operation& op, std::span<const Datum> in) {
 }
 
 double evaluate_number(Opcode code, double x, double y, double z) {
-  return number_value<double>(code, x, y, z);
+  return ir::number_value<double>(code, x, y, z);
 }
 
 namespace {

@@ -11,13 +11,10 @@
 #include "lantern/compiler/passes/analysis/shapes.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
-#include "lantern/compiler/staging/operation.hpp"
-#include "lantern/ir/error.hpp"
+#include "lantern/ir/scalar_value.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
-
-using namespace core;
 
 namespace {
 
@@ -235,19 +232,10 @@ class Folding : public Rewriter {
   /// The result as the value of the operation, unless it fails.
   bool compute(Op* op) {
     if (!op->result()->type.is_scalar()) return false;
-    Datums operands;
-    for (const Value* v : op->operands) {
-      const Op* c = constant(v);
-      operands.push_back(v->type.is_float_element() ? Datum::number(c->number, v->type)
-                                                    : Datum::integer(c->integer, v->type));
-    }
-    try {
-      const Datum value = evaluate({op->code, op->integer, op->loc, {}, op->text}, operands);
-      op->number = value.type().is_float_element() ? value.f() : 0;
-      op->integer = value.type().is_float_element() ? 0 : value.i();
-    } catch (const Error&) {
-      return false;
-    }
+    const auto value = ir::constant_value(*op);
+    if (!value) return false;
+    op->number = value->number;
+    op->integer = value->integer;
     op->code = Opcode::constant_;
     op->operands.clear();
     note_change();

@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace lantern::core {
+namespace lantern::ir {
 
 /// An integer whose arithmetic is that of two's complement: nothing overflows.
 template <class T>
@@ -75,4 +75,4 @@ constexpr To converted(From x) {
   }
 }
 
-}  // namespace lantern::core
+}  // namespace lantern::ir

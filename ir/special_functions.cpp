@@ -1,12 +1,12 @@
 // polygamma by recurrence and asymptotic expansion: step by step what generated code does
 // (codegen/c/kernel_text.cpp), so that both give the same numbers.
-#include "lantern/compiler/staging/special_functions.hpp"
+#include "lantern/ir/special_functions.hpp"
 
 #include <cmath>
 #include <limits>
 #include <numbers>
 
-namespace lantern::core {
+namespace lantern::ir {
 
 double polygamma(double n, double x) {
   static const double bernoulli[8] = {1.0 / 12,
@@ -58,4 +58,4 @@ double polygamma(double n, double x) {
   return even ? -factorial * zeta : factorial * zeta;
 }
 
-}  // namespace lantern::core
+}  // namespace lantern::ir
