@@ -50,19 +50,43 @@ void plain(ir::Module& module, const PipelineOptions&) {
 /// Whether matrix products may call a routine, which adds up in an order of its own.
 bool packed(const PipelineOptions& options) { return options.vector_lanes > 0 && options.reassociate; }
 
+// Phase by phase: which form it needs, and which it gives; above each pass, why it stands there. Derivatives
+// have been made before, while the program was staged, each brought to direct style by unwind if it is
+// differentiated again.
 constexpr std::array all_passes{
+    // Canonical (canonical/). Needs a graph as it was staged or differentiated, with continuations or
+    // without; gives one form for each thing: loops that count are FOR, small tensors are numbers.
+    //
+    // first: all that follows asks loops how they count
     Pass{"counting", "loops that count do so as FOR: up by ones, to a bound known before", plain<counting>},
+    // before unwind: cells, frames and tapes hold these numbers, too
     Pass{"scalars", "small tensors of a known shape become numbers", plain<scalars>},
+
+    // Direct style (direct/). Needs what a derivative's handler has written, in continuation-passing style;
+    // gives functions without continuations and cells: adjoints are values, and what the backward part needs
+    // of the forward part is at hand or on a tape.
+    //
+    // before unwind, to which each continuation that is left is a join, a loop or a function
     Pass{"contify", "continuations that are called once become code", plain<contify>},
+    // before all that looks at direct style alone, which is every pass below
     Pass{"unwind", "continuation-passing style becomes direct style with a tape", plain<unwind>},
+    // both parts of a derivative are one code now, and have much in common; it is of canonical/, for later
+    // passes call it, too
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
+
+    // Arrays (array/). Needs direct style; gives fewer loops over elements, each of which goes through an
+    // array once, and operations on whole tensors only where printers have routines for them.
+    //
+    // what is simplified shares loops best; everything below is about loops, whoever wrote them
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
            invariants(m);  // sizes are at hand where what is saved in loops is used again
            if (lower(m, {.packed = packed(options), .keep_sums = true, .reassociate = options.reassociate}))
              simplify(m);
          }},
+    // before passes ask what a trip changes: zeros for adjoints that are done with are no change
     Pass{"dead_stores", "elements that nobody reads again are not written", plain<dead_stores>},
+    // while loops stand as the program has them: those below fuse them and move parts of them
     Pass{"raise", "loops that add up products of matrices become one product",
          [](ir::Module& m, const PipelineOptions& options) {
            if (!packed(options)) return;
@@ -70,29 +94,48 @@ constexpr std::array all_passes{
            invariants(m);  // numbers of trips are known before the loops
            raise_products(m);
          }},
+    // before passes ask what a trip reads: of a tensor as the trip found it
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
+    // before loops are compared: what they still do to tensors differs from trip to trip
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
+    // once trips do no more to tensors than they must
     Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
+    // after fuse: what lay between two loops is of one trip alone, now that they are one
     Pass{"elements", "an array of which trips use own elements only becomes numbers of the trip",
          plain<elements>},
+    // of the numbers that promote and elements have put in place of elements
     Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before",
          plain<rotate>},
+    // before loops are cut: one table serves all parts
     Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<tables>},
+    // before gather and split, which look at what each trip adds to which element
     Pass{"updates", "several updates of one element become one", plain<updates>},
+    // before gather: trips that ask where they are have no common sum
     Pass{"cut", "a loop whose trips ask where they are becomes one loop for each answer", plain<cut>},
+    // once a part's trips all do the same
     Pass{"gather", "a loop whose trips add to neighbouring elements becomes one that sums for each element",
          plain<gather>},
+    // of what was too much work for gather
     Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",
          plain<split>},
+    // after gather: these sums are what lower has left for it
     Pass{"join_sums", "sums of what loops have made become loops",
          [](ir::Module& m, const PipelineOptions& options) {
            lower(m, {.packed = packed(options), .reassociate = options.reassociate});
          }},
+    // before trips are shared out: then they have no arrays of their own
     Pass{"own_rows", "what trips make for rows of their own is made there", plain<own_rows>},
+    // when it is settled which loops write what
     Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
+    // when bounds and indices are settled: printers check before a loop those that are known there
     Pass{"invariants", "integers that are the same in all trips are computed before the loop",
          plain<invariants>},
+
+    // Schedule (schedule/). Needs loops over elements; gives the same loops for the machine at hand: ranges
+    // of trips for its threads, lanes for its vectors, strips for its registers.
+    //
+    // outermost first: what a thread has runs in lanes
     Pass{"parallel", "independent trips of a loop are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
            parallel(m, options.threads, options.vector_lanes, options.reassociate);
@@ -100,21 +143,33 @@ constexpr std::array all_passes{
                      .reassociate = options.reassociate});  // sums of what the threads have
          },
          false, true},
+    // before what is done for vectors
     Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) {
            vectorise(m, options.vector_lanes, options.reassociate);
          },
          true},
+    // for the loops that vectors go through: they want neighbours
     Pass{"pack", "elements that inner loops walk through by leaps lie side by side in a copy", plain<pack>,
          true},
+    // of the vectors that fill more than one register
     Pass{"strips", "vectors of many registers are worked on register by register",
          [](ir::Module& m, const PipelineOptions& options) { strips(m, options.vector_lanes); }, true},
+    // of the sums over lanes that are left in inner loops
     Pass{"dots", "sums over the lanes are taken for several trips at once",
          [](ir::Module& m, const PipelineOptions& options) { dots(m, options.vector_lanes); }, true},
+    // when no pass forms or moves a product or a sum any more
     Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false,
          true},
+
+    // Memory (memory/). Needs the operations in their final order; gives each the memory that it may work in,
+    // and tapes and functions as they are printed. Nothing that changes the order of uses may follow.
+    //
+    // marks hold for the order of uses as it stands
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
+    // while what is saved together stands in one block
     Pass{"records", "values that are saved together lie on one tape", plain<records>},
+    // last: only now is it known how long blocks are
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},
 };
 
