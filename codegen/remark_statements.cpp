@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
-#include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
+#include "lantern/ir/not_finite.hpp"
 
 namespace lantern::codegen {
-
-using namespace core;
 
 using ir::Op;
 using ir::Opcode;
@@ -171,7 +169,7 @@ void StatementPrinter::check_value(const Op& op) {
 
 void StatementPrinter::check_place(Opcode code, ir::Kind kind, const std::string& good,
                                    const std::string& value, const std::string& operands_finite) {
-  const NotFinite message = not_finite(current_->loc, code);
+  const ir::NotFinite message = ir::not_finite(current_->loc, code);
   const std::string f = unit_.prelude().kernel("fail_value", kind);
   line("if (!" + good + ") " + f + "(" + ws() + ", " + value + ", " +
        (operands_finite.empty() ? "1" : operands_finite) + ", " + ir::c_string(message.before) + ", " +

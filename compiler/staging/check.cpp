@@ -1,4 +1,4 @@
-// The check of eager evaluation, and the messages that generated code shares with it.
+// The check of eager evaluation.
 #include "lantern/compiler/staging/check.hpp"
 
 #include <atomic>
@@ -7,6 +7,7 @@
 
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/not_finite.hpp"
 
 namespace lantern::core {
 
@@ -19,15 +20,6 @@ Check check_named(const std::string& text, const std::string& option) {
 Check check_from_environment() {
   const char* const text = std::getenv("LANTERN_CHECK");
   return text == nullptr || *text == '\0' ? Check::none : check_named(text, "LANTERN_CHECK");
-}
-
-NotFinite not_finite(const ir::Location& loc, ir::Opcode op) {
-  const std::string where = loc.known() ? std::string(loc.file) + ":" + std::to_string(loc.line) : "";
-  const char* part = loc.part == ir::Part::forward    ? " in the forward part of a derivative"
-                     : loc.part == ir::Part::backward ? " in the backward part of a derivative"
-                                                      : "";
-  return {(where.empty() ? "" : where + ": error: ") + "expected finite values, got ",
-          " from " + std::string(ir::info(op).name) + part};
 }
 
 namespace detail {
@@ -77,7 +69,7 @@ bool all_finite(const Datum& d) {
 void check_result(const Operation& op, const Datum& result, bool operands_finite) {
   for_each_number(result, [&](double v, std::size_t) {
     if (std::isfinite(v) || (!std::isnan(v) && !operands_finite)) return true;
-    const NotFinite message = not_finite(op.loc, op.code);
+    const ir::NotFinite message = ir::not_finite(op.loc, op.code);
     throw Error(message.before + text_of(v) + message.after);
   });
 }

@@ -6,8 +6,6 @@
 #include <string>
 
 #include "lantern/compiler/staging/datum.hpp"
-#include "lantern/ir/location.hpp"
-#include "lantern/ir/opcode.hpp"
 
 namespace lantern::core {
 
@@ -28,13 +26,6 @@ Check check_from_environment();
 
 /// The check itself, where it is left to the environment.
 inline Check resolved(Check check) { return check == Check::environment ? check_from_environment() : check; }
-
-/// "m.cpp:7: error: expected finite values, got ", to be followed by nan, inf or -inf, and what follows that:
-/// " from log in the backward part of a derivative".
-struct NotFinite {
-  std::string before, after;
-};
-NotFinite not_finite(const ir::Location& loc, ir::Opcode op);
 
 namespace detail {
 
