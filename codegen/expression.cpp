@@ -128,6 +128,36 @@ std::string shortest(double value, ir::Kind kind) {
   return text;
 }
 
+bool is_operand(const Token& t) {
+  return t.word && t.text.size() == 1 && t.text[0] >= 'x' && t.text[0] <= 'z';
+}
+
+/// Of a pattern that is one operator between its operands.
+Split split(const Slots& slots, std::span<const Expression> operands) {
+  const std::size_t n = slots.tokens.size();
+  if (n < 2 || n > 3 || !is_operand(slots.tokens[n - 1]) || (n == 3 && !is_operand(slots.tokens[0])))
+    return {};
+  const std::string_view sign = slots.tokens[n - 2].text;
+  if (sign != "-" && (n == 2 || (sign != "+" && sign != "*"))) return {};
+  const auto operand = [&](std::size_t i) -> const Expression& {
+    return operands[static_cast<std::size_t>(slots.tokens[i].text[0] - 'x')];
+  };
+  Split s{sign[0], "", in_context(operand(n - 1), slots.least[n - 1])};
+  if (n == 3) {
+    const bool bare = operand(0).precedence >= slots.least[0];
+    s.left = in_context(operand(0), slots.least[0]);
+    s.left_binds = bare ? operand(0).precedence : Precedence::primary;
+  }
+  return s;
+}
+
+/// A number's literal; a negative one is the negation of the other.
+Expression literal(std::string text) {
+  if (text[0] != '-') return {std::move(text), Precedence::primary, false, {}};
+  Split last{'-', "", text.substr(1)};
+  return {std::move(text), Precedence::unary, false, {}, false, std::move(last)};
+}
+
 }  // namespace
 
 std::string in_context(const Expression& e, Precedence least) {
@@ -153,7 +183,7 @@ Expression substitute(std::string_view pattern, std::span<const Expression> oper
   bool prefix = true;  // at the start of an operand: '-' and '!' are not binary
   for (std::size_t i = 0; i < slots.tokens.size(); ++i) {
     const auto [text, word] = slots.tokens[i];
-    if (word && text.size() == 1 && text[0] >= 'x' && text[0] <= 'z') {
+    if (is_operand(slots.tokens[i])) {
       const std::string operand =
           in_context(operands[static_cast<std::size_t>(text[0] - 'x')], slots.least[i]);
       const bool twice = prefix && !result.text.empty() && result.text.back() == '-' && operand[0] == '-';
@@ -183,6 +213,7 @@ Expression substitute(std::string_view pattern, std::span<const Expression> oper
       prefix = true;
     }
   }
+  result.last = split(slots, operands);
   return result;
 }
 
@@ -194,7 +225,7 @@ Expression float_literal(double value, ir::Kind kind) {
     const std::string one = value < 0 ? "-1.0" : "1.0";
     return {narrow ? "(" + one + "f / 0.0f)" : "(" + one + " / 0.0)", Precedence::primary, false, {}};
   }
-  return {shortest(value, kind), std::signbit(value) ? Precedence::unary : Precedence::primary, false, {}};
+  return literal(shortest(value, kind));
 }
 
 Expression integer_literal(std::int64_t value) {
@@ -202,7 +233,7 @@ Expression integer_literal(std::int64_t value) {
     return {"(-9223372036854775807 - 1)", Precedence::primary, false, {}};
   if (value == std::numeric_limits<std::int32_t>::min())  // C takes it for the negation of what no int holds
     return {"(-2147483647 - 1)", Precedence::primary, false, {}};
-  return {std::to_string(value), value < 0 ? Precedence::unary : Precedence::primary, false, {}};
+  return literal(std::to_string(value));
 }
 
 }  // namespace lantern::codegen

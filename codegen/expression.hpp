@@ -28,6 +28,13 @@ enum class Precedence : int {
   primary
 };
 
+/// How a sum, difference, product or negation splits at the operator that is applied last.
+struct Split {
+  char sign = 0;                                ///< '+', '-', '*'; 0 for any other expression
+  std::string left, right;                      ///< of a negation the left one is empty
+  Precedence left_binds = Precedence::primary;  ///< of the left operand
+};
+
 /// An expression not yet placed in a statement.
 struct Expression {
   std::string text;
@@ -35,7 +42,14 @@ struct Expression {
   bool reads_memory = false;         ///< of a tensor, a cell: it must not move past a write
   std::vector<std::string> varying;  ///< variables in it that are assigned to again (loop states)
   bool calls = false;                ///< a function of the module, which may work on tapes
+  Split last = {};
 
+  /// Another text for the same operands, which are read as before.
+  void rewrite(std::string other, Precedence binds) {
+    text = std::move(other);
+    precedence = binds;
+    last = {};
+  }
   bool is_atom() const {
     return precedence == Precedence::primary && text.find_first_of("([") == std::string::npos;
   }

@@ -196,31 +196,45 @@ std::string StatementPrinter::signature() {
 }
 
 /// Parameters and the places of results, where they come in one structure.
-std::string StatementPrinter::from_frame() {
-  std::string text, from = frame_;
+Statements StatementPrinter::from_frame() {
+  Statements list;
+  std::string from = frame_;
   if (info_.closure) {
     const std::string type = unit_.call_type(*info_.continuation);
     from = names_.unique("arguments");
-    text = "  const " + type + "* " + from + " = (const " + type + "*)" + frame_ + ";\n";
+    list.push_back("const " + type + "* " + from + " = (const " + type + "*)" + frame_ + ";");
   }
   for (std::size_t i = info_.captured; i < parameter_names_.size(); ++i) {
     const Value* p = function_.body->params[i];
     if (uses_.count(p) > 0)
-      text += "  " + unit_.declaration(p->type, parameter_names_[i]) + " = " + from + "->a" +
-              std::to_string(i - info_.captured) + ";\n";
+      list.push_back(unit_.declaration(p->type, parameter_names_[i]) + " = " + from + "->a" +
+                     std::to_string(i - info_.captured) + ";");
   }
   for (std::size_t i = 0; i < result_names_.size(); ++i)
-    text += "  " + unit_.type(function_.result_types[i]) + "* " + result_names_[i] + " = &" + from + "->r" +
-            std::to_string(i) + ";\n";
-  return text + "  (void)" + from + ";\n";
+    list.push_back(unit_.type(function_.result_types[i]) + "* " + result_names_[i] + " = &" + from + "->r" +
+                   std::to_string(i) + ";");
+  list.push_back("(void)" + from + ";");
+  return list;
+}
+
+/// What a closure finds in the structure that it comes with.
+Statements StatementPrinter::from_captured() {
+  Statements list;
+  if (info_.workspace) list.push_back(Statement("lt_workspace* ws = env->ws;"));
+  for (std::size_t i = 0; i < info_.captured; ++i) {
+    const Value* p = function_.body->params[i];
+    if (uses_.count(p) == 0) continue;
+    const char* star = p->type.is_ref() && unit_.target().is_cpp() ? "*" : "";
+    list.push_back(unit_.declaration(p->type, parameter_names_[i]) + " = " + star + "env->" + "c" +
+                   std::to_string(i) + ";");
+  }
+  if (list.empty()) return {Statement("(void)captured;")};
+  const std::string type = unit_.captured_type(&function_);
+  list.insert(list.begin(), Statement("const " + type + "* env = (const " + type + "*)captured;"));
+  return list;
 }
 
 std::string StatementPrinter::definition() {
-  const std::string head =
-      line_directive(head_place()) +
-      (unit_.options().line_directives ? signature() + " {" : wrapped(signature() + " {")) + "\n";
-  ++indent_;
-  std::string prologue;
   const bool owns = std::any_of(function_.result_types.begin(), function_.result_types.end(), owns_memory);
   if (info_.allocates && !owns && !unit_.escapes().from(&function_)) {
     unit_.prelude().need("mark");
@@ -232,6 +246,9 @@ std::string StatementPrinter::definition() {
     unit_.prelude().need("deep");
     ws();
   }
+  Statement head = signature() + " {";
+  head.place = debug_place(head_place());
+  open(std::move(head));
   if (function_.module->entry == &function_) {
     if (unit_.options().standalone && unit_.options().bounds_checks) check_argument_sizes();
     if (unit_.options().check_nan) check_arguments();
@@ -241,33 +258,27 @@ std::string StatementPrinter::definition() {
   sink.returns = true;
   sink.types = function_.result_types;
   block(function_.body, sink);
-  --indent_;
-  if (info_.closure) {
-    std::string fields;
-    if (info_.workspace) fields += "  lt_workspace* ws = env->ws;\n";
-    for (std::size_t i = 0; i < info_.captured; ++i) {
-      const Value* p = function_.body->params[i];
-      if (uses_.count(p) == 0) continue;
-      const char* star = p->type.is_ref() && unit_.target().is_cpp() ? "*" : "";
-      fields += "  " + unit_.declaration(p->type, parameter_names_[i]) + " = " + star + "env->" + "c" +
-                std::to_string(i) + ";\n";
-    }
-    if (fields.empty()) {
-      prologue += "  (void)captured;\n";
-    } else {
-      const std::string type = unit_.captured_type(&function_);
-      prologue += "  const " + type + "* env = (const " + type + "*)captured;\n" + fields;
-    }
-  } else if (info_.workspace && !used_workspace_) {
-    prologue += "  (void)ws;\n";
-  }
-  if (info_.in_frame) prologue += from_frame();
+
+  Statements prologue;
+  const auto append = [&](Statements more) {
+    prologue.insert(prologue.end(), std::make_move_iterator(more.begin()),
+                    std::make_move_iterator(more.end()));
+  };
+  if (info_.closure)
+    append(from_captured());
+  else if (info_.workspace && !used_workspace_)
+    prologue.push_back(Statement("(void)ws;"));
+  if (info_.in_frame) append(from_frame());
   for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size() && !info_.in_frame;
        ++i)
-    if (uses_.count(function_.body->params[i]) == 0) prologue += "  (void)" + parameter_names_[i] + ";\n";
-  if (may_be_deep) prologue += "  if (lt_deep(ws)) ws->fail(ws, \"" + ir::too_deep(info_.name) + "\");\n";
-  if (!mark_.empty()) prologue += "  const lt_position " + mark_ + " = lt_mark(ws);\n";
-  return head + prologue + out_ + "}\n";
+    if (uses_.count(function_.body->params[i]) == 0) prologue.push_back("(void)" + parameter_names_[i] + ";");
+  if (may_be_deep) prologue.push_back("if (lt_deep(ws)) ws->fail(ws, \"" + ir::too_deep(info_.name) + "\");");
+  if (!mark_.empty()) prologue.push_back("const lt_position " + mark_ + " = lt_mark(ws);");
+  statements_.insert(statements_.begin(), std::make_move_iterator(prologue.begin()),
+                     std::make_move_iterator(prologue.end()));
+  close();
+  statements_.back().end_place = {};
+  return written(statements_);
 }
 
 }  // namespace lantern::codegen

@@ -142,19 +142,37 @@ void StatementPrinter::capture(const Kernel& kernel, Launch& launch) {
   }
 }
 
-/// The definition of the kernel; nothing is left behind in the text at hand.
+/// The definition of the kernel; nothing is left behind in the statements at hand.
 void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
-  std::string host_text = std::exchange(out_, {});
+  Statements host = std::exchange(statements_, {});
+  std::vector<Open> around = std::exchange(open_, {});
   auto host_bindings = std::exchange(bindings_, launch.bindings);
-  const int host_indent = std::exchange(indent_, 2), allocations = allocations_;
-  const std::size_t host_else = std::exchange(else_end_, 0);
+  const int allocations = allocations_;
   const Op* const self = current_;
   used_workspace_ = false;
   unit_.print_for_device(true);
   unit_.prelude().need("kernel");
 
+  bool fails = false;
+  // Before the trip: its number, where somebody asks for it.
+  const auto finish_trip = [&] {
+    fails = std::exchange(used_workspace_, true);
+    Statements number;
+    if (!launch.shares.empty() && (fails || launch.counters))
+      number.push_back("const int64_t " + launch.trip + " = " + launch.levels[0].index +
+                       (launch.levels[0].first == "0" ? "" : " - " + launch.levels[0].first) + ";");
+    if (fails) number.push_back("ws->trip = " + launch.trip + ";");
+    statements_.insert(statements_.begin() + static_cast<std::ptrdiff_t>(launch.trip_start), number.begin(),
+                       number.end());
+  };
+  const std::string one = launch.shares.empty() ? launch.trip : launch.share;
+  const std::string count = launch.shares.empty() ? launch.trips : launch.shares;
+  open(Statement{});
+  open(Statement("for (int64_t " + one + " = LT_THREAD; " + one + " < " + count + "; " + one +
+                 " += LT_THREADS) {"));
   if (launch.shares.empty()) {
     trip(kernel, launch);
+    finish_trip();
   } else {
     const Op& loop = *kernel.nest.front();
     unit_.prelude().need("before");
@@ -175,44 +193,36 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
     open("for (int64_t " + index + " = " + before(launch.share) + "; " + index + " < " + end + "; ++" +
          index + ") {");
     trip(kernel, launch);
+    finish_trip();
     close();
     for (const Launch::Partial& p : launch.partials)
       line(p.parts + "[" + launch.share + "] = " + p.name + ";");
   }
-
-  const bool fails = std::exchange(used_workspace_, true);
-  const std::string indent(launch.shares.empty() ? 4 : 6, ' ');
-  std::string number;
-  if (!launch.shares.empty() && (fails || launch.counters))
-    number = indent + "const int64_t " + launch.trip + " = " + launch.levels[0].index +
-             (launch.levels[0].first == "0" ? "" : " - " + launch.levels[0].first) + ";\n";
-  if (fails) number += indent + "ws->trip = " + launch.trip + ";\n";
-  out_.insert(launch.trip_start, number);
-  unit_.print_for_device(false);
-  const std::string body = std::exchange(out_, std::move(host_text));
-  bindings_ = std::move(host_bindings);
-  indent_ = host_indent;
-  else_end_ = host_else;
-  allocations_ = allocations;
-  current_ = self;
-
+  close();
   if (fails) {
     unit_.prelude().need("failure");
     launch.pass("lt_failure*", "failure", "lt_failure_of(ws)");
+    const Statements thread{Statement("lt_workspace thread;"), Statement("lt_workspace* ws = &thread;"),
+                            Statement("ws->failure = failure;")};
+    statements_.insert(statements_.begin(), thread.begin(), thread.end());
   }
-  const std::string one = launch.shares.empty() ? launch.trip : launch.share;
-  const std::string count = launch.shares.empty() ? launch.trips : launch.shares;
-  kernels_ += wrapped("extern \"C\" __global__ void " + launch.name + "(" + launch.parameters + ") {") + "\n";
-  if (fails) kernels_ += "  lt_workspace thread;\n  lt_workspace* ws = &thread;\n  ws->failure = failure;\n";
-  kernels_ += "  for (int64_t " + one + " = LT_THREAD; " + one + " < " + count + "; " + one +
-              " += LT_THREADS) {\n" + body + "  }\n}\n\n";
+  open_.back().head.text = "extern \"C\" __global__ void " + launch.name + "(" + launch.parameters + ") {";
+  close();
+  kernels_ += written(statements_) + "\n";
+
+  unit_.print_for_device(false);
+  statements_ = std::move(host);
+  open_ = std::move(around);
+  bindings_ = std::move(host_bindings);
+  allocations_ = allocations;
+  current_ = self;
 }
 
 /// One trip. Its number is told to the workspace, should it fail.
 void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
   const Op& loop = *kernel.nest.front();
   const bool ranges = !launch.shares.empty();
-  launch.trip_start = out_.size();
+  launch.trip_start = statements_.size();
   // The number of a trip of the nest: those of the inner loops run fastest.
   std::string rest = launch.trip;
   for (std::size_t d = 0; d < kernel.nest.size(); ++d) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lantern/codegen/example_main.hpp"
+#include "lantern/codegen/statement.hpp"
 #include "lantern/codegen/unit.hpp"
 #include "lantern/ir/escape.hpp"
 #include "lantern/ir/prototype.hpp"

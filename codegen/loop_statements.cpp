@@ -101,18 +101,12 @@ void StatementPrinter::loop(const Op& op) {
   for (std::size_t i = 0; i < declarations.size(); ++i)
     if (i != count && i != down && !declarations[i].empty()) line(declarations[i] + ";");
   const std::vector<std::int64_t> tapes = open_tapes(op, count == none ? std::nullopt : trips(op, count));
-  const std::size_t start = out_.size();
-  const std::size_t counted = count != none ? count : down;
-  if (counted != none) line(declarations[counted] + ";");
-  const std::size_t header = out_.size();
+  const std::size_t start = statements_.size(), counted = count != none ? count : down;
   const int allocations = allocations_;
 
-  // The condition first, as if it needed statements; if it turns out not to, it moves into the header.
-  const ir::Part section = shown_section_;
-  annotate();
-  out_ += indentation() + "for (;;) {\n";
-  ++indent_;
-  const std::size_t condition_start = out_.size();
+  // The condition becomes part of the head, unless it needs statements of its own.
+  open("for (;;) {");
+  const std::size_t construct = open_.size() - 1;
   const Op* self = current_;
   for (const Op* o : head->ops) {
     if (o->is(Opcode::yield_) || !uses_.live(o)) continue;
@@ -121,50 +115,50 @@ void StatementPrinter::loop(const Op& op) {
   }
   const Expression condition = value(head->ops.back()->operands[0]);
   current_ = self;
-  if (out_.size() == condition_start) {
-    out_.resize(header);
-    shown_section_ = section;
-    --indent_;
-    if (down != none) {
-      out_.resize(start);
-      sink.skip = down;
-      const Op& test = *head->ops.back()->operands[0]->def;
-      const Op& next = *body->ops.back()->operands[down]->def;
-      bind(next.result(), sink.targets[down]);
-      in_header_.insert(&next);
-      open("for (" + declarations[down] + "; " + sink.targets[down] + "-- > " +
-           in_context(value(test.operands[0]), Precedence::additive) + ";) {");
-    } else if (count != none) {
-      out_.resize(start);
-      const std::int64_t step = body->ops.back()->operands[count]->def->operands[1]->def->integer;
-      const std::string& name = sink.targets[count];
-      sink.skip = count;
-      open("for (" + declarations[count] + "; " + condition.text + "; " +
-           (step == 1 ? "++" + name : name + " += " + integer_literal(step).text) + ") {");
-    } else {
-      open("while (" + condition.text + ") {");
-    }
-  } else {
+  if (!statements_.empty()) {
     line("if (!" + in_context(condition, Precedence::primary) + ") break;");
+    if (counted != none) {
+      Statement declaration = declarations[counted] + ";";
+      declaration.comments = std::exchange(open_[construct].head.comments, {});
+      open_[construct].before.push_back(std::move(declaration));
+    }
+  } else if (down != none) {
+    const Op& test = *head->ops.back()->operands[0]->def;
+    const Op& next = *body->ops.back()->operands[down]->def;
+    bind(next.result(), sink.targets[down]);
+    in_header_.insert(&next);
+    open_[construct].head.text = "for (" + declarations[down] + "; " + sink.targets[down] + "-- > " +
+                                 in_context(value(test.operands[0]), Precedence::additive) + ";) {";
+    sink.skip = down;
+  } else if (count != none) {
+    const std::int64_t step = body->ops.back()->operands[count]->def->operands[1]->def->integer;
+    const std::string& name = sink.targets[count];
+    open_[construct].head.text = "for (" + declarations[count] + "; " + condition.text + "; " +
+                                 (step == 1 ? "++" + name : name + " += " + integer_literal(step).text) +
+                                 ") {";
+    sink.skip = count;
+  } else {
+    open_[construct].head.text = "while (" + condition.text + ") {";
   }
   const std::size_t names = names_.mark();
   const std::string mark = names_.unique("mark");
   block(body, sink);
   // Tensors of one iteration that nothing refers to any more are forgotten: loops run in constant memory.
   const bool leaves = allocations_ > allocations && !unit_.escapes().from(const_cast<ir::Block*>(body));
+  Statements before;
+  if (leaves) before.push_back("const lt_position " + mark + " = lt_mark(ws);");
   if (leaves && owns) {
-    keep_state(op, sink, mark, start);
+    before.push_back("lt_position " + keep_state(op, sink, mark) + " = " + mark + ";");
   } else if (leaves) {
     unit_.prelude().need("mark");
     line("lt_release(" + ws() + ", " + mark + ");");
-    const std::string text = std::string(2 * static_cast<std::size_t>(indent_ - 1), ' ') +
-                             "const lt_position " + mark + " = lt_mark(ws);\n";
-    out_.insert(start, text);
     allocations_ = allocations;
   } else {
     names_.release(names);
   }
   close();
+  const auto at = statements_.begin() + static_cast<std::ptrdiff_t>(start);
+  statements_.insert(at, std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
   if (leaves && owns) {
     unit_.prelude().need("reuse");
     line("lt_reuse(ws, " + mark + ".unused);");
@@ -188,9 +182,8 @@ std::optional<std::string> StatementPrinter::in_halves(const ir::Type& type) {
 }
 
 /// At the end of a trip: of what it allocated only the new state stays, moved down where the arena got
-/// crowded.
-void StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::string& mark,
-                                  std::size_t start) {
+/// crowded. The variable that says since when, to begin at the mark.
+std::string StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::string& mark) {
   unit_.prelude().need("compact");
   std::vector<std::pair<std::string, std::string>> kept;  // variables, and their bytes
   std::string data, sizes, total;
@@ -215,9 +208,7 @@ void StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::s
     line(kept[i].first + ".data = (" + kept[i].second + "*)" + moved + "[" + std::to_string(i) + "];");
   line(since + " = lt_here(ws);");
   close();
-  const std::string indent(2 * static_cast<std::size_t>(indent_ - 1), ' ');
-  out_.insert(start, indent + "const lt_position " + mark + " = lt_mark(ws);\n" + indent + "lt_position " +
-                         since + " = " + mark + ";\n");
+  return since;
 }
 
 /// How often a counting loop runs (or a number below one, where it does not run), if that shows beforehand.

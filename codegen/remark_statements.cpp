@@ -44,37 +44,39 @@ void StatementPrinter::enter_section(const Op& op) {
   }
 }
 
-/// The user's line, above what it became. For a debugger every statement says where it comes from.
-void StatementPrinter::annotate() {
-  if (!current_) return;
+/// A statement with the user's line above what it became. For a debugger every statement says where it comes
+/// from.
+Statement StatementPrinter::annotated(const std::string& text) {
+  Statement statement = text;
+  if (!current_) return statement;
   ir::Location loc = current_->loc;
   if (!loc.known() && current_->is(Opcode::yield_) && !current_->operands.empty() &&
       current_->operands[0]->def)
     loc = current_->operands[0]->def->loc;
   if (std::exchange(shown_section_, section_) != section_ && section_ != Part::plain &&
       unit_.options().comments)
-    out_ += indentation() + (section_ == Part::forward ? "// forward\n" : "// backward\n");
+    statement.comments.push_back(section_ == Part::forward ? "forward" : "backward");
   // Where a derivative was asked for is not what its adjoints are about.
   const bool ends_derivative = current_->is(Opcode::yield_) && loc.part == Part::backward;
   const bool elsewhere =
       !ends_derivative && loc.known() && (loc.file != last_file_ || loc.line != last_line_);
   if (elsewhere && unit_.options().comments) {
     const std::string& source = unit_.source_line(loc.file, loc.line);
-    if (!source.empty()) out_ += indentation() + "// " + source + "\n";
+    if (!source.empty()) statement.comments.push_back(source);
   }
   if (elsewhere) {
     last_file_ = loc.file;
     last_line_ = loc.line;
   }
-  out_ += line_directive(loc);
+  statement.place = debug_place(loc);
+  return statement;
 }
 
-/// The directive speaks of the line right after it. What has no place of its own belongs to what came before.
-std::string StatementPrinter::line_directive(const ir::Location& loc) {
-  if (!unit_.options().line_directives) return "";
+/// Where a debugger says that it is. What has no place of its own belongs to what came before.
+ir::Location StatementPrinter::debug_place(const ir::Location& loc) {
+  if (!unit_.options().line_directives) return {};
   if (loc.known()) debug_place_ = loc;
-  if (!debug_place_.known()) return "";
-  return "#line " + std::to_string(debug_place_.line) + " " + ir::c_string(debug_place_.file) + "\n";
+  return debug_place_;
 }
 
 /// Where a function begins, for a debugger.

@@ -32,23 +32,26 @@ StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
   if (function.module->entry == &function && !function.cps) find_placed();
 }
 
-// ---- text
+// ---- statements
 
-void StatementPrinter::line(const std::string& text) {
-  annotate();
-  // After a `#line` the lines of the text count.
-  const std::string whole = indentation() + text;
-  out_ += (unit_.options().line_directives ? whole : wrapped(whole)) + "\n";
+void StatementPrinter::open(Statement head) {
+  open_.push_back({std::move(head), std::exchange(statements_, {})});
 }
 
-void StatementPrinter::open(const std::string& text) {
-  line(text);
-  ++indent_;
+/// What comes now stands behind `else`.
+void StatementPrinter::otherwise() {
+  open_.back().head.body = std::exchange(statements_, {});
+  open_.back().otherwise = true;
 }
 
 void StatementPrinter::close(const std::string& text) {
-  --indent_;
-  out_ += line_directive({}) + indentation() + text + "\n";
+  Open construct = std::move(open_.back());
+  open_.pop_back();
+  (construct.otherwise ? construct.head.otherwise : construct.head.body) = std::move(statements_);
+  construct.head.end = text;
+  construct.head.end_place = debug_place({});
+  statements_ = std::move(construct.before);
+  statements_.push_back(std::move(construct.head));
 }
 
 std::string StatementPrinter::ws() {
@@ -245,8 +248,7 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
     // gdb stops once for each line and block: the backward part is one of its own.
     if (unit_.options().line_directives && !apart && section_ == ir::Part::forward &&
         part_of(op) == ir::Part::backward) {
-      out_ += indentation() + "{\n";
-      ++indent_;
+      open(Statement("{"));
       apart = true;
     }
     enter_section(op);
@@ -297,30 +299,14 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
 
 /// "x = e;", or "x += e;" where that says the same.
 std::string StatementPrinter::assignment(const std::string& target, const Expression& from) {
-  const std::string& text = from.text;
-  // x + a - b is (x + a) - b, which is not x + (a - b).
-  const auto one_operand = [&](std::size_t begin, std::size_t end) {
-    int depth = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const char c = text[i];
-      depth += (c == '(' || c == '[') - (c == ')' || c == ']');
-      const bool joins =
-          from.precedence == Precedence::additive ? c == '+' || c == '-' : c == '*' || c == '/' || c == '%';
-      if (depth == 0 && joins && i > begin && text[i - 1] == ' ') return false;
-    }
-    return true;
-  };
-  for (const std::string op : {"+", "-", "*"}) {
-    if (from.precedence != (op == "*" ? Precedence::multiplicative : Precedence::additive)) continue;
-    const std::string start = target + " " + op + " ", end = " " + op + " " + target;
-    std::optional<std::string> other;
-    if (text.starts_with(start) && one_operand(start.size(), text.size()))
-      other = text.substr(start.size());
-    else if (op != "-" && text.ends_with(end) && one_operand(0, text.size() - end.size()))
-      other = text.substr(0, text.size() - end.size());
-    if (other) return target + " " + op + "= " + *other + ";";
-  }
-  return target + " = " + text + ";";
+  const auto& [sign, left, right, left_binds] = from.last;
+  const Precedence own = sign == '*' ? Precedence::multiplicative : Precedence::additive;
+  std::optional<std::string> other;
+  if (sign != 0 && left == target)
+    other = right;
+  else if (sign != 0 && sign != '-' && right == target && left_binds > own)
+    other = left;
+  return other ? target + " " + sign + "= " + *other + ";" : target + " = " + from.text + ";";
 }
 
 /// Assigns all at once: a variable is overwritten when nobody reads its old value any more.
@@ -503,8 +489,7 @@ void StatementPrinter::cast(const Op& op) {
   const Kind to = op.result()->type.kind();
   if (op.operands[0]->type.kind() == to) return define(op, e);
   if (to == Kind::boolean) {
-    e.text = in_context(e, Precedence::additive) + " != 0";
-    e.precedence = Precedence::equality;
+    e.rewrite(in_context(e, Precedence::additive) + " != 0", Precedence::equality);
   } else {
     if (op.result()->type.is_integer()) unit_.prelude().need("integers");
     e = converted(e, op.operands[0]->type.kind(), to);
@@ -518,12 +503,10 @@ Expression StatementPrinter::converted(Expression x, Kind from, Kind to) {
   if (saturates) {
     const std::string function = std::string(ir::kind_name(to)) + "_of_" + ir::kind_name(from);
     unit_.prelude().need(function);
-    x.text = "lt_" + function + "(" + x.text + ")";
-    x.precedence = Precedence::primary;
+    x.rewrite("lt_" + function + "(" + x.text + ")", Precedence::primary);
     return x;
   }
-  x.text = "(" + unit_.target().scalar(to) + ")" + in_context(x, Precedence::primary);
-  x.precedence = Precedence::unary;
+  x.rewrite("(" + unit_.target().scalar(to) + ")" + in_context(x, Precedence::primary), Precedence::unary);
   return x;
 }
 
@@ -553,31 +536,15 @@ void StatementPrinter::branch(const Op& op, const Sink* forwarded) {
   const bool last = forwarded || (op.results.empty() && op.parent->ops.size() >= 2 &&
                                   op.parent->ops[op.parent->ops.size() - 2] == &op &&
                                   op.parent->ops.back()->operands.empty() && !sink.returns);
-  const bool join = last && else_end_ != 0 && out_.size() == else_end_;
-  if (join) {  // nothing came before it in the block: "} else {" and "if" become one line
-    out_.resize(else_start_);
-    --indent_;
-    out_ += indentation() + "} else " + condition + "\n";
-    ++indent_;
-  } else {
-    open(condition);
-  }
+  // Nothing comes before it in an `else`, nor behind it: "} else {" and "if" become one line.
+  const bool joins = last && !open_.empty() && open_.back().otherwise && statements_.empty();
+  Statement head = joins ? Statement(condition) : annotated(condition);
+  head.joins = joins;
+  open(std::move(head));
   block(then, sink);
-  const std::size_t before = out_.size();
-  --indent_;
-  out_ += indentation() + "} else {\n";
-  ++indent_;
-  const std::size_t after = out_.size();
-  else_start_ = before;
-  else_end_ = after;
-  joined_ = false;
+  this->otherwise();
   block(otherwise, sink);
-  const bool chained = joined_;
-  joined_ = false;
-  else_end_ = 0;
-  if (out_.size() == after && !chained) out_.resize(before);
-  if (!chained) close();  // an `else if` has closed it
-  joined_ = join;
+  close();
 }
 
 }  // namespace lantern::codegen

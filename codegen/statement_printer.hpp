@@ -12,6 +12,7 @@
 
 #include "lantern/codegen/expression.hpp"
 #include "lantern/codegen/index_ranges.hpp"
+#include "lantern/codegen/statement.hpp"
 #include "lantern/codegen/unit.hpp"
 #include "lantern/ir/notation.hpp"
 
@@ -46,19 +47,26 @@ class StatementPrinter {
     std::size_t skip = static_cast<std::size_t>(-1);  ///< a target that is assigned elsewhere
   };
 
-  // ---- text
-  void line(const std::string& text);
-  void open(const std::string& text);
+  // ---- statements
+  /// A construct that is being built, and what stands before it in its block.
+  struct Open {
+    Statement head;
+    Statements before;
+    bool otherwise = false;  ///< its `else` is being built
+  };
+  Statement annotated(const std::string& text);
+  void line(const std::string& text) { statements_.push_back(annotated(text)); }
+  void open(const std::string& text) { open(annotated(text)); }
+  void open(Statement head);
+  void otherwise();
   void close(const std::string& text = "}");
-  std::string indentation() const { return std::string(2 * static_cast<std::size_t>(indent_), ' '); }
   std::string ws();
   std::string where(const ir::Op& op) const;
 
   // ---- sections, places, prints and checks (remark_statements.cpp)
-  void annotate();
   ir::Part part_of(const ir::Op& op);
   void enter_section(const ir::Op& op);
-  std::string line_directive(const ir::Location& loc);
+  ir::Location debug_place(const ir::Location& loc);
   ir::Location head_place() const;
   bool is_named(const ir::Value* v) const;
   void print(const ir::Op& op);
@@ -100,7 +108,7 @@ class StatementPrinter {
   void statement(const ir::Op& op);
   void branch(const ir::Op& op, const Sink* forwarded);
   void loop(const ir::Op& op);
-  void keep_state(const ir::Op& loop, const Sink& sink, const std::string& mark, std::size_t start);
+  std::string keep_state(const ir::Op& loop, const Sink& sink, const std::string& mark);
   void call(const ir::Op& op);
   void external(const ir::Op& op);
   std::string call_arguments(const ir::Op& op, const ir::Function* callee, std::size_t first_pointer_result);
@@ -121,7 +129,8 @@ class StatementPrinter {
   std::optional<Trips> trips(const ir::Op& loop, std::size_t counter);
   std::string parameters();
   void bind_parameters();
-  std::string from_frame();
+  Statements from_frame();
+  Statements from_captured();
   void check_argument_sizes();
 
   // ---- calls in threads (team_statements.cpp)
@@ -223,15 +232,16 @@ class StatementPrinter {
   std::optional<IndexRanges> ranges_;                                   ///< where indices are checked
   std::unordered_map<const ir::Op*, std::unordered_set<int>> checked_;  ///< before which loop, which
   NameScope names_;
-  std::string out_, kernels_;
+  Statements statements_;   ///< of the block that is being built
+  std::vector<Open> open_;  ///< the constructs around it, outermost first
+  std::string kernels_;
   int kernel_count_ = 0;
   std::unordered_map<const ir::Op*, std::string>
       columns_;  ///< loops of which a thread does this number, and their end
-  int indent_ = 0;
   const ir::Op* current_ = nullptr;
   const char* last_file_ = nullptr;
   std::uint32_t last_line_ = 0;
-  ir::Location debug_place_;
+  ir::Location debug_place_;  ///< of the last statement that has one
   ir::Part section_ = ir::Part::plain, shown_section_ = ir::Part::plain;
   std::unordered_map<const ir::Op*, ir::Part> parts_;  ///< of constructs
   std::unordered_map<const ir::Value*, Binding> bindings_;
@@ -248,8 +258,6 @@ class StatementPrinter {
   std::unordered_set<const ir::Op*> in_header_;  ///< printed with the header of their loop
   std::unordered_set<const ir::Op*> in_team_;  ///< calls that have been printed with the first of their team
   std::string mark_;                           ///< to be released before the function returns
-  std::size_t else_start_ = 0, else_end_ = 0;  ///< the last "} else {" printed, for `else if`
-  bool joined_ = false;                        ///< it became `else if`
 };
 
 }  // namespace lantern::codegen

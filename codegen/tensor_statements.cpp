@@ -93,11 +93,9 @@ Expression StatementPrinter::in_row(const Expression& row, const std::string& si
                                     const Expression& element) {
   if (row.text == "0") return element;
   Expression e = row;
-  e.text = in_context(row, Precedence::multiplicative) + " * " + size;
-  e.precedence = Precedence::multiplicative;
+  e.rewrite(in_context(row, Precedence::multiplicative) + " * " + size, Precedence::multiplicative);
   if (element.text == "0") return e;
-  e.text += " + " + in_context(element, Precedence::multiplicative);
-  e.precedence = Precedence::additive;
+  e.rewrite(e.text + " + " + in_context(element, Precedence::multiplicative), Precedence::additive);
   e.varying.insert(e.varying.end(), element.varying.begin(), element.varying.end());
   return e;
 }
@@ -687,8 +685,7 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
         unit_.prelude().need(add);
         return line(element + " = lt_" + add + "(" + element + ", " + z.text + ");");
       }
-      if (z.precedence == Precedence::unary && z.text[0] == '-')
-        return line(element + " -= " + z.text.substr(1) + ";");
+      if (z.last.sign == '-' && z.last.left.empty()) return line(element + " -= " + z.last.right + ";");
       return line(element + " += " + z.text + ";");
     }
     case Opcode::add_take_:

@@ -19,34 +19,6 @@ using ir::Kind;
 using ir::Op;
 using ir::Opcode;
 
-std::string wrapped(std::string line) {
-  constexpr std::size_t columns = 100;
-  const std::size_t indent = line.find_first_not_of(' ');
-  for (std::size_t start = 0; line.size() - start > columns;) {
-    std::size_t best = 0;
-    bool quoted = false;
-    for (std::size_t i = start + indent + 1; i + 1 < line.size() && (i - start < columns || best == 0); ++i) {
-      if (quoted && line[i] == '\\') {
-        ++i;
-        continue;
-      }
-      if (line[i] == '"') quoted = !quoted;
-      if (quoted || line[i] != ' ' || i < start + indent + 5) continue;
-      const char before = line[i - 1];
-      // After a comma, or after an operator that itself follows a space.
-      const bool operation =
-          line[i - 2] == ' ' && (before == '+' || before == '-' || before == '*' || before == '/');
-      const bool logic = line.compare(i - 2, 2, "||") == 0 || line.compare(i - 2, 2, "&&") == 0;
-      const bool assignment = line[i - 2] == ' ' && before == '=' && line.compare(i, 2, " {") != 0;
-      if (before == ',' || before == ';' || operation || logic || (assignment && best == 0)) best = i;
-    }
-    if (best == 0) break;
-    line.replace(best, 1, "\n" + std::string(indent + 4, ' '));
-    start = best + 1;
-  }
-  return line;
-}
-
 namespace {
 /// Stands where the lines of the generated text itself begin to count again. No text of a user's holds it.
 constexpr std::string_view own_lines = "\x01\n";

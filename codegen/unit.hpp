@@ -160,7 +160,4 @@ std::string title(const std::string& names, const PrintOptions& options, const T
 /// expressions it finds. g++ asks its command line.
 std::string contraction(const PrintOptions& options);
 
-/// Breaks a line that is longer than 100 columns at commas and operators.
-std::string wrapped(std::string line);
-
 }  // namespace lantern::codegen

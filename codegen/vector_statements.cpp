@@ -99,7 +99,7 @@ void StatementPrinter::vector(const Op& op) {
       if (kind == Kind::boolean)
         return define(op, {as_mask("(" + in_context(x, Precedence::relational) + " != 0)", from, lanes),
                            Precedence::primary, x.reads_memory, x.varying});
-      if (from == Kind::boolean) x.text = "-" + in_context(x, Precedence::unary);
+      if (from == Kind::boolean) x.rewrite("-" + in_context(x, Precedence::unary), Precedence::unary);
       if ((from == Kind::f64 || from == Kind::f32) && (kind == Kind::i32 || kind == Kind::i64))
         return define(op, {unit_.prelude().saturating(from, kind, lanes) + "(" + x.text + ")",
                            Precedence::primary, x.reads_memory, x.varying});
@@ -160,8 +160,7 @@ void StatementPrinter::vector(const Op& op) {
     Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
     const Kind of = op.operands[0]->type.kind();
     if (kind == Kind::boolean && of == Kind::f32) {
-      e.text = as_mask(e.text, of, lanes);
-      e.precedence = Precedence::primary;
+      e.rewrite(as_mask(e.text, of, lanes), Precedence::primary);
     }
     if (!in_steps) return define(op, std::move(e));
     bindings_[result] = {std::move(e), false, false};

@@ -11,6 +11,7 @@
 #include "lantern/codegen/cuda/cuda_text.hpp"
 #include "lantern/codegen/cuda/tensor_program.hpp"
 #include "lantern/codegen/naming.hpp"
+#include "lantern/codegen/statement.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/codegen/unit.hpp"
 #include "lantern/ir/error.hpp"
