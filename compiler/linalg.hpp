@@ -13,8 +13,9 @@
 // functions of runtime/linalg/kernels.h, and are linked likewise.
 //
 // Every function takes matrices of double or float of known or unknown sizes, eagerly and compiled, and may
-// be differentiated to any order, forward and reverse. Several functions also take batches: tensors of rank 3
-// whose first dimension counts matrices, the other operands likewise having that dimension first.
+// be differentiated to any order, forward and reverse. All take batches as well: tensors of which the last two
+// dimensions are those of matrices, and the ones before them, up to six, count matrices; the other operands have the
+// same dimensions first.
 //
 // Errors. Ranks that do not fit, and sizes that are known while staging, are Errors with the place of the
 // call; other sizes are compared when the program runs, as indices are, and raise too. What has no result for

@@ -165,8 +165,11 @@ void Replay::run_op(ir::Op* op) {
     case Opcode::loop_: return give(run_loop(op));
     case Opcode::call_: return give(run_call(op));
     case Opcode::check_: {
-      const auto v = staging_.use(strip(value(op->operands[0])), place(op));
-      staging_.builder(place(op)).op(Opcode::check_, {v})->text = op->text;
+      std::vector<ir::Value*> operands;
+      for (ir::Value* v : op->operands) operands.push_back(staging_.use(strip(value(v)), place(op)));
+      ir::Op* const check = staging_.builder(place(op)).op(Opcode::check_, std::move(operands));
+      check->text = op->text;
+      check->integer = op->integer;
       return;
     }
     case Opcode::external_: return give(run_external(op));

@@ -72,6 +72,7 @@ Datum smaller(const Datum& a, const Datum& b, const Call& call) {
 
 Value cholesky(const Value& a) {
   require_square("cholesky", a);
+  if (in_several(a)) return in_batches_of(a, cholesky(as_one_batch(a)));
   const auto primal = [](const Values& in) {
     return run(&Kernels::cholesky, in[0].call, {in[0].batch(), in[0].rows(), in[0].datum});
   };
@@ -88,7 +89,8 @@ Value cholesky(const Value& a) {
 /// Source: Walter & Lehmann 2010, section 3.4; Seeger et al. 2017, "Auto-differentiating linear algebra". Of
 /// a wide matrix the columns that are too many are q times those of r.
 Values qr(const Value& a) {
-  require_rank("qr", a, 2, 3);
+  require_rank("qr", a, 2, most_dimensions);
+  if (in_several(a)) return in_batches_of(a, qr(as_one_batch(a)));
   const Datum m = a.rows(), n = a.columns(), k = smaller(m, n, a.call);
   if (n.is_literal() && k.is_literal() && n.i() == k.i()) return qr_of_tall(a);
   const Values square = qr_of_tall(column_range(a, integer(0), k));
@@ -98,6 +100,7 @@ Values qr(const Value& a) {
 /// Source: Giles 2008, section 3.1; where two values are equal the vectors turn by no angle.
 Values eigh(const Value& a) {
   require_square("eigh", a);
+  if (in_several(a)) return in_batches_of(a, eigh(as_one_batch(a)));
   const auto primal = [](const Values& in) {
     const Value& m = in[0];
     const Datum n = m.rows();
@@ -120,7 +123,8 @@ Values eigh(const Value& a) {
 /// Sources: J. Townsend, "Differentiating the singular value decomposition", 2016; Wan & Zhang, "Automatic
 /// differentiation for complex valued SVD", 2019.
 Values svd(const Value& a) {
-  require_rank("svd", a, 2, 3);
+  require_rank("svd", a, 2, most_dimensions);
+  if (in_several(a)) return in_batches_of(a, svd(as_one_batch(a)));
   const auto gaps = [](const Value& s) {
     return reciprocal_or_zero(differences_of_pairs(s) * sums_of_pairs(s));  // 1 / (s_j^2 - s_i^2)
   };
@@ -154,7 +158,8 @@ Values svd(const Value& a) {
 
 /// By QR, whose derivatives these are.
 Value lstsq(const Value& a, const Value& b) {
-  require_rank("lstsq", a, 2, 3);
+  require_rank("lstsq", a, 2, most_dimensions);
+  if (in_several(a)) return in_batches_of(a, lstsq(as_one_batch(a), right_in_one_batch("lstsq", a, b)));
   const Value columns = columns_for("lstsq", a, b);
   require_equal("lstsq", a.columns(), smaller(a.rows(), a.columns(), a.call), "no more columns than rows",
                 a.call);
@@ -169,6 +174,7 @@ Value lstsq(const Value& a, const Value& b) {
 /// is a block of the exponential of (a d; 0 a); its transpose is that of the transposed matrix.
 Value expm(const Value& a) {
   require_square("expm", a);
+  if (in_several(a)) return in_batches_of(a, expm(as_one_batch(a)));
   const auto primal = [](const Values& in) {
     return run(&Kernels::expm, in[0].call, {in[0].batch(), in[0].rows(), in[0].datum});
   };

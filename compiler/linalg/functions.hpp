@@ -1,5 +1,5 @@
-// The functions of <lantern/linalg.hpp> once types are gone. Matrices are of rank 2, batches of them of
-// rank 3.
+// The functions of <lantern/linalg.hpp> once types are gone. Matrices are of rank 2, batches of them of a higher
+// one.
 #pragma once
 
 #include "lantern/compiler/linalg/value.hpp"
@@ -24,7 +24,9 @@ Value inverse(const Value& a);
 /// The right side b of a x = b as a matrix of columns: itself, or, where it has one rank less than a,
 /// vectors.
 Value columns_for(const char* function, const Value& a, const Value& b);
-/// One number for each matrix, in a vector.
+/// The right side of systems that several dimensions count, in one batch.
+Value right_in_one_batch(const char* function, const Value& a, const Value& b);
+/// One number for each matrix, in a tensor of the batch's dimensions, of a single matrix in a vector.
 Value det(const Value& a);
 Values slogdet(const Value& a);
 /// The number of a single matrix.

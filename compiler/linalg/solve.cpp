@@ -12,6 +12,14 @@ Value columns_for(const char* function, const Value& a, const Value& b) {
   return columns;
 }
 
+Value right_in_one_batch(const char* function, const Value& a, const Value& b) {
+  require_rank(function, b, a.rank() - 1, a.rank());
+  const int leading = a.rank() - 2;
+  for (int k = 0; k < leading; ++k)
+    require_equal(function, a.dim(k), b.dim(k), "batches of the same sizes", a.call);
+  return as_one_batch(b, leading);
+}
+
 namespace {
 
 Value shaped_as(const Value& b, const Value& x) { return x.rank() == b.rank() ? x : in_shape_of(x, b); }
@@ -112,8 +120,10 @@ Value rows(const Value& b, const Value& p, bool inverse) {
 }  // namespace
 
 Value matrix_product(const Value& a, const Value& b) {
-  require_rank("product", a, 2, 3);
+  require_rank("product", a, 2, most_dimensions);
   require_rank("product", b, a.rank(), a.rank());
+  if (in_several(a))
+    return in_batches_of(a, matrix_product(as_one_batch(a), right_in_one_batch("product", a, b)));
   require_equal("product", a.columns(), b.rows(), "as many columns on the left as rows on the right", a.call);
   if (a.batched()) require_equal("product", a.dim(0), b.dim(0), "batches of one size", a.call);
   return product(a, b);
@@ -121,17 +131,23 @@ Value matrix_product(const Value& a, const Value& b) {
 
 Value solve_triangular(const Value& m, const Value& b, const Triangle& which) {
   require_square("solve_triangular", m);
+  if (in_several(m))
+    return in_batches_of(m, solve_triangular(as_one_batch(m), right_in_one_batch("solve_triangular", m, b), which));
   return shaped_as(b, triangular(m, columns_for("solve_triangular", m, b), which));
 }
 
 Value cholesky_solve(const Value& l, const Value& b) {
   require_square("cholesky_solve", l);
+  if (in_several(l))
+    return in_batches_of(l, cholesky_solve(as_one_batch(l), right_in_one_batch("cholesky_solve", l, b)));
   const Value y = triangular(l, columns_for("cholesky_solve", l, b), {});
   return shaped_as(b, triangular(l, y, {.transposed = true}));
 }
 
 Value solve(const Value& a, const Value& b) {
   require_square("solve", a);
+  if (in_several(a))
+    return in_batches_of(a, solve(as_one_batch(a), right_in_one_batch("solve", a, b)));
   const Value columns = columns_for("solve", a, b);
   const Values f = factored(stop_gradient(a));
   return shaped_as(b, solve_factored(a, f[0], f[1], columns, false));
@@ -140,6 +156,7 @@ Value solve(const Value& a, const Value& b) {
 /// Source: Giles 2008, section 2.2.3.
 Value inverse(const Value& a) {
   require_square("inverse", a);
+  if (in_several(a)) return in_batches_of(a, inverse(as_one_batch(a)));
   const auto primal = [](const Values& in) {
     return run(&Kernels::inverse, in[0].call, {in[0].batch(), in[0].rows(), in[0].datum});
   };
@@ -159,6 +176,7 @@ Value only(const Value& numbers) {
 /// Source: Giles 2008, section 2.2.4, with cofactors, which a singular matrix has too.
 Value det(const Value& a) {
   require_square("det", a);
+  if (in_several(a)) return in_batches_of(a, det(as_one_batch(a)));
   const auto primal = [](const Values& in) { return Values{determinants(in[0])[2]}; };
   const auto backward = [](const Values& in, const Values&, const Values& g) -> Values {
     return {scaled(as_inner(in[0], g[0]), cofactors(in[0]))};
@@ -172,6 +190,7 @@ Value det(const Value& a) {
 /// Source: Giles 2008, section 2.2.4.
 Values slogdet(const Value& a) {
   require_square("slogdet", a);
+  if (in_several(a)) return in_batches_of(a, slogdet(as_one_batch(a)));
   const auto primal = [](const Values& in) {
     const Values all = determinants(in[0]);
     return Values{all[0], all[1]};
@@ -201,6 +220,10 @@ Value logdet(const Value& a) {
 /// triangles.
 Values lu(const Value& a) {
   require_square("lu", a);
+  if (in_several(a)) {
+    const Values all = lu(as_one_batch(a));
+    return {in_batches_of(a, all[0]), all[1]};
+  }
   const auto primal = [](const Values& in) { return factored(in[0]); };
   const auto backward = [](const Values&, const Values& out, const Values& g) -> Values {
     const Value &f = out[0], &p = out[1];
@@ -222,6 +245,9 @@ Values lu(const Value& a) {
 
 Value lu_solve(const Value& factors, const Value& permutation, const Value& b) {
   require_square("lu_solve", factors);
+  if (in_several(factors))
+    return in_batches_of(factors, lu_solve(as_one_batch(factors), permutation,
+                                           right_in_one_batch("lu_solve", factors, b)));
   const Value columns = columns_for("lu_solve", factors, b);
   require_rank("lu_solve", permutation, 1, 1);
   require_equal("lu_solve", all_rows(factors), permutation.dim(0), "a permutation of all rows", factors.call);

@@ -22,11 +22,11 @@ using Matrix = Rep<core::Tensor<core::detail::element_t<T>>>;
 template <class T>
 using Like = Rep<core::detail::vector_result<T>>;
 
-/// Of a matrix, or a tensor whose rank is not declared, a number; of a batch a vector.
+/// Of a matrix, or a tensor whose rank is not declared, a number; of a batch a tensor of its dimensions.
 template <class T>
 inline constexpr bool is_batch = false;
-template <class T, std::int64_t m, std::int64_t n, std::int64_t k>
-inline constexpr bool is_batch<core::Tensor<T, m, n, k>> = true;
+template <class T, std::int64_t... n>
+inline constexpr bool is_batch<core::Tensor<T, n...>> = (sizeof...(n) > 2);
 template <class T>
 using Number = Rep<
     std::conditional_t<is_batch<T>, core::Tensor<core::detail::element_t<T>>, core::detail::element_t<T>>>;
@@ -35,13 +35,13 @@ template <class T>
 Value value(const Rep<T>& r, const std::source_location& l) {
   return {r.datum(), {&kernels<core::detail::element_t<T>>(), core::here(l)}};
 }
-/// What gives a number for each matrix, from the vector of them.
+/// What gives a number for each matrix, from the tensor of them.
 template <class T>
 Number<T> numbers(const Value& all, int rank) {
   if constexpr (is_batch<T>) {
     return Number<T>(all.datum);
   } else {
-    if (rank == 3)
+    if (rank > 2)
       core::raise_at(
           all.call.loc,
           "expected a tensor of declared rank, Rep<Tensor<double, dyn, dyn, dyn>>, for a number of each "

@@ -112,6 +112,24 @@ Value above(const Value& a, const Value& b) {
 }
 Value beside(const Value& a, const Value& b) { return t(above(t(a), t(b))); }
 
+Value as_one_batch(const Value& a, int leading) {
+  Datums sizes{integer(1)};
+  for (int k = 0; k < leading; ++k) sizes[0] = perform({Opcode::mul_, 0, a.call.loc}, {sizes[0], a.dim(k)});
+  for (int k = leading; k < a.rank(); ++k) sizes.push_back(a.dim(k));
+  return in_shape_of(a, filled(0, sizes, a));
+}
+Value in_batches_of(const Value& like, const Value& a) {
+  Datums sizes;
+  for (int k = 0; k < like.rank() - 2; ++k) sizes.push_back(like.dim(k));
+  for (int k = 1; k < a.rank(); ++k) sizes.push_back(a.dim(k));
+  return in_shape_of(a, filled(0, sizes, a));
+}
+Values in_batches_of(const Value& like, const Values& all) {
+  Values results;
+  for (const Value& a : all) results.push_back(in_batches_of(like, a));
+  return results;
+}
+
 Value as_columns(const Value& v) {
   Datums sizes;
   for (int k = 0; k < v.rank(); ++k) sizes.push_back(v.dim(k));
@@ -202,7 +220,7 @@ void require_rank(const char* function, const Value& a, int least, int most) {
                                  a.datum.type().str());
 }
 void require_square(const char* function, const Value& a) {
-  require_rank(function, a, 2, 3);
+  require_rank(function, a, 2, most_dimensions);
   require_equal(function, a.rows(), a.columns(), "a square matrix", a.call);
 }
 void require_equal(const char* function, const Datum& size, const Datum& other, const char* what,

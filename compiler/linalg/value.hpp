@@ -1,7 +1,8 @@
 // What rules of linear algebra are written in: matrices, batches of them, and the operations that have
 // derivatives.
 //
-// A matrix has rank 2, a batch of matrices rank 3 with the batch first; all operations here take both.
+// A matrix has rank 2, a batch of matrices rank 3 with the batch first; all operations here take both. Where more
+// dimensions count matrices, functions make one of them first.
 #pragma once
 
 #include <functional>
@@ -79,6 +80,13 @@ Value row_range(const Value& a, const Datum& lo, const Datum& hi);
 Value column_range(const Value& a, const Datum& lo, const Datum& hi);
 Value above(const Value& a, const Value& b);
 Value beside(const Value& a, const Value& b);
+/// Whether several dimensions count the matrices; those, the first `leading` ones, made one; and back: what there is
+/// for each matrix, in the batches of `like`.
+inline bool in_several(const Value& a) { return a.rank() > 3; }
+Value as_one_batch(const Value& a, int leading);
+inline Value as_one_batch(const Value& a) { return as_one_batch(a, a.rank() - 2); }
+Value in_batches_of(const Value& like, const Value& a);
+Values in_batches_of(const Value& like, const Values& all);
 /// A vector as a matrix of one column, vectors of a batch likewise; and back, in the shape of `like`.
 Value as_columns(const Value& v);
 Value in_shape_of(const Value& a, const Value& like);
@@ -106,6 +114,7 @@ Values run(Kernel Kernels::* kernel, const Call& call, const Datums& operands);
 
 /// Errors that name the function: not of these ranks; not square; sizes that differ, which are compared when
 /// the program runs where they are not known before.
+inline constexpr int most_dimensions = 8;
 void require_rank(const char* function, const Value& a, int least, int most);
 void require_square(const char* function, const Value& a);
 void require_equal(const char* function, const Datum& size, const Datum& other, const char* what,

@@ -8,6 +8,7 @@
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/own_elements.hpp"
 #include "lantern/compiler/staging/region.hpp"
+#include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/compiler/staging/same_function.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/checkpoint.hpp"
@@ -197,7 +198,7 @@ Datum shaped(Datum d, const ir::Type& declared, bool rank_free, const Location& 
                       type.str());
   if (!rank_free && !ir::compatible(type, declared))
     raise_at(loc, "expected a tensor of shape " + declared.str() + ", got " + type.str());
-  return d;
+  return rank_free || ir::fits(type, declared) ? d : narrowed(d, declared, loc);
 }
 
 std::int64_t attribute_of(const LoopOptions& options, const Location& loc) {

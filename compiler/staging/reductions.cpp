@@ -5,9 +5,28 @@
 
 namespace lantern::core::detail {
 
+namespace {
+
+/// The elements of a tensor of any rank, in row-major order.
+Datum in_a_row(const Datum& t, const Location& loc) {
+  if (t.type().rank() == 1) return t;
+  Datum count = Datum::integer(1, ir::I64);
+  std::int64_t known = 1;
+  for (int d = 0; d < t.type().rank(); ++d) {
+    const std::int64_t size = t.type().dims()[static_cast<std::size_t>(d)];
+    known = known == ir::dynamic || size == ir::dynamic ? ir::dynamic : known * size;
+    count = perform({Opcode::mul_, 0, loc}, {count, dimension_of(t, d, loc)});
+  }
+  const Datum zero = Datum::zero(ir::Type(t.type().element()));
+  return perform({Opcode::reshape_, 0, loc}, {t, perform({Opcode::fill_, 0, loc, {&known, 1}}, {zero, count})});
+}
+
+}  // namespace
+
 /// The largest element is taken out of the sum, whatever its value: no derivative passes through it. An
 /// infinite one is left in, for inf - inf is no number.
-Datum logsumexp(const Datum& vector, const Location& loc) {
+Datum logsumexp(const Datum& t, const Location& loc) {
+  const Datum vector = in_a_row(t, loc);
   const ir::Type type(vector.type().element());
   const bool narrow = type.kind() == ir::Kind::f32;
   const double most = narrow ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
@@ -27,18 +46,7 @@ Datum logsumexp(const Datum& vector, const Location& loc) {
 }
 
 Datum extremum(const Datum& t, bool largest, const Location& loc) {
-  Datum flat = t;
-  if (t.type().rank() != 1) {
-    Datum count = Datum::integer(1, ir::I64);
-    std::int64_t known = 1;
-    for (int d = 0; d < t.type().rank(); ++d) {
-      const std::int64_t size = t.type().dims()[static_cast<std::size_t>(d)];
-      known = known == ir::dynamic || size == ir::dynamic ? ir::dynamic : known * size;
-      count = perform({Opcode::mul_, 0, loc}, {count, dimension_of(t, d, loc)});
-    }
-    const Datum zero = Datum::zero(ir::Type(t.type().element()));
-    flat = perform({Opcode::reshape_, 0, loc}, {t, perform({Opcode::fill_, 0, loc, {&known, 1}}, {zero, count})});
-  }
+  const Datum flat = in_a_row(t, loc);
   const Datum primal = strip(flat);
   const Datum compared =
       largest                       ? primal

@@ -15,4 +15,8 @@ void require(const Datum& condition, const std::string& message, const Location&
 void require_same_sizes(const Datum& a, const Datum& b, int from, const std::string& message,
                         const Location& loc);
 
+/// A staged tensor of which less is known than what is declared, as one of the declared type: the compiled program
+/// raises with both shapes where it is none.
+Datum narrowed(const Datum& t, const ir::Type& declared, const Location& loc);
+
 }  // namespace lantern::core::detail

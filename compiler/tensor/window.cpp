@@ -47,13 +47,19 @@ struct Moves {
     dilation = each(o.dilation, 1, "dilation");
   }
 
-  /// (size + 2 padding - dilation (window - 1) - 1) / stride + 1: places where the window fits.
-  Datum places(const Datum& size, std::size_t d, const Datum& window) const {
+  /// (size + 2 padding - dilation (window - 1) - 1) / stride + 1: places where the window fits; with `ceil` rounded up,
+  /// if the last window begins before the padding at the end.
+  Datum places(const Datum& size, std::size_t d, const Datum& window, bool ceil = false) const {
+    const Datum step = Build::integer(stride[d]);
     const Datum reach = b.mul(Build::integer(dilation[d]), b.sub(window, Build::integer(1)));
-    const Datum room = b.sub(b.add(size, Build::integer(2 * padding[d] - 1)), reach);
+    const std::int64_t more = 2 * padding[d] - 1 + (ceil ? stride[d] - 1 : 0);
+    const Datum room = b.sub(b.add(size, Build::integer(more)), reach);
     b.require(b.binary(Opcode::le_, Build::integer(0), room),
               std::string(what) + ": the window is larger than the padded tensor");
-    return b.add(b.div(room, Build::integer(stride[d])), Build::integer(1));
+    const Datum last = b.div(room, step), all = b.add(last, Build::integer(1));
+    if (!ceil) return all;
+    const Datum begins = b.less(b.mul(last, step), b.add(size, Build::integer(padding[d])));
+    return b.select(begins, all, last);
   }
   /// A sum of products of what is read: without padding `places` has seen to it that all lies inside.
   Datum sum(const std::string& notation, const Datums& operands, std::span<const std::int64_t> dims) const {
@@ -176,20 +182,39 @@ namespace {
 struct Pool : Moves {
   std::vector<std::int64_t> size;
   Datums shape;  ///< of the result
+  bool ceil;
 
   Pool(const char* name, const Datum& x, const PerDimension& window, const PoolOptions& o, const Location& loc)
-      : Moves(name, x, 0, loc) {
+      : Moves(name, x, 0, loc), ceil(o.ceil) {
     size = each(window, 1, "window size");
     stride = each(o.stride, 0, "stride");
     padding = each(o.padding, 0, "padding");
-    dilation.assign(spatial, 1);
+    dilation = each(o.dilation, 1, "dilation");
     shape = {b.size(x, 0), b.size(x, 1)};
     for (std::size_t d = 0; d < spatial; ++d) {
       if (stride[d] == 0) stride[d] = size[d];
-      if (padding[d] >= size[d])
-        raise_at(loc, std::string(what) + ": expected a padding below the window's size " + std::to_string(size[d]) +
+      const std::int64_t reach = dilation[d] * (size[d] - 1) + 1;
+      if (padding[d] >= reach)
+        raise_at(loc, std::string(what) + ": expected a padding below the window's size " + std::to_string(reach) +
                           ", got " + std::to_string(padding[d]));
-      shape.push_back(places(b.size(x, static_cast<int>(d) + 2), d, Build::integer(size[d])));
+      shape.push_back(places(length(x, d), d, Build::integer(size[d]), ceil));
+    }
+  }
+  Datum length(const Datum& x, std::size_t d) const { return b.size(x, static_cast<int>(d) + 2); }
+  /// Where in x a window begins.
+  Datum from(const Datum& place, std::size_t d) const {
+    return b.sub(b.mul(place, Build::integer(stride[d])), Build::integer(padding[d]));
+  }
+  /// Each window has an element: those that begin before the first one reach it, and it is there.
+  void require_elements(const Datum& x) const {
+    for (std::size_t d = 0; d < spatial; ++d) {
+      std::int64_t first = -1;
+      for (std::int64_t before = padding[d]; before > 0; before -= stride[d])
+        first = std::max(first, (dilation[d] - before % dilation[d]) % dilation[d]);
+      if (first >= 0)
+        b.require(b.less(Build::integer(first), length(x, d)),
+                  std::string(what) + ": expected a tensor with elements in each window, more than " +
+                      std::to_string(first) + " in spatial dimension " + std::to_string(d));
     }
   }
 };
@@ -237,17 +262,25 @@ Datum largest(const Build& b, const Datum& x, const Indices& window,
 Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc) {
   const Pool p("max_pool", x, window, options, loc);
   const Build& b = p.b;
+  p.require_elements(x);
   Indices window_sizes;
   for (const std::int64_t n : p.size) window_sizes.push_back(Build::integer(n));
   return b.tabulate(x.type().element(), p.shape, [&](const Indices& at) {
     Indices from;
-    for (std::size_t d = 0; d < p.spatial; ++d)
-      from.push_back(b.sub(b.mul(at[d + 2], Build::integer(p.stride[d])), Build::integer(p.padding[d])));
+    for (std::size_t d = 0; d < p.spatial; ++d) from.push_back(p.from(at[d + 2], d));
     // Where in the window there is an element for the k-th place of a dimension.
-    const auto inside = [&](std::size_t d, const Datum& k) {
-      if (p.padding[d] == 0) return k;
-      const Datum last = b.sub(b.size(x, static_cast<int>(d) + 2), Build::integer(1));
-      return b.binary(Opcode::imin_, b.binary(Opcode::imax_, k, b.sub(Build::integer(0), from[d])), b.sub(last, from[d]));
+    const auto inside = [&](std::size_t d, Datum k) {
+      const std::int64_t step = p.dilation[d];
+      if (p.padding[d] > 0) {
+        const Datum before = step == 1 ? b.sub(Build::integer(0), from[d])
+                                       : b.div(b.sub(Build::integer(step - 1), from[d]), Build::integer(step));
+        k = b.binary(Opcode::imax_, k, before);
+      }
+      if (p.padding[d] > 0 || p.ceil) {
+        const Datum last = b.sub(b.sub(p.length(x, d), Build::integer(1)), from[d]);
+        k = b.binary(Opcode::imin_, k, step == 1 ? last : b.div(last, Build::integer(step)));
+      }
+      return k;
     };
     const auto place = [&](const Indices& point) {
       Indices here;
@@ -256,11 +289,33 @@ Datum max_pool(const Datum& x, const PerDimension& window, const PoolOptions& op
     };
     return largest(b, x, window_sizes, place, [&](const Datum& t, const Indices& in_window) {
       Indices all = {at[0], at[1]};
-      for (std::size_t d = 0; d < p.spatial; ++d) all.push_back(b.add(from[d], in_window[d]));
+      for (std::size_t d = 0; d < p.spatial; ++d) {
+        const std::int64_t step = p.dilation[d];
+        all.push_back(b.add(from[d], step == 1 ? in_window[d] : b.mul(in_window[d], Build::integer(step))));
+      }
       return b.get(t, all);
     });
   });
 }
+
+namespace {
+
+/// How many elements of each window lie in x or its padding, which a last window may leave.
+Datum within_padding(const Pool& p, const Datum& x) {
+  const Build& b = p.b;
+  return b.tabulate(x.type().element(), {p.shape.begin() + 2, p.shape.end()}, [&](const Indices& at) {
+    Datum all = Build::integer(1);
+    for (std::size_t d = 0; d < p.spatial; ++d) {
+      const Datum left = b.sub(b.add(p.length(x, d), Build::integer(p.padding[d])), p.from(at[d], d));
+      const Datum step = Build::integer(p.dilation[d]);
+      const Datum fit = b.div(b.add(left, b.sub(step, Build::integer(1))), step);
+      all = b.mul(all, b.binary(Opcode::imin_, fit, Build::integer(p.size[d])));
+    }
+    return b.cast(all, x.type().element());
+  });
+}
+
+}  // namespace
 
 Datum average_pool(const Datum& x, const PerDimension& window, const PoolOptions& options, const Location& loc) {
   const Pool p("average_pool", x, window, options, loc);
@@ -278,7 +333,10 @@ Datum average_pool(const Datum& x, const PerDimension& window, const PoolOptions
     operands.insert(operands.end(), widths.begin(), widths.end());
     return b.einsum("nc" + notation, operands, numbers(p.shape));
   };
-  if (options.count_padding) return b.mul(sums(x), b.div(Build::number(1, x), Build::number(static_cast<double>(count), x)));
+  if (!options.count_padding) p.require_elements(x);
+  if (options.count_padding && !p.ceil)
+    return b.mul(sums(x), b.div(Build::number(1, x), Build::number(static_cast<double>(count), x)));
+  if (options.count_padding) return b.div(sums(x), within_padding(p, x));
   const Datum ones = b.add(zeros_like(x, loc), Build::number(1, x));
   return b.div(sums(x), sums(ones));
 }

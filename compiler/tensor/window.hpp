@@ -26,7 +26,9 @@ struct ConvolutionOptions {
 struct PoolOptions {
   PerDimension stride = 0;   ///< 0: the size of the window
   PerDimension padding = 0;  ///< max_pool: elements that are no candidates; average_pool: zeros
-  bool count_padding = true;  ///< average_pool divides by the window's size, also at the edges
+  PerDimension dilation = 1;  ///< distance of a window's elements
+  bool ceil = false;  ///< also a last window that reaches beyond the padding, if it begins before its end
+  bool count_padding = true;  ///< average_pool divides by the window's elements that are padding as well
 };
 
 namespace detail {
@@ -71,13 +73,13 @@ LANTERN_CONVOLUTION(conv_transpose3d, transposed_convolution, 3)
 #undef LANTERN_CONVOLUTION
 
 /// The largest element of each window; the derivative goes to the first of those. A window without elements, where
-/// the padding is as wide as the window, is an Error.
+/// the padding is as wide as the window, or the dilation leaves out the whole tensor, is an Error.
 template <detail::TensorLike X>
 detail::tensor_of<X> max_pool(const Rep<X>& x, const PerDimension& window, const PoolOptions& options = {},
                               std::source_location l = std::source_location::current()) {
   return detail::tensor_of<X>(detail::max_pool(x.datum(), window, options, here(l)));
 }
-/// The mean of each window.
+/// The mean of each window; what lies beyond the padding counts for nothing.
 template <detail::TensorLike X>
 detail::tensor_of<X> average_pool(const Rep<X>& x, const PerDimension& window, const PoolOptions& options = {},
                                   std::source_location l = std::source_location::current()) {

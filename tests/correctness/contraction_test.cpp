@@ -100,7 +100,7 @@ TEST_CASE("products with batches and with several indices summed over", "[contra
 TEST_CASE("plain products of every shape", "[contraction]") {
   std::vector<Shapes> as_they_lie, turned;
   for (const Shape& s : {Shape{1, 1, 1}, {4, 5, 6}, {20, 70, 50}, {13, 33, 290}, {60, 10, 270}, {26, 270, 260},
-                         {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {26, 35, 65}}) {
+                         {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {26, 35, 65}, {1, 300, 37}, {3, 7, 530}, {4, 9, 128}, {5, 6, 130}}) {
     as_they_lie.push_back({{s[0], s[2]}, {s[2], s[1]}});
     turned.push_back({{s[0], s[2]}, {s[1], s[2]}});
   }
@@ -145,6 +145,17 @@ TEST_CASE("a product is added to what there is", "[contraction]") {
   };
   const auto r = numbers<double>({3, 20, 35}, 0.3), x = numbers<double>({3, 20, 40}, 0.1), y = numbers<double>({3, 40, 35}, 0.5);
   same<double>(compile(f, {.target = Target::cpp})(r, x, y), eager(f)(r, x, y));
+  // Few rows, whose products are sums of products of vectors.
+  const auto turned = [](T2<float> c, T2<float> a, T2<float> b) {
+    return FOR(0, 3, c, [&](Rep<std::int64_t>, T2<float> s) { return T2<float>(s + matmul(a, transpose(b)) * 0.5F); });
+  };
+  const auto rows = compile(turned, {.target = Target::cpp});
+  for (const std::int64_t m : {1, 2, 4, 5})
+    for (const std::int64_t k : {1, 15, 16, 530}) {
+      INFO(m << " rows, sums of " << k);
+      const auto c = numbers<float>({m, 9}, 0.3), a = numbers<float>({m, k}, 0.1), b = numbers<float>({9, k}, 0.5);
+      same<float>(rows(c, a, b), eager(turned)(c, a, b));
+    }
   same<double>(compile(f, {.target = Target::cpp, .threads = 2})(r, x, y), eager(f)(r, x, y));
 }
 
@@ -156,6 +167,18 @@ TEST_CASE("matrices that are known to be small are loops", "[contraction]") {
   CHECK(compiled.source("cpp").find("lt_contract_") == std::string::npos);
   const auto x = numbers<double>({50, 3, 4}, 0.1), y = numbers<double>({50, 4, 2}, 0.5);
   same<double>(compiled(x, y), eager(f)(x, y));
+}
+
+TEST_CASE("a small convolution is a call where loops would ask what lies outside", "[contraction]") {
+  const auto x = numbers<float>({1, 4, 8, 8}, 0.1), w = numbers<float>({4, 4, 3, 3}, 0.5);
+  for (const std::int64_t padding : {0, 1}) {
+    const auto f = [padding](Rep<Tensor<float, 1, 4, 8, 8>> a, Rep<Tensor<float, 4, 4, 3, 3>> b) {
+      return conv2d(a, b, {.padding = padding});
+    };
+    const auto compiled = compile(f, {.target = Target::cpp});
+    CHECK((compiled.source("cpp").find("lt_contract_") != std::string::npos) == (padding == 1));
+    same<float>(compiled(x, w), eager(f)(x, w));
+  }
 }
 
 TEST_CASE("truth values go through memory in lanes", "[contraction]") {

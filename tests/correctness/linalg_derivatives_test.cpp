@@ -21,6 +21,8 @@ template <class T>
 using M = Rep<Tensor<T, dyn, dyn>>;
 template <class T>
 using B = Rep<Tensor<T, dyn, dyn, dyn>>;
+template <class T>
+using Bs = Rep<Tensor<T, dyn, dyn, dyn, dyn>>;
 /// A number that depends on all results, and whose second derivatives are not zero.
 template <class T>
 auto all_of(const Rep<T>& t) {
@@ -130,6 +132,10 @@ template <class T>
 B<T> transposed(const B<T>& a) {
   return permute<0, 2, 1>(a);
 }
+template <class T>
+Bs<T> transposed(const Bs<T>& a) {
+  return permute<0, 1, 3, 2>(a);
+}
 /// Positive definite, where the diagonal of a is large enough.
 template <class X>
 X definite(const X& a) {
@@ -211,6 +217,15 @@ TEST_CASE("linear algebra: derivatives of functions of batches") {
   check<B<double>>(
       "lstsq", [](B<double> x) { return all_of(B<double>(la::lstsq(x, x * x))); },
       random_tensor<double>({2, 4, 2}, 8, 1));
+}
+
+TEST_CASE("linear algebra: derivatives of functions of batches of several dimensions") {
+  const auto a = random_tensor<double>({2, 1, 2, 2}, 2, 3);
+  for (const auto& c : of_both<Bs<double>>()) check<Bs<double>>(c.name, c.f, a);
+  for (const auto& c : of_rectangles<Bs<double>>()) check<Bs<double>>(c.name, c.f, a);
+  check<Bs<double>>(
+      "lstsq", [](Bs<double> x) { return all_of(Bs<double>(la::lstsq(x, x * x))); },
+      random_tensor<double>({1, 2, 3, 2}, 8, 1));
 }
 
 TEST_CASE("linear algebra: derivatives in float") {

@@ -21,6 +21,7 @@ namespace {
 template <class T>
 using M = Rep<Tensor<T, dyn, dyn>>;
 using Batch = Rep<Tensor<double, dyn, dyn, dyn>>;
+using Batches = Rep<Tensor<double, dyn, dyn, dyn, dyn>>;
 const double nan_value = std::numeric_limits<double>::quiet_NaN();
 const double infinity = std::numeric_limits<double>::infinity();
 
@@ -337,6 +338,38 @@ TEST_CASE("linear algebra: each matrix of a batch") {
   };
   check(eager(batch)(both));
   check(compile(batch, {.target = Target::c, .opt = 0})(both));
+
+  // Counted by several dimensions.
+  const auto batches = [=](Batches a) { return results(a, Batches(a + permute<0, 1, 3, 2>(a))); };
+  both.shape = {2, 1, 4, 4};
+  check(eager(batches)(both));
+  const auto compiled = compile(batches, {.target = Target::c, .opt = 0});
+  check(compiled(both));
+  const auto shapes = [](const auto& all) {
+    return std::apply([](const auto&... t) { return std::vector<std::vector<int64_t>>{t.shape...}; }, all);
+  };
+  const auto count = [&](std::vector<int64_t> leading) {
+    std::vector<std::vector<int64_t>> all = shapes(eager(batch)(TensorValue<double>({2, 4, 4})));
+    for (std::vector<int64_t>& s : all) {
+      s.erase(s.begin());
+      s.insert(s.begin(), leading.begin(), leading.end());
+    }
+    return all;
+  };
+  CHECK(shapes(compiled(both)) == count({2, 1}));
+  for (const std::vector<int64_t>& none : {std::vector<int64_t>{0, 3}, {3, 0}}) {
+    const TensorValue<double> empty({none[0], none[1], 4, 4});
+    CHECK(shapes(compiled(empty)) == count(none));
+    CHECK(shapes(eager(batches)(empty)) == count(none));
+  }
+  // Vectors on the right, and five dimensions before the matrices.
+  const auto vectors = [](Rep<Tensor<double>> a) {
+    return Rep<Tensor<double>>(la::solve(a, Rep<Tensor<double>>(sum<-1>(a))));
+  };
+  both.shape = {1, 1, 2, 1, 1, 4, 4};
+  const auto ones = eager(vectors)(both);
+  CHECK(ones.shape == std::vector<int64_t>{1, 1, 2, 1, 1, 4});
+  for (const double v : ones.data) CHECK(v == Approx(1));
 }
 
 TEST_CASE("linear algebra: where there is no result, NaN, in that matrix alone") {
@@ -435,10 +468,17 @@ TEST_CASE("linear algebra: operands that do not fit") {
              Contains("inverse: expected a square matrix") && Contains("linalg_test.cpp:"));
   const auto rank = [](Rep<Array<double>> a) { return la::det(a); };
   CHECK_THAT(message([&] { compile(rank, {.target = Target::c}); }),
-             Contains("det: expected an operand of rank 2 to 3"));
+             Contains("det: expected an operand of rank 2 to 8"));
   const auto ranks = [](Batch a, M<double> b) { return la::product(a, b); };
   CHECK_THAT(message([&] { compile(ranks, {.target = Target::c}); }),
              Contains("product: expected an operand of rank 3"));
+  const auto batches = [](Batches a, Batches b) { return la::solve(a, b); };
+  CHECK_THAT(message(compile(batches, {.target = Target::c, .opt = 0}), TensorValue<double>({2, 3, 2, 2}),
+                     TensorValue<double>({2, 1, 2, 2})),
+             Contains("solve: expected batches of the same sizes") && Contains("linalg_test.cpp:"));
+  const auto numbers = [](Batches a) { return la::det(Rep<Tensor<double>>(a)); };
+  CHECK_THAT(message([&] { compile(numbers, {.target = Target::c}); }),
+             Contains("expected a tensor of declared rank"));
   const auto undeclared = [](Batch a) { return la::det(Rep<Tensor<double>>(a)); };
   CHECK_THAT(message([&] { compile(undeclared, {.target = Target::c}); }),
              Contains("expected a tensor of declared rank"));

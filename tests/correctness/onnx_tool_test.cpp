@@ -10,6 +10,7 @@
 #include <lantern/data.hpp>
 #include <lantern/onnx.hpp>
 
+#include "cuda_tensors.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 
 using namespace lantern;
@@ -105,6 +106,9 @@ TEST_CASE("lantern-onnx says what is wrong with a command", "[onnx]") {
              Contains("--optimizer is for use with --train"));
   CHECK_THAT(message({model, "--emit=weights"}), Contains("--emit=weights: expected -o FILE"));
   CHECK_THAT(message({model, "--run", "x.npz"}), Contains("--run: expected -o FILE.npz"));
+  CHECK_THAT(message({model, "--repeat", "3"}), Contains("--repeat is for use with --run"));
+  CHECK_THAT(message({model, "--run", "x.npz", "-o", "y.npz", "--repeat", "-1"}),
+             Contains("--repeat: expected a number of runs, got -1"));
   CHECK_THAT(message({folder("none.onnx")}), Contains("none.onnx"));
   save_npz(folder("y.npz"), {{"y", TensorValue<float>({1, 2})}});
   CHECK_THAT(message({model, "--run", folder("y.npz"), "-o", folder("z.npz")}),
@@ -129,6 +133,34 @@ TEST_CASE("lantern-onnx runs a model on arrays", "[onnx]") {
       }
       CHECK(y.data[2 * i + k] == Approx(expected).margin(1e-6));
     }
+}
+
+TEST_CASE("lantern-onnx says how long a run takes", "[onnx]") {
+  const Folder folder;
+  save_npz(folder("x.npz"), {{"x", TensorValue<float>({3, 2}, 0.5F)}});
+  const codegen::ProcessResult r =
+      tool({folder("small.onnx"), "--run", folder("x.npz"), "-o", folder("y.npz"), "--repeat", "3"});
+  INFO(r.err);
+  REQUIRE(r.status == 0);
+  CHECK_THAT(r.out, Catch::Matches("a run takes [0-9]+\\.[0-9]{3} ms, median of 3; [0-9]+\\.[0-9]{3} ms of the "
+                                   "processor, at least\n"));
+  CHECK(load_npz(folder("y.npz")).at("scores").get<float>().shape == std::vector<std::int64_t>{3, 2});
+}
+
+TEST_CASE("lantern-onnx writes CUDA that gives what the model gives", "[onnx][cuda]") {
+  const Folder folder;
+  const codegen::ProcessResult r = tool({folder("small.onnx"), "--emit=cuda"});
+  INFO(r.err);
+  REQUIRE(r.status == 0);
+  CHECK_THAT(r.out, Contains("// The weights are one vector") && Contains("__global__ void small_"));
+  TensorValue<float> weights(std::vector<std::int64_t>{12}), x({70, 2});
+  std::copy(folder.w.data.begin(), folder.w.data.end(), weights.data.begin());
+  std::copy(folder.v.data.begin(), folder.v.data.end(), weights.data.begin() + 6);
+  for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] = std::sin(static_cast<float>(i));
+  const onnx::Session session = onnx::compile(onnx::load(folder("small.onnx")));
+  const onnx::Value expected = session.run({onnx::Value(x)})[0];
+  const test::Emulated emulated(r.out, "small");
+  test::compare_all(emulated(weights, x), expected.tensor<float>(), 1e-5);
 }
 
 TEST_CASE("lantern-onnx writes weights by their names", "[onnx]") {

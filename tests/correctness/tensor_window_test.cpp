@@ -224,6 +224,73 @@ TEST_CASE("adaptive and global pooling, of one to three sizes, are PyTorch's") {
             .data == std::vector<std::int64_t>{9, 1});
 }
 
+TEST_CASE("pooling with distances and with a last window that does not fit is PyTorch's") {
+  const Values one({1}, 1.0);
+  const auto gives = [&](const char* name, const Shape& in, const std::function<T(const T&)>& f,
+                         const Shape& shape, const std::vector<double>& golden) {
+    const Values y = check(
+        name, [&](const T& a, const T& b) { return f(a) * sum(b); }, numbers(in, 0.3), one);
+    same(y, Values(golden, shape), 1e-11);
+  };
+  const Shape x1 = {1, 2, 7}, x2 = {1, 1, 5, 6};
+  gives("largest, dilation", x2,
+        [](const T& a) {
+          return max_pool(a, {2, 3}, {.stride = {1, 2}, .padding = {1, 1}, .dilation = {2, 2}});
+        },
+        {1, 1, 5, 2},
+        {0.0247754254534, 0.894791172141, 0.999573603042, 0.999573603042, 0.624377135416, 0.894791172141,
+         0.982617877364, 0.982617877364, 0.624377135416, 0.624377135416});
+  gives("largest, ceil", x2, [](const T& a) { return max_pool(a, 2, {.stride = {2, 4}, .ceil = true}); },
+        {1, 1, 3, 2},
+        {0.999573603042, 0.894791172141, -0.132351750098, 0.777794161801, 0.982617877364, 0.296368578709});
+  gives("largest, ceil and padding", x1,
+        [](const T& a) { return max_pool(a, 3, {.stride = 3, .padding = 1, .ceil = true}); }, {1, 2, 3},
+        {0.999573603042, 0.239249329214, 0.969889810845, 0.0247754254534, 0.894791172141, -0.190858581374});
+  gives("largest, all of it", x1,
+        [](const T& a) { return max_pool(a, 3, {.stride = 2, .padding = 1, .dilation = 2, .ceil = true}); },
+        {1, 2, 3},
+        {0.999573603042, 0.999573603042, 0.494113351139, 0.669569762197, 0.669569762197, 0.669569762197});
+  gives("means, ceil and padding", x2,
+        [](const T& a) {
+          return average_pool(a, {2, 3}, {.stride = {2, 2}, .padding = {1, 1}, .ceil = true});
+        },
+        {1, 1, 3, 4},
+        {0.215848968284, 0.0612078599736, -0.180500457808, 0.123528337785, -0.0321822351862, -0.33235657597,
+         0.370283372087, 0.124308872255, -0.00937415632317, 0.348291339728, -0.364978470258, -0.160330790398});
+  gives("means of what is there", x2,
+        [](const T& a) {
+          return average_pool(
+              a, {2, 3}, {.stride = {2, 2}, .padding = {1, 1}, .ceil = true, .count_padding = false});
+        },
+        {1, 1, 3, 4},
+        {0.647546904851, 0.122415719947, -0.361000915615, 0.494113351139, -0.0482733527793, -0.33235657597,
+         0.370283372087, 0.24861774451, -0.0140612344848, 0.348291339728, -0.364978470258, -0.320661580795});
+  gives("means, the last window is short", x1,
+        [](const T& a) { return average_pool(a, 2, {.stride = 3, .ceil = true}); }, {1, 2, 3},
+        {0.647546904851, -0.788558048992, 0.969889810845, -0.465929795408, 0.782180467169, -0.996900066042});
+  gives("means, dilation", {1, 1, 5}, [](const T& a) { return average_pool(a, 2, {.stride = 1, .dilation = 3}); },
+        {1, 1, 2}, {(std::sin(0.3) + std::sin(4.2)) / 2, (std::sin(1.6) + std::sin(5.5)) / 2});
+  gives("unfold, dilation", x2,
+        [](const T& a) {
+          return unfold(a, {2, 3}, {.stride = {2, 3}, .padding = {0, 1}, .dilation = {2, 1}});
+        },
+        {1, 1, 2, 3, 2, 2},
+        {0, 0.239249329214, 0, -0.34248061847, 0.295520206661, -0.871575772414, -0.190858581374,
+         0.813673737507, 0.999573603042, -0.70554032557, -0.996900066042, 0.777794161801, 0, -0.34248061847, 0,
+         0.441723806669, -0.190858581374, 0.813673737507, 0.0839744556918, -0.746296675645, -0.996900066042,
+         0.777794161801, 0.982617877364, -0.840990779752});
+  // Sizes that are known only as the program runs; a window larger than what is there, which ceil lets stand.
+  const auto ceil = compile([](T a) { return max_pool(a, 3, {.stride = 3, .ceil = true}); });
+  CHECK(ceil(numbers({1, 1, 7}, 0.3)).shape == Shape{1, 1, 3});
+  CHECK(ceil(numbers({1, 1, 6}, 0.3)).shape == Shape{1, 1, 2});
+  CHECK(ceil(numbers({1, 1, 2}, 0.3)).data == std::vector<double>{std::sin(1.6)});
+  // Equal elements: the first has the derivative, also where padding and distances come before it.
+  CHECK(compile(grad([](T a) {
+          return sum(max_pool(a, 2, {.stride = 2, .padding = 1, .dilation = 2, .ceil = true}));
+        }))(Values({1, 1, 4}, 2.0))
+            .data == std::vector<double>{0, 2, 0, 1});
+}
+
 TEST_CASE("transposed convolutions with a bias are PyTorch's, of one to three sizes") {
   const Values bias2 = numbers({2}, 1.1), bias1 = numbers({1}, 1.1);
   const auto gives = [&](const char* name, const Shape& x, const Shape& w, const Values& bias,
@@ -279,6 +346,11 @@ TEST_CASE("what does not fit is said") {
   fails([](T a, T b) { return conv(a, b, {.stride = 0}); }, x, x, "conv: expected stride of 1 or more, got 0");
   fails([](T a, T b) { return conv(a, b, {.padding = {1, 2, 3}}); }, x, x, "one for each of the 2 spatial dimensions");
   fails([](T a, T b) { return max_pool(a, 2, {.padding = 2}) * sum(b); }, x, x, "expected a padding below the window's size 2");
+  fails([](T a, T b) { return max_pool(a, 2, {.padding = 1, .dilation = 2}) * sum(b); }, Values({1, 1, 1, 1}), x,
+        "expected a tensor with elements in each window, more than 1 in spatial dimension 0");
+  fails([](T a, T b) { return average_pool(a, 2, {.dilation = 0}) * sum(b); }, x, x, "expected dilation of 1 or more");
+  fails([](T a, T b) { return max_pool(a, 4, {.stride = 2, .ceil = true}) * sum(b); }, Values({1, 1, 1, 4}), x,
+        "the window is larger than the padded tensor");
   const Values empty({1, 1, 0, 2});
   fails([](T a, T b) { return adaptive_max_pool(a, 1) * sum(b); }, empty, x,
         "expected a tensor with elements in each");

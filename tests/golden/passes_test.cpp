@@ -449,6 +449,35 @@ TEST_CASE("an update of our own array that is its last use works in place", "[pa
   CHECK(marked_in(array_function + "%1 = exp %a\n%2 = reshape %1, %a\n%3 = add %1, %2 yield %3 }").empty());
 }
 
+TEST_CASE("a constant tensor that several operations change is made for each of them", "[passes][inplace]") {
+  const std::string zero = "%0 = constant 0 : f64\n%z = fill %0, %i\n";
+  const auto fills = [](const std::string& text) {
+    const auto m = parse(text);
+    passes::inplace(*m);
+    verify(*m);
+    std::size_t n = 0;
+    walk(m->functions()[0]->body, [&](const Op* op) { n += op->is(Opcode::fill_); });
+    return n;
+  };
+  const std::string two = "%1 = set %z, %i, %x\n%2 = add_at %z, %i, %x\n%3 = add %1, %2 yield %3 }";
+  CHECK(marked_in(array_function + zero + two) == "set add_at add");
+  CHECK(fills(array_function + zero + two) == 2);
+  // One that is read as well stays; one that nothing else changes is not made again.
+  const std::string read = "%1 = set %z, %i, %x\n%2 = set %z, %i, %x\n%4 = add %1, %2\n%3 = add %4, %z yield %3 }";
+  CHECK(marked_in(array_function + zero + read) == "set set add add");
+  CHECK(fills(array_function + zero + read) == 3);
+  CHECK(fills(array_function + zero + "%1 = set %z, %i, %x yield %1 }") == 1);
+  // In a branch it is made there; of a number that is no constant there is one.
+  const std::string branches = "%1 = branch %c : f64[?] {\n%2 = set %z, %i, %x yield %2 } else {\n%3 = add_at %z, %i, %x "
+                               "yield %3 } yield %1 }";
+  CHECK(marked_in(array_function + zero + branches) == "set add_at");
+  CHECK(fills(array_function + zero + branches) == 2);
+  CHECK(marked_in(array_function + "%z = fill %x, %i\n" + two) == "add_at add");
+  // Each trip of a loop has its own.
+  CHECK(marked_in(filling_loop("%y = constant 0 : f64\n%z = fill %y, %i\n%4 = set %z, %j, %x\n%5 = set %z, %i, "
+                               "%x\n%6 = add %4, %5\n%s2 = add %6, %s")) == "set set add add");
+}
+
 TEST_CASE("branches hand memory on; what one side does the other does not see", "[passes][inplace]") {
   CHECK(marked_in(array_function + "%1 = exp %a\n%2 = branch %c : f64[?] {\n%3 = set %1, %i, %x yield %3 } "
                                    "else { yield %1 }\n%4 = set "
