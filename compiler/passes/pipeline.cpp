@@ -16,6 +16,7 @@
 #include "lantern/compiler/passes/inplace.hpp"
 #include "lantern/compiler/passes/invariants.hpp"
 #include "lantern/compiler/passes/lower.hpp"
+#include "lantern/compiler/passes/merge.hpp"
 #include "lantern/compiler/passes/outline.hpp"
 #include "lantern/compiler/passes/own_rows.hpp"
 #include "lantern/compiler/passes/pack.hpp"
@@ -116,6 +117,7 @@ constexpr std::array all_passes{
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
     Pass{"records", "values that are saved together lie on one tape", plain<records>},
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},
+    Pass{"merge", "functions that are equal become one", plain<merge>},
 };
 
 void check_names(const std::vector<std::string>& disabled) {
