@@ -2,7 +2,8 @@
 //
 // Straight-line code and code with loops lie in different parts, since compilers are to treat them
 // differently. Each part has the whole prelude, whose functions are static, and declares what it calls of
-// other parts.
+// other parts. Only the prelude's routines, products of matrices, are a part by themselves: compiled in each part that
+// calls one, they would take as long as the part.
 #include <algorithm>
 #include <array>
 #include <unordered_set>
@@ -85,8 +86,12 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
     // The way in from outside stands beside the entry.
     if (f == module_.entry) part.definitions += entry_wrapper();
   }
-  const std::string head = title(public_name_, options_, target_, {}) + prelude_.text() + contraction(options_);
+  const std::string before = title(public_name_, options_, target_, {}), after = contraction(options_);
   std::vector<SourcePart> parts;
+  const bool shared = drafts.size() > 1 && prelude_.has_routines();
+  if (shared) parts.push_back({before + prelude_.text(Prelude::Routines::here, target_.internal()) + after});
+  const std::string head =
+      before + (shared ? prelude_.text(Prelude::Routines::elsewhere, target_.internal()) : prelude_.text()) + after;
   for (const Draft& d : drafts) parts.push_back({head + d.declarations + d.definitions, d.kind});
   return parts;
 }

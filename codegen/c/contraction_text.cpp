@@ -416,7 +416,8 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
   }
   lt_leave(ws, mark);
 }
-)c"},
+)c",
+       true},
       {"contraction",
        functions,
        {"allocate", "integers", "gemm_sizes"},
@@ -662,7 +663,8 @@ static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* c) {
   }
   lt_leave(ws, mark);
 }
-)c"},
+)c",
+       true},
       {"K:contract_team",
        functions,
        {"K:contract", "workspace"},
@@ -697,7 +699,8 @@ static void lt_contract_team_$K(lt_workspace* ws, int threads, int apart, const 
   ws->fork(ws, parts, parts, lt_contract_share_$K, shares, (int64_t)sizeof(lt_contraction_$K));
   lt_leave(ws, mark);
 }
-)c"},
+)c",
+       true},
   };
   return parts;
 }

@@ -1,6 +1,8 @@
 // Collection and instantiation of the prelude's parts.
 #include "lantern/codegen/c/prelude.hpp"
 
+#include <algorithm>
+
 #include "lantern/codegen/c/prelude_text.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/op.hpp"
@@ -86,6 +88,7 @@ std::string Prelude::kernel(const std::string& name, Kind kind) {
   }
   const char* const own = target_->prelude_part("K:" + name);
   add(static_cast<Group>(row->group), instantiate(own ? own : row->text, kind));
+  if (row->routine && !own) parts_.back().routine = full;
   return full;
 }
 
@@ -269,20 +272,41 @@ void Prelude::merge(const Prelude& other) {
     if (here.insert(part.text).second) parts_.push_back(part);
 }
 
-std::string Prelude::text() const {
+template <class Text>
+std::string Prelude::joined(Text&& text_of) const {
   std::string s;
   for (const Group group : {Group::basics, Group::prototypes, Group::types, Group::functions}) {
     std::string body;
     for (const Part& part : parts_) {
       if (part.group != group) continue;
       if (!body.empty() && group != Group::prototypes) body += "\n";
-      body += part.text;
+      body += text_of(part);
     }
     if (body.empty()) continue;
     if (group == Group::prototypes && target_->is_cpp()) body = "extern \"C\" {\n" + body + "}\n";
     s += body + "\n";
   }
   return s;
+}
+
+std::string Prelude::text() const {
+  return joined([](const Part& part) -> const std::string& { return part.text; });
+}
+
+bool Prelude::has_routines() const {
+  return std::ranges::any_of(parts_, [](const Part& part) { return !part.routine.empty(); });
+}
+
+std::string Prelude::text(Routines where, const std::string& linkage) const {
+  return joined([&](const Part& part) {
+    if (part.routine.empty()) return part.text;
+    const std::string_view own = "static ";
+    const std::size_t at = part.text.find("\n" + std::string(own) + "void " + part.routine + "(") + 1;
+    if (at == 0) throw InternalError("the prelude has no routine " + part.routine);
+    const std::size_t name = at + own.size(), body = part.text.find(" {\n", at);
+    return part.text.substr(0, at) + linkage +
+           (where == Routines::here ? part.text.substr(name) : part.text.substr(name, body - name) + ";\n");
+  });
 }
 
 /// A helper's text with what says that either side may call it.

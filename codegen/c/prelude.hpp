@@ -60,6 +60,11 @@ class Prelude {
   void merge(const Prelude& other);
 
   std::string text() const;
+  /// Of a source in parts: its routines, which take long to compile, are functions of one part and declared in the
+  /// others. `linkage` stands before what all parts know.
+  enum class Routines { here, elsewhere };
+  std::string text(Routines where, const std::string& linkage) const;
+  bool has_routines() const;
 
   /// Of a text for two machines: the types that either side uses; what both sides call, which is what
   /// `device` has; what this side calls besides.
@@ -73,7 +78,10 @@ class Prelude {
   struct Part {
     Group group;
     std::string text;
+    std::string routine = {};  ///< the name of the function that the text ends with
   };
+  template <class Text>
+  std::string joined(Text&& text_of) const;
   bool fresh(const std::string& id) { return seen_.insert(id).second; }
   void add(Group group, std::string text) {
     parts_.push_back({group, wide_.empty() ? std::move(text) : wide_by_reference(std::move(text))});

@@ -18,6 +18,7 @@ struct PreludePart {
   std::vector<std::string_view>
       needs;  ///< "fail_at", or "K:1d" for a tensor structure, "K:new1d", "K:dot" ...
   std::string_view text;
+  bool routine = false;  ///< ends with a function of its name that is called seldom and takes long to compile
 };
 
 /// A part's text for elements of one kind.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <mutex>
 #include <system_error>
 
 #include "lantern/codegen/c/print_c.hpp"
@@ -55,7 +56,7 @@ class CompiledCode : public Code {
     return e;
   }
   const std::vector<ir::Type>& results() const override { return results_; }
-  CallFacts facts() const override { return facts_; }
+  CallFacts facts() const override { return staged_.facts; }
   void wait() const override {
     background_.wait();
     if (failure_) std::rethrow_exception(failure_);
@@ -64,40 +65,85 @@ class CompiledCode : public Code {
   std::string source(const std::string& what) const override {
     std::string text;
     if (what == "cpp") background_.wait();
-    run_on_large_stack([&] { text = print(what); });
+    run_on_large_stack([&] {
+      if (kept_) std::call_once(made_after_all_, [&] { make_after_all(); });
+      text = print(what);
+    });
     return text;
   }
 
  private:
   void prepare() {
-    passes::PipelineOptions pipeline;
-    pipeline.opt_level = options_.opt;
-    pipeline.disabled = options_.disabled_passes;
-    pipeline.reassociate = options_.reassociate;
-    if (!options_.debug) pipeline.threads = print_.threads = options_.threads;
-    if (options_.target == Target::cpp) use_processor(pipeline);
+    pipeline_.opt_level = options_.opt;
+    pipeline_.disabled = options_.disabled_passes;
+    pipeline_.reassociate = options_.reassociate;
+    if (!options_.debug) pipeline_.threads = print_.threads = options_.threads;
     // A lane has no line, and a check would have to look into it.
     const bool vectors = options_.opt >= 2 && !options_.debug && options_.check == Check::none;
     vectors_ = vectors && options_.target != Target::c && options_.target != Target::cuda &&
                std::ranges::find(options_.disabled_passes, "vectorise") == options_.disabled_passes.end();
-    // The second tier has vectors and fused operations, the first has not.
-    std::string staged;
-    if (options_.opt >= 1 && !options_.debug && options_.target == Target::automatic)
-      staged = ir::print(*module_, {.locations = true, .names = true});
-    passes::run_pipeline(*module_, pipeline);
+    if (load_kept()) return;
+    std::string staged = run_passes();
     if (options_.target == Target::cuda) {
       passes::unwind(*module_);
       codegen::compile_with_nvrtc(codegen::print_cuda(*module_, print_));
       return;
     }
-    // Continuations that are left become closures, so that C can be printed; C++ has lambdas.
-    lambdas_ = with_lambdas();
-    passes::close(*module_);
-    facts_ = {ir::has_recursion(*module_), !options_.strict_math && has_loops(*module_)};
+    close();
+    staged_.facts = {ir::has_recursion(*module_), !options_.strict_math && has_loops(*module_)};
     const bool clang = options_.target == Target::cpp || options_.debug;
     find_externals();
     load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_), externals_));
-    if (options_.target == Target::automatic && !clang) start_second_tier(std::move(staged), pipeline);
+    if (options_.target == Target::automatic && !clang) start_second_tier(std::move(staged));
+  }
+
+  /// Clang's code of an earlier run, which needs none of what follows: no pass, no text, no first tier.
+  bool load_kept() {
+    if (options_.target != Target::cpp && options_.target != Target::automatic) return false;
+    staged_.key = staged_key(*module_, options_);
+    if (staged_.key.empty()) return false;
+    std::vector<codegen::HostSymbol> externals;
+    for (const ir::Prototype& p : ir::external_functions(*module_)) {
+      const detail::ExternalFunction* f = detail::find_external(p.name);
+      if (f && f->prototype.text() == p.text()) externals.push_back({p.name, reinterpret_cast<void*>(f->address)});
+    }
+    auto kept = kept_program(staged_.key, clang_options(), options_.cache, externals);
+    if (!kept) return false;
+    staged_.facts = kept->facts;
+    load(std::move(kept->code));
+    kept_ = true;
+    return true;
+  }
+
+  /// The program as the passes leave it. What it was before is the result where the second tier begins with that: it
+  /// has vectors and fused operations, the first has not.
+  std::string run_passes() const {
+    std::string staged;
+    if (options_.opt >= 1 && !options_.debug && options_.target == Target::automatic)
+      staged = ir::print(*module_, {.locations = true, .names = true});
+    passes::PipelineOptions pipeline = pipeline_;
+    if (options_.target == Target::cpp) use_processor(pipeline);
+    passes::run_pipeline(*module_, pipeline);
+    return staged;
+  }
+  /// Continuations that are left become closures, so that C can be printed; C++ has lambdas.
+  void close() const {
+    lambdas_ = with_lambdas();
+    passes::close(*module_);
+  }
+  std::unique_ptr<ir::Module> made_for_second_tier(const std::string& staged) const {
+    std::unique_ptr<ir::Module> module = ir::parse(staged);
+    passes::PipelineOptions pipeline = pipeline_;
+    use_processor(pipeline);
+    passes::run_pipeline(*module, pipeline);
+    passes::close(*module);
+    return module;
+  }
+  /// Somebody wants to see the text of code that was kept.
+  void make_after_all() const {
+    const std::string staged = run_passes();
+    close();
+    if (!staged.empty()) second_ = made_for_second_tier(staged);
   }
 
   /// What Clang's code takes from the processor. A debugger shows the operations that the user has written.
@@ -110,17 +156,11 @@ class CompiledCode : public Code {
   }
 
   /// A failure there must not end the program: the first tier goes on answering. Nor does it pass unseen.
-  void start_second_tier(std::string staged, passes::PipelineOptions pipeline) {
-    const auto work = [this, staged = std::move(staged), pipeline]() mutable {
+  void start_second_tier(std::string staged) {
+    const auto work = [this, staged = std::move(staged)] {
       try {
         run_on_large_stack([&] {
-          if (!staged.empty()) {
-            std::unique_ptr<ir::Module> module = ir::parse(staged);
-            use_processor(pipeline);
-            passes::run_pipeline(*module, pipeline);
-            passes::close(*module);
-            second_ = std::move(module);
-          }
+          if (!staged.empty()) second_ = made_for_second_tier(staged);
           load(optimised(second_ ? *second_ : *module_));
         });
       } catch (const std::exception& e) {
@@ -166,12 +206,16 @@ class CompiledCode : public Code {
     return print;
   }
 
-  std::unique_ptr<codegen::LoadedCode> optimised(const ir::Module& module) const {
+  codegen::ClangOptions clang_options() const {
     codegen::ClangOptions clang;
     clang.opt_level = options_.debug ? 0 : options_.opt;
     clang.debug_info = options_.debug;
     clang.contract = !options_.strict_math;
-    return compile_cached(codegen::print_c_parts(module, with_vectors(print_)), clang, options_.cache, externals_);
+    return clang;
+  }
+  std::unique_ptr<codegen::LoadedCode> optimised(const ir::Module& module) const {
+    return compile_cached(codegen::print_c_parts(module, with_vectors(print_)), clang_options(), options_.cache,
+                          externals_, staged_);
   }
 
   /// Where the process has the functions of its own that the program calls.
@@ -202,14 +246,17 @@ class CompiledCode : public Code {
     throw Error("source: expected \"ir\", \"c\", \"cpp\" or \"cuda\", got \"" + what + "\"");
   }
 
-  std::unique_ptr<ir::Module> module_;
-  std::unique_ptr<ir::Module>
+  std::unique_ptr<ir::Module> module_;  ///< as the passes leave it; of code that was kept, until somebody asks, as staged
+  mutable std::unique_ptr<ir::Module>
       second_;  ///< of the second tier, where it differs; for the background thread until wait()
   CompileOptions options_;
+  passes::PipelineOptions pipeline_;
   codegen::PrintOptions print_;
   std::vector<ir::Type> results_;
-  std::string lambdas_;
-  CallFacts facts_;
+  mutable std::string lambdas_;
+  StagedProgram staged_;
+  bool kept_ = false;  ///< loaded by the staged program's key
+  mutable std::once_flag made_after_all_;
   std::vector<codegen::HostSymbol> externals_;
   bool vectors_ = false;  ///< in what Clang compiles
   std::unique_ptr<codegen::LoadedCode> loaded_[2];

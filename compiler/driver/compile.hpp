@@ -81,9 +81,9 @@ struct CompileOptions {
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.
   std::string name = {};
-  /// What Clang makes is kept, and loaded the next time instead of being made again: by the generated code,
-  /// the options, the versions of Lantern and Clang, and the processor. A cache that cannot be read or
-  /// written does without; one that others may write to is an Error. The last used 256 MB are kept.
+  /// What Clang makes is kept, and loaded the next time, with Target::automatic in place of the first tier: by the
+  /// staged program and the running build, else by the generated code, and by options, versions and processor. A cache
+  /// that cannot be read or written does without; one that others may write to is an Error. The last 256 MB are kept.
   CodeCache cache = {};
 };
 

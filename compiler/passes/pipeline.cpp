@@ -27,6 +27,7 @@
 #include "lantern/compiler/passes/direct/contify.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/memory/inplace.hpp"
+#include "lantern/compiler/passes/memory/merge.hpp"
 #include "lantern/compiler/passes/memory/outline.hpp"
 #include "lantern/compiler/passes/memory/records.hpp"
 #include "lantern/compiler/passes/schedule/contract.hpp"
@@ -169,8 +170,10 @@ constexpr std::array all_passes{
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
     // while what is saved together stands in one block
     Pass{"records", "values that are saved together lie on one tape", plain<records>},
-    // last: only now is it known how long blocks are
+    // only now is it known how long blocks are
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},
+    // last: of the pieces many are equal
+    Pass{"merge", "functions that are equal become one", plain<merge>},
 };
 
 void check_names(const std::vector<std::string>& disabled) {

@@ -38,13 +38,17 @@ class Directory {
     fs::permissions(path(), fs::perms(0755));
   }
   std::string path() const { return (temporary_.path() / "code").string(); }
-  std::vector<fs::path> files() const {
-    std::vector<fs::path> all;
-    for (const auto& at : fs::directory_iterator(path())) all.push_back(at.path());
-    return all;
-  }
+  /// Code, and programs, which lead to it.
+  std::vector<fs::path> files() const { return files_that(false); }
+  std::vector<fs::path> programs() const { return files_that(true); }
 
  private:
+  std::vector<fs::path> files_that(bool programs) const {
+    std::vector<fs::path> all;
+    for (const auto& at : fs::directory_iterator(path()))
+      if (at.path().filename().string().starts_with("program-") == programs) all.push_back(at.path());
+    return all;
+  }
   TemporaryDirectory temporary_;
 };
 
@@ -117,7 +121,7 @@ TEST_CASE("the user's own cache") {
     ::unsetenv("XDG_CACHE_HOME");
   const fs::path code = home.path() / "lantern" / "code";
   REQUIRE(fs::is_directory(code));
-  CHECK(std::distance(fs::directory_iterator(code), fs::directory_iterator()) == 1);
+  CHECK(std::distance(fs::directory_iterator(code), fs::directory_iterator()) == 2);  // the program, and its code
 }
 
 TEST_CASE("entries that are cut off, changed, or made of something else are made again") {
@@ -192,4 +196,106 @@ TEST_CASE("a directory that others may write to is refused") {
                     "compile: expected a cache directory that only its user can write to, got " +
                         directory.path() + ", from which code of others could be run");
   CHECK(directory.files().empty());
+}
+
+namespace {
+
+/// Lets the program that has been compiled into the directory lead to the code of another.
+std::string led_astray(const Directory& directory) {
+  REQUIRE(at_five(tripled, directory.path()) == 15);
+  REQUIRE(directory.programs().size() == 1);
+  const fs::path program = directory.programs()[0], first = directory.files()[0];
+  REQUIRE(at_five(squared, directory.path()) == 25);
+  REQUIRE(directory.files().size() == 2);
+  const fs::path second = directory.files()[directory.files()[0] == first ? 1 : 0];
+  std::string contents = read_file(program).substr(digest);
+  contents.replace(contents.find(first.stem().string()), first.stem().string().size(), second.stem().string());
+  write_file(program, sealed(contents));
+  return program.string();
+}
+
+double at_five_with(D (*f)(D), CompileOptions options, const Directory& directory) {
+  options.name = options.name.empty() ? "f" : options.name;
+  options.cache = directory.path();
+  return compile(f, options)(5.0);
+}
+
+/// The square root of n, by recursion.
+D root_of(Rep<std::int64_t> n) {
+  return FUN<double(std::int64_t)>("root", [](auto self, Rep<std::int64_t> k) {
+    return IF(
+        k == 0, [&] { return D(0.0); },
+        [&] {
+          const D before = self(k - 1);
+          return sqrt(1.0 + before * before);
+        });
+  })(n);
+}
+
+}  // namespace
+
+TEST_CASE("a program is found before it is compiled, with the same options alone") {
+  const Directory directory;
+  led_astray(directory);
+  CHECK(at_five(tripled, directory.path()) == 25);  // a hit
+  const CompileOptions as_stored{.target = Target::cpp, .opt = 2};
+  CHECK(at_five_with(tripled, as_stored, directory) == 25);
+  const auto differs = [&](auto change) {
+    CompileOptions other = as_stored;
+    change(other);
+    CHECK(at_five_with(tripled, other, directory) == 15);
+  };
+  differs([](CompileOptions& o) { o.target = Target::automatic; });
+  differs([](CompileOptions& o) { o.target = Target::c; });
+  differs([](CompileOptions& o) { o.opt = 3; });
+  differs([](CompileOptions& o) { o.bounds_checks = false; });
+  differs([](CompileOptions& o) { o.strict_math = true; });
+  differs([](CompileOptions& o) { o.reassociate = false; });
+  differs([](CompileOptions& o) { o.debug = true; });
+  differs([](CompileOptions& o) { o.check = Check::nan; });
+  differs([](CompileOptions& o) { o.threads = 2; });
+  differs([](CompileOptions& o) { o.lanes = 8; });
+  differs([](CompileOptions& o) { o.disabled_passes = {"dots"}; });
+  differs([](CompileOptions& o) { o.name = "g"; });
+  CHECK(at_five_with([](D x) { return 3.0 * x; }, as_stored, directory) == 15);  // at another place
+  CHECK(at_five(tripled, directory.path()) == 25);
+}
+
+TEST_CASE("programs that lead nowhere are compiled") {
+  const Directory directory;
+  const fs::path program = led_astray(directory);
+  const std::string good = read_file(program), contents = good.substr(digest);
+  const std::size_t code = end_of_key(contents);
+  std::string nowhere = contents, outside = contents;
+  nowhere[code] = nowhere[code] == '0' ? '1' : '0';
+  outside.replace(code, 32, "../../../../../../../etc/passwd/");
+  std::string other_key = contents;
+  const std::size_t key = other_key.find('\n') + 1;
+  other_key[key] = other_key[key] == '0' ? '1' : '0';
+  for (const std::string& entry : {std::string(), good.substr(0, good.size() / 2), sealed(nowhere), sealed(outside),
+                                   sealed(other_key), sealed(contents.substr(0, contents.size() - 1)),
+                                   sealed(contents + "more\n"), sealed("lantern program 0\n")}) {
+    write_file(program, entry);
+    CHECK(at_five(tripled, directory.path()) == 15);
+    CHECK(read_file(program) != entry);  // replaced
+    CHECK(at_five(tripled, directory.path()) == 15);
+    write_file(program, good);
+    CHECK(at_five(tripled, directory.path()) == 25);
+  }
+}
+
+TEST_CASE("code that is found by its program shows the same text, and is called in the same way") {
+  for (const Target target : {Target::cpp, Target::automatic}) {
+    const Directory directory;
+    const CompileOptions options{.target = target, .name = "f", .cache = directory.path()};
+    const auto first = compile(root_of, options);
+    first.wait();
+    REQUIRE(directory.programs().size() == 1);
+    const auto second = compile(root_of, options);
+    CHECK(second(250'000) == Approx(500));  // deeper than the stack of a thread
+    CHECK(first(250'000) == second(250'000));
+    for (const char* what : {"ir", "c", "cpp"}) CHECK(first.source(what) == second.source(what));
+    CHECK(second.source("ir") == first.source("ir"));  // asked for again
+    CHECK(directory.programs().size() == 1);
+  }
 }

@@ -807,22 +807,22 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     return order;
   };
   const std::string loops = "lower dead_stores raise reads_first promote fuse elements rotate tables updates cut gather split join_sums own_rows unfill invariants ";
-  CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline ");
+  CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline merge ");
   CHECK(run({.opt_level = 0}).empty());
-  CHECK(run({.disabled = {"simplify", "contify"}}) == "counting scalars unwind " + loops + "inplace records outline ");
+  CHECK(run({.disabled = {"simplify", "contify"}}) == "counting scalars unwind " + loops + "inplace records outline merge ");
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
     CHECK(!p.what.empty());
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
-  CHECK(names == "counting scalars contify unwind simplify " + loops + "parallel vectorise pack strips dots contract inplace records outline ");
-  CHECK(run({.fused_multiply_add = true}) == "counting scalars contify unwind simplify " + loops + "contract inplace records outline ");
-  CHECK(run({.threads = 2}) == "counting scalars contify unwind simplify " + loops + "parallel inplace records outline ");
+  CHECK(names == "counting scalars contify unwind simplify " + loops + "parallel vectorise pack strips dots contract inplace records outline merge ");
+  CHECK(run({.fused_multiply_add = true}) == "counting scalars contify unwind simplify " + loops + "contract inplace records outline merge ");
+  CHECK(run({.threads = 2}) == "counting scalars contify unwind simplify " + loops + "parallel inplace records outline merge ");
   CHECK(run({.vector_lanes = 4}) == "counting scalars contify unwind simplify " + loops +
-                                        "vectorise pack strips dots inplace records outline ");
+                                        "vectorise pack strips dots inplace records outline merge ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, lower, "
                     "dead_stores, raise, reads_first, promote, fuse, elements, rotate, tables, updates, cut, gather, split, join_sums, "
-                    "own_rows, unfill, invariants, parallel, vectorise, pack, strips, dots, contract, inplace, records, outline), got 'simplfy'");
+                    "own_rows, unfill, invariants, parallel, vectorise, pack, strips, dots, contract, inplace, records, outline, merge), got 'simplfy'");
 }
