@@ -32,7 +32,7 @@ PartKind kind_of(const ir::Function& f) {
   const auto scalar = [](const Value* v) { return v->type.is_scalar() && !v->type.is_vector(); };
   ir::walk(f.body, [&](const Op* op) {
     ++operations;
-    calls += ir::is_library_function(op->code);
+    calls += ir::is_library_function(op->code) || op->is(Opcode::call_);
     switch (op->code) {
       case Opcode::constant_:
       case Opcode::branch_:

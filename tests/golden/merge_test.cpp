@@ -124,7 +124,7 @@ fun @again(%x: f64) -> f64 {
 TEST_CASE("merge: a model's repeated parts are compiled once, and compute what they did", "[passes]") {
   const std::vector<double> x{0.3, -0.2, 0.7, 1.1, -0.4};
   for (const bool same : {true, false}) {
-    const auto program = value_and_grad<0>(updates(24, same));
+    const auto program = value_and_grad<0>(updates(70, same));
     const auto apart = compile(program, {.target = Target::c, .disabled_passes = {"merge"}});
     const auto together = compile(program, {.target = Target::c});
     CHECK(apart(x) == together(x));
