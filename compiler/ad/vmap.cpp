@@ -18,17 +18,21 @@ class Batching {
   Datums run(const std::vector<ir::Type>& declared) {
     size_ = common_size();
     types_ = declared;
-    const bool known =
-        !types_.empty() && std::ranges::none_of(types_, [](const ir::Type& t) { return t.is_tensor(); });
+    const auto has_sizes = [](const ir::Type& t) { return std::ranges::count(t.dims(), ir::dynamic) == 0; };
     Datums sizes;
-    if (!known) sizes = result_sizes();
+    if (types_.empty() || !std::ranges::all_of(types_, has_sizes)) sizes = result_sizes();
     Datums empty;
     for (std::size_t i = 0, at = 0; i < types_.size(); ++i) {
       Datums operands{Datum::zero(ir::Type(types_[i].element())), size_};
-      for (int k = 0; k < types_[i].rank(); ++k) operands.push_back(sizes[at++]);
-      empty.push_back(perform({Opcode::fill_, 0, loc_}, operands));
+      std::vector<std::int64_t> dims{ir::dynamic};
+      for (std::size_t k = 0; k < static_cast<std::size_t>(types_[i].rank()); ++k, ++at) {
+        dims.push_back(declared.empty() ? ir::dynamic : declared[i].dims()[k]);
+        operands.push_back(dims.back() == ir::dynamic ? sizes[at] : Datum::integer(dims.back(), ir::I64));
+      }
+      empty.push_back(perform({Opcode::fill_, 0, loc_, dims}, operands));
     }
-    return row_by_row(size_, empty, [&](const Datums& s) { return results(s); }, loc_);
+    return row_by_row(
+        size_, empty, [&](const Datums& s) { return results(s); }, loc_);
   }
 
  private:
@@ -108,7 +112,7 @@ class Batching {
 }  // namespace
 
 Datums vmap(const Program& f, const Datums& arguments, const std::vector<bool>& mapped,
-          const std::vector<ir::Type>& results, const Location& loc) {
+            const std::vector<ir::Type>& results, const Location& loc) {
   return Batching(f, arguments, mapped, loc).run(results);
 }
 

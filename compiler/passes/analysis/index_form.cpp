@@ -153,14 +153,35 @@ IndexForm index_form(const Value* v) {
   return form(v, steps);
 }
 
+namespace {
+
+/// What a loop counts to: of max(x, c) that is x, where with c there would be no trip.
+IndexForm in_trips(const IndexForm& last, const IndexForm& first) {
+  for (const Unknown& u : last.unknowns()) {
+    const Op* const larger = u.is_size() ? nullptr : u.value->def;
+    const auto s = last.split(u);
+    if (!larger || !larger->is(Opcode::imax_) || !s || s->coefficient.number() != 1) continue;
+    for (const std::size_t i : {0u, 1u}) {
+      const Op* const c = constant(larger->operands[i]);
+      const auto gap = c ? (first - s->rest - c->integer).number() : std::nullopt;
+      if (gap && *gap >= 1) return s->rest + index_form(larger->operands[1 - i]);
+    }
+  }
+  return last;
+}
+
+}  // namespace
+
 std::optional<Counter> counter_of(const Op* loop) {
   if (!is_finished(*loop)) return {};
   const Block* body = loop->blocks[1];
-  if (const auto up = counted(loop))
-    return Counter{body->params[up->index], 1, index_form(loop->operands[up->index]),
-                   index_form(up->bound) - 1};
+  if (const auto up = counted(loop)) {
+    const IndexForm first = index_form(loop->operands[up->index]);
+    return Counter{body->params[up->index], 1, first, in_trips(index_form(up->bound) - 1, first)};
+  }
   if (const auto down = counts_down(loop))
-    return Counter{body->params[down->index], -1, 1, index_form(loop->operands[down->index])};
+    return Counter{body->params[down->index], -1, 1,
+                   in_trips(index_form(loop->operands[down->index]), IndexForm(1))};
   return {};
 }
 

@@ -18,7 +18,7 @@
 // Where the sum of all that, and of an array of which the loop has zeroed an element in every trip, is what
 // is asked for, as after v.set(i, ...), it is stored at once: t[i] of the elements that were not zeroed.
 //
-// Of two loops over a matrix the outer one goes through the rows in the same way (gather_rows.hpp).
+// Of loops over rows and columns the outer ones go through the rows in the same way (gather_rows.hpp).
 //
 // Sums are reassociated, as accumulation into adjoints may be.
 #pragma once

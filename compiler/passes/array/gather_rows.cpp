@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/array/shifted_trips.hpp"
 #include "lantern/compiler/passes/support/copies.hpp"
 
@@ -17,7 +18,6 @@ constexpr std::size_t row_update = 6;  ///< what a load and a store of an elemen
 /// What is added to one state of the outer loop, by the distance of the row from the outer trip's number.
 struct Rows {
   std::size_t state = 0;
-  std::size_t along = 0;  ///< the dimension of the rows
   std::map<std::int64_t, std::vector<Op*>> adds;
   Op* sum = nullptr;      ///< with the result of another state: what alone is asked for
   std::size_t other = 0;  ///< that state
@@ -32,47 +32,61 @@ class RowGathering {
   bool run() {
     if (!nested()) return false;
     for (std::size_t state = 0; state < outer_->operands.size(); ++state)
-      if (outer_->operands[state]->type.rank() > 1) collect(state);
+      if (outer_->operands[state]->type.is_tensor()) collect(state);
     if (found_.empty() || !worthwhile()) return false;
     rewrite();
     return true;
   }
 
  private:
+  /// A loop of the nest.
+  struct Level {
+    Op* loop;
+    TripRange range;
+    const Value* counter() const { return loop->blocks[1]->params[range.index]; }
+  };
+
   // ---- what there is
 
-  /// One loop in the other, both counting, the inner one the same trips every time; nothing but computing.
+  /// Loops in one another, all counting, the inner ones the same trips every time. They compute, and may take
+  /// values from tapes.
   bool nested() {
-    for (Op* op : outer_->blocks[1]->ops) {
-      if (op->is(Opcode::loop_) && !inner_)
-        inner_ = op;
-      else if (!op->blocks.empty() ||
-               (ir::info(op->code).effect != ir::Effect::none && !op->is(Opcode::yield_)))
-        return false;
-    }
-    if (!inner_) return false;
-    const auto outer = trip_range(outer_), inner = trip_range(inner_);
-    if (!outer || !inner) return false;
-    for (const Offset& o : {inner->first, inner->last})
-      if (o.base && !ir::visible_from(o.base, outer_->parent)) return false;
-    for (const Op* op : inner_->blocks[1]->ops)
-      if (!op->blocks.empty() || (ir::info(op->code).effect != ir::Effect::none && !op->is(Opcode::yield_)))
-        return false;
-    for (const auto& [loop, range] : {std::pair(outer_, *outer), std::pair(inner_, *inner)})
+    for (Op* loop = outer_; loop;) {
+      const auto range = trip_range(loop);
+      if (!range) return false;
+      if (loop != outer_)
+        for (const Offset& o : {range->first, range->last})
+          if (o.base && !ir::visible_from(o.base, outer_->parent)) return false;
       for (const Value* p : loop->blocks[0]->params)
-        if (p->index != range.index && !uses_.of(p).empty()) return false;
-    range_ = *outer;
-    columns_ = *inner;
-    return true;
+        if (p->index != range->index && !uses_.of(p).empty()) return false;
+      nest_.push_back({loop, *range});
+      Op* inner = nullptr;
+      for (Op* op : loop->blocks[1]->ops) {
+        if (op->is(Opcode::loop_) && !inner)
+          inner = op;
+        else if (!op->blocks.empty() || !may_stay(*op))
+          return false;
+      }
+      loop = inner;
+    }
+    return nest_.size() > 1;
   }
+  static bool may_stay(const Op& op) {
+    return op.is(Opcode::yield_) || op.is(Opcode::pop_) || ir::info(op.code).effect == ir::Effect::none;
+  }
+  Block* innermost() const { return nest_.back().loop->blocks[1]; }
 
-  /// The inner loop's state that is this one's in the trip: handed in and out, and used by nothing else.
+  /// The innermost loop's state that is this one's in the trip: handed in and out, and used by nothing else.
   std::optional<std::size_t> handed_in(std::size_t state) const {
-    const auto& in = uses_.of(outer_->blocks[1]->params[state]);
-    if (in.size() != 1 || in[0].op != inner_) return {};
-    const auto& out = uses_.of(inner_->results[in[0].operand]);
-    if (out.size() != 1 || !out[0].op->is(Opcode::yield_) || out[0].operand != state) return {};
-    return in[0].operand;
+    for (std::size_t k = 1; k < nest_.size(); ++k) {
+      const Op* const inner = nest_[k].loop;
+      const auto& in = uses_.of(nest_[k - 1].loop->blocks[1]->params[state]);
+      if (in.size() != 1 || in[0].op != inner) return {};
+      const auto& out = uses_.of(inner->results[in[0].operand]);
+      if (out.size() != 1 || !out[0].op->is(Opcode::yield_) || out[0].operand != state) return {};
+      state = in[0].operand;
+    }
+    return state;
   }
 
   void collect(std::size_t state) {
@@ -80,8 +94,7 @@ class RowGathering {
     if (!inner) return;
     Rows rows;
     rows.state = state;
-    std::vector<Value*> others;
-    for (const Value* v = inner_->blocks[1]->params[*inner];;) {
+    for (const Value* v = innermost()->params[*inner];;) {
       const auto& uses = uses_.of(v);
       if (uses.size() != 1) return;
       const auto [op, operand] = uses.front();
@@ -89,7 +102,10 @@ class RowGathering {
         if (operand != *inner) return;
         break;
       }
-      if (!op->is(Opcode::add_at_) || operand != 0 || !note(*op, rows, others)) return;
+      if (!op->is(Opcode::add_at_) || operand != 0) return;
+      const auto by = row_of(*op);
+      if (!by) return;
+      rows.adds[*by].push_back(op);
       v = op->result();
     }
     if (rows.adds.size() < 2 || rows.high() - rows.low() > widest || !available(rows)) return;
@@ -97,39 +113,50 @@ class RowGathering {
     found_.push_back(std::move(rows));
   }
 
-  /// An addition to an element whose row counts with the outer loop and whose column with the inner one, the
-  /// other indices as those of the additions before.
-  bool note(Op& add, Rows& rows, std::vector<Value*>& others) {
+  /// How far the row of an element lies from the outer trip's number, where inner loops go along the row. Of
+  /// a[(i + 1) * n + j] that is 1, as of a[i + 1, j]: rows of a flat index are what i is multiplied by apart.
+  std::optional<std::int64_t> row_of(const Op& add) const {
     std::optional<std::int64_t> by;
-    std::size_t along = 0;
-    bool column = false;
-    std::vector<Value*> rest;
+    bool along = false;
     for (std::size_t d = 1; d + 1 < add.operands.size(); ++d) {
-      Value* const index = add.operands[d];
-      const Offset o = offset(index);
-      if (const auto row = distance(index); row) {
-        if (by) return false;
-        by = row;
-        along = d;
-      } else if (o.base == inner_->blocks[1]->params[columns_.index] && index->type == ir::I64 && !column) {
-        column = true;
-        rest.push_back(nullptr);
-      } else if (ir::visible_from(index, outer_->parent)) {
-        rest.push_back(index);
-      } else {
-        return false;
+      if (!(add.operands[d]->type == ir::I64)) return {};
+      const IndexForm form = index_form(add.operands[d]);
+      for (const Unknown& u : form.unknowns()) {
+        if (u.value == nest_.front().counter()) continue;
+        const bool counter =
+            std::ranges::any_of(nest_, [&](const Level& l) { return l.counter() == u.value; });
+        if (!counter && !ir::visible_from(u.value, outer_->parent)) return {};
+        along |= u.value == nest_.back().counter();
       }
+      const auto s = form.split(nest_.front().counter());
+      if (!s) return {};
+      if (s->coefficient == IndexForm(0)) continue;
+      if (by) return {};
+      // One index for the row alone, or one for row and column.
+      bool flat = false;
+      for (const Unknown& u : s->rest.unknowns()) flat |= u.value == nest_.back().counter();
+      if (s->coefficient.number() && flat == (s->coefficient == IndexForm(1))) return {};
+      by = rows_in(s->rest, s->coefficient);
+      if (!by) return {};
     }
-    if (!by || !column || (!rows.adds.empty() && (along != rows.along || rest != others))) return false;
-    rows.along = along;
-    others = std::move(rest);
-    rows.adds[*by].push_back(&add);
-    return true;
+    return by && along ? std::optional(*by + nest_.front().range.ahead) : std::nullopt;
   }
-  std::optional<std::int64_t> distance(const Value* index) const {
-    return passes::distance(outer_, range_, index);
+  /// How many rows of a size are in a distance.
+  static std::optional<std::int64_t> rows_in(const IndexForm& distance, const IndexForm& size) {
+    if (size.terms().size() != 1) return {};
+    const auto& [product, factor] = *size.terms().begin();
+    const auto found = distance.terms().find(product);
+    const std::int64_t here = found == distance.terms().end() ? 0 : found->second;
+    constexpr std::int64_t far = std::int64_t{1} << 40;
+    if (here < -far || here > far || factor < 1 || factor > far) return {};
+    if (!product.empty() || factor == 1) return here % factor ? std::nullopt : std::optional(here / factor);
+    const std::int64_t shifted = here + factor / 2;  // to the nearest row
+    return shifted / factor - (shifted % factor < 0 ? 1 : 0);
   }
-  bool inside(const Value* v) const { return v->block == outer_->blocks[1] || v->block == inner_->blocks[1]; }
+
+  bool inside(const Value* v) const {
+    return std::ranges::any_of(nest_, [&](const Level& l) { return v->block == l.loop->blocks[1]; });
+  }
 
   /// True where all that is added is to be had in any order of the trips.
   bool available(const Rows& rows) const {
@@ -137,7 +164,7 @@ class RowGathering {
     for (const auto& [by, adds] : rows.adds)
       for (const Op* add : adds) added.push_back(add->operands.back());
     const auto counts = [&](const Value* v) {
-      return v == outer_->blocks[1]->params[range_.index] || v == inner_->blocks[1]->params[columns_.index];
+      return std::ranges::any_of(nest_, [&](const Level& l) { return l.counter() == v; });
     };
     return in_any_order(
         std::move(added), [&](const Value* v) { return inside(v); }, counts,
@@ -148,17 +175,27 @@ class RowGathering {
   /// loops.
   bool unchanged(const Op& get) const {
     const Value* v = get.operands[0];
-    if (v->def || v->block != inner_->blocks[1]) return false;
+    if (v->def || v->block != innermost()) return false;
     const std::size_t inner = v->index;
-    const Value* outer = inner_->operands[inner];
-    if (outer->def || outer->block != outer_->blocks[1] || handed_in(outer->index) != inner) return false;
-    bool row = false, column = false;
-    for (std::size_t d = 1; d < get.operands.size(); ++d) {
-      row |= distance(get.operands[d]).has_value();
-      column |= offset(get.operands[d]).base == inner_->blocks[1]->params[columns_.index];
+    for (std::size_t k = nest_.size() - 1; k > 0; --k) {
+      v = nest_[k].loop->operands[v->index];
+      if (v->def || v->block != nest_[k - 1].loop->blocks[1]) return false;
     }
-    if (!row || !column) return false;
-    return as_before_loop(uses_, get, inner, true);
+    return handed_in(v->index) == inner && as_before_loop(uses_, get, inner, own(get));
+  }
+  /// True where no other trip changes the element that is read, by what changes elements of that tensor.
+  bool own(const Op& get) const {
+    std::vector<const Op*> accesses{&get};
+    for (const Value* v = get.operands[0]; v;) {
+      const Value* next = nullptr;
+      for (const auto& [op, operand] : uses_.of(v))
+        if (op->is(Opcode::set_) || op->is(Opcode::add_at_)) {
+          accesses.push_back(op);
+          next = op->result();
+        }
+      v = next;
+    }
+    return std::ranges::all_of(nest_, [&](const Level& l) { return apart_by_trip(accesses, l.loop); });
   }
 
   /// Finds a sum with another state that alone is asked for.
@@ -179,13 +216,12 @@ class RowGathering {
   Op* only_use(const Value* v) const { return passes::only_use(outer_->parent, v); }
 
   bool worthwhile() {
+    std::vector<Value*> numbers;
+    for (const Level& l : nest_) numbers.push_back(l.loop->blocks[1]->params[l.range.index]);
     for (const Rows& rows : found_) {
       Block* const gathered = module_.new_block(outer_->parent->parent, outer_->parent->function);
       Block* const scattered = module_.new_block(outer_->parent->parent, outer_->parent->function);
-      ShiftedTrips together =
-          trips(gathered, outer_->blocks[1]->params[range_.index], inner_->blocks[1]->params[columns_.index]);
-      ShiftedTrips apart = trips(scattered, outer_->blocks[1]->params[range_.index],
-                                 inner_->blocks[1]->params[columns_.index]);
+      ShiftedTrips together = trips(gathered, numbers), apart = trips(scattered, numbers);
       for (const auto& [by, adds] : rows.adds)
         for (const Op* add : adds) {
           together.at(add->operands.back(), -by);
@@ -198,8 +234,11 @@ class RowGathering {
 
   // ---- the loops that gather
 
-  ShiftedTrips trips(Block* into, Value* row, Value* column) const {
-    return {module_, {{outer_, range_, Offset{row, 0}}, {inner_, columns_, Offset{column, 0}}}, into};
+  ShiftedTrips trips(Block* into, const std::vector<Value*>& numbers) const {
+    std::vector<TripBase> bases;
+    for (std::size_t k = 0; k < nest_.size(); ++k)
+      bases.push_back({nest_[k].loop, nest_[k].range, Offset{numbers[k], 0}});
+    return {module_, std::move(bases), into};
   }
 
   void rewrite() {
@@ -207,13 +246,22 @@ class RowGathering {
     Gap gap(outer_);
     ir::Builder b(module_, around);
     b.loc = outer_->loc;
+    for (const Level& l : nest_)
+      if (l.loop != outer_) columns_.emplace_back(written(b, l.range.first), written(b, l.range.last));
 
+    // First what begins as it was before the loops: it is made of elements that the loops change after it, in
+    // place.
+    std::unordered_map<std::size_t, Value*> done;
+    for (const Rows& rows : found_)
+      if (!rows.sum) done[rows.state] = gathered(b, rows, outer_->operands[rows.state]);
     std::vector<Value*> results = without_additions(b);
     std::unordered_map<const Value*, Value*> now;
     for (const Rows& rows : found_) {
-      Value* const start = rows.sum ? begun_with(b, rows, results[rows.other]) : outer_->operands[rows.state];
-      results[rows.state] = gathered(b, rows, start);
-      if (!rows.sum) continue;
+      if (!rows.sum) {
+        results[rows.state] = done.at(rows.state);
+        continue;
+      }
+      results[rows.state] = gathered(b, rows, begun_with(b, rows, results[rows.other]));
       now[rows.sum->result()] = results[rows.state];
       std::erase(gap.behind, rows.sum);
     }
@@ -223,6 +271,8 @@ class RowGathering {
       for (Value*& v : op->operands)
         if (const auto it = now.find(v); it != now.end()) v = it->second;
     });
+    // Within a row the same, of loops in a loop that goes along it.
+    for (Op* loop : inner_nests_) RowGathering(module_, loop).run();
   }
 
   /// The other state, which has the same sizes: or the sum is an error.
@@ -262,8 +312,9 @@ class RowGathering {
   }
 
   Value* gathered(ir::Builder& b, const Rows& rows, Value* t) {
-    Value* const first = written(b, range_.first);
-    Value* const last = written(b, range_.last);
+    const TripRange& range = nest_.front().range;
+    Value* const first = written(b, range.first);
+    Value* const last = written(b, range.last);
     const auto plus = [&](Value* v, std::int64_t by) {
       return by ? b.emit(Opcode::add_, {v, b.integer(by)}) : v;
     };
@@ -276,53 +327,79 @@ class RowGathering {
         t = over_rows(b, t, b.emit(Opcode::imax_, {plus(last, rows.low() - by), middle}), last, {{by, adds}},
                       0);
     }
-    return over_rows(b, t, plus(first, rows.high()), plus(last, rows.low()), rows.adds, 1);
+    t = over_rows(b, t, plus(first, rows.high()), plus(last, rows.low()), rows.adds, 1);
+    if (nest_.size() > 2)
+      for (Op* op : t->def->blocks[1]->ops)
+        if (op->is(Opcode::loop_)) inner_nests_.push_back(op);
+    return t;
   }
 
   /// For the rows from one to below another, all columns: what trips add that lie `by` rows before, times
   /// `sign`.
-  Value* over_rows(ir::Builder& b, Value* t, Value* from, Value* to,
-                   const std::map<std::int64_t, std::vector<Op*>>& adds, std::int64_t sign) {
-    Value* const first = written(b, columns_.first);
-    Value* const last = written(b, columns_.last);
+  using Adds = std::map<std::int64_t, std::vector<Op*>>;
+  Value* over_rows(ir::Builder& b, Value* t, Value* from, Value* to, const Adds& adds, std::int64_t sign) {
     return over(b, t, from, to, [&](ir::Builder& row, Value* i, Value* rows) {
-      return over(row, rows, first, last, [&](ir::Builder& at, Value* j, Value* elements) {
-        ShiftedTrips shifted = trips(at.block(), i, j);
-        std::map<std::vector<Value*>, std::pair<Value*, const Op*>> sums;
-        std::vector<std::vector<Value*>> order;
-        for (const auto& [by, ops] : adds)
-          for (const Op* add : ops) {
-            shifted.builder().loc = add->loc;
-            std::vector<Value*> place;
-            for (std::size_t d = 1; d + 1 < add->operands.size(); ++d)
-              place.push_back(shifted.at(add->operands[d], -by * sign));
-            Value* const x = shifted.at(add->operands.back(), -by * sign);
-            const auto [sum, fresh] = sums.try_emplace(place, x, add);
-            if (fresh)
-              order.push_back(place);
-            else
-              sum->second.first = shifted.builder().emit(Opcode::add_, {sum->second.first, x});
-          }
-        for (const auto& place : order) {
-          const auto& [sum, add] = sums.at(place);
-          std::vector<Value*> operands{elements};
-          operands.insert(operands.end(), place.begin(), place.end());
-          operands.push_back(sum);
-          Op* const made = at.op(Opcode::add_at_, operands, {elements->type});
-          made->loc = add->loc;
-          elements = made->result();
-        }
-        return elements;
-      });
+      return over_columns(row, rows, {i}, adds, sign);
     });
+  }
+  Value* over_columns(ir::Builder& b, Value* t, const std::vector<Value*>& numbers, const Adds& adds,
+                      std::int64_t sign) {
+    if (numbers.size() == nest_.size()) return added(b, t, numbers, adds, sign);
+    const auto [first, last] = columns_[numbers.size() - 1];
+    return over(b, t, first, last, [&](ir::Builder& at, Value* j, Value* elements) {
+      std::vector<Value*> all = numbers;
+      all.push_back(j);
+      return over_columns(at, elements, all, adds, sign);
+    });
+  }
+
+  /// One addition for each element, of all that neighbours add to it.
+  Value* added(ir::Builder& b, Value* t, const std::vector<Value*>& numbers, const Adds& adds,
+               std::int64_t sign) {
+    struct Sum {
+      std::vector<Value*> operands;
+      Value* of;
+      const Op* add;
+    };
+    ShiftedTrips shifted = trips(b.block(), numbers);
+    std::map<std::vector<std::map<IndexForm::Product, std::int64_t>>, std::size_t> by_place;
+    std::vector<Sum> sums;
+    for (const auto& [by, ops] : adds)
+      for (const Op* add : ops) {
+        shifted.builder().loc = add->loc;
+        std::vector<Value*> operands;
+        std::vector<std::map<IndexForm::Product, std::int64_t>> place;
+        for (std::size_t d = 1; d + 1 < add->operands.size(); ++d) {
+          operands.push_back(shifted.at(add->operands[d], -by * sign));
+          place.push_back(index_form(operands.back()).terms());
+        }
+        Value* const x = shifted.at(add->operands.back(), -by * sign);
+        const auto [known, fresh] = by_place.try_emplace(std::move(place), sums.size());
+        if (fresh) {
+          sums.push_back({std::move(operands), x, add});
+        } else {
+          Value*& sum = sums[known->second].of;
+          sum = shifted.builder().emit(Opcode::add_, {sum, x});
+        }
+      }
+    for (const Sum& s : sums) {
+      std::vector<Value*> operands{t};
+      operands.insert(operands.end(), s.operands.begin(), s.operands.end());
+      operands.push_back(s.of);
+      Op* const made = b.op(Opcode::add_at_, operands, {t->type});
+      made->loc = s.add->loc;
+      t = made->result();
+    }
+    return t;
   }
 
   ir::Module& module_;
   Op* outer_;
-  Op* inner_ = nullptr;
   BodyUses uses_;
-  TripRange range_, columns_;
+  std::vector<Level> nest_;  ///< outermost first
   std::vector<Rows> found_;
+  std::vector<std::pair<Value*, Value*>> columns_;  ///< what the inner loops count from, and to below
+  std::vector<Op*> inner_nests_;                    ///< in the rows that all neighbours add to
 };
 
 }  // namespace

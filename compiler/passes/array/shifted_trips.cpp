@@ -50,7 +50,8 @@ bool in_any_order(std::vector<const Value*> values, const std::function<bool(con
     }
     const Op& op = *v->def;
     if (!seen.insert(&op).second) continue;
-    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || seen.size() > longest)
+    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || seen.size() > longest ||
+        ir::info(op.code).effect != ir::Effect::none)
       return false;
     const bool state = op.is(Opcode::get_) && inside(op.operands[0]);
     if (state && !unchanged(op)) return false;
@@ -93,6 +94,7 @@ std::size_t price(const Block& b) {
   std::size_t sum = 0;
   for (const Op* op : b.ops) {
     if (op->results.empty() || op->is(Opcode::constant_)) continue;
+    if (op->result()->type == ir::I64 && !op->is(Opcode::get_)) continue;  // of an address
     const bool slow =
         (op->is(Opcode::div_) || op->is(Opcode::sqrt_)) && op->result()->type.is_float_element();
     sum += ir::is_library_function(op->code) ? function : slow ? division : 1;

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/canonical/element_forms.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include "lantern/ir/points.hpp"
 #include "lantern/ir/shape.hpp"
@@ -244,6 +245,13 @@ std::optional<std::size_t> element_form_cost(const Op& op) {
     default:
       return std::nullopt;
   }
+}
+
+bool is_row_access(const Op& op) {
+  const Opcode code = meaning(op);
+  if ((code != Opcode::take_ && code != Opcode::add_take_) || element_form_cost(op)) return false;
+  const ir::Type& row = code == Opcode::take_ ? op.result()->type : op.operands.back()->type;
+  return is_small(row) && std::ranges::equal(accessed(op).dims() | std::views::drop(1), row.dims());
 }
 
 std::vector<Value*> element_form(ir::Builder& b, const Op& op, const ElementsOf& elements) {

@@ -22,6 +22,10 @@ std::size_t element_count(const ir::Type& type);
 /// memory. `ref_acc` counts as the accumulating operation it names.
 std::optional<std::size_t> element_form_cost(const Op& op);
 
+/// True for `take` and `add_take` of a small row of a tensor that stays in memory: as many accesses to elements,
+/// wherever the row lies, as the row has elements.
+bool is_row_access(const Op& op);
+
 /// Emits these operations; the elements of the result. Of `ref_acc` what each element of the cell has added
 /// to it, null where that is nothing.
 std::vector<Value*> element_form(ir::Builder& b, const Op& op, const ElementsOf& elements);

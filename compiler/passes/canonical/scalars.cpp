@@ -145,6 +145,13 @@ class Groups {
     for (const std::vector<Value*>& values : {op.operands, op.results})
       for (const Value* v : values) tensors |= holds_tensor(v->type);
     if (!tensors) return;
+    if (is_row_access(op)) {
+      const Value* const row = op.is(Opcode::take_) ? op.result() : op.operands.back();
+      memory(op.operands[0]);
+      if (op.is(Opcode::add_take_)) memory(op.result());
+      cost_ += element_count(row->type);
+      return;
+    }
     const auto cost = element_form_cost(op);
     if (!cost) {
       for (const std::vector<Value*>& values : {op.operands, op.results})
@@ -426,6 +433,13 @@ class Scalars : public Rewriter {
       return Action::drop;
     }
     if (!apart(c)) {
+      if (op->is(Opcode::ref_acc_) && is_row_access(*op) && apart(op->operands.back())) {
+        add_row(b, *op, [&](const std::vector<Value*>& operands) {
+          b.op(Opcode::ref_acc_, operands)->integer = static_cast<std::int64_t>(Opcode::add_at_);
+          return c;
+        });
+        return Action::drop;
+      }
       for (std::size_t i = 1; i < op->operands.size(); ++i) op->operands[i] = in_memory(b, op->operands[i]);
       return Action::keep;
     }
@@ -446,6 +460,7 @@ class Scalars : public Rewriter {
     for (Value* v : op->operands) any |= apart(v);
     for (Value* v : op->results) any |= holds_tensor(v->type) && groups_.apart(v);
     if (!any) return Action::keep;
+    if (is_row_access(*op)) return row(b, op);
     if (!element_form_cost(*op)) {
       for (Value*& v : op->operands) v = in_memory(b, v);
       return Action::keep;
@@ -456,6 +471,38 @@ class Scalars : public Rewriter {
     else
       replace(op->result(), parts[0]);
     return Action::drop;
+  }
+
+  /// Reads or adds to a row's elements where they lie.
+  Action row(ir::Builder& b, Op* op) {
+    if (op->is(Opcode::take_)) {
+      std::vector<Value*> parts;
+      for (std::size_t i = 0; i < element_count(op->result()->type); ++i) {
+        std::vector<Value*> operands = indices(b, op->result()->type, i);
+        operands.insert(operands.begin(), op->operands.begin(), op->operands.end());
+        parts.push_back(b.emit(Opcode::get_, operands));
+      }
+      define(b, op->result(), std::move(parts));
+    } else {
+      replace(op->result(), add_row(b, *op, [&](const std::vector<Value*>& operands) {
+                return b.emit(Opcode::add_at_, operands);
+              }));
+    }
+    return Action::drop;
+  }
+
+  /// `add` for each element of the last operand, with what it is added to, the indices, and the element.
+  template <class Add>
+  Value* add_row(ir::Builder& b, const Op& op, Add add) {
+    Value* to = op.operands[0];
+    const std::vector<Value*> parts = elements(b, op.operands.back());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::vector<Value*> operands = indices(b, op.operands.back()->type, i);
+      operands.insert(operands.begin(), {to, op.operands[1]});
+      operands.push_back(parts[i]);
+      to = add(operands);
+    }
+    return to;
   }
 
   /// Gives a tensor its elements, or puts it together where it is to be in memory.
