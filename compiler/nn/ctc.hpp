@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lantern/compiler/nn/losses.hpp"
+#include "lantern/compiler/tensor/build.hpp"
 
 namespace lantern::nn {
 
@@ -24,6 +25,35 @@ T log_add(const T& a, const T& b, const T& c) {
   return most + log(exp(a - most) + exp(b - most) + exp(c - most));
 }
 
+/// That there are as many examples everywhere, and no more steps and labels than there is room for.
+inline void require_examples(const core::Datum& scores, const core::Datum& labels, const core::Datum& steps,
+                             const core::Datum& counts, const std::source_location& l) {
+  const core::detail::Build b{core::here(l)};
+  const auto require_rank = [&](const core::Datum& t, int rank, const char* what) {
+    if (t.type().rank() != rank)
+      core::raise_at(b.loc, std::string("ctc: expected ") + what + ", got " + t.type().str());
+  };
+  require_rank(scores, 3, "log-probabilities of [time, batch, classes]");
+  require_rank(labels, 2, "labels of [batch, most]");
+  require_rank(steps, 1, "a number of steps for each example");
+  require_rank(counts, 1, "a number of labels for each example");
+  for (const core::Datum& t : {labels, steps, counts})
+    b.require_equal(b.size(t, 0), b.size(scores, 1), "ctc: expected as many examples everywhere as log-probabilities have");
+  const auto require_within = [&](const core::Datum& t, const core::Datum& most, const char* what) {
+    const core::Datum fit = b.points({b.size(t, 0)}, {core::detail::literal(true)},
+                                     [&](const core::detail::Indices& at, const core::Datums& s) {
+                                       const core::Datum n = b.get(t, at);
+                                       const core::Datum inside = b.binary(
+                                           core::Opcode::land_, b.binary(core::Opcode::le_, b.integer(0), n),
+                                           b.binary(core::Opcode::le_, n, most));
+                                       return core::Datums{b.binary(core::Opcode::land_, s[0], inside)};
+                                     })[0];
+    b.require(fit, what);
+  };
+  require_within(steps, b.size(scores, 0), "ctc: expected numbers of steps from 0 to the time of the log-probabilities");
+  require_within(counts, b.size(labels, 1), "ctc: expected numbers of labels from 0 to those that an example has");
+}
+
 }  // namespace detail
 
 /// -log of the probability of the labels, summed over all their alignments, for each example:
@@ -33,14 +63,18 @@ T log_add(const T& a, const T& b, const T& c) {
 ///
 ///   alpha_t(s) = log(e^alpha_{t-1}(s) + e^alpha_{t-1}(s-1) + e^alpha_{t-1}(s-2)) + log p_t(l'_s)
 ///
-/// the last term only where l'_s is no blank and not l'_{s-2}. Derivatives are those of the recursion.
+/// the last term only where l'_s is no blank and not l'_{s-2}. Derivatives are those of the recursion. Without
+/// steps no labels cost 0. Errors: numbers of examples that differ; more steps or labels than there are, or fewer
+/// than 0.
 template <core::detail::FloatTensor X, core::detail::IndexTensor L, core::detail::IndexTensor M,
           core::detail::IndexTensor N>
 auto ctc_each(const Rep<X>& log_probabilities, const Rep<L>& labels, const Rep<M>& steps,
-              const Rep<N>& label_counts, const CtcOptions& o = {}) {
+              const Rep<N>& label_counts, const CtcOptions& o = {},
+              std::source_location l = std::source_location::current()) {
   using E = core::detail::element_t<X>;
   using T = detail::Values<X>;
   using I = Rep<std::int64_t>;
+  detail::require_examples(log_probabilities.datum(), labels.datum(), steps.datum(), label_counts.datum(), l);
   const E nothing = static_cast<E>(detail::log_of_zero);
   const I batch = labels.dim(0), most = labels.dim(1), states = 2 * most + 1;
   // The label of each state: blanks at even places.
@@ -80,8 +114,11 @@ auto ctc_each(const Rep<X>& log_probabilities, const Rep<L>& labels, const Rep<M
             IF(last > 0, [&] { return alpha(n, last - 1); }, [&] { return Rep<E>(nothing); });
         const Rep<E> most_likely = max(with_blank, without);
         const Rep<E> loss = -(most_likely + log(exp(with_blank - most_likely) + exp(without - most_likely)));
-        const E impossible = o.zero_infinity ? E(0) : std::numeric_limits<E>::infinity();
-        return IF(loss < -nothing / 2, [&] { return loss; }, [&] { return Rep<E>(impossible); });
+        const Rep<E> impossible = o.zero_infinity ? E(0) : std::numeric_limits<E>::infinity();
+        return IF(
+            steps(n) > 0,
+            [&] { return IF(loss < -nothing / 2, [&] { return loss; }, [&] { return impossible; }); },
+            [&] { return select(label_counts(n) == 0, Rep<E>(E(0)), impossible); });
       },
       batch));
 }
@@ -90,9 +127,10 @@ auto ctc_each(const Rep<X>& log_probabilities, const Rep<L>& labels, const Rep<M
 template <core::detail::FloatTensor X, core::detail::IndexTensor L, core::detail::IndexTensor M,
           core::detail::IndexTensor N>
 auto ctc(const Rep<X>& log_probabilities, const Rep<L>& labels, const Rep<M>& steps,
-         const Rep<N>& label_counts, const CtcOptions& o = {}) {
+         const Rep<N>& label_counts, const CtcOptions& o = {},
+         std::source_location l = std::source_location::current()) {
   using E = core::detail::element_t<X>;
-  const auto each = ctc_each(log_probabilities, labels, steps, label_counts, o);
+  const auto each = ctc_each(log_probabilities, labels, steps, label_counts, o, l);
   if (o.reduction == Reduction::sum) return sum(each);
   const detail::Values<X> counts(
       tabulate([&](auto n) { return cast<E>(max(label_counts(n), std::int64_t{1})); }, labels.dim(0)));

@@ -110,8 +110,9 @@ Datum below(const Datum& key, const Datum& p, const Datums& sizes, const Locatio
 
 Datum categorical(const Datum& key, const Datum& logits, const Location& loc) {
   const Build b{loc};
-  if (!logits.type().is_tensor() || logits.type().rank() < 1)
-    raise_at(loc, "categorical: expected a tensor of logits, got " + logits.type().str());
+  if (!logits.type().is_tensor() || logits.type().rank() < 2)
+    raise_at(loc, "categorical: expected logits of at least two dimensions, [..., classes], got " +
+                      logits.type().str() + "; unsqueeze<0>(logits) is one row");
   const Datum primal = b.primal(logits);
   const Indices sizes = b.sizes(primal);
   const Indices rows(sizes.begin(), sizes.end() - 1);

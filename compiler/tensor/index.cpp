@@ -61,6 +61,10 @@ Datum scatter_add(const Datum& t, int given, const Datum& indices, const Datum& 
                       t.type().str() + ", got " + indices.type().str() + " and " + v.type().str());
   Indices sizes = b.sizes(t);
   sizes[axis] = b.size(indices, 0);
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    b.require_equal(b.size(v, static_cast<int>(d)), sizes[d],
+                    d == axis ? "scatter_add: expected as many values along the dimension as indices"
+                              : "scatter_add: expected values of the tensor's sizes in the other dimensions");
   return b.points(sizes, {t}, [&](const Indices& at, const Datums& now) {
     Indices to = at;
     to[axis] = b.get(indices, {at[axis]});
@@ -76,6 +80,20 @@ Datum one_hot(const Datum& indices, const Datum& n, ir::Kind kind, const Locatio
     const Datum found = b.binary(Opcode::eq_, b.get(indices, Indices(at.begin(), at.end() - 1)), at.back());
     return kind == ir::Kind::boolean ? found : b.cast(found, kind);
   });
+}
+
+Datum largest_places(const Datum& t, const Datum& k, const Location& loc) {
+  const Build b{loc};
+  const Datum order = argsort(t, -1, true, loc), n = b.size(t, t.type().rank() - 1);
+  const std::string got = known(k) == ir::dynamic || known(n) == ir::dynamic
+                              ? ""
+                              : ", got " + std::to_string(k.i()) + " of " + std::to_string(n.i());
+  b.require(b.binary(Opcode::land_, b.binary(Opcode::le_, Build::integer(0), k), b.binary(Opcode::le_, k, n)),
+            "topk: expected a number from 0 to that of the elements in the last dimension" + got);
+  std::vector<Part> parts(static_cast<std::size_t>(t.type().rank()), Part(named::all));
+  parts.back().lo = Build::integer(0);
+  parts.back().hi = k;
+  return part(order, parts, loc);
 }
 
 // Merge sort from below: runs of w elements are merged to runs of 2 w, one element after the other, until there

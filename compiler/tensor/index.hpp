@@ -15,6 +15,8 @@ Datum gather(const Datum& t, int axis, const Datum& indices, const Location& loc
 Datum scatter_add(const Datum& t, int axis, const Datum& indices, const Datum& v, const Location& loc);
 Datum one_hot(const Datum& indices, const Datum& n, ir::Kind element, const Location& loc);
 Datum argsort(const Datum& t, int axis, bool descending, const Location& loc);
+/// Where the k largest elements of the last dimension are, from the largest.
+Datum largest_places(const Datum& t, const Datum& k, const Location& loc);
 
 template <class T>
 concept IndexTensor = TensorLike<T> && std::same_as<element_t<T>, std::int64_t>;
@@ -94,13 +96,7 @@ detail::tensor_of<T> sort(const Rep<T>& t, bool descending = false,
 /// The k largest elements of the last dimension, from the largest, and where they are.
 template <detail::TensorLike T>
 std::pair<detail::tensor_of<T>, Rep<Tensor<std::int64_t>>> topk(const Rep<T>& t, const Subscript& k) {
-  const Datum order = detail::argsort(t.datum(), -1, true, k.loc);
-  std::vector<Part> parts(static_cast<std::size_t>(order.type().rank()), Part(named::all));
-  if (!parts.empty()) {
-    parts.back().lo = detail::literal(std::int64_t{0});
-    parts.back().hi = k.datum;
-  }
-  const Rep<Tensor<std::int64_t>> first(detail::part(order, parts, k.loc));
+  const Rep<Tensor<std::int64_t>> first(detail::largest_places(t.datum(), k.datum, k.loc));
   return {gather<-1>(t, first), first};
 }
 

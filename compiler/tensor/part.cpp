@@ -78,15 +78,15 @@ Selection selected(const Build& b, const Datum& t, std::span<const Part> parts) 
     const Part part = static_cast<std::size_t>(d) < parts.size() ? parts[static_cast<std::size_t>(d)] : Part(named::all);
     const Datum size = b.size(t, d);
     s.step.push_back(part.step);
-    s.kept.push_back(part.step != 0);
+    s.kept.push_back(part.step != 0 || !part.hi.empty());  // of an index there is no end
     if (part.lo.empty()) {
       s.lo.push_back(Build::integer(0));
       s.sizes.push_back(size);
       continue;
     }
     s.lo.push_back(bound(b, part.lo, size));
-    if (part.step == 0) continue;
-    if (part.step < 0)
+    if (!s.kept.back()) continue;
+    if (part.step < 1)
       raise_at(b.loc, "range: expected a step of 1 or more, got " + std::to_string(part.step) +
                           "; flip<" + std::to_string(d) + ">(t) turns a dimension round");
     const Datum lo = s.lo.back(), hi = bound(b, part.hi, size);

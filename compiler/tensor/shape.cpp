@@ -263,6 +263,7 @@ Datum tile(const Datum& t, const Datums& times, const Location& loc) {
   std::vector<int> places;
   Indices wide, sizes;
   for (std::size_t d = 0; d < rank; ++d) {
+    b.require(b.binary(Opcode::le_, Build::integer(0), times[d]), "tile: expected numbers of 0 or more");
     const Datum n = b.size(t, static_cast<int>(d));
     places.push_back(static_cast<int>(2 * d));
     wide.push_back(times[d]);
@@ -276,6 +277,7 @@ Datum repeat(const Datum& t, int given, const Datum& times, const Location& loc)
   const Build b{loc};
   const int axis = axis_of("repeat", t, given, loc);
   const int behind = axis + 1;
+  b.require(b.binary(Opcode::le_, Build::integer(0), times), "repeat: expected a number of 0 or more");
   Indices sizes = b.sizes(t), wide = sizes;
   wide.insert(wide.begin() + behind, times);
   sizes[static_cast<std::size_t>(axis)] = b.mul(sizes[static_cast<std::size_t>(axis)], times);

@@ -68,14 +68,14 @@ auto tabulate(const F& f, std::source_location l = std::source_location::current
       here(l)));
 }
 template <class F, std::convertible_to<Subscript>... Size>
-  requires(sizeof...(Size) >= 1 && !std::convertible_to<F, Subscript>)
-auto tabulate(const F& f, const Size&... sizes) {
-  constexpr std::size_t rank = sizeof...(Size);
+  requires(!std::convertible_to<F, Subscript>)
+auto tabulate(const F& f, const Subscript& size, const Size&... more) {
+  constexpr std::size_t rank = 1 + sizeof...(Size);
   using E = detail::element_of<F, rank>;
-  return Rep<Tensor<E, (static_cast<void>(sizeof(Size)), dyn)...>>(detail::tabulate(
-      detail::TypeOf<E>::get().kind(), detail::sizes_of(sizes...),
+  return Rep<Tensor<E, dyn, (static_cast<void>(sizeof(Size)), dyn)...>>(detail::tabulate(
+      detail::TypeOf<E>::get().kind(), {size.datum, Subscript(more).datum...},
       [&](const Datums& at) { return Rep<E>(detail::element_at(f, at, std::make_index_sequence<rank>{})).datum(); },
-      {}));
+      size.loc));
 }
 template <ScalarElement T>
 Rep<Tensor<T>> ones(const std::vector<std::int64_t>& shape, std::source_location l = std::source_location::current()) {
@@ -178,8 +178,22 @@ detail::tensor_of<T> pad(const Rep<T>& t, const std::vector<std::array<std::int6
 // ---- several tensors, or several times one
 
 /// One after the other along a dimension (concat(a, b) along the first stands in containers.hpp).
+template <int axis, detail::TensorLike T, class U>
+detail::tensor_of<T> concat(const Rep<T>& a, const Rep<U>& b, std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<T>(detail::concat(Datums{a.datum(), b.datum()}, axis, here(l)));
+}
+template <int axis, detail::TensorLike T, class U, class V>
+detail::tensor_of<T> concat(const Rep<T>& a, const Rep<U>& b, const Rep<V>& c,
+                            std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<T>(detail::concat(Datums{a.datum(), b.datum(), c.datum()}, axis, here(l)));
+}
+template <int axis, detail::TensorLike T, class U, class V, class W>
+detail::tensor_of<T> concat(const Rep<T>& a, const Rep<U>& b, const Rep<V>& c, const Rep<W>& d,
+                            std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<T>(detail::concat(Datums{a.datum(), b.datum(), c.datum(), d.datum()}, axis, here(l)));
+}
 template <int axis, detail::TensorLike T, class... More>
-  requires(sizeof...(More) >= 1)
+  requires(sizeof...(More) > 3)
 detail::tensor_of<T> concat(const Rep<T>& first, const Rep<More>&... more) {
   const Datum all[] = {first.datum(), more.datum()...};
   return detail::tensor_of<T>(detail::concat(all, axis, {}));
@@ -191,7 +205,22 @@ detail::tensor_of<T> concat(const std::vector<Rep<T>>& all, std::source_location
   return detail::tensor_of<T>(detail::concat(data, axis, here(l)));
 }
 /// Tensors of one shape along a new dimension.
+template <int axis = 0, detail::TensorLike T, class U>
+detail::tensor_of<T> stack(const Rep<T>& a, const Rep<U>& b, std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<T>(detail::stack(Datums{a.datum(), b.datum()}, axis, here(l)));
+}
+template <int axis = 0, detail::TensorLike T, class U, class V>
+detail::tensor_of<T> stack(const Rep<T>& a, const Rep<U>& b, const Rep<V>& c,
+                            std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<T>(detail::stack(Datums{a.datum(), b.datum(), c.datum()}, axis, here(l)));
+}
+template <int axis = 0, detail::TensorLike T, class U, class V, class W>
+detail::tensor_of<T> stack(const Rep<T>& a, const Rep<U>& b, const Rep<V>& c, const Rep<W>& d,
+                            std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<T>(detail::stack(Datums{a.datum(), b.datum(), c.datum(), d.datum()}, axis, here(l)));
+}
 template <int axis = 0, detail::TensorLike T, class... More>
+  requires(sizeof...(More) == 0 || sizeof...(More) > 3)
 detail::tensor_of<T> stack(const Rep<T>& first, const Rep<More>&... more) {
   const Datum all[] = {first.datum(), more.datum()...};
   return detail::tensor_of<T>(detail::stack(all, axis, {}));
