@@ -474,6 +474,14 @@ const std::string& Unit::source_line(const char* file, std::uint32_t line) {
                                ? ""
                                : s.substr(first, std::min<std::size_t>(last - first + 1, 100)));
       it->second.back() = ir::c_line_comment(it->second.back());
+      // A model is no text: its bytes say nothing to a reader.
+      const auto binary = [](unsigned char c) {
+        return c < ' ' && c != '\t' && c != '\r' && c != '\f' && c != '\v';
+      };
+      if (std::ranges::any_of(s, binary)) {
+        it->second.clear();
+        break;
+      }
     }
   }
   return line >= 1 && line <= it->second.size() ? it->second[line - 1] : none;

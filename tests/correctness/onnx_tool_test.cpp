@@ -185,6 +185,7 @@ TEST_CASE("lantern-onnx writes a model, and its derivative, as sources", "[onnx]
       "[2,3]\n//   6  v [3,2]\n";
   for (const char* kind : {"c", "cpp", "header"}) {
     const std::string text = emitted({std::string("--emit=") + kind});
+    CHECK(std::ranges::none_of(text, [](unsigned char c) { return c < ' ' && c != '\n'; }));  // no bytes of the model
     CHECK(text.starts_with(layout));
     CHECK_THAT(text, Contains("small("));
   }
