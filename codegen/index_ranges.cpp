@@ -768,19 +768,24 @@ void IndexRanges::access(const Op& op) {
       if (!vector && uses_.live(&op) && counting_ && op.parent == counting_->loop->blocks[1] &&
           !is_lane_access(op))
         known[1 + i].check = wrapping_check_before(*counting_, op, index, index->type.lanes(), size);
-      if (!vector) continue;
-      count = is_lane_access(op) ? sum_of(op.operands.back()) : Sum{index->type.lanes(), {}, true};
-      low = high = vector->first;
-      add(vector->step < 0 ? low : high, difference(count, one), vector->step);
+      if (vector) {
+        count = is_lane_access(op) ? sum_of(op.operands.back()) : Sum{index->type.lanes(), {}, true};
+        low = high = vector->first;
+        add(vector->step < 0 ? low : high, difference(count, one), vector->step);
+      }
     }
     const Sum room = difference(difference(size, high), one);
     known[1 + i].low = proved(low);
     known[1 + i].high = proved(room);
     if (!uses_.live(&op) || (known[1 + i].low && known[1 + i].high)) continue;
-    if (counting_ && op.parent == counting_->loop->blocks[1] && count.terms.empty() &&
-        (!vector || vector->step == 1))
+    // Any indices: what holds of all is known of each. Accesses by some of the lanes tell nothing of the
+    // others.
+    const bool any = index->type.is_vector() && !vector;
+    if (any && (known[1 + i].check >= 0 || is_lane_access(op))) continue;
+    const bool before = !any && counting_ && op.parent == counting_->loop->blocks[1] && count.terms.empty();
+    if (before && (!vector || vector->step == 1))
       known[1 + i].check = check_before(*counting_, op, low, count.constant, size);
-    if (known[1 + i].check < 0 && counting_ && op.parent == counting_->loop->blocks[1] && count.terms.empty())
+    if (before && known[1 + i].check < 0)
       known[1 + i].check = wrapping_check_before(*counting_, op, index, count.constant, size);
     if (vector && vector->step != 1 && !count.terms.empty()) continue;  // there may be none
     if (!known[1 + i].low) assume(low);

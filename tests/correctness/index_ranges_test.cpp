@@ -111,6 +111,32 @@ TEST_CASE("one check stands before a loop") {
   CHECK(checks_of([](A a, I k) { return a[k] * a[k] + a[k]; }).in_place == 1);
 }
 
+TEST_CASE("numbers of elements are checked once in lanes, for all arrays of a size") {
+  using Ints = Rep<Array<std::int64_t>>;
+  const auto checks = [](auto f) {
+    const std::string text = compile(f, {.target = Target::cpp, .lanes = 4}).source("cpp");
+    const std::size_t loop = text.find("while (", text.find("extern \"C\" void"));
+    return count(text.substr(loop, text.find("\n  }", loop) - loop), "lt_check_i64x");
+  };
+  // x's elements are read, and what is made of them is added to elements of an array of its size.
+  const auto sparse = [](Ints at, A value, A x) {
+    return total(0, at.size(), [&](I k) { return value[k] * x[at[k]] * x[at[k]]; });
+  };
+  CHECK(checks(grad<1, 2>(sparse)) == 1);
+  const auto two = [](Ints at, A x, A y) { return total(0, at.size(), [&](I k) { return x[at[k]] * y[at[k]]; }); };
+  CHECK(checks(two) == 2);
+  // Outside is outside, in whichever lane.
+  const auto gradient = compile(grad<1, 2>(sparse), {.target = Target::cpp, .lanes = 4});
+  const std::vector<double> x{1, 2, 3}, value(9, 0.5);
+  for (const std::int64_t bad : {-1, 3})
+    for (std::size_t k = 0; k < 9; ++k) {
+      std::vector<std::int64_t> at(9, 1);
+      CHECK(std::get<1>(gradient(at, value, x))[1] == 18.0);
+      at[k] = bad;
+      CHECK_THROWS_WITH(gradient(at, value, x), Catch::Contains("index " + std::to_string(bad) + " is outside 0..2"));
+    }
+}
+
 TEST_CASE("sums that wrap are not taken for small ones") {
   const auto guarded = [](A a, I i) {
     return IF(
