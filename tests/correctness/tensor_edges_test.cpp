@@ -147,3 +147,25 @@ TEST_CASE("what a tensor is declared as is checked as the program runs") {
     CHECK_THROWS_WITH(compiled(TensorValue<double>({2, 3})), Contains("shapes [2, 3] and [2, 2] do not fit"));
   }
 }
+
+TEST_CASE("what does not fit is said, not left out") {
+  using Matrix = Rep<Tensor<double, dyn, dyn>>;
+  using Places = Rep<Tensor<std::int64_t, dyn>>;
+  const TensorValue<double> x = numbers({2, 3});
+  const TensorValue<std::int64_t> two(std::vector<std::int64_t>{1, 0}, Shape{2});
+  in_all_ways([&](auto run) {
+    const auto added = [](Matrix t, Places i, Matrix v) { return scatter_add(t, i, v); };
+    CHECK(run(added)(x, two, x).data[0] == x.data[0] + x.data[3]);
+    CHECK_THROWS_WITH(run(added)(x, two, numbers({3, 3})), Contains("as many values along the dimension as indices"));
+    CHECK_THROWS_WITH(run(added)(x, two, numbers({2, 4})), Contains("values of the tensor's sizes in the other dimensions"));
+    const auto best = [](Matrix t, Rep<std::int64_t> k) { return topk(t, k).first; };
+    CHECK(run(best)(x, std::int64_t{3}).shape == Shape{2, 3});
+    CHECK_THROWS_WITH(run(best)(x, std::int64_t{-1}), Contains("topk: expected a number from 0"));
+    CHECK_THROWS_WITH(run(best)(x, std::int64_t{4}), Contains("topk: expected a number from 0"));
+    const auto tiled = [](Matrix t, Rep<std::int64_t> n) { return tile(t, n, 1); };
+    CHECK_THROWS_WITH(run(tiled)(x, std::int64_t{-1}), Contains("tile: expected numbers of 0 or more"));
+    const auto joined = [](Matrix a, Matrix b) { return concat<1>(a, b); };
+    CHECK_THROWS_WITH(run(joined)(x, numbers({3, 3})), Contains("tensor_edges_test.cpp:") && Contains("concat: expected"));
+    CHECK_THROWS_WITH(run([](Matrix t) { return T(t(range(0, 2, 0))); })(x), Contains("a step of 1 or more, got 0"));
+  });
+}
