@@ -68,7 +68,7 @@ std::map<std::string, std::string> made() {
   REQUIRE(from != std::string::npos);
   const std::string function = source.substr(from + 1, source.find("\n}\n", from) + 2 - from);
   text["c++"] =
-      std::regex_replace(function, std::regex("\"[^\"]*kernel_page_test.cpp:[0-9]+"), "\"fit.cpp:2");
+      std::regex_replace(function, std::regex(",\\s+\"[^\"]*kernel_page_test.cpp:[0-9]+"), ", \"fit.cpp:2");
   return text;
 }
 
