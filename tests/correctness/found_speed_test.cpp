@@ -49,7 +49,8 @@ void note(const ir::Block* block, int depth, Decided& d) {
     if (depth > 0 && whole && op->result()->type.is_tensor()) ++d.copies;
     if (op->is(ir::Opcode::push_))
       for (const ir::Value* v : op->operands) ++(v->type.is_tensor() ? d.arrays : d.numbers);
-    d.products += op->is(ir::Opcode::matmul_) || op->is(ir::Opcode::gemm_);
+    d.products += op->is(ir::Opcode::matmul_) || op->is(ir::Opcode::add_matmul_) ||
+                  op->is(ir::Opcode::gemm_) || ir::is_einsum(op->code);
     d.branches += depth > 0 && op->is(ir::Opcode::branch_);
     const bool loop = op->is(ir::Opcode::loop_);
     if (loop) {
