@@ -169,15 +169,13 @@ TEST_CASE("matrices that are known to be small are loops", "[contraction]") {
   same<double>(compiled(x, y), eager(f)(x, y));
 }
 
-TEST_CASE("a small convolution is a call where loops would ask what lies outside", "[contraction]") {
+TEST_CASE("small convolutions, with padding and without, are as eagerly", "[contraction]") {
   const auto x = numbers<float>({1, 4, 8, 8}, 0.1), w = numbers<float>({4, 4, 3, 3}, 0.5);
   for (const std::int64_t padding : {0, 1}) {
     const auto f = [padding](Rep<Tensor<float, 1, 4, 8, 8>> a, Rep<Tensor<float, 4, 4, 3, 3>> b) {
       return conv2d(a, b, {.padding = padding});
     };
-    const auto compiled = compile(f, {.target = Target::cpp});
-    CHECK((compiled.source("cpp").find("lt_contract_") != std::string::npos) == (padding == 1));
-    same<float>(compiled(x, w), eager(f)(x, w));
+    same<float>(compile(f, {.target = Target::cpp})(x, w), eager(f)(x, w));
   }
 }
 
