@@ -176,16 +176,16 @@ class CutTables {
     if (table.shape != shape_)
       throw Error("with_rows: expected " + name + " to have the shape of the model's " + table_);
     const auto n = static_cast<std::ptrdiff_t>(row_size(table));
-    TensorValue<T> rows({}, shape_of_rows(table));
-    rows.data.reserve(rows_.size() * static_cast<std::size_t>(n));
+    std::vector<T> elements;
+    elements.reserve(rows_.size() * static_cast<std::size_t>(n));
     for (const std::int64_t row : rows_) {
       if (row >= table.shape[0])
         throw Error("with_rows: expected a row below " + std::to_string(table.shape[0]) +
                     ", the number of rows of " + name + ", got " + std::to_string(row));
       const auto from = table.data.begin() + row * n;
-      rows.data.insert(rows.data.end(), from, from + n);
+      elements.insert(elements.end(), from, from + n);
     }
-    return rows;
+    return TensorValue<T>(std::move(elements), shape_of_rows(table));
   }
 
   template <class F>
