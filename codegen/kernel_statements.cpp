@@ -199,6 +199,7 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
       line(p.parts + "[" + launch.share + "] = " + p.name + ";");
   }
   close();
+  unit_.print_for_device(false);
   if (fails) {
     unit_.prelude().need("failure");
     launch.pass("lt_failure*", "failure", "lt_failure_of(ws)");
@@ -210,7 +211,6 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   close();
   kernels_ += written(statements_) + "\n";
 
-  unit_.print_for_device(false);
   statements_ = std::move(host);
   open_ = std::move(around);
   bindings_ = std::move(host_bindings);

@@ -107,7 +107,12 @@ class CompiledCode : public Code {
       const detail::ExternalFunction* f = detail::find_external(p.name);
       if (f && f->prototype.text() == p.text()) externals.push_back({p.name, reinterpret_cast<void*>(f->address)});
     }
-    auto kept = kept_program(staged_.key, clang_options(), options_.cache, externals);
+    std::optional<KeptProgram> kept;
+    try {
+      kept = kept_program(staged_.key, clang_options(), options_.cache, externals);
+    } catch (const Error&) {  // a folder that is no cache: the second tier says so, and the first goes on
+      if (options_.target != Target::automatic) throw;
+    }
     if (!kept) return false;
     staged_.facts = kept->facts;
     load(std::move(kept->code));
