@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/support/copies.hpp"
 #include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
@@ -141,9 +142,7 @@ Value* ShiftedTrips::copy(const Op& op, std::int64_t shift) {
   if (!operands.empty())
     if (const auto it = equal_.find(key); it != equal_.end()) return it->second;
   Op* const made = b_.op(op.code, operands, {op.result()->type});
-  made->number = op.number;
-  made->integer = op.integer;
-  made->loc = op.loc;
+  take_attributes(*made, op);
   made->result()->name = op.result()->name;
   if (!operands.empty()) equal_[key] = made->result();
   return made->result();

@@ -8,6 +8,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/copies.hpp"
 #include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
@@ -217,9 +218,7 @@ class Splitting {
     }
     Op* copy(const Op* op, Block* into) {
       Op* made = of_.module_.new_op(op->code, into);
-      made->number = op->number;
-      made->integer = op->integer;
-      made->loc = op->loc;
+      take_attributes(*made, *op);
       for (Value* v : op->operands) made->operands.push_back(now(v));
       for (Value* r : op->results) map_[r] = of_.module_.add_result(made, r->type, r->name);
       into->ops.push_back(made);

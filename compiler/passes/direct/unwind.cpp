@@ -5,6 +5,7 @@
 
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/compiler/passes/support/copies.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -123,11 +124,7 @@ Op* Unwinder::clone(Op* op, Block* into_block, ir::PointerMap<Value, Value*>& ma
   };
   Op* copy = module_.new_op(op->code, into_block);
   for (Value* v : op->operands) copy->operands.push_back(mapped(v));
-  copy->number = op->number;
-  copy->integer = op->integer;
-  copy->callee = op->callee;
-  copy->text = op->text;
-  copy->loc = op->loc;
+  take_attributes(*copy, *op);
   for (Value* r : op->results) map[r] = module_.add_result(copy, r->type, r->name);
   for (Block* b : op->blocks) {
     Block* nested = module_.new_block(copy, into_block->function);

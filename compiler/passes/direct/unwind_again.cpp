@@ -4,6 +4,7 @@
 // A call that is marked as a checkpoint runs the function's value alone in the forward part; the backward
 // part runs the forward half, which leaves its frames, and the backward half at once.
 #include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/compiler/passes/support/copies.hpp"
 
 namespace lantern::passes {
 
@@ -49,11 +50,7 @@ void Unwinder::copy_ops(const Block* from, Block* to, std::unordered_map<Value*,
     if (frames == Frames::dropped && is_frame(*op)) continue;
     Op* copy = module_.new_op(op->code, to);
     for (Value* v : op->operands) copy->operands.push_back(mapped(v));
-    copy->number = op->number;
-    copy->integer = op->integer;
-    copy->callee = op->callee;
-    copy->text = op->text;
-    copy->loc = op->loc;
+    take_attributes(*copy, *op);
     if (frames == Frames::dropped && op->callee && forward_halves_.contains(op->callee))
       copy->callee = value_of(op->callee);
     for (Value* r : op->results) map[r] = module_.add_result(copy, r->type, r->name);

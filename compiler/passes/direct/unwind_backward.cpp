@@ -4,6 +4,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/compiler/passes/support/copies.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -132,10 +133,7 @@ void Unwinder::backward_op(Region& r, Op* op) {
   std::vector<Value*> operands;
   for (Value* v : op->operands) operands.push_back(bwd(r, v));
   Op* copy = into(r.bwd, op->loc).op(op->code, std::move(operands));
-  copy->number = op->number;
-  copy->integer = op->integer;
-  copy->callee = op->callee;
-  copy->text = op->text;
+  take_attributes(*copy, *op);
   for (Value* v : op->results) bwd_[v] = module_.add_result(copy, v->type, v->name);
 }
 

@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/analysis/settled.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/compiler/passes/support/copies.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/shape.hpp"
@@ -391,8 +392,7 @@ Value* Unwinder::derive(Region& home, Value* v) {
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (!operands[i]) operands[i] = constant(op.operands[i]);
     Op* copy = into(block, op.loc).op(op.code, operands);
-    copy->number = op.number;
-    copy->integer = op.integer;
+    take_attributes(*copy, op);
     return module_.add_result(copy, v->type, v->name);
   });
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/support/copies.hpp"
 
 namespace lantern::passes {
 
@@ -222,9 +223,7 @@ void LaneBody::plain(const Op* op) {
   std::vector<ir::Type> types;
   for (const Value* v : op->results) types.push_back(v->type);
   Op* copy = builder_.op(op->code, operands, types);
-  copy->number = op->number;
-  copy->integer = op->integer;
-  copy->text = op->text;
+  take_attributes(*copy, *op);
   for (std::size_t i = 0; i < op->results.size(); ++i) {
     copy->results[i]->name = op->results[i]->name;
     now_[op->results[i]] = copy->results[i];

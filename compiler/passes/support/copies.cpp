@@ -5,17 +5,21 @@
 
 namespace lantern::passes {
 
+void take_attributes(Op& copy, const Op& from) {
+  copy.number = from.number;
+  copy.integer = from.integer;
+  copy.callee = from.callee;
+  copy.text = from.text;
+  copy.loc = from.loc;
+}
+
 Op* copy_op(ir::Builder& b, const Op& op, Renaming& names, const std::unordered_set<const Op*>& left_out) {
   const auto now = [&](Value* v) {
     const auto it = names.find(v);
     return it == names.end() ? v : it->second;
   };
   Op* const made = b.module().new_op(op.code, b.block());
-  made->number = op.number;
-  made->integer = op.integer;
-  made->callee = op.callee;
-  made->text = op.text;
-  made->loc = op.loc;
+  take_attributes(*made, op);
   for (Value* v : op.operands) made->operands.push_back(now(v));
   for (const Value* r : op.results) names[r] = b.module().add_result(made, r->type, r->name);
   for (const Block* from : op.blocks) {

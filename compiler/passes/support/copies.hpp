@@ -11,6 +11,10 @@ namespace lantern::passes {
 /// What stands for the values of the original in a copy; values that are not in it stay.
 using Renaming = std::unordered_map<const Value*, Value*>;
 
+/// Gives an operation what another says besides its operands, results and blocks: numbers, callee, text,
+/// place.
+void take_attributes(Op& copy, const Op& from);
+
 /// Appends a copy of an operation, blocks included, and notes its results. Of the updates in `left_out`
 /// nothing is copied: what they update stands for what they give.
 Op* copy_op(ir::Builder& b, const Op& op, Renaming& names,
