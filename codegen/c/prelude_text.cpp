@@ -26,8 +26,8 @@ typedef int int32_t;
 #endif
 )c"},
       {"workspace_name", types, {}, "typedef struct lt_workspace lt_workspace;\n"},
-      // Repeats runtime/workspace.h, which explains the fields.
-      {"workspace", types, {"integers", "workspace_name"}, R"c(typedef struct lt_tape {
+      // These repeat runtime/workspace.h, which explains the fields.
+      {"memory", types, {"integers"}, R"c(typedef struct lt_tape {
   char* data;
   int64_t used;
   int64_t capacity;
@@ -42,8 +42,8 @@ typedef struct lt_unused {
   struct lt_unused* next;
   int64_t bytes;
 } lt_unused;
-
-typedef struct lt_target {
+)c"},
+      {"workspace", types, {"integers", "workspace_name", "memory"}, R"c(typedef struct lt_target {
   void* data;
   int64_t bytes;
 } lt_target;

@@ -26,23 +26,7 @@ typedef long long int64_t;
 
 )c";
 
-inline constexpr const char* workspace = R"c(typedef struct lt_tape {
-  char* data;
-  int64_t used;
-  int64_t capacity;
-} lt_tape;
-
-typedef struct lt_chunk {
-  struct lt_chunk* next;
-  int64_t capacity;
-} lt_chunk;
-
-typedef struct lt_unused {
-  struct lt_unused* next;
-  int64_t bytes;
-} lt_unused;
-
-/* Why a kernel failed: the first of its trips that did. */
+inline constexpr const char* workspace = R"c(/* Why a kernel failed: the first of its trips that did. */
 typedef struct lt_failure {
   unsigned long long trip;
   int lock;
