@@ -98,27 +98,30 @@ std::string StatementPrinter::team_runner() {
   for (std::size_t i = 0; i < function_.body->params.size() && !info_.in_frame; ++i)
     add("share->a" + std::to_string(i));
   if (info_.in_frame) add("share");
-  std::string body =
-      "  " + unit_.share_type(&function_) + "* share = (" + unit_.share_type(&function_) + "*)data;\n";
-  if (!info_.workspace) body += "  (void)ws;\n";
+  const std::string share = unit_.share_type(&function_);
+  Statement runner = team_runner_signature() + " {";
+  runner.end = "}";
+  const auto line = [&](const std::string& text) { runner.body.push_back(text); };
+  line(share + "* share = (" + share + "*)data;");
+  if (!info_.workspace) line("(void)ws;");
   if (info_.workspace && unit_.module().tapes() > 0) {
     unit_.prelude().need("require_tapes");
-    body += "  lt_require_tapes(ws, " + std::to_string(unit_.module().tapes()) + ");\n";
+    line("lt_require_tapes(ws, " + std::to_string(unit_.module().tapes()) + ");");
   }
   const std::size_t results = function_.result_types.size();
   if (info_.by_pointer && !info_.in_frame)
     for (std::size_t i = 0; i < results; ++i) add("&share->r" + std::to_string(i));
   const std::string call = info_.name + "(" + list + ");";
   if (results == 1) {
-    body += wrapped("  share->r0 = " + call) + "\n";
+    line("share->r0 = " + call);
   } else if (info_.by_pointer || results == 0) {
-    body += wrapped("  " + call) + "\n";
+    line(call);
   } else {
-    body += wrapped("  const " + unit_.results_type(&function_) + " results = " + call) + "\n";
+    line("const " + unit_.results_type(&function_) + " results = " + call);
     for (std::size_t i = 0; i < results; ++i)
-      body += "  share->r" + std::to_string(i) + " = results.r" + std::to_string(i) + ";\n";
+      line("share->r" + std::to_string(i) + " = results.r" + std::to_string(i) + ";");
   }
-  return "\n" + team_runner_signature() + " {\n" + body + "}\n";
+  return "\n" + written({runner});
 }
 
 }  // namespace lantern::codegen
