@@ -22,6 +22,9 @@ using ir::Opcode;
 namespace {
 /// Stands where the lines of the generated text itself begin to count again. No text of a user's holds it.
 constexpr std::string_view own_lines = "\x01\n";
+
+/// A place may be one in a model, whose bytes say nothing to a reader.
+bool is_no_text(unsigned char c) { return c < ' ' && c != '\t' && c != '\r' && c != '\f' && c != '\v'; }
 }  // namespace
 
 std::string with_own_lines(const std::string& text) {
@@ -469,19 +472,15 @@ const std::string& Unit::source_line(const char* file, std::uint32_t line) {
   if (added) {
     std::ifstream stream(file);
     for (std::string s; it->second.size() < 100000 && std::getline(stream, s);) {
+      if (std::ranges::any_of(s, is_no_text)) {
+        it->second.clear();
+        break;
+      }
       const std::size_t first = s.find_first_not_of(" \t"), last = s.find_last_not_of(" \t\r");
       it->second.push_back(first == std::string::npos || last == std::string::npos || last < first
                                ? ""
                                : s.substr(first, std::min<std::size_t>(last - first + 1, 100)));
       it->second.back() = ir::c_line_comment(it->second.back());
-      // A model is no text: its bytes say nothing to a reader.
-      const auto binary = [](unsigned char c) {
-        return c < ' ' && c != '\t' && c != '\r' && c != '\f' && c != '\v';
-      };
-      if (std::ranges::any_of(s, binary)) {
-        it->second.clear();
-        break;
-      }
     }
   }
   return line >= 1 && line <= it->second.size() ? it->second[line - 1] : none;
