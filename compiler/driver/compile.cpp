@@ -103,10 +103,8 @@ class CompiledCode : public Code {
     staged_.key = staged_key(*module_, options_);
     if (staged_.key.empty()) return false;
     std::vector<codegen::HostSymbol> externals;
-    for (const ir::Prototype& p : ir::external_functions(*module_)) {
-      const detail::ExternalFunction* f = detail::find_external(p.name);
-      if (f && f->prototype.text() == p.text()) externals.push_back({p.name, reinterpret_cast<void*>(f->address)});
-    }
+    for (const ir::Prototype& p : ir::external_functions(*module_))
+      if (void* address = address_of(p)) externals.push_back({p.name, address});  // passes may drop the others
     std::optional<KeptProgram> kept;
     try {
       kept = kept_program(staged_.key, clang_options(), options_.cache, externals);
@@ -223,14 +221,18 @@ class CompiledCode : public Code {
                           externals_, staged_);
   }
 
-  /// Where the process has the functions of its own that the program calls.
+  /// Where the process has a function of its own that the program calls; null where it knows none like it.
+  static void* address_of(const ir::Prototype& p) {
+    const detail::ExternalFunction* f = detail::find_external(p.name);
+    return f && f->prototype.text() == p.text() ? reinterpret_cast<void*>(f->address) : nullptr;
+  }
   void find_externals() {
     for (const ir::Prototype& p : ir::external_functions(*module_)) {
-      const detail::ExternalFunction* f = detail::find_external(p.name);
-      if (!f || f->prototype.text() != p.text())
+      void* const address = address_of(p);
+      if (!address)
         throw Error("compile: the program calls the external function " + p.text() + ", which this process does not "
                     "know: make it known with external(\"" + p.name + "\", function)");
-      externals_.push_back({p.name, reinterpret_cast<void*>(f->address)});
+      externals_.push_back({p.name, address});
     }
   }
 
