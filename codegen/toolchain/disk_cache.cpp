@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "lantern/codegen/toolchain/content_hash.hpp"
+#include "lantern/ir/error.hpp"
 
 namespace lantern::codegen {
 
@@ -64,6 +65,17 @@ std::optional<fs::path> private_cache_directory(const std::string& part) {
   fs::create_directories(directory / part, failed);
   if (failed) return std::nullopt;
   return directory / part;
+}
+
+std::uintmax_t cache_limit(std::uintmax_t default_megabytes) {
+  constexpr std::uintmax_t megabyte = 1U << 20U;
+  const char* given = std::getenv("LANTERN_CACHE_MEGABYTES");
+  if (given == nullptr) return default_megabytes * megabyte;
+  char* end = nullptr;
+  const unsigned long long n = std::strtoull(given, &end, 10);
+  if (*given == '\0' || *end != '\0')
+    throw Error("LANTERN_CACHE_MEGABYTES: expected a number, got '" + std::string(given) + "'");
+  return n * megabyte;
 }
 
 void remove_least_used(const fs::path& directory, const std::string& ending, std::uintmax_t bytes) {

@@ -14,6 +14,10 @@ namespace lantern::codegen {
 /// write there. Nothing where there is no such place, or where it belongs to somebody else.
 std::optional<std::filesystem::path> private_cache_directory(const std::string& part);
 
+/// The bytes that a cache may take: what LANTERN_CACHE_MEGABYTES in the environment says, otherwise so many megabytes.
+/// Error: it is no number.
+std::uintmax_t cache_limit(std::uintmax_t default_megabytes);
+
 /// Removes the files of an extension that were not used for longest, until the others take at most `bytes`.
 void remove_least_used(const std::filesystem::path& directory, const std::string& extension,
                        std::uintmax_t bytes);

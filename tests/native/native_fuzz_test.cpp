@@ -118,7 +118,7 @@ TEST_CASE("random native programs compute the same when they are staged, and the
   for (unsigned seed = first; seed < first + 2 * factor(); ++seed) {
     const std::string text = program(seed, 6);
     write_file(source, text);
-    const ProcessResult building = lanternc({source, "-o", built, "-O1", "--no-cache"});
+    const ProcessResult building = lanternc({source, "-o", built, "-O1"});
     INFO("seed " << seed << "\n" << building.err);
     CHECK(building.status == 0);
     if (building.status != 0) continue;

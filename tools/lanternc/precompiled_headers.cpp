@@ -26,7 +26,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::uintmax_t bytes_kept = 1U << 30U;
+/// Some twenty: each level of optimisation, with -g or without, is another.
+constexpr std::uintmax_t default_megabytes = 2048;
 constexpr std::string_view header_text =
     "#include \"lantern/compiler/frontend/native.hpp\"\n#include \"lantern/lantern.hpp\"\n";
 
@@ -144,7 +145,8 @@ Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unu
       if (!fs::exists(place.header, failed)) codegen::write_file(place.header, std::string(header_text));
     }
     if (!make(compiler, flags, place)) return {};
-    codegen::remove_least_used(*directory, compiler.is_clang ? ".pch" : ".gch", bytes_kept);
+    codegen::remove_least_used(*directory, compiler.is_clang ? ".pch" : ".gch",
+                                codegen::cache_limit(default_megabytes));
   }
   fs::last_write_time(place.made, fs::file_time_type::clock::now(), failed);
   if (compiler.is_clang) return {"-include-pch", place.made.string()};

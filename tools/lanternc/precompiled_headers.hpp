@@ -14,7 +14,8 @@ namespace lantern::tool {
 /// what the file means: it does not include lantern/lantern.hpp itself, or defines something before it does,
 /// or `flags` hold others than -I, -D, -U, -std=, -W, -f, -m, -O and -g. The headers are compiled where that
 /// has not been done for these flags, or a header has changed since. Kept as described in codegen/toolchain/
-/// disk_cache.hpp; the last used ones are kept, a gigabyte at most. `unusual`: the user gave flags of their
+/// disk_cache.hpp; the last used ones are kept, as many
+/// megabytes as LANTERN_CACHE_MEGABYTES says, otherwise 2048. `unusual`: the user gave flags of their
 /// own; then the headers are compiled when the same flags come a second time.
 std::vector<std::string> precompiled_headers(const Compiler& compiler, const std::vector<std::string>& flags,
                                              bool unusual, const std::filesystem::path& source);

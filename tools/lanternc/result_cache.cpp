@@ -21,18 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uintmax_t megabyte = 1U << 20U;
 constexpr std::uintmax_t default_megabytes = 512;
-
-std::uintmax_t limit() {
-  const char* given = std::getenv("LANTERN_CACHE_MEGABYTES");
-  if (given == nullptr) return default_megabytes * megabyte;
-  char* end = nullptr;
-  const unsigned long long n = std::strtoull(given, &end, 10);
-  if (*given == '\0' || *end != '\0')
-    throw Error("LANTERN_CACHE_MEGABYTES: expected a number, got '" + std::string(given) + "'");
-  return n * megabyte;
-}
 
 /// In one line.
 std::string escaped(const std::string& text) {
@@ -156,7 +145,7 @@ ResultCache::ResultCache(const Options& options, const Installation& installatio
     why_ = "there is no directory for it";
     return;
   }
-  cache_.emplace(*directory, limit());
+  cache_.emplace(*directory, codegen::cache_limit(default_megabytes));
   std::error_code ignored;
   std::string words;
   for (const std::string& w : options.words) words += (words.empty() ? "" : " ") + w;
