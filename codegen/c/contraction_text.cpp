@@ -48,12 +48,13 @@ const std::vector<PreludePart>& contraction_parts() {
    are added to it. */
 #ifdef __TINYC__
 #define LT_GEMM_COLUMNS_$K 4
-static void lt_gemm_rows_$K(int rows, int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, int64_t a_column, const $T* b,
-                            $T* const* to) {
+#define LT_GEMM_NARROW_$K 4
+static void lt_gemm_rows_$K(int rows, int columns, int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, int64_t a_column,
+                            const $T* b, $T* const* to) {
   for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < LT_GEMM_COLUMNS_$K; ++j) {
+    for (int j = 0; j < columns; ++j) {
       $T sum = 0;
-      for (int64_t l = 0; l < k; ++l) sum += a[i * a_row + l * a_column] * b[l * LT_GEMM_COLUMNS_$K + j];
+      for (int64_t l = 0; l < k; ++l) sum += a[i * a_row + l * a_column] * b[l * columns + j];
       to[i][j] = (fresh ? 0 : to[i][j]) + scale * sum;
     }
 }
@@ -62,47 +63,66 @@ typedef $T lt_gemm_vector_$K __attribute__((vector_size(LT_GEMM_BYTES), may_alia
 typedef $T lt_gemm_in_memory_$K __attribute__((vector_size(LT_GEMM_BYTES), aligned(sizeof($T)), may_alias));
 #define LT_GEMM_LANES_$K (LT_GEMM_BYTES / (int)sizeof($T))
 #define LT_GEMM_COLUMNS_$K (2 * LT_GEMM_LANES_$K)
-static inline __attribute__((always_inline)) void lt_gemm_rows_$K(int rows, int fresh, int64_t k, $T scale, const $T* a,
-                                                                  int64_t a_row, int64_t a_column, const $T* b, $T* const* to) {
+#define LT_GEMM_NARROW_$K LT_GEMM_LANES_$K
+static inline __attribute__((always_inline)) void lt_gemm_rows_$K(int rows, int columns, int fresh, int64_t k, $T scale,
+                                                                  const $T* a, int64_t a_row, int64_t a_column, const $T* b,
+                                                                  $T* const* to) {
 #ifdef __clang__
 #pragma STDC FP_CONTRACT ON
 #endif
+  const int vectors = columns / LT_GEMM_LANES_$K;
   const lt_gemm_vector_$K zero = {0};
   lt_gemm_vector_$K sum[LT_GEMM_ROWS][2];
-  for (int i = 0; i < rows; ++i) sum[i][0] = sum[i][1] = zero;
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < vectors; ++j) sum[i][j] = zero;
   for (int64_t l = 0; l < k; ++l) {
-    const lt_gemm_vector_$K y0 = *(const lt_gemm_vector_$K*)b;
-    const lt_gemm_vector_$K y1 = *(const lt_gemm_vector_$K*)(b + LT_GEMM_LANES_$K);
+    lt_gemm_vector_$K y[2];
+    for (int j = 0; j < vectors; ++j) y[j] = *(const lt_gemm_vector_$K*)(b + j * LT_GEMM_LANES_$K);
     for (int i = 0; i < rows; ++i) {
       const lt_gemm_vector_$K x = a[i * a_row] - zero; /* x - 0 is x, of -0 too */
-      sum[i][0] += x * y0;
-      sum[i][1] += x * y1;
+      for (int j = 0; j < vectors; ++j) sum[i][j] += x * y[j];
     }
     a += a_column;
-    b += LT_GEMM_COLUMNS_$K;
+    b += columns;
   }
-  for (int i = 0; i < rows; ++i) {
-    lt_gemm_in_memory_$K* const at = (lt_gemm_in_memory_$K*)to[i];
-    at[0] = fresh ? scale * sum[i][0] : at[0] + scale * sum[i][0];
-    at[1] = fresh ? scale * sum[i][1] : at[1] + scale * sum[i][1];
-  }
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < vectors; ++j) {
+      lt_gemm_in_memory_$K* const at = (lt_gemm_in_memory_$K*)(to[i] + j * LT_GEMM_LANES_$K);
+      *at = fresh ? scale * sum[i][j] : *at + scale * sum[i][j];
+    }
 }
 #endif
-/* A tile of which a is packed by columns. */
-LT_GEMM_APART static void lt_gemm_tile_$K(int fresh, int64_t k, $T scale, const $T* a, const $T* b, $T* const* to) {
-  lt_gemm_rows_$K(LT_GEMM_ROWS, fresh, k, scale, a, 1, LT_GEMM_ROWS, b, to);
-}
-LT_GEMM_APART static void lt_gemm_most_$K(int fresh, int64_t k, $T scale, const $T* a, const $T* b, $T* const* to) {
-  lt_gemm_rows_$K(2 * LT_GEMM_FEW, fresh, k, scale, a, 1, 2 * LT_GEMM_FEW, b, to);
-}
-LT_GEMM_APART static void lt_gemm_few_$K(int fresh, int64_t k, $T scale, const $T* a, const $T* b, $T* const* to) {
-  lt_gemm_rows_$K(LT_GEMM_FEW, fresh, k, scale, a, 1, LT_GEMM_FEW, b, to);
+/* Of the last columns a tile has half as many where that is enough. */
+#define LT_GEMM_TILE(name, rows, columns)                                                                                 \
+  LT_GEMM_APART static void name(int fresh, int64_t k, $T scale, const $T* a, const $T* b, $T* const* to) {              \
+    lt_gemm_rows_$K(rows, columns, fresh, k, scale, a, 1, rows, b, to);                                                   \
+  }
+LT_GEMM_TILE(lt_gemm_tile_$K, LT_GEMM_ROWS, LT_GEMM_COLUMNS_$K)
+LT_GEMM_TILE(lt_gemm_most_$K, 2 * LT_GEMM_FEW, LT_GEMM_COLUMNS_$K)
+LT_GEMM_TILE(lt_gemm_few_$K, LT_GEMM_FEW, LT_GEMM_COLUMNS_$K)
+LT_GEMM_TILE(lt_gemm_narrow_tile_$K, LT_GEMM_ROWS, LT_GEMM_NARROW_$K)
+LT_GEMM_TILE(lt_gemm_narrow_most_$K, 2 * LT_GEMM_FEW, LT_GEMM_NARROW_$K)
+LT_GEMM_TILE(lt_gemm_narrow_few_$K, LT_GEMM_FEW, LT_GEMM_NARROW_$K)
+#undef LT_GEMM_TILE
+/* A tile of which a is packed by columns of so many rows, and b by rows of so many columns. */
+static inline void lt_gemm_packed_$K(int64_t rows, int64_t columns, int fresh, int64_t k, $T scale, const $T* a, const $T* b,
+                                     $T* const* to) {
+  (columns == LT_GEMM_COLUMNS_$K ? rows == LT_GEMM_ROWS  ? lt_gemm_tile_$K
+                                   : rows == LT_GEMM_FEW ? lt_gemm_few_$K
+                                                         : lt_gemm_most_$K
+   : rows == LT_GEMM_ROWS        ? lt_gemm_narrow_tile_$K
+   : rows == LT_GEMM_FEW         ? lt_gemm_narrow_few_$K
+                                 : lt_gemm_narrow_most_$K)(fresh, k, scale, a, b, to);
 }
 /* One of which the rows of a lie where they are, each in one piece: of few rows that is no slower than packing, and costs
    nothing. Of many there are not enough registers for where they lie. */
 #define LT_GEMM_WHERE_IT_IS (LT_GEMM_ROWS <= 6)
 LT_GEMM_APART static void lt_gemm_there_$K(int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b, $T* const* to) {
-  lt_gemm_rows_$K(LT_GEMM_ROWS, fresh, k, scale, a, a_row, 1, b, to);
+  lt_gemm_rows_$K(LT_GEMM_ROWS, LT_GEMM_COLUMNS_$K, fresh, k, scale, a, a_row, 1, b, to);
+}
+LT_GEMM_APART static void lt_gemm_narrow_there_$K(int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b,
+                                                  $T* const* to) {
+  lt_gemm_rows_$K(LT_GEMM_ROWS, LT_GEMM_NARROW_$K, fresh, k, scale, a, a_row, 1, b, to);
 }
 
 /* A row of a tile, times a number, becomes what lies at `to` or is added to it. */
@@ -387,7 +407,9 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
     const int64_t depth = most_k < k - l ? most_k : k - l;
     for (int64_t j = 0; j < n; j += most_n) {
       const int64_t wide = most_n < n - j ? most_n : n - j;
-      lt_gemm_pack_$K(right, b + l * b_row + j * b_column, wide, b_column, depth, b_row, columns);
+      const int64_t last = wide % columns, narrow = last <= LT_GEMM_NARROW_$K ? LT_GEMM_NARROW_$K : columns;
+      lt_gemm_pack_$K(right, b + l * b_row + j * b_column, wide - last, b_column, depth, b_row, columns);
+      lt_gemm_pack_$K(right + (wide - last) * depth, b + l * b_row + (j + wide - last) * b_column, last, b_column, depth, b_row, narrow);
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
         const int64_t whole = high - high % rows, rest = high - whole;
@@ -399,15 +421,16 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
             next = p + (p < whole ? rows : few);
             $T* const first = c + (i + p) * c_row + j + q;
             const int64_t some_rows = (next < high ? next : high) - p;
-            const int64_t some_columns = columns < wide - q ? columns : wide - q;
-            const int at_once = some_columns == columns, begins = fresh && l == 0;
+            const int64_t some_columns = columns < wide - q ? columns : wide - q, across = some_columns == columns ? columns : narrow;
+            const int at_once = some_columns == across, begins = fresh && l == 0;
             $T* to[LT_GEMM_ROWS];
             for (int64_t r = 0; r < next - p; ++r) to[r] = at_once && r < some_rows ? first + r * c_row : tile + r * columns;
             if (there && p < whole)
-              lt_gemm_there_$K(begins || !at_once, depth, at_once ? scale : 1, a + (i + p) * a_row + l, a_row, right + q * depth, to);
+              (across == columns ? lt_gemm_there_$K : lt_gemm_narrow_there_$K)(begins || !at_once, depth, at_once ? scale : 1,
+                                                                               a + (i + p) * a_row + l, a_row, right + q * depth, to);
             else
-              (next - p == rows ? lt_gemm_tile_$K : next - p == LT_GEMM_FEW ? lt_gemm_few_$K : lt_gemm_most_$K)(begins || !at_once, depth, at_once ? scale : 1,
-                                                                   left + p * depth, right + q * depth, to);
+              lt_gemm_packed_$K(next - p, across, begins || !at_once, depth, at_once ? scale : 1, left + p * depth,
+                                right + q * depth, to);
             for (int64_t r = 0; !at_once && r < some_rows; ++r)
               lt_gemm_row_$K(begins, first + r * c_row, tile + r * columns, some_columns, scale);
           }
@@ -590,9 +613,10 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
     const int64_t depth = most_k < k - l ? most_k : k - l;
     for (int64_t j = 0; j < n; j += most_n) {
       const int64_t wide = most_n < n - j ? most_n : n - j;
+      const int64_t narrow = wide % columns <= LT_GEMM_NARROW_$K ? LT_GEMM_NARROW_$K : columns;
       for (int64_t q = 0; q < wide; q += columns)
         lt_contract_pack_$K(right + q * depth, y, y_column + j + q, columns < wide - q ? columns : wide - q, y_sum + l, depth,
-                            LT_GEMM_COLUMNS_$K);
+                            columns <= wide - q ? columns : narrow);
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
         const int64_t whole = high - high % rows, rest = high - whole;
@@ -604,9 +628,9 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
         }
         for (int64_t q = 0; q < wide; q += columns) {
           const int64_t* const to_column = r_column + j + q;
-          const int64_t some_columns = columns < wide - q ? columns : wide - q;
+          const int64_t some_columns = columns < wide - q ? columns : wide - q, across = some_columns == columns ? columns : narrow;
           const int in_a_row = lt_leaps(to_column, some_columns) == 0;
-          const int at_once = in_a_row && some_columns == columns, begins = fresh && l == 0;
+          const int at_once = in_a_row && some_columns == across, begins = fresh && l == 0;
           for (int64_t p = 0, next; p < high; p = next) {
             next = p + (p < whole ? rows : few);
             const int64_t some_rows = (next < high ? next : high) - p;
@@ -614,10 +638,10 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
             for (int64_t a = 0; a < next - p; ++a)
               to[a] = at_once && a < some_rows ? r + r_row[i + p + a] + to_column[0] : tile + a * columns;
             if (there && p < whole)
-              lt_gemm_there_$K(begins || !at_once, depth, 1, x + x_row[i + p] + x_sum[l], x_apart, right + q * depth, to);
+              (across == columns ? lt_gemm_there_$K : lt_gemm_narrow_there_$K)(begins || !at_once, depth, 1, x + x_row[i + p] + x_sum[l],
+                                                                               x_apart, right + q * depth, to);
             else
-              (next - p == rows ? lt_gemm_tile_$K : next - p == LT_GEMM_FEW ? lt_gemm_few_$K : lt_gemm_most_$K)(begins || !at_once, depth, 1, left + p * depth,
-                                                                   right + q * depth, to);
+              lt_gemm_packed_$K(next - p, across, begins || !at_once, depth, 1, left + p * depth, right + q * depth, to);
             for (int64_t a = 0; !at_once && a < some_rows; ++a) {
               $T* const at = r + r_row[i + p + a];
               if (in_a_row) lt_gemm_row_$K(begins, at + to_column[0], tile + a * columns, some_columns, 1);
@@ -631,22 +655,66 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
   lt_leave(ws, mark);
 }
 
-static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* c) {
+/* The same with fewer indices: those of one place are gone, and two that follow one another as one would in every tensor, as
+   the rows and columns of a picture do, are one. */
+LT_GEMM_APART static lt_contraction_$K lt_merged_$K(const lt_contraction_$K* c) {
+  lt_contraction_$K all = *c;
+  int to = 0;
+  for (int g = 0, d = 0; g < 4; ++g) {
+    const int first = to;
+    for (int e = 0; e < c->rank[g]; ++e, ++d) {
+      const int64_t n = c->size[d];
+      if (n == 1) continue;
+      const int last = to - 1;
+      if (to > first && all.x_step[last] == n * c->x_step[d] && all.y_step[last] == n * c->y_step[d] &&
+          all.r_step[last] == n * c->r_step[d])
+        all.size[last] *= n;
+      else
+        all.size[to++] = n;
+      all.x_step[to - 1] = c->x_step[d];
+      all.y_step[to - 1] = c->y_step[d];
+      all.r_step[to - 1] = c->r_step[d];
+    }
+    all.rank[g] = to - first;
+  }
+  return all;
+}
+
+static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* given) {
+  const lt_contraction_$K merged = lt_merged_$K(given), *const c = &merged;
   int64_t count[4] = {1, 1, 1, 1};
   for (int g = 0, d = 0; g < 4; ++g)
     for (int e = 0; e < c->rank[g]; ++e) count[g] *= c->size[d++];
   if (count[0] <= 0 || count[1] <= 0 || count[2] <= 0 || count[3] < 0) return;
   const lt_position mark = lt_mark(ws);
   const int row = c->rank[0], column = row + c->rank[1], sum = column + c->rank[2];
+  const int64_t* const x_batch = lt_offsets(ws, row, c->size, c->x_step);
+  const int64_t* const y_batch = lt_offsets(ws, row, c->size, c->y_step);
+  const int64_t* const r_batch = lt_offsets(ws, row, c->size, c->r_step);
+  /* Matrices in memory, of which the result's rows or columns are in one piece. */
+  if (c->rank[1] <= 1 && c->rank[2] <= 1 && c->rank[3] <= 1) {
+    const int64_t x_rows = c->rank[1] ? c->x_step[row] : 1, r_rows = c->rank[1] ? c->r_step[row] : 1,
+                  y_columns = c->rank[2] ? c->y_step[column] : 1, r_columns = c->rank[2] ? c->r_step[column] : 1,
+                  x_sums = c->rank[3] ? c->x_step[sum] : 1, y_sums = c->rank[3] ? c->y_step[sum] : 1;
+    if (r_columns == 1 || r_rows == 1) {
+      const int turned = r_columns != 1 || (r_rows == 1 && count[1] > count[2]);
+      for (int64_t b = 0; b < count[0]; ++b)
+        if (turned)
+          lt_gemm_$K(ws, c->fresh, count[2], count[1], count[3], 1, c->y + y_batch[b], y_columns, y_sums, c->x + x_batch[b], x_sums,
+                     x_rows, c->r + r_batch[b], r_columns);
+        else
+          lt_gemm_$K(ws, c->fresh, count[1], count[2], count[3], 1, c->x + x_batch[b], x_rows, x_sums, c->y + y_batch[b], y_sums,
+                     y_columns, c->r + r_batch[b], r_rows);
+      lt_leave(ws, mark);
+      return;
+    }
+  }
   const int64_t* const x_row = lt_offsets(ws, c->rank[1], c->size + row, c->x_step + row);
   const int64_t* const r_row = lt_offsets(ws, c->rank[1], c->size + row, c->r_step + row);
   const int64_t* const y_column = lt_offsets(ws, c->rank[2], c->size + column, c->y_step + column);
   const int64_t* const r_column = lt_offsets(ws, c->rank[2], c->size + column, c->r_step + column);
   const int64_t* const x_sum = lt_offsets(ws, c->rank[3], c->size + sum, c->x_step + sum);
   const int64_t* const y_sum = lt_offsets(ws, c->rank[3], c->size + sum, c->y_step + sum);
-  const int64_t* const x_batch = lt_offsets(ws, row, c->size, c->x_step);
-  const int64_t* const y_batch = lt_offsets(ws, row, c->size, c->y_step);
-  const int64_t* const r_batch = lt_offsets(ws, row, c->size, c->r_step);
   /* Columns are what lies in pieces that are longer. */
   const double row_leaps = (double)lt_leaps(r_row, count[1]) / (double)count[1];
   const double column_leaps = (double)lt_leaps(r_column, count[2]) / (double)count[2];

@@ -248,7 +248,7 @@ int bench_modes(int argc, char** argv) {
   if (!options->quick) timing.limit_ms = 30'000;
   TimingOptions staged_timing = options->timing();
   staged_timing.clock = Clock::processor;
-  int wrong = measure("eager", eagerly, sizes(100, options->quick ? 100'000 : 1'000'000), timing, rows);
+  int wrong = measure("eager", eagerly, sizes(100, options->quick ? 20'000 : 1'000'000), timing, rows);
   wrong += measure("staged", by_stage, sizes(10'000, options->quick ? 1'000'000 : 10'000'000), staged_timing,
                    rows);
   print_table("eager", eagerly);

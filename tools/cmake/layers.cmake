@@ -30,6 +30,8 @@ set(lantern_standard_headers <algorithm> <array> <cmath> <cstdint> <fmt/format.h
                              <set> <span> <sstream> <string> <string_view> <unordered_map> <unordered_set> <variant>
                              <vector>)
 function(lantern_precompile_headers name)
+  # g++ 12 forgets that the warnings it then has of strings are of the system's headers.
+  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow>)
   get_property(first GLOBAL PROPERTY LANTERN_PRECOMPILED)
   if(first)
     target_precompile_headers(${name} REUSE_FROM ${first})
