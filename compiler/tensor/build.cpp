@@ -165,13 +165,11 @@ Datum Build::tabulate(ir::Kind element, const Indices& sizes,
 }
 
 void Build::require_equal(const Datum& x, const Datum& y, const std::string& message) const {
-  if (x.is_literal() && y.is_literal()) {
-    if (x.i() != y.i()) raise_at(loc, message + ", got " + std::to_string(x.i()) + " and " + std::to_string(y.i()));
-    return;
-  }
-  require(binary(Opcode::eq_, x, y), message);
+  require(binary(Opcode::eq_, x, y), message + ", got {} and {}", {x, y});
 }
 
-void Build::require(const Datum& condition, const std::string& message) const { detail::require(condition, message, loc); }
+void Build::require(const Datum& condition, const std::string& message, std::initializer_list<Datum> numbers) const {
+  detail::require(condition, message, loc, std::span(numbers.begin(), numbers.size()));
+}
 
 }  // namespace lantern::core::detail
