@@ -284,7 +284,7 @@ struct Kernels {
       case Opcode::zeros_like_:
         return in[0].type().is_scalar() ? Datum::zero(in[0].type()) : make_tensor(kind(), t(0).shape);
       case Opcode::argmax_:
-        if (t(0).count() == 0) raise_at(op.loc, "argmax of an empty tensor");
+        if (t(0).count() == 0) raise_at(op.loc, std::string(op.text ? op.text : "argmax") + " of an empty tensor");
         return largest();
       case Opcode::reshape_: {
         need(op, t(0).count() == t(1).count(), "the numbers of elements differ");
