@@ -274,7 +274,7 @@ struct Kernels {
       case Opcode::fill_: {
         std::vector<std::int64_t> shape;
         for (const Datum& size : in.subspan(1)) {
-          if (size.i() < 0) raise_at(op.loc, "a tensor of negative size");
+          if (size.i() < 0) raise_at(op.loc, "a tensor of negative size, " + std::to_string(size.i()));
           shape.push_back(size.i());
         }
         Datum out = make_tensor(in[0].type().kind(), std::move(shape));

@@ -58,8 +58,7 @@ Datum Build::fill(const Datum& v, const Indices& sizes) const {
   Datums operands = {v};
   for (const Datum& size : sizes) {
     shape.push_back(known(size));
-    if (shape.back() != ir::dynamic && shape.back() < 0)
-      raise_at(loc, "a tensor of negative size, " + std::to_string(shape.back()));
+    if (size.is_literal() && size.i() < 0) raise_at(loc, "a tensor of negative size, " + std::to_string(size.i()));
     operands.push_back(size);
   }
   return perform({Opcode::fill_, 0, loc, shape}, operands);
