@@ -208,6 +208,14 @@ TEST_CASE("learning rates are those of PyTorch's schedulers") {
   same(rates([](I i) { return nn::warm_up(i, 0.1, 4); }), {0.025, 0.05, 0.075, 0.1, 0.1, 0.1});
   same(rates([](I i) { return nn::warm_up(i, nn::exponential_rate(i, 0.1, 0.5), 2); }),
        {0.05, 0.05, 0.025, 0.0125, 0.00625, 0.003125});
+  // In no steps a rate is at its end.
+  CHECK(eager([](I i) { return nn::cosine_rate(i, 0.1, 0, 0.01); })(0) == Approx(0.01));
+  CHECK(eager([](I i) { return nn::warm_up(i, 0.1, 0); })(0) == Approx(0.1));
+  CHECK_THROWS_WITH(eager([](I i) { return nn::step_rate(i, 0.1, 0); })(5),
+                    Catch::Contains("nn_training_test.cpp:") &&
+                        Catch::Contains("step_rate: expected a number of steps of 1 or more, got 0"));
+  CHECK_THROWS_WITH(eager([](I i) { return nn::cosine_rate(i, 0.1, -5); })(5),
+                    Catch::Contains("cosine_rate: expected a number of steps of 0 or more, got -5"));
 }
 
 TEST_CASE("a perceptron tells two spirals apart") {
