@@ -386,7 +386,7 @@ void StatementPrinter::statement(const Op& op) {
     case Opcode::check_: {
       const Expression c = value(op.operands[0]);
       const bool bare = c.is_atom();
-      if (op.operands.size() > 1) return shape_check(op, bare ? "!" + c.text : "!(" + c.text + ")");
+      if (op.operands.size() > 1) return telling_check(op, bare ? "!" + c.text : "!(" + c.text + ")");
       return line("if (!" + (bare ? c.text : "(" + c.text + ")") + ") " + ws() + "->fail(ws, " +
                   ir::c_string(op.text ? op.text : "check failed") + ");");
     }

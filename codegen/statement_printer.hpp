@@ -152,7 +152,7 @@ class StatementPrinter {
   void tensor(const ir::Op& op);
   void forget(const ir::Op& op);
   void choice(const ir::Op& op);
-  void shape_check(const ir::Op& op, const std::string& failed);
+  void telling_check(const ir::Op& op, const std::string& failed);
   void element_access(const ir::Op& op);
   void rows(const ir::Op& op);
   void creation(const ir::Op& op);

@@ -379,9 +379,9 @@ void StatementPrinter::choice(const Op& op) {
   set_dims(op.result(), known);
 }
 
-/// Two shapes that do not fit.
-void StatementPrinter::shape_check(const Op& op, const std::string& failed) {
-  unit_.prelude().need("fail_shapes");
+/// Two shapes that do not fit, or a message with numbers in it.
+void StatementPrinter::telling_check(const Op& op, const std::string& failed) {
+  unit_.prelude().need(op.integer == 0 ? "fail_numbers" : "fail_shapes");
   const auto first = static_cast<std::size_t>(op.integer);
   const auto list = [&](std::size_t from, std::size_t to) {
     std::string s;
@@ -389,6 +389,13 @@ void StatementPrinter::shape_check(const Op& op, const std::string& failed) {
     return s;
   };
   const std::size_t n = op.operands.size() - 1;
+  if (first == 0) {
+    const std::string told = names_.unique("told");
+    open("if (" + failed + ") {");
+    line("const int64_t " + told + "[] = {" + list(1, 1 + n) + "};");
+    line("lt_fail_numbers(" + ws() + ", " + ir::c_string(op.text ? op.text : "") + ", " + told + ", " + number(n) + ");");
+    return close("}");
+  }
   const std::string a = list(1, 1 + first), b = list(1 + first, 1 + n);
   const std::string x = names_.unique("first_shape"), y = names_.unique("second_shape");
   open("if (" + failed + ") {");
@@ -634,7 +641,9 @@ void StatementPrinter::argmax(const Op& op) {
   define_statement(op.result(),
                    unit_.prelude().kernel("argmax", x->type.element()) + "(" + ws() + ", " + atom(x) +
                        ".data, " + elements(x) + ", " +
-                       ir::c_string("argmax of an empty tensor" + (at.empty() ? "" : " (" + at + ")")) + ")");
+                       ir::c_string(std::string(op.text ? op.text : "argmax") + " of an empty tensor" +
+                                (at.empty() ? "" : " (" + at + ")")) +
+                       ")");
 }
 
 void StatementPrinter::reshaping(const Op& op) {

@@ -467,7 +467,7 @@ class Parser {
         break;
       case Opcode::check_:
         if (!eat('[')) return;
-        op.integer = integer("a number of sizes", 1, 64);
+        op.integer = integer("a number of sizes", 0, 64);
         break;
       case Opcode::call_:
       case Opcode::loop_:
@@ -516,11 +516,11 @@ class Parser {
         expect(',');
       }
       op.text = intern(take(TokenKind::string, "a string").content);
-    } else if (has_text(op.code) || op.is(Opcode::ref_acc_)) {
+    } else if (has_text(op.code) || op.is(Opcode::ref_acc_) || op.is(Opcode::argmax_)) {
       op.operands = {use()};
-      const bool several = is_einsum(op.code) || op.is(Opcode::ref_acc_) || op.integer > 0;
+      const bool several = is_einsum(op.code) || op.is(Opcode::ref_acc_);
       while (eat(',')) {
-        if (!several) {
+        if (!several && !(op.is(Opcode::check_) && token_.kind == TokenKind::value)) {
           op.text = intern(take(TokenKind::string, "a string").content);
           return {};
         }

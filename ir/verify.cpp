@@ -247,9 +247,9 @@ class Verifier {
         check_shape(op, std::max<std::size_t>(op.operands.size(), 1), 0, 0);
         need(op.operands[0]->type == Bool, "a bool", op.operands[0]->type);
         for (std::size_t i = 1; i < op.operands.size(); ++i)
-          need(op.operands[i]->type == I64, "sizes of two shapes", op.operands[i]->type);
+          need(op.operands[i]->type == I64, "whole numbers to tell", op.operands[i]->type);
         if (op.operands.size() > 1)
-          need(op.integer >= 1 && op.integer + 1 < std::ssize(op.operands), "sizes of two shapes", op.integer);
+          need(op.integer >= 0 && op.integer + 1 < std::ssize(op.operands), "sizes of two shapes", op.integer);
         return need(op.text != nullptr, "a message", "none");
       case Opcode::forget_:
         check_shape(op, std::max<std::size_t>(op.operands.size(), 1), 0, 0);

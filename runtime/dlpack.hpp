@@ -12,13 +12,21 @@ namespace lantern {
 namespace core::detail {
 template <class T>
 inline constexpr DLDataType dlpack_type{kDLFloat, sizeof(T) * 8, 1};
+
+/// What is wrong with a tensor that lies where the CPU does not read, and what to do.
+inline std::string not_on_cpu(const DLDevice& device) {
+  const bool cuda = device.device_type == kDLCUDA || device.device_type == kDLCUDAManaged;
+  return std::string("expected a tensor in CPU memory, got one in ") + (cuda ? "CUDA's" : "that of another device") +
+         " (device type " + std::to_string(static_cast<int>(device.device_type)) + "); copy it to the CPU first";
 }
+}  // namespace core::detail
 
 /// A view of another library's tensor, which must outlive it. Error: another device or element type.
 template <class T>
 TensorView<T> from_dlpack(const DLTensor& t) {
   using Element = std::remove_const_t<T>;
-  if (t.device.device_type != kDLCPU) throw Error("from_dlpack: expected a tensor in CPU memory");
+  if (t.device.device_type != kDLCPU && t.device.device_type != kDLCUDAHost)
+    throw Error("from_dlpack: " + core::detail::not_on_cpu(t.device));
   if (t.dtype.code != kDLFloat || t.dtype.bits != sizeof(Element) * 8 || t.dtype.lanes != 1)
     throw Error("from_dlpack: expected elements of " + std::to_string(sizeof(Element) * 8) +
                 "-bit floating point, got code " + std::to_string(t.dtype.code) + " with " +

@@ -272,6 +272,26 @@ LT_SELDOM static void lt_fail_shapes(lt_workspace* ws, const char* what, const i
   lt_fail_where(ws, at, where);
 }
 )c"},
+      {"fail_numbers",
+       functions,
+       {"put_number"},
+       R"c(/* The text, with a number in the place of each {}. */
+LT_SELDOM static void lt_fail_numbers(lt_workspace* ws, const char* text, const int64_t* number, int numbers) {
+  char* at = ws->message;
+  char letter[2] = {0, 0};
+  for (; *text; ++text) {
+    if (text[0] == '{' && text[1] == '}' && numbers > 0) {
+      at = lt_put_number(ws, at, *number++);
+      --numbers;
+      ++text;
+    } else {
+      letter[0] = *text;
+      at = lt_put(ws, at, letter);
+    }
+  }
+  ws->fail(ws, ws->message);
+}
+)c"},
       // The arena.
       {"mark",
        functions,

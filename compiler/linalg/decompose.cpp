@@ -1,6 +1,7 @@
 // Factorisations: Cholesky, QR, eigenvectors, singular vectors; least squares; the exponential.
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/linalg/functions.hpp"
+#include "lantern/compiler/staging/requirement.hpp"
 
 namespace lantern::linalg::detail {
 
@@ -161,8 +162,9 @@ Value lstsq(const Value& a, const Value& b) {
   require_rank("lstsq", a, 2, most_dimensions);
   if (in_several(a)) return in_batches_of(a, lstsq(as_one_batch(a), right_in_one_batch("lstsq", a, b)));
   const Value columns = columns_for("lstsq", a, b);
-  require_equal("lstsq", a.columns(), smaller(a.rows(), a.columns(), a.call), "no more columns than rows",
-                a.call);
+  core::detail::require(core::perform({core::Opcode::le_, 0, a.call.loc}, {a.columns(), a.rows()}),
+                        "lstsq: expected no more columns than rows, got {} columns and {} rows", a.call.loc,
+                        std::array{a.columns(), a.rows()});
   const Values f = qr_of_tall(a);
   const Value x = solve_triangular(f[1], product(f[0], columns, true), {.lower = false});
   if (b.rank() == a.rank()) return x;

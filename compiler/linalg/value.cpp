@@ -2,6 +2,7 @@
 #include "lantern/compiler/linalg/value.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "lantern/compiler/ad/custom_rule.hpp"
@@ -226,7 +227,8 @@ void require_square(const char* function, const Value& a) {
 void require_equal(const char* function, const Datum& size, const Datum& other, const char* what,
                    const Call& call) {
   core::detail::require(perform({Opcode::eq_, 0, call.loc}, {size, other}),
-                        std::string(function) + ": expected " + what, call.loc);
+                        std::string(function) + ": expected " + what + ", got {} and {}", call.loc,
+                        std::array{size, other});
 }
 
 }  // namespace lantern::linalg::detail

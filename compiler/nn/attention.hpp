@@ -25,13 +25,17 @@ Rep<T> causal_scores(const Rep<T>& scores) {
 /// features]; the result is as q. `causal`: a query sees the keys up to its own position. With a mask, of
 /// bools that broadcast against [batch, heads, query, key], those keys are seen for which it holds.
 template <core::detail::FloatTensor T>
-Rep<T> attention(const Rep<T>& q, const Rep<T>& k, const Rep<T>& v, bool causal = false) {
+Rep<T> attention(const Rep<T>& q, const Rep<T>& k, const Rep<T>& v, bool causal = false,
+                 std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
   Rep<T> scores = einsum<"bqhd,bkhd->bhqk">(q, k) / sqrt(cast<core::detail::element_t<T>>(q.dim(3)));
   if (causal) scores = detail::causal_scores(scores);
   return einsum<"bhqk,bkhd->bqhd">(softmax<3>(scores), v);
 }
 template <core::detail::FloatTensor T, core::TruthTensor M>
-Rep<T> attention(const Rep<T>& q, const Rep<T>& k, const Rep<T>& v, const Rep<M>& mask, bool causal = false) {
+Rep<T> attention(const Rep<T>& q, const Rep<T>& k, const Rep<T>& v, const Rep<M>& mask, bool causal = false,
+                 std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
   using E = core::detail::element_t<T>;
   Rep<T> scores = einsum<"bqhd,bkhd->bhqk">(q, k) / sqrt(cast<E>(q.dim(3)));
   scores = where(mask, scores, static_cast<E>(detail::masked_score));
@@ -59,15 +63,34 @@ struct MultiheadAttention {
     return a;
   }
 
-  /// To itself.
-  template <class X, class... M>
-  detail::Values<X> operator()(const Rep<X>& x, const M&... mask_and_causal) const {
-    return (*this)(x, x, x, mask_and_causal...);
+  /// To itself: (x), (x, causal), (x, mask), (x, mask, causal).
+  template <core::detail::FloatTensor X>
+  detail::Values<X> operator()(const Rep<X>& x, bool causal = false,
+                               std::source_location l = std::source_location::current()) const {
+    return attended(x, x, x, l, causal);
+  }
+  template <core::detail::FloatTensor X, core::TruthTensor M>
+  detail::Values<X> operator()(const Rep<X>& x, const Rep<M>& mask, bool causal = false,
+                               std::source_location l = std::source_location::current()) const {
+    return attended(x, x, x, l, mask, causal);
   }
   /// From queries to keys and values: (q, k, v), (q, k, v, causal), (q, k, v, mask), (q, k, v, mask, causal).
+  template <core::detail::FloatTensor Q, core::detail::FloatTensor K>
+  detail::Values<Q> operator()(const Rep<Q>& queries, const Rep<K>& keys, const Rep<K>& values, bool causal = false,
+                               std::source_location l = std::source_location::current()) const {
+    return attended(queries, keys, values, l, causal);
+  }
+  template <core::detail::FloatTensor Q, core::detail::FloatTensor K, core::TruthTensor M>
+  detail::Values<Q> operator()(const Rep<Q>& queries, const Rep<K>& keys, const Rep<K>& values, const Rep<M>& mask,
+                               bool causal = false, std::source_location l = std::source_location::current()) const {
+    return attended(queries, keys, values, l, mask, causal);
+  }
+
+ private:
   template <class Q, class K, class... M>
-  detail::Values<Q> operator()(const Rep<Q>& queries, const Rep<K>& keys, const Rep<K>& values,
-                               const M&... mask_and_causal) const {
+  detail::Values<Q> attended(const Rep<Q>& queries, const Rep<K>& keys, const Rep<K>& values,
+                             const std::source_location& l, const M&... mask_and_causal) const {
+    const detail::Caller caller(l);
     const Rep<std::int64_t> features = in_weight.dim(1);
     const auto projected = [&](const auto& x, std::int64_t part) {
       const Rep<std::int64_t> from = features * part, to = features * (part + 1);

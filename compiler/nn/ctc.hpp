@@ -74,6 +74,7 @@ auto ctc_each(const Rep<X>& log_probabilities, const Rep<L>& labels, const Rep<M
   using E = core::detail::element_t<X>;
   using T = detail::Values<X>;
   using I = Rep<std::int64_t>;
+  const detail::Caller caller(l);
   detail::require_examples(log_probabilities.datum(), labels.datum(), steps.datum(), label_counts.datum(), l);
   const E nothing = static_cast<E>(detail::log_of_zero);
   const I batch = labels.dim(0), most = labels.dim(1), states = 2 * most + 1;
@@ -130,6 +131,7 @@ auto ctc(const Rep<X>& log_probabilities, const Rep<L>& labels, const Rep<M>& st
          const Rep<N>& label_counts, const CtcOptions& o = {},
          std::source_location l = std::source_location::current()) {
   using E = core::detail::element_t<X>;
+  const detail::Caller caller(l);
   const auto each = ctc_each(log_probabilities, labels, steps, label_counts, o, l);
   if (o.reduction == Reduction::sum) return sum(each);
   const detail::Values<X> counts(

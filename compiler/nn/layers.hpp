@@ -1,9 +1,10 @@
 // Layers without a state: Linear, Conv, ConvTranspose, Embedding, dropout.
 //
 // Formulas, shapes and the order of dimensions are PyTorch's, and so are the numbers that `init` begins with.
-// S is as in parameters.hpp.
+// S is as in parameters.hpp. What a layer cannot do is an Error at the line that calls it.
 #pragma once
 
+#include "lantern/compiler/staging/caller.hpp"
 #include "lantern/compiler/nn/initializers.hpp"
 #include "lantern/compiler/nn/parameters.hpp"
 
@@ -26,6 +27,8 @@ void init_uniform(W& weight, B& bias, Generator& rng) {
   }
 }
 
+using core::Caller;
+
 template <class X>
 using Values = Rep<Tensor<core::detail::element_t<X>>>;
 
@@ -44,7 +47,8 @@ struct Linear {
   }
 
   template <core::detail::FloatTensor X>
-  detail::Values<X> operator()(const Rep<X>& x) const {
+  detail::Values<X> operator()(const Rep<X>& x, std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     const auto y = x.rank() == 1 ? matmul(weight, x) : matmul(x, transpose(weight));
     if constexpr (with_bias)
       return y + bias;
@@ -90,7 +94,9 @@ struct Conv {
   }
 
   template <core::detail::FloatTensor X>
-  detail::Values<X> operator()(const Rep<X>& x, const core::ConvolutionOptions& options = {}) const {
+  detail::Values<X> operator()(const Rep<X>& x, const core::ConvolutionOptions& options = {},
+                               std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     if constexpr (with_bias)
       return conv(x, weight, bias, options);
     else
@@ -126,7 +132,9 @@ struct ConvTranspose {
   }
 
   template <core::detail::FloatTensor X>
-  detail::Values<X> operator()(const Rep<X>& x, const core::ConvolutionOptions& options = {}) const {
+  detail::Values<X> operator()(const Rep<X>& x, const core::ConvolutionOptions& options = {},
+                               std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     if constexpr (with_bias)
       return conv_transpose(x, weight, bias, options);
     else
@@ -146,7 +154,8 @@ struct Embedding {
   }
 
   template <core::detail::IndexTensor I>
-  auto operator()(const Rep<I>& indices) const {
+  auto operator()(const Rep<I>& indices, std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return take<0>(weight, indices);
   }
 };
@@ -154,10 +163,12 @@ struct Embedding {
 /// x / (1 - p) where the uniform numbers, one for each element, from 0 up to 1, are at least p, and 0
 /// elsewhere (Srivastava et al. 2014).
 template <core::detail::FloatTensor X, core::detail::FloatTensor U>
-detail::Values<X> dropout(const Rep<X>& x, const Rep<U>& uniforms, double p) {
+detail::Values<X> dropout(const Rep<X>& x, const Rep<U>& uniforms, double p,
+                          std::source_location l = std::source_location::current()) {
   using E = core::detail::element_t<X>;
+  const detail::Caller caller(l);
   if (!(p >= 0 && p < 1))
-    throw Error("dropout: expected a probability from 0 up to below 1, got " + std::to_string(p));
+    core::raise_at(core::here(l), "dropout: expected a probability from 0 up to below 1, got " + std::to_string(p));
   const Rep<Tensor<bool>> stays(uniforms >= static_cast<E>(p));
   return where(stays, x * static_cast<E>(1 / (1 - p)), E(0));
 }

@@ -1,9 +1,11 @@
 // Losses: a number from predictions and targets, the mean over elements unless said otherwise.
 //
-// Formulas are PyTorch's. Classes are the last dimension: logits of [..., classes] go with labels of [...].
+// Formulas are PyTorch's. Classes are the last dimension: logits of [..., classes] go with labels of [...]. Predictions and
+// targets have one shape: where operators would repeat one of them, as [n] beside [n, 1], a loss is an Error.
 #pragma once
 
 #include "lantern/compiler/nn/layers.hpp"
+#include "lantern/compiler/tensor/build.hpp"
 
 namespace lantern::nn {
 
@@ -18,8 +20,31 @@ template <class E>
 Rep<E> reduced(const Rep<Tensor<E>>& each, Reduction how) {
   return how == Reduction::sum ? sum(each) : mean(each);
 }
+/// That dimension d of two tensors is of one size.
+inline void require_same_size(const core::Datum& x, int d, const core::Datum& y, const std::string& expected) {
+  const core::detail::Build b{};
+  b.require_equal(b.size(x, d), b.size(y, d), expected + " in dimension " + std::to_string(d));
+}
+/// That a target has its prediction's shape. (Sizes of which neither is known before are compared by the operators.)
+inline void require_target(const char* loss, const core::Datum& x, const core::Datum& target) {
+  const auto &have = target.type(), &want = x.type();
+  const std::string expected = std::string(loss) + ": expected a target of the prediction's shape";
+  if (have.rank() != want.rank()) core::raise_at({}, expected + " " + want.str() + ", got " + have.str());
+  for (int d = 0; d < want.rank(); ++d)
+    if (have.dims()[static_cast<std::size_t>(d)] != want.dims()[static_cast<std::size_t>(d)])
+      require_same_size(x, d, target, expected);
+}
+/// That there is a label for each row of scores; one label for a vector of them.
+inline void require_labels(const core::Datum& scores, const core::Datum& labels) {
+  const int rank = scores.type().rank(), have = labels.type().rank();
+  const char* const expected = "expected a label for each row of [..., classes]";
+  if (have != rank - 1 && !(rank == 1 && have == 1))
+    core::raise_at({}, std::string(expected) + ", got " + labels.type().str() + " for " + scores.type().str());
+  for (int d = 0; d + 1 < rank; ++d) require_same_size(scores, d, labels, expected);
+}
 template <class X, class Y>
-detail::Values<X> difference(const Rep<X>& x, const Rep<Y>& y) {
+detail::Values<X> difference(const char* loss, const Rep<X>& x, const Rep<Y>& y) {
+  require_target(loss, x.datum(), y.datum());
   return detail::Values<X>(x) - detail::Values<X>(y);
 }
 
@@ -27,26 +52,36 @@ detail::Values<X> difference(const Rep<X>& x, const Rep<Y>& y) {
 
 /// (x - y)^2.
 template <core::detail::FloatTensor X, core::detail::FloatTensor Y>
-auto mse(const Rep<X>& x, const Rep<Y>& y, Reduction how = Reduction::mean) {
-  const auto d = detail::difference(x, y);
+auto mse(const Rep<X>& x, const Rep<Y>& y, Reduction how = Reduction::mean,
+         std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
+  const auto d = detail::difference("mse", x, y);
   return detail::reduced(detail::Values<X>(d * d), how);
 }
 /// |x - y|.
 template <core::detail::FloatTensor X, core::detail::FloatTensor Y>
-auto l1(const Rep<X>& x, const Rep<Y>& y, Reduction how = Reduction::mean) {
-  return detail::reduced(detail::Values<X>(abs(detail::difference(x, y))), how);
+auto l1(const Rep<X>& x, const Rep<Y>& y, Reduction how = Reduction::mean,
+        std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
+  return detail::reduced(detail::Values<X>(abs(detail::difference("l1", x, y))), how);
 }
 /// (x - y)^2 / 2 where |x - y| is at most delta, delta (|x - y| - delta / 2) elsewhere (Huber 1964).
 template <core::detail::FloatTensor X, core::detail::FloatTensor Y>
-auto huber(const Rep<X>& x, const Rep<Y>& y, double delta = 1, Reduction how = Reduction::mean) {
+auto huber(const Rep<X>& x, const Rep<Y>& y, double delta = 1, Reduction how = Reduction::mean,
+           std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
   using E = core::detail::element_t<X>;
-  const detail::Values<X> size = abs(detail::difference(x, y));
+  if (!(delta > 0)) core::raise_at({}, "huber: expected a delta above 0, got " + std::to_string(delta));
+  const detail::Values<X> size = abs(detail::difference("huber", x, y));
   const detail::Values<X> inner = min(size, static_cast<E>(delta));
   return detail::reduced(detail::Values<X>(inner * (size - E(0.5) * inner)), how);
 }
 /// -(y log(p) + (1 - y) log(1 - p)) for p = sigmoid(x), as softplus(x) - x y, which does not overflow.
 template <core::detail::FloatTensor X, core::detail::FloatTensor Y>
-auto binary_cross_entropy(const Rep<X>& logits, const Rep<Y>& y, Reduction how = Reduction::mean) {
+auto binary_cross_entropy(const Rep<X>& logits, const Rep<Y>& y, Reduction how = Reduction::mean,
+                          std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
+  detail::require_target("binary_cross_entropy", logits.datum(), y.datum());
   const detail::Values<X> x(logits), target(y);
   return detail::reduced(detail::Values<X>(softplus(x) - x * target), how);
 }
@@ -60,10 +95,15 @@ struct LabelOptions {
 
 /// -log_probabilities[label], log_probabilities of [..., classes], labels of [...].
 template <core::detail::FloatTensor X, core::detail::IndexTensor L>
-auto nll(const Rep<X>& log_probabilities, const Rep<L>& labels, const LabelOptions& o = {}) {
+auto nll(const Rep<X>& log_probabilities, const Rep<L>& labels, const LabelOptions& o = {},
+         std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
   using E = core::detail::element_t<X>;
   using T = detail::Values<X>;
   const int rank = log_probabilities.datum().type().rank();
+  detail::require_labels(log_probabilities.datum(), labels.datum());
+  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
+    core::raise_at({}, "expected a label_smoothing from 0 to 1, got " + std::to_string(o.label_smoothing));
   const Rep<std::int64_t> classes = log_probabilities.dim(rank - 1);
   const Rep<Tensor<std::int64_t>> y = ravel(labels);
   const Rep<std::int64_t> n = y.dim(0);
@@ -80,16 +120,21 @@ auto nll(const Rep<X>& log_probabilities, const Rep<L>& labels, const LabelOptio
 }
 /// nll of log_softmax(logits).
 template <core::detail::FloatTensor X, core::detail::IndexTensor L>
-auto cross_entropy(const Rep<X>& logits, const Rep<L>& labels, const LabelOptions& o = {}) {
+auto cross_entropy(const Rep<X>& logits, const Rep<L>& labels, const LabelOptions& o = {},
+                   std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
   return nll(log_softmax<-1>(detail::Values<X>(logits)), labels, o);
 }
 
 /// The sum of p (log(p) - log(q)), where `log_q` are logarithms and p probabilities, 0 where p is, divided by
 /// the first dimension's size (PyTorch's batchmean), or not.
 template <core::detail::FloatTensor X, core::detail::FloatTensor Y>
-auto kl_divergence(const Rep<X>& log_q, const Rep<Y>& p, Reduction how = Reduction::mean) {
+auto kl_divergence(const Rep<X>& log_q, const Rep<Y>& p, Reduction how = Reduction::mean,
+                   std::source_location l = std::source_location::current()) {
+  const detail::Caller caller(l);
   using E = core::detail::element_t<X>;
   using T = detail::Values<X>;
+  detail::require_target("kl_divergence", log_q.datum(), p.datum());
   const T q(log_q), target(p);
   const Rep<Tensor<bool>> positive(target > E(0));
   const T logarithm = log(where(positive, target, E(1)));

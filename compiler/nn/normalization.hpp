@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "lantern/compiler/nn/layers.hpp"
+#include "lantern/compiler/tensor/build.hpp"
 
 namespace lantern::nn {
 
@@ -33,11 +34,14 @@ struct BatchNorm {
   }
 
   /// While training, by mean and variance of the batch: y, and the running statistics after it. The variance
-  /// is the mean squared distance; that of the running statistics is divided by one less, as in PyTorch.
+  /// is the mean squared distance; that of the running statistics is divided by one less, as in PyTorch. Error: a
+  /// channel of one number.
   template <core::detail::FloatTensor X>
   std::pair<detail::Values<X>, RunningStatistics<S>> train(const Rep<X>& x,
                                                            const RunningStatistics<S>& running,
-                                                           const BatchNormOptions& o = {}) const {
+                                                           const BatchNormOptions& o = {},
+                                                           std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     using E = core::detail::element_t<X>;
     using T = detail::Values<X>;
     std::vector<int> axes(static_cast<std::size_t>(rank_of(x)) - 1);
@@ -47,6 +51,9 @@ struct BatchNorm {
     const T variance(core::detail::mean_along(square(x - per_channel(mean, x)).datum(), {axes, false}, {}));
     Rep<std::int64_t> n = std::int64_t{1};
     for (const int d : axes) n = n * x.dim(d);
+    core::detail::Build{}.require((n > 1).datum(),
+                                  "BatchNorm: expected more than one number in each channel while training, got {}",
+                                  {n.datum()});
     const Rep<E> count = cast<E>(n), unbiased = count / (count - 1.0);
     const E m = static_cast<E>(o.momentum), rest = static_cast<E>(1 - o.momentum);
     return {normalised(x, mean, variance, o.epsilon),
@@ -56,7 +63,9 @@ struct BatchNorm {
   /// Afterwards, by the running statistics.
   template <core::detail::FloatTensor X>
   detail::Values<X> operator()(const Rep<X>& x, const RunningStatistics<S>& running,
-                               const BatchNormOptions& o = {}) const {
+                               const BatchNormOptions& o = {},
+                               std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     rank_of(x);
     return normalised(x, running.mean, running.variance, o.epsilon);
   }
@@ -66,8 +75,7 @@ struct BatchNorm {
   static int rank_of(const Rep<X>& x) {
     const int rank = x.datum().type().rank();
     if (rank < 2)
-      throw Error("BatchNorm: expected a tensor [batch, channels, ...], got one of rank " +
-                  std::to_string(rank));
+      core::raise_at({}, "BatchNorm: expected a tensor [batch, channels, ...], got " + x.datum().type().str());
     return rank;
   }
   template <class T>
@@ -99,7 +107,9 @@ struct LayerNorm {
   }
 
   template <core::detail::FloatTensor X>
-  detail::Values<X> operator()(const Rep<X>& x, double epsilon = 1e-5) const {
+  detail::Values<X> operator()(const Rep<X>& x, double epsilon = 1e-5,
+                               std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     const detail::Values<X> centred = x - mean<-1>(x, core::named::keep);
     return centred / sqrt(mean<-1>(centred * centred, core::named::keep) + epsilon) * weight + bias;
   }

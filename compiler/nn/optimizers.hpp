@@ -236,9 +236,18 @@ P clip_by_value(P gradient, double most) {
 
 // ---- learning rates for a number of steps that have been made
 
-/// rate factor^(steps / every), the quotient rounded down.
-inline Rep<double> step_rate(const Rep<std::int64_t>& steps, double rate, std::int64_t every,
-                             double factor = 0.1) {
+namespace detail {
+inline void require_steps(const char* schedule, std::int64_t steps, std::int64_t least, const std::source_location& l) {
+  if (steps < least)
+    core::raise_at(core::here(l), std::string(schedule) + ": expected a number of steps of " + std::to_string(least) +
+                                      " or more, got " + std::to_string(steps));
+}
+}  // namespace detail
+
+/// rate factor^(steps / every), the quotient rounded down; every: 1 or more.
+inline Rep<double> step_rate(const Rep<std::int64_t>& steps, double rate, std::int64_t every, double factor = 0.1,
+                             std::source_location l = std::source_location::current()) {
+  detail::require_steps("step_rate", every, 1, l);
   return rate * pow(Rep<double>(factor), cast<double>(steps / every));
 }
 /// rate factor^steps.
@@ -248,12 +257,16 @@ inline Rep<double> exponential_rate(const Rep<std::int64_t>& steps, double rate,
 /// From `rate` to `least` by half a cosine in `total` steps, and `least` from then on (Loshchilov and Hutter
 /// 2017).
 inline Rep<double> cosine_rate(const Rep<std::int64_t>& steps, double rate, std::int64_t total,
-                               double least = 0) {
+                               double least = 0,
+                               std::source_location l = std::source_location::current()) {
+  detail::require_steps("cosine_rate", total, 0, l);
   const Rep<double> part = min(cast<double>(steps) / static_cast<double>(total), Rep<double>(1.0));
   return least + (rate - least) * 0.5 * (1.0 + cos(std::numbers::pi * part));
 }
 /// `rate`, which may be a schedule, times (steps + 1) / total for the first `total` steps.
-inline Rep<double> warm_up(const Rep<std::int64_t>& steps, const Rate& rate, std::int64_t total) {
+inline Rep<double> warm_up(const Rep<std::int64_t>& steps, const Rate& rate, std::int64_t total,
+                           std::source_location l = std::source_location::current()) {
+  detail::require_steps("warm_up", total, 0, l);
   return rate.value * min(cast<double>(steps + 1) / static_cast<double>(total), Rep<double>(1.0));
 }
 

@@ -165,36 +165,52 @@ struct Recurrent {
   }
 
   template <core::detail::FloatTensor X>
-  auto operator()(const Rep<X>& x) const {
+  auto operator()(const Rep<X>& x,
+                  std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return run(detail::Values<X>(x), {}, {}, {});
   }
   template <core::detail::FloatTensor X, core::detail::IndexTensor L>
-  auto operator()(const Rep<X>& x, const Rep<L>& lengths) const {
+  auto operator()(const Rep<X>& x, const Rep<L>& lengths,
+                  std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return run(detail::Values<X>(x), {}, lengths, {});
   }
   template <core::detail::FloatTensor X>
-  auto operator()(const Rep<X>& x, const State& state) const {
+  auto operator()(const Rep<X>& x, const State& state,
+                  std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return run(detail::Values<X>(x), state, {}, {});
   }
   template <core::detail::FloatTensor X, core::detail::IndexTensor L>
-  auto operator()(const Rep<X>& x, const State& state, const Rep<L>& lengths) const {
+  auto operator()(const Rep<X>& x, const State& state, const Rep<L>& lengths,
+                  std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return run(detail::Values<X>(x), state, lengths, {});
   }
 
   template <core::detail::FloatTensor X>
-  auto train(const Rep<X>& x, const LayerDropout& dropout) const {
+  auto train(const Rep<X>& x, const LayerDropout& dropout,
+             std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return run(detail::Values<X>(x), {}, {}, dropout);
   }
   template <core::detail::FloatTensor X, core::detail::IndexTensor L>
-  auto train(const Rep<X>& x, const Rep<L>& lengths, const LayerDropout& dropout) const {
+  auto train(const Rep<X>& x, const Rep<L>& lengths, const LayerDropout& dropout,
+             std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return run(detail::Values<X>(x), {}, lengths, dropout);
   }
   template <core::detail::FloatTensor X>
-  auto train(const Rep<X>& x, const State& state, const LayerDropout& dropout) const {
+  auto train(const Rep<X>& x, const State& state, const LayerDropout& dropout,
+             std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return run(detail::Values<X>(x), state, {}, dropout);
   }
   template <core::detail::FloatTensor X, core::detail::IndexTensor L>
-  auto train(const Rep<X>& x, const State& state, const Rep<L>& lengths, const LayerDropout& dropout) const {
+  auto train(const Rep<X>& x, const State& state, const Rep<L>& lengths, const LayerDropout& dropout,
+             std::source_location l = std::source_location::current()) const {
+    const detail::Caller caller(l);
     return run(detail::Values<X>(x), state, lengths, dropout);
   }
 

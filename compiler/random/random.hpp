@@ -72,7 +72,8 @@ LANTERN_LAW(exponential, exponential)
 LANTERN_LAW(gumbel, gumbel)
 #undef LANTERN_LAW
 
-/// Whole numbers from lo to below hi, each as probable but for one part in 2^63 / (hi - lo). An empty range gives lo.
+/// Whole numbers from lo to below hi, each as probable but for one part in 2^63 / (hi - lo). An empty range gives lo, and
+/// so does one of 2^63 numbers or more.
 template <std::convertible_to<Subscript>... Size>
 Rep<Tensor<std::int64_t>> integers(const Key& key, const Subscript& lo, const Subscript& hi, const Subscript& first,
                                    const Size&... more) {

@@ -3,6 +3,7 @@
 // Source: Golub & Van Loan, "Matrix Computations", 4th edition 2013, algorithms 3.4.1 and 3.1.1 to 3.1.3.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <tuple>
 
@@ -44,12 +45,16 @@ struct LU {
 };
 
 /// The factors of an n-by-n matrix, each pivot the largest in size of what is left of its column. A singular
-/// matrix has a pivot of 0. Differentiated, it is unrolled: `solve` has a rule.
+/// matrix has a pivot of 0. Differentiated, it is unrolled: `solve` has a rule. Error: it is not square.
 template <core::FloatElement E, std::int64_t... M>
-LU<E> lu(const Rep<core::Tensor<E, M...>>& matrix) {
+LU<E> lu(const Rep<core::Tensor<E, M...>>& matrix, std::source_location l = std::source_location::current()) {
   using namespace detail;
+  const core::Location loc = core::here(l);
   const Matrix<E> a(matrix.datum());
-  const Count n = a.dim(0);
+  if (a.rank() != 2) core::raise_at(loc, "lu: expected a matrix, got " + matrix.datum().type().str());
+  const Count n = a.dim(0), columns = a.dim(1);
+  core::detail::require((n == columns).datum(), "lu: expected a square matrix, got {} rows and {} columns", loc,
+                        std::array{n.datum(), columns.datum()});
   const auto in_order = FOR(0, n, fill(Count(0), n), [](Count i, auto rows) { return rows.set(i, i); });
   return FOR(0, n, LU<E>{a, in_order}, [n](Count k, LU<E> s) {
     const auto [pivot, largest] =
@@ -129,9 +134,11 @@ requires(std::same_as<typename core::detail::Traits<B>::element, E>) Rep<B> solv
     core::raise_at(loc,
                    "solve: expected a matrix and a vector, got " + matrix.str() + " and " + vector.str());
   const Rep<core::Tensor<E>> m(a.datum()), v(b.datum());
-  core::detail::require(detail::both(m.dim(0) == m.dim(1), m.dim(0) == v.dim(0)).datum(),
-                        "solve: expected a square matrix and a vector of as many elements as it has rows",
-                        loc);
+  const detail::Count rows = m.dim(0), columns = m.dim(1), size = v.dim(0);
+  core::detail::require(detail::both(rows == columns, rows == size).datum(),
+                        "solve: expected a square matrix and a vector of as many elements as it has rows, got {} rows, {} "
+                        "columns and {} elements",
+                        loc, std::array{rows.datum(), columns.datum(), size.datum()});
   return Rep<B>(detail::solve(a.datum(), b.datum(), loc));
 }
 

@@ -258,7 +258,8 @@ auto minimised(const char* name, Minimiser solver, F f, MinimiseOptions options,
   const Location loc = core::here(options.place);
   require_unknown(name, x0.datum(), loc);
   if (options.history < 1)
-    core::raise_at(loc, std::string(name) + ": expected a history of one step or more");
+    core::raise_at(loc, std::string(name) + ": expected a history of one step or more, got " +
+                            std::to_string(options.history));
   Program objective = program_of(std::move(f), x0, a...);
   objective.run = [run = objective.run, name, loc](Datums in) {
     if constexpr (is_number<X>) in[0] = Vector<E>(in[0])(0).datum();

@@ -8,6 +8,8 @@
 // themselves.
 #pragma once
 
+#include <array>
+
 #include "lantern/compiler/solvers/state.hpp"
 
 namespace lantern::solvers {
@@ -38,7 +40,8 @@ auto rk4(F f, const StepOptions& options, const Y& y0, const detail::Time<Y>& t0
     const S start = core::detail::convert<S>(y0);
     const Location loc = core::here(options.place);
     require_state("rk4", start, loc);
-    core::detail::require((steps > 0).datum(), "rk4: expected one step or more: steps > 0", loc);
+    core::detail::require((steps > 0).datum(), "rk4: expected one step or more, got {}", loc,
+                          std::array{steps.datum()});
     const Number<E> h = (t1 - t0) / cast<E>(steps);
     return FOR(
         0, steps, start,

@@ -59,15 +59,17 @@ class Rep<Array<T>> {
   Storage<ir::Kind::tensor> storage_;
 };
 
-/// An index of `set`: a whole number, with the place where it was written.
+/// An index, a bound or a size: a whole number, with the place where it was written. Eagerly a Rep is a number as
+/// well, but only one that C++ has, such as -1, is known to mean something else below 0 when the program is written.
 struct Subscript {
   template <std::integral U>
   Subscript(U v, std::source_location l = std::source_location::current())
-      : datum(detail::literal(static_cast<std::int64_t>(v))), loc(here(l)) {}
+      : datum(detail::literal(static_cast<std::int64_t>(v))), loc(here(l)), plain(true) {}
   Subscript(const Rep<std::int64_t>& r, std::source_location l = std::source_location::current())
       : datum(r.datum()), loc(here(l)) {}
   Datum datum;
   Location loc;
+  bool plain = false;  ///< a number of C++, no Rep
 };
 
 /// All of a dimension, where a part of a tensor is named.
@@ -78,7 +80,7 @@ inline constexpr All all;
 }
 /// The end of a dimension, as the second bound of a range.
 inline constexpr std::int64_t to_end = std::numeric_limits<std::int64_t>::max();
-/// Indices lo, lo + step, ... below hi. A literal below 0 counts from the end, as in NumPy; a Rep does not.
+/// Indices lo, lo + step, ... below hi. A number of C++ below 0 counts from the end, as in NumPy; a Rep does not.
 /// Bounds outside the dimension, and steps below 1, are Errors.
 struct Range {
   Subscript lo, hi;
@@ -86,16 +88,20 @@ struct Range {
 };
 inline Range range(const Subscript& lo, const Subscript& hi, std::int64_t step = 1) { return {lo, hi, step}; }
 
-/// What one dimension of a part is: all of it, a range, or an index, which leaves the dimension out.
+/// What one dimension of a part is: all of it, a range, or an index, which leaves the dimension out and counts from
+/// the end as a range's bounds do.
 struct Part {
   Part(All, const Location& l = {}) : loc(l) {}
-  Part(const Range& r, const Location& l = {}) : loc(l), lo(r.lo.datum), hi(r.hi.datum), step(r.step) {}
+  Part(const Range& r, const Location& l = {})
+      : loc(l), lo(r.lo.datum), hi(r.hi.datum), plain_lo(r.lo.plain), plain_hi(r.hi.plain), step(r.step) {}
   template <class I>
     requires(std::convertible_to<I, Subscript>)
-  Part(const I& i, const Location& l = {}) : loc(l), lo(Subscript(i).datum), step(0) {}
+  Part(const I& i, const Location& l = {}) : Part(Subscript(i), l) {}
+  Part(const Subscript& i, const Location& l = {}) : loc(l), lo(i.datum), plain_lo(i.plain), step(0) {}
   Location loc;
-  Datum lo, hi;           ///< empty: from the start, to the end
-  std::int64_t step = 1;  ///< 0: one index, `lo`
+  Datum lo, hi;                             ///< empty: from the start, to the end
+  bool plain_lo = false, plain_hi = false;  ///< below 0 they count from the end
+  std::int64_t step = 1;                    ///< 0: one index, `lo`
 };
 
 namespace detail {
@@ -104,9 +110,9 @@ inline constexpr bool is_part = std::same_as<P, All> || std::same_as<P, Range>;
 Datum part(const Datum& t, std::span<const Part> parts, const Location& loc);
 Datum with_part(const Datum& t, std::span<const Part> parts, const Datum& v, const Location& loc);
 
-/// What is an element's value and no index.
+/// What is an element's value and no index, as a Rep<int64_t> may be.
 template <class V, class T>
-concept NumberOf = std::floating_point<V> || std::same_as<V, Rep<T>>;
+concept NumberOf = std::floating_point<V> || (std::same_as<V, Rep<T>> && !std::same_as<T, std::int64_t>);
 template <class... V>
 inline constexpr bool ends_with_integer = false;
 template <class First, class... V>
@@ -152,6 +158,15 @@ class Rep<Tensor<T, Dims...>> {
   Rep<T> operator()(const Index& i, const Index& j, const Index& k, const Index& l) const {
     return element({i, j, k, l});
   }
+  Rep<T> operator()(const Index& i, const Index& j, const Index& k, const Index& l, const Index& m) const {
+    return element({i, j, k, l, m});
+  }
+  Rep<T> operator()(const Index& i, const Index& j, const Index& k, const Index& l, const Index& m,
+                    const Index& n) const {
+    return element({i, j, k, l, m, n});
+  }
+  /// The same for a tensor of more dimensions: t.at({i, j, k, l, m, n, o}).
+  Rep<T> at(std::initializer_list<Index> indices) const { return element(indices); }
   /// Part of the tensor: for each dimension `all`, a range(lo, hi, step) or an index, which leaves the dimension
   /// out; dimensions at the end may be left unsaid. t(all, range(1, -1), i).
   template <class A>
@@ -173,6 +188,22 @@ class Rep<Tensor<T, Dims...>> {
     requires(detail::is_part<A> || detail::is_part<B> || detail::is_part<C> || detail::is_part<D>)
   Rep<Tensor<T>> operator()(const A& a, const B& b, const C& c, const D& d, Loc l = Loc::current()) const {
     return part({Part(a, here(l)), Part(b, here(l)), Part(c, here(l)), Part(d, here(l))}, l);
+  }
+  template <class A, class B, class C, class D, class E>
+    requires(detail::is_part<A> || detail::is_part<B> || detail::is_part<C> || detail::is_part<D> ||
+             detail::is_part<E>)
+  Rep<Tensor<T>> operator()(const A& a, const B& b, const C& c, const D& d, const E& e,
+                            Loc l = Loc::current()) const {
+    return part({Part(a, here(l)), Part(b, here(l)), Part(c, here(l)), Part(d, here(l)), Part(e, here(l))}, l);
+  }
+  template <class A, class B, class C, class D, class E, class F>
+    requires(detail::is_part<A> || detail::is_part<B> || detail::is_part<C> || detail::is_part<D> ||
+             detail::is_part<E> || detail::is_part<F>)
+  Rep<Tensor<T>> operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
+                            Loc l = Loc::current()) const {
+    return part({Part(a, here(l)), Part(b, here(l)), Part(c, here(l)), Part(d, here(l)), Part(e, here(l)),
+                 Part(f, here(l))},
+                l);
   }
   /// The tensor with a part replaced: t.set_part({all, range(1, -1), i}, v), v of the part's shape or of one that
   /// broadcasts to it.
@@ -201,6 +232,16 @@ class Rep<Tensor<T, Dims...>> {
           const At<T>& v) const {
     return replaced({i, j, k, l}, v);
   }
+  Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l, const Subscript& m,
+          const At<T>& v) const {
+    return replaced({i, j, k, l, m}, v);
+  }
+  Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l, const Subscript& m,
+          const Subscript& n, const At<T>& v) const {
+    return replaced({i, j, k, l, m, n}, v);
+  }
+  /// The same for a tensor of more dimensions: t.set_at({i, j, k, l, m, n, o}, v).
+  Rep set_at(std::initializer_list<Subscript> indices, const At<T>& v) const { return replaced(indices, v); }
   /// The order of arguments before.
   template <detail::NumberOf<T> V, std::convertible_to<Subscript>... I>
   requires(sizeof...(I) >= 1) [[deprecated("set(i, j, value) takes the value last")]] Rep
@@ -270,7 +311,7 @@ class Rep<Tensor<T, Dims...>> {
     operands.reserve(1 + indices.size());
     operands.push_back(datum());
     for (const Index& i : indices) operands.push_back(i.datum);
-    return Rep<T>(perform({Opcode::get_, 0, indices.begin()->loc}, operands));
+    return Rep<T>(perform({Opcode::get_, 0, indices.size() == 0 ? Location{} : indices.begin()->loc}, operands));
   }
   Rep replaced(std::initializer_list<Subscript> indices, const At<T>& v) const {
     Datums operands;
@@ -278,7 +319,7 @@ class Rep<Tensor<T, Dims...>> {
     operands.push_back(datum());
     for (const Subscript& i : indices) operands.push_back(i.datum);
     operands.push_back(v.datum);
-    return Rep(perform({Opcode::set_, 0, indices.begin()->loc}, operands));
+    return Rep(perform({Opcode::set_, 0, indices.size() == 0 ? v.loc : indices.begin()->loc}, operands));
   }
   Storage<ir::Kind::tensor> storage_;
 };
@@ -303,8 +344,8 @@ template <class T>
 using element_t = typename Traits<T>::element;
 template <class T>
 concept TensorLike = Traits<T>::tensor;
-/// Of a vector of floating numbers.
-Datum logsumexp(const Datum& vector, const Location& loc);
+/// Of a tensor of floating numbers.
+Datum logsumexp(const Datum& t, const Location& loc);
 Datum extremum(const Datum& t, bool largest, const Location& loc);
 Datum matmul(const Datum& a, const Datum& b, const Location& loc);
 
@@ -317,12 +358,12 @@ template <detail::TensorLike T>
 Rep<detail::element_t<T>> sum(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(perform({Opcode::sum_, 0, here(l)}, {t.datum()}));
 }
-/// Row-major position of the first largest element; it carries no derivative.
+/// Row-major position of the first largest element, an Error where there is none; it carries no derivative.
 template <detail::TensorLike T>
 Rep<std::int64_t> argmax(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<std::int64_t>(perform({Opcode::argmax_, 0, here(l)}, {strip(t.datum())}));
 }
-/// Largest and smallest element; the derivative goes to the first of those.
+/// Largest and smallest element, an Error where there is none; the derivative goes to the first of those.
 template <detail::TensorLike T>
 Rep<detail::element_t<T>> max(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(detail::extremum(t.datum(), true, here(l)));
@@ -331,8 +372,8 @@ template <detail::TensorLike T>
 Rep<detail::element_t<T>> min(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(detail::extremum(t.datum(), false, here(l)));
 }
-/// log(sum(exp(t))) of a vector, without overflow: -inf, with derivative 0, where all elements are -inf. With
-/// +inf among the elements it is +inf, and the derivative NaN.
+/// log(sum(exp(t))) over all elements, without overflow: -inf, with derivative 0, where all are -inf. With +inf among
+/// them it is +inf, and the derivative NaN. Of no elements it is an Error.
 template <detail::TensorLike T>
 Rep<detail::element_t<T>> logsumexp(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(detail::logsumexp(t.datum(), here(l)));

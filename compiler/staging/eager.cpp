@@ -274,7 +274,7 @@ struct Kernels {
       case Opcode::fill_: {
         std::vector<std::int64_t> shape;
         for (const Datum& size : in.subspan(1)) {
-          if (size.i() < 0) raise_at(op.loc, "a tensor of negative size");
+          if (size.i() < 0) raise_at(op.loc, "a tensor of negative size, " + std::to_string(size.i()));
           shape.push_back(size.i());
         }
         Datum out = make_tensor(in[0].type().kind(), std::move(shape));
@@ -284,7 +284,7 @@ struct Kernels {
       case Opcode::zeros_like_:
         return in[0].type().is_scalar() ? Datum::zero(in[0].type()) : make_tensor(kind(), t(0).shape);
       case Opcode::argmax_:
-        if (t(0).count() == 0) raise_at(op.loc, "argmax of an empty tensor");
+        if (t(0).count() == 0) raise_at(op.loc, std::string(op.text ? op.text : "argmax") + " of an empty tensor");
         return largest();
       case Opcode::reshape_: {
         need(op, t(0).count() == t(1).count(), "the numbers of elements differ");

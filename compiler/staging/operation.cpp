@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "lantern/compiler/staging/caller.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
@@ -68,10 +69,12 @@ bool divides_by_zero(const Operation& op, std::span<const Datum> operands) {
 
 }  // namespace
 
-Datum perform(const Operation& op, std::span<const Datum> operands) {
-  if (divides_by_zero(op, operands))
-    if (Staging* const staging = context().staging) return staging->emit(op, operands);
-  if (plain(op, operands) && !detail::checking()) return evaluate_literals(op, operands);
+Datum perform(const Operation& given, std::span<const Datum> operands) {
+  if (divides_by_zero(given, operands))
+    if (Staging* const staging = context().staging) return staging->emit(given, operands);
+  if (plain(given, operands) && !detail::checking()) return evaluate_literals(given, operands);
+  Operation op = given;
+  op.loc = Caller::place(op.loc);
   if (Mode* mode = mode_of(operands, op.loc)) return mode->apply(op, operands);
   bool staged = false;
   for (const Datum& d : operands) {

@@ -34,7 +34,7 @@ Datum logsumexp(const Datum& t, const Location& loc) {
   const auto apply = [&](Opcode code, std::initializer_list<Datum> operands) {
     return perform({code, 0, loc}, operands);
   };
-  const Datum element = apply(Opcode::get_, {vector, apply(Opcode::argmax_, {strip(vector)})});
+  const Datum element = apply(Opcode::get_, {vector, perform({Opcode::argmax_, 0, loc, {}, "logsumexp"}, {strip(vector)})});
   const Datum largest = apply(Opcode::stop_gradient_, {element});
   const Datum finite = apply(Opcode::le_, {apply(Opcode::abs_, {largest}), Datum::number(most, type)});
   const Datum shift = apply(Opcode::select_, {finite, largest, zero});
@@ -54,7 +54,8 @@ Datum extremum(const Datum& t, bool largest, const Location& loc) {
                                                                                  // order without overflow
                                     : perform_broadcast({Opcode::bit_xor_, 0, loc}, primal,
                                                         Datum::integer(-1, ir::Type(t.type().element())));
-  return perform({Opcode::get_, 0, loc}, {flat, perform({Opcode::argmax_, 0, loc}, {compared})});
+  return perform({Opcode::get_, 0, loc},
+                 {flat, perform({Opcode::argmax_, 0, loc, {}, largest ? "max" : "min"}, {compared})});
 }
 
 }  // namespace lantern::core::detail

@@ -1,21 +1,43 @@
 // Conditions, checked now or by the compiled program.
 #include "lantern/compiler/staging/requirement.hpp"
 
+#include "lantern/compiler/staging/caller.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core::detail {
 
-void require(const Datum& condition, const std::string& message, const Location& loc) {
-  const Datum& c = strip(condition);
-  if (c.is_literal()) {
-    if (!c.b()) raise_at(loc, message);
-    return;
+namespace {
+
+/// The message with the numbers that are at hand in the places of {}; of the others {} stays, and they are `later`.
+std::string told(const std::string& message, std::span<const Datum> numbers, Datums& later) {
+  std::string all;
+  std::size_t from = 0;
+  for (const Datum& n : numbers) {
+    const std::size_t at = message.find("{}", from);
+    if (at == std::string::npos) break;
+    all.append(message, from, at - from);
+    from = at + 2;
+    const Datum& value = strip(n);
+    all += value.is_literal() ? std::to_string(value.i()) : "{}";
+    if (!value.is_literal()) later.push_back(value);
   }
+  return all.append(message, from, message.npos);
+}
+
+}  // namespace
+
+void require(const Datum& condition, const std::string& wording, const Location& loc, std::span<const Datum> numbers) {
+  const Datum& c = strip(condition);
+  if (c.is_literal() && c.b()) return;
+  Datums later;
+  const std::string message = told(wording, numbers, later);
+  if (c.is_literal()) raise_at(loc, message);
   Staging* s = context().staging;
   if (!s) raise_at(loc, "a staged value is used while nothing is being staged");
-  const std::string where = loc.str();
-  ir::Value* v = s->use(c, loc);
-  s->builder(loc).op(Opcode::check_, {v})->text =
+  const std::string where = Caller::place(loc).str();
+  std::vector<ir::Value*> operands{s->use(c, loc)};
+  for (const Datum& n : later) operands.push_back(s->use(n, loc));
+  s->builder(loc).op(Opcode::check_, std::move(operands))->text =
       s->module().intern(where.empty() ? message : where + ": error: " + message);
 }
 

@@ -8,8 +8,9 @@
 namespace lantern::core::detail {
 
 /// Raises Error with the place and the message unless `condition`, a boolean, holds: at once where its value
-/// is known, else when the compiled program gets there.
-void require(const Datum& condition, const std::string& message, const Location& loc);
+/// is known, else when the compiled program gets there. Whole numbers stand in the message in the places of {}.
+void require(const Datum& condition, const std::string& message, const Location& loc,
+             std::span<const Datum> numbers = {});
 
 /// The same for two tensors of one rank: their sizes are equal, from dimension `from` on.
 void require_same_sizes(const Datum& a, const Datum& b, int from, const std::string& message,

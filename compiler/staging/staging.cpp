@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lantern/compiler/staging/caller.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/region.hpp"
@@ -51,8 +52,23 @@ std::uint32_t current_graph() {
   return s ? s->id() : 0;
 }
 
+Caller::Caller(const std::source_location& l) : first_(!context().caller.known()) {
+  if (first_) context().caller = here(l);
+}
+Caller::~Caller() {
+  if (first_) context().caller = {};
+}
+Location Caller::place(Location loc) {
+  const Location& caller = context().caller;
+  if (!caller.known()) return loc;
+  const ir::Part part = loc.part;
+  loc = caller;
+  loc.part = part;
+  return loc;
+}
+
 void raise_at(const Location& loc, const std::string& message) {
-  const std::string where = loc.str();
+  const std::string where = Caller::place(loc).str();
   throw Error(where.empty() ? message : where + ": error: " + message);
 }
 
@@ -81,7 +97,7 @@ Staging::~Staging() { graphs_under_construction.fetch_sub(1, std::memory_order_r
 
 ir::Builder Staging::builder(const Location& loc) {
   ir::Builder b(module_, current_->block);
-  b.loc = loc;
+  b.loc = Caller::place(loc);
   return b;
 }
 

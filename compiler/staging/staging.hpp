@@ -25,6 +25,7 @@ struct Context {
   std::uint64_t evaluation = 0;
   int keeping = 0;             ///< copies of functions are made that outlive the region (StorageBase::Kept)
   bool check = false;          ///< eager evaluation raises where a value is not finite
+  Location caller;             ///< of the function of the library that runs; see caller.hpp
 };
 Context& context();
 

@@ -58,8 +58,7 @@ Datum Build::fill(const Datum& v, const Indices& sizes) const {
   Datums operands = {v};
   for (const Datum& size : sizes) {
     shape.push_back(known(size));
-    if (shape.back() != ir::dynamic && shape.back() < 0)
-      raise_at(loc, "a tensor of negative size, " + std::to_string(shape.back()));
+    if (size.is_literal() && size.i() < 0) raise_at(loc, "a tensor of negative size, " + std::to_string(size.i()));
     operands.push_back(size);
   }
   return perform({Opcode::fill_, 0, loc, shape}, operands);
@@ -165,13 +164,11 @@ Datum Build::tabulate(ir::Kind element, const Indices& sizes,
 }
 
 void Build::require_equal(const Datum& x, const Datum& y, const std::string& message) const {
-  if (x.is_literal() && y.is_literal()) {
-    if (x.i() != y.i()) raise_at(loc, message + ", got " + std::to_string(x.i()) + " and " + std::to_string(y.i()));
-    return;
-  }
-  require(binary(Opcode::eq_, x, y), message);
+  require(binary(Opcode::eq_, x, y), message + ", got {} and {}", {x, y});
 }
 
-void Build::require(const Datum& condition, const std::string& message) const { detail::require(condition, message, loc); }
+void Build::require(const Datum& condition, const std::string& message, std::initializer_list<Datum> numbers) const {
+  detail::require(condition, message, loc, std::span(numbers.begin(), numbers.size()));
+}
 
 }  // namespace lantern::core::detail

@@ -65,7 +65,8 @@ struct Build {
   Datum tabulate(ir::Kind element, const Indices& sizes,
                  const std::function<Datum(const Indices& at)>& body) const;
   /// Error unless the condition, a bool, holds: at once where it is known, else at run time.
-  void require(const Datum& condition, const std::string& message) const;
+  /// Numbers stand in the message in the places of {}.
+  void require(const Datum& condition, const std::string& message, std::initializer_list<Datum> numbers = {}) const;
   /// Error unless two sizes are the same: at once where they are known, else at run time.
   void require_equal(const Datum& x, const Datum& y, const std::string& message) const;
 };

@@ -85,11 +85,9 @@ Datum one_hot(const Datum& indices, const Datum& n, ir::Kind kind, const Locatio
 Datum largest_places(const Datum& t, const Datum& k, const Location& loc) {
   const Build b{loc};
   const Datum order = argsort(t, -1, true, loc), n = b.size(t, t.type().rank() - 1);
-  const std::string got = known(k) == ir::dynamic || known(n) == ir::dynamic
-                              ? ""
-                              : ", got " + std::to_string(k.i()) + " of " + std::to_string(n.i());
   b.require(b.binary(Opcode::land_, b.binary(Opcode::le_, Build::integer(0), k), b.binary(Opcode::le_, k, n)),
-            "topk: expected a number from 0 to that of the elements in the last dimension" + got);
+            "topk: expected a number from 0 to that of the elements in the last dimension, got {} of {}",
+            {k, n});
   std::vector<Part> parts(static_cast<std::size_t>(t.type().rank()), Part(named::all));
   parts.back().lo = Build::integer(0);
   parts.back().hi = k;

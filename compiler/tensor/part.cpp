@@ -46,7 +46,7 @@ Datum moved_part(const Build& b, const Datum& t, const Selection& s) {
     const std::string start = std::to_string(s.lo[d].i());
     if (!s.kept[d]) {
       const Datum size = b.size(t, static_cast<int>(d));
-      b.require(b.less(s.lo[d], size), "index " + start + " of a part is outside its dimension");
+      b.require(b.less(s.lo[d], size), "index " + start + " of a part is outside its dimension of size {}", {size});
       from += "[" + start + "]";
       continue;
     }
@@ -61,10 +61,10 @@ Datum moved_part(const Build& b, const Datum& t, const Selection& s) {
   return perform({Opcode::einsum_, ir::inside, b.loc, shape, ir::canonical(ir::notation(notation))}, operands);
 }
 
-/// A bound: literals below 0 count from the end.
-Datum bound(const Build& b, const Datum& v, const Datum& size) {
+/// A bound: numbers of C++ below 0 count from the end.
+Datum bound(const Build& b, const Datum& v, bool plain, const Datum& size) {
   if (known(v) == to_end) return size;
-  if (!v.is_literal() || v.i() >= 0) return v;
+  if (!plain || v.i() >= 0) return v;
   return size.is_literal() ? Build::integer(size.i() + v.i()) : b.add(size, v);
 }
 
@@ -84,23 +84,16 @@ Selection selected(const Build& b, const Datum& t, std::span<const Part> parts) 
       s.sizes.push_back(size);
       continue;
     }
-    s.lo.push_back(bound(b, part.lo, size));
+    s.lo.push_back(bound(b, part.lo, part.plain_lo, size));
     if (!s.kept.back()) continue;
     if (part.step < 1)
       raise_at(b.loc, "range: expected a step of 1 or more, got " + std::to_string(part.step) +
                           "; flip<" + std::to_string(d) + ">(t) turns a dimension round");
-    const Datum lo = s.lo.back(), hi = bound(b, part.hi, size);
-    const char* const outside = "range: expected 0 <= lo <= hi <= the dimension's size";
-    if (lo.is_literal() && hi.is_literal() && size.is_literal()) {
-      if (lo.i() < 0 || hi.i() < lo.i() || hi.i() > size.i())
-        raise_at(b.loc, std::string(outside) + ", got " + std::to_string(lo.i()) + " to " + std::to_string(hi.i()) +
-                            " of " + std::to_string(size.i()));
-      s.sizes.push_back(Build::integer((hi.i() - lo.i() + part.step - 1) / part.step));
-      continue;
-    }
+    const Datum lo = s.lo.back(), hi = bound(b, part.hi, part.plain_hi, size);
     const auto at_most = [&](const Datum& x, const Datum& y) { return b.binary(Opcode::le_, x, y); };
     const auto both = [&](const Datum& x, const Datum& y) { return b.binary(Opcode::land_, x, y); };
-    b.require(both(both(at_most(Build::integer(0), lo), at_most(lo, hi)), at_most(hi, size)), outside);
+    b.require(both(both(at_most(Build::integer(0), lo), at_most(lo, hi)), at_most(hi, size)),
+              "range: expected 0 <= lo <= hi <= the dimension's size, got {} to {} of {}", {lo, hi, size});
     const Datum length = b.sub(hi, lo);
     s.sizes.push_back(part.step == 1 ? length
                                      : b.div(b.add(length, Build::integer(part.step - 1)), Build::integer(part.step)));
@@ -134,11 +127,10 @@ Datum with_part(const Datum& t, std::span<const Part> parts, const Datum& v, con
     for (std::size_t d = 0; d < static_cast<std::size_t>(v.type().rank()); ++d) {
       if (repeated(d)) continue;
       const Datum have = b.size(v, static_cast<int>(d)), want = s.sizes[skipped + d];
-      const char* const differ = "set_part: the value's shape is not that of the part";
-      if (have.is_literal() && want.is_literal() && have.i() != want.i())
-        raise_at(loc, std::string(differ) + ": dimension " + std::to_string(d) + " is " + std::to_string(have.i()) +
-                          ", expected " + std::to_string(want.i()));
-      if (!have.is_literal() || !want.is_literal()) b.require(b.binary(Opcode::eq_, have, want), differ);
+      b.require(b.binary(Opcode::eq_, have, want),
+                "set_part: the value's shape is not that of the part: dimension " + std::to_string(d) +
+                    " is {}, expected {}",
+                {have, want});
     }
   return b.points(s.sizes, {t}, [&](const Indices& k, const Datums& now) {
     Datum element = v;

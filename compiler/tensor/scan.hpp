@@ -53,7 +53,7 @@ auto scan(const Subscript& n, const S& state, B&& body, const LoopOptions& optio
   using Y = detail::lifted_t<decltype(Trip::second)>;
   const detail::Build b{here(l)};
   const Rep<std::int64_t> zero = std::int64_t{0};
-  b.require(b.less(zero.datum(), n.datum), "scan: expected at least one trip");
+  b.require(b.less(zero.datum(), n.datum), "scan: expected at least one trip, got {}", {n.datum});
   const P start = detail::convert<P>(state);
   const Trip first = body(zero, start);
   const Y output = detail::convert<Y>(first.second);

@@ -20,6 +20,32 @@ Datum tabulate(ir::Kind kind, const Datums& sizes, const std::function<Datum(con
 
 Datum reshape(const Datum& t, const Datums& sizes, const Location& loc) { return Build{loc}.reshape(t, sizes); }
 
+Datum reshape(const Datum& t, std::span<const Subscript> given) {
+  const Build b{given[0].loc};
+  Indices sizes;
+  std::size_t rest = given.size();
+  for (std::size_t d = 0; d < given.size(); ++d) {
+    sizes.push_back(given[d].datum);
+    if (!given[d].plain || sizes[d].i() != -1) continue;
+    if (rest < given.size())
+      raise_at(b.loc, "reshape: expected one size of -1 at most, got one in dimensions " + std::to_string(rest) + " and " +
+                          std::to_string(d));
+    rest = d;
+  }
+  if (rest == given.size()) return b.reshape(t, sizes);
+  Datum all = Build::integer(1), others = Build::integer(1);
+  for (const Datum& n : b.sizes(t)) all = b.mul(all, n);
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (d != rest) others = b.mul(others, sizes[d]);
+  b.require(b.less(Build::integer(0), others), "reshape: expected sizes above 0 beside one of -1, got {} elements without it",
+            {others});
+  b.require(b.binary(Opcode::eq_, b.rem(all, others), Build::integer(0)),
+            "reshape: expected sizes that divide the {} elements of the tensor, beside one of -1, got {} elements without it",
+            {all, others});
+  sizes[rest] = b.div(all, others);
+  return b.reshape(t, sizes);
+}
+
 namespace {
 
 // "[0]j->ij;i": the sizes that are not the tensor's own are operands. Dimensions that are not known to be 1
@@ -77,7 +103,7 @@ Datum expand(const Datum& t, const Datums& sizes, const Location& loc) {
       continue;
     }
     const Datum same = b.binary(Opcode::eq_, n, sizes[i]);
-    b.require(b.binary(Opcode::lor_, same, b.binary(Opcode::eq_, n, one)), message);
+    b.require(b.binary(Opcode::lor_, same, b.binary(Opcode::eq_, n, one)), message + ", got {} for {}", {n, sizes[i]});
     as_they_are = both(as_they_are, same);
     unknown.push_back(i);
   }
@@ -157,13 +183,13 @@ Datum pad(const Datum& t, const std::vector<std::array<Datum, 2>>& widths, Pad h
   for (std::size_t d = 0; d < widths.size(); ++d) {
     const auto& [before, after] = widths[d];
     for (const Datum& w : widths[d]) {
-      const std::string got = w.is_literal() ? ", got " + std::to_string(w.i()) : "";
-      b.require(b.binary(Opcode::le_, Build::integer(0), w), "pad: expected widths of 0 or more" + got);
-      const char* const few = how == Pad::reflect ? "pad: a reflection is as wide as there are elements, less one, at most"
-                                                  : "pad: there is no element to repeat";
+      b.require(b.binary(Opcode::le_, Build::integer(0), w), "pad: expected widths of 0 or more, got {}", {w});
+      const char* const few = how == Pad::reflect
+                                  ? "pad: a reflection is as wide as there are elements, less one, at most, got {} of {}"
+                                  : "pad: there is no element to repeat for a width of {}, the dimension has {}";
       const Datum least = how == Pad::reflect ? b.add(w, Build::integer(1)) : Build::integer(1);
       if (how == Pad::constant || known(w) == 0) continue;
-      b.require(b.binary(Opcode::le_, least, inner[d]), few);
+      b.require(b.binary(Opcode::le_, least, inner[d]), few, {w, inner[d]});
     }
     sizes[d] = b.add(b.add(before, inner[d]), after);
     parts[d].lo = before;
@@ -226,8 +252,8 @@ Datums split(const Datum& t, int given, std::size_t parts, const Location& loc) 
   const Build b{loc};
   const auto axis = static_cast<std::size_t>(axis_of("split", t, given, loc));
   const Datum n = Build::integer(static_cast<std::int64_t>(parts)), size = b.size(t, static_cast<int>(axis));
-  b.require_equal(b.rem(size, n), Build::integer(0),
-                "split: expected a size that " + std::to_string(parts) + " divides");
+  b.require(b.binary(Opcode::eq_, b.rem(size, n), Build::integer(0)),
+            "split: expected a size that " + std::to_string(parts) + " divides, got {}", {size});
   const Datum step = b.div(size, n);
   Datums out;
   for (std::size_t i = 0; i < parts; ++i) {
@@ -263,7 +289,8 @@ Datum tile(const Datum& t, const Datums& times, const Location& loc) {
   std::vector<int> places;
   Indices wide, sizes;
   for (std::size_t d = 0; d < rank; ++d) {
-    b.require(b.binary(Opcode::le_, Build::integer(0), times[d]), "tile: expected numbers of 0 or more");
+    b.require(b.binary(Opcode::le_, Build::integer(0), times[d]), "tile: expected numbers of 0 or more, got {}",
+              {times[d]});
     const Datum n = b.size(t, static_cast<int>(d));
     places.push_back(static_cast<int>(2 * d));
     wide.push_back(times[d]);
@@ -277,7 +304,7 @@ Datum repeat(const Datum& t, int given, const Datum& times, const Location& loc)
   const Build b{loc};
   const int axis = axis_of("repeat", t, given, loc);
   const int behind = axis + 1;
-  b.require(b.binary(Opcode::le_, Build::integer(0), times), "repeat: expected a number of 0 or more");
+  b.require(b.binary(Opcode::le_, Build::integer(0), times), "repeat: expected a number of 0 or more, got {}", {times});
   Indices sizes = b.sizes(t), wide = sizes;
   wide.insert(wide.begin() + behind, times);
   sizes[static_cast<std::size_t>(axis)] = b.mul(sizes[static_cast<std::size_t>(axis)], times);

@@ -22,6 +22,8 @@ namespace detail {
 Datum tabulate(ir::Kind element, const Datums& sizes, const std::function<Datum(const Datums&)>& body,
                const Location& loc);
 Datum reshape(const Datum& t, const Datums& sizes, const Location& loc);
+/// The same where one size may be the number -1: what the others leave.
+Datum reshape(const Datum& t, std::span<const Subscript> sizes);
 Datum expand(const Datum& t, const Datums& sizes, const Location& loc);
 Datum squeeze(const Datum& t, std::span<const int> axes, const Location& loc);
 Datum unsqueeze(const Datum& t, std::span<const int> places, const Location& loc);
@@ -44,6 +46,19 @@ Datums sizes_of(const Size&... n) {
 }
 template <class T>
 using tensor_of = Rep<Tensor<element_t<T>>>;
+template <class T>
+inline constexpr bool is_rep_tensor = false;
+template <TensorLike T>
+inline constexpr bool is_rep_tensor<Rep<T>> = true;
+template <class T>
+concept RepTensor = is_rep_tensor<T>;
+/// The second of the tensors that are put together: it notes the place where it is converted, however many follow.
+struct Joined {
+  template <TensorLike T>
+  Joined(const Rep<T>& t, std::source_location l = std::source_location::current()) : datum(t.datum()), loc(here(l)) {}
+  Datum datum;
+  Location loc;
+};
 template <class F, std::size_t... I>
 auto element_at(const F& f, const Datums& at, std::index_sequence<I...>) {
   return f(Rep<std::int64_t>(at[I])...);
@@ -118,15 +133,13 @@ Rep<Tensor<T, dyn>> linspace(const Rep<T>& lo, const std::type_identity_t<Rep<T>
 
 // ---- other shapes
 
-/// The elements, in row-major order, in a tensor of these sizes, which has as many: reshape(t, 3, n).
+/// The elements, in row-major order, in a tensor of these sizes, which has as many: reshape(t, 3, n). One size may be
+/// the number -1: it is what the others leave, reshape(t, -1, n). (A Rep of that value is an Error.) Error where they
+/// do not divide the number of elements, or have none.
 template <detail::TensorLike T, std::convertible_to<Subscript>... Size>
-  requires(sizeof...(Size) >= 1)
-auto reshape(const Rep<T>& t, const Subscript& first, const Size&... more) {
-  return Rep<Tensor<detail::element_t<T>>>(detail::reshape(t.datum(), {first.datum, Subscript(more).datum...}, first.loc));
-}
-template <detail::TensorLike T>
-detail::tensor_of<T> reshape(const Rep<T>& t, const Subscript& n) {
-  return detail::tensor_of<T>(detail::reshape(t.datum(), {n.datum}, n.loc));
+detail::tensor_of<T> reshape(const Rep<T>& t, const Subscript& first, const Size&... more) {
+  const Subscript sizes[] = {first, Subscript(more)...};
+  return detail::tensor_of<T>(detail::reshape(t.datum(), sizes));
 }
 /// All elements, in row-major order, as a vector.
 template <detail::TensorLike T>
@@ -177,26 +190,12 @@ detail::tensor_of<T> pad(const Rep<T>& t, const std::vector<std::array<std::int6
 
 // ---- several tensors, or several times one
 
-/// One after the other along a dimension (concat(a, b) along the first stands in containers.hpp).
-template <int axis, detail::TensorLike T, class U>
-detail::tensor_of<T> concat(const Rep<T>& a, const Rep<U>& b, std::source_location l = std::source_location::current()) {
-  return detail::tensor_of<T>(detail::concat(Datums{a.datum(), b.datum()}, axis, here(l)));
-}
-template <int axis, detail::TensorLike T, class U, class V>
-detail::tensor_of<T> concat(const Rep<T>& a, const Rep<U>& b, const Rep<V>& c,
-                            std::source_location l = std::source_location::current()) {
-  return detail::tensor_of<T>(detail::concat(Datums{a.datum(), b.datum(), c.datum()}, axis, here(l)));
-}
-template <int axis, detail::TensorLike T, class U, class V, class W>
-detail::tensor_of<T> concat(const Rep<T>& a, const Rep<U>& b, const Rep<V>& c, const Rep<W>& d,
-                            std::source_location l = std::source_location::current()) {
-  return detail::tensor_of<T>(detail::concat(Datums{a.datum(), b.datum(), c.datum(), d.datum()}, axis, here(l)));
-}
-template <int axis, detail::TensorLike T, class... More>
-  requires(sizeof...(More) > 3)
-detail::tensor_of<T> concat(const Rep<T>& first, const Rep<More>&... more) {
-  const Datum all[] = {first.datum(), more.datum()...};
-  return detail::tensor_of<T>(detail::concat(all, axis, {}));
+/// One after the other along a dimension, two tensors or more: concat<1>(a, b, c). (concat(a, b) along the first stands in
+/// containers.hpp.)
+template <int axis, detail::TensorLike T, detail::RepTensor... More>
+detail::tensor_of<T> concat(const Rep<T>& first, const detail::Joined& second, const More&... more) {
+  const Datum all[] = {first.datum(), second.datum, more.datum()...};
+  return detail::tensor_of<T>(detail::concat(all, axis, second.loc));
 }
 template <int axis, detail::TensorLike T>
 detail::tensor_of<T> concat(const std::vector<Rep<T>>& all, std::source_location l = std::source_location::current()) {
@@ -205,25 +204,14 @@ detail::tensor_of<T> concat(const std::vector<Rep<T>>& all, std::source_location
   return detail::tensor_of<T>(detail::concat(data, axis, here(l)));
 }
 /// Tensors of one shape along a new dimension.
-template <int axis = 0, detail::TensorLike T, class U>
-detail::tensor_of<T> stack(const Rep<T>& a, const Rep<U>& b, std::source_location l = std::source_location::current()) {
-  return detail::tensor_of<T>(detail::stack(Datums{a.datum(), b.datum()}, axis, here(l)));
+template <int axis = 0, detail::TensorLike T>
+detail::tensor_of<T> stack(const Rep<T>& one, std::source_location l = std::source_location::current()) {
+  return detail::tensor_of<T>(detail::stack({&one.datum(), 1}, axis, here(l)));
 }
-template <int axis = 0, detail::TensorLike T, class U, class V>
-detail::tensor_of<T> stack(const Rep<T>& a, const Rep<U>& b, const Rep<V>& c,
-                            std::source_location l = std::source_location::current()) {
-  return detail::tensor_of<T>(detail::stack(Datums{a.datum(), b.datum(), c.datum()}, axis, here(l)));
-}
-template <int axis = 0, detail::TensorLike T, class U, class V, class W>
-detail::tensor_of<T> stack(const Rep<T>& a, const Rep<U>& b, const Rep<V>& c, const Rep<W>& d,
-                            std::source_location l = std::source_location::current()) {
-  return detail::tensor_of<T>(detail::stack(Datums{a.datum(), b.datum(), c.datum(), d.datum()}, axis, here(l)));
-}
-template <int axis = 0, detail::TensorLike T, class... More>
-  requires(sizeof...(More) == 0 || sizeof...(More) > 3)
-detail::tensor_of<T> stack(const Rep<T>& first, const Rep<More>&... more) {
-  const Datum all[] = {first.datum(), more.datum()...};
-  return detail::tensor_of<T>(detail::stack(all, axis, {}));
+template <int axis = 0, detail::TensorLike T, detail::RepTensor... More>
+detail::tensor_of<T> stack(const Rep<T>& first, const detail::Joined& second, const More&... more) {
+  const Datum all[] = {first.datum(), second.datum, more.datum()...};
+  return detail::tensor_of<T>(detail::stack(all, axis, second.loc));
 }
 template <int axis = 0, detail::TensorLike T>
 detail::tensor_of<T> stack(const std::vector<Rep<T>>& all, std::source_location l = std::source_location::current()) {

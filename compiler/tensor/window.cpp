@@ -54,8 +54,12 @@ struct Moves {
     const Datum reach = b.mul(Build::integer(dilation[d]), b.sub(window, Build::integer(1)));
     const std::int64_t more = 2 * padding[d] - 1 + (ceil ? stride[d] - 1 : 0);
     const Datum room = b.sub(b.add(size, Build::integer(more)), reach);
+    const std::string padded = padding[d] > 0 ? " (" + std::to_string(2 * padding[d]) + " of them padding)" : "";
+    const std::string dilated = dilation[d] > 1 ? " with its dilation of " + std::to_string(dilation[d]) : "";
     b.require(b.binary(Opcode::le_, Build::integer(0), room),
-              std::string(what) + ": the window is larger than the padded tensor");
+              std::string(what) + ": expected a window within {} elements" + padded + " of spatial dimension " +
+                  std::to_string(d) + ", got one of {}" + dilated,
+              {b.add(size, Build::integer(2 * padding[d])), b.add(reach, Build::integer(1))});
     const Datum last = b.div(room, step), all = b.add(last, Build::integer(1));
     if (!ceil) return all;
     const Datum begins = b.less(b.mul(last, step), b.add(size, Build::integer(padding[d])));
@@ -116,8 +120,9 @@ Datum convolution(const Datum& x, const Datum& weights, const ConvolutionOptions
   b.require_equal(b.size(x, 1), b.mul(b.size(w, 1), Build::integer(groups)),
                 "conv: expected as many channels as the weights have inputs, times the groups");
   if (groups > 1)
-    b.require_equal(b.rem(b.size(w, 0), Build::integer(groups)), Build::integer(0),
-                  "conv: expected outputs whose number the groups divide");
+    b.require(b.binary(Opcode::eq_, b.rem(b.size(w, 0), Build::integer(groups)), Build::integer(0)),
+              "conv: expected outputs whose number the groups divide, got {} outputs and {} groups",
+              {b.size(w, 0), Build::integer(groups)});
   Datums out_sizes, shape = {b.size(x, 0), b.size(w, 0)};
   for (std::size_t d = 0; d < m.spatial; ++d)
     out_sizes.push_back(m.places(b.size(x, static_cast<int>(d) + 2), d, b.size(w, static_cast<int>(d) + 2)));
@@ -147,8 +152,9 @@ Datum transposed_convolution(const Datum& x, const Datum& weights, const Convolu
   const Datum w = kernel(b, "conv_transpose", x, weights, groups);
   b.require_equal(b.size(x, 1), b.size(w, 0), "conv_transpose: expected as many channels as the weights have inputs");
   if (groups > 1)
-    b.require_equal(b.rem(b.size(x, 1), Build::integer(groups)), Build::integer(0),
-                  "conv_transpose: expected channels whose number the groups divide");
+    b.require(b.binary(Opcode::eq_, b.rem(b.size(x, 1), Build::integer(groups)), Build::integer(0)),
+              "conv_transpose: expected channels whose number the groups divide, got {} channels and {} groups",
+              {b.size(x, 1), Build::integer(groups)});
   const std::vector<std::int64_t> more = m.each(options.output_padding, 0, "output padding");
   Datums shape = {b.size(x, 0), b.mul(b.size(w, 1), Build::integer(groups))};
   for (std::size_t d = 0; d < m.spatial; ++d) {
@@ -214,7 +220,8 @@ struct Pool : Moves {
       if (first >= 0)
         b.require(b.less(Build::integer(first), length(x, d)),
                   std::string(what) + ": expected a tensor with elements in each window, more than " +
-                      std::to_string(first) + " in spatial dimension " + std::to_string(d));
+                      std::to_string(first) + " in spatial dimension " + std::to_string(d) + ", got {}",
+                  {length(x, d)});
     }
   }
 };
@@ -356,7 +363,8 @@ struct Adaptive : Moves {
     for (std::size_t d = 0; d < spatial; ++d) {
       shape.push_back(Build::integer(to[d]));
       b.require(b.less(Build::integer(0), b.size(x, static_cast<int>(d) + 2)),
-                std::string(what) + ": expected a tensor with elements in each of its spatial dimensions");
+                std::string(what) + ": expected a tensor with elements in each of its spatial dimensions, got none in " +
+                    std::to_string(d));
     }
   }
   struct Window {

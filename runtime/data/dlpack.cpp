@@ -10,6 +10,7 @@
 
 #include "lantern/runtime/data/element.hpp"
 #include "lantern/runtime/data/report.hpp"
+#include "lantern/runtime/dlpack.hpp"
 
 namespace lantern {
 
@@ -73,9 +74,7 @@ using namespace core::data;
 AnyTensor load_dlpack(const DLTensor& t) {
   const std::string where = "load_dlpack";
   if (t.device.device_type != kDLCPU && t.device.device_type != kDLCUDAHost)
-    fail(where,
-         fmt::format("expected a tensor in CPU memory, got one of device type {}; copy it to the CPU first",
-                     static_cast<int>(t.device.device_type)));
+    fail(where, core::detail::not_on_cpu(t.device));
   if (t.ndim < 0) fail(where, fmt::format("expected a number of dimensions, got {}", t.ndim));
   const Layout layout{stored_from(t.dtype), {t.shape, t.shape + t.ndim}};
   const auto bytes = static_cast<std::size_t>(bytes_of(where, layout));

@@ -740,8 +740,8 @@ TEST_CASE("tensors of each type go to and come from DLPack", "[data]") {
         "float64, got code 5 with 64 bits in 1 lanes");
   t.device = {kDLCUDA, 0};
   CHECK(message_of([&] { load_dlpack(t); }) ==
-        "load_dlpack: error: expected a tensor in CPU memory, got one of device type 2; copy it to the CPU "
-        "first");
+        "load_dlpack: error: expected a tensor in CPU memory, got one in CUDA's (device type 2); copy it to "
+        "the CPU first");
   t.device = {kDLCPU, 0};
   t.dtype = {kDLFloat, 32, 1};
   t.data = nullptr;

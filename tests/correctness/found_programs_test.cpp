@@ -67,8 +67,8 @@ TEST_CASE("what is outside is said in the same words by eager evaluation and com
   };
   both([](A x, I n) { return sum(x.slice(n, x.size())); }, a, 4, "rows 4 to 3 (exclusive) are outside 0..3");
   both([](A x, I n) { return sum(x.slice(n, n + 2)); }, a, 2, "rows 2 to 4 (exclusive) are outside 0..3");
-  both([](A x, I n) { return sum(fill(x[0], n)); }, a, -3, "a tensor of negative size");
-  both([](A x, I n) { return max(x.slice(n, n)); }, a, 1, "argmax of an empty tensor");
+  both([](A x, I n) { return sum(fill(x[0], n)); }, a, -3, "a tensor of negative size, -3");
+  both([](A x, I n) { return max(x.slice(n, n)); }, a, 1, "max of an empty tensor");
   both([](A x, I n) { return x.slice(n, n)[0]; }, a, 1, "index 0 is outside an empty dimension");
 }
 

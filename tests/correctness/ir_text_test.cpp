@@ -114,9 +114,13 @@ TEST_CASE("control flow, attributes and locations print as they were written", "
   ref_acc[add_at] %14, %9, %1, %13
   %15 = ref_get %14 : f64[3,?]
   check %12, "the tree must be empty"
+  check[0] %12, %9, %9, "expected {}, got {}"
+  check[1] %12, %9, %9, "two shapes"
   %16 = fill %13, %9 : f64[7]
   %17 = undef : f32
   %18, %19 = call @"f 2"(%13, %9) : f64, i64
+  %20 = argmax %16, "max" : i64
+  %21 = argmax %16 : i64
   yield %18, %19
 }
 

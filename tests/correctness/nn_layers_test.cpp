@@ -394,6 +394,59 @@ TEST_CASE("a query that sees nothing takes the mean of the values, and no NaN") 
   CHECK(eager(f)(x).data == std::vector<double>{2, 1});
 }
 
+TEST_CASE("what does not fit into a layer is an error at the line that calls it") {
+  const auto zero = [](const Shape& shape) { return T(zeros<double>(shape)); };
+  const TensorValue<double> x({2, 5});
+  const auto fails = [&](std::uint_least32_t line, auto f, const TensorValue<double>& in) {
+    INFO("line " << line);
+    const auto place = Catch::Contains("nn_layers_test.cpp:" + std::to_string(line));
+    const auto told = [&](auto run) {
+      try {
+        run(f)(in);
+        return std::string("no error");
+      } catch (const Error& e) {
+        return std::string(e.what());
+      }
+    };
+    CHECK_THAT(told([](auto g) { return eager(g); }), place);
+    CHECK_THAT(told([](auto g) { return compile(g, {.target = Target::c, .opt = 0}); }), place);
+  };
+#define FAILS_HERE(in, ...) fails(__LINE__, __VA_ARGS__, in)
+  FAILS_HERE(x, [&](T t) { return nn::Linear<D>{zero({3, 4}), zero({3})}(t); });
+  FAILS_HERE(x, [&](T t) { return nn::Linear<D, false>{zero({3, 4}), {}}(t); });
+  FAILS_HERE(x, [&](T t) { return nn::LayerNorm<D>{zero({4}), zero({4})}(t); });
+  FAILS_HERE(x, [&](T t) { return nn::BatchNorm<D>{zero({4}), zero({4})}(t, {zero({4}), zero({4})}); });
+  FAILS_HERE(x, [&](T t) { return nn::BatchNorm<D>{zero({4}), zero({4})}.train(t, {zero({4}), zero({4})}).first; });
+  FAILS_HERE(x, [&](T t) { return nn::BatchNorm<D>{zero({4}), zero({4})}(t.row(0), {zero({4}), zero({4})}); });
+  FAILS_HERE(x, [&](T t) { return nn::Conv<D, 1>{zero({1, 3, 2}), zero({1})}(unsqueeze<0>(t)); });
+  FAILS_HERE(x, [&](T t) { return nn::ConvTranspose<D, 1>{zero({3, 1, 2}), zero({1})}(unsqueeze<0>(t)); });
+  FAILS_HERE(x, [&](T t) { return nn::Embedding<D>{t}(integers({1, 2}, {2})); });
+  FAILS_HERE(x, [&](T t) { return nn::dropout(t, zero({2, 4}), 0.5); });
+  FAILS_HERE(x, [&](T t) { return nn::attention(unsqueeze<0>(unsqueeze<0>(t)), zero({1, 1, 2, 4}), zero({1, 1, 2, 4})); });
+  FAILS_HERE(x, [&](T t) {
+    return nn::MultiheadAttention<D, 2>{zero({12, 4}), zero({12}), {zero({4, 4}), zero({4})}}(unsqueeze<0>(t));
+  });
+  FAILS_HERE(x, [&](T t) {
+    const nn::RecurrentCell<D, nn::Gates::lstm> cell{zero({8, 3}), zero({8, 2}), zero({8}), zero({8})};
+    return nn::LSTM<D>{{cell}}(unsqueeze<0>(t)).first;
+  });
+  FAILS_HERE(x, [&](T t) { return nn::mse(t, zero({2, 4})); });
+  FAILS_HERE(x, [&](T t) { return nn::huber(t, zero({2, 4})); });
+  FAILS_HERE(x, [&](T t) { return nn::cross_entropy(t, integers({1, 2, 3}, {3})); });
+  FAILS_HERE(x, [&](T t) { return nn::kl_divergence(t, zero({2, 4})); });
+#undef FAILS_HERE
+  const auto alone = [&](T t) { return nn::BatchNorm<D>{zero({5}), zero({5})}.train(t(range(0, 1), all), {zero({5}), zero({5})}).first; };
+  const char* const one = "BatchNorm: expected more than one number in each channel while training, got 1";
+  CHECK_THROWS_WITH(eager(alone)(x), Catch::Contains(one));
+  CHECK_THROWS_WITH(compile(alone)(x), Catch::Contains(one));
+  // A model's layers are called from its own lines, and what is behind a layer is at its own again.
+  const auto after = [&](T t) {
+    const T y = nn::Linear<D>{zero({3, 5}), zero({3})}(t);
+    return y + zero({4});
+  };
+  CHECK_THROWS_WITH(compile(after)(x), Catch::Contains("nn_layers_test.cpp:" + std::to_string(__LINE__ - 2)));
+}
+
 TEST_CASE("a model is a plain struct: names, counts, host and staged") {
   static_assert(std::same_as<core::detail::host_out<Network<Rep<float>>>, Network<float>>);
   static_assert(
@@ -457,6 +510,10 @@ TEST_CASE("initialisers") {
   check_moments(t, 2.0 / 150, std::sqrt(6.0 / 150));
   nn::kaiming_normal(t, rng);
   check_moments(t, 2.0 / 150, 0);
+  nn::uniform(t, rng, -2, 2);
+  check_moments(t, 16.0 / 12, 2);
+  nn::constant(t, 1.5);
+  CHECK(t.data == std::vector<double>(40 * 30 * 5, 1.5));
   nn::normal(t, rng, 3, 0.01);
   CHECK(moments(t)[0] == Approx(3).margin(0.001));
   TensorValue<double> q({3, 5}), r({5, 3});

@@ -76,6 +76,42 @@ TEST_CASE("losses of classes") {
         numbers(12, 11.5), {2.33565067287});
 }
 
+TEST_CASE("what does not fit into a loss is refused, and nothing is repeated") {
+  const auto refused = [](auto f, const TensorValue<double>& x, const TensorValue<double>& y, const char* text) {
+    const std::string file = "nn_losses_test.cpp:";
+    CHECK_THROWS_WITH(eager(f)(x, y), Catch::Contains(text) && Catch::Contains(file));
+    CHECK_THROWS_WITH(compile(f, {.target = Target::c, .opt = 0})(x, y), Catch::Contains(text) && Catch::Contains(file));
+  };
+  const TensorValue<double> three({3}), column({3, 1}), matrix({3, 2});
+  const auto mse = [](T x, T y) { return nn::mse(x, y); };
+  refused(mse, three, column, "mse: expected a target of the prediction's shape f64[");
+  refused(mse, matrix, three, "mse: expected a target of the prediction's shape f64[");
+  refused(mse, matrix, TensorValue<double>({2, 3}), "nn_losses_test.cpp:");
+  // A dimension that is known to be 1 would be repeated.
+  refused([](Rep<Tensor<double, dyn, 1>> x, Rep<Tensor<double, dyn, dyn>> y) { return nn::l1(x, y); }, column, matrix,
+          "l1: expected a target of the prediction's shape in dimension 1, got 1 and 2");
+  refused([](Rep<Tensor<double, dyn, 1>> x, Rep<Tensor<double, dyn, dyn>> y) { return nn::huber(x, y); }, column, matrix,
+          "huber: expected a target of the prediction's shape in dimension 1, got 1 and 2");
+  refused([](T x, T y) { return nn::binary_cross_entropy(x, y); }, three, column, "binary_cross_entropy: expected");
+  refused([](T x, T y) { return nn::kl_divergence(x, y); }, three, column, "kl_divergence: expected");
+  refused([](T x, T y) { return nn::huber(x, y, 0); }, three, three, "huber: expected a delta above 0, got 0");
+  const auto labels = [](const Shape& shape, double smoothing) {
+    return [=](T x, T y) {
+      std::int64_t n = 1;
+      for (const std::int64_t d : shape) n *= d;
+      return nn::cross_entropy(x, integers(std::vector<std::int64_t>(static_cast<std::size_t>(n), 1), shape),
+                               {.label_smoothing = smoothing}) + sum(y);
+    };
+  };
+  refused(labels({2}, 0), matrix, three, "expected a label for each row of [..., classes] in dimension 0, got 3 and 2");
+  refused(labels({3, 2}, 0), matrix, three, "expected a label for each row of [..., classes], got i64[3,2] for f64[");
+  refused(labels({3, 2}, 0), TensorValue<double>({2, 3, 4}), three, "in dimension 0, got 2 and 3");
+  refused(labels({3}, 1.5), matrix, three, "expected a label_smoothing from 0 to 1, got 1.5");
+  CHECK(eager(labels({1}, 0))(three, three) == Approx(std::log(3.0)));
+  // A label beyond the classes is an index beyond a dimension.
+  refused(labels({3}, 0), TensorValue<double>({3, 1}), three, "index 1 is outside 0..0");
+}
+
 TEST_CASE("ctc") {
   const Case c{5, 3, 3, {1, 2, 1, 1, 2, 0}, {5, 4, 3}, {2, 2, 1}};
   check("each", [c](const T& x) { return ctc_of(x, c, {}); }, numbers(45, 13),

@@ -1,7 +1,12 @@
 // Training: optimisers against PyTorch 2.15, clipping, learning rates, and models that learn by one compiled
 // function.
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
+#include <lantern/data.hpp>
 #include <lantern/nn.hpp>
+#include <lantern/random.hpp>
 
 #include "catch2/catch.hpp"
 
@@ -203,6 +208,14 @@ TEST_CASE("learning rates are those of PyTorch's schedulers") {
   same(rates([](I i) { return nn::warm_up(i, 0.1, 4); }), {0.025, 0.05, 0.075, 0.1, 0.1, 0.1});
   same(rates([](I i) { return nn::warm_up(i, nn::exponential_rate(i, 0.1, 0.5), 2); }),
        {0.05, 0.05, 0.025, 0.0125, 0.00625, 0.003125});
+  // In no steps a rate is at its end.
+  CHECK(eager([](I i) { return nn::cosine_rate(i, 0.1, 0, 0.01); })(0) == Approx(0.01));
+  CHECK(eager([](I i) { return nn::warm_up(i, 0.1, 0); })(0) == Approx(0.1));
+  CHECK_THROWS_WITH(eager([](I i) { return nn::step_rate(i, 0.1, 0); })(5),
+                    Catch::Contains("nn_training_test.cpp:") &&
+                        Catch::Contains("step_rate: expected a number of steps of 1 or more, got 0"));
+  CHECK_THROWS_WITH(eager([](I i) { return nn::cosine_rate(i, 0.1, -5); })(5),
+                    Catch::Contains("cosine_rate: expected a number of steps of 0 or more, got -5"));
 }
 
 TEST_CASE("a perceptron tells two spirals apart") {
@@ -302,6 +315,66 @@ TEST_CASE("an error leaves the model and the state as they were") {
   step(model, state, x, TensorValue<std::int64_t>({2}, 2));
   CHECK(model.weight.data != before);
   CHECK(state.steps == 2);
+}
+
+TEST_CASE("training that goes on from a checkpoint makes the same steps, bit for bit") {
+  // Adam, with a rate and noise that depend on the number of steps.
+  using Model = nn::Linear<Rep<float>>;
+  using Floats = Rep<Tensor<float, dyn, dyn>>;
+  auto step = nn::in_place(compile(
+      [](Model m, nn::AdamState<Model> s, Floats x, Floats y) {
+        const auto noise = random::normal<float>(random::fold_in(7, s.steps), 4, 2);
+        const auto [loss, g] = value_and_grad([&](Model w) { return nn::mse(w(x + 0.1 * noise), y); })(m);
+        const auto [m2, s2] = nn::adam(m, g, s, {.learning_rate = nn::cosine_rate(s.steps, 0.1, 10)});
+        return std::tuple(loss, m2, s2);
+      },
+      {.target = Target::c}));
+  using Host = nn::Linear<float>;
+  struct Training {
+    Host model;
+    nn::AdamState<Host> state;
+  };
+  const auto begun = [](nn::Generator rng) {
+    Training t{Host::init(2, 3, rng), {}};
+    t.state = nn::adam_state(t.model);
+    return t;
+  };
+  const TensorValue<float> x(std::vector<float>{1, 0, 0.5, -1, 2, 1, -0.25, 0.75}, Shape{4, 2}), y({4, 3}, 0.5f);
+  const auto make_steps = [&](Training& t, int count) {
+    std::vector<float> losses;
+    for (int i = 0; i < count; ++i) losses.push_back(step(t.model, t.state, x, y));
+    return losses;
+  };
+  const auto each = [](Training& t, const auto& f) {
+    nn::for_each_parameter(t.model, [&](const std::string& name, auto& p) { f("model." + name, p); });
+    nn::for_each_parameter(t.state, [&](const std::string& name, auto& p) { f("state." + name, p); });
+  };
+  Training all = begun(nn::Generator(1));
+  const std::vector<float> losses = make_steps(all, 6);
+
+  const auto path = std::filesystem::temp_directory_path() / ("lantern_resume_" + std::to_string(::getpid()));
+  Training first = begun(nn::Generator(1));
+  make_steps(first, 3);
+  Checkpoint saved;
+  each(first, [&](const std::string& name, auto& p) {
+    if constexpr (requires { p.shape; }) saved.tensors.emplace(name, AnyTensor(p));
+    else saved.values.emplace(name, p);
+  });
+  save_checkpoint(path, saved);
+  Training second = begun(nn::Generator(99));
+  const Checkpoint found = load_checkpoint(path);
+  std::filesystem::remove(path);
+  each(second, [&]<class P>(const std::string& name, P& p) {
+    if constexpr (requires { p.shape; }) p = found.tensors.at(name).template get<float>();
+    else p = std::get<P>(found.values.at(name));
+  });
+  CHECK(second.state.steps == 3);
+  const std::vector<float> rest = make_steps(second, 3);
+  CHECK(rest == std::vector<float>(losses.begin() + 3, losses.end()));
+  CHECK(second.model.weight.data == all.model.weight.data);
+  CHECK(second.model.bias.data == all.model.bias.data);
+  CHECK(second.state.mean.weight.data == all.state.mean.weight.data);
+  CHECK(second.state.steps == 6);
 }
 
 TEST_CASE("a step may be a LANTERN_FUNCTION") {

@@ -23,6 +23,39 @@ TEST_CASE("a dense system with a pivot of 0", "[solvers]") {
   CHECK_FALSE(std::isfinite(singular[0] + singular[1]));
 }
 
+TEST_CASE("LU factors solve for several right-hand sides, and are differentiated by their steps", "[solvers]") {
+  const auto f = [](M a, A b) {
+    const auto lu = solvers::lu(a);
+    const Rep<Tensor<double>> x = solvers::solve(lu, as_tensor(b));
+    return std::tuple(lu.rows, x, solvers::solve(lu, x));
+  };
+  const TensorValue<double> a({0, 2, 1, 1, 1, 1, 4, 1, 2}, {3, 3});
+  const auto test = [&](const auto& run) {
+    const auto [rows, x, y] = run(f)(a, Vector{7, 6, 12});
+    CHECK(rows == std::vector<std::int64_t>{2, 0, 1});
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(x.data[i] == Approx(static_cast<double>(i + 1)));
+      const double back = a.data[3 * i] * y.data[0] + a.data[3 * i + 1] * y.data[1] + a.data[3 * i + 2] * y.data[2];
+      CHECK(back == Approx(x.data[i]));
+    }
+  };
+  test([](auto g) { return eager(g); });
+  test([](auto g) { return compile(g, {.target = Target::c, .opt = 0}); });
+  const auto determinant = [](A x) {
+    M m = fill(D(0.0), 3, 3);
+    m = FOR(0, 9, m, [&](I i, M t) { return t.set(i / 3, i % 3, x[i]); });
+    const auto lu = solvers::lu(m);
+    return FOR(0, 3, D(1.0), [&](I i, D p) { return p * lu.factors(i, i); });
+  };
+  check_all({.tolerance = 1e-9}, "lu", determinant, {0.1, 2, 1, 1, 1, 0.5, 3, 1, 2});
+  const auto factors = [](M m) { return solvers::lu(m).factors; };
+  const TensorValue<double> wide({2, 3}), tall({3, 2});
+  CHECK_THROWS_WITH(eager(factors)(wide), Catch::Contains("lu: expected a square matrix, got 2 rows and 3 columns"));
+  CHECK_THROWS_WITH(compile(factors, {.target = Target::c})(tall),
+                    Catch::Contains("solvers_test.cpp:") &&
+                        Catch::Contains("lu: expected a square matrix, got 3 rows and 2 columns"));
+}
+
 TEST_CASE("derivatives of a dense system's solution", "[solvers]") {
   // Matrix and right-hand side from one array, to third order in all.
   const auto f = [](A x) {
@@ -248,7 +281,7 @@ TEST_CASE("integrators and systems of floats", "[solvers]") {
 
 TEST_CASE("what integrators refuse", "[solvers][errors]") {
   check_refused([](D y, I n) { return solvers::rk4(decay, y, 0.0, 1.0, n, y); },
-                "rk4: expected one step or more: steps > 0", 1.0, std::int64_t{0});
+                "rk4: expected one step or more, got 0", 1.0, std::int64_t{0});
   check_refused([](A y) { return solvers::rk4([](D, A v) { return v; }, y, 0.0, 1.0, 3); },
                 "rk4: expected a state with at least one number, got an empty one", Vector{});
   check_refused([](A y) { return solvers::dormand_prince([](D, A v) { return v; }, y, 0.0, 1.0).y; },

@@ -193,7 +193,70 @@ TEST_CASE("parts of tensors") {
   const auto many = [](Rep<Tensor<double, dyn>> t) { return t(all, all); };
   CHECK_THROWS_WITH(compile(many), Catch::Contains("at most 1 indices"));
   const auto shape = [](Rep<Tensor<double, dyn>> t) { return t.set_part({range(0, 2)}, T(t)); };
-  CHECK_THROWS_WITH(compile(shape)(x), Catch::Contains("set_part: the value's shape"));
+  CHECK_THROWS_WITH(compile(shape)(x),
+                    Catch::Contains("set_part: the value's shape is not that of the part: dimension 0 is 3, expected 2"));
+}
+
+TEST_CASE("numbers of C++ count from the end, Reps do not, eagerly as compiled") {
+  using Matrix = Rep<Tensor<double, dyn, dyn>>;
+  using Index = Rep<std::int64_t>;
+  const TensorValue<double> x = counted({2, 3});
+  const auto in_both = [&](auto test) {
+    test([](auto f) { return eager(f); });
+    test([](auto f) { return compile(f, {.target = Target::c, .opt = 0}); });
+  };
+  in_both([&](auto run) {
+    const auto column = [](Matrix t, Index i) { return T(t(all, i)); };
+    CHECK(run(column)(x, std::int64_t{2}).data == std::vector<double>{2, 5});
+    for (const std::int64_t i : {-1, -3}) {
+      INFO("index " << i);
+      CHECK_THROWS_WITH(run(column)(x, i), Catch::Contains("index " + std::to_string(i) + " is outside 0..2"));
+    }
+    CHECK_THROWS_WITH(run(column)(x, std::int64_t{3}), Catch::Contains("index 3 "));
+    const auto replaced = [](Matrix t, Index i) { return t.set_part({all, i}, 9.0); };
+    CHECK(run(replaced)(x, std::int64_t{1}).data == std::vector<double>{0, 9, 2, 3, 9, 5});
+    CHECK_THROWS_WITH(run(replaced)(x, std::int64_t{-1}), Catch::Contains("index -1 is outside 0..2"));
+    const auto ranged = [](Matrix t, Index lo, Index hi) { return T(t(all, range(lo, hi))); };
+    CHECK(run(ranged)(x, std::int64_t{0}, std::int64_t{2}).shape == Shape{2, 2});
+    CHECK_THROWS_WITH(run(ranged)(x, std::int64_t{-2}, std::int64_t{3}),
+                      Catch::Contains("range: expected 0 <= lo <= hi <= the dimension's size, got -2 to 3 of 3"));
+    CHECK_THROWS_WITH(run(ranged)(x, std::int64_t{0}, std::int64_t{-1}), Catch::Contains("got 0 to -1 of 3"));
+    CHECK(run([](Matrix t) { return T(t(all, -1)); })(x).data == std::vector<double>{2, 5});
+    CHECK(run([](Matrix t) { return T(t(all, range(-2, -1))); })(x).data == std::vector<double>{1, 4});
+  });
+}
+
+TEST_CASE("elements and parts of tensors of many dimensions") {
+  const auto five = [](const T& x) { return reshape(x, 2, 1, 3, 2, 2); };
+  const auto six = [](const T& x) { return reshape(x, 2, 1, 3, 2, 1, 2); };
+  gives("element of five", [&](const T& x) { return one(five(x)(1, 0, 2, 1, 0)); }, {24}, {1}, {22});
+  gives("element of six", [&](const T& x) { return one(six(x)(1, 0, 2, 1, 0, 1)); }, {24}, {1}, {23});
+  gives("element of seven", [&](const T& x) { return one(reshape(x, 2, 1, 3, 2, 1, 2, 1).at({1, 0, 2, 1, 0, 1, 0})); },
+        {24}, {1}, {23});
+  gives("part of five", [&](const T& x) { return five(x)(0, all, -1, range(0, 2), 1); }, {24}, {1, 2}, {9, 11});
+  gives("part of six", [&](const T& x) { return six(x)(0, all, -1, range(0, 2), 0, 1); }, {24}, {1, 2}, {9, 11});
+  gives("set of five", [&](const T& x) { return ravel(reshape(x, 1, 1, 1, 2, 2).set(0, 0, 0, 1, 0, 9.0)); }, {4}, {4},
+        {0, 1, 9, 3});
+  gives("set of six", [&](const T& x) { return ravel(reshape(x, 1, 1, 1, 2, 1, 2).set(0, 0, 0, 1, 0, 0, x(3))); }, {4},
+        {4}, {0, 1, 3, 3});
+  gives("set of seven",
+        [&](const T& x) { return ravel(reshape(x, 1, 1, 1, 2, 1, 2, 1).set_at({0, 0, 0, 1, 0, 0, 0}, 9.0)); }, {4}, {4},
+        {0, 1, 9, 3});
+  check("elements of six", [&](const T& x) { return one(six(x)(0, 0, 0, 1, 0, 1) * six(x)(1, 0, 2, 1, 0, 1)); },
+        numbers({24}));
+  check("set of five", [](const T& x) { return ravel(reshape(x, 1, 1, 1, 2, 2).set(0, 0, 0, 1, 0, x(0) * x(1))); },
+        numbers({4}));
+  const auto few = [](Rep<Tensor<double, dyn, dyn>> t) { return t(0, 0, 0, 0, 0); };
+  CHECK_THROWS_WITH(compile(few), Catch::Contains("tensor_test.cpp:"));
+  CHECK_THROWS_WITH(eager(few)(numbers({2, 2})), Catch::Contains("tensor_test.cpp:"));
+}
+
+TEST_CASE("a whole number in a tensor of whole numbers is replaced by a Rep as by a number") {
+  using Numbers = Rep<Tensor<std::int64_t, dyn>>;
+  const auto f = [](Numbers t, Rep<std::int64_t> i, Rep<std::int64_t> v) { return t.set(i, v).set(0, v + 1); };
+  const TensorValue<std::int64_t> t({7, 7, 7}, {3});
+  CHECK(eager(f)(t, std::int64_t{2}, std::int64_t{1}).data == std::vector<std::int64_t>{2, 7, 1});
+  CHECK(compile(f, {.target = Target::c})(t, std::int64_t{2}, std::int64_t{1}).data == std::vector<std::int64_t>{2, 7, 1});
 }
 
 TEST_CASE("shapes") {
@@ -229,12 +292,41 @@ TEST_CASE("shapes") {
   check("repeat", [](const T& t) { return repeat<1>(t, 2); }, x);
   check("expand", [](const T& t) { return expand(unsqueeze<1>(t), 2, 4, 3); }, x);
   check("reshape", [](const T& t) { return reshape(t * t, 3, 2); }, x);
+  // A size of -1 is what the others leave.
+  gives("reshape by the rest", [](const T& t) { return reshape(t, -1, 2); }, {2, 3}, {3, 2}, {0, 1, 2, 3, 4, 5});
+  gives("all in a row", [](const T& t) { return reshape(t, -1); }, {2, 2}, {4}, {0, 1, 2, 3});
+  gives("the rest of one", [](const T& t) { return reshape(t, 2, -1, t.dim(1)); }, {2, 3}, {2, 1, 3}, {0, 1, 2, 3, 4, 5});
+  gives("the rest of none", [](const T& t) { return reshape(t, -1, 3); }, {0, 3}, {0, 3}, {});
+  check("reshape by the rest", [](const T& t) { return reshape(t * t, 3, -1); }, x);
+  CHECK(eager([](Rep<Tensor<double, 2, 3>> t) { return Rep<Tensor<double, 3, 2>>(reshape(t, 3, -1)); })(x).shape ==
+        Shape{3, 2});
+  CHECK(compile([](Rep<Tensor<double, 2, 3>> t) { return Rep<Tensor<double, 3, 2>>(reshape(t, 3, -1)); })(x).shape ==
+        Shape{3, 2});
+  using Matrix = Rep<Tensor<double, dyn, dyn>>;
+  const auto refuses = [&](auto f, const TensorValue<double>& t, const char* text) {
+    CHECK_THROWS_WITH(eager(f)(t), Catch::Contains(text) && Catch::Contains("tensor_test.cpp:"));
+    CHECK_THROWS_WITH(compile(f)(t), Catch::Contains(text) && Catch::Contains("tensor_test.cpp:"));
+  };
+  refuses([](Matrix t) { return reshape(t, -1, 4); }, x,
+          "reshape: expected sizes that divide the 6 elements of the tensor, beside one of -1, got 4 elements without it");
+  refuses([](Matrix t) { return reshape(t, -1, -1); }, x, "reshape: expected one size of -1 at most, got one in dimensions 0 and 1");
+  refuses([](Matrix t) { return reshape(t, -1, t.dim(0)); }, numbers({0, 2}),
+          "reshape: expected sizes above 0 beside one of -1, got 0 elements without it");
+  refuses([](Matrix t) { return reshape(t, t.dim(0) - 3, 2); }, x, "a tensor of negative size");
   const auto wrong = [](Rep<Tensor<double, 2, 3>> t) { return reshape(t, 4, 2); };
   CHECK_THROWS_WITH(compile(wrong), Catch::Contains("reshape: expected a shape of 6 elements"));
   const auto thin = [](Rep<Tensor<double, dyn>> t) { return pad(t, {{3, 0}}, Pad::reflect); };
-  CHECK_THROWS_WITH(compile(thin)(numbers({2})), Catch::Contains("a reflection is as wide"));
+  CHECK_THROWS_WITH(compile(thin)(numbers({2})), Catch::Contains("a reflection is as wide as there are elements, less one, at most, got 3 of 2"));
   const auto uneven = [](Rep<Tensor<double, dyn>> t) { return split<0, 2>(t)[0]; };
-  CHECK_THROWS_WITH(compile(uneven)(numbers({3})), Catch::Contains("expected a size that 2 divides"));
+  CHECK_THROWS_WITH(compile(uneven)(numbers({3})), Catch::Contains("expected a size that 2 divides, got 3"));
+  // The line is named however many there are.
+  const auto joined = [](Matrix t) { return concat<1>(t, t, t, t, t, t(range(0, 1), all)); };
+  refuses(joined, x, "concat");
+  const auto stacked = [](Matrix t) { return stack<0>(t, t, t, t, t(range(0, 1), all)); };
+  refuses(stacked, x, "concat");
+  gives("concat of five", [](const T& t) { return concat<0>(t, t, -t, t, t); }, {1}, {5}, {0, 0, 0, 0, 0});
+  gives("stack of one", [](const T& t) { return stack(t); }, {2}, {1, 2}, {0, 1});
+  gives("stack of five", [](const T& t) { return stack<1>(t, t, t, t, -t); }, {2}, {2, 5}, {0, 0, 0, 0, 0, 1, 1, 1, 1, -1});
 }
 
 TEST_CASE("reductions") {

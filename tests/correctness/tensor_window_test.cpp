@@ -340,17 +340,25 @@ TEST_CASE("what does not fit is said") {
     CHECK_THROWS_WITH(eager(f)(x, w), Catch::Contains(text));
   };
   const Values x = numbers({1, 2, 4, 4}, 0);
-  fails([](T a, T b) { return conv2d(a, b); }, x, numbers({1, 3, 2, 2}, 0), "as many channels as the weights have inputs");
-  fails([](T a, T b) { return conv2d(a, b); }, x, numbers({1, 2, 5, 2}, 0), "the window is larger than the padded tensor");
+  fails([](T a, T b) { return conv2d(a, b); }, x, numbers({1, 3, 2, 2}, 0), "as many channels as the weights have inputs, times the groups, got 2 and 3");
+  fails([](T a, T b) { return conv2d(a, b); }, x, numbers({1, 2, 5, 2}, 0),
+        "conv: expected a window within 4 elements of spatial dimension 0, got one of 5");
   fails([](T a, T b) { return conv1d(a, b); }, x, x, "conv: expected a tensor [batch, channels, 1 sizes], got");
   fails([](T a, T b) { return conv(a, b, {.stride = 0}); }, x, x, "conv: expected stride of 1 or more, got 0");
   fails([](T a, T b) { return conv(a, b, {.padding = {1, 2, 3}}); }, x, x, "one for each of the 2 spatial dimensions");
   fails([](T a, T b) { return max_pool(a, 2, {.padding = 2}) * sum(b); }, x, x, "expected a padding below the window's size 2");
   fails([](T a, T b) { return max_pool(a, 2, {.padding = 1, .dilation = 2}) * sum(b); }, Values({1, 1, 1, 1}), x,
-        "expected a tensor with elements in each window, more than 1 in spatial dimension 0");
+        "expected a tensor with elements in each window, more than 1 in spatial dimension 0, got 1");
   fails([](T a, T b) { return average_pool(a, 2, {.dilation = 0}) * sum(b); }, x, x, "expected dilation of 1 or more");
   fails([](T a, T b) { return max_pool(a, 4, {.stride = 2, .ceil = true}) * sum(b); }, Values({1, 1, 1, 4}), x,
-        "the window is larger than the padded tensor");
+        "max_pool: expected a window within 1 elements of spatial dimension 0, got one of 4");
+  fails([](T a, T b) { return unfold(a, 3, {.padding = 1, .dilation = 4}) * sum(b); }, x, x,
+        "unfold: expected a window within 6 elements (2 of them padding) of spatial dimension 0, got one of 9 with its "
+        "dilation of 4");
+  fails([](T a, T b) { return average_pool(a, {2, 7}) * sum(b); }, x, x,
+        "average_pool: expected a window within 4 elements of spatial dimension 1, got one of 7");
+  fails([](T a, T b) { return conv2d(a, b, {.groups = 2}); }, x, numbers({3, 1, 2, 2}, 0),
+        "conv: expected outputs whose number the groups divide, got 3 outputs and 2 groups");
   const Values empty({1, 1, 0, 2});
   fails([](T a, T b) { return adaptive_max_pool(a, 1) * sum(b); }, empty, x,
         "expected a tensor with elements in each");

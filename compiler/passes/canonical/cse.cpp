@@ -25,9 +25,9 @@ std::size_t hash(const Op& op) {
   return static_cast<std::size_t>(h);
 }
 
-/// Index notations: one text, one copy of it.
+/// Index notations: one text, one copy of it. (That of argmax is for its message alone.)
 bool same_text(const Op& a, const Op& b) {
-  return a.text == b.text || (a.text && b.text && std::string_view(a.text) == b.text);
+  return a.is(Opcode::argmax_) || a.text == b.text || (a.text && b.text && std::string_view(a.text) == b.text);
 }
 
 bool equal(const Op& a, const Op& b) {
