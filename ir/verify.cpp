@@ -6,7 +6,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/notation.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/prototype.hpp"
 #include "lantern/ir/team.hpp"
@@ -39,6 +41,9 @@ bool passes_continuation(const Op& op) {
   return op.is(Opcode::jump_) || op.is(Opcode::halt_) ||
          (op.is(Opcode::call_) && !op.operands.empty() && op.operands.back()->type.is_cont());
 }
+
+/// As many as a type's name can say.
+constexpr std::int64_t most_lanes = 999;
 
 class Verifier {
  public:
@@ -148,6 +153,7 @@ class Verifier {
     for (std::size_t i = 0; i < op->operands.size(); ++i) check_operand(*op, i);
     for (const Value* v : op->results) check_result(*op, v);
     check_types(*op);
+    check_attributes(*op);
     // A continuation may refer to itself; other results exist only after the blocks.
     if (op->is(Opcode::fun_)) define_results(*op);
   }
@@ -219,6 +225,53 @@ class Verifier {
     // Control flow may lie between a cell and its reader, a `fun` may not: others run that.
     if (open_.at(op.parent) != open_.at(cell.block))
       fail("expected the cell " + name(&cell) + " to be read by its creator, got a read in a continuation");
+  }
+
+  // ---- attributes
+
+  /// What an operation carries beside its operands is of its kind; others carry nothing.
+  void check_attributes(const Op& op) {
+    const bool tape = op.is(Opcode::push_) || op.is(Opcode::pop_), calls = op.is(Opcode::call_) || op.is(Opcode::closure_);
+    need(calls || op.callee == nullptr, "a callee of calls only", "one");
+    need(has_text(op.code) || op.is(Opcode::ref_acc_) || op.text == nullptr, "no text", "one");
+    need(!has_text(op.code) || op.text != nullptr, "a text", "none");
+    need(op.is(Opcode::constant_) || op.number == 0 || (tape && op.number == 1), "no number", "one");
+    need(attribute_fits(op), "an attribute that the operation knows", op.integer);
+  }
+
+  static bool attribute_fits(const Op& op) {
+    const std::int64_t n = op.integer;
+    switch (op.code) {
+      // Where they are checked, beside the types that they belong to.
+      case Opcode::constant_:
+      case Opcode::dim_:
+      case Opcode::tree_value_:
+      case Opcode::cast_:
+      case Opcode::ref_acc_:
+      case Opcode::push_:
+      case Opcode::pop_:
+      case Opcode::lane_index_:
+      case Opcode::lane_splat_:
+        return true;
+      case Opcode::check_:
+        return n == 0 || op.operands.size() > 1;
+      case Opcode::external_:
+        return n == 0 || n == 1;
+      case Opcode::call_:
+        if (n >= 0) return n == 0 || n == checkpointed;
+        return team_size(op) >= 2 && team_size(op) <= largest_team && team_threads(op) >= 2 &&
+               team_threads(op) <= team_size(op);
+      case Opcode::loop_:
+      case Opcode::fun_:
+        return n != 1;  // LoopMemory
+      case Opcode::einsum_:
+      case Opcode::add_einsum_:
+        if (n == inside) return true;
+        [[fallthrough]];
+      default:  // the mark of an update in place
+        return n == 0 || (n == 1 && !op.operands.empty() && !op.results.empty() &&
+                          op.operands[0]->type.is_tensor() && op.result()->type.is_tensor());
+    }
   }
 
   // ---- types
@@ -303,6 +356,8 @@ class Verifier {
     if (op.is(Opcode::cast_))
       need(op.integer >= 0 && op.integer <= static_cast<std::int64_t>(Kind::f64), "the kind of a scalar",
            op.integer);
+    if (op.is(Opcode::lane_index_) || op.is(Opcode::lane_splat_))
+      need(op.integer > 1 && op.integer <= most_lanes, "a number of lanes", op.integer);
     const Type& result = op.result()->type;
     const Type inferred = infer(op.code, types_of(op.operands), op.integer, result, op.text);
     need(
@@ -453,6 +508,8 @@ class Verifier {
   void check_signature() {
     need(function_.body != nullptr, "a body", "none");
     if (!function_.cps) return;
+    need(function_.result_types.empty(), "a cps function to hand its results to its continuation",
+         [&] { return list(function_.result_types); });
     const auto& params = function_.body->params;
     need(!params.empty() && params.back()->type.is_cont(),
          "the last parameter of a cps function to be its continuation",
@@ -499,6 +556,29 @@ std::unordered_set<const Function*> functions_of(const Module& module) {
   return {module.functions().begin(), module.functions().end()};
 }
 
+/// What goes onto a tape is what comes from it: all pushes and pops of a tape are of as many values, and of the
+/// same types but for sizes.
+class Tapes {
+ public:
+  void check(const Function& f) {
+    walk(f.body, [&](const Op* op) {
+      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) return;
+      const auto& values = op->is(Opcode::push_) ? op->operands : op->results;
+      const std::vector<Type> types = types_of(values);
+      const auto [entry, added] = types_.try_emplace(op->integer, types);
+      bool same = entry->second.size() == types.size();
+      for (std::size_t i = 0; same && i < types.size(); ++i) same = compatible(entry->second[i], types[i]);
+      if (!same)
+        throw InternalError("in " + function_text(f.name) + ", at '" + print(*op, Names(f)) +
+                            "': expected values of types " + list(entry->second) +
+                            ", as the tape has them elsewhere, got " + list(types));
+    });
+  }
+
+ private:
+  std::unordered_map<std::int64_t, std::vector<Type>> types_;
+};
+
 }  // namespace
 
 void verify(const Module& module) {
@@ -506,10 +586,15 @@ void verify(const Module& module) {
   if (module.entry && !functions.contains(module.entry))
     throw InternalError("expected the entry of the module to be one of its functions, got " +
                         function_text(module.entry->name));
+  Tapes tapes;
+  std::unordered_set<std::string_view> names;
   for (const Function* f : module.functions()) {
     if (f->module != &module)
       throw InternalError("expected " + function_text(f->name) + " to know its module, got another");
+    if (!names.insert(f->name).second)
+      throw InternalError("expected functions of different names, got two that are " + function_text(f->name));
     Verifier(*f, functions).run();
+    tapes.check(*f);
   }
 }
 

@@ -22,6 +22,7 @@
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/staging/external.hpp"
+#include "lantern/ir/form.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/recursion.hpp"
@@ -132,14 +133,18 @@ class CompiledCode : public Code {
   /// Continuations that are left become closures, so that C can be printed; C++ has lambdas.
   void close() const {
     lambdas_ = with_lambdas();
-    passes::close(*module_);
+    close(*module_);
+  }
+  void close(ir::Module& module) const {
+    passes::close(module);
+    if (pipeline_.verify_each) ir::verify(module, ir::forms::printable);
   }
   std::unique_ptr<ir::Module> made_for_second_tier(const std::string& staged) const {
     std::unique_ptr<ir::Module> module = ir::parse(staged);
     passes::PipelineOptions pipeline = pipeline_;
     use_processor(pipeline);
     passes::run_pipeline(*module, pipeline);
-    passes::close(*module);
+    close(*module);
     return module;
   }
   /// Somebody wants to see the text of code that was kept.

@@ -51,9 +51,9 @@ void plain(ir::Module& module, const PipelineOptions&) {
 /// Whether matrix products may call a routine, which adds up in an order of its own.
 bool packed(const PipelineOptions& options) { return options.vector_lanes > 0 && options.reassociate; }
 
-// Phase by phase: which form it needs, and which it gives; above each pass, why it stands there. Derivatives
-// have been made before, while the program was staged, each brought to direct style by unwind if it is
-// differentiated again.
+// Phase by phase; above each pass, why it stands there. Derivatives have been made before, while the program was
+// staged, each brought to direct style by unwind if it is differentiated again. Which form each phase needs and gives
+// stands below, where it is checked.
 constexpr std::array all_passes{
     // Canonical (canonical/). Needs a graph as it was staged or differentiated, with continuations or
     // without; gives one form for each thing: loops that count are FOR, small tensors are numbers.
@@ -176,6 +176,34 @@ constexpr std::array all_passes{
     Pass{"merge", "functions that are equal become one", plain<merge>},
 };
 
+constexpr std::size_t position(std::string_view name) {
+  std::size_t i = 0;
+  while (all_passes.at(i).name != name) ++i;
+  return i;
+}
+constexpr std::span<const Pass> from(std::string_view first, std::string_view last) {
+  return std::span(all_passes).subspan(position(first), position(last) + 1 - position(first));
+}
+
+constexpr std::array all_phases{
+    Phase{"canonical", ir::forms::staged, ir::forms::staged, from("counting", "scalars")},
+    Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "simplify")},
+    Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariants")},
+    Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "contract")},
+    Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},
+};
+
+/// Each pass is of one phase, and each phase gives what the next one needs.
+constexpr bool phases_fit() {
+  std::size_t passes = 0;
+  for (std::size_t i = 0; i < all_phases.size(); ++i) {
+    passes += all_phases[i].passes.size();
+    if (i > 0 && !all_phases[i - 1].gives.includes(all_phases[i].needs)) return false;
+  }
+  return passes == all_passes.size();
+}
+static_assert(phases_fit());
+
 void check_names(const std::vector<std::string>& disabled) {
   std::string known;
   for (const Pass& p : all_passes) known += (known.empty() ? "" : ", ") + std::string(p.name);
@@ -184,9 +212,37 @@ void check_names(const std::vector<std::string>& disabled) {
       raise("expected the name of a pass (" + known + "), got '" + name + "'");
 }
 
+void verify_after(const Phase& phase, const ir::Module& module, ir::Form form) {
+  try {
+    ir::verify(module, form);
+  } catch (const InternalError& e) {
+    throw InternalError("after phase '" + std::string(phase.name) + "': " + e.what());
+  }
+}
+
+/// Runs a pass of the list, unless it is left out; whether it has run or had nothing to do.
+bool run(const Pass& pass, ir::Module& module, const PipelineOptions& options) {
+  if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) {
+    if (pass.name == "lower" || pass.name == "join_sums") lower(module, {.fuse = false});  // printers know no others
+    return false;
+  }
+  if (pass.for_vectors && options.vector_lanes == 0) return true;
+  if (pass.for_threads && options.threads <= 1) return true;
+  if (pass.for_fused && !options.fused_multiply_add) return true;
+  const auto start = std::chrono::steady_clock::now();
+  pass.run(module, options);
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  if (options.timings) options.timings->push_back({std::string(pass.name), time.count()});
+  if (options.verify_each) ir::verify(module);
+  if (options.after) options.after(pass.name, module);
+  return true;
+}
+
 }  // namespace
 
 std::span<const Pass> passes() { return all_passes; }
+
+std::span<const Phase> phases() { return all_phases; }
 
 void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);
@@ -195,21 +251,14 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
     lower(module, {.fuse = false});
     return;
   }
-  for (const Pass& pass : all_passes) {
-    if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) {
-      if (pass.name == "lower" || pass.name == "join_sums")
-        lower(module, {.fuse = false});  // printers know no others
-      continue;
-    }
-    if (pass.for_vectors && options.vector_lanes == 0) continue;
-    if (pass.for_threads && options.threads <= 1) continue;
-    if (pass.for_fused && !options.fused_multiply_add) continue;
-    const auto start = std::chrono::steady_clock::now();
-    pass.run(module, options);
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    if (options.timings) options.timings->push_back({std::string(pass.name), time.count()});
-    if (options.verify_each) ir::verify(module);
-    if (options.after) options.after(pass.name, module);
+  // What a pass that was left out would have seen to may be missing from then on.
+  ir::Form kept = all_phases[0].needs;
+  if (options.verify_each) ir::verify(module, kept);
+  for (const Phase& phase : all_phases) {
+    bool all = true;
+    for (const Pass& pass : phase.passes) all &= run(pass, module, options);
+    kept = all && kept.includes(phase.needs) ? phase.gives : phase.gives.both(kept);
+    if (options.verify_each) verify_after(phase, module, kept);
   }
 }
 

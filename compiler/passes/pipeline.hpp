@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lantern/ir/form.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes {
@@ -24,6 +25,16 @@ struct Pass {
 
 /// All passes in the order in which they run.
 std::span<const Pass> passes();
+
+/// Some of them in a row, with what they need of a graph and what they give.
+struct Phase {
+  std::string_view name;
+  ir::Form needs, gives;
+  std::span<const Pass> passes;
+};
+
+/// The phases, one after another; what one needs is what the one before gives.
+std::span<const Phase> phases();
 
 struct PassTiming {
   std::string name;
@@ -43,13 +54,13 @@ struct PipelineOptions {
   int threads = 1;                         ///< that a loop may use; 1: no parallel
   bool reassociate = true;                 ///< false: sums that the program forms keep their order
   bool fused_multiply_add = false;         ///< the target has one, and it is wanted; false: no contract
-  bool verify_each = verify_by_default;
+  bool verify_each = verify_by_default;  ///< the graph after each pass, its form after each phase
   std::function<void(std::string_view pass, const ir::Module&)> after = {};  ///< called after each pass
   std::vector<PassTiming>* timings = nullptr;                                ///< one entry per pass that ran
 };
 
 /// Runs the passes. Error when a disabled pass is none; InternalError when a pass leaves a graph that the
-/// verifier refuses. At level 0, or with passes disabled, continuations may remain: `close` then comes before
+/// verifier refuses, or a phase one that is not of the form that it gives. At level 0, or with passes disabled, continuations may remain: `close` then comes before
 /// printing.
 void run_pipeline(ir::Module& module, const PipelineOptions& options = {});
 

@@ -602,6 +602,16 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   const auto run = [](const PipelineOptions& base) {
     Module m;
     nest(m, 3);
+    m.entry = m.add_function("df", {F64}, {F64});
+    Builder b(m, m.entry->body);
+    Value *x = m.entry->body->params[0], *dx = b.op(Opcode::ref_new_, {x}, {Type::ref(F64)})->result();
+    Op* const seed = b.fun({F64, Type::ref(F64)});
+    Builder end(m, seed->blocks[0]);
+    end.op(Opcode::halt_, {});
+    end.op(Opcode::ref_add_, {seed->blocks[0]->params[1], end.number(1)});
+    end.yield({});
+    b.op(Opcode::call_, {x, dx, seed->result()})->callee = m.functions()[0];
+    b.yield({b.op(Opcode::ref_get_, {dx}, {F64})->result()});
     std::string order;
     std::vector<passes::PassTiming> timings;
     PipelineOptions options = base;

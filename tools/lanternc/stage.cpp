@@ -11,6 +11,7 @@
 #include "lantern/compiler/passes/direct/cps.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/ir/form.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
@@ -132,7 +133,7 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
   for (const core::driver::Registered& registered : image.functions) {
     StagedFunction f{registered.name, staged(registered), {}, {}};
     run_on_large_stack([&] {
-      if (options.verify) ir::verify(*f.module);
+      if (options.verify) ir::verify(*f.module, ir::forms::staged);
       if (has_interface(options) || optimised_apart(options)) f.staged = ir::print(*f.module, {.locations = true, .names = true});
       if (options.emit == Emit::cps) passes::to_cps(*f.module);
       else if (!optimised_apart(options)) optimise(f, options);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lantern/compiler/passes/analysis/lanes.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/trips.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/memory.hpp"
@@ -78,20 +79,20 @@ bool made_for(const Value* v, const Counts& counts) {
   }
 }
 
-/// A tensor's type with the dimensions that it was made with, where they are constants: a function that takes
-/// it does not see where it was made.
-ir::Type known_type(const Value* v) {
+/// A tensor's type, which from now on has the dimensions that it was made with, where they are constants: a function
+/// that takes it does not see where it was made.
+const ir::Type& known_type(Value* v) {
   if (!v->def || !v->type.is_tensor()) return v->type;
   if (v->def->is(Opcode::zeros_like_) || v->def->is(Opcode::copy_)) {
-    const ir::Type like = known_type(v->def->operands[0]);
-    return refines(like, v->type) ? like : v->type;
+    const ir::Type& like = known_type(v->def->operands[0]);
+    return refines(like, v->type) ? v->type = like : v->type;
   }
   if (!v->def->is(Opcode::fill_)) return v->type;
   std::vector<std::int64_t> dims = v->type.dims();
   for (std::size_t d = 0; d < dims.size(); ++d)
     if (const Op* size = constant(v->def->operands[d + 1]); size && size->integer >= 0)
       dims[d] = size->integer;
-  return ir::Type::tensor(v->type.element(), std::move(dims));
+  return v->type = ir::Type::tensor(v->type.element(), std::move(dims));
 }
 
 /// Work, an addition being 1: a number known by now, and what is known before the loop.
@@ -259,11 +260,7 @@ class Part {
     Value* const last = module_.add_param(body, ir::I64, "last");
     for (std::size_t i = 0; i < start_.size(); ++i) {
       const Value* p = loop_->blocks[1]->params[i];
-      const ir::Type known = known_type(start_[i]);
-      // Updates keep the size.
-      if (carried(i) && refines(known, p->type))
-        for (Value* v : {loop_->results[i], loop_->blocks[0]->params[i], loop_->blocks[1]->params[i]})
-          v->type = known;
+      if (carried(i)) know_size(i);
       loop_->operands[i] = role(i) == StateRole::index ? first : module_.add_param(body, p->type, p->name);
     }
     loop_->blocks[0]->ops.back()->operands[0]->def->operands[1] = last;
@@ -282,6 +279,16 @@ class Part {
     Builder b(module_, body);
     b.loc = loop_->loc;
     b.yield(yielded);
+  }
+
+  /// Updates keep the size that the loop starts with.
+  void know_size(std::size_t i) {
+    const ir::Type known = known_type(start_[i]);
+    if (loop_->blocks[1]->params[i]->type == known || !refines(known, loop_->blocks[1]->params[i]->type)) return;
+    auto use = state_use(BodyUses(loop_), loop_, i);
+    if (!use) return;
+    use->values.insert(use->values.end(), {loop_->results[i], loop_->blocks[0]->params[i]});
+    for (Value* v : use->values) v->type = known;
   }
 
   /// What the body asks for becomes a parameter, or is made again where it is a constant.

@@ -1,0 +1,167 @@
+// The verifier's forms: each property that a phase may ask for, violated alone; and what an operation carries.
+#include <catch2/catch.hpp>
+
+#include "lantern/ir/error.hpp"
+#include "lantern/ir/form.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/verify.hpp"
+
+using namespace lantern;
+using namespace lantern::ir;
+
+namespace {
+
+std::string refusal(const Module& module, Form form) {
+  try {
+    verify(module, form);
+    return "accepted";
+  } catch (const InternalError& e) {
+    return e.what();
+  }
+}
+
+/// The module has every form but those with the property, and is refused there.
+void check_only(Property property, const std::string& text, const std::string& message) {
+  INFO(text);
+  const auto module = parse(text);
+  CHECK(refusal(*module, {}) == "accepted");
+  for (const Property p : {Property::paired, Property::scalar, Property::unplaced, Property::direct,
+                           Property::lowered, Property::closed, Property::callable}) {
+    INFO(describe(p));
+    if (p == property) CHECK(refusal(*module, {p}) == message);
+    else CHECK(refusal(*module, {p}) == "accepted");
+  }
+}
+
+const std::string entry = "entry @main\n\nfun @main(%x: f64) -> f64 { yield %x }\n\n";
+
+}  // namespace
+
+TEST_CASE("forms: cells stand behind their primals", "[ir][verify]") {
+  // A cell is no direct style either: the forms that ask for both are refused for what comes first.
+  const auto first = parse("fun @f(%dx: ref f64, %x: f64, %k: cont(f64)) cps { ref_add %dx, %x jump %k, %x yield }");
+  const std::string rule = "expected each cell that is handed over behind its primal, and of its type, got ";
+  CHECK(refusal(*first, forms::staged) == "in @f: " + rule + "a cell as first parameter");
+  const auto other = parse("fun @f(%x: f64, %k: cont(f64)) cps { %c = fun (%n: i64, %dn: ref f64) {\n"
+                           "ref_add %dn, %x jump %k, %x yield }\n"
+                           "%z = constant 0 : i64\n%d = ref_new %x : ref f64\njump %c, %z, %d yield }");
+  CHECK(refusal(*other, forms::staged) ==
+        "in @f, at '%c = fun': " + rule + "a cell behind a parameter of another type");
+  const auto good = parse("fun @f(%x: f64, %dx: ref f64, %k: cont(f64)) cps { ref_add %dx, %x jump %k, %x yield }");
+  CHECK(refusal(*good, forms::staged) == "accepted");
+}
+
+TEST_CASE("forms: no vectors before the schedule", "[ir][verify]") {
+  check_only(Property::scalar, entry + "fun @f(%x: f64) -> f64 {\n%v = lane_splat[4] %x\n%s = lane_sum %v yield %s }",
+             "in @f, at '%v = lane_splat[4] %x : f64x4': expected no vectors before the schedule, got f64x4");
+}
+
+TEST_CASE("forms: memory is decided last", "[ir][verify]") {
+  const std::string rule = "expected no decisions about memory before all operations are in order, got ";
+  check_only(Property::unplaced, entry + "fun @f(%x: f64[?]) { forget %x yield }",
+             "in @f, at 'forget %x': " + rule + "a tensor that is done with");
+  const auto marked = parse("fun @f(%x: f64[?], %i: i64, %v: f64) -> f64[?] { %y = set %x, %i, %v yield %y }");
+  CHECK(refusal(*marked, forms::loops) == "accepted");
+  marked->functions()[0]->body->ops[0]->integer = 1;
+  CHECK(refusal(*marked, forms::placed) == "accepted");
+  CHECK(refusal(*marked, forms::loops) ==
+        "in @f, at '%y = set %x, %i, %v : f64[?]': " + rule + "a mark that it works in place");
+}
+
+TEST_CASE("forms: direct style", "[ir][verify]") {
+  const std::string rule = "expected direct style (no continuations, no cells), got ";
+  check_only(Property::direct, entry + "fun @f(%x: f64, %k: cont(f64)) cps { jump %k, %x yield }",
+             "in @f: " + rule + "a function in continuation-passing style");
+  check_only(Property::direct, entry + "fun @f(%x: f64, %k: cont(f64)) { jump %k, %x yield }",
+             "in @f: " + rule + "cont(f64)");
+  check_only(Property::direct,
+             entry + "fun @f(%x: f64) -> f64 {\n%d = ref_new %x : ref f64\n%g = ref_get %d : f64\nyield %g }",
+             "in @f, at '%d = ref_new %x : ref f64': " + rule + "ref f64");
+  check_only(Property::direct, entry + "fun @f() { halt yield }",
+             "in @f, at 'halt': " + rule + "an operation of continuation-passing style");
+}
+
+TEST_CASE("forms: operations on tensors that printers know", "[ir][verify]") {
+  const std::string rule = "expected loops over elements in place of operations on tensors, got ";
+  check_only(Property::lowered, entry + "fun @f(%t: f64[?]) -> f64[?] { %e = exp %t yield %e }",
+             "in @f, at '%e = exp %t : f64[?]': " + rule + "an operation on each element of a tensor");
+  check_only(Property::lowered, entry + "fun @f(%t: f64[?]) -> f32[?] { %e = cast[f32] %t yield %e }",
+             "in @f, at '%e = cast[f32] %t : f32[?]': " + rule + "an operation on each element of a tensor");
+  check_only(Property::lowered, entry + "fun @f(%t: f64[?]) -> f64 { %e = sum %t yield %e }",
+             "in @f, at '%e = sum %t : f64': " + rule + "a sum of products");
+  check_only(Property::lowered, entry + "fun @f(%x: f64) -> f64 { %e = relu %x yield %e }",
+             "in @f, at '%e = relu %x : f64': " + rule + "an operation that is written out by others");
+  // Of two whole tensors one, and products that call a routine, are for printers.
+  CHECK(refusal(*parse("fun @f(%c: bool, %a: f64[?,?], %b: f64[?,?]) -> f64[?,?] {\n%s = select %c, %a, %b\n"
+                       "%r = add_einsum %s, %a, %b, \"ij+=ik,kj\" yield %r }"),
+                forms::loops) == "accepted");
+}
+
+TEST_CASE("forms: closed functions", "[ir][verify]") {
+  const std::string text =
+      entry + "fun @f(%x: f64, %k: cont(f64)) cps { %c = fun (%y: f64) { jump %k, %y yield } jump %c, %x yield }";
+  CHECK(refusal(*parse(text), {Property::closed}) ==
+        "in @f, at '%c = fun': expected closed functions (continuations as functions of the module), got a "
+        "continuation whose body stands here");
+  CHECK(refusal(*parse(entry + "fun @f(%x: f64, %k: cont(f64)) { %c = closure @g(%k) : cont(f64) jump %c, %x yield }\n"
+                               "fun @g(%k: cont(f64), %y: f64) { jump %k, %y yield }"),
+                forms::printable) == "accepted");
+}
+
+TEST_CASE("forms: an entry that takes and gives data", "[ir][verify]") {
+  const std::string rule = "expected an entry that takes and gives data, got ";
+  CHECK(refusal(*parse("fun @f() { yield }"), forms::printable) == rule + "none");
+  CHECK(refusal(*parse("entry @f\nfun @f(%x: f64, %k: cont(f64)) { jump %k, %x yield }"), forms::printable) ==
+        "in @f: " + rule + "cont(f64)");
+  CHECK(refusal(*parse(entry), forms::printable) == "accepted");
+}
+
+// ---- what holds of every graph
+
+TEST_CASE("the verifier refuses attributes that an operation does not know", "[ir][verify]") {
+  const auto rejection = [](const std::string& operation, const auto& change) {
+    const auto module = parse("fun @f(%x: f64, %t: f64[?], %c: bool) {\n" + operation + " yield }");
+    Op* const op = module->functions()[0]->body->ops[0];
+    CHECK(refusal(*module, {}) == "accepted");
+    change(*op);
+    const std::string message = refusal(*module, {});
+    return message == "accepted" ? message : message.substr(message.find("': ") + 3);
+  };
+  const auto number = [](std::int64_t n) { return [n](Op& op) { op.integer = n; }; };
+  const std::string rule = "expected an attribute that the operation knows, got ";
+  CHECK(rejection("%a = sin %x", number(1)) == rule + "1");
+  CHECK(rejection("%a = exp %t", number(1)) == "accepted");  // in place
+  CHECK(rejection("%a = exp %t", number(2)) == rule + "2");
+  CHECK(rejection("%a = lane_splat[4] %x", number(1)) == "expected a number of lanes, got 1");
+  CHECK(rejection("%a = lane_splat[4] %x", number(-4)) == "expected a number of lanes, got -4");
+  CHECK(rejection("check %c, \"no\"", number(1)) == rule + "1");
+  CHECK(rejection("%a = external %x, \"double f(double)\" : f64", number(2)) == rule + "2");
+  CHECK(rejection("call @f(%x, %t, %c)", number(1)) == rule + "1");
+  CHECK(rejection("call @f(%x, %t, %c)", number(-1)) == rule + "-1");
+  CHECK(rejection("loop while () { yield %c } do () { yield }", number(1)) == rule + "1");
+  CHECK(rejection("%a = einsum %t, %t, \"i,i->\"", number(3)) == rule + "3");
+  CHECK(rejection("%a = sin %x", [](Op& op) { op.number = 2; }) == "expected no number, got one");
+  CHECK(rejection("push[0] %x", [](Op& op) { op.number = 2; }) == "expected no number, got one");
+  CHECK(rejection("%a = sin %x", [](Op& op) { op.text = "sin"; }) == "expected no text, got one");
+  CHECK(rejection("%a = print_adjoint %x, \"x\"", [](Op& op) { op.text = nullptr; }) == "expected a text, got none");
+  CHECK(rejection("%a = sin %x", [](Op& op) { op.callee = op.parent->function; }) ==
+        "expected a callee of calls only, got one");
+}
+
+TEST_CASE("the verifier refuses a tape of two types", "[ir][verify]") {
+  CHECK(refusal(*parse("fun @f(%x: f64) -> f64 { push[0] %x\n%y = pop[0] : f64 yield %y }"), {}) == "accepted");
+  CHECK(refusal(*parse("fun @f(%t: f64[?]) { push[0] %t yield }\nfun @g() -> f64[3] { %y = pop[0] : f64[3] yield %y }"),
+                {}) == "accepted");
+  CHECK(refusal(*parse("fun @f(%x: f64) { push[0] %x yield }\nfun @g() -> i64 { %y = pop[0] : i64 yield %y }"), {}) ==
+        "in @g, at '%y = pop[0] : i64': expected values of types f64, as the tape has them elsewhere, got i64");
+  CHECK(refusal(*parse("fun @f(%x: f64) -> f64 { push[0] %x, %x\n%y = pop[0] : f64 yield %y }"), {}) ==
+        "in @f, at '%y = pop[0] : f64': expected values of types f64, f64, as the tape has them elsewhere, got f64");
+}
+
+TEST_CASE("the verifier refuses functions of one name, and results beside a continuation", "[ir][verify]") {
+  const auto module = parse("fun @f() { yield }\nfun @g() { yield }");
+  module->rename(module->functions()[1], "f");
+  CHECK(refusal(*module, {}) == "expected functions of different names, got two that are @f");
+  CHECK(refusal(*parse("fun @f(%x: f64, %k: cont(f64)) -> f64 cps { jump %k, %x yield %x }"), {}) ==
+        "in @f: expected a cps function to hand its results to its continuation, got f64");
+}
