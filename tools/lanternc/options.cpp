@@ -43,7 +43,9 @@ constexpr std::array<std::pair<std::string_view, Emit>, 11> emit_names{{
 constexpr const char* footer =
     "What follows -- goes to the C++ compiler: lanternc model.cpp -o model -- -Wall -fopenmp\n"
     "The compiler is the environment's CXX, otherwise c++. Generated code is for this machine's\n"
-    "processor unless --cpu says something else.";
+    "processor unless --cpu says something else. Results and precompiled headers are kept in\n"
+    "$XDG_CACHE_HOME/lantern or ~/.cache/lantern: 512 megabytes of the first and 2048 of the second,\n"
+    "or as many of each as LANTERN_CACHE_MEGABYTES says.";
 
 /// What the command line says, before it is checked.
 struct Given {
