@@ -51,6 +51,11 @@ constexpr bool has_text(Opcode op) {
          is_einsum(op);
 }
 
+/// True where an operation may carry a text: a notation, or whose result it is when it fails.
+constexpr bool may_have_text(Opcode op) {
+  return has_text(op) || op == Opcode::ref_acc_ || op == Opcode::argmax_;
+}
+
 /// The row of an operation.
 const OpInfo& info(Opcode op);
 /// The operation printed with this name; Opcode::count_ if there is none.

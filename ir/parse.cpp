@@ -516,15 +516,12 @@ class Parser {
         expect(',');
       }
       op.text = intern(take(TokenKind::string, "a string").content);
-    } else if (has_text(op.code) || op.is(Opcode::ref_acc_) || op.is(Opcode::argmax_)) {
+    } else if (may_have_text(op.code)) {
       op.operands = {use()};
       const bool several = is_einsum(op.code) || op.is(Opcode::ref_acc_);
       while (eat(',')) {
-        if (!several && !(op.is(Opcode::check_) && token_.kind == TokenKind::value)) {
-          op.text = intern(take(TokenKind::string, "a string").content);
-          return {};
-        }
-        if (token_.kind == TokenKind::string) {
+        const bool more = several || (op.is(Opcode::check_) && token_.kind == TokenKind::value);
+        if (!more || token_.kind == TokenKind::string) {
           op.text = intern(take(TokenKind::string, "a string").content);
           return {};
         }

@@ -283,7 +283,7 @@ std::string print(const Op& op, const Names& names) {
     out += ' ';
     append_list(out, op.operands, name);
   }
-  if (has_text(op.code) || ((op.is(Opcode::ref_acc_) || op.is(Opcode::argmax_)) && op.text))
+  if (has_text(op.code) || (may_have_text(op.code) && op.text))
     out += (op.operands.empty() ? " " : ", ") + quoted(op.text ? op.text : "");
   if (!op.results.empty() && !op.is(Opcode::fun_)) {
     out += " : ";

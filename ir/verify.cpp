@@ -233,7 +233,7 @@ class Verifier {
   void check_attributes(const Op& op) {
     const bool tape = op.is(Opcode::push_) || op.is(Opcode::pop_), calls = op.is(Opcode::call_) || op.is(Opcode::closure_);
     need(calls || op.callee == nullptr, "a callee of calls only", "one");
-    need(has_text(op.code) || op.is(Opcode::ref_acc_) || op.is(Opcode::argmax_) || op.text == nullptr, "no text", "one");
+    need(may_have_text(op.code) || op.text == nullptr, "no text", "one");
     need(!has_text(op.code) || op.text != nullptr, "a text", "none");
     need(op.is(Opcode::constant_) || op.number == 0 || (tape && op.number == 1), "no number", "one");
     need(attribute_fits(op), "an attribute that the operation knows", op.integer);
