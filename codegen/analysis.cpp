@@ -52,13 +52,8 @@ bool may_write_memory(const Op& op) {
     case Opcode::print_:
     case Opcode::external_:
       return true;
-    case Opcode::cast_:
-    case Opcode::dim_:
-      return false;
-    // The mark of an operation that may overwrite its operand's memory.
     default:
-      return op.integer == 1 && !op.is(Opcode::constant_) && !op.operands.empty() &&
-             op.operands[0]->type.is_tensor();
+      return ir::updates_in_place(op);
   }
 }
 
@@ -270,13 +265,6 @@ bool Escapes::from(ir::Block* body) const {
 std::int64_t Escapes::tape_slot(std::int64_t tape) const {
   const auto it = tape_sizes_.find(tape);
   return it == tape_sizes_.end() || it->second.size() <= 1 ? 0 : 8;
-}
-
-bool updates_in_place(const Op& op) {
-  return op.integer == 1 && !op.is(Opcode::cast_) && !op.operands.empty() &&
-         op.operands[0]->type.is_tensor() && !op.results.empty() &&
-         op.operands[0]->type.element() == op.result()->type.element() && !op.is(Opcode::dim_) &&
-         op.result()->type.is_tensor();
 }
 
 namespace {

@@ -89,8 +89,6 @@ class Escapes {
 const ir::Value* memory_root(const ir::Value* v);
 /// True where a loop's state is the same memory in every trip, so that trips leave nothing new in it.
 bool keeps_memory(const ir::Op& loop, std::size_t state);
-/// True for an update that works in its first operand's memory.
-bool updates_in_place(const ir::Op& op);
 
 /// True for a function whose calls cost nothing beside it: a compiler that puts such functions together again
 /// costs minutes. In operations, of which a loop costs a compiler as much as some dozens.

@@ -8,6 +8,7 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 

@@ -13,6 +13,7 @@
 #include "lantern/codegen/unit.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/library_function.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 

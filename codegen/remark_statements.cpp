@@ -6,6 +6,7 @@
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
 #include "lantern/ir/not_finite.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 

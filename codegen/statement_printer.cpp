@@ -5,6 +5,7 @@
 
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 

@@ -10,12 +10,6 @@ namespace lantern::ir {
 
 namespace {
 
-/// An operation that works in the memory of its first operand, as the pass inplace has decided.
-bool is_marked(const Op& op) {
-  return op.integer == 1 && !op.is(Opcode::cast_) && !op.is(Opcode::external_) && !op.operands.empty() &&
-         !op.results.empty() && op.operands[0]->type.is_tensor() && op.result()->type.is_tensor();
-}
-
 /// Element by element over a tensor: a loop of its own.
 bool is_pointwise(const Op& op) {
   if (op.results.size() != 1 || !op.result()->type.is_tensor()) return false;
@@ -41,7 +35,7 @@ class Checker {
     need(Property::direct, !continues, &op, "an operation of continuation-passing style");
     need(Property::closed, !op.is(Opcode::fun_), &op, "a continuation whose body stands here");
     need(Property::unplaced, !op.is(Opcode::forget_), &op, "a tensor that is done with");
-    need(Property::unplaced, !is_marked(op), &op, "a mark that it works in place");
+    need(Property::unplaced, !updates_in_place(op), &op, "a mark that it works in place");
     const OpInfo& row = info(op.code);
     need(Property::lowered, !row.composed, &op, "an operation that is written out by others");
     need(Property::lowered, !is_pointwise(op), &op, "an operation on each element of a tensor");

@@ -11,6 +11,7 @@
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/prototype.hpp"
+#include "lantern/ir/shape.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::ir {
@@ -268,9 +269,8 @@ class Verifier {
       case Opcode::add_einsum_:
         if (n == inside) return true;
         [[fallthrough]];
-      default:  // the mark of an update in place
-        return n == 0 || (n == 1 && !op.operands.empty() && !op.results.empty() &&
-                          op.operands[0]->type.is_tensor() && op.result()->type.is_tensor());
+      default:
+        return n == 0 || updates_in_place(op);
     }
   }
 

@@ -54,9 +54,13 @@ void sort_flags(int64_t n, const bool* flags, int32_t* numbers, float* values) {
     if (flags[i]) numbers[i] += 1, values[i] *= 2;
 }
 int64_t zero() { return 0; }
+void half(const double* from, double* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] / 2 + 1;
+}
 
 const auto table_x = external("table", table);
 const auto slope_x = external("table_slope", table_slope, {.threads = true});
+const auto half_x = external("half", half, {.threads = true});
 const auto halved_x = external("halved", halved);
 const auto solve_x = external<int64_t, Tensor<double, dyn, dyn>, Array<double>>("solve", solve);
 const auto flags_x = external("sort_flags", sort_flags);
@@ -187,6 +191,15 @@ TEST_CASE("external functions: a call whose result nobody needs is left out, a l
   CHECK(calls == 0);
   CHECK(guarded(1.0) == Approx(std::sin(1.0)));
   CHECK(calls == 1);
+}
+
+TEST_CASE("external functions: what one changes is not the memory of its first argument, threads or not") {
+  const auto halved = [](A a, I n) {
+    return FOR(0, n, a, [&](I, A s) { return A(half_x(s, fill(D(0.0), s.size()), s.size())); });
+  };
+  for (const CompileOptions& way : all_ways())
+    CHECK(compile(sig<Array<double>(Array<double>, int64_t)>(halved), way)(std::vector<double>{1, 5, 9}, 3) ==
+          std::vector<double>{1.875, 2.375, 2.875});
 }
 
 TEST_CASE("external functions: vmap, checkpoints, bounded loops") {
