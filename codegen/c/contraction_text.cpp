@@ -104,6 +104,8 @@ LT_GEMM_TILE(lt_gemm_narrow_tile_$K, LT_GEMM_ROWS, LT_GEMM_NARROW_$K)
 LT_GEMM_TILE(lt_gemm_narrow_most_$K, 2 * LT_GEMM_FEW, LT_GEMM_NARROW_$K)
 LT_GEMM_TILE(lt_gemm_narrow_few_$K, LT_GEMM_FEW, LT_GEMM_NARROW_$K)
 #undef LT_GEMM_TILE
+/* The columns of a tile for so many. */
+static inline int64_t lt_gemm_across_$K(int64_t some) { return some <= LT_GEMM_NARROW_$K ? LT_GEMM_NARROW_$K : LT_GEMM_COLUMNS_$K; }
 /* A tile of which a is packed by columns of so many rows, and b by rows of so many columns. */
 static inline void lt_gemm_packed_$K(int64_t rows, int64_t columns, int fresh, int64_t k, $T scale, const $T* a, const $T* b,
                                      $T* const* to) {
@@ -117,12 +119,17 @@ static inline void lt_gemm_packed_$K(int64_t rows, int64_t columns, int fresh, i
 /* One of which the rows of a lie where they are, each in one piece: of few rows that is no slower than packing, and costs
    nothing. Of many there are not enough registers for where they lie. */
 #define LT_GEMM_WHERE_IT_IS (LT_GEMM_ROWS <= 6)
-LT_GEMM_APART static void lt_gemm_there_$K(int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b, $T* const* to) {
+LT_GEMM_APART static void lt_gemm_wide_there_$K(int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b,
+                                                $T* const* to) {
   lt_gemm_rows_$K(LT_GEMM_ROWS, LT_GEMM_COLUMNS_$K, fresh, k, scale, a, a_row, 1, b, to);
 }
 LT_GEMM_APART static void lt_gemm_narrow_there_$K(int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b,
                                                   $T* const* to) {
   lt_gemm_rows_$K(LT_GEMM_ROWS, LT_GEMM_NARROW_$K, fresh, k, scale, a, a_row, 1, b, to);
+}
+static inline void lt_gemm_there_$K(int64_t columns, int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b,
+                                    $T* const* to) {
+  (columns == LT_GEMM_COLUMNS_$K ? lt_gemm_wide_there_$K : lt_gemm_narrow_there_$K)(fresh, k, scale, a, a_row, b, to);
 }
 
 /* A row of a tile, times a number, becomes what lies at `to` or is added to it. */
@@ -407,9 +414,10 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
     const int64_t depth = most_k < k - l ? most_k : k - l;
     for (int64_t j = 0; j < n; j += most_n) {
       const int64_t wide = most_n < n - j ? most_n : n - j;
-      const int64_t last = wide % columns, narrow = last <= LT_GEMM_NARROW_$K ? LT_GEMM_NARROW_$K : columns;
+      const int64_t last = wide % columns;
       lt_gemm_pack_$K(right, b + l * b_row + j * b_column, wide - last, b_column, depth, b_row, columns);
-      lt_gemm_pack_$K(right + (wide - last) * depth, b + l * b_row + (j + wide - last) * b_column, last, b_column, depth, b_row, narrow);
+      lt_gemm_pack_$K(right + (wide - last) * depth, b + l * b_row + (j + wide - last) * b_column, last, b_column, depth, b_row,
+                      lt_gemm_across_$K(last));
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
         const int64_t whole = high - high % rows, rest = high - whole;
@@ -421,13 +429,13 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
             next = p + (p < whole ? rows : few);
             $T* const first = c + (i + p) * c_row + j + q;
             const int64_t some_rows = (next < high ? next : high) - p;
-            const int64_t some_columns = columns < wide - q ? columns : wide - q, across = some_columns == columns ? columns : narrow;
+            const int64_t some_columns = columns < wide - q ? columns : wide - q, across = lt_gemm_across_$K(some_columns);
             const int at_once = some_columns == across, begins = fresh && l == 0;
             $T* to[LT_GEMM_ROWS];
             for (int64_t r = 0; r < next - p; ++r) to[r] = at_once && r < some_rows ? first + r * c_row : tile + r * columns;
             if (there && p < whole)
-              (across == columns ? lt_gemm_there_$K : lt_gemm_narrow_there_$K)(begins || !at_once, depth, at_once ? scale : 1,
-                                                                               a + (i + p) * a_row + l, a_row, right + q * depth, to);
+              lt_gemm_there_$K(across, begins || !at_once, depth, at_once ? scale : 1, a + (i + p) * a_row + l, a_row,
+                               right + q * depth, to);
             else
               lt_gemm_packed_$K(next - p, across, begins || !at_once, depth, at_once ? scale : 1, left + p * depth,
                                 right + q * depth, to);
@@ -576,20 +584,15 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
                                  const int64_t* x_sum, const $T* y, const int64_t* y_column, const int64_t* y_sum, $T* r,
                                  const int64_t* r_row, const int64_t* r_column) {
   const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
-  /* Where both are matrices in memory, it is a product of those; likewise of long pieces of columns, as the pictures of a
-     convolution with a window of one are. */
-  if (lt_even(x_row, m) && lt_even(x_sum, k) && lt_even(y_sum, k) && lt_even(r_row, m)) {
-    const int64_t x_rows = lt_step(x_row, m), x_sums = lt_step(x_sum, k), y_sums = lt_step(y_sum, k);
-    const int whole = lt_leaps(r_column, n) == 0 && lt_even(y_column, n);
-    const int64_t pieces = 1 + lt_leaps(y_column, n) + lt_leaps(r_column, n);
-    for (int64_t j = 0, next; (whole || n / pieces >= 192) && j < n; j = next) {
-      for (next = j + 1; next < n && (whole || (y_column[next] - y_column[next - 1] == 1 &&
-                                                r_column[next] - r_column[next - 1] == 1));)
-        ++next;
-      lt_gemm_$K(ws, fresh, m, next - j, k, 1, x, x_rows, x_sums, y + y_column[j], y_sums, whole ? lt_step(y_column, n) : 1,
+  /* Long pieces of columns, as some of a picture are, are columns of a product of matrices each. */
+  const int even = lt_even(x_row, m) && lt_even(x_sum, k) && lt_even(y_sum, k) && lt_even(r_row, m);
+  if (even && n / (1 + lt_leaps(y_column, n) + lt_leaps(r_column, n)) >= 192) {
+    for (int64_t j = 0, next; j < n; j = next) {
+      for (next = j + 1; next < n && y_column[next] - y_column[next - 1] == 1 && r_column[next] - r_column[next - 1] == 1;) ++next;
+      lt_gemm_$K(ws, fresh, m, next - j, k, 1, x, lt_step(x_row, m), lt_step(x_sum, k), y + y_column[j], lt_step(y_sum, k), 1,
                  r + r_column[j], lt_step(r_row, m));
     }
-    if (whole || n / pieces >= 192) return;
+    return;
   }
   if (m * n * k < 1000) {
     for (int64_t i = 0; fresh && i < m; ++i)
@@ -613,10 +616,10 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
     const int64_t depth = most_k < k - l ? most_k : k - l;
     for (int64_t j = 0; j < n; j += most_n) {
       const int64_t wide = most_n < n - j ? most_n : n - j;
-      const int64_t narrow = wide % columns <= LT_GEMM_NARROW_$K ? LT_GEMM_NARROW_$K : columns;
-      for (int64_t q = 0; q < wide; q += columns)
-        lt_contract_pack_$K(right + q * depth, y, y_column + j + q, columns < wide - q ? columns : wide - q, y_sum + l, depth,
-                            columns <= wide - q ? columns : narrow);
+      for (int64_t q = 0; q < wide; q += columns) {
+        const int64_t some = columns < wide - q ? columns : wide - q;
+        lt_contract_pack_$K(right + q * depth, y, y_column + j + q, some, y_sum + l, depth, lt_gemm_across_$K(some));
+      }
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
         const int64_t whole = high - high % rows, rest = high - whole;
@@ -628,7 +631,7 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
         }
         for (int64_t q = 0; q < wide; q += columns) {
           const int64_t* const to_column = r_column + j + q;
-          const int64_t some_columns = columns < wide - q ? columns : wide - q, across = some_columns == columns ? columns : narrow;
+          const int64_t some_columns = columns < wide - q ? columns : wide - q, across = lt_gemm_across_$K(some_columns);
           const int in_a_row = lt_leaps(to_column, some_columns) == 0;
           const int at_once = in_a_row && some_columns == across, begins = fresh && l == 0;
           for (int64_t p = 0, next; p < high; p = next) {
@@ -638,8 +641,7 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
             for (int64_t a = 0; a < next - p; ++a)
               to[a] = at_once && a < some_rows ? r + r_row[i + p + a] + to_column[0] : tile + a * columns;
             if (there && p < whole)
-              (across == columns ? lt_gemm_there_$K : lt_gemm_narrow_there_$K)(begins || !at_once, depth, 1, x + x_row[i + p] + x_sum[l],
-                                                                               x_apart, right + q * depth, to);
+              lt_gemm_there_$K(across, begins || !at_once, depth, 1, x + x_row[i + p] + x_sum[l], x_apart, right + q * depth, to);
             else
               lt_gemm_packed_$K(next - p, across, begins || !at_once, depth, 1, left + p * depth, right + q * depth, to);
             for (int64_t a = 0; !at_once && a < some_rows; ++a) {
