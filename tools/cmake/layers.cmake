@@ -20,25 +20,8 @@ function(lantern_layer name)
   target_include_directories(layer_${name} PUBLIC ${include})
   list(TRANSFORM layer_ON PREPEND layer_)
   target_link_libraries(layer_${name} PUBLIC ${layer_ON} PRIVATE Threads::Threads Boost::context fmt::fmt lantern_warnings)
-  lantern_precompile_headers(layer_${name})
+  lantern_precompile_standard_headers(layers layer_${name})
   set_property(GLOBAL APPEND PROPERTY LANTERN_LAYERS ${name})
-endfunction()
-
-# What nearly every file reads, the standard library's and fmt's headers, is most of what its compilation costs: compiled
-# once, with the first layer.
-set(lantern_standard_headers <algorithm> <array> <cmath> <cstdint> <fmt/format.h> <functional> <map> <memory> <optional>
-                             <set> <span> <sstream> <string> <string_view> <unordered_map> <unordered_set> <variant>
-                             <vector>)
-function(lantern_precompile_headers name)
-  # g++ 12 forgets that the warnings it then has of strings are of the system's headers.
-  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow>)
-  get_property(first GLOBAL PROPERTY LANTERN_PRECOMPILED)
-  if(first)
-    target_precompile_headers(${name} REUSE_FROM ${first})
-  else()
-    target_precompile_headers(${name} PRIVATE ${lantern_standard_headers})
-    set_property(GLOBAL PROPERTY LANTERN_PRECOMPILED ${name})
-  endif()
 endfunction()
 
 # lantern_objects(VARIABLE layers...): the object files of layers, as sources of a library.
