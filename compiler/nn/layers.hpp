@@ -168,7 +168,7 @@ detail::Values<X> dropout(const Rep<X>& x, const Rep<U>& uniforms, double p,
   using E = core::detail::element_t<X>;
   const detail::Caller caller(l);
   if (!(p >= 0 && p < 1))
-    core::raise_at(core::here(l), "dropout: expected a probability from 0 up to below 1, got " + std::to_string(p));
+    core::raise_at({}, "dropout: expected a probability from 0 up to below 1, got " + std::to_string(p));
   const Rep<Tensor<bool>> stays(uniforms >= static_cast<E>(p));
   return where(stays, x * static_cast<E>(1 / (1 - p)), E(0));
 }

@@ -81,10 +81,10 @@ bool made_for(const Value* v, const Counts& counts) {
 
 /// A tensor's type, which from now on has the dimensions that it was made with, where they are constants: a function
 /// that takes it does not see where it was made.
-const ir::Type& known_type(Value* v) {
+const ir::Type& learned_type(Value* v) {
   if (!v->def || !v->type.is_tensor()) return v->type;
   if (v->def->is(Opcode::zeros_like_) || v->def->is(Opcode::copy_)) {
-    const ir::Type& like = known_type(v->def->operands[0]);
+    const ir::Type& like = learned_type(v->def->operands[0]);
     return refines(like, v->type) ? v->type = like : v->type;
   }
   if (!v->def->is(Opcode::fill_)) return v->type;
@@ -283,7 +283,7 @@ class Part {
 
   /// Updates keep the size that the loop starts with.
   void know_size(std::size_t i) {
-    const ir::Type known = known_type(start_[i]);
+    const ir::Type known = learned_type(start_[i]);
     if (loop_->blocks[1]->params[i]->type == known || !refines(known, loop_->blocks[1]->params[i]->type)) return;
     auto use = state_use(BodyUses(loop_), loop_, i);
     if (!use) return;
@@ -325,7 +325,7 @@ class Part {
       return copy->result();
     }
     captured_.push_back(v);
-    return module_.add_param(part_->body, known_type(v), v->name);
+    return module_.add_param(part_->body, learned_type(v), v->name);
   }
 
   /// The work from which on it pays to share out.
@@ -348,7 +348,7 @@ class Part {
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (role(i) != StateRole::sum || !start_[i]->type.is_tensor()) continue;
       double n = 1;
-      const ir::Type type = known_type(start_[i]);
+      const ir::Type type = learned_type(start_[i]);
       for (const std::int64_t dim : type.dims())
         n *= dim >= 0 ? static_cast<double>(dim) : least_memory + 1;
       known += n;
