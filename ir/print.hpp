@@ -7,7 +7,7 @@
 //   payload  := values                         most operations
 //             | NUMBER | "true" | "false"      constant
 //             | "@"NAME "(" values ")"         call, closure
-//             | value "," STRING               check, print, print_adjoint
+//             | values "," STRING              check, print, print_adjoint, argmax of another name
 //   nested   := "(" params ")" block                                        fun
 //             | block "else" block                                          branch
 //             | "while" "(" params ")" block "do" "(" params ")" block      loop

@@ -19,6 +19,11 @@ Rep<T> causal_scores(const Rep<T>& scores) {
   return where(earlier, scores, static_cast<E>(masked_score));
 }
 
+template <class... T>
+void require_heads(const Rep<T>&... operands) {
+  (require_dimensions("attention", operands.datum(), 4, "[batch, positions, heads, features]"), ...);
+}
+
 }  // namespace detail
 
 /// softmax(q k^T / sqrt(features)) v: q of [batch, query, heads, features], k and v of [batch, key, heads,
@@ -28,6 +33,7 @@ template <core::detail::FloatTensor T>
 Rep<T> attention(const Rep<T>& q, const Rep<T>& k, const Rep<T>& v, bool causal = false,
                  std::source_location l = std::source_location::current()) {
   const detail::Caller caller(l);
+  detail::require_heads(q, k, v);
   Rep<T> scores = einsum<"bqhd,bkhd->bhqk">(q, k) / sqrt(cast<core::detail::element_t<T>>(q.dim(3)));
   if (causal) scores = detail::causal_scores(scores);
   return einsum<"bhqk,bkhd->bqhd">(softmax<3>(scores), v);
@@ -37,6 +43,7 @@ Rep<T> attention(const Rep<T>& q, const Rep<T>& k, const Rep<T>& v, const Rep<M>
                  std::source_location l = std::source_location::current()) {
   const detail::Caller caller(l);
   using E = core::detail::element_t<T>;
+  detail::require_heads(q, k, v);
   Rep<T> scores = einsum<"bqhd,bkhd->bhqk">(q, k) / sqrt(cast<E>(q.dim(3)));
   scores = where(mask, scores, static_cast<E>(detail::masked_score));
   if (causal) scores = detail::causal_scores(scores);
@@ -91,6 +98,8 @@ struct MultiheadAttention {
   detail::Values<Q> attended(const Rep<Q>& queries, const Rep<K>& keys, const Rep<K>& values,
                              const std::source_location& l, const M&... mask_and_causal) const {
     const detail::Caller caller(l);
+    for (const core::Datum& t : {queries.datum(), keys.datum(), values.datum()})
+      detail::require_dimensions("MultiheadAttention", t, 3, "[batch, positions, features]");
     const Rep<std::int64_t> features = in_weight.dim(1);
     const auto projected = [&](const auto& x, std::int64_t part) {
       const Rep<std::int64_t> from = features * part, to = features * (part + 1);

@@ -29,6 +29,12 @@ void init_uniform(W& weight, B& bias, Generator& rng) {
 
 using core::Caller;
 
+/// That a layer gets a tensor of the dimensions that it is for.
+inline void require_dimensions(const char* layer, const core::Datum& x, int rank, const char* dimensions) {
+  if (x.type().rank() != rank)
+    core::raise_at({}, std::string(layer) + ": expected a tensor " + dimensions + ", got " + x.type().str());
+}
+
 template <class X>
 using Values = Rep<Tensor<core::detail::element_t<X>>>;
 

@@ -220,6 +220,7 @@ struct Recurrent {
                                        const std::optional<Rep<Tensor<std::int64_t>>>& lengths,
                                        const std::optional<LayerDropout>& dropped) const {
     using T = Rep<Tensor<E>>;
+    detail::require_dimensions("recurrent layer", x.datum(), 3, "[time, batch, features]");
     std::vector<T> hidden, cell;
     for (std::size_t layer = 0; layer < layers; ++layer) {
       std::vector<T> outputs;

@@ -184,7 +184,7 @@ LANTERN_SOLVER_WITHOUT_OPTIONS(dormand_prince, OdeOptions)
 /// The states at all of `times`, ascending or descending, from y0 at the first of them: row i is that at
 /// times[i], a matrix where y is a vector, an array where it is a number. The steps are those of
 /// dormand_prince from the first to the last; states between are interpolated to order 4. Where the end is
-/// not reached, the states that are missing are NaN. Errors: as for dormand_prince, no times, a state that is
+/// not reached, or times turn back, the states that are missing are NaN, and the result is not finished. Errors: as for dormand_prince, no times, a state that is
 /// neither number nor vector.
 template <class F, class Y, class... P>
 auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0,
@@ -236,9 +236,11 @@ auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0,
     };
     const auto end = integrate(method, chosen, start, rate(f, t0, start, p...), t0, t1,
                                Extra(with_row(table, 0, start), Count(1)), fill_in, p...);
-    return integrated(Progress<Table, Extra>{end.t, end.h, end.error, table, table, end.extra, end.steps,
-                                             end.rejected, end.after_rejection, end.on},
-                      std::get<0>(end.extra), t1);
+    auto result = integrated(Progress<Table, Extra>{end.t, end.h, end.error, table, table, end.extra, end.steps,
+                                                    end.rejected, end.after_rejection, end.on},
+                             std::get<0>(end.extra), t1);
+    result.finished = AND(result.finished, [&] { return std::get<1>(end.extra) == n; });  // not if times turn back
+    return result;
   }
 }
 LANTERN_SOLVER_WITHOUT_OPTIONS(dormand_prince_at, OdeOptions)

@@ -208,20 +208,24 @@ Datum pad(const Datum& t, const std::vector<std::array<Datum, 2>>& widths, Pad h
   });
 }
 
-Datum concat(std::span<const Datum> operands, int given, const Location& loc) {
+namespace {
+
+/// Tensors one after the other along a dimension, for `what`.
+Datum joined_along(const char* what, std::span<const Datum> operands, int given, const Location& loc) {
   const Build b{loc};
-  if (operands.empty()) raise_at(loc, "concat: expected at least one tensor");
+  const std::string name = std::string(what) + ": expected ";
+  if (operands.empty()) raise_at(loc, name + "at least one tensor");
   const Datum& first = operands[0];
-  const auto axis = static_cast<std::size_t>(axis_of("concat", first, given, loc));
+  const auto axis = static_cast<std::size_t>(axis_of(what, first, given, loc));
   Indices sizes = b.sizes(first);
   for (const Datum& t : operands.subspan(1)) {
     if (!t.type().is_tensor() || t.type().rank() != first.type().rank() || element(t) != element(first))
-      raise_at(loc, "concat: expected tensors of one element type and as many dimensions, got " + first.type().str() +
-                        " and " + t.type().str());
+      raise_at(loc, name + "tensors of one element type and as many dimensions, got " + first.type().str() + " and " +
+                        t.type().str());
     for (std::size_t d = 0; d < sizes.size(); ++d)
       if (d != axis)
         b.require_equal(b.size(first, static_cast<int>(d)), b.size(t, static_cast<int>(d)),
-                      "concat: expected the same sizes but along the dimension that grows");
+                        name + "the same sizes but along the dimension that grows");
     sizes[axis] = b.add(sizes[axis], b.size(t, static_cast<int>(axis)));
   }
   if (axis == 0) {
@@ -242,10 +246,16 @@ Datum concat(std::span<const Datum> operands, int given, const Location& loc) {
   return out;
 }
 
+}  // namespace
+
+Datum concat(std::span<const Datum> operands, int axis, const Location& loc) {
+  return joined_along("concat", operands, axis, loc);
+}
+
 Datum stack(std::span<const Datum> operands, int axis, const Location& loc) {
   Datums all;
   for (const Datum& t : operands) all.push_back(unsqueeze(t, {&axis, 1}, loc));
-  return concat(all, axis, loc);
+  return joined_along("stack", all, axis, loc);
 }
 
 Datums split(const Datum& t, int given, std::size_t parts, const Location& loc) {

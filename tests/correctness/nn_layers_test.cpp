@@ -430,11 +430,23 @@ TEST_CASE("what does not fit into a layer is an error at the line that calls it"
     const nn::RecurrentCell<D, nn::Gates::lstm> cell{zero({8, 3}), zero({8, 2}), zero({8}), zero({8})};
     return nn::LSTM<D>{{cell}}(unsqueeze<0>(t)).first;
   });
+  FAILS_HERE(x, [&](T t) { return nn::attention(t, t, t); });
   FAILS_HERE(x, [&](T t) { return nn::mse(t, zero({2, 4})); });
   FAILS_HERE(x, [&](T t) { return nn::huber(t, zero({2, 4})); });
   FAILS_HERE(x, [&](T t) { return nn::cross_entropy(t, integers({1, 2, 3}, {3})); });
   FAILS_HERE(x, [&](T t) { return nn::kl_divergence(t, zero({2, 4})); });
 #undef FAILS_HERE
+  CHECK_THROWS_WITH(eager([](T t) { return nn::attention(t, t, t); })(x),
+                    Catch::Contains("attention: expected a tensor [batch, positions, heads, features], got f64[2,5]"));
+  const auto flat = [&](T t) {
+    return nn::MultiheadAttention<D, 1>{zero({15, 5}), zero({15}), {zero({5, 5}), zero({5})}}(t);
+  };
+  CHECK_THROWS_WITH(eager(flat)(x), Catch::Contains("MultiheadAttention: expected a tensor [batch, positions, features], got"));
+  const auto no_batch = [&](T t) {
+    const nn::RecurrentCell<D, nn::Gates::tanh> cell{zero({2, 5}), zero({2, 2}), zero({2}), zero({2})};
+    return nn::RNN<D>{{cell}}(t).first;
+  };
+  CHECK_THROWS_WITH(eager(no_batch)(x), Catch::Contains("recurrent layer: expected a tensor [time, batch, features], got"));
   const auto alone = [&](T t) { return nn::BatchNorm<D>{zero({5}), zero({5})}.train(t(range(0, 1), all), {zero({5}), zero({5})}).first; };
   const char* const one = "BatchNorm: expected more than one number in each channel while training, got 1";
   CHECK_THROWS_WITH(eager(alone)(x), Catch::Contains(one));

@@ -179,6 +179,22 @@ TEST_CASE("an integration that cannot finish says so", "[solvers]") {
   CHECK_FALSE(compile(stiff, {.target = Target::c, .opt = 0})(1.0).finished);
 }
 
+TEST_CASE("times that turn back are not reached", "[solvers]") {
+  const auto states = [](D y, A times) { return solvers::dormand_prince_at(decay, y, times, 1.0); };
+  const auto test = [&](const auto& run) {
+    const auto r = run(states)(1.0, Vector{0, 2, 1});
+    CHECK_FALSE(r.finished);
+    CHECK(r.y[0] == 1);
+    CHECK(std::isnan(r.y[1]));
+    const auto sorted = run(states)(1.0, Vector{2, 1, 0});
+    CHECK(sorted.finished);
+    CHECK(sorted.y[2] == Approx(std::exp(2.0)).epsilon(1e-5));
+    CHECK(run(states)(1.0, Vector{3}).finished);
+  };
+  test([](auto g) { return eager(g); });
+  test([](auto g) { return compile(g, {.target = Target::c, .opt = 0}); });
+}
+
 TEST_CASE("dormand_prince_at interpolates between its steps", "[solvers]") {
   const auto states = [](A y, A times, D w) {
     return solvers::dormand_prince_at(swing_array, {.relative = 1e-8}, y, times, w * w);

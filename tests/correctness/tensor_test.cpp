@@ -321,9 +321,9 @@ TEST_CASE("shapes") {
   CHECK_THROWS_WITH(compile(uneven)(numbers({3})), Catch::Contains("expected a size that 2 divides, got 3"));
   // The line is named however many there are.
   const auto joined = [](Matrix t) { return concat<1>(t, t, t, t, t, t(range(0, 1), all)); };
-  refuses(joined, x, "concat");
+  refuses(joined, x, "concat: expected the same sizes but along the dimension that grows, got 2 and 1");
   const auto stacked = [](Matrix t) { return stack<0>(t, t, t, t, t(range(0, 1), all)); };
-  refuses(stacked, x, "concat");
+  refuses(stacked, x, "stack: expected the same sizes but along the dimension that grows, got 2 and 1");
   gives("concat of five", [](const T& t) { return concat<0>(t, t, -t, t, t); }, {1}, {5}, {0, 0, 0, 0, 0});
   gives("stack of one", [](const T& t) { return stack(t); }, {2}, {1, 2}, {0, 1});
   gives("stack of five", [](const T& t) { return stack<1>(t, t, t, t, -t); }, {2}, {2, 5}, {0, 0, 0, 0, 0, 1, 1, 1, 1, -1});
