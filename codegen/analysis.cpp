@@ -53,7 +53,7 @@ bool may_write_memory(const Op& op) {
     case Opcode::external_:
       return true;
     default:
-      return ir::updates_in_place(op);
+      return op.in_place;
   }
 }
 
@@ -93,7 +93,7 @@ std::vector<const ir::Function*> reachable(const ir::Module& module) {
   return order;
 }
 
-Uses::Uses(const ir::Function& function) {
+LiveUses::LiveUses(const ir::Function& function) {
   std::vector<const Op*> ops;
   int epoch = 0;
   ir::walk(function.body, [&](const Op* op) {
@@ -128,7 +128,7 @@ Uses::Uses(const ir::Function& function) {
 }
 
 /// From what has effects back to what it needs; results of constructs one by one.
-void Uses::find_live(const std::vector<const Op*>& ops) {
+void LiveUses::find_live(const std::vector<const Op*>& ops) {
   std::vector<const ir::Value*> work;
   const auto need = [&](const ir::Value* v) {
     if (live_values_.insert(v)) work.push_back(v);
@@ -155,12 +155,12 @@ void Uses::find_live(const std::vector<const Op*>& ops) {
   }
 }
 
-bool Uses::live_state(const Op* loop, std::size_t i) const {
+bool LiveUses::live_state(const Op* loop, std::size_t i) const {
   return live_values_.contains(loop->results[i]) || live_values_.contains(loop->blocks[0]->params[i]) ||
          live_values_.contains(loop->blocks[1]->params[i]);
 }
 
-bool Uses::live_operand(const Op* op, std::size_t i) const {
+bool LiveUses::live_operand(const Op* op, std::size_t i) const {
   if (only_type_matters(*op, i)) return false;
   if (op->is(Opcode::loop_)) return live_state(op, i);
   if (!yields_to_construct(*op)) return true;
@@ -169,27 +169,27 @@ bool Uses::live_operand(const Op* op, std::size_t i) const {
                                       : live_values_.contains(construct->results[i]);
 }
 
-bool Uses::elements_matter(const ir::Value* tensor) const {
+bool LiveUses::elements_matter(const ir::Value* tensor) const {
   const Use* use = uses_.find(tensor);
   return use && use->readers > 0;
 }
 
-int Uses::count(const ir::Value* value) const {
+int LiveUses::count(const ir::Value* value) const {
   const Use* use = uses_.find(value);
   return use ? use->count : 0;
 }
 
-const Op* Uses::user(const ir::Value* value) const {
+const Op* LiveUses::user(const ir::Value* value) const {
   const Use* use = uses_.find(value);
   return use ? use->user : nullptr;
 }
 
-const Op* Uses::only_reader(const ir::Value* tensor) const {
+const Op* LiveUses::only_reader(const ir::Value* tensor) const {
   const Use* use = uses_.find(tensor);
   return use && use->readers == 1 ? use->reader : nullptr;
 }
 
-bool Uses::cell_is_final(const Op* ref_get) const {
+bool LiveUses::cell_is_final(const Op* ref_get) const {
   const int read = reads_.at(ref_get);
   const auto writes = cell_writes_.find(ref_get->operands[0]);
   if (writes != cell_writes_.end() && writes->second.last > read) return false;
@@ -299,7 +299,7 @@ class MemoryRoots {
         const ir::Value* root = of(op.blocks[0]->ops.back()->operands[v->index], depth);
         if (root != of(op.blocks[1]->ops.back()->operands[v->index], depth)) return v;
         v = root;
-      } else if (updates_in_place(op)) {
+      } else if (op.in_place) {
         v = op.operands[0];
       } else {
         return v;

@@ -16,9 +16,9 @@ inline bool is_constant(const ir::Value* v) { return v->def && v->def->is(ir::Op
 std::vector<const ir::Function*> reachable(const ir::Module& module);
 
 /// Uses of values in one function, not counting operations that compute nothing anybody needs.
-class Uses {
+class LiveUses {
  public:
-  explicit Uses(const ir::Function& function);
+  explicit LiveUses(const ir::Function& function);
 
   bool live(const ir::Op* op) const { return live_.contains(op); }
   /// True where anybody needs what a loop carries in its i-th state.

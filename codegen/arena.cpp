@@ -86,7 +86,7 @@ constexpr double granule = 64;
 class Walk {
  public:
   explicit Walk(const ir::Module& module) {
-    for (const ir::Function* f : reachable(module)) uses_.emplace(f, Uses(*f));
+    for (const ir::Function* f : reachable(module)) uses_.emplace(f, LiveUses(*f));
     const ir::Block* body = module.entry->body;
     for (const Value* v : body->ops.back()->operands)
       if (v->type.is_tensor()) placed_.insert(memory_root(v));
@@ -138,7 +138,7 @@ class Walk {
   }
 
   static bool allocates(const Op& op) {
-    if (op.results.size() != 1 || !op.result()->type.is_tensor() || updates_in_place(op)) return false;
+    if (op.results.size() != 1 || !op.result()->type.is_tensor() || op.in_place) return false;
     switch (op.code) {
       case Opcode::undef_:
       case Opcode::reshape_:
@@ -287,7 +287,7 @@ class Walk {
     return numbers_[v] = n;
   }
 
-  std::unordered_map<const ir::Function*, Uses> uses_;
+  std::unordered_map<const ir::Function*, LiveUses> uses_;
   std::unordered_set<const Value*> placed_, allocated_;
   std::unordered_set<const ir::Function*> running_;
   std::map<std::pair<const Value*, std::size_t>, ByteCount> sizes_;

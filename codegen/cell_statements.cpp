@@ -84,7 +84,7 @@ void StatementPrinter::cell(const Op& op) {
                   atom(v) + ".data, " + elements(v) + ");");
     }
     default: {
-      const auto code = static_cast<Opcode>(op.integer);
+      const auto code = ir::accumulated_by(op);
       if (code == Opcode::add_at_)
         for (std::size_t i = 0; i < dims(c).size(); ++i) check_index(op, 1 + i, c, i);
       return accumulate(code, place(c), op);

@@ -37,7 +37,7 @@ bool is_lane_access(const Op& op) {
 
 }  // namespace
 
-IndexRanges::IndexRanges(const ir::Function& function, const Uses& uses) : uses_(uses) {
+IndexRanges::IndexRanges(const ir::Function& function, const LiveUses& uses) : uses_(uses) {
   block(function.body);
 }
 

@@ -59,7 +59,7 @@ struct KnownRange {
 /// unknown first.)
 class IndexRanges {
  public:
-  IndexRanges(const ir::Function& function, const Uses& uses);
+  IndexRanges(const ir::Function& function, const LiveUses& uses);
 
   /// Of operand `operand` of an access, as the index of a dimension; of a vector of indices that follow each
   /// other: of all of them.
@@ -149,7 +149,7 @@ class IndexRanges {
   std::vector<Sum> facts_of(const ir::Value* condition, bool holds);
   void forget(std::size_t facts);
 
-  const Uses& uses_;
+  const LiveUses& uses_;
   std::optional<Counting> counting_;  ///< of the loop whose body is being walked
   std::vector<Sum> facts_;
   std::vector<Unknown> unknowns_;

@@ -8,7 +8,6 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
-#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 
@@ -25,7 +24,7 @@ constexpr std::int64_t few_trips = 32;
 constexpr std::size_t most_arguments = 4000;
 
 /// An operation that makes no tensor: numbers, views, updates in place, constructs that hand tensors through.
-bool makes_no_tensor(const Op& op, const Uses& uses) {
+bool makes_no_tensor(const Op& op, const LiveUses& uses) {
   switch (op.code) {
     case Opcode::branch_:
     case Opcode::loop_:
@@ -41,13 +40,13 @@ bool makes_no_tensor(const Op& op, const Uses& uses) {
       return op.operands[0]->type.is_scalar();
     default:
       return std::ranges::none_of(op.results, [](const Value* v) { return v->type.is_tensor(); }) ||
-             updates_in_place(op);
+             op.in_place;
   }
 }
 
 /// Whether a thread of a GPU can do it: without an arena and tapes, printing in order, or the host's
 /// functions.
-bool runs_on_device(const Op& op, const Uses& uses) {
+bool runs_on_device(const Op& op, const LiveUses& uses) {
   const auto elsewhere = [](const Value* v) {
     return v->type.is_ref() || v->type.is_cont() || v->type.is_tree();
   };
@@ -72,7 +71,7 @@ bool runs_on_device(const Op& op, const Uses& uses) {
   }
 }
 
-bool runs_on_device(ir::Block* block, const Uses& uses) {
+bool runs_on_device(ir::Block* block, const LiveUses& uses) {
   bool can = true;
   ir::walk(block, [&](const Op* op) { can &= runs_on_device(*op, uses); });
   return can;
@@ -197,7 +196,7 @@ class Choice {
     ir::Block* const body = loop->blocks[1];
     if (!runs_on_device(body, uses_) || !keeps_states(body)) return false;
     for (const ir::Function* f : ir::callees(body)) {
-      const Uses uses(*f);
+      const LiveUses uses(*f);
       if (!runs_on_device(f->body, uses) || !keeps_states(f->body)) return false;
     }
     kernel.nest = {loop};
@@ -239,7 +238,7 @@ class Choice {
       if (counts && uses_.count(loop->results[i]) > 0) return false;
       if (!loop->results[i]->type.is_tensor()) continue;
       if (role == StateRole::sum) {
-        const passes::BodyUses uses(loop);
+        const ir::Uses uses(loop);
         const auto use = passes::state_use(uses, loop, i);
         if (!use || use->whole || !passes::apart_by_trip(use->accesses(), loop)) return false;
         role = StateRole::own;
@@ -300,7 +299,7 @@ class Choice {
     });
   }
 
-  Uses uses_;
+  LiveUses uses_;
   const passes::TripAnalysis& analysis_;
   std::unordered_map<const Op*, Kernel>& kernels_;
 };

@@ -13,7 +13,6 @@
 #include "lantern/codegen/unit.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/library_function.hpp"
-#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 
@@ -43,7 +42,7 @@ PartKind kind_of(const ir::Function& f) {
         break;
       case Opcode::set_:
       case Opcode::add_at_:
-        straight &= updates_in_place(*op);
+        straight &= op->in_place;
         break;
       default:
         straight &= op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none &&

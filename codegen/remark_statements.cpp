@@ -6,7 +6,6 @@
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
 #include "lantern/ir/not_finite.hpp"
-#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 
@@ -154,7 +153,7 @@ std::string StatementPrinter::finite(const Value* v) {
 void StatementPrinter::check_value(const Op& op) {
   const Value* result = op.result();
   const ir::Kind kind = result->type.element();
-  const bool same_memory = updates_in_place(op);
+  const bool same_memory = op.in_place;
   std::string condition;
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     const Value* v = op.operands[i];

@@ -5,7 +5,6 @@
 
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
-#include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
 
@@ -80,7 +79,7 @@ const char* StatementPrinter::name_of(const Value* v) const {
     if (!v->type.is_tensor() || uses_.count(v) != 1) return nullptr;
     const Op& user = *uses_.user(v);
     const auto i = static_cast<std::size_t>(std::ranges::find(user.operands, v) - user.operands.begin());
-    if (user.is(Opcode::loop_) ? !keeps_memory(user, i) : i != 0 || !updates_in_place(user)) return nullptr;
+    if (user.is(Opcode::loop_) ? !keeps_memory(user, i) : i != 0 || !user.in_place) return nullptr;
     v = user.results[i];
   }
   return nullptr;

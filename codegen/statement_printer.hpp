@@ -228,7 +228,7 @@ class StatementPrinter {
   Unit& unit_;
   const ir::Function& function_;
   const FunctionInfo& info_;
-  Uses uses_;
+  LiveUses uses_;
   std::optional<IndexRanges> ranges_;                                   ///< where indices are checked
   std::unordered_map<const ir::Op*, std::unordered_set<int>> checked_;  ///< before which loop, which
   NameScope names_;

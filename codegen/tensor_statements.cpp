@@ -234,7 +234,7 @@ void StatementPrinter::check_dims(const Op& op, const Value* a, std::size_t a_fr
   const auto shape = [&](const Value* t) {
     return (t->type.is_ref() ? place(t) : atom(t)) + ".dim, " + number(dims(t).size());
   };
-  const Opcode code = op.is(Opcode::ref_acc_) ? static_cast<Opcode>(op.integer) : op.code;
+  const Opcode code = op.is(Opcode::ref_acc_) ? ir::accumulated_by(op) : op.code;
   line("if (" + condition + ") lt_fail_shapes(" + ws() + ", " +
        ir::c_string(op.is(Opcode::ref_add_) ? "add" : ir::info(code).name) + ", " + shape(a) + ", " +
        shape(b) + ", " + ir::c_string(where(op)) + ");");
@@ -310,7 +310,7 @@ void StatementPrinter::forget(const Op& op) {
 /// result.
 std::string StatementPrinter::updated(const Op& op) {
   const Value* from = op.operands[0];
-  if (updates_in_place(op)) {
+  if (op.in_place) {
     const std::string name = atom(from);
     bind_same(op.result(), from);
     return name;
@@ -519,7 +519,7 @@ bool StatementPrinter::adds_to_zeros(const Op& product) const {
   const Op* value = base->def->operands[0]->def;
   if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number)) return false;
   const ir::Notation n = *ir::concrete_notation(product);
-  return updates_in_place(product) &&
+  return product.in_place &&
          std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
 }
 

@@ -48,6 +48,7 @@ class Encoder {
     word(static_cast<std::uint64_t>(op.code));
     word(std::bit_cast<std::uint64_t>(op.number));
     word(static_cast<std::uint64_t>(op.integer));
+    word(op.in_place);
     word(op.callee ? number_(op.callee) + 1 : 0);
     text(op.text);
     place(op.loc);

@@ -35,7 +35,7 @@ class Checker {
     need(Property::direct, !continues, &op, "an operation of continuation-passing style");
     need(Property::closed, !op.is(Opcode::fun_), &op, "a continuation whose body stands here");
     need(Property::unplaced, !op.is(Opcode::forget_), &op, "a tensor that is done with");
-    need(Property::unplaced, !updates_in_place(op), &op, "a mark that it works in place");
+    need(Property::unplaced, !op.in_place, &op, "a mark that it works in place");
     const OpInfo& row = info(op.code);
     need(Property::lowered, !row.composed, &op, "an operation that is written out by others");
     need(Property::lowered, !is_pointwise(op), &op, "an operation on each element of a tensor");

@@ -100,12 +100,42 @@ Value* Module::add_result(Op* op, Type type, const char* name) {
 
 const char* Module::intern(const std::string& text) { return strings_.insert(text).first->c_str(); }
 
+Builder Builder::before(Op* op) {
+  Builder b(*op->parent->function->module, op->parent);
+  b.loc = op->loc;
+  b.next_ = op;
+  return b;
+}
+
+Builder Builder::after(Op* op) {
+  Builder b = before(op);
+  const auto& ops = op->parent->ops;
+  const auto next = std::ranges::find(ops, op) + 1;
+  b.at_ = static_cast<std::size_t>(next - ops.begin());
+  b.next_ = next == ops.end() ? nullptr : *next;
+  return b;
+}
+
+void Builder::place(Op* op) {
+  auto& ops = block_->ops;
+  if (!next_) return ops.push_back(op);
+  if (at_ >= ops.size() || ops[at_] != next_)
+    at_ = static_cast<std::size_t>(std::ranges::find(ops, next_) - ops.begin());
+  ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(at_++), op);
+}
+
+void Builder::take(Op* op) {
+  op->parent = block_;
+  for (Value* r : op->results) r->block = block_;
+  place(op);
+}
+
 Op* Builder::op(Opcode code, std::vector<Value*> operands, const std::vector<Type>& results) {
   Op* op = module_->new_op(code, block_);
   op->operands = std::move(operands);
   op->loc = loc;
   for (const Type& t : results) module_->add_result(op, t);
-  block_->ops.push_back(op);
+  place(op);
   return op;
 }
 

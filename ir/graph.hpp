@@ -62,9 +62,10 @@ struct Op {
   std::vector<Value*> results;
   std::vector<Block*> blocks;
   double number = 0;            ///< value of a floating constant
-  std::int64_t integer = 0;     ///< constant, dimension, component, kind, tape, accumulated operation
+  std::int64_t integer = 0;     ///< value of another constant, or the operation's attribute (op.hpp)
   Function* callee = nullptr;   ///< of call
   const char* text = nullptr;   ///< message of check, label of print and print_adjoint, notation of einsum
+  bool in_place = false;        ///< works in the memory of its first operand: the pass inplace has decided that
   Location loc;
   Block* parent = nullptr;
 
@@ -124,14 +125,22 @@ class Module {
   std::int64_t tapes_ = 0;
 };
 
-/// Appends operations at the end of a block.
+/// Adds operations to a block: at its end, or before one of its operations, whose place is the new ones' too.
 class Builder {
  public:
   Builder(Module& module, Block* block) : module_(&module), block_(block) {}
+  /// Each before the operation, in the order in which they are made.
+  static Builder before(Op* op);
+  /// Before what follows the operation now, or at the end.
+  static Builder after(Op* op);
 
   Module& module() const { return *module_; }
   Block* block() const { return block_; }
-  void set_block(Block* block) { block_ = block; }
+  /// Goes on at the end of another block.
+  void set_block(Block* block) {
+    block_ = block;
+    next_ = nullptr;
+  }
   Location loc;
 
   /// A pure operation; its result type is inferred.
@@ -148,11 +157,20 @@ class Builder {
   Op* branch(Value* condition, const std::vector<Type>& results);
   Op* call(Function* callee, std::vector<Value*> arguments);
   Op* fun(const std::vector<Type>& params, const char* name = nullptr);
+  /// An operation whose old place is given up, by the one who asks, stands here.
+  void take(Op* op);
 
  private:
+  void place(Op* op);
+
   Module* module_;
   Block* block_;
+  Op* next_ = nullptr;  ///< what stands behind the place; null at the end
+  std::size_t at_ = 0;  ///< where that stood
 };
+
+/// What a ref_acc accumulates by.
+inline Opcode accumulated_by(const Op& op) { return static_cast<Opcode>(op.integer); }
 
 /// True where the value is visible from `block`: defined there or in an enclosing block of the same function.
 bool visible_from(const Value* value, const Block* block);

@@ -121,7 +121,7 @@ Infix infix(const Op& op, std::span<const Infix> o) {
       } else if (op.is(Opcode::push_) || op.is(Opcode::pop_) || op.is(Opcode::tree_value_)) {
         text += "[" + std::to_string(op.integer) + "]";
       } else if (op.is(Opcode::ref_acc_)) {
-        text += "[" + std::string(info(static_cast<Opcode>(op.integer)).name) + "]";
+        text += "[" + std::string(info(accumulated_by(op)).name) + "]";
       }
       text += "(" + joined(o);
       if (has_text(op.code) && op.text) text += ", " + quoted(op.text);

@@ -26,6 +26,23 @@ enum class Effect : std::uint8_t {
 /// How the tangent of a tensor operation follows from its operands' tangents.
 enum class Linearity : std::uint8_t { none, each, joint };
 
+/// What an operation says beside its operands, in Op::integer.
+enum class Attribute : std::uint8_t {
+  none,
+  value,      ///< of a constant: what it is, printed as its operand
+  dimension,  ///< dim[0]
+  component,  ///< tree_value[1]
+  lanes,      ///< lane_splat[4]
+  kind,       ///< cast[f32]: of the result
+  tape,       ///< push[3]; push[3, copy]: with the elements of tensors (checkpoint.hpp)
+  operation,  ///< ref_acc[add_at]: by which the cell accumulates
+  sizes,      ///< check[2]: of the first of two shapes, among the operands (ops.inc)
+  threads,    ///< external[threads]: calls may run in several at once
+  bounds,     ///< einsum[inside]: no index of a window lies outside (notation.hpp)
+  runs,       ///< call[checkpoint], call[fork 3 2]: checkpoint.hpp, team.hpp
+  memory,     ///< loop[memory 65536], fun[checkpoints 10]: what its reverse may keep (checkpoint.hpp)
+};
+
 struct OpInfo {
   std::string_view name;
   int arity;                     ///< -1: any number
@@ -37,6 +54,7 @@ struct OpInfo {
   Linearity linearity = Linearity::none;
   std::string_view notation = {};  ///< an INDEX_OP: what it computes (notation.hpp); "text": each has its own
   bool composed = false;  ///< a COMPOSED_OP
+  Attribute attribute = Attribute::none;
 
   bool in_notation() const { return !notation.empty(); }
 };

@@ -423,62 +423,67 @@ class Parser {
     for (std::size_t i = 0; i < names.size(); ++i) define(names[i], op.results[i]);
   }
 
+  /// What stands in brackets behind the name: the operation's attribute, and whether it works in place.
   void attribute(Op& op) {
-    switch (op.code) {
-      case Opcode::dim_:
-      case Opcode::tree_value_:
-      case Opcode::lane_index_:
-      case Opcode::lane_splat_:
-      case Opcode::push_:
-      case Opcode::pop_:
-        expect('[');
+    const Attribute kind = info(op.code).attribute;
+    const bool needed = kind == Attribute::dimension || kind == Attribute::component || kind == Attribute::lanes ||
+                        kind == Attribute::tape || kind == Attribute::kind || kind == Attribute::operation;
+    if (!is_symbol('[') && !needed) return;
+    expect('[');
+    if (needed || !is_word("in")) {
+      attribute(op, kind);
+      if (!eat(',')) return expect(']');
+    }
+    if (!is_word("in")) fail("'in place'");
+    advance();
+    if (!is_word("place")) fail("'place'");
+    advance();
+    op.in_place = true;
+    expect(']');
+  }
+
+  void attribute(Op& op, Attribute kind) {
+    const auto flag = [&](std::string_view word, std::int64_t value) {
+      if (!is_word(word)) fail("'" + std::string(word) + "'");
+      advance();
+      op.integer = value;
+    };
+    switch (kind) {
+      case Attribute::none:
+      case Attribute::value:
+        return fail("'in place'");
+      case Attribute::dimension:
+      case Attribute::component:
+      case Attribute::lanes:
         op.integer = integer("a number", 0, std::numeric_limits<std::int32_t>::max());
-        if (!op.is(Opcode::push_) && !op.is(Opcode::pop_)) break;
+        return;
+      case Attribute::tape:
+        op.integer = integer("a number", 0, std::numeric_limits<std::int32_t>::max());
         module_->reserve_tapes(op.integer + 1);
-        if (!eat(',')) break;
+        if (!eat(',')) return;
         if (!is_word("copy")) fail("'copy'");
         advance();
-        own_elements(op);
-        break;
-      case Opcode::cast_:
-        expect('[');
+        return own_elements(op);
+      case Attribute::kind:
         op.integer = static_cast<std::int64_t>(scalar_kind());
-        break;
-      case Opcode::ref_acc_: {
-        expect('[');
+        return;
+      case Attribute::operation: {
         const Opcode code = token_.kind == TokenKind::word ? opcode_named(token_.text) : Opcode::count_;
         if (code == Opcode::count_) fail("an operation");
         op.integer = static_cast<std::int64_t>(code);
-        advance();
-        break;
+        return advance();
       }
-      case Opcode::einsum_:
-      case Opcode::add_einsum_:
-        if (!eat('[')) return;
-        if (!is_word("inside")) fail("'inside'");
-        advance();
-        op.integer = ir::inside;
-        break;
-      case Opcode::external_:
-        if (!eat('[')) return;
-        if (!is_word("threads")) fail("'threads'");
-        advance();
-        op.integer = 1;
-        break;
-      case Opcode::check_:
-        if (!eat('[')) return;
+      case Attribute::bounds:
+        return flag("inside", ir::inside);
+      case Attribute::threads:
+        return flag("threads", 1);
+      case Attribute::sizes:
         op.integer = integer("a number of sizes", 0, 64);
-        break;
-      case Opcode::call_:
-      case Opcode::loop_:
-      case Opcode::fun_:
-        if (!eat('[')) return;
-        memory(op);
-        break;
-      default:
         return;
+      case Attribute::runs:
+      case Attribute::memory:
+        return memory(op);
     }
-    expect(']');
   }
 
   /// What the reverse keeps; of a call, also the team that it leads.

@@ -39,45 +39,49 @@ void append_params(std::string& out, const Block& block, const Names& names) {
 }
 
 std::string attribute_text(const Op& op) {
-  switch (op.code) {
-    case Opcode::dim_:
-    case Opcode::tree_value_:
-    case Opcode::lane_index_:
-    case Opcode::lane_splat_:
-      return "[" + std::to_string(op.integer) + "]";
-    case Opcode::check_:
-      return op.operands.size() > 1 ? "[" + std::to_string(op.integer) + "]" : "";
-    case Opcode::einsum_:
-    case Opcode::add_einsum_:
-      return op.integer == ir::inside ? "[inside]" : "";
-    case Opcode::external_:
-      return op.integer == 1 ? "[threads]" : "";
-    case Opcode::push_:
-    case Opcode::pop_:
-      return "[" + std::to_string(op.integer) + (owns_elements(op) ? ", copy]" : "]");
-    case Opcode::cast_: {
+  const std::string number = std::to_string(op.integer);
+  switch (info(op.code).attribute) {
+    case Attribute::none:
+    case Attribute::value:
+      return "";
+    case Attribute::dimension:
+    case Attribute::component:
+    case Attribute::lanes:
+      return number;
+    case Attribute::sizes:
+      return op.operands.size() > 1 ? number : "";
+    case Attribute::bounds:
+      return op.integer == ir::inside ? "inside" : "";
+    case Attribute::threads:
+      return op.integer == 1 ? "threads" : "";
+    case Attribute::tape:
+      return number + (owns_elements(op) ? ", copy" : "");
+    case Attribute::kind: {
       const bool scalar = op.integer >= 0 && op.integer <= static_cast<std::int64_t>(Kind::f64);
-      return std::string("[") + (scalar ? kind_name(static_cast<Kind>(op.integer)) : "?") + "]";
+      return scalar ? kind_name(static_cast<Kind>(op.integer)) : "?";
     }
-    case Opcode::ref_acc_: {
+    case Attribute::operation: {
       const bool known = op.integer >= 0 && op.integer < static_cast<std::int64_t>(Opcode::count_);
-      return "[" + (known ? std::string(info(static_cast<Opcode>(op.integer)).name) : "?") + "]";
+      return known ? std::string(info(accumulated_by(op)).name) : "?";
     }
-    case Opcode::call_:
-      if (team_size(op) > 0) {
-        return "[fork " + std::to_string(team_size(op)) + " " + std::to_string(team_threads(op)) + "]";
-      }
-      return is_checkpointed(op) ? "[checkpoint]" : "";
-    case Opcode::loop_:
-    case Opcode::fun_: {
+    case Attribute::runs:
+      if (team_size(op) > 0) return "fork " + std::to_string(team_size(op)) + " " + std::to_string(team_threads(op));
+      return is_checkpointed(op) ? "checkpoint" : "";
+    case Attribute::memory: {
       const LoopMemory memory = LoopMemory::of(op);
       if (!memory.bounded()) return "";
-      return memory.bytes > 0 ? "[memory " + std::to_string(memory.bytes) + "]"
-                              : "[checkpoints " + std::to_string(memory.checkpoints) + "]";
+      return memory.bytes > 0 ? "memory " + std::to_string(memory.bytes)
+                              : "checkpoints " + std::to_string(memory.checkpoints);
     }
-    default:
-      return "";
   }
+  return "";
+}
+
+/// All that stands in brackets behind an operation's name.
+std::string in_brackets(const Op& op) {
+  std::string text = attribute_text(op);
+  if (op.in_place) text += text.empty() ? "in place" : ", in place";
+  return text.empty() ? text : "[" + text + "]";
 }
 
 std::string float_text(double v, bool single) {
@@ -272,7 +276,7 @@ std::string print(const Op& op, const Names& names) {
     out += " = ";
   }
   out += op.code < Opcode::count_ ? info(op.code).name : "?";
-  out += attribute_text(op);
+  out += in_brackets(op);
   if (op.is(Opcode::constant_)) {
     out += " " + constant_text(op);
   } else if (op.is(Opcode::call_) || op.is(Opcode::closure_)) {

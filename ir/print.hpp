@@ -3,7 +3,7 @@
 //   module   := ["entry" "@"NAME] function*
 //   function := "fun" "@"NAME "(" params ")" ["->" types] ["cps"] [location] block
 //   block    := "{" op* "}"
-//   op       := [values "="] OPNAME ["[" attribute "]"] [payload] [":" types] [location] nested
+//   op       := [values "="] OPNAME ["[" [attribute] [","] ["in place"] "]"] [payload] [":" types] [location] nested
 //   payload  := values                         most operations
 //             | NUMBER | "true" | "false"      constant
 //             | "@"NAME "(" values ")"         call, closure
@@ -15,8 +15,7 @@
 //   params, types, values: separated by commas; a parameter is "%"NAME ":" type
 //
 // A comment runs from ";" to the end of its line. Function names that are not words are quoted: @"a b".
-// Attributes: the dimension of dim, the component of tree_value, the kind of cast, the tape of push and pop,
-// the accumulated operation of ref_acc.
+// Which attribute an operation has stands in its row of the table, how each is written at the enum Attribute (op.hpp).
 #pragma once
 
 #include <string>

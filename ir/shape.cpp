@@ -25,16 +25,9 @@ bool updates_first(const Op& op) {
   }
 }
 
-bool updates_in_place(const Op& op) {
-  if (op.integer != 1 || op.operands.empty() || op.results.empty()) return false;
-  if (op.is(Opcode::cast_) || op.is(Opcode::dim_) || op.is(Opcode::external_)) return false;
-  const Type &from = op.operands[0]->type, &to = op.result()->type;
-  return from.is_tensor() && to.is_tensor() && from.element() == to.element();
-}
-
 std::optional<Notation> concrete_notation(const Op& op) {
   const bool cell = op.is(Opcode::ref_acc_);
-  const Notation* n = notation_of(cell ? static_cast<Opcode>(op.integer) : op.code, op.text);
+  const Notation* n = notation_of(cell ? accumulated_by(op) : op.code, op.text);
   if (!n) return {};
   std::vector<Type> types;
   for (const Value* v : op.operands) types.push_back(v->type.is_ref() ? v->type.content() : v->type);

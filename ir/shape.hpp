@@ -10,10 +10,6 @@ namespace lantern::ir {
 /// True for an operation whose result is its first operand (of ref_acc: the cell) with something changed.
 bool updates_first(const Op& op);
 
-/// True for an operation that works in the memory of its first operand: the pass inplace has marked it with the
-/// attribute 1, which means something else to a cast, a dim and an external function.
-bool updates_in_place(const Op& op);
-
 /// An operand whose shape the result has, or null.
 Value* shaped_like(const Op& op);
 

@@ -11,7 +11,6 @@
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/prototype.hpp"
-#include "lantern/ir/shape.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::ir {
@@ -238,40 +237,44 @@ class Verifier {
     need(!has_text(op.code) || op.text != nullptr, "a text", "none");
     need(op.is(Opcode::constant_) || op.number == 0 || (tape && op.number == 1), "no number", "one");
     need(attribute_fits(op), "an attribute that the operation knows", op.integer);
+    need(!op.in_place || may_work_in_place(op), "an operation in place to have a tensor that its result can lie in", "none");
   }
 
   static bool attribute_fits(const Op& op) {
     const std::int64_t n = op.integer;
-    switch (op.code) {
+    switch (info(op.code).attribute) {
+      case Attribute::none:
+        return n == 0;
       // Where they are checked, beside the types that they belong to.
-      case Opcode::constant_:
-      case Opcode::dim_:
-      case Opcode::tree_value_:
-      case Opcode::cast_:
-      case Opcode::ref_acc_:
-      case Opcode::push_:
-      case Opcode::pop_:
-      case Opcode::lane_index_:
-      case Opcode::lane_splat_:
+      case Attribute::value:
+      case Attribute::dimension:
+      case Attribute::component:
+      case Attribute::lanes:
+      case Attribute::kind:
+      case Attribute::tape:
+      case Attribute::operation:
         return true;
-      case Opcode::check_:
+      case Attribute::sizes:
         return n == 0 || op.operands.size() > 1;
-      case Opcode::external_:
+      case Attribute::threads:
         return n == 0 || n == 1;
-      case Opcode::call_:
+      case Attribute::bounds:
+        return n == 0 || n == inside;
+      case Attribute::runs:
         if (n >= 0) return n == 0 || n == checkpointed;
         return team_size(op) >= 2 && team_size(op) <= largest_team && team_threads(op) >= 2 &&
                team_threads(op) <= team_size(op);
-      case Opcode::loop_:
-      case Opcode::fun_:
+      case Attribute::memory:
         return n != 1;  // LoopMemory
-      case Opcode::einsum_:
-      case Opcode::add_einsum_:
-        if (n == inside) return true;
-        [[fallthrough]];
-      default:
-        return n == 0 || updates_in_place(op);
     }
+    return false;
+  }
+
+  /// It changes its first operand, or makes a tensor of the same elements where that one lies.
+  static bool may_work_in_place(const Op& op) {
+    if (op.operands.empty() || op.results.empty()) return false;
+    const Type &from = op.operands[0]->type, &to = op.result()->type;
+    return from.is_tensor() && to.is_tensor() && from.element() == to.element();
   }
 
   // ---- types
@@ -480,7 +483,7 @@ class Verifier {
     std::vector<Type> operands = types_of(op.operands);
     operands.front() = cell();
     const bool known = op.integer >= 0 && op.integer < static_cast<std::int64_t>(Opcode::count_);
-    const Opcode code = known ? static_cast<Opcode>(op.integer) : Opcode::count_;
+    const Opcode code = known ? accumulated_by(op) : Opcode::count_;
     need(known && info(code).name.starts_with("add_"), "an accumulating operation",
          [&] { return known ? std::string(info(code).name) : std::to_string(op.integer); });
     const Type result = infer(code, operands, 0, operands.front(), op.text);

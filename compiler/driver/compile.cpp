@@ -22,8 +22,8 @@
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/staging/external.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/form.hpp"
-#include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
@@ -84,7 +84,7 @@ class CompiledCode : public Code {
     vectors_ = vectors && options_.target != Target::c && options_.target != Target::cuda &&
                std::ranges::find(options_.disabled_passes, "vectorise") == options_.disabled_passes.end();
     if (load_kept()) return;
-    std::string staged = run_passes();
+    std::unique_ptr<ir::Module> staged = run_passes();
     if (options_.target == Target::cuda) {
       passes::unwind(*module_);
       codegen::compile_with_nvrtc(codegen::print_cuda(*module_, print_));
@@ -121,10 +121,9 @@ class CompiledCode : public Code {
 
   /// The program as the passes leave it. What it was before is the result where the second tier begins with that: it
   /// has vectors and fused operations, the first has not.
-  std::string run_passes() const {
-    std::string staged;
-    if (options_.opt >= 1 && !options_.debug && options_.target == Target::automatic)
-      staged = ir::print(*module_, {.locations = true, .names = true});
+  std::unique_ptr<ir::Module> run_passes() const {
+    std::unique_ptr<ir::Module> staged;
+    if (options_.opt >= 1 && !options_.debug && options_.target == Target::automatic) staged = ir::clone(*module_);
     passes::PipelineOptions pipeline = pipeline_;
     if (options_.target == Target::cpp) use_processor(pipeline);
     passes::run_pipeline(*module_, pipeline);
@@ -139,8 +138,7 @@ class CompiledCode : public Code {
     passes::close(module);
     if (pipeline_.verify_each) ir::verify(module, ir::forms::printable);
   }
-  std::unique_ptr<ir::Module> made_for_second_tier(const std::string& staged) const {
-    std::unique_ptr<ir::Module> module = ir::parse(staged);
+  std::unique_ptr<ir::Module> made_for_second_tier(std::unique_ptr<ir::Module> module) const {
     passes::PipelineOptions pipeline = pipeline_;
     use_processor(pipeline);
     passes::run_pipeline(*module, pipeline);
@@ -149,9 +147,9 @@ class CompiledCode : public Code {
   }
   /// Somebody wants to see the text of code that was kept.
   void make_after_all() const {
-    const std::string staged = run_passes();
+    std::unique_ptr<ir::Module> staged = run_passes();
     close();
-    if (!staged.empty()) second_ = made_for_second_tier(staged);
+    if (staged) second_ = made_for_second_tier(std::move(staged));
   }
 
   /// What Clang's code takes from the processor. A debugger shows the operations that the user has written.
@@ -164,11 +162,12 @@ class CompiledCode : public Code {
   }
 
   /// A failure there must not end the program: the first tier goes on answering. Nor does it pass unseen.
-  void start_second_tier(std::string staged) {
-    const auto work = [this, staged = std::move(staged)] {
+  void start_second_tier(std::unique_ptr<ir::Module> staged) {
+    second_ = std::move(staged);
+    const auto work = [this] {
       try {
         run_on_large_stack([&] {
-          if (!staged.empty()) second_ = made_for_second_tier(staged);
+          if (second_) second_ = made_for_second_tier(std::move(second_));
           load(optimised(second_ ? *second_ : *module_));
         });
       } catch (const std::exception& e) {
@@ -179,6 +178,7 @@ class CompiledCode : public Code {
     try {
       background_.start(work);
     } catch (const std::system_error& e) {
+      second_ = nullptr;
       const Error failure("compile: expected to be able to make a thread for Clang, got: " +
                           e.code().message() + "; allow the process more threads, or compile for Target::c");
       failure_ = std::make_exception_ptr(failure);

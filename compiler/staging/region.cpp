@@ -268,16 +268,6 @@ bool LoopRegion::end_body(std::vector<ir::Value*>& yields) {
 
 namespace {
 
-using Replacements = std::unordered_map<const ir::Value*, ir::Value*>;
-
-void replace_uses(ir::Op* loop, const Replacements& by) {
-  for (ir::Block* b : loop->blocks)
-    ir::walk(b, [&](ir::Op* op) {
-      for (ir::Value*& v : op->operands)
-        if (const auto found = by.find(v); found != by.end()) v = found->second;
-    });
-}
-
 /// Takes the listed state (in falling order) out of a loop.
 void remove_state(ir::Op* loop, const std::vector<std::size_t>& falling) {
   for (const std::size_t i : falling) {
@@ -296,7 +286,7 @@ std::vector<std::pair<StorageBase*, std::size_t>> LoopRegion::finish(std::size_t
   std::vector<StorageBase*> variables(loop_->operands.size(), nullptr);
   for (const auto& [v, i] : state_) variables[i] = const_cast<StorageBase*>(v);
   for (;;) {
-    Replacements by;
+    ir::Renaming by;
     std::vector<std::size_t> constant;
     const std::vector<ir::Value*>& next = loop_->blocks[1]->yields();
     for (std::size_t i = loop_->operands.size(); i-- > keep;) {
@@ -307,7 +297,7 @@ std::vector<std::pair<StorageBase*, std::size_t>> LoopRegion::finish(std::size_t
       variables.erase(variables.begin() + static_cast<std::ptrdiff_t>(i));
     }
     if (constant.empty()) break;
-    replace_uses(loop_, by);
+    for (ir::Block* b : loop_->blocks) ir::replace_uses(b, by);
     staging_.replace_captured(functions_, by);
     remove_state(loop_, constant);
   }

@@ -62,10 +62,10 @@ TEST_CASE("forms: memory is decided last", "[ir][verify]") {
              "in @f, at 'forget %x': " + rule + "a tensor that is done with");
   const auto marked = parse("fun @f(%x: f64[?], %i: i64, %v: f64) -> f64[?] { %y = set %x, %i, %v yield %y }");
   CHECK(refusal(*marked, forms::loops) == "accepted");
-  marked->functions()[0]->body->ops[0]->integer = 1;
+  marked->functions()[0]->body->ops[0]->in_place = true;
   CHECK(refusal(*marked, forms::placed) == "accepted");
   CHECK(refusal(*marked, forms::loops) ==
-        "in @f, at '%y = set %x, %i, %v : f64[?]': " + rule + "a mark that it works in place");
+        "in @f, at '%y = set[in place] %x, %i, %v : f64[?]': " + rule + "a mark that it works in place");
 }
 
 TEST_CASE("forms: direct style", "[ir][verify]") {
@@ -130,8 +130,13 @@ TEST_CASE("the verifier refuses attributes that an operation does not know", "[i
   const auto number = [](std::int64_t n) { return [n](Op& op) { op.integer = n; }; };
   const std::string rule = "expected an attribute that the operation knows, got ";
   CHECK(rejection("%a = sin %x", number(1)) == rule + "1");
-  CHECK(rejection("%a = exp %t", number(1)) == "accepted");  // in place
-  CHECK(rejection("%a = exp %t", number(2)) == rule + "2");
+  CHECK(rejection("%a = exp %t", number(1)) == rule + "1");
+  const auto in_place = [](Op& op) { op.in_place = true; };
+  const std::string no_place = "expected an operation in place to have a tensor that its result can lie in, got none";
+  CHECK(rejection("%a = exp %t", in_place) == "accepted");
+  CHECK(rejection("%a = sin %x", in_place) == no_place);
+  CHECK(rejection("%a = lt %t, %t", in_place) == no_place);
+  CHECK(rejection("%a = cast[f32] %t", in_place) == no_place);
   CHECK(rejection("%a = lane_splat[4] %x", number(1)) == "expected a number of lanes, got 1");
   CHECK(rejection("%a = lane_splat[4] %x", number(-4)) == "expected a number of lanes, got -4");
   CHECK(rejection("check %c, \"no\"", number(1)) == rule + "1");

@@ -121,6 +121,9 @@ TEST_CASE("control flow, attributes and locations print as they were written", "
   %18, %19 = call @"f 2"(%13, %9) : f64, i64
   %20 = argmax %16, "max" : i64
   %21 = argmax %16 : i64
+  %22 = set[in place] %16, %9, %13 : f64[7]
+  %23 = add_einsum[inside, in place] %t, %t, %t, "ij+=ij,ij" : f64[3,?]
+  push[1, copy] %22
   yield %18, %19
 }
 
@@ -278,6 +281,9 @@ TEST_CASE("the parser says where and what it expected", "[ir][text]") {
   CHECK(parse_error("fun @f() {\n  %a = constant 1 : bool\n}") ==
         "2:17: expected a constant of type bool, got '1'");
   CHECK(parse_error("fun @f(%t: f64[3]) {\n  %a = dim %t\n}") == "2:12: expected '[', got '%t'");
+  CHECK(parse_error("fun @f(%t: f64[3]) {\n  %a = exp[1] %t\n}") == "2:12: expected 'in place', got '1'");
+  CHECK(parse_error("fun @f(%t: f64[3]) {\n  %a = exp[in 1] %t\n}") == "2:15: expected 'place', got '1'");
+  CHECK(parse_error("fun @f(%t: f64[3]) {\n  %a = dim[0, 1] %t\n}") == "2:15: expected 'in place', got '1'");
   CHECK(parse_error("fun @f(%c: bool) {\n  check %c, what\n}") == "2:13: expected a string, got 'what'");
   CHECK(parse_error("fun @f(%c: bool) {\n  check %c, \"what\n}") ==
         "2:13: expected a string that ends on its line, got none");

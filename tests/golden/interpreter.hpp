@@ -190,7 +190,7 @@ class Interpreter {
         Items in = get(frame, op.operands);
         Item& cell = *in[0].cell;
         in[0] = cell;
-        cell = pure(op, op.is(Opcode::ref_add_) ? Opcode::add_ : static_cast<Opcode>(op.integer), in);
+        cell = pure(op, op.is(Opcode::ref_add_) ? Opcode::add_ : ir::accumulated_by(op), in);
         return;
       }
       case Opcode::push_:
@@ -227,7 +227,7 @@ class Interpreter {
     std::copy_n(t.data(), t.count(), r.data());
     return r;
   }
-  static bool marked(const Op& op) { return op.integer == 1 && !op.results.empty(); }
+  static bool marked(const Op& op) { return op.in_place; }
   /// What an update works on.
   Item target(const Op& op, const Item& t) { return marked(op) ? t : copied(t); }
   static std::size_t row(const Item& t, std::int64_t i, std::int64_t rows = 1) {

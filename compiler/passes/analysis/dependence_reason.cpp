@@ -77,7 +77,7 @@ std::string kept_in_order(const Op* loop, std::size_t state) {
   return "the sum " + (name.empty() ? "" : "'" + name + "' ") + "is to keep its order";
 }
 
-std::string why_dependent(const BodyUses& uses, const Op* loop, std::size_t state) {
+std::string why_dependent(const Uses& uses, const Op* loop, std::size_t state) {
   const Value* p = loop->blocks[1]->params[state];
   const Value* next = loop->blocks[1]->ops.back()->operands[state];
   const std::string name = state_name(loop, state);

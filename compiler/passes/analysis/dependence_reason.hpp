@@ -11,7 +11,7 @@ namespace lantern::passes {
 /// there is something: "a trip needs 'y' of the trip before: two trips may set one element at line 14, where
 /// the index is read from 'to'; what is added, y[k] += v, may be added in any order". In lower case, without
 /// a full stop.
-std::string why_dependent(const BodyUses& uses, const Op* loop, std::size_t state);
+std::string why_dependent(const Uses& uses, const Op* loop, std::size_t state);
 
 /// The same for a sum that is to be added up as the program says.
 std::string kept_in_order(const Op* loop, std::size_t state);

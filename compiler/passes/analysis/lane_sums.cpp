@@ -13,7 +13,7 @@ namespace {
 
 class Summed {
  public:
-  Summed(LanePlan& plan, const BodyUses& uses, const std::vector<Op*>& ops)
+  Summed(LanePlan& plan, const Uses& uses, const std::vector<Op*>& ops)
       : plan_(plan), uses_(uses), ops_(ops) {}
 
   void run() {
@@ -97,7 +97,7 @@ class Summed {
   }
 
   bool used_as_sum(const Value* v) const {
-    return std::ranges::all_of(uses_.of(v), [&](const BodyUses::Use& use) {
+    return std::ranges::all_of(uses_.of(v), [&](const ir::Use& use) {
       const Op& op = *use.op;
       switch (op.code) {
         case Opcode::dim_:
@@ -139,13 +139,13 @@ class Summed {
   }
 
   LanePlan& plan_;
-  const BodyUses& uses_;
+  const Uses& uses_;
   const std::vector<Op*>& ops_;
 };
 
 }  // namespace
 
-void find_summed(LanePlan& plan, const BodyUses& uses, const std::vector<Op*>& ops) {
+void find_summed(LanePlan& plan, const Uses& uses, const std::vector<Op*>& ops) {
   Summed(plan, uses, ops).run();
 }
 

@@ -216,7 +216,7 @@ class Analysis {
   /// True for an index of 32 bits, read to be widened: the arithmetic of lanes has none.
   bool is_narrow_index(const Value* v) const {
     return v->type == ir::I32 && v->def && v->def->is(Opcode::get_) &&
-           std::ranges::all_of(uses_.of(v), [](const BodyUses::Use& use) {
+           std::ranges::all_of(uses_.of(v), [](const ir::Use& use) {
              return use.op->is(Opcode::cast_) && use.op->result()->type == ir::I64;
            });
   }
@@ -478,7 +478,7 @@ class Analysis {
     return 0;
   }
 
-  BodyUses uses_;
+  Uses uses_;
   const TapeUses& tapes_;
   int native_;
   bool reassociate_;

@@ -89,7 +89,7 @@ bool is_own_sum(const Op& op);
 std::unique_ptr<LanePlan> plan_lanes(Op* loop, const TapeUses& tapes, int native, bool reassociate = true);
 
 /// Finds what is only needed as a sum over the lanes (lane_sums.cpp).
-void find_summed(LanePlan& plan, const BodyUses& uses, const std::vector<Op*>& ops);
+void find_summed(LanePlan& plan, const Uses& uses, const std::vector<Op*>& ops);
 
 /// A tensor of one value throughout, which can be made again with lanes.
 bool is_uniform_fill(const Value* t);

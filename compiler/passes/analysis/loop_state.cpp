@@ -38,16 +38,16 @@ std::optional<Opcode> conjunction_or_disjunction(const Op& branch) {
 
 class Path {
  public:
-  Path(const BodyUses& uses, StateUse& found) : uses_(uses), found_(found) {}
+  Path(const Uses& uses, StateUse& found) : uses_(uses), found_(found) {}
 
   /// From a value to the yield of a block; which operand of it that is, or nothing. `noted`: the value is
   /// among those found.
   std::optional<std::size_t> run(Value* v, const Block* block, bool noted = false) {
     for (;;) {
       if (!std::exchange(noted, false)) found_.values.push_back(v);
-      const BodyUses::Use* use = nullptr;
+      const ir::Use* use = nullptr;
       const Op* holder = nullptr;
-      for (const BodyUses::Use& u : uses_.of(v)) {
+      for (const ir::Use& u : uses_.of(v)) {
         const Op* const top = in_block(u.op, block);
         if (!top || asks_for_shape(*u.op)) continue;  // the other side of a branch
         if (u.op->is(Opcode::get_) && u.operand == 0) {
@@ -124,7 +124,7 @@ class Path {
     return found_.extreme.value_or(extreme) == extreme && (found_.extreme = extreme, true);
   }
 
-  const BodyUses& uses_;
+  const Uses& uses_;
   StateUse& found_;
   std::unordered_set<const Op*> seen_;  ///< reads
 };
@@ -148,7 +148,7 @@ std::vector<const Op*> StateUse::accesses() const {
   return all;
 }
 
-std::optional<StateUse> state_use(const BodyUses& uses, const Op* loop, std::size_t state) {
+std::optional<StateUse> state_use(const Uses& uses, const Op* loop, std::size_t state) {
   StateUse found;
   if (!uses.of(loop->blocks[0]->params[state]).empty()) return {};
   if (Path(uses, found).run(loop->blocks[1]->params[state], loop->blocks[1]) != state) return {};

@@ -31,6 +31,6 @@ struct StateUse {
 
 /// How a loop uses a piece of its state; nothing where that is anything else, or where its condition asks for
 /// it.
-std::optional<StateUse> state_use(const BodyUses& uses, const Op* loop, std::size_t state);
+std::optional<StateUse> state_use(const Uses& uses, const Op* loop, std::size_t state);
 
 }  // namespace lantern::passes

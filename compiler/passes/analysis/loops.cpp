@@ -131,19 +131,6 @@ std::vector<Op*> loops_in(const ir::Function& f) {
   return loops;
 }
 
-BodyUses::BodyUses(const Op* loop) {
-  for (Block* b : loop->blocks)
-    ir::walk(b, [&](Op* op) {
-      for (std::size_t i = 0; i < op->operands.size(); ++i) uses_[op->operands[i]].push_back({op, i});
-    });
-}
-
-const std::vector<BodyUses::Use>& BodyUses::of(const Value* v) const {
-  static const std::vector<Use> none;
-  const auto it = uses_.find(v);
-  return it == uses_.end() ? none : it->second;
-}
-
 namespace {
 
 /// Whether running the block may print, in functions that it calls too.
@@ -164,14 +151,14 @@ bool prints(Block* block) {
 
 }  // namespace
 
-bool accumulates(const BodyUses& uses, const Op* loop, std::size_t state) {
+bool accumulates(const Uses& uses, const Op* loop, std::size_t state) {
   const auto use = state_use(uses, loop, state);
   if (!use || use->whole || use->extreme || !use->reads.empty()) return false;
   // Sums may go anywhere; what is set, and added to beside, is the trip's own.
   return use->only_added() || apart_by_trip(use->updates, loop);
 }
 
-bool as_before_loop(const BodyUses& uses, const Op& get, std::size_t state, bool own) {
+bool as_before_loop(const Uses& uses, const Op& get, std::size_t state, bool own) {
   const Value* v = get.operands[0];
   for (;;) {
     const Op* next = nullptr;
@@ -193,7 +180,7 @@ bool separable(const Op* loop) {
   Block* const body = loop->blocks[1];
   // What trips print keeps its order.
   if (prints(body)) return false;
-  const BodyUses uses(loop);
+  const Uses uses(loop);
   // The condition asks nothing else.
   if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
       2)

@@ -155,7 +155,7 @@ class Trips {
 
   Op* loop_;
   Block* body_;
-  BodyUses uses_;
+  Uses uses_;
   const TapeUses& tapes_;
   const std::unordered_set<const ir::Function*>& recursive_;
   FreeTrips& found_;

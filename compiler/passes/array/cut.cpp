@@ -9,7 +9,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/array/shifted_trips.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 
@@ -149,7 +149,7 @@ class Cutting {
             });
       });
     if (!simple || !branches || size > longest) return false;
-    const BodyUses uses(loop_);
+    const Uses uses(loop_);
     const auto index = counted(loop_)->index;
     return std::ranges::all_of(loop_->blocks[0]->params,
                                [&](const Value* p) { return p->index == index || uses.of(p).empty(); });
@@ -158,9 +158,9 @@ class Cutting {
   /// A comparison of the trip's number with what does not change, by which something is decided.
   std::optional<Threshold> find() const {
     std::optional<Threshold> found;
-    const BodyUses uses(loop_);
+    const Uses uses(loop_);
     const auto decides = [&](const Op* op) {
-      return std::ranges::any_of(uses.of(op->result()), [](const BodyUses::Use& use) {
+      return std::ranges::any_of(uses.of(op->result()), [](const ir::Use& use) {
         switch (use.op->code) {
           case Opcode::branch_:
           case Opcode::yield_:
@@ -224,15 +224,12 @@ class Cutting {
   }
 
   void rewrite(const Threshold& t) {
-    Gap gap(loop_);
-    ir::Builder b(module_, gap.block);
-    b.loc = loop_->loc;
+    ir::Builder b = ir::Builder::before(loop_);
     const std::vector<Value*> results = parts(b, t);
-    gap.close();
-    ir::walk(gap.block, [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (v->def == loop_) v = results[v->index];
-    });
+    Renaming now;
+    for (std::size_t i = 0; i < results.size(); ++i) now[loop_->results[i]] = results[i];
+    std::erase(loop_->parent->ops, loop_);
+    ir::replace_uses(b.block(), now);
   }
 
   std::vector<Value*> parts(ir::Builder& b, const Threshold& t) {
@@ -309,13 +306,10 @@ class Cutting {
     const Block& body = *loop_->blocks[1];
     for (std::size_t i = 0; i < params.size(); ++i) names[body.params[i]] = params[i];
     Value* const known = b.boolean(answer);
-    std::vector<Value*> values = copy_block(b, body, names);
+    std::vector<Value*> values = ir::clone(b, body, names);
     // The copy of the comparison gives way to the answer.
     const Value* const asked = names.at(t.comparison->result());
-    ir::walk(b.block(), [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (v == asked) v = known;
-    });
+    ir::replace_uses(b.block(), asked, known);
     for (Value*& v : values)
       if (v == asked) v = known;
     return values;

@@ -36,7 +36,7 @@ void dead_stores(ir::Module& module) {
     if (!is_direct(*f)) continue;
     std::unordered_set<const Value*> used;
     ir::walk(f->body, [&](const Op* op) { used.insert(op->operands.begin(), op->operands.end()); });
-    std::unordered_map<const Value*, Value*> instead;
+    Renaming instead;
     for (const Op* loop : loops_in(*f))
       for (std::size_t s = 0; s < loop->results.size(); ++s) {
         if (!loop->results[s]->type.is_tensor() || used.contains(loop->results[s])) continue;
@@ -44,10 +44,7 @@ void dead_stores(ir::Module& module) {
       }
     if (instead.empty()) continue;
     any = true;
-    ir::walk(f->body, [&](Op* op) {
-      for (Value*& v : op->operands)
-        for (auto it = instead.find(v); it != instead.end(); it = instead.find(v)) v = it->second;
-    });
+    ir::replace_uses(f->body, instead);
   }
   if (any) simplify(module);
 }

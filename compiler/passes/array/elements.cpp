@@ -82,7 +82,7 @@ class Elements {
 
   void replace(std::size_t state) {
     Block* const body = loop_->blocks[1];
-    std::unordered_map<const Value*, Value*> read;
+    Renaming read;
     std::map<Place, Value*> now;
     std::unordered_set<const Op*> updates;
     Value* v = chain_.front();
@@ -106,37 +106,23 @@ class Elements {
     for (Block* b : blocks) std::erase_if(b->ops, gone);
     body->yields()[state] = body->params[state];
     // What was read may have been made of something read before.
-    const auto renamed = [&](Value* w) {
-      for (auto it = read.find(w); it != read.end(); it = read.find(w)) w = it->second;
-      return w;
-    };
-    ir::walk(body, [&](Op* op) {
-      for (Value*& w : op->operands) w = renamed(w);
-    });
+    ir::replace_uses(body, read);
   }
 
   /// What an element holds, where nothing was put there what the fill put.
   Value* value(std::map<Place, Value*>& now, const Place& at) {
     if (const auto it = now.find(at); it != now.end()) return it->second;
     if (!fill_.zeros) return now[at] = fill_.fill->operands[0];
-    Op* zero = module_.new_op(Opcode::constant_, loop_->blocks[1]);
-    auto& ops = loop_->blocks[1]->ops;
-    ops.insert(ops.begin(), zero);
-    return now[at] = module_.add_result(zero, ir::Type(fill_.fill->result()->type.element()));
+    ir::Builder b = ir::Builder::before(loop_->blocks[1]->ops.front());
+    b.loc = {};
+    return now[at] = b.op(Opcode::constant_, {}, {ir::Type(fill_.fill->result()->type.element())})->result();
   }
   /// x + y, where `at` stands.
-  Value* sum(Value* x, Value* y, const Op* at) {
-    Op* add = module_.new_op(Opcode::add_, loop_->blocks[1]);
-    add->operands = {x, y};
-    add->loc = at->loc;
-    auto& ops = loop_->blocks[1]->ops;
-    ops.insert(std::ranges::find(ops, at), add);
-    return module_.add_result(add, y->type);
-  }
+  static Value* sum(Value* x, Value* y, Op* at) { return ir::Builder::before(at).emit(Opcode::add_, {x, y}); }
 
   ir::Module& module_;
   Op* loop_;
-  BodyUses uses_;
+  Uses uses_;
   Filled fill_;
   std::vector<Value*> chain_;
   std::unordered_map<const Op*, Place> places_;

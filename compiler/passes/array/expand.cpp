@@ -58,10 +58,7 @@ class Expander {
     });
     if (!any) return false;
     for (Block* block : blocks) expand(block);
-    ir::walk(function_.body, [&](Op* op) {
-      for (Value*& v : op->operands)
-        for (auto it = written_out_.find(v); it != written_out_.end(); it = written_out_.find(v)) v = it->second;
-    });
+    ir::replace_uses(function_.body, written_out_);
     return true;
   }
 
@@ -85,7 +82,7 @@ class Expander {
 
   ir::Module& module_;
   ir::Function& function_;
-  std::unordered_map<const Value*, Value*> written_out_;
+  Renaming written_out_;
 };
 
 }  // namespace

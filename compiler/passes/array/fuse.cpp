@@ -49,7 +49,7 @@ bool same_trips(const Trips& a, const Trips& b) {
 
 /// Everything done to a piece of a loop's state happens at elements whose index number `at` is the trip's; or
 /// all changes do.
-bool own_elements(const BodyUses& uses, const Op* loop, std::size_t state, const Value* trip, std::size_t at,
+bool own_elements(const Uses& uses, const Op* loop, std::size_t state, const Value* trip, std::size_t at,
                   bool reads) {
   const auto use = state_use(uses, loop, state);
   if (!use || use->whole || use->extreme || use->sum) return false;
@@ -60,7 +60,7 @@ bool own_elements(const BodyUses& uses, const Op* loop, std::size_t state, const
 /// Whether the trips do not depend on each other, so that they may run in lanes: beside what counts, state is
 /// added to, or read and written at elements that belong to the trip.
 bool has_independent_trips(const Op* loop, const Trips& t) {
-  const BodyUses uses(loop);
+  const Uses uses(loop);
   const Block* body = loop->blocks[1];
   for (std::size_t i = 0; i < body->params.size(); ++i) {
     if (i == t.index || step_of(loop, i) || accumulates(uses, loop, i)) continue;
@@ -107,7 +107,7 @@ class Fusion {
   bool may_join() {
     if (body(a_)->ops.size() + body(b_)->ops.size() > longest_body) return false;
     if (independent_.of(a_) != independent_.of(b_)) return false;
-    const BodyUses in_a(a_), in_b(b_);
+    const Uses in_a(a_), in_b(b_);
     bool related = false;
     for (std::size_t i = 0; i < a_->results.size(); ++i) {
       if (i == in_a_.index) continue;
@@ -138,8 +138,8 @@ class Fusion {
     return n > 1;
   }
 
-  bool only_reads(const BodyUses& uses, const Value* r, std::size_t at) const {
-    return std::ranges::all_of(uses.of(r), [&](const BodyUses::Use& use) {
+  bool only_reads(const Uses& uses, const Value* r, std::size_t at) const {
+    return std::ranges::all_of(uses.of(r), [&](const ir::Use& use) {
       return use.op->is(Opcode::dim_) || use.op->is(Opcode::zeros_like_) ||
              (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.trip);
     });
@@ -147,7 +147,7 @@ class Fusion {
 
   /// The first loop may run as late as the second: nothing between them asks for what it makes or updates
   /// what it reads, nor does the second loop.
-  bool undisturbed(const BodyUses& in_a) const {
+  bool undisturbed(const Uses& in_a) const {
     const std::unordered_set<const Value*> made(a_->results.begin(), a_->results.end());
     const auto reads = [&](const Value* v) { return v->type.is_tensor() && !in_a.of(v).empty(); };
     for (const Value* v : b_->operands)
@@ -186,7 +186,7 @@ class Fusion {
   void join() {
     Block *from = body(a_), *to = body(b_);
     const Op* yield = from->ops.back();
-    std::unordered_map<const Value*, Value*> in_first, in_second, outside;
+    Renaming in_first, in_second, outside;
     in_first[from->params[in_a_.index]] = to->params[in_b_.index];
     outside[a_->result(in_a_.index)] = b_->result(in_b_.index);
     if (in_a_.trip->def) in_second[in_b_.trip] = in_a_.trip;
@@ -209,21 +209,17 @@ class Fusion {
       }
     }
     // A state that is handed on as it came, or is another's value, is renamed twice.
-    const auto renamed = [](const auto& names, Value* v) {
-      const auto it = names.find(v);
-      return it == names.end() ? v : it->second;
-    };
-    for (auto& [v, by] : in_second) by = renamed(in_first, by);
-    const auto rename = [&](Block* block, const auto& names) {
+    for (auto& [v, by] : in_second) by = ir::renamed(in_first, by);
+    const auto rename = [&](Block* block, const Renaming& names) {
       ir::walk(block, [&](Op* op) {
-        for (Value*& v : op->operands) v = renamed(names, v);
+        for (Value*& v : op->operands) v = ir::renamed(names, v);
       });
     };
     const std::size_t own = second_yield->operands.size();
     rename(to, in_second);
     rename(from, in_first);
     for (std::size_t k = 0; k < own; ++k)
-      second_yield->operands[k] = renamed(in_first, second_yield->operands[k]);
+      second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
     std::vector<Op*> moved(from->ops.begin(), from->ops.end() - 1);
     for (Op* op : moved) {
       op->parent = to;

@@ -9,7 +9,7 @@
 #include "lantern/compiler/passes/array/gather_rows.hpp"
 #include "lantern/compiler/passes/array/shifted_trips.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 
@@ -226,15 +226,12 @@ class Gathering {
 
   void rewrite() {
     Block* const around = loop_->parent;
-    auto& ops = around->ops;
     // Zeros that nobody else asks for are made where few trips add to them.
     for (const std::size_t state : starts_as_zeros_) {
       const Value* start = loop_->operands[state];
-      if (start->block == around && only_use(start)) std::erase(ops, start->def);
+      if (start->block == around && only_use(start)) std::erase(around->ops, start->def);
     }
-    Gap gap(loop_);
-    ir::Builder b(module_, around);
-    b.loc = loop_->loc;
+    ir::Builder b = ir::Builder::before(loop_);
     Value* const first = written(b, range_.first);
     Value* const last = written(b, range_.last);
     Value* many = b.emit(Opcode::le_, {b.emit(Opcode::add_, {first, b.integer(reach())}), last});
@@ -253,17 +250,14 @@ class Gathering {
     slow.yield(few_trips(slow));
     fast.yield(many_trips(fast));
 
-    std::unordered_map<const Value*, Value*> now;
+    Renaming now;
     for (std::size_t i = 0; i < types.size(); ++i) now[loop_->results[i]] = branch->results[i];
     for (const auto& [state, j] : joined_) {
       now[j.sum->result()] = branch->results[state];
-      std::erase(gap.behind, j.sum);
+      std::erase(around->ops, j.sum);
     }
-    gap.close();
-    ir::walk(around, [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (const auto it = now.find(v); it != now.end()) v = it->second;
-    });
+    std::erase(around->ops, loop_);
+    ir::replace_uses(around, now);
   }
 
   static Offset moved(const Offset& o, std::int64_t by) {
@@ -314,7 +308,7 @@ class Gathering {
                                         const std::vector<Value*>& params) {
     Renaming names;
     for (std::size_t i = 0; i < params.size(); ++i) names[from.params[i]] = params[i];
-    return copy_block(b, from, names);
+    return ir::clone(b, from, names);
   }
 
   std::vector<Value*> many_trips(ir::Builder& b) {
@@ -329,7 +323,7 @@ class Gathering {
     for (const Line& line : lines_)
       for (const auto& [by, adds] : line.adds) without.insert(adds.begin(), adds.end());
     Renaming names;
-    Op* const made = copy_op(b, *loop_, names, without);
+    Op* const made = ir::clone(b, *loop_, names, without);
     made->operands = std::move(state);
     return made->results;
   }
@@ -422,7 +416,7 @@ class Gathering {
 
   ir::Module& module_;
   Op* loop_;
-  BodyUses uses_;
+  Uses uses_;
   TripRange range_;
   std::vector<Line> lines_;
   std::set<std::size_t> starts_as_zeros_;

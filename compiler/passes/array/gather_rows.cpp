@@ -6,7 +6,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/array/shifted_trips.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 
@@ -243,9 +243,7 @@ class RowGathering {
 
   void rewrite() {
     Block* const around = outer_->parent;
-    Gap gap(outer_);
-    ir::Builder b(module_, around);
-    b.loc = outer_->loc;
+    ir::Builder b = ir::Builder::before(outer_);
     for (const Level& l : nest_)
       if (l.loop != outer_) columns_.emplace_back(written(b, l.range.first), written(b, l.range.last));
 
@@ -255,7 +253,7 @@ class RowGathering {
     for (const Rows& rows : found_)
       if (!rows.sum) done[rows.state] = gathered(b, rows, outer_->operands[rows.state]);
     std::vector<Value*> results = without_additions(b);
-    std::unordered_map<const Value*, Value*> now;
+    Renaming now;
     for (const Rows& rows : found_) {
       if (!rows.sum) {
         results[rows.state] = done.at(rows.state);
@@ -263,14 +261,11 @@ class RowGathering {
       }
       results[rows.state] = gathered(b, rows, begun_with(b, rows, results[rows.other]));
       now[rows.sum->result()] = results[rows.state];
-      std::erase(gap.behind, rows.sum);
+      std::erase(around->ops, rows.sum);
     }
     for (std::size_t i = 0; i < results.size(); ++i) now[outer_->results[i]] = results[i];
-    gap.close();
-    ir::walk(around, [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (const auto it = now.find(v); it != now.end()) v = it->second;
-    });
+    std::erase(around->ops, outer_);
+    ir::replace_uses(around, now);
     // Within a row the same, of loops in a loop that goes along it.
     for (Op* loop : inner_nests_) RowGathering(module_, loop).run();
   }
@@ -308,7 +303,7 @@ class RowGathering {
     for (const Rows& rows : found_)
       for (const auto& [by, adds] : rows.adds) left_out.insert(adds.begin(), adds.end());
     Renaming names;
-    return copy_op(b, *outer_, names, left_out)->results;
+    return ir::clone(b, *outer_, names, left_out)->results;
   }
 
   Value* gathered(ir::Builder& b, const Rows& rows, Value* t) {
@@ -395,7 +390,7 @@ class RowGathering {
 
   ir::Module& module_;
   Op* outer_;
-  BodyUses uses_;
+  Uses uses_;
   std::vector<Level> nest_;  ///< outermost first
   std::vector<Rows> found_;
   std::vector<std::pair<Value*, Value*>> columns_;  ///< what the inner loops count from, and to below

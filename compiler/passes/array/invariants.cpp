@@ -24,39 +24,28 @@ bool computes_integer(const Op& op) {
 
 class Motion {
  public:
-  Motion(ir::Module& module, Op* loop) : module_(module), loop_(loop), body_(loop->blocks[1]) {}
+  explicit Motion(Op* loop) : loop_(loop), body_(loop->blocks[1]) {}
 
   bool run() {
-    std::vector<Op*> moved;
+    Renaming names;
+    ir::Builder before = ir::Builder::before(loop_);
+    std::unordered_set<const Op*> moved;
     for (Op* op : body_->ops) {
       if (!computes_integer(*op)) continue;
       if (!std::ranges::all_of(op->operands,
                                [&](const Value* v) { return constant(v) || !made_in(v, body_); }))
         continue;
       for (Value*& v : op->operands)
-        if (const Op* c = constant(v); c && made_in(v, body_)) moved.push_back(copy(*c, v));
-      moved.push_back(op);
-      op->parent = loop_->parent;
-      op->result()->block = loop_->parent;  // from here on it is made outside
+        if (const Op* c = constant(v); c && made_in(v, body_)) v = ir::clone_over(before, *c, {}, names)->result();
+      moved.insert(op);
+      before.take(op);  // from here on it is made outside
     }
     if (moved.empty()) return false;
-    std::erase_if(body_->ops, [&](const Op* op) { return op->parent != body_; });
-    auto& before = loop_->parent->ops;
-    before.insert(std::ranges::find(before, loop_), moved.begin(), moved.end());
+    std::erase_if(body_->ops, [&](const Op* op) { return moved.contains(op); });
     return true;
   }
 
  private:
-  Op* copy(const Op& constant, Value*& v) {
-    Op* const made = module_.new_op(Opcode::constant_, loop_->parent);
-    made->number = constant.number;
-    made->integer = constant.integer;
-    made->loc = constant.loc;
-    v = module_.add_result(made, v->type, v->name);
-    return made;
-  }
-
-  ir::Module& module_;
   Op* loop_;
   Block* body_;
 };
@@ -68,7 +57,7 @@ void invariants(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
     bool here = false;
-    for (Op* loop : loops_in(*f) | std::views::reverse) here |= Motion(module, loop).run();
+    for (Op* loop : loops_in(*f) | std::views::reverse) here |= Motion(loop).run();
     if (here) cse(*f);
     any |= here;
   }

@@ -30,17 +30,12 @@ bool inside(const Value* index, const Value* tensor, std::size_t dimension, cons
   return never_negative(i, at) && never_negative(size_form(tensor, dimension) - i - IndexForm(1), at);
 }
 
-void insert_before(Op* place, const std::vector<Op*>& made) {
-  auto& ops = place->parent->ops;
-  ops.insert(std::find(ops.begin(), ops.end(), place), made.begin(), made.end());
-}
-
 // ---- one element replaced
 
 /// get(set(filled, i, v), j) becomes select(i == j, v, get(filled, j)).
 class Replaced {
  public:
-  Replaced(ir::Module& module, const Users& users) : module_(module), users_(users) {}
+  explicit Replaced(const Users& users) : users_(users) {}
 
   bool run(Op* set) {
     if (!filled(set->operands[0])) return false;
@@ -59,28 +54,20 @@ class Replaced {
 
  private:
   void read(const Op& set, Op* get, std::size_t rank) {
-    std::vector<Op*> made;
-    const auto add = [&](Opcode code, std::vector<Value*> operands, const ir::Type& type) {
-      Op* op = made.emplace_back(module_.new_op(code, get->parent));
-      op->operands = std::move(operands);
-      op->loc = get->loc;
-      return module_.add_result(op, type);
-    };
+    ir::Builder b = ir::Builder::before(get);
     Value* here = nullptr;
     for (std::size_t d = 0; d < rank; ++d) {
-      Value* same = add(Opcode::eq_, {get->operands[1 + d], set.operands[1 + d]}, ir::Bool);
-      here = here ? add(Opcode::land_, {here, same}, ir::Bool) : same;
+      Value* same = b.emit(Opcode::eq_, {get->operands[1 + d], set.operands[1 + d]});
+      here = here ? b.emit(Opcode::land_, {here, same}) : same;
     }
     std::vector<Value*> place = get->operands;
     place[0] = set.operands[0];
-    Value* other = add(Opcode::get_, place, get->result()->type);
-    insert_before(get, made);
+    Value* other = b.emit(Opcode::get_, place);
     // The read becomes the choice: who uses it goes on doing so.
     get->code = Opcode::select_;
     get->operands = {here, set.operands.back(), other};
   }
 
-  ir::Module& module_;
   const Users& users_;
 };
 
@@ -208,7 +195,7 @@ void own_rows(ir::Module& module) {
     });
     if (!sets.empty()) {
       const Users users = users_in(*f);
-      for (Op* set : sets) any |= Replaced(module, users).run(set);
+      for (Op* set : sets) any |= Replaced(users).run(set);
     }
     for (const auto& [loop, state] : rows) any |= Row(loop, state, users_in(*f)).run();
   }

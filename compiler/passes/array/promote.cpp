@@ -8,7 +8,7 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/versions.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 
@@ -21,7 +21,7 @@ class Promotion {
 
   /// Whether the element has become a number; then `results`, which stand for the loop's, are brought up to
   /// date.
-  bool run(const BodyUses& uses, std::vector<Value*>& results) {
+  bool run(const Uses& uses, std::vector<Value*>& results) {
     const auto use = state_use(uses, loop_, state_);
     if (!use || use->whole || use->updates.empty() || !one_element(*use)) return false;
     if (!in_range_at(*use->updates.front(), *loop_)) ask_for_a_trip(results);
@@ -77,7 +77,7 @@ class Promotion {
       first[loop_->blocks[0]->params[i]] = loop_->operands[i];
       types.push_back(loop_->results[i]->type);
     }
-    Op* const branch = b.branch(copy_block(b, *loop_->blocks[0], first).front(), types);
+    Op* const branch = b.branch(ir::clone(b, *loop_->blocks[0], first).front(), types);
     around->ops.insert(around->ops.end(), rest.begin(), rest.end());
     for (std::size_t i = 0; i < types.size(); ++i) {
       branch->results[i]->name = loop_->results[i]->name;
@@ -110,7 +110,7 @@ class Promotion {
     return copy->result();
   }
 
-  Value* replace(const BodyUses& uses, const StateUse& use) {
+  Value* replace(const Uses& uses, const StateUse& use) {
     Value* const tensor = loop_->operands[state_];
     const ir::Type element(tensor->type.element());
     const auto rank = tensor->type.rank();
@@ -142,7 +142,7 @@ class Promotion {
     // In a trip: what the element is now.
     for (const Block* block : loop_->blocks) block->params[state_]->type = element;
     Value* now = body_->params[state_];
-    std::unordered_map<const Value*, Value*> names;
+    Renaming names;
     std::unordered_set<const Op*> gone;
     for (Value* v : use.values) {
       if (v->def) {
@@ -169,16 +169,8 @@ class Promotion {
       }
     }
     body_->ops.back()->operands[state_] = now;
-    const auto named = [&](Value* v) {
-      for (auto it = names.find(v); it != names.end(); it = names.find(v)) v = it->second;
-      return v;
-    };
-    std::vector<Block*> blocks{body_};
-    ir::walk(body_, [&](Op* op) {
-      for (Value*& v : op->operands) v = named(v);
-      blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end());
-    });
-    for (Block* block : blocks) std::erase_if(block->ops, [&](const Op* op) { return gone.contains(op); });
+    ir::replace_uses(body_, names);
+    erase({gone.begin(), gone.end()});
     return after;
   }
 
@@ -200,7 +192,7 @@ class SumPromotion {
       : module_(module), loop_(loop), body_(loop->blocks[1]), state_(state) {}
 
   bool run() {
-    const BodyUses uses(loop_);
+    const Uses uses(loop_);
     const auto use = state_use(uses, loop_, state_);
     if (!use || use->whole || !use->only_added() || use->updates.size() < 2) return false;
     for (const Op* op : use->updates) {
@@ -280,7 +272,7 @@ class SumPromotion {
 std::vector<Value*> promote_one(ir::Module& module, Op* loop) {
   std::vector<Value*> results = loop->results;
   if (loop->integer != 0) return results;  // a bound on memory
-  std::optional<BodyUses> uses;
+  std::optional<Uses> uses;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!loop->operands[i]->type.is_tensor()) continue;
     if (!uses) uses.emplace(loop);

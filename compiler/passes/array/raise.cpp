@@ -11,7 +11,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/versions.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 
 namespace lantern::passes {
@@ -107,7 +107,7 @@ class Finder {
       const Block* const body = op->blocks[1];
       const Value* const acc = body->params[v->index];
       const Op* const next = body->ops.back()->operands[v->index]->def;
-      const BodyUses uses(op);
+      const Uses uses(op);
       if (!next || next->parent != body || uses.of(acc).size() != 1 || uses.of(next->result()).size() != 1 ||
           !uses.of(op->blocks[0]->params[v->index]).empty())
         return false;
@@ -408,9 +408,7 @@ class Raising {
 
   /// Notes what gives way to what: others may still be known by the loop's results.
   void run(Renaming& instead) {
-    Gap gap(loop_);
-    ir::Builder b(module_, gap.block);
-    b.loc = loop_->loc;
+    ir::Builder b = ir::Builder::before(loop_);
     std::vector<ir::Type> types;
     for (const Value* r : loop_->results) types.push_back(r->type);
     Op* const branch = b.branch(condition(b), types);
@@ -418,9 +416,9 @@ class Raising {
     large.loc = other.loc = b.loc;
     large.yield(by_products(large));
     Renaming names;
-    other.yield(copy_op(other, *loop_, names)->results);
+    other.yield(ir::clone(other, *loop_, names)->results);
     for (std::size_t i = 0; i < types.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
-    gap.close();
+    std::erase(loop_->parent->ops, loop_);
     for (std::size_t i = 0; i < types.size(); ++i) instead[loop_->results[i]] = branch->results[i];
     for (const Product& p : products_)
       remark("raise", p.write->loc, "is a matrix product where there is enough to do");
@@ -502,12 +500,9 @@ class Raising {
         c = product(b, p, c, {});
       }
     Renaming names;
-    Op* const rest = copy_op(b, *loop_, names);
+    Op* const rest = ir::clone(b, *loop_, names);
     for (const auto& [state, c] : starts) rest->operands[state] = c;
-    const auto renamed = [&](Value* v) {
-      const auto it = names.find(v);
-      return it == names.end() ? v : it->second;
-    };
+    const auto renamed = [&](Value* v) { return ir::renamed(names, v); };
     for (const Product& p : products_) {
       // Without what is added, or with what the sum starts with.
       Value* const start = p.sum ? p.sum->operands[p.sum_state] : nullptr;
@@ -519,11 +514,7 @@ class Raising {
         from = renamed(p.write->result());
         to = renamed(p.write->operands[0]);
       }
-      for (Block* block : rest->blocks)
-        ir::walk(block, [&](Op* op) {
-          for (Value*& v : op->operands)
-            if (v == from) v = to;
-        });
+      for (Block* block : rest->blocks) ir::replace_uses(block, from, to);
       // Later products of the chain are found by what they update now.
       for (auto& [original, copy] : names)
         if (copy == from) copy = to;
@@ -615,10 +606,7 @@ void raise_products(ir::Module& module) {
     }
     if (instead.empty()) continue;
     any = true;
-    ir::walk(f->body, [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (const auto it = instead.find(v); it != instead.end()) v = it->second;
-    });
+    ir::replace_uses(f->body, instead);
   }
   if (any) simplify(module);
 }

@@ -33,20 +33,14 @@ class Rotation {
     loop_->operands.push_back(loop_->operands[i]);
     body->yields().push_back(next);
     Value* const last = module_.add_result(loop_, state->type, loop_->results[i]->name);
-    replace_after(loop_->results[i], last);
+    ir::replace_uses(loop_->parent, loop_->results[i], last);
 
-    const auto before = std::ranges::find(loop_->parent->ops, loop_);
-    std::vector<Op*> ops;
-    loop_->operands[i] = plus(loop_->operands[i], more, loop_->parent, sum->loc, ops);
-    loop_->parent->ops.insert(before, ops.begin(), ops.end());
-    ops.clear();
-    Op* product = module_.new_op(Opcode::mul_, body);
-    product->operands = next->def->operands;
-    product->loc = next->def->loc;
-    ops.push_back(product);
-    body->yields()[i] = plus(module_.add_result(product, next->type), more, body, sum->loc, ops);
-    body->ops.insert(body->ops.end() - 1, ops.begin(), ops.end());
-    for (Op* op : ops) std::ranges::replace(op->operands, sum->result(), state);
+    loop_->operands[i] = plus(ir::Builder::before(loop_), loop_->operands[i], more, sum->loc);
+    ir::Builder end = ir::Builder::before(body->ops.back());
+    end.loc = next->def->loc;
+    std::vector<Value*> factors = next->def->operands;
+    std::ranges::replace(factors, sum->result(), state);
+    body->yields()[i] = plus(end, end.emit(Opcode::mul_, factors), more, sum->loc);
     for (const auto& use : uses_.of(sum->result())) use.op->operands[use.operand] = state;
     std::erase(body->ops, sum);
     return true;
@@ -62,37 +56,18 @@ class Rotation {
     }
   }
 
-  /// v + more, as operations of `block`.
-  Value* plus(Value* v, Value* more, Block* block, const ir::Location& loc, std::vector<Op*>& ops) {
-    if (constant(v) && constant(more) && v->type.kind() == ir::Kind::f64) {
-      Op* sum = module_.new_op(Opcode::constant_, block);
-      sum->number = v->def->number + more->def->number;
-      ops.push_back(sum);
-      return module_.add_result(sum, v->type);
-    }
-    if (constant(more)) {
-      Op* copy = module_.new_op(Opcode::constant_, block);
-      copy->number = more->def->number;
-      ops.push_back(copy);
-      more = module_.add_result(copy, more->type);
-    }
-    Op* op = module_.new_op(Opcode::add_, block);
-    op->operands = {v, more};
-    op->loc = loc;
-    ops.push_back(op);
-    return module_.add_result(op, v->type);
-  }
-
-  void replace_after(const Value* from, Value* to) {
-    ir::walk(loop_->parent, [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (v == from) v = to;
-    });
+  static Value* plus(ir::Builder b, Value* v, Value* more, const ir::Location& loc) {
+    b.loc = {};
+    if (constant(v) && constant(more) && v->type.kind() == ir::Kind::f64)
+      return b.number(v->def->number + more->def->number, v->type);
+    if (constant(more)) more = b.number(more->def->number, more->type);
+    b.loc = loc;
+    return b.emit(Opcode::add_, {v, more});
   }
 
   ir::Module& module_;
   Op* loop_;
-  BodyUses uses_;
+  Uses uses_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {

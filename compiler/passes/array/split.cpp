@@ -8,7 +8,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
@@ -43,7 +43,7 @@ class Splitting {
     for (std::size_t state = 0; state < loop_->operands.size(); ++state)
       if (run(state)) {
         any = true;
-        uses_ = BodyUses(loop_);
+        uses_ = Uses(loop_);
       }
     return any;
   }
@@ -184,10 +184,7 @@ class Splitting {
       sum_ = made->result();
     }
     Block* trip() const { return trip_; }
-    Value* now(Value* v) const {
-      const auto it = map_.find(v);
-      return it == map_.end() ? v : it->second;
-    }
+    Value* now(Value* v) const { return ir::renamed(map_, v); }
     /// Places the loop beside the one it comes from; gives the sum.
     Value* place(bool before) {
       const Op* from = of_.loop_;
@@ -197,9 +194,7 @@ class Splitting {
         of_.collect_counting(next->def, map_, counting);
         for (const Op* op : counting) copy(op, trip_);
       }
-      Op* yield = of_.module_.new_op(Opcode::yield_, trip_);
-      yield->operands = {map_[next], sum_};
-      trip_->ops.push_back(yield);
+      ir::Builder(of_.module_, trip_).yield({map_[next], sum_});
       of_.module_.add_result(loop_, from->results[of_.index_]->type);
       Value* result = of_.module_.add_result(loop_, from->results[state_]->type, from->results[state_]->name);
       auto& around = from->parent->ops;
@@ -217,12 +212,8 @@ class Splitting {
       return into;
     }
     Op* copy(const Op* op, Block* into) {
-      Op* made = of_.module_.new_op(op->code, into);
-      take_attributes(*made, *op);
-      for (Value* v : op->operands) made->operands.push_back(now(v));
-      for (Value* r : op->results) map_[r] = of_.module_.add_result(made, r->type, r->name);
-      into->ops.push_back(made);
-      return made;
+      ir::Builder b(of_.module_, into);
+      return ir::clone(b, *op, map_);
     }
 
     Splitting& of_;
@@ -230,7 +221,7 @@ class Splitting {
     Op* loop_ = nullptr;
     Block* trip_ = nullptr;
     Value* sum_ = nullptr;
-    std::unordered_map<const Value*, Value*> map_;
+    Renaming map_;
   };
 
   /// Gives the additions a loop before this one, which computes what it needs again.
@@ -254,11 +245,9 @@ class Splitting {
     std::vector<const Value*> wanted(add->operands.begin() + 1, add->operands.end() - 1);
     wanted.push_back(trip);
     copy.take(slice(wanted).ops);
-    Op* get = module_.new_op(Opcode::get_, copy.trip());
-    get->loc = add->loc;
-    get->operands = {array, copy.now(trip)};
-    copy.is(v, module_.add_result(get, v->type));
-    copy.trip()->ops.push_back(get);
+    ir::Builder trips(module_, copy.trip());
+    trips.loc = add->loc;
+    copy.is(v, trips.emit(Opcode::get_, {array, copy.now(trip)}));
     copy.add(add);
     const Op* const after = copy.loop();
     Value* const before = loop_->results[state];
@@ -275,39 +264,25 @@ class Splitting {
   Value* array_of(Value* v, Value* trip) {
     Block *const head = loop_->blocks[0], *const body = loop_->blocks[1];
     const ir::Type type = ir::Type::tensor(v->type.kind(), {ir::dynamic});
-    std::vector<Op*> made;
-    const auto before = [&](Opcode code, std::vector<Value*> operands, const ir::Type& result) {
-      Op* op = made.emplace_back(module_.new_op(code, loop_->parent));
-      op->loc = loop_->loc;
-      op->operands = std::move(operands);
-      return module_.add_result(op, result);
-    };
-    Value* const none = before(Opcode::undef_, {}, v->type);
-    Value* const zero = before(Opcode::constant_, {}, ir::I64);
-    Value* const size = before(Opcode::imax_, {places(), zero}, ir::I64);
-    loop_->operands.push_back(before(Opcode::fill_, {none, size}, type));
-    auto& around = loop_->parent->ops;
-    around.insert(std::ranges::find(around, loop_), made.begin(), made.end());
+    ir::Builder before = ir::Builder::before(loop_);
+    Value* const none = before.op(Opcode::undef_, {}, {v->type})->result();
+    Value* const size = before.emit(Opcode::imax_, {places(), before.integer(0)});
+    loop_->operands.push_back(before.op(Opcode::fill_, {none, size}, {type})->result());
     module_.add_param(head, type);
-    Op* set = module_.new_op(Opcode::set_, body);
-    set->loc = loop_->loc;
-    set->operands = {module_.add_param(body, type), trip, v};
-    body->ops.insert(body->ops.end() - 1, set);
-    body->yields().push_back(module_.add_result(set, type));
+    ir::Builder last = ir::Builder::before(body->ops.back());
+    last.loc = loop_->loc;
+    body->yields().push_back(last.emit(Opcode::set_, {module_.add_param(body, type), trip, v}));
     return module_.add_result(loop_, type);
   }
 
   void leave_out(Op* add) {
     Block* const body = loop_->blocks[1];
-    ir::walk(body, [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (v == add->result()) v = add->operands[0];
-    });
+    ir::replace_uses(body, add->result(), add->operands[0]);
     std::erase(body->ops, add);
   }
 
   /// The operations from the index to the next one, in order.
-  void collect_counting(const Op* op, const std::unordered_map<const Value*, Value*>& map,
+  void collect_counting(const Op* op, const Renaming& map,
                         std::vector<const Op*>& found) const {
     for (const Value* v : op->operands)
       if (inside(v) && v->def && !map.contains(v)) collect_counting(v->def, map, found);
@@ -318,9 +293,9 @@ class Splitting {
 
   ir::Module& module_;
   Op* loop_;
-  BodyUses uses_;
+  Uses uses_;
   std::size_t index_ = 0;
-  std::unordered_map<const Value*, Value*> arrays_;  ///< that hold a value of each trip
+  Renaming arrays_;  ///< that hold a value of each trip
 };
 
 }  // namespace

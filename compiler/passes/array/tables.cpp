@@ -198,18 +198,12 @@ class Table {
             return inside.emit(Opcode::set_, set);
           });
       // The read, where the operation stood.
-      Op* get = module_.new_op(Opcode::get_, op_->parent);
-      get->loc = op_->loc;
-      get->operands = {table};
-      for (const std::size_t i : order) get->operands.push_back(const_cast<Value*>(loops_[i].index));
-      replacement = module_.add_result(get, op_->result()->type, op_->result()->name);
-      auto& ops = op_->parent->ops;
-      ops.insert(std::find(ops.begin(), ops.end(), op_), get);
+      std::vector<Value*> get{table};
+      for (const std::size_t i : order) get.push_back(const_cast<Value*>(loops_[i].index));
+      replacement = ir::Builder::before(op_).emit(Opcode::get_, get);
+      replacement->name = op_->result()->name;
     }
-    ir::walk(op_->parent, [&](Op* user) {
-      for (Value*& v : user->operands)
-        if (v == op_->result()) v = replacement;
-    });
+    ir::replace_uses(op_->parent, op_->result(), replacement);
     put_before(scratch, loop);
   }
 
@@ -222,18 +216,14 @@ class Table {
 
   /// The value as computed before `outermost`, with indices in place of the inner loops'.
   Value* clone(ir::Builder& b, const Value* v, const Op* outermost, const Indices& at) {
-    std::unordered_map<const Value*, Value*> copies(at.begin(), at.end());
+    Renaming copies(at.begin(), at.end());
     const auto copy = [&](const auto& self, const Value* from) -> Value* {
       if (const auto known = copies.find(from); known != copies.end()) return known->second;
       if (ir::visible_from(from, outermost->parent)) return const_cast<Value*>(from);
       const Op* def = from->def;
       std::vector<Value*> operands;
       for (const Value* o : def->operands) operands.push_back(self(self, o));
-      Op* op = b.op(def->code, operands, {from->type});
-      op->number = def->number;
-      op->integer = def->integer;
-      op->loc = def->loc;
-      return copies[from] = op->result();
+      return ir::clone_over(b, *def, std::move(operands), copies)->result();
     };
     return copy(copy, v);
   }

@@ -30,26 +30,14 @@ std::optional<std::int64_t> constant_size(const Filled& f, std::size_t dimension
 }
 
 /// Memory for a tensor, before a loop.
-Value* without_values(ir::Module& module, Op* loop, const Value* start, const Filled& filled) {
-  Op* undef = module.new_op(Opcode::undef_, loop->parent);
-  Op* memory = module.new_op(Opcode::fill_, loop->parent);
-  undef->loc = memory->loc = start->def->loc;
-  std::vector<Op*> made{undef};
-  memory->operands = {module.add_result(undef, ir::Type(start->type.element()))};
-  for (std::size_t d = 0; d < static_cast<std::size_t>(start->type.rank()); ++d) {
-    if (filled.fill) {
-      memory->operands.push_back(filled.fill->operands[1 + d]);
-      continue;
-    }
-    Op* size = made.emplace_back(module.new_op(Opcode::dim_, loop->parent));
-    size->operands = {const_cast<Value*>(filled.like)};
-    size->integer = static_cast<std::int64_t>(d);
-    memory->operands.push_back(module.add_result(size, ir::I64));
-  }
-  made.push_back(memory);
-  auto& ops = loop->parent->ops;
-  ops.insert(std::find(ops.begin(), ops.end(), loop), made.begin(), made.end());
-  return module.add_result(memory, start->type);
+Value* without_values(Op* loop, const Value* start, const Filled& filled) {
+  ir::Builder b = ir::Builder::before(loop);
+  b.loc = start->def->loc;
+  std::vector<Value*> fill{b.op(Opcode::undef_, {}, {ir::Type(start->type.element())})->result()};
+  for (std::size_t d = 0; d < static_cast<std::size_t>(start->type.rank()); ++d)
+    fill.push_back(filled.fill ? filled.fill->operands[1 + d]
+                               : b.emit(Opcode::dim_, {const_cast<Value*>(filled.like)}, static_cast<std::int64_t>(d)));
+  return b.op(Opcode::fill_, std::move(fill), {start->type})->result();
 }
 
 /// The updates that a loop, with the loops in it, makes to one of its tensors in every trip.
@@ -129,7 +117,7 @@ class Writes {
     return first && fresh;
   }
 
-  BodyUses uses_;
+  Uses uses_;
   Filled filled_;
   std::map<const Value*, const Value*> bounds_;  ///< of the loops around what is looked at, by index
   std::map<std::vector<const Value*>, std::set<std::int64_t>> numbers_;
@@ -139,34 +127,26 @@ class Writes {
 
 /// Gives each loop a filled tensor of its own to start from: one that several share would be filled once and
 /// then copied for each.
-bool own_starts(ir::Module& module, ir::Function& f, const std::vector<Op*>& loops) {
-  std::unordered_map<const Value*, int> uses;
-  ir::walk(f.body, [&](const Op* op) {
-    for (const Value* v : op->operands) ++uses[v];
-  });
+bool own_starts(const ir::Function& f, const std::vector<Op*>& loops) {
+  const Uses uses(f);
+  std::unordered_map<const Value*, std::size_t> left;
   bool any = false;
   for (Op* loop : loops)
     for (Value*& start : loop->operands) {
       const auto from = filled(start);
-      if (!from || uses[start] == 1) continue;
-      std::vector<Op*> made;
-      Op* copy = module.new_op(from->fill ? Opcode::fill_ : Opcode::zeros_like_, loop->parent);
-      if (!from->fill) {
-        copy->operands = {const_cast<Value*>(from->like)};
-      } else {
-        copy->operands = from->fill->operands;
-        if (start->def->is(Opcode::zeros_like_)) {
-          Op* zero = made.emplace_back(module.new_op(Opcode::constant_, loop->parent));
-          copy->operands[0] = module.add_result(zero, ir::Type(start->type.element()));
-        }
+      if (!from) continue;
+      if (std::size_t& others = left.try_emplace(start, uses.count(start)).first->second; others-- <= 1) continue;
+      ir::Builder b = ir::Builder::before(loop);
+      b.loc = start->def->loc;
+      std::vector<Value*> operands{const_cast<Value*>(from->like)};
+      if (from->fill) {
+        operands = from->fill->operands;
+        const ir::Type element(start->type.element());
+        if (start->def->is(Opcode::zeros_like_)) operands[0] = b.op(Opcode::constant_, {}, {element})->result();
       }
-      copy->loc = start->def->loc;
-      made.push_back(copy);
-      auto& ops = loop->parent->ops;
-      ops.insert(std::find(ops.begin(), ops.end(), loop), made.begin(), made.end());
-      --uses[start];
-      start = module.add_result(copy, start->type, start->name);
-      uses[start] = 1;
+      const Op* const copy = b.op(from->fill ? Opcode::fill_ : Opcode::zeros_like_, std::move(operands), {start->type});
+      copy->result()->name = start->name;
+      start = copy->result();
       any = true;
     }
   return any;
@@ -187,10 +167,10 @@ void unfill(ir::Module& module) {
         Writes writes(loop, i, *fill);
         if (!writes.cover_all()) continue;
         writes.set_sums();
-        loop->operands[i] = without_values(module, loop, start, *fill);
+        loop->operands[i] = without_values(loop, start, *fill);
         any = true;
       }
-    any |= own_starts(module, *f, loops);
+    any |= own_starts(*f, loops);
   }
   if (any) eliminate_dead(module);
 }

@@ -16,7 +16,7 @@ namespace lantern::passes {
 
 namespace {
 
-using Uses = std::unordered_map<const Value*, std::size_t>;
+using UseCounts = std::unordered_map<const Value*, std::size_t>;
 
 /// A loop, or a continuation that a block makes and then jumps to, so that it is entered at least once.
 class Loop {
@@ -24,7 +24,7 @@ class Loop {
 
  public:
   /// `uses`: of continuations.
-  Loop(ir::Module& module, Op* op, const Uses& uses)
+  Loop(ir::Module& module, Op* op, const UseCounts& uses)
       : module_(module), op_(op), head_(op->blocks[0]), uses_(uses) {}
 
   /// Whether it decides at the end of its head, with nothing but pure operations before.
@@ -47,7 +47,8 @@ class Loop {
   /// Moves what is invariant in front of the loop; constants that it uses are made there anew.
   void move_invariants() {
     std::unordered_set<const Op*> same;
-    std::vector<Op*> moved;
+    ir::Builder before = ir::Builder::before(op_);
+    Renaming names;
     for (Op* op : head_->ops) {
       if (op == decision_) break;
       if (op->is(Opcode::constant_) || ir::info(op->code).effect != ir::Effect::none || op->results.empty() ||
@@ -59,16 +60,10 @@ class Loop {
         continue;
       same.insert(op);
       for (Value*& v : op->operands)
-        if (v->block == head_ && constant(v)) moved.push_back(copy_of_constant(v));
-      moved.push_back(op);
+        if (v->block == head_ && constant(v)) v = ir::clone_over(before, *v->def, {}, names)->result();
+      before.take(op);
     }
-    for (Op* op : moved) {
-      op->parent = op_->parent;
-      for (Value* r : op->results) r->block = op_->parent;
-    }
-    std::erase_if(head_->ops, [&](const Op* op) { return op->parent != head_; });
-    std::vector<Op*>& before = op_->parent->ops;
-    before.insert(std::ranges::find(before, op_), moved.begin(), moved.end());
+    std::erase_if(head_->ops, [&](const Op* op) { return same.contains(op); });
   }
 
   /// i <= n becomes i < n + 1, and n <= i becomes n - 1 < i.
@@ -137,23 +132,20 @@ class Loop {
       const_cast<Op*>(entry_)->operands.push_back(start);
     }
     for (Op* end : again) {
-      ir::Builder b(module_, end->parent);
-      Value* next = nullptr;
-      before(end, [&] { next = b.emit(Opcode::add_, {body_count, b.integer(1)}); });
-      end->operands.push_back(next);
+      ir::Builder b = ir::Builder::before(end);
+      b.loc = {};
+      end->operands.push_back(b.emit(Opcode::add_, {body_count, b.integer(1)}));
     }
     test->code = Opcode::lt_;
     test->operands = {count, trips};
 
     // In the body the number is first + step * trip.
-    ir::Builder b(module_, body_);
-    Value* own = nullptr;
-    before(body_->ops.front(), [&] {
-      Value* way =
-          narrow ? b.emit(Opcode::cast_, {body_count}, static_cast<std::int64_t>(ir::Kind::i32)) : body_count;
-      if (std::abs(step) != 1) way = b.emit(Opcode::mul_, {way, b.integer(std::abs(step), number->type)});
-      own = b.emit(falls ? Opcode::sub_ : Opcode::add_, {first, way});
-    });
+    ir::Builder b = ir::Builder::before(body_->ops.front());
+    b.loc = {};
+    Value* way =
+        narrow ? b.emit(Opcode::cast_, {body_count}, static_cast<std::int64_t>(ir::Kind::i32)) : body_count;
+    if (std::abs(step) != 1) way = b.emit(Opcode::mul_, {way, b.integer(std::abs(step), number->type)});
+    Value* const own = b.emit(falls ? Opcode::sub_ : Opcode::add_, {first, way});
     own->name = in_body->name;
     ir::walk(body_, [&](Op* op) {
       if (op == own->def || counts_.contains(op)) return;
@@ -197,33 +189,15 @@ class Loop {
     return std::ranges::find(ops, v->def) < std::ranges::find(ops, op_);
   }
 
-  Op* copy_of_constant(Value*& v) {
-    Op* copy = module_.new_op(Opcode::constant_, op_->parent);
-    copy->number = v->def->number;
-    copy->integer = v->def->integer;
-    copy->loc = v->def->loc;
-    v = module_.add_result(copy, v->type, v->name);
-    return copy;
-  }
-
-  /// What `emit` adds to the end of a block goes before one of its operations.
-  static void before(const Op* op, auto&& emit) {
-    std::vector<Op*>& ops = op->parent->ops;
-    const auto n = static_cast<std::ptrdiff_t>(ops.size());
-    const std::ptrdiff_t at = std::ranges::find(ops, op) - ops.begin();
-    emit();
-    std::rotate(ops.begin() + at, ops.begin() + n, ops.end());
-  }
   void in_front(auto&& emit) {
-    ir::Builder b(module_, op_->parent);
-    b.loc = op_->loc;
-    before(op_, [&] { emit(b); });
+    ir::Builder b = ir::Builder::before(op_);
+    emit(b);
   }
 
   ir::Module& module_;
   Op* op_;
   Block* head_;
-  const Uses& uses_;
+  const UseCounts& uses_;
   Block* body_ = nullptr;
   Op* decision_ = nullptr;
   const Op* entry_ = nullptr;
@@ -235,7 +209,7 @@ class Loop {
 void counting(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     std::vector<Op*> found;
-    Uses uses;
+    UseCounts uses;
     ir::walk(f->body, [&](Op* op) {
       for (const Value* v : op->operands)
         if (v->type.is_cont()) ++uses[v];

@@ -17,7 +17,7 @@ constexpr std::int64_t most_elements = 36;
 bool is_number_or_small(const Value* v) { return v->type.is_scalar() || is_small(v->type); }
 
 /// The operation that says what is computed: of `ref_acc` the one it names.
-Opcode meaning(const Op& op) { return op.is(Opcode::ref_acc_) ? static_cast<Opcode>(op.integer) : op.code; }
+Opcode meaning(const Op& op) { return op.is(Opcode::ref_acc_) ? ir::accumulated_by(op) : op.code; }
 
 /// The type of what is accessed: a cell's content.
 const ir::Type& accessed(const Op& op) {

@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lantern/ir/uses.hpp"
+
 namespace lantern::passes {
 
 namespace {
@@ -14,6 +16,7 @@ using ir::Block;
 using ir::Function;
 using ir::Op;
 using ir::Opcode;
+using ir::Renaming;
 using ir::Value;
 
 /// What the body of a continuation uses of the world around it, in order of first use.
@@ -61,7 +64,7 @@ class Closing {
     Function* f = module_.add_function(name(fun, home), {}, {});
     f->loc = fun->loc;
 
-    std::unordered_map<const Value*, Value*> inner;
+    Renaming inner;
     std::vector<Value*> parameters;
     for (Value* v : found.values) {
       Value* p = module_.new_value(v->type);
@@ -75,34 +78,21 @@ class Closing {
     for (std::size_t i = 0; i < body->params.size(); ++i)
       body->params[i]->index = static_cast<std::uint32_t>(i);
 
-    std::vector<Op*> prologue;
-    for (const Op* constant : found.constants) {
-      Op* copy = module_.new_op(Opcode::constant_, body);
-      copy->number = constant->number;
-      copy->integer = constant->integer;
-      copy->loc = constant->loc;
-      inner[constant->result()] =
-          module_.add_result(copy, constant->result()->type, constant->result()->name);
-      prologue.push_back(copy);
-    }
-    if (found.itself) {
-      Op* again = module_.new_op(Opcode::closure_, body);
-      make_closure(again, f, parameters);
-      again->loc = fun->loc;
-      inner[fun->result()] = module_.add_result(again, fun->result()->type, fun->result()->name);
-      prologue.push_back(again);
-    }
     body->parent = nullptr;
     body->function = f;
-    ir::walk(body, [&](Op* op) {
-      for (Block* b : op->blocks) b->function = f;
-      for (Value*& v : op->operands) {
-        const auto it = inner.find(v);
-        if (it != inner.end()) v = it->second;
-      }
-    });
-    body->ops.insert(body->ops.begin(), prologue.begin(), prologue.end());
     f->body = body;
+    ir::walk(body, [&](const Op* op) {
+      for (Block* b : op->blocks) b->function = f;
+    });
+    ir::Builder first = ir::Builder::before(body->ops.front());
+    for (const Op* constant : found.constants) ir::clone_over(first, *constant, {}, inner);
+    if (found.itself) {
+      first.loc = fun->loc;
+      Op* again = first.op(Opcode::closure_, {});
+      make_closure(again, f, parameters);
+      inner[fun->result()] = module_.add_result(again, fun->result()->type, fun->result()->name);
+    }
+    ir::replace_uses(body, inner);
     make_closure(fun, f, found.values);
   }
 

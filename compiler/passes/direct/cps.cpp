@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
 
@@ -114,7 +114,7 @@ class ToCps {
       else if (op.is(Opcode::call_) && direct_.contains(op.callee))
         call(b, op, after);
       else {
-        copy_op(b, op, names_);
+        ir::clone(b, op, names_);
         continue;
       }
       return;
@@ -140,7 +140,7 @@ class ToCps {
     for (const Block* block : op.blocks)
       for (std::size_t i = 0; i < state.size(); ++i) names_[block->params[i]] = state[i];
     ir::Builder header = builder(made->blocks[0]);
-    Op* const test = header.branch(copy_block(header, *op.blocks[0], names_)[0], {});
+    Op* const test = header.branch(ir::clone(header, *op.blocks[0], names_)[0], {});
     header.yield({});
     todo_.push_back({test->blocks[0], op.blocks[1], 0, jump_to(made->result())});
     after.into = test->blocks[1];

@@ -76,7 +76,7 @@ class TailCalls {
     std::vector<Value*> initial{b.boolean(true)};
     std::vector<std::size_t> changing;
     const std::vector<Value*> params = std::exchange(trip->params, {});
-    std::unordered_map<Value*, Value*> inside;
+    Renaming inside;
     for (std::size_t i = 0; i < params.size(); ++i) {
       params[i]->block = outer;
       outer->params.push_back(params[i]);
@@ -104,10 +104,7 @@ class TailCalls {
       trip->params[1 + k]->name = params[changing[k]]->name;
       inside[params[changing[k]]] = trip->params[1 + k];
     }
-    ir::walk(trip, [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (const auto it = inside.find(v); it != inside.end()) v = it->second;
-    });
+    ir::replace_uses(trip, inside);
     const std::size_t values = initial.size();
     // Sides before the branch around them: in the order found, the other way round.
     for (std::size_t i = tail_.size(); i-- > 0;) end_trip(tail_[i], trip, changing, values);

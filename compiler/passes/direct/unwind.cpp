@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 

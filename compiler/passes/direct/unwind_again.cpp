@@ -4,7 +4,7 @@
 // A call that is marked as a checkpoint runs the function's value alone in the forward part; the backward
 // part runs the forward half, which leaves its frames, and the backward half at once.
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 
@@ -29,7 +29,7 @@ void Unwinder::fill_values() {
     ir::Function* const fwd = unfilled_.back();
     unfilled_.pop_back();
     ir::Function* const value = values_.at(fwd);
-    std::unordered_map<Value*, Value*> map;
+    Renaming map;
     for (std::size_t i = 0; i < fwd->body->params.size(); ++i) {
       value->body->params[i]->name = fwd->body->params[i]->name;
       map[fwd->body->params[i]] = value->body->params[i];
@@ -39,28 +39,22 @@ void Unwinder::fill_values() {
 }
 
 /// Copies a block's operations to the end of another. What `map` does not hold stays as it is.
-void Unwinder::copy_ops(const Block* from, Block* to, std::unordered_map<Value*, Value*>& map,
-                        Frames frames) {
-  const auto mapped = [&](Value* v) {
-    const auto it = map.find(v);
-    return it == map.end() ? v : it->second;
-  };
+void Unwinder::copy_ops(const Block* from, Block* to, Renaming& map, Frames frames) {
+  ir::Builder into(module_, to);
   for (const Op* op : from->ops) {
     // States of inner loops are sorted out in the forward part: what is popped there goes to another tape.
     if (frames == Frames::dropped && is_frame(*op)) continue;
-    Op* copy = module_.new_op(op->code, to);
-    for (Value* v : op->operands) copy->operands.push_back(mapped(v));
-    take_attributes(*copy, *op);
+    std::vector<Value*> operands;
+    for (Value* v : op->operands) operands.push_back(ir::renamed(map, v));
+    Op* copy = ir::clone_over(into, *op, std::move(operands), map);
     if (frames == Frames::dropped && op->callee && forward_halves_.contains(op->callee))
       copy->callee = value_of(op->callee);
-    for (Value* r : op->results) map[r] = module_.add_result(copy, r->type, r->name);
     for (const Block* b : op->blocks) {
       Block* nested = module_.new_block(copy, to->function);
       for (Value* p : b->params) map[p] = module_.add_param(nested, p->type, p->name);
       copy_ops(b, nested, map, frames);
       copy->blocks.push_back(nested);
     }
-    to->ops.push_back(copy);
   }
 }
 

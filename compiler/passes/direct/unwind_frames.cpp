@@ -9,7 +9,7 @@
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/analysis/settled.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/shape.hpp"
@@ -442,7 +442,7 @@ void Unwinder::settle(Region& home) {
   std::unordered_map<Value*, Value*> frame;  // what is popped, alone
   for (const auto& [v, popped] : home.saved)
     if (popped->def && popped->def->is(Opcode::pop_) && popped->block == home.bwd) frame[v] = popped;
-  std::unordered_map<Value*, Value*> again;
+  Renaming again;
   const std::vector<Op*> pops(home.bwd->ops.begin(), home.bwd->ops.begin() + static_cast<long>(home.pops));
   std::swap(home.saved, frame);
   for (Op* pop : pops) {
@@ -473,10 +473,7 @@ void Unwinder::settle(Region& home) {
   for (auto& [v, now] : home.saved)
     if (const auto it = again.find(now); it != again.end()) now = it->second;
   if (again.empty()) return;
-  ir::walk(home.bwd, [&](Op* op) {
-    for (Value*& v : op->operands)
-      if (const auto it = again.find(v); it != again.end()) v = it->second;
-  });
+  ir::replace_uses(home.bwd, again);
 }
 
 /// How often a loop of the forward part ran, for its mirror in the backward part of `r`.

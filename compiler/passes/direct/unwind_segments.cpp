@@ -198,7 +198,7 @@ Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& in
   std::vector<ir::Type> types;
   for (const Value* v : loop->results) types.push_back(v->type);
   Op* copy = into(to, loop->loc).op(Opcode::loop_, initial, types);
-  std::unordered_map<Value*, Value*> map;
+  Renaming map;
   for (const Block* from : loop->blocks) {
     Block* block = module_.new_block(copy, to->function);
     for (Value* p : from->params) map[p] = module_.add_param(block, p->type, p->name);
@@ -513,7 +513,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
       done = emit_loop(
           b, initial,
           [&](ir::Builder& c, const std::vector<Value*>& s) {
-            std::unordered_map<Value*, Value*> map;
+            Renaming map;
             for (std::size_t i = 0; i < n; ++i) map[loop->blocks[0]->params[i]] = s[i];
             copy_ops(loop->blocks[0], c.block(), map, Frames::dropped);
             Value* const more = c.block()->ops.back()->operands[0];

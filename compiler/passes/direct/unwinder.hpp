@@ -142,7 +142,7 @@ class Unwinder {
   ir::Function* value_of(ir::Function* fwd);
   void fill_values();
   bool is_frame(const Op& op) const;
-  void copy_ops(const Block* from, Block* to, std::unordered_map<Value*, Value*>& map, Frames frames);
+  void copy_ops(const Block* from, Block* to, Renaming& map, Frames frames);
 
   // Loops that keep some states instead of all frames (unwind_segments.cpp).
   struct Snapshots {

@@ -308,7 +308,7 @@ class Ownership {
       return copied == copies_.end() ||
              std::ranges::find(copied->second, use.operand) == copied->second.end();
     }
-    const bool in_place = is_update(op) && op.integer == 1 && root(op.operands[0]) == r;
+    const bool in_place = op.in_place && root(op.operands[0]) == r;
     return in_place || holds(use);
   }
 
@@ -394,7 +394,7 @@ class Ownership {
 
   bool mark_operand(Op* op, std::size_t operand) {
     if (!consumes(op, operand)) return false;
-    op->integer = 1;
+    op->in_place = true;
     need(root(op->operands[operand]));
     return true;
   }

@@ -249,7 +249,7 @@ class Outline {
         if (const std::int64_t* slot = slots_.find(v)) {
           Value* at = b.integer(*slot);
           Op* save = b.op(Opcode::set_, {frame, at, v}, {frame->type});
-          save->integer = 1;
+          save->in_place = true;
           frame = save->result();
         }
       }

@@ -7,7 +7,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 
@@ -48,7 +48,7 @@ class Dots {
       if (body_->ops.back()->operands[s] == v) continue;  // it stays as it is
       while (true) {
         const Op* next = nullptr;
-        for (const BodyUses::Use& use : uses_.of(v)) {
+        for (const ir::Use& use : uses_.of(v)) {
           if (use.op->is(Opcode::dim_) || (use.op->is(Opcode::yield_) && use.operand == s)) continue;
           if (!use.op->is(Opcode::add_at_) || use.operand != 0 || next) return false;
           next = use.op;
@@ -176,7 +176,7 @@ class Dots {
     if (const auto known = names.find(v); known != names.end()) return known->second;
     if (v->block != body_ || !v->def) return v;
     for (Value* o : v->def->operands) made(b, o, names);
-    return copy_op(b, *v->def, names)->result();
+    return ir::clone(b, *v->def, names)->result();
   }
 
   /// Appends indices of elements that lie side by side; false where they do not.
@@ -234,7 +234,7 @@ class Dots {
   Op* loop_;
   Block* body_;
   int n_;
-  BodyUses uses_;
+  Uses uses_;
   std::size_t index_ = 0;
   Value *bound_ = nullptr, *trip_ = nullptr;  ///< where it counts up, and down
   std::unordered_map<const Op*, std::size_t> state_of_;

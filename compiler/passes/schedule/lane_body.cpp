@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 
@@ -220,14 +220,7 @@ void LaneBody::pack(Value* index) {
 void LaneBody::plain(const Op* op) {
   std::vector<Value*> operands;
   for (Value* v : op->operands) operands.push_back(now(v));
-  std::vector<ir::Type> types;
-  for (const Value* v : op->results) types.push_back(v->type);
-  Op* copy = builder_.op(op->code, operands, types);
-  take_attributes(*copy, *op);
-  for (std::size_t i = 0; i < op->results.size(); ++i) {
-    copy->results[i]->name = op->results[i]->name;
-    now_[op->results[i]] = copy->results[i];
-  }
+  ir::clone_over(builder_, *op, std::move(operands), now_);
 }
 
 void LaneBody::get(const Op* op) {

@@ -11,7 +11,7 @@
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/compiler/passes/support/nests.hpp"
 
 namespace lantern::passes {
@@ -207,7 +207,7 @@ class Packer {
     Renaming first;
     for (std::size_t i = 0; i < loop_->operands.size(); ++i)
       first[loop_->blocks[0]->params[i]] = loop_->operands[i];
-    need(copy_block(b, *loop_->blocks[0], first).front());
+    need(ir::clone(b, *loop_->blocks[0], first).front());
     for (std::size_t k = 0; k < w.around.size(); ++k) {
       if (std::ranges::find(w.used, k) != w.used.end() || constant_trips(w.around[k].loop).value_or(0))
         continue;
@@ -285,13 +285,6 @@ class Packer {
     const auto at = std::find(home->ops.begin(), home->ops.end(), loop_) + (after ? 1 : 0);
     home->ops.insert(at, scratch->ops.begin(), scratch->ops.end());
     scratch->ops.clear();
-  }
-
-  static void exchange(Block* block, const Value* from, Value* to) {
-    ir::walk(block, [&](Op* user) {
-      for (Value*& v : user->operands)
-        if (v == from) v = to;
-    });
   }
 
   // ---- what is read
@@ -380,7 +373,7 @@ class Packer {
       path[i]->blocks[1]->ops.back()->operands.push_back(next);
       next = path[i]->results.back();
     }
-    exchange(added->parent, op->result(), op->operands[0]);
+    ir::replace_uses(added->parent, op->result(), op->operands[0]);
 
     // After the loop.
     Block* const after = module_.new_block(loop_->parent->parent, loop_->parent->function);
@@ -394,14 +387,14 @@ class Packer {
                               operands.push_back(inside.emit(Opcode::get_, get));
                               return inside.emit(Opcode::add_at_, operands);
                             });
-    exchange(loop_->parent, all, sum);
+    ir::replace_uses(loop_->parent, all, sum);
     put(after, true);
     return true;
   }
 
   /// The loop's state that the operation adds to, where nothing but sums happens to that in the loop.
   std::optional<std::size_t> added_state(const Op* op, const Walk& w) const {
-    const BodyUses uses(loop_);
+    const Uses uses(loop_);
     const Value* v = op->operands[0];
     std::size_t state = 0;
     const Block* block = op->parent;
@@ -425,13 +418,13 @@ class Packer {
     return state;
   }
 
-  static bool only_added(const BodyUses& uses, const Op* loop, std::size_t state) {
+  static bool only_added(const Uses& uses, const Op* loop, std::size_t state) {
     if (!uses.of(loop->blocks[0]->params[state]).empty()) return false;
     std::vector<const Value*> todo{loop->blocks[1]->params[state]};
     while (!todo.empty()) {
       const Value* v = todo.back();
       todo.pop_back();
-      for (const BodyUses::Use& use : uses.of(v)) {
+      for (const ir::Use& use : uses.of(v)) {
         if (use.op->is(Opcode::dim_)) continue;
         if (use.op->is(Opcode::add_at_) && use.operand == 0) {
           todo.push_back(use.op->result());

@@ -285,7 +285,7 @@ class Part {
   void know_size(std::size_t i) {
     const ir::Type known = learned_type(start_[i]);
     if (loop_->blocks[1]->params[i]->type == known || !refines(known, loop_->blocks[1]->params[i]->type)) return;
-    auto use = state_use(BodyUses(loop_), loop_, i);
+    auto use = state_use(Uses(loop_), loop_, i);
     if (!use) return;
     use->values.insert(use->values.end(), {loop_->results[i], loop_->blocks[0]->params[i]});
     for (Value* v : use->values) v->type = known;

@@ -81,21 +81,13 @@ void keep_alternative(ir::Module& module, Op* loop, Value* condition) {
   for (int k = 0; k < 2; ++k) branch->blocks.push_back(module.new_block(branch, home->function));
   Renaming given;
   for (const Value* r : loop->results) given[r] = module.add_result(branch, r->type, r->name);
-  for (std::size_t i = static_cast<std::size_t>(std::ranges::find(ops, loop) - ops.begin()) + 1;
-       i < ops.size(); ++i) {
-    const auto rename = [&](Op* op) {
-      for (Value*& v : op->operands)
-        if (const auto it = given.find(v); it != given.end()) v = it->second;
-    };
-    rename(ops[i]);
-    for (Block* block : ops[i]->blocks) ir::walk(block, rename);
-  }
+  ir::replace_uses(home, given);
   *std::ranges::find(ops, loop) = branch;
 
   Renaming names;
   Builder no(module, branch->blocks[1]);
   no.loc = loop->loc;
-  no.yield(copy_op(no, *loop, names)->results);
+  no.yield(ir::clone(no, *loop, names)->results);
   Builder yes(module, branch->blocks[0]);
   yes.loc = loop->loc;
   loop->parent = branch->blocks[0];

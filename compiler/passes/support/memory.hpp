@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "lantern/compiler/passes/support/copies.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
 

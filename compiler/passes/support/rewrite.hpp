@@ -5,12 +5,15 @@
 
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/pointer_map.hpp"
+#include "lantern/ir/uses.hpp"
 
 namespace lantern::passes {
 
 using ir::Block;
 using ir::Op;
 using ir::Opcode;
+using ir::Renaming;
+using ir::Uses;
 using ir::Value;
 
 /// True where `a` knows every dimension that `b` knows, so that a value of type `a` may stand for one of `b`

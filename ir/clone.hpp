@@ -1,0 +1,40 @@
+// Copies of operations, blocks and modules, with all that is in them.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::ir {
+
+/// What stands for the values of the original in a copy; values that are not in it stay.
+using Renaming = std::unordered_map<const Value*, Value*>;
+
+/// What stands for a value.
+inline Value* renamed(const Renaming& names, Value* v) {
+  const auto it = names.find(v);
+  return it == names.end() ? v : it->second;
+}
+
+/// Gives an operation what another says besides its operands, results and blocks: numbers, callee, text,
+/// place.
+void take_attributes(Op& copy, const Op& from);
+
+/// Adds a copy of an operation, blocks included, and notes its results. Of the updates in `left_out`
+/// nothing is copied: what they update stands for what they give.
+Op* clone(Builder& b, const Op& op, Renaming& names, const std::unordered_set<const Op*>& left_out = {});
+
+/// Adds an operation like another over other operands and without its blocks, and notes its results.
+Op* clone_over(Builder& b, const Op& op, std::vector<Value*> operands, Renaming& names);
+
+/// Adds copies of all that is in a block, up to its yield; what that yields.
+std::vector<Value*> clone(Builder& b, const Block& from, Renaming& names,
+                          const std::unordered_set<const Op*>& left_out = {});
+
+/// A module with the same functions, in their order, and texts of its own.
+std::unique_ptr<Module> clone(const Module& module);
+
+}  // namespace lantern::ir

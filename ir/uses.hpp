@@ -1,0 +1,45 @@
+// Who uses which values: an analysis of a function, a loop or a block, made by those who ask. Operations carry no lists
+// of their users, for passes rebuild whole blocks in one walk (passes/support/rewrite.hpp), which would have to keep them
+// up to date for nobody.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "lantern/ir/clone.hpp"
+
+namespace lantern::ir {
+
+/// Where a value is used.
+struct Use {
+  Op* op;
+  std::size_t operand;
+};
+
+/// The users of each value below a block, in order; it holds until operations change.
+class Uses {
+ public:
+  explicit Uses(Block* block) { add(block); }
+  explicit Uses(const Function& f) { add(f.body); }
+  /// In the blocks of an operation.
+  explicit Uses(const Op* op) {
+    for (Block* b : op->blocks) add(b);
+  }
+
+  const std::vector<Use>& of(const Value* v) const;
+  std::size_t count(const Value* v) const { return of(v).size(); }
+  /// True where one operand is the value, and nothing else.
+  bool once(const Value* v) const { return count(v) == 1; }
+
+ private:
+  void add(Block* block);
+
+  std::unordered_map<const Value*, std::vector<Use>> uses_;
+};
+
+/// All that uses `from` below a block uses `to`.
+void replace_uses(Block* below, const Value* from, Value* to);
+/// All that uses what has another name below a block uses that, whose own name may be another again.
+void replace_uses(Block* below, const Renaming& names);
+
+}  // namespace lantern::ir
