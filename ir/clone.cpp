@@ -46,8 +46,10 @@ Op* clone(Builder& b, const Op& op, Renaming& names, const std::unordered_set<co
     waiting.pop_back();
     Builder in(b.module(), to);
     for (const Op* inner : from->ops)
-      if (left_out.contains(inner)) names[inner->result()] = renamed(names, inner->operands[0]);
-      else add(in, *inner);
+      if (left_out.contains(inner))
+        names[inner->result()] = renamed(names, inner->operands[0]);
+      else
+        add(in, *inner);
   }
   return made;
 }
@@ -60,8 +62,10 @@ std::vector<Value*> clone(Builder& b, const Block& from, Renaming& names,
       for (Value* v : op->operands) values.push_back(renamed(names, v));
       return values;
     }
-    if (left_out.contains(op)) names[op->result()] = renamed(names, op->operands[0]);
-    else clone(b, *op, names, left_out);
+    if (left_out.contains(op))
+      names[op->result()] = renamed(names, op->operands[0]);
+    else
+      clone(b, *op, names, left_out);
   }
   return {};
 }

@@ -15,13 +15,14 @@ std::vector<OpInfo> make_table() {
 #define COMPOSED_OP(name, arity, value, ...)                                                  \
   table.push_back({#name, arity, Rule::real, Effect::none, value, {__VA_ARGS__}, true}); \
   table.back().composed = true;
-#define TENSOR_OP(name, arity, linearity, attribute_, ...) \
-  table.push_back({#name, arity, Rule::special, Effect::none, "", {__VA_ARGS__}, false, Linearity::linearity}); \
+#define TENSOR_OP(name, arity, linearity, attribute_, ...)                                          \
+  table.push_back(                                                                                  \
+      {#name, arity, Rule::special, Effect::none, "", {__VA_ARGS__}, false, Linearity::linearity}); \
   table.back().attribute = Attribute::attribute_;
-#define INDEX_OP(name, arity, notation, ...)                                                             \
+#define INDEX_OP(name, arity, notation, ...)                                                              \
   table.push_back({#name, arity, Rule::special, Effect::none, "", {}, false, Linearity::each, notation}); \
   __VA_OPT__(table.back().attribute = Attribute::__VA_ARGS__;)
-#define CORE_OP(name, effect, ...)                                             \
+#define CORE_OP(name, effect, ...)                                            \
   table.push_back({#name, -1, Rule::special, Effect::effect, "", {}, false}); \
   __VA_OPT__(table.back().attribute = Attribute::__VA_ARGS__;)
 #include "lantern/ir/ops.inc"

@@ -426,8 +426,9 @@ class Parser {
   /// What stands in brackets behind the name: the operation's attribute, and whether it works in place.
   void attribute(Op& op) {
     const Attribute kind = info(op.code).attribute;
-    const bool needed = kind == Attribute::dimension || kind == Attribute::component || kind == Attribute::lanes ||
-                        kind == Attribute::tape || kind == Attribute::kind || kind == Attribute::operation;
+    const bool needed = kind == Attribute::dimension || kind == Attribute::component ||
+                        kind == Attribute::lanes || kind == Attribute::tape || kind == Attribute::kind ||
+                        kind == Attribute::operation;
     if (!is_symbol('[') && !needed) return;
     expect('[');
     if (needed || !is_word("in")) {

@@ -65,7 +65,8 @@ std::string attribute_text(const Op& op) {
       return known ? std::string(info(accumulated_by(op)).name) : "?";
     }
     case Attribute::runs:
-      if (team_size(op) > 0) return "fork " + std::to_string(team_size(op)) + " " + std::to_string(team_threads(op));
+      if (team_size(op) > 0)
+        return "fork " + std::to_string(team_size(op)) + " " + std::to_string(team_threads(op));
       return is_checkpointed(op) ? "checkpoint" : "";
     case Attribute::memory: {
       const LoopMemory memory = LoopMemory::of(op);

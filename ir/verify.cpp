@@ -237,7 +237,8 @@ class Verifier {
     need(!has_text(op.code) || op.text != nullptr, "a text", "none");
     need(op.is(Opcode::constant_) || op.number == 0 || (tape && op.number == 1), "no number", "one");
     need(attribute_fits(op), "an attribute that the operation knows", op.integer);
-    need(!op.in_place || may_work_in_place(op), "an operation in place to have a tensor that its result can lie in", "none");
+    need(!op.in_place || may_work_in_place(op),
+         "an operation in place to have a tensor that its result can lie in", "none");
   }
 
   static bool attribute_fits(const Op& op) {

@@ -123,7 +123,8 @@ class CompiledCode : public Code {
   /// has vectors and fused operations, the first has not.
   std::unique_ptr<ir::Module> run_passes() const {
     std::unique_ptr<ir::Module> staged;
-    if (options_.opt >= 1 && !options_.debug && options_.target == Target::automatic) staged = ir::clone(*module_);
+    if (options_.opt >= 1 && !options_.debug && options_.target == Target::automatic)
+      staged = ir::clone(*module_);
     passes::PipelineOptions pipeline = pipeline_;
     if (options_.target == Target::cpp) use_processor(pipeline);
     passes::run_pipeline(*module_, pipeline);

@@ -2,10 +2,10 @@
 #include "lantern/compiler/staging/region.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/uses.hpp"
 
 namespace lantern::core {
 

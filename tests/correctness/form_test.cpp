@@ -132,7 +132,8 @@ TEST_CASE("the verifier refuses attributes that an operation does not know", "[i
   CHECK(rejection("%a = sin %x", number(1)) == rule + "1");
   CHECK(rejection("%a = exp %t", number(1)) == rule + "1");
   const auto in_place = [](Op& op) { op.in_place = true; };
-  const std::string no_place = "expected an operation in place to have a tensor that its result can lie in, got none";
+  const std::string no_place =
+      "expected an operation in place to have a tensor that its result can lie in, got none";
   CHECK(rejection("%a = exp %t", in_place) == "accepted");
   CHECK(rejection("%a = sin %x", in_place) == no_place);
   CHECK(rejection("%a = lt %t, %t", in_place) == no_place);

@@ -22,8 +22,7 @@ std::string marked(const Module& m) {
   std::string names;
   for (const Function* f : m.functions())
     walk(f->body, [&](const Op* op) {
-      if (op->in_place)
-        names += std::string(names.empty() ? "" : " ") + std::string(info(op->code).name);
+      if (op->in_place) names += std::string(names.empty() ? "" : " ") + std::string(info(op->code).name);
       if (op->is(Opcode::copy_)) names += names.empty() ? "copy" : " copy";
     });
   return names;

@@ -2,9 +2,9 @@
 #include "lantern/compiler/passes/array/expand.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "lantern/ir/formula.hpp"
+#include "lantern/ir/uses.hpp"
 
 namespace lantern::passes {
 
@@ -14,6 +14,7 @@ using ir::Block;
 using ir::Formula;
 using ir::Op;
 using ir::Opcode;
+using ir::Renaming;
 using ir::Value;
 
 class Expansion {

@@ -36,7 +36,8 @@ class Motion {
                                [&](const Value* v) { return constant(v) || !made_in(v, body_); }))
         continue;
       for (Value*& v : op->operands)
-        if (const Op* c = constant(v); c && made_in(v, body_)) v = ir::clone_over(before, *c, {}, names)->result();
+        if (const Op* c = constant(v); c && made_in(v, body_))
+          v = ir::clone_over(before, *c, {}, names)->result();
       moved.insert(op);
       before.take(op);  // from here on it is made outside
     }

@@ -143,13 +143,13 @@ class Promotion {
     for (const Block* block : loop_->blocks) block->params[state_]->type = element;
     Value* now = body_->params[state_];
     Renaming names;
-    std::unordered_set<const Op*> gone;
+    std::vector<Op*> gone;
     for (Value* v : use.values) {
       if (v->def) {
         Op* const update = v->def;
         if (update->is(Opcode::set_)) {
           now = update->operands.back();
-          gone.insert(update);
+          gone.push_back(update);
         } else {
           update->code = Opcode::add_;
           update->operands = {now, update->operands.back()};
@@ -165,12 +165,12 @@ class Promotion {
           continue;
         }
         names[op->result()] = now;
-        gone.insert(op);
+        gone.push_back(op);
       }
     }
     body_->ops.back()->operands[state_] = now;
     ir::replace_uses(body_, names);
-    erase({gone.begin(), gone.end()});
+    erase(gone);
     return after;
   }
 

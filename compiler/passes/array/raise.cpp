@@ -11,8 +11,8 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/versions.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/ir/clone.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 

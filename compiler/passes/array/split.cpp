@@ -282,8 +282,7 @@ class Splitting {
   }
 
   /// The operations from the index to the next one, in order.
-  void collect_counting(const Op* op, const Renaming& map,
-                        std::vector<const Op*>& found) const {
+  void collect_counting(const Op* op, const Renaming& map, std::vector<const Op*>& found) const {
     for (const Value* v : op->operands)
       if (inside(v) && v->def && !map.contains(v)) collect_counting(v->def, map, found);
     if (std::ranges::find(found, op) == found.end()) found.push_back(op);

@@ -35,8 +35,9 @@ Value* without_values(Op* loop, const Value* start, const Filled& filled) {
   b.loc = start->def->loc;
   std::vector<Value*> fill{b.op(Opcode::undef_, {}, {ir::Type(start->type.element())})->result()};
   for (std::size_t d = 0; d < static_cast<std::size_t>(start->type.rank()); ++d)
-    fill.push_back(filled.fill ? filled.fill->operands[1 + d]
-                               : b.emit(Opcode::dim_, {const_cast<Value*>(filled.like)}, static_cast<std::int64_t>(d)));
+    fill.push_back(
+        filled.fill ? filled.fill->operands[1 + d]
+                    : b.emit(Opcode::dim_, {const_cast<Value*>(filled.like)}, static_cast<std::int64_t>(d)));
   return b.op(Opcode::fill_, std::move(fill), {start->type})->result();
 }
 
@@ -135,16 +136,19 @@ bool own_starts(const ir::Function& f, const std::vector<Op*>& loops) {
     for (Value*& start : loop->operands) {
       const auto from = filled(start);
       if (!from) continue;
-      if (std::size_t& others = left.try_emplace(start, uses.count(start)).first->second; others-- <= 1) continue;
+      if (std::size_t& others = left.try_emplace(start, uses.count(start)).first->second; others-- <= 1)
+        continue;
       ir::Builder b = ir::Builder::before(loop);
       b.loc = start->def->loc;
       std::vector<Value*> operands{const_cast<Value*>(from->like)};
       if (from->fill) {
         operands = from->fill->operands;
         const ir::Type element(start->type.element());
-        if (start->def->is(Opcode::zeros_like_)) operands[0] = b.op(Opcode::constant_, {}, {element})->result();
+        if (start->def->is(Opcode::zeros_like_))
+          operands[0] = b.op(Opcode::constant_, {}, {element})->result();
       }
-      const Op* const copy = b.op(from->fill ? Opcode::fill_ : Opcode::zeros_like_, std::move(operands), {start->type});
+      const Op* const copy =
+          b.op(from->fill ? Opcode::fill_ : Opcode::zeros_like_, std::move(operands), {start->type});
       copy->result()->name = start->name;
       start = copy->result();
       any = true;

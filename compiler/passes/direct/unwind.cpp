@@ -5,8 +5,8 @@
 
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/ir/clone.hpp"
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::passes {

@@ -4,8 +4,8 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/ir/clone.hpp"
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::passes {
@@ -120,7 +120,8 @@ void Unwinder::backward_op(Region& r, Op* op) {
     case Opcode::ref_acc_: {
       std::vector<Value*> operands{cell_or_zero(r, op->operands[0])};
       for (std::size_t i = 1; i < op->operands.size(); ++i) operands.push_back(bwd(r, op->operands[i]));
-      set_cell(r, op->operands[0], into(r.bwd, op->loc).emit(ir::accumulated_by(*op), operands, 0, {}, op->text));
+      set_cell(r, op->operands[0],
+               into(r.bwd, op->loc).emit(ir::accumulated_by(*op), operands, 0, {}, op->text));
       return;
     }
     case Opcode::yield_:

@@ -9,8 +9,8 @@
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/analysis/settled.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/ir/clone.hpp"
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/shape.hpp"
 
