@@ -130,7 +130,7 @@ fun @f(%n: i64) -> f64[?] {
   yield %w
 })");
   for (ir::Op* op : m->entry->body->ops)
-    if (op->is(ir::Opcode::set_) || op->is(ir::Opcode::add_at_)) op->integer = 1;
+    if (op->is(ir::Opcode::set_) || op->is(ir::Opcode::add_at_)) op->in_place = true;
   CHECK(excerpt(print_c(*m), "lt_f64_1d f(", "\nvoid") == R"(lt_f64_1d f(lt_workspace* ws, int64_t n) {
   lt_f64_1d v = lt_new_f64_1d(ws, n);
   v.data = (double*)lt_place(ws, 0, v.data, v.dim[0] * (int64_t)sizeof(double));

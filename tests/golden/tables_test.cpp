@@ -84,12 +84,12 @@ fun @f(%x: f64[?], %n: i64, %m: i64) -> f64 {
     %14 = lt %12, %6 : bool
     yield %14
   } do (%15: i64, %16: f64[?]) {
-    %17 = get %x, %15 : f64
-    %18 = exp %17 : f64
-    %19 = set %16, %15, %18 : f64[?]
-    %20 = constant 1 : i64
-    %21 = add %15, %20 : i64
-    yield %21, %19
+    %v = get %x, %15 : f64
+    %value = exp %v : f64
+    %17 = set %16, %15, %value : f64[?]
+    %18 = constant 1 : i64
+    %19 = add %15, %18 : i64
+    yield %19, %17
   }
   %last, %sum = loop %zero, %none : i64, f64 while (%c: i64, %s: f64) {
     %l = lt %c, %n : bool
@@ -99,8 +99,8 @@ fun @f(%x: f64[?], %n: i64, %m: i64) -> f64 {
       %l1 = lt %c1, %m : bool
       yield %l1
     } do (%k: i64, %t1: f64) {
-      %value = get %11, %k : f64
-      %t2 = add %t1, %value : f64
+      %value.2 = get %11, %k : f64
+      %t2 = add %t1, %value.2 : f64
       %k1 = add %k, %one : i64
       yield %k1, %t2
     }
