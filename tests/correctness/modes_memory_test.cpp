@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "lantern/lantern.hpp"
@@ -258,7 +260,8 @@ namespace {
 /// Kilobytes that an eager program of one number takes at most, above one of two operations.
 template <class Gradient>
 double kept(const Gradient& gradient, const Function& f) {
-  const long nothing = peak_of([&] { eager(gradient(sines(1)))(0.5); });
+  long nothing = std::numeric_limits<long>::max();  // a process takes some pages more now and then
+  for (int i = 0; i < 3; ++i) nothing = std::min(nothing, peak_of([&] { eager(gradient(sines(1)))(0.5); }));
   return static_cast<double>(peak_of([&] { eager(gradient(f))(0.5); }) - nothing);
 }
 
