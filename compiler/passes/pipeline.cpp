@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/array/elements.hpp"
 #include "lantern/compiler/passes/array/fuse.hpp"
 #include "lantern/compiler/passes/array/gather.hpp"
+#include "lantern/compiler/passes/array/interchange.hpp"
 #include "lantern/compiler/passes/array/invariants.hpp"
 #include "lantern/compiler/passes/array/lower.hpp"
 #include "lantern/compiler/passes/array/own_rows.hpp"
@@ -97,6 +98,10 @@ constexpr std::array all_passes{
          }},
     // before passes ask what a trip reads: of a tensor as the trip found it
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
+    // before promote, which makes a number of the element that the inner loop adds to now
+    Pass{"interchange",
+         "of two loops the one that a sum goes through becomes the inner one, where that avoids leaps",
+         plain<interchange>},
     // before loops are compared: what they still do to tensors differs from trip to trip
     Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
     // once trips do no more to tensors than they must

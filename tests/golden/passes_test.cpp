@@ -624,7 +624,9 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  const std::string loops = "lower dead_stores raise reads_first promote fuse elements rotate tables updates cut gather split join_sums own_rows unfill invariants ";
+  const std::string loops =
+      "lower dead_stores raise reads_first interchange promote fuse elements rotate tables updates cut "
+      "gather split join_sums own_rows unfill invariants ";
   CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline merge ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) == "counting scalars unwind " + loops + "inplace records outline merge ");
@@ -641,6 +643,8 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
                                         "vectorise pack strips dots inplace records outline merge ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, lower, "
-                    "dead_stores, raise, reads_first, promote, fuse, elements, rotate, tables, updates, cut, gather, split, join_sums, "
-                    "own_rows, unfill, invariants, parallel, vectorise, pack, strips, dots, contract, inplace, records, outline, merge), got 'simplfy'");
+                    "dead_stores, raise, reads_first, interchange, promote, fuse, elements, rotate, tables, "
+                    "updates, cut, gather, split, join_sums, "
+                    "own_rows, unfill, invariants, parallel, vectorise, pack, strips, dots, contract, "
+                    "inplace, records, outline, merge), got 'simplfy'");
 }

@@ -469,6 +469,12 @@ bool never_negative(const IndexForm& f, const Op& at) {
   return least && known.nonnegative(*least);
 }
 
+bool in_range(const Op& access, std::size_t dimension) {
+  const IndexForm i = index_form(access.operands[1 + dimension]);
+  return never_negative(i, access) &&
+         never_negative(size_form(access.operands[0], dimension) - i - IndexForm(1), access);
+}
+
 Value* written(ir::Builder& b, const IndexForm& f) {
   Value* sum = nullptr;
   for (const auto& [product, factor] : f.terms()) {

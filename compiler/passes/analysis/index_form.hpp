@@ -105,6 +105,9 @@ bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
 /// True where a form is not negative, whatever the trip, where an operation stands.
 bool never_negative(const IndexForm& f, const Op& at);
 
+/// True where an access to an element (get, set, add_at), or a row (take), certainly has an index within a dimension.
+bool in_range(const Op& access, std::size_t dimension);
+
 /// A form as operations.
 Value* written(ir::Builder& b, const IndexForm& f);
 

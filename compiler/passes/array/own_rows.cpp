@@ -24,12 +24,6 @@ Users users_in(const ir::Function& f) {
   return users;
 }
 
-/// True where an index certainly lies in a dimension of a tensor.
-bool inside(const Value* index, const Value* tensor, std::size_t dimension, const Op& at) {
-  const IndexForm i = index_form(index);
-  return never_negative(i, at) && never_negative(size_form(tensor, dimension) - i - IndexForm(1), at);
-}
-
 // ---- one element replaced
 
 /// get(set(filled, i, v), j) becomes select(i == j, v, get(filled, j)).
@@ -41,7 +35,7 @@ class Replaced {
     if (!filled(set->operands[0])) return false;
     const auto rank = static_cast<std::size_t>(set->result()->type.rank());
     for (std::size_t d = 0; d < rank; ++d)
-      if (!inside(set->operands[1 + d], set->operands[0], d, *set)) return false;
+      if (!in_range(*set, d)) return false;
     const auto all = users_.find(set->result());
     if (all == users_.end()) return false;
     const auto reads = [&](const Op* op) {
@@ -118,7 +112,7 @@ class Row {
   bool fits() {
     const Value* matrix = loop_->operands[state_];
     const Value* first = maker_->operands[place_];
-    if (!inside(take_->operands[1], matrix, 0, *take_)) return false;
+    if (!in_range(*take_, 0)) return false;
     const auto rank = static_cast<std::size_t>(first->type.rank());
     for (std::size_t d = 0; d < rank; ++d)
       if (!(size_form(first, d) == size_form(matrix, d + 1))) return false;
