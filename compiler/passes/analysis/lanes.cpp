@@ -234,9 +234,10 @@ class Analysis {
       case Opcode::pop_:
         return lanes_of_tensors(op);
       case Opcode::yield_:
-        return true;
       case Opcode::get_:
         return true;
+      case Opcode::check_:
+        return !any_varies(op);  // of all lanes at once
       case Opcode::set_:
       case Opcode::add_at_:
         return plan_->shared.contains(op.result()) || !varies(op.result()) || convertible(op.operands[0]);
