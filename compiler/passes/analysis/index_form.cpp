@@ -436,8 +436,6 @@ bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop) {
 
 namespace {
 
-bool is_access(const Op& op) { return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_); }
-
 /// What an index is, and of how many it is one.
 using Place = std::pair<IndexForm, IndexForm>;
 Place place(const Op& access, std::size_t dimension) {

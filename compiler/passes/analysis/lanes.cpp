@@ -383,10 +383,6 @@ class Analysis {
     return trips && *trips <= few;
   }
 
-  static bool is_access(const Op& op) {
-    return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
-  }
-
   /// Written as a call: a function of the mathematical library.
   static bool is_function(const Op& op) {
     switch (op.code) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
@@ -23,6 +24,21 @@ bool keeps_order(const Op& op) {
   const ir::Effect effect = ir::info(op.code).effect;
   return effect == ir::Effect::effect || effect == ir::Effect::cell || op.is(Opcode::call_) ||
          op.is(Opcode::jump_);
+}
+
+/// False for a loop of which no index can be out of range, so that it may run behind a check.
+bool may_fail(const Op* loop) {
+  bool may = false;
+  for (Block* b : loop->blocks)
+    ir::walk(b, [&](const Op* op) {
+      if (is_access(*op))
+        for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
+          may |= !in_range(*op, d);
+      else
+        may |= !ir::info(op->code).elementwise && !op->is(Opcode::constant_) && !op->is(Opcode::yield_);
+      may |= (op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer();
+    });
+  return may;
 }
 
 /// How a loop goes through its trips.
@@ -153,11 +169,12 @@ class Fusion {
     for (const Value* v : b_->operands)
       if (reads(v)) return false;
     const auto& ops = a_->parent->ops;
+    const bool fails = may_fail(a_);
     int looked = 0;
     for (auto it = std::ranges::find(ops, a_) + 1; *it != b_; ++it) {
       bool disturbs = false;
       const auto look = [&](const Op* op) {
-        disturbs |= keeps_order(*op) || ir::info(op->code).effect == ir::Effect::tape || ++looked > far;
+        disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) || ir::info(op->code).effect == ir::Effect::tape || ++looked > far;
         const bool updates = op->is(Opcode::set_) || op->is(Opcode::add_at_) || op->is(Opcode::loop_);
         for (const Value* v : op->operands) disturbs |= made.contains(v) || (updates && reads(v));
       };

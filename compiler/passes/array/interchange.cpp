@@ -21,10 +21,6 @@ namespace {
 constexpr std::int64_t few_trips = 8;      ///< an inner loop of so many is not worth while
 constexpr std::size_t largest_body = 400;  ///< operations
 
-bool accesses_element(const Op& op) {
-  return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
-}
-
 /// True for what computes numbers, and neither fails nor is seen by anybody.
 bool computes(const Op& op) {
   const auto integer_quotient = [&] {
@@ -68,7 +64,7 @@ class Nest {
     if (!inner_ || body()->ops.size() + inner_body()->ops.size() > largest_body) return false;
     for (Op* op : inner_body()->ops)
       if (!op->is(Opcode::yield_)) work_.push_back(op);
-    return std::ranges::all_of(work_, [](const Op* op) { return accesses_element(*op) || computes(*op); });
+    return std::ranges::all_of(work_, [](const Op* op) { return is_access(*op) || computes(*op); });
   }
 
   /// What a loop counts by, as a piece of its state; its condition asks for nothing else.
@@ -168,7 +164,7 @@ class Nest {
     int leaps_now = 0, leaps_then = 0;
     bool by_inner = false;  // moves indices that may be out of range
     for (const Op* op : work_) {
-      if (!accesses_element(*op)) continue;
+      if (!is_access(*op)) continue;
       const auto m = moves(*op);
       if (!m) return false;
       leaps_now += m->inner >= leap;
