@@ -182,6 +182,25 @@ V3 turned(D angle, V3 p) {
   return V3(zeros<double>({3})).set(0, c * p(0) - s * p(1)).set(1, s * p(0) + c * p(1)).set(2, p(2) * p(2));
 }
 
+/// Derivatives of a recurrence by each direction, whose sizes jvp checks in each trip.
+M by_directions(A theta, M places) {
+  const auto f = [](A t, M p) {
+    return FOR(1, p.dim(0), fill(D(1.0), p.dim(0)), [&](I i, A e) {
+      return e.set(i, e[i - 1] * sin(t[0] * p(i, 0)) + t[1] * p(i, 1));
+    });
+  };
+  const I n = places.dim(0), all = 2 + theta.size();
+  return FOR(0, all, fill(D(0.0), n, all), [&](I d, M slopes) {
+    const A turn = FOR(0, theta.size(), fill(D(0.0), theta.size()),
+                       [&](I j, A a) { return a.set(j, select(j + 2 == d, D(1.0), 0.0)); });
+    const M own = FOR(0, n, fill(D(0.0), n, 2), [&](I i, M m) {
+      return m.set(i, 0, select(d == 0, D(1.0), 0.0)).set(i, 1, select(d == 1, D(1.0), 0.0));
+    });
+    const A along = std::get<1>(jvp(f)(theta, places, turn, own));
+    return FOR(0, n, slopes, [&](I i, M next) { return next.set(i, d, along[i]); });
+  });
+}
+
 D nonlinear(D own, D more) { return own + 0.2 * more * (1.0 + 0.01 * own); }
 D linear(D own, D more) { return own + 0.2 * more; }
 
@@ -256,6 +275,16 @@ TEST_CASE("programs that were slow: what is decided", "[speed]") {
          })));
        },
        [](const Decided& d) { return d.in_lanes > 0 && d.copies == 0; }},
+      {"directions of forward mode run in lanes, whatever is checked of them", [] { return decided(by_directions); },
+       [](const Decided& d) { return d.in_lanes >= 6 && d.apart == 0; }},
+      {"a sum that goes down columns goes along rows",
+       [] {
+         return decided([](M a, A x, A y) {
+           FOR(0, a.dim(1), [&](I k) { FOR(0, a.dim(0), [&](I j) { y = y.set(j, y[j] + a(j, k) * x[k]); }); });
+           return y;
+         });
+       },
+       [](const Decided& d) { return d.in_lanes > 0; }},
   };
   for (const Expected& e : all) {
     const Decided d = e.of();
