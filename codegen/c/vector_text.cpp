@@ -23,7 +23,8 @@ using Template = VectorTemplate;
 constexpr std::array templates{
     Template{"load", "", "static inline $V lt_load_$N(const $E* p) { return *(const $V_memory*)p; }\n"},
     Template{"store", "", "static inline void lt_store_$N($E* p, $V x) { *($V_memory*)p = x; }\n"},
-    Template{"add", "load store", "static inline void lt_add_$N($E* p, $V x) { lt_store_$N(p, lt_load_$N(p) + x); }\n"},
+    Template{"add", "load store",
+             "static inline void lt_add_$N($E* p, $V x) { lt_store_$N(p, lt_load_$N(p) + x); }\n"},
     Template{"load_strided", "", R"c(static inline $V lt_load_strided_$N(const $E* p, int64_t stride) {
   $V x = {0};
   for (int i = 0; i < $L; ++i) x[i] = p[i * stride];
@@ -585,19 +586,21 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     return full;
   }
   if (const int size = lane_bytes(kind) * lanes; what == "store" && size > common_register) {
-    // What is wider than a register goes half by half. Left to itself LLVM stores the last register first, and stores
-    // in falling order take twice as long where they cross cache lines, which elements beside a boundary do.
+    // What is wider than a register goes half by half. Left to itself LLVM stores the last register first,
+    // and stores in falling order take twice as long where they cross cache lines, which elements beside a
+    // boundary do.
     const std::string half = vector_function("store", kind, lanes / 2);
     const auto part = [&](int from) {
       return "__builtin_shufflevector(x, x, " + numbers(from, from + lanes / 2) + ")";
     };
-    const std::string halves = "  " + half + "(p, " + part(0) + ");\n  " + half + "(p + " + std::to_string(lanes / 2) +
-                               ", " + part(lanes / 2) + ");\n";
+    const std::string halves = "  " + half + "(p, " + part(0) + ");\n  " + half + "(p + " +
+                               std::to_string(lanes / 2) + ", " + part(lanes / 2) + ");\n";
     const std::string whole = "  *(" + type + "_memory*)p = x;\n";
     const std::string body = size > widest_register
                                  ? halves
-                                 : "#ifdef " + std::string(size == widest_register ? "__AVX512F__" : "__AVX__") + "\n" +
-                                       whole + "#else\n" + halves + "#endif\n";
+                                 : "#ifdef " +
+                                       std::string(size == widest_register ? "__AVX512F__" : "__AVX__") +
+                                       "\n" + whole + "#else\n" + halves + "#endif\n";
     add(Group::functions,
         "static inline void " + full + "(" + element + "* p, " + type + " x) {\n" + body + "}\n");
     return full;

@@ -33,7 +33,6 @@
 #include "lantern/compiler/passes/memory/records.hpp"
 #include "lantern/compiler/passes/schedule/contract.hpp"
 #include "lantern/compiler/passes/schedule/dots.hpp"
-#include "lantern/compiler/passes/schedule/pack.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 #include "lantern/compiler/passes/schedule/strips.hpp"
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
@@ -154,9 +153,6 @@ constexpr std::array all_passes{
          [](ir::Module& m, const PipelineOptions& options) {
            vectorise(m, options.vector_lanes, options.reassociate);
          },
-         true},
-    // for the loops that vectors go through: they want neighbours
-    Pass{"pack", "elements that inner loops walk through by leaps lie side by side in a copy", plain<pack>,
          true},
     // of the vectors that fill more than one register
     Pass{"strips", "vectors of many registers are worked on register by register",

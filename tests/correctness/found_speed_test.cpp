@@ -185,9 +185,8 @@ V3 turned(D angle, V3 p) {
 /// Derivatives of a recurrence by each direction, whose sizes jvp checks in each trip.
 M by_directions(A theta, M places) {
   const auto f = [](A t, M p) {
-    return FOR(1, p.dim(0), fill(D(1.0), p.dim(0)), [&](I i, A e) {
-      return e.set(i, e[i - 1] * sin(t[0] * p(i, 0)) + t[1] * p(i, 1));
-    });
+    return FOR(1, p.dim(0), fill(D(1.0), p.dim(0)),
+               [&](I i, A e) { return e.set(i, e[i - 1] * sin(t[0] * p(i, 0)) + t[1] * p(i, 1)); });
   };
   const I n = places.dim(0), all = 2 + theta.size();
   return FOR(0, all, fill(D(0.0), n, all), [&](I d, M slopes) {
@@ -275,12 +274,14 @@ TEST_CASE("programs that were slow: what is decided", "[speed]") {
          })));
        },
        [](const Decided& d) { return d.in_lanes > 0 && d.copies == 0; }},
-      {"directions of forward mode run in lanes, whatever is checked of them", [] { return decided(by_directions); },
+      {"directions of forward mode run in lanes, whatever is checked of them",
+       [] { return decided(by_directions); },
        [](const Decided& d) { return d.in_lanes >= 6 && d.apart == 0; }},
       {"a sum that goes down columns goes along rows",
        [] {
          return decided([](M a, A x, A y) {
-           FOR(0, a.dim(1), [&](I k) { FOR(0, a.dim(0), [&](I j) { y = y.set(j, y[j] + a(j, k) * x[k]); }); });
+           FOR(0, a.dim(1),
+               [&](I k) { FOR(0, a.dim(0), [&](I j) { y = y.set(j, y[j] + a(j, k) * x[k]); }); });
            return y;
          });
        },

@@ -106,9 +106,12 @@ bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
 bool never_negative(const IndexForm& f, const Op& at);
 
 /// An access to an element: get, set and add_at.
-inline bool is_access(const Op& op) { return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_); }
+inline bool is_access(const Op& op) {
+  return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
+}
 
-/// True where an access to an element (get, set, add_at), or a row (take), certainly has an index within a dimension.
+/// True where an access to an element (get, set, add_at), or a row (take), certainly has an index within a
+/// dimension.
 bool in_range(const Op& access, std::size_t dimension);
 
 /// A form as operations.

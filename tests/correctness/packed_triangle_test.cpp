@@ -1,10 +1,8 @@
-// pack: which elements get a copy in the order of the loops, which stay, and that the numbers are the same.
-#include "lantern/compiler/passes/schedule/pack.hpp"
-
-#include "../correctness/agree.hpp"
+// Sums over triangles that are stored column by column: inner loops walk through them by leaps, in wide
+// vectors and without.
 #include "../lanes.hpp"
-#include "around_pass.hpp"
-#include "golden.hpp"
+#include "agree.hpp"
+#include "lantern/lantern.hpp"
 
 using namespace lantern;
 using namespace lantern::core;
@@ -78,36 +76,26 @@ void check_close(const std::vector<double>& got, const std::vector<double>& expe
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(agree::close(got[i], expected[i], 1e-11));
 }
 
-/// Whether the pass changes a program.
-template <class F>
-bool packs(F f) {
-  const auto [before, after] = around_pass("pack", f);
-  REQUIRE_FALSE(before.empty());
-  return before != after;
-}
-
 std::vector<double> flat(std::vector<double> v) { return v; }
 std::vector<double> flat(TensorValue<double> t) { return t.data; }
 
-/// A program's value and gradient with the pass and without, in lanes and without, in threads: each gives
+/// A program's value and gradient in lanes and without, with strips and without, in threads: each gives
 /// what the code without any pass does. Of the gradient only the triangle's part: that for x is added to
 /// elements that lie apart, and such loops run in narrow vectors.
 template <class F>
 class Gradients {
  public:
   explicit Gradients(F f) : plain_(compile(value_and_grad<0>(f), {.target = Target::c, .opt = 0})) {
-    CHECK(packs(value_and_grad<0>(f)));
     const auto add = [&](Target target, int threads, std::vector<std::string> off) {
-      ways_.push_back(compile(value_and_grad<0>(f),
-                              {.target = target,
-                               .opt = 3,
-                               .threads = threads,
-                               .lanes = lanes_under_test(),
-                               .disabled_passes = off}));
+      ways_.push_back(compile(value_and_grad<0>(f), {.target = target,
+                                                     .opt = 3,
+                                                     .threads = threads,
+                                                     .lanes = lanes_under_test(),
+                                                     .disabled_passes = off}));
     };
     add(Target::c, 1, {});
     for (const std::vector<std::string>& off :
-         {std::vector<std::string>{}, {"pack"}, {"dots"}, {"vectorise"}, {"strips", "dots"}})
+         {std::vector<std::string>{}, {"dots"}, {"vectorise"}, {"strips", "dots"}})
       add(Target::cpp, 1, off);
     add(Target::cpp, 2, {});
   }
@@ -130,65 +118,7 @@ class Gradients {
 
 }  // namespace
 
-TEST_CASE("pack: before and after", "[passes]") {
-  const auto [before, after] = around_pass("pack", grad<0>(triangle));
-  check_golden("pack/triangle.before.ir", before);
-  check_golden("pack/triangle.after.ir", after);
-}
-
-TEST_CASE("pack: what stays and what is packed", "[passes]") {
-  CHECK(packs(triangle));
-  CHECK(packs(classes));
-  CHECK(packs(products));
-  // Side by side already: rows of a matrix, and a triangle stored row by row.
-  CHECK_FALSE(packs([](M w, M x) {
-    return total(x.dim(0), [&](I r) {
-      return total(w.dim(0),
-                   [&](I i) { return sin(total(w.dim(1), [&](I j) { return w(i, j) * x(r, j); })); });
-    });
-  }));
-  CHECK_FALSE(packs([](A t, M x) {
-    return total(x.dim(0), [&](I r) {
-      return total(x.dim(1),
-                   [&](I i) { return sin(total(i, [&](I j) { return t[i * (i + 1) / 2 + j] * x(r, j); })); });
-    });
-  }));
-  // A column of a matrix: the loop around walks along rows.
-  CHECK_FALSE(packs([](M w, M x) {
-    return total(x.dim(0), [&](I r) {
-      return total(w.dim(1),
-                   [&](I i) { return sin(total(w.dim(0), [&](I j) { return w(j, i) * x(r, j); })); });
-    });
-  }));
-  // Read once: no loop around makes another trip over it.
-  CHECK_FALSE(packs([](A t, A x) {
-    return total(x.size(),
-                 [&](I i) { return sin(total(i, [&](I j) { return t[packed(x.size(), i, j)] * x[j]; })); });
-  }));
-  // What is read only now and then.
-  CHECK_FALSE(packs([](A t, M x) {
-    return total(x.dim(0), [&](I r) {
-      return total(x.dim(1), [&](I i) {
-        return total(i, [&](I j) {
-          return IF(
-              x(0, j) > 0.0, [&] { return t[packed(x.dim(1), i, j)] * x(r, j); }, [&] { return D(0.0); });
-        });
-      });
-    });
-  }));
-  // What the loop itself makes.
-  CHECK_FALSE(packs([](M x) {
-    return total(x.dim(0), [&](I r) {
-      const A own = FOR(0, x.dim(1) * x.dim(1), fill(D(0.0), x.dim(1) * x.dim(1)),
-                        [&](I i, A a) { return a.set(i, sin(x(r, 0) * cast<double>(i))); });
-      return total(x.dim(1), [&](I i) {
-        return sin(total(i, [&](I j) { return own[packed(x.dim(1), i, j)] * x(r, j); }));
-      });
-    });
-  }));
-}
-
-TEST_CASE("pack: nothing is read that the program does not read", "[passes]") {
+TEST_CASE("packed triangles: nothing is read that the program does not read", "[passes]") {
   const std::vector<double> x = numbers(120, 0.4), few = numbers(2, 0.1);
   for (const Target target : {Target::c, Target::cpp}) {
     const auto f = compile(value_and_grad<0>(triangle), {.target = target, .opt = 3});
@@ -197,12 +127,12 @@ TEST_CASE("pack: nothing is read that the program does not read", "[passes]") {
     CHECK(d == std::vector<double>(2, 0.0));
     for (const std::size_t rows : {4u, 40u}) {  // without wide vectors and with them
       CHECK_THROWS_WITH(f(few, matrix(x, rows, 3)), Catch::Contains("is outside 0..1"));
-      CHECK_THROWS_WITH(f(few, matrix(x, rows, 3)), Catch::Contains("pack_test.cpp"));
+      CHECK_THROWS_WITH(f(few, matrix(x, rows, 3)), Catch::Contains("packed_triangle_test.cpp"));
     }
   }
 }
 
-TEST_CASE("pack: gradients", "[passes]") {
+TEST_CASE("packed triangles: gradients", "[passes]") {
   const Gradients of_triangle(triangle);
   const Gradients of_classes(classes);
   const Gradients of_products(products);
@@ -217,7 +147,7 @@ TEST_CASE("pack: gradients", "[passes]") {
     }
 }
 
-TEST_CASE("pack: all ways agree", "[passes]") {
+TEST_CASE("packed triangles: all ways agree", "[passes]") {
   const auto f = [](A a) {
     const M x = FOR(0, 12, fill(D(0.0), 12, 3), [&](I r, M m) {
       return FOR(0, 3, m, [&](I j, M k) { return k.set(r, j, sin(a[j] * cast<double>(r + j))); });
