@@ -21,7 +21,6 @@ using ir::Kind;
 using ir::Op;
 using ir::Opcode;
 using ir::Value;
-using passes::StateRole;
 
 namespace {
 
@@ -96,8 +95,7 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
     launch.pass("int64_t", launch.shares, launch.shares);
   }
   for (std::size_t i = 0; i < loop.results.size(); ++i) {
-    const StateRole role = kernel.trips.roles[i];
-    if ((role != StateRole::sum && role != StateRole::extreme) || !uses_.live_state(&loop, i)) continue;
+    if (!ir::is_reduction(kernel.combine(i)) || !uses_.live_state(&loop, i)) continue;
     const std::string type = unit_.type(loop.results[i]->type);
     Launch::Partial p{i, text(loop.operands[i]), {}, {}, {}};
     p.name = fresh_name(loop.blocks[1]->params[i]->name ? loop.blocks[1]->params[i] : loop.results[i], "s");
@@ -176,11 +174,11 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   } else {
     const Op& loop = *kernel.nest.front();
     unit_.prelude().need("before");
-    const std::string index = fresh_name(loop.blocks[1]->params[kernel.trips.index], "n");
+    const std::string index = fresh_name(loop.blocks[1]->params[passes::counted(&loop)->index], "n");
     launch.levels[0].index = index;
     for (const Launch::Partial& p : launch.partials) {
       const ir::Type& type = loop.results[p.state]->type;
-      const bool sum = kernel.trips.roles[p.state] == StateRole::sum;
+      const bool sum = kernel.combine(p.state) == ir::Combine::sum;
       line(unit_.declaration(type, p.name) + " = " +
            (sum ? launch.share + " == 0 ? " + p.first + " : " + zero(type) : p.first) + ";");
     }
@@ -251,7 +249,7 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
     }
     if (d == 0) {
       for (std::size_t i = 0; i < o.results.size(); ++i) {
-        if (kernel.trips.roles[i] != StateRole::counter || !uses_.live_state(&o, i)) continue;
+        if (kernel.combine(i) != ir::Combine::counter || !uses_.live_state(&o, i)) continue;
         launch.counters = true;
         const std::string name = fresh_name(o.blocks[1]->params[i], "n");
         const std::int64_t step = *passes::step_of(&o, i);
@@ -317,8 +315,7 @@ void StatementPrinter::totals(const Kernel& kernel, const Launch& launch) {
     const Kind kind = result->type.kind();
     line(unit_.declaration(result->type, p.name) + " = " + launch.shares + " > 0 ? " + p.parts +
          "[0] : " + p.start + ";");
-    const Opcode code =
-        kernel.trips.roles[p.state] == StateRole::sum ? Opcode::add_ : kernel.trips.extremes[p.state];
+    const Opcode code = ir::reduction(kernel.combine(p.state), result->type);
     const std::vector<Expression> both{{p.name, Precedence::primary, false, {}},
                                        {p.parts + "[" + launch.share + "]", Precedence::primary, false, {}}};
     const bool wraps = code == Opcode::add_ && result->type.is_integer();

@@ -4,17 +4,14 @@
 #include <algorithm>
 
 #include "lantern/codegen/analysis.hpp"
-#include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/support/remarks.hpp"
 
 namespace lantern::codegen {
 
+using ir::Combine;
 using ir::Op;
 using ir::Opcode;
 using ir::Value;
-using passes::StateRole;
 
 namespace {
 
@@ -183,16 +180,15 @@ class Columns {
 
 class Choice {
  public:
-  Choice(const ir::Function& f, const passes::TripAnalysis& analysis,
-         std::unordered_map<const Op*, Kernel>& kernels)
-      : uses_(f), analysis_(analysis), kernels_(kernels) {
+  Choice(const ir::Function& f, std::unordered_map<const Op*, Kernel>& kernels)
+      : uses_(f), kernels_(kernels) {
     ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || !take(op); });
   }
 
  private:
   bool take(Op* loop) {
+    if (!shared_out(*loop)) return false;
     Kernel kernel;
-    if (!free(loop, kernel.trips)) return false;
     ir::Block* const body = loop->blocks[1];
     if (!runs_on_device(body, uses_) || !keeps_states(body)) return false;
     for (const ir::Function* f : ir::callees(body)) {
@@ -202,11 +198,9 @@ class Choice {
     kernel.nest = {loop};
     if (!kernel.in_ranges())
       while (const Op* inner = only_loop(kernel.nest.back()->blocks[1])) {
-        passes::FreeTrips trips;
-        if (!free(const_cast<Op*>(inner), trips)) break;
         Kernel one;
-        one.trips = trips;
-        if (one.in_ranges() || !same_bounds(*inner, trips, *loop) ||
+        one.nest = {inner};
+        if (!shared_out(*inner) || one.in_ranges() || !same_bounds(*inner, *loop) ||
             !hands_through(*kernel.nest.back(), *inner))
           break;
         kernel.nest.push_back(inner);
@@ -227,35 +221,32 @@ class Choice {
     return true;
   }
 
-  /// Trips in any order, each on elements of its own but for numbers that are added up.
-  bool free(Op* loop, passes::FreeTrips& trips) const {
-    std::string why;
-    const passes::Remarks unheard;
-    if (!analysis_.free(loop, trips, why)) return false;
-    for (std::size_t i = 0; i < trips.roles.size(); ++i) {
-      StateRole& role = trips.roles[i];
-      const bool counts = role == StateRole::index || role == StateRole::counter;
-      if (counts && uses_.count(loop->results[i]) > 0) return false;
-      if (!loop->results[i]->type.is_tensor()) continue;
-      if (role == StateRole::sum) {
-        const ir::Uses uses(loop);
-        const auto use = passes::state_use(uses, loop, i);
-        if (!use || use->whole || !passes::apart_by_trip(use->accesses(), loop)) return false;
-        role = StateRole::own;
+  /// Trips in any order, of which each works on elements of its own, in one memory, but for numbers that are
+  /// reduced.
+  bool shared_out(const Op& loop) const {
+    if (!ir::is_parallel(loop)) return false;
+    bool computes = false;
+    for (std::size_t i = 0; i < loop.results.size(); ++i) {
+      const Combine combine = ir::combine(loop, i);
+      if (ir::counts(combine)) {
+        if (uses_.count(loop.results[i]) > 0) return false;
+        continue;
       }
-      if (role != StateRole::own || !keeps_memory(*loop, i)) return false;
+      computes = true;
+      const bool tensor = loop.results[i]->type.is_tensor();
+      if (tensor && (combine != Combine::element || !keeps_memory(loop, i))) return false;
     }
-    return std::ranges::any_of(trips.roles,
-                               [](StateRole r) { return r != StateRole::index && r != StateRole::counter; });
+    return computes;
   }
 
   /// Whether the inner loop begins and ends at numbers that are known before the outermost one.
-  static bool same_bounds(const Op& inner, const passes::FreeTrips& trips, const Op& outermost) {
+  static bool same_bounds(const Op& inner, const Op& outermost) {
     const auto known = [&](const Value* v) {
       return (v->def && v->def->is(Opcode::constant_)) || ir::visible_from(v, outermost.parent);
     };
-    if (std::ranges::count(trips.roles, StateRole::counter) > 0) return false;
-    return known(inner.operands[trips.index]) && known(trips.bound);
+    if (std::ranges::count(inner.blocks[1]->params, Combine::counter, &Value::combine) > 0) return false;
+    const auto count = *passes::counted(&inner);
+    return known(inner.operands[count.index]) && known(count.bound);
   }
 
   /// Whether the inner loop's tensors are those of the outer one, handed on from trip to trip.
@@ -300,25 +291,22 @@ class Choice {
   }
 
   LiveUses uses_;
-  const passes::TripAnalysis& analysis_;
   std::unordered_map<const Op*, Kernel>& kernels_;
 };
 
 }  // namespace
 
 bool Kernel::in_ranges() const {
-  return std::ranges::any_of(trips.roles,
-                             [](StateRole r) { return r == StateRole::sum || r == StateRole::extreme; });
+  return std::ranges::any_of(nest.front()->blocks[1]->params, ir::is_reduction, &Value::combine);
 }
 
-Kernels::Kernels(const ir::Module& module, bool reassociate) {
-  const passes::TripAnalysis analysis(module, reassociate);
+Kernels::Kernels(const ir::Module& module) {
   std::vector<const ir::Function*> functions = reachable(module);
   std::ranges::reverse(functions);  // callers first: what a kernel calls holds none
   for (const ir::Function* f : functions) {
     if (on_device_.contains(f) || f->cps) continue;
     std::unordered_map<const Op*, Kernel> found;
-    Choice(*f, analysis, found);
+    Choice(*f, found);
     for (const auto& [loop, kernel] : found)
       for (const ir::Function* callee : ir::callees(loop->blocks[1])) on_device_.insert(callee);
     kernels_.merge(found);

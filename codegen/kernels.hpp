@@ -1,5 +1,5 @@
-// Which loops of a program become kernels: the outermost whose trips do not depend on each other and do what
-// a thread of a GPU can do.
+// Which loops of a program become kernels: the outermost parallel ones whose trips do what a thread of a GPU
+// can do.
 #pragma once
 
 #include <string>
@@ -7,14 +7,12 @@
 #include <unordered_set>
 #include <vector>
 
-#include "lantern/compiler/passes/analysis/trips.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::codegen {
 
 /// A loop whose trips the threads of a kernel run.
 struct Kernel {
-  passes::FreeTrips trips;
   /// The loops of the nest, outermost first: each but the last holds the next one alone and nothing else that
   /// has to run, so that a thread runs one trip of the innermost.
   std::vector<const ir::Op*> nest;
@@ -24,14 +22,16 @@ struct Kernel {
   /// What the trips ask for from around, in order.
   std::vector<const ir::Value*> captured;
 
-  /// Sums, and the largest of numbers: each thread takes a range of trips, as the number of trips alone says.
+  /// How the trips of the outermost loop come together in a piece of its state.
+  ir::Combine combine(std::size_t state) const { return ir::combine(*nest.front(), state); }
+  /// Reductions: each thread takes a range of trips, as the number of trips alone says.
   bool in_ranges() const;
 };
 
 /// The kernels of a module, by loop, and the functions that they call.
 class Kernels {
  public:
-  explicit Kernels(const ir::Module& module, bool reassociate = true);
+  explicit Kernels(const ir::Module& module);
 
   /// The kernel that a loop becomes; null for loops that the host runs, and for those inside kernels.
   const Kernel* of(const ir::Op* loop) const;

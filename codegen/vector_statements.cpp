@@ -75,10 +75,6 @@ void StatementPrinter::vector(const Op& op) {
       const char* const which = op.is(Opcode::lane_max_) ? "largest" : "smallest";
       return define(op, called(unit_.prelude().vector_function(which, kind, op.operands[0]->type.lanes())));
     }
-    case Opcode::lane_dots_: {
-      const std::string dots = "dots" + std::to_string(lanes);
-      return define(op, called(unit_.prelude().vector_function(dots, kind, op.operands[0]->type.lanes())));
-    }
     case Opcode::lane_splat_: {
       // Where an operator takes a scalar it gets the scalar itself; elsewhere the vector is made on the spot.
       const Value* x = op.operands[0];

@@ -35,7 +35,11 @@ Op* clone(Builder& b, const Op& op, Renaming& names, const std::unordered_set<co
     Op* const made = clone_over(to, from, std::move(operands), names);
     for (const Block* block : from.blocks) {
       Block* const copy = made->blocks.emplace_back(to.module().new_block(made, to.block()->function));
-      for (const Value* p : block->params) names[p] = to.module().add_param(copy, p->type, p->name);
+      for (const Value* p : block->params) {
+        Value* const param = to.module().add_param(copy, p->type, p->name);
+        param->combine = p->combine;
+        names[p] = param;
+      }
       waiting.emplace_back(block, copy);
     }
     return made;

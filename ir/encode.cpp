@@ -67,6 +67,7 @@ class Encoder {
       const std::uint64_t next = values_.size() + 1;
       values_[v] = next;
       type(v->type);
+      word(static_cast<std::uint64_t>(v->combine));
       text(v->name);
     }
   }

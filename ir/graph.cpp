@@ -198,6 +198,12 @@ bool visible_from(const Value* value, const Block* block) {
   return false;
 }
 
+bool is_parallel(const Op& op) {
+  return op.is(Opcode::loop_) && op.blocks.size() == 2 && !op.blocks[1]->params.empty() &&
+         std::ranges::all_of(op.blocks[1]->params,
+                             [](const Value* p) { return p->combine != Combine::none; });
+}
+
 std::unordered_set<const Function*> callees(Block* block) {
   std::unordered_set<const Function*> seen;
   std::vector<Block*> work{block};

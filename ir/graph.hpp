@@ -7,6 +7,16 @@
 //
 // Direct style: `branch` and `loop` hold nested blocks that yield; `call` names a function of the module.
 //
+// A loop is `parallel` where its trips may run in any order, and at once: each parameter of its body then says how the
+// trips come together in that piece of state (Combine). Nests of such loops are what array languages write as one
+// operation over an index space: elements of results, windows of what there is (`element`), accumulation at any place
+// (`sum` of a tensor), reductions. It is a loop to whoever asks no more; the pass parallel finds them.
+//
+//   %end, %y2, %s2 = parallel %zero, %y, %s : i64, f64[?], f64 while (%j: i64, %y0: f64[?], %s0: f64) {
+//     %more = lt %j, %n
+//     yield %more
+//   } do (%i: i64 index, %y1: f64[?] element, %s1: f64 sum) { ... }
+//
 // Continuation-passing style (Lantern paper, 4): `fun` makes a continuation; `jump k(args)` and a `call` that
 // takes a continuation as its last argument run the rest of the program and come back; what follows them in
 // the block is the backward part. On every path through a function in this form its continuation is called
@@ -27,6 +37,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lantern/ir/combine.hpp"
 #include "lantern/ir/location.hpp"
 #include "lantern/ir/op.hpp"
 #include "lantern/ir/type.hpp"
@@ -43,6 +54,7 @@ struct Value {
   Op* def = nullptr;       ///< the operation, or null for a block parameter
   Block* block = nullptr;  ///< the block that defines it
   std::uint32_t index = 0; ///< which result or parameter
+  Combine combine = Combine::none;  ///< of a parameter of a parallel loop's body
   const char* name = nullptr;  ///< the user's name for it, if any
 };
 
@@ -168,6 +180,11 @@ class Builder {
   Op* next_ = nullptr;  ///< what stands behind the place; null at the end
   std::size_t at_ = 0;  ///< where that stood
 };
+
+/// True for a loop whose trips may run in any order.
+bool is_parallel(const Op& op);
+/// How its trips come together in a piece of its state.
+inline Combine combine(const Op& loop, std::size_t state) { return loop.blocks[1]->params[state]->combine; }
 
 /// What a ref_acc accumulates by.
 inline Opcode accumulated_by(const Op& op) { return static_cast<Opcode>(op.integer); }

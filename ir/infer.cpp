@@ -233,11 +233,6 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
     case Opcode::lane_min_:
       t.need(in[0].is_vector() && in[0].is_float_element(), "a vector of floating-point numbers");
       return Type(in[0].kind());
-    case Opcode::lane_dots_:
-      t.need(!in.empty() && in.size() % 2 == 0 && in[0].is_vector() && in[0].is_float_element() &&
-                 std::all_of(in.begin(), in.end(), [&](const Type& x) { return x == in[0]; }),
-             "pairs of vectors of floating-point numbers, all of one type");
-      return Type::vector(in[0].kind(), static_cast<int>(in.size() / 2));
     case Opcode::gemm_:
       t.need(in.size() == 15, "three tensors, a number, and eleven starts, steps and sizes");
       for (std::size_t i = 0; i < 3; ++i)

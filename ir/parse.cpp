@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
@@ -361,7 +362,12 @@ class Parser {
     do {
       const Token name = take(TokenKind::value, "a parameter");
       expect(':');
-      define(name, module_->add_param(open_.back().block, type()));
+      Value* const param = module_->add_param(open_.back().block, type());
+      define(name, param);
+      if (token_.kind != TokenKind::word) continue;
+      param->combine = combine_named(token_.text);
+      if (param->combine == Combine::none) fail("how trips come together, such as 'sum'");
+      advance();
     } while (eat(','));
     expect(')');
   }
@@ -374,6 +380,9 @@ class Parser {
     op->blocks.push_back(block);
     open_.push_back({block, op, which, std::move(results), {}});
     if (!op->is(Opcode::branch_)) params();
+    if (op->is(Opcode::loop_) && which == 1 && is_parallel(*op) != parallel_.contains(op))
+      fail(parallel_.contains(op) ? "for each piece of a parallel loop's state how trips come together"
+                                  : "a loop whose trips come together to be 'parallel'");
     if (op->is(Opcode::fun_)) {
       std::vector<Type> parameters;
       for (const Value* p : block->params) parameters.push_back(p->type);
@@ -404,12 +413,16 @@ class Parser {
       expect('=');
     }
     const Token start = token_;
-    const Opcode code = token_.kind == TokenKind::word ? opcode_named(token_.text) : Opcode::count_;
+    // A parallel loop says at its body's parameters what it is.
+    const Opcode code = token_.kind != TokenKind::word ? Opcode::count_
+                        : is_word("parallel")          ? Opcode::loop_
+                                                       : opcode_named(token_.text);
     if (code == Opcode::count_) fail(results.empty() ? "an operation or '}'" : "an operation");
     advance();
     Block* block = open_.back().block;
     Op* op = module_->new_op(code, block);
     block->ops.push_back(op);
+    if (start.text == "parallel") parallel_.insert(op);
     attribute(*op);
     const Token literal = payload(*op);
     result_types(*op, results, start, literal);
@@ -651,6 +664,7 @@ class Parser {
   Scanner scanner_;
   Token token_;
   std::unique_ptr<Module> module_;
+  std::unordered_set<const Op*> parallel_;  ///< the loops that are named so
   std::vector<Open> open_;
   std::unordered_map<std::string_view, Value*> values_;  ///< visible here
   std::unordered_map<std::string, const char*> interned_;

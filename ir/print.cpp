@@ -34,7 +34,10 @@ void append_list(std::string& out, const Range& range, Text&& text) {
 
 void append_params(std::string& out, const Block& block, const Names& names) {
   out += '(';
-  append_list(out, block.params, [&](const Value* p) { return names(p) + ": " + p->type.str(); });
+  append_list(out, block.params, [&](const Value* p) {
+    const std::string_view combine = name(p->combine);
+    return names(p) + ": " + p->type.str() + (combine.empty() ? "" : " " + std::string(combine));
+  });
   out += ')';
 }
 
@@ -276,7 +279,7 @@ std::string print(const Op& op, const Names& names) {
     append_list(out, op.results, name);
     out += " = ";
   }
-  out += op.code < Opcode::count_ ? info(op.code).name : "?";
+  out += is_parallel(op) ? "parallel" : op.code < Opcode::count_ ? info(op.code).name : "?";
   out += in_brackets(op);
   if (op.is(Opcode::constant_)) {
     out += " " + constant_text(op);

@@ -99,6 +99,10 @@ class Verifier {
     const std::size_t funs = owner ? open_.at(owner->parent) + (owner->is(Opcode::fun_) ? 1 : 0) : 0;
     open_.emplace(block, funs);
     for (std::size_t i = 0; i < block->params.size(); ++i) define(block->params[i], nullptr, block, i);
+    if (!owner || !owner->is(Opcode::loop_) || block != owner->blocks[1])
+      for (const Value* p : block->params)
+        need(p->combine == Combine::none, "trips to come together in the body of a loop alone",
+             [&] { return "a parameter that is '" + std::string(ir::name(p->combine)) + "'"; });
     stack_.push_back({block, owner});
   }
 
@@ -109,6 +113,8 @@ class Verifier {
     need(done.block->terminated(), "a block that ends with yield", "none");
     op_ = done.block->ops.back();
     check_yield(*op_, done);
+    op_ = done.owner;
+    if (op_ && op_->is(Opcode::loop_) && done.block == op_->blocks[1]) check_parallel(*op_);
     open_.erase(done.block);
     const int calls = done.exit ? 1 : 0;
     if (!done.owner) {
@@ -418,6 +424,63 @@ class Verifier {
     }
     gives(types_of(op.blocks[1]->params), types_of(op.results), "results");
     gives(types_of(op.blocks[1]->params), types_of(op.blocks[0]->params), "parameters");
+  }
+
+  /// A loop whose trips may run in any order counts by ones to a bound that is known before, and what it says
+  /// of each piece of its state is of a type that can be that. (That no trip needs what another has made is
+  /// what the pass parallel has found; nothing here looks at elements.)
+  void check_parallel(const Op& op) {
+    const Block &test = *op.blocks[0], &body = *op.blocks[1];
+    if (std::ranges::all_of(body.params, [](const Value* p) { return p->combine == Combine::none; })) return;
+    need(is_parallel(op), "each piece of a parallel loop's state to say how trips come together",
+         "one that does not");
+    need(std::ranges::count(body.params, Combine::index, &Value::combine) == 1, "one index",
+         "none, or several");
+    const auto index = static_cast<std::size_t>(
+        std::ranges::find(body.params, Combine::index, &Value::combine) - body.params.begin());
+    const auto is_constant = [](const Value* v) { return v->def && v->def->is(Opcode::constant_); };
+    const Op* less = test.ops.back()->operands[0]->def;
+    const bool counts = less && less->is(Opcode::lt_) && less->operands[0] == test.params[index] &&
+                        (less->operands[1]->block != &test || is_constant(less->operands[1])) &&
+                        std::ranges::all_of(test.ops, [&](const Op* o) {
+                          return o == less || o->is(Opcode::constant_) || o->is(Opcode::yield_);
+                        });
+    need(counts, "a parallel loop to run while its index is below a bound from before it",
+         "another condition");
+    for (const Value* p : body.params) {
+      const Op* next = body.ops.back()->operands[p->index]->def;
+      const auto moves = [&] {
+        if (!next || !(next->is(Opcode::add_) || next->is(Opcode::sub_))) return false;
+        const Value *x = next->operands[0], *by = next->operands[1];
+        if (next->is(Opcode::add_) && is_constant(x)) std::swap(x, by);
+        return x == p && is_constant(by) &&
+               (p->combine == Combine::counter || (next->is(Opcode::add_) && by->def->integer == 1));
+      };
+      const Type& type = p->type;
+      const bool number = type.is_scalar() && !type.is_bool();
+      bool fits = false;
+      switch (p->combine) {
+        case Combine::index:
+        case Combine::counter:
+          fits = type == I64 && moves();
+          break;
+        case Combine::element:
+          fits = type.is_tensor();
+          break;
+        case Combine::sum:
+          fits = number || (type.is_tensor() && type.element() != Kind::boolean);
+          break;
+        case Combine::max:
+        case Combine::min:
+          fits = number;
+          break;
+        default:
+          fits = type == Bool;
+      }
+      need(
+          fits, [&] { return "state that can be '" + std::string(ir::name(p->combine)) + "'"; },
+          [&] { return name(p) + " of type " + type.str(); });
+    }
   }
 
   void check_callee(const Op& op) {

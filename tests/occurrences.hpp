@@ -13,4 +13,7 @@ inline std::size_t count(std::string_view text, std::string_view what) {
   return n;
 }
 
+/// How many loops the text of an IR has, parallel ones among them.
+inline std::size_t loops_in(std::string_view ir) { return count(ir, "= loop") + count(ir, "= parallel"); }
+
 }  // namespace lantern::test

@@ -550,41 +550,6 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
                               body + "  return " + sum + "(a + b);\n}\n");
     return full;
   }
-  if (what.starts_with("dots")) {
-    // Of each pair a register of sums, then lanes of neighbours are added until each register is one lane.
-    const int count = std::stoi(what.substr(4)), parts = lanes / count;
-    const std::string small = vector(kind, count);
-    const auto lane_list = [&](int i) { return numbers(count * i, count * (i + 1)); };
-    std::string parameters, body;
-    for (int k = 0; k < count; ++k) {
-      const std::string n = std::to_string(k), x = "x" + n, y = "y" + n;
-      parameters += (k ? ", " : "") + type + " " + x + ", " + type + " " + y;
-      for (int i = 0; i < parts; ++i) {
-        const std::string at = (i % 2 ? "b" : "a") + n;
-        const std::string product = "__builtin_shufflevector(" + x + ", " + x + ", " + lane_list(i) +
-                                    ") *\n    __builtin_shufflevector(" + y + ", " + y + ", " + lane_list(i) +
-                                    ")";
-        body +=
-            "  " + (i < 2 ? small + " " + at + " = " + product : at + " = " + at + " + " + product) + ";\n";
-      }
-      if (parts > 1) body += "  a" + n + " = a" + n + " + b" + n + ";\n";
-    }
-    for (int step = 1; step < count; step *= 2)
-      for (int k = 0; k < count; k += 2 * step) {
-        const std::string a = "a" + std::to_string(k), b = "a" + std::to_string(k + step);
-        std::string low, high;
-        for (int i = 0; i < count; ++i) {
-          const int from = i % (2 * step) < step ? i : count + i - step;
-          low += (i ? ", " : "") + std::to_string(from);
-          high += (i ? ", " : "") + std::to_string(from + step);
-        }
-        body += "  " + a + " = __builtin_shufflevector(" + a + ", " + b + ", " + low +
-                ") +\n    __builtin_shufflevector(" + a + ", " + b + ", " + high + ");\n";
-      }
-    add(Group::functions,
-        "static inline " + small + " " + full + "(" + parameters + ") {\n" + body + "  return a0;\n}\n");
-    return full;
-  }
   if (const int size = lane_bytes(kind) * lanes; what == "store" && size > common_register) {
     // What is wider than a register goes half by half. Left to itself LLVM stores the last register first,
     // and stores in falling order take twice as long where they cross cache lines, which elements beside a

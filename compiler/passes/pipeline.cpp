@@ -32,9 +32,9 @@
 #include "lantern/compiler/passes/memory/outline.hpp"
 #include "lantern/compiler/passes/memory/records.hpp"
 #include "lantern/compiler/passes/schedule/contract.hpp"
-#include "lantern/compiler/passes/schedule/dots.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 #include "lantern/compiler/passes/schedule/strips.hpp"
+#include "lantern/compiler/passes/schedule/threads.hpp"
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/verify.hpp"
@@ -138,12 +138,17 @@ constexpr std::array all_passes{
          plain<invariants>},
 
     // Schedule (schedule/). Needs loops over elements; gives the same loops for the machine at hand: ranges
-    // of trips for its threads, lanes for its vectors, strips for its registers.
+    // of trips for its threads, lanes for its vectors, strips for its registers. Kernels of a GPU are
+    // parallel loops
+    // as they stand.
     //
+    // all below, and the printers of kernels, ask loops whether they are
+    Pass{"parallel", "loops whose trips may run in any order say so",
+         [](ir::Module& m, const PipelineOptions& options) { parallel(m, options.reassociate); }},
     // outermost first: what a thread has runs in lanes
-    Pass{"parallel", "independent trips of a loop are shared out to threads",
+    Pass{"threads", "the trips of parallel loops are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
-           parallel(m, options.threads, options.vector_lanes, options.reassociate);
+           share_out(m, options.threads, options.vector_lanes, options.reassociate);
            lower(m, {.packed = packed(options),
                      .reassociate = options.reassociate});  // sums of what the threads have
          },
@@ -157,9 +162,6 @@ constexpr std::array all_passes{
     // of the vectors that fill more than one register
     Pass{"strips", "vectors of many registers are worked on register by register",
          [](ir::Module& m, const PipelineOptions& options) { strips(m, options.vector_lanes); }, true},
-    // of the sums over lanes that are left in inner loops
-    Pass{"dots", "sums over the lanes are taken for several trips at once",
-         [](ir::Module& m, const PipelineOptions& options) { dots(m, options.vector_lanes); }, true},
     // when no pass forms or moves a product or a sum any more
     Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false,
          true},
@@ -250,6 +252,7 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   if (options.opt_level <= 0) {
     keep_shape_checks(module);  // what nobody needs is not printed
     lower(module, {.fuse = false});
+    parallel(module, options.reassociate);  // a GPU runs nothing else
     return;
   }
   // What a pass that was left out would have seen to may be missing from then on.

@@ -171,3 +171,85 @@ TEST_CASE("the verifier refuses functions of one name, and results beside a cont
   CHECK(refusal(*parse("fun @f(%x: f64, %k: cont(f64)) -> f64 cps { jump %k, %x yield %x }"), {}) ==
         "in @f: expected a cps function to hand its results to its continuation, got f64");
 }
+
+TEST_CASE("the verifier refuses parallel loops that are none", "[ir][verify][parallel]") {
+  const std::string loop = R"(fun @f(%n: i64, %x: f64[?], %c: bool) -> f64 {
+  %0 = constant 0 : i64
+  %1 = constant 1 : i64
+  %2 = constant 2 : i64
+  %s0 = constant 0 : f64
+  %j1, %y1, %s1, %k1, %m1, %t1 = parallel %0, %x, %s0, %n, %n, %c : i64, f64[?], f64, i64, i64, bool while (%j: i64, %yj: f64[?], %sj: f64, %kj: i64, %mj: i64, %tj: bool) {
+    %more = lt %j, %n
+    yield %more
+  } do (%i: i64 index, %y: f64[?] element, %s: f64 sum, %k: i64 counter, %m: i64 max, %t: bool all) {
+    %v = get %x, %i
+    %ys = set %y, %i, %v
+    %ss = add %s, %v
+    %next = add %i, %1
+    %ks = sub %k, %2
+    %ms = imax %m, %i
+    %good = lt %s0, %v
+    %ts = land %t, %good
+    yield %next, %ys, %ss, %ks, %ms, %ts
+  }
+  yield %s1
+}
+)";
+  CHECK(refusal(*parse(loop), {}) == "accepted");
+  /// What it says where one place reads otherwise.
+  const auto rejection = [&](const std::string& text, const std::string& instead) {
+    std::string changed = loop;
+    REQUIRE(changed.find(text) != std::string::npos);
+    changed.replace(changed.find(text), text.size(), instead);
+    const std::string message = refusal(*parse(changed), {});
+    return message == "accepted" ? message : message.substr(message.rfind("': expected") + 3);
+  };
+  CHECK(rejection("%k: i64 counter", "%k: i64 index") == "expected one index, got none, or several");
+  CHECK(rejection("%i: i64 index", "%i: i64 counter") == "expected one index, got none, or several");
+  const std::string bound =
+      "expected a parallel loop to run while its index is below a bound from before it, got another "
+      "condition";
+  CHECK(rejection("lt %j, %n", "le %j, %n") == bound);
+  CHECK(rejection("lt %j, %n", "lt %n, %j") == bound);
+  CHECK(rejection("lt %j, %n", "lt %kj, %n") == bound);
+  CHECK(rejection("%more = lt %j, %n", "%b = add %n, %1 %more = lt %j, %b") == bound);
+  CHECK(rejection("%more = lt %j, %n", "%more = lt %j, %kj") == bound);
+  CHECK(rejection("yield %more", "yield %tj") == bound);
+  const auto state = [&](const std::string& text, const std::string& instead, const std::string& combine) {
+    const std::string message = rejection(text, instead);
+    CHECK(message.starts_with("expected state that can be '" + combine + "', got "));
+  };
+  state("%next = add %i, %1", "%next = add %i, %2", "index");
+  state("%next = add %i, %1", "%next = sub %i, %1", "index");
+  state("%next = add %i, %1", "%next = add %k, %1", "index");
+  state("%ks = sub %k, %2", "%ks = sub %k, %n", "counter");
+  state("%ks = sub %k, %2", "%ks = sub %2, %k", "counter");
+  state("%ks = sub %k, %2", "%ks = add %i, %2", "counter");
+  state("%s: f64 sum", "%s: f64 element", "element");
+  state("%s: f64 sum", "%s: f64 any", "any");
+  state("%y: f64[?] element", "%y: f64[?] max", "max");
+  state("%t: bool all", "%t: bool min", "min");
+  state("%t: bool all", "%t: bool sum", "sum");
+  state("%m: i64 max", "%m: i64 all", "all");
+
+  // What text cannot say.
+  const auto module = parse(loop);
+  Op* const op = module->functions()[0]->body->ops[4];
+  Value* const s = op->blocks[1]->params[2];
+  s->combine = Combine::none;
+  CHECK(refusal(*module, {})
+            .ends_with("expected each piece of a parallel loop's state to say how trips come together, got "
+                       "one that does not"));
+  s->combine = Combine::sum;
+  CHECK(refusal(*module, {}) == "accepted");
+  op->blocks[0]->params[2]->combine = Combine::sum;
+  CHECK(
+      refusal(*module, {})
+          .ends_with(
+              "expected trips to come together in the body of a loop alone, got a parameter that is 'sum'"));
+  op->blocks[0]->params[2]->combine = Combine::none;
+  module->functions()[0]->body->params[0]->combine = Combine::index;
+  CHECK(refusal(*module, {})
+            .ends_with("expected trips to come together in the body of a loop alone, got a parameter that is "
+                       "'index'"));
+}

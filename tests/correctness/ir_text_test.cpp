@@ -291,6 +291,19 @@ TEST_CASE("the parser says where and what it expected", "[ir][text]") {
         "2:13: expected \\n, \\t, \\\", \\\\ or \\x and two digits in a string, got another escape");
   CHECK(parse_error("fun @f(%c: bool) {\n  branch %c { yield }\n}") == "3:1: expected 'else', got '}'");
   CHECK(parse_error("fun @f(%c: bool) {\n  loop { yield }\n}") == "2:8: expected 'while', got '{'");
+  const auto loop_error = [](const std::string& word, const std::string& params) {
+    return parse_error("fun @f(%n: i64) {\n  %i = " + word +
+                       " %n : i64 while (%j: i64) {\n  %c = lt %j, %n\n  yield %c\n" + "} do (" + params +
+                       ") {\n yield %k\n}\nyield\n}");
+  };
+  CHECK(loop_error("loop", "%k: i64") == "accepted");
+  CHECK(loop_error("parallel", "%k: i64 index") == "accepted");
+  CHECK(loop_error("parallel", "%k: i64 indices") ==
+        "5:15: expected how trips come together, such as 'sum', got 'indices'");
+  CHECK(loop_error("parallel", "%k: i64") ==
+        "5:16: expected for each piece of a parallel loop's state how trips come together, got '{'");
+  CHECK(loop_error("loop", "%k: i64 index") ==
+        "5:22: expected a loop whose trips come together to be 'parallel', got '{'");
   CHECK(parse_error("fun @f() {\n  fun (%x: f64) { yield }\n}") == "2:3: expected one name for fun, got 0");
   CHECK(parse_error("fun @f() @ \"m.cpp\":0 {}") == "1:20: expected a line number, got '0'");
   CHECK(parse_error("fun @f() { yield } }") == "1:20: expected 'fun', got '}'");

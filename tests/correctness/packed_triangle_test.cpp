@@ -94,8 +94,7 @@ class Gradients {
                                                      .disabled_passes = off}));
     };
     add(Target::c, 1, {});
-    for (const std::vector<std::string>& off :
-         {std::vector<std::string>{}, {"dots"}, {"vectorise"}, {"strips", "dots"}})
+    for (const std::vector<std::string>& off : {std::vector<std::string>{}, {"strips"}, {"vectorise"}})
       add(Target::cpp, 1, off);
     add(Target::cpp, 2, {});
   }

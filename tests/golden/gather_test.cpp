@@ -66,11 +66,11 @@ bool gathers(const std::string& text) {
     return all;
   };
   const auto before = values();
-  const std::size_t loops = count(ir::print(*module), "= loop");
+  const std::size_t loops = lantern::test::loops_in(ir::print(*module));
   passes::gather(*module);
   ir::verify(*module);
   CHECK(values() == before);
-  return count(ir::print(*module), "= loop") > loops;
+  return lantern::test::loops_in(ir::print(*module)) > loops;
 }
 
 }  // namespace
@@ -486,7 +486,7 @@ TEST_CASE("gather: what neighbours divide by is inverted once for both", "[passe
   const auto g = compile(grad(diffusion), {.target = Target::c});
   const std::string ir = g.source("ir");
   // The loop in which all neighbours add; another one for few trips follows.
-  const std::size_t last = ir.find("%d_a = loop");
+  const std::size_t last = ir.find("%d_a = parallel");
   const std::string body = ir.substr(last, ir.find("} else", last) - last);
   CHECK(count(body, "= div") == 4);
   CHECK(count(body, "= set") == 1);

@@ -76,6 +76,8 @@ class Interpreter {
   Items results(const Module& module, const Items& arguments) {
     return call(*module.entry, arguments, nullptr);
   }
+  /// Runs parallel loops, whose trips may run in any order, in the order that a wrong one shows most.
+  void last_trip_first() { last_trip_first_ = true; }
   /// How many tensors were made.
   std::size_t allocations() const { return allocations_; }
 
@@ -128,6 +130,36 @@ class Interpreter {
     return {};
   }
 
+  /// The trips of a parallel loop from the last one to the first: what counts is set for each of them, and
+  /// the rest goes from trip to trip.
+  Items backwards(const Op& loop, Items state, Frame& frame) {
+    const Block& body = *loop.blocks[1];
+    const auto step = [&](std::size_t i) {
+      const Op& next = *body.ops.back()->operands[i]->def;
+      const Op* by = next.operands[next.operands[0] == body.params[i] ? 1 : 0]->def;
+      return next.is(Opcode::sub_) ? -by->integer : by->integer;
+    };
+    const auto trip = [&](const Items& start, std::int64_t n) {
+      Items at = start;
+      for (std::size_t i = 0; i < at.size(); ++i)
+        if (counts(combine(loop, i))) at[i] = integer(start[i].i() + n * step(i));
+      return at;
+    };
+    std::int64_t trips = 0;
+    while (block(*loop.blocks[0], trip(state, trips), frame)[0].scalar.b()) ++trips;
+    const Items start = state;
+    for (std::int64_t n = trips; n-- > 0;) {
+      const Items at = trip(start, n);
+      for (std::size_t i = 0; i < state.size(); ++i)
+        if (counts(combine(loop, i))) state[i] = at[i];
+      state = block(body, state, frame);
+    }
+    const Items end = trip(start, trips);
+    for (std::size_t i = 0; i < state.size(); ++i)
+      if (counts(combine(loop, i))) state[i] = end[i];
+    return state;
+  }
+
   void execute(const Op& op, Frame& frame) {
     switch (op.code) {
       case Opcode::constant_:
@@ -150,6 +182,8 @@ class Interpreter {
       }
       case Opcode::loop_: {
         Items state = get(frame, op.operands);
+        if (last_trip_first_ && is_parallel(op))
+          return define(frame, op.results, backwards(op, state, frame));
         while (block(*op.blocks[0], state, frame)[0].scalar.b()) state = block(*op.blocks[1], state, frame);
         return define(frame, op.results, state);
       }
@@ -322,6 +356,7 @@ class Interpreter {
 
   std::size_t steps_;
   std::int64_t sizes_;
+  bool last_trip_first_ = false;
   int depth_ = 0;
   std::size_t allocations_ = 0;
   std::map<std::int64_t, Items> tapes_;

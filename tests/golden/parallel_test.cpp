@@ -1,11 +1,11 @@
-// parallel: what loops become when threads share them out, before and after the pass, and what it says of
-// them. The graph means the same as before when the calls of a team run one after another: checked by the
-// interpreter.
+// parallel and threads: which loops say that their trips may run in any order, what they become when threads
+// share them out, and what is said of them.
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "golden.hpp"
+#include "lantern/compiler/passes/schedule/threads.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
@@ -16,30 +16,38 @@ using lantern::test::check_golden;
 
 namespace {
 
-/// Before, after, remarks; after the pass the text reads back to the same graph.
+/// Before, which loops are parallel, after they are shared out, remarks; texts read back to the same graph.
 void check_pass(const std::string& name, const std::string& text, int threads = 2) {
   const auto module = ir::parse(text);
   ir::verify(*module);
   std::string shown = ir::print(*module);
   const passes::Remarks remarks;
-  passes::parallel(*module, threads);
+  passes::parallel(*module);
+  ir::verify(*module);
+  const std::string marked = ir::print(*module);
+  passes::share_out(*module, threads);
   ir::verify(*module);
   const std::string after = ir::print(*module);
-  shown += "\n; after parallel, " + std::to_string(threads) + " threads\n" + after + "\n";
+  shown += "\n; after parallel\n" + marked + "\n; after threads, " + std::to_string(threads) + " of them\n" +
+           after + "\n";
   for (const passes::Remark& r : remarks.all()) shown += "; " + r.text + "\n";
   check_golden("parallel/" + name + ".ir", shown);
-  CHECK(ir::print(*ir::parse(after)) == after);
+  for (const std::string& t : {marked, after}) CHECK(ir::print(*ir::parse(t)) == t);
 }
 
-std::string remarks_of(const std::string& text) {
+/// What a pass says, "parallel" or "threads".
+std::string remarks_of(std::string_view pass, const std::string& text) {
   const auto module = ir::parse(text);
   const passes::Remarks remarks;
-  passes::parallel(*module, 2);
+  passes::parallel(*module);
+  passes::share_out(*module, 2);
   ir::verify(*module);
   std::string all;
-  for (const passes::Remark& r : remarks.all()) all += r.text + "\n";
+  for (const passes::Remark& r : remarks.all())
+    if (r.pass == pass) all += r.text + "\n";
   return all;
 }
+std::string order_of(const std::string& text) { return remarks_of("parallel", text); }
 
 /// A loop over %n trips with state %s, of a body that gives %next.
 std::string loop(const std::string& type, const std::string& start, const std::string& body,
@@ -86,26 +94,31 @@ fun @f(%n: i64, %a: f64[?], %at: i64[?], %table: f64[?]) -> f64[?], f64[?], i64 
 }
 
 TEST_CASE("parallel: what it says of loops", "[passes][parallel]") {
-  CHECK(remarks_of(loop("f64", number, sum)) == "forks into 2 threads from about 322639 trips on\n");
-  CHECK(remarks_of(loop("f64", number, sum, "%hundred")) ==
+  CHECK(order_of(loop("f64", number, sum)) == "is parallel: its trips may run in any order\n");
+  CHECK(remarks_of("threads", loop("f64", number, sum)) ==
+        "forks into 2 threads from about 322639 trips on\n");
+  CHECK(remarks_of("threads", loop("f64", number, sum, "%hundred")) ==
         "does not fork: its 100 trips are too little work\n");
-  CHECK(remarks_of(loop("f64", number, "    %next = exp %s\n")) ==
-        "does not fork: a trip needs 's' of the trip before, from which it is computed\n");
-  CHECK(remarks_of(loop("f64", number, "    print %x, \"x\"\n" + sum)) ==
-        "does not fork: it prints, which is to be in order\n");
-  CHECK(remarks_of(
+  CHECK(remarks_of("threads", loop("f64", number, "    %next = exp %s\n")) ==
+        "does not fork: it is not parallel\n");
+  CHECK(order_of(loop("f64", number, "    %next = exp %s\n")) ==
+        "is not parallel: a trip needs 's' of the trip before, from which it is computed\n");
+  CHECK(order_of(loop("f64", number, "    print %x, \"x\"\n" + sum)) ==
+        "is not parallel: it prints, which is to be in order\n");
+  CHECK(order_of(
             loop("f64[?]", "  %start = copy %a\n", "    %e = get %s, %zero\n    %next = set %s, %i, %e\n")) ==
-        "does not fork: a trip needs 's' of the trip before: the element that is read may be one that another trip "
+        "is not parallel: a trip needs 's' of the trip before: the element that is read may be one that "
+        "another trip "
         "sets; to read what was there before the loop, read from a copy, s_before = s\n");
-  CHECK(remarks_of(loop("f64", number, "    push[0] %s\n    %next = add %s, %x\n") + "") ==
-        "does not fork: a trip needs 's' of the trip before, from which it is computed\n");
+  CHECK(order_of(loop("f64", number, "    push[0] %s\n    %next = add %s, %x\n")) ==
+        "is not parallel: a trip needs 's' of the trip before, from which it is computed\n");
 }
 
 TEST_CASE("parallel: the largest, the smallest and whether all are", "[passes][parallel]") {
   const std::string take = "    %e = get %a, %i\n    %v = exp %e\n";
   check_pass("largest", loop("f64", number, take + "    %next = max %s, %v\n"));
   const auto forks = [&](const std::string& type, const std::string& start, const std::string& body) {
-    return remarks_of(loop(type, start, take + body)).starts_with("forks into 2 threads");
+    return remarks_of("threads", loop(type, start, take + body)).starts_with("forks into 2 threads");
   };
   CHECK(forks("f64", number, "    %next = min %v, %s\n"));
   CHECK(forks("bool", "  %start = constant true : bool\n",

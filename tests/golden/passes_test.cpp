@@ -626,7 +626,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   };
   const std::string loops =
       "lower dead_stores raise reads_first interchange promote fuse elements rotate tables updates cut "
-      "gather split join_sums own_rows unfill invariants ";
+      "gather split join_sums own_rows unfill invariants parallel ";
   CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline merge ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) == "counting scalars unwind " + loops + "inplace records outline merge ");
@@ -637,15 +637,16 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
   }
   CHECK(names == "counting scalars contify unwind simplify " + loops +
-                     "parallel vectorise strips dots contract inplace records outline merge ");
+                     "threads vectorise strips contract inplace records outline merge ");
   CHECK(run({.fused_multiply_add = true}) == "counting scalars contify unwind simplify " + loops + "contract inplace records outline merge ");
-  CHECK(run({.threads = 2}) == "counting scalars contify unwind simplify " + loops + "parallel inplace records outline merge ");
+  CHECK(run({.threads = 2}) ==
+        "counting scalars contify unwind simplify " + loops + "threads inplace records outline merge ");
   CHECK(run({.vector_lanes = 4}) == "counting scalars contify unwind simplify " + loops +
-                                        "vectorise strips dots inplace records outline merge ");
+                                        "vectorise strips inplace records outline merge ");
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, lower, "
                     "dead_stores, raise, reads_first, interchange, promote, fuse, elements, rotate, tables, "
                     "updates, cut, gather, split, join_sums, "
-                    "own_rows, unfill, invariants, parallel, vectorise, strips, dots, contract, "
+                    "own_rows, unfill, invariants, parallel, threads, vectorise, strips, contract, "
                     "inplace, records, outline, merge), got 'simplfy'");
 }

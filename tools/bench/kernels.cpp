@@ -83,6 +83,8 @@ struct Measured {
   const Kernel* kernel;
   Timing objective, gradient;
   double compile_ms = 0, gradient_bytes = 0, argument_bytes = 0;
+  /// How many times faster than in one thread, in the same rounds; 0 where one thread is all there is.
+  double objective_speedup = 0, gradient_speedup = 0;
 };
 
 /// In a process of its own: a kernel that needs all memory leaves the others theirs.
@@ -94,36 +96,50 @@ Measured measure(const Kernel& kernel, const Options& options) {
     const double compile_ms = once_ms([&] { k = kernel.compile(options.threads); });
     if (const std::string wrong = check_value(k); !wrong.empty()) raise(wrong);
     if (const std::string wrong = check_gradient(k); !wrong.empty()) raise(wrong);
-    const std::vector<Timing> timings =
-        paired({[&] { k.objective(); }, k.gradient}, [&] { k.plain(); }, options.timing());
+    std::vector<Callable> forms{[&] { k.objective(); }, k.gradient};
+    CompiledKernel alone;
+    if (options.threads > 1) {
+      alone = kernel.compile(1);
+      forms.insert(forms.end(), {[&] { alone.objective(); }, alone.gradient});
+    }
+    const std::vector<Timing> timings = paired(
+        forms, [&] { k.plain(); }, options.timing());
     const auto& [objective, gradient] = std::tie(timings[0], timings[1]);
-    return std::vector<double>{objective.reference_ms, objective.ms,      objective.ratio,  gradient.ms,
-                               gradient.ratio,         gradient_bytes(k), k.argument_bytes, compile_ms};
+    const auto speedup = [&](std::size_t form) {
+      return options.threads > 1 ? ratio(timings[form + 2], timings[form]) : 0;
+    };
+    return std::vector<double>{
+        objective.reference_ms, objective.ms,     objective.ratio, gradient.ms, gradient.ratio,
+        gradient_bytes(k),      k.argument_bytes, compile_ms,      speedup(0),  speedup(1)};
   };
   const ChildResult result = in_child(work, most_bytes, most_seconds);
   if (!result.ok()) raise(result.failure);
   const std::vector<double>& v = result.values;
-  return {&kernel, {v.at(1), v[0], v[2]}, {v[3], v[0], v[4]}, v.at(7), v[5], v[6]};
+  return {&kernel, {v.at(1), v[0], v[2]}, {v[3], v[0], v[4]}, v.at(7), v[5], v[6], v.at(8), v.at(9)};
 }
 
-void print_head() {
-  fmt::print("{:<15} {:<17} {:>9} {:>15} {:>14} {:>11} {:>13} {:>10}\n", "kernel", "size", "plain ms",
+void print_head(int threads) {
+  fmt::print("{:<15} {:<17} {:>9} {:>15} {:>14} {:>11} {:>13} {:>10}", "kernel", "size", "plain ms",
              "objective/plain", "gradient/plain", "gradient MB", "arguments MB", "compile s");
+  fmt::print("{}\n", threads > 1 ? "   faster than in 1 thread: objective, gradient" : "");
 }
 void print(const Measured& m) {
-  fmt::print("{:<15} {:<17} {:>9.3f} {:>15.2f} {:>14.2f} {:>11.2f} {:>13.2f} {:>10.2f}\n", m.kernel->name,
+  fmt::print("{:<15} {:<17} {:>9.3f} {:>15.2f} {:>14.2f} {:>11.2f} {:>13.2f} {:>10.2f}", m.kernel->name,
              m.kernel->size, m.objective.reference_ms, m.objective.ratio, m.gradient.ratio,
              m.gradient_bytes / 1e6, m.argument_bytes / 1e6, m.compile_ms / 1e3);
+  if (m.gradient_speedup > 0) fmt::print(" {:>36.2f} {:>9.2f}", m.objective_speedup, m.gradient_speedup);
+  fmt::print("\n");
   std::fflush(stdout);
 }
 
 struct Goal {
   const char* form;
   Timing Measured::* timing;
+  double Measured::*speedup;
   double mean, most;
 };
-constexpr Goal goals[] = {{"objective", &Measured::objective, 0.8, 1.2},
-                          {"gradient", &Measured::gradient, 1.5, 4}};
+constexpr Goal goals[] = {{"objective", &Measured::objective, &Measured::objective_speedup, 0.8, 1.2},
+                          {"gradient", &Measured::gradient, &Measured::gradient_speedup, 1.5, 4}};
 
 void print_goal(const Goal& goal, const std::vector<Measured>& all) {
   const auto ratio = [&](const Measured& m) { return (m.*goal.timing).ratio; };
@@ -141,11 +157,14 @@ void print_goal(const Goal& goal, const std::vector<Measured>& all) {
 std::vector<Row> rows(const std::vector<Measured>& all) {
   std::vector<Row> rows;
   for (const Measured& m : all)
-    for (const Goal& goal : goals)
-      rows.push_back(row(m.kernel->name, goal.form, m.*goal.timing,
-                         {{"gradient_bytes", m.gradient_bytes},
-                          {"argument_bytes", m.argument_bytes},
-                          {"compile_ms", m.compile_ms}}));
+    for (const Goal& goal : goals) {
+      Extras extra{{"gradient_bytes", m.gradient_bytes},
+                   {"argument_bytes", m.argument_bytes},
+                   {"compile_ms", m.compile_ms}};
+      const double speedup = m.*goal.speedup;
+      if (speedup > 0) extra.emplace_back("speedup", speedup);
+      rows.push_back(row(m.kernel->name, goal.form, m.*goal.timing, std::move(extra)));
+    }
   return rows;
 }
 
@@ -187,7 +206,7 @@ int bench_kernels(int argc, char** argv) {
 
   std::vector<Measured> all;
   int wrong = 0;
-  print_head();
+  print_head(options->threads);
   for (const Kernel& kernel : kernels) try {
       all.push_back(measure(kernel, *options));
       print(all.back());

@@ -89,7 +89,8 @@ std::optional<std::int64_t> trips(const Op* loop) {
   return std::nullopt;
 }
 
-constexpr std::string_view no_lanes = "does not run in lanes: ", no_fork = "does not fork: ";
+constexpr std::string_view no_lanes = "does not run in lanes: ", no_fork = "does not fork: ",
+                           in_order = "is not parallel: ";
 
 struct Loop {
   const Op* op = nullptr;
@@ -122,9 +123,13 @@ class Explanation {
     recursion();
     tape();
     passes();
-    what_loops_do("vectorise", no_lanes, "vectors", "no loop to run in lanes");
-    if (std::ranges::any_of(progress_.passes, [](const auto& pass) { return pass.first == "parallel"; }))
-      what_loops_do("parallel", no_fork, "threads", "no loop to share out");
+    // Lanes say by themselves what is against them.
+    const auto has = [&](std::string_view name) {
+      return std::ranges::any_of(progress_.passes, [&](const auto& pass) { return pass.first == name; });
+    };
+    if (has("threads") || !has("vectorise")) what_loops_do("parallel", in_order, "trips", "no loop");
+    if (has("vectorise")) what_loops_do("vectorise", no_lanes, "vectors", "no loop to run in lanes");
+    if (has("threads")) what_loops_do("threads", no_fork, "threads", "no loop to share out");
     return out_;
   }
 

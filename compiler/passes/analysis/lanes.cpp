@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/analysis/loop_state.hpp"
+#include "lantern/compiler/passes/analysis/trips.hpp"
 #include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/prototype.hpp"
@@ -13,6 +13,8 @@
 namespace lantern::passes {
 
 namespace {
+
+using ir::Combine;
 
 bool is_lane_kind(const ir::Type& t) {
   const ir::Kind k = t.element();
@@ -115,36 +117,28 @@ class Analysis {
         obstacle_ = why_dependent(uses_, plan_->loop, p->index);
         return false;
       };
-      const auto use = state_use(uses_, plan_->loop, p->index);
-      if (use && is_largest_or_smallest(*p, *use)) {
-        plan_->varying.insert(p);
-        plan_->reductions.emplace(p, *use->extreme);
-        continue;
-      }
-      if (!use || use->extreme || use->whole || !independent(*use)) return dependent();
+      const auto [combine, use] = combination(uses_, plan_->loop, p->index);
+      if (combine == Combine::none || use->whole) return dependent();
       if (p->type.is_tensor()) {
         plan_->shared.insert(use->values.begin(), use->values.end());
-      } else {
-        if (!p->type.is_float_element()) return dependent();
-        if (!reassociate_ && use->own_sum) {
-          obstacle_ = kept_in_order(plan_->loop, p->index);
-          return false;
-        }
-        plan_->varying.insert(p);
-        plan_->reductions.emplace(p, ir::Opcode::add_);
+        continue;
       }
+      if (!can_be_reduced(combine, p->type)) return dependent();
+      if (!reassociate_ && use->own_sum) {
+        obstacle_ = kept_in_order(plan_->loop, p->index);
+        return false;
+      }
+      plan_->varying.insert(p);
+      plan_->reductions.emplace(p, ir::reduction(combine, p->type));
     }
     return true;
   }
 
-  /// In another order the result is the same but for the sign of a zero.
-  bool is_largest_or_smallest(const Value& p, const StateUse& use) const {
-    return reassociate_ && p.type.is_float_element() && p.type.is_scalar() && use.only_extreme() &&
-           (*use.extreme == ir::Opcode::max_ || *use.extreme == ir::Opcode::min_);
-  }
-
-  bool independent(const StateUse& use) const {
-    return use.only_read() || use.only_added() || apart_by_trip(use.accesses(), plan_->loop);
+  /// Over the lanes of a vector. The largest is the same in another order but for the sign of a zero.
+  bool can_be_reduced(Combine combine, const ir::Type& type) const {
+    return type.is_float_element() &&
+           (combine == Combine::sum ||
+            (reassociate_ && (combine == Combine::max || combine == Combine::min)));
   }
 
   bool outside(const Value* v) const { return depth(v->block) == 0; }

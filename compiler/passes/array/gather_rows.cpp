@@ -270,31 +270,15 @@ class RowGathering {
     for (Op* loop : inner_nests_) RowGathering(module_, loop).run();
   }
 
-  /// The other state, which has the same sizes: or the sum is an error.
+  /// The other state. That it has the sizes of the zeros the sum has seen to, which nobody needs any more but
+  /// for that: what removes it keeps the check.
   Value* begun_with(ir::Builder& b, const Rows& rows, Value* other) {
+    b.loc = rows.sum->loc;
+    const bool first = rows.sum->operands[0] == outer_->results[rows.state];
     Value* const zeros = outer_->operands[rows.state];
-    const Filled f = *filled(zeros);
-    Value* same = nullptr;
-    for (std::int64_t d = 0; d < zeros->type.rank(); ++d) {
-      Value* const size = f.fill ? f.fill->operands[static_cast<std::size_t>(1 + d)]
-                                 : b.emit(Opcode::dim_, {const_cast<Value*>(f.like)}, d);
-      Value* const equal = b.emit(Opcode::eq_, {size, b.emit(Opcode::dim_, {other}, d)});
-      same = same ? b.emit(Opcode::land_, {same, equal}) : equal;
-    }
-    Op* const branch = b.branch(same, {other->type});
-    ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
-    yes.yield({other});
-    no.loc = rows.sum->loc;
-    Value* own = nullptr;
-    if (f.fill) {
-      std::vector<Value*> sizes = f.fill->operands;
-      sizes.front() = no.number(0.0, ir::Type(zeros->type.element()));
-      own = no.op(Opcode::fill_, sizes, {zeros->type})->result();
-    } else {
-      own = no.op(Opcode::zeros_like_, {const_cast<Value*>(f.like)}, {zeros->type})->result();
-    }
-    no.yield({no.op(Opcode::add_, {own, other}, {other->type})->result()});
-    return branch->result();
+    b.op(Opcode::add_, {first ? zeros : other, first ? other : zeros}, {rows.sum->result()->type});
+    b.loc = outer_->loc;
+    return other;
   }
 
   /// The loops without what is gathered, which may leave nothing of them.

@@ -1,606 +1,122 @@
-// Cuts a loop's body out into a function of a range of trips, and calls it once for each thread.
+// What a loop's state goes through in a trip, and what else a trip does.
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <memory>
-#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
+#include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 #include "lantern/compiler/passes/analysis/lanes.hpp"
-#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/trips.hpp"
-#include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
-#include "lantern/ir/team.hpp"
+#include "lantern/ir/prototype.hpp"
+#include "lantern/ir/recursion.hpp"
 
 namespace lantern::passes {
 
 namespace {
 
-using ir::Builder;
-using ir::Function;
+using ir::Combine;
 
-// In additions. To wake a thread and wait for it takes some 50 microseconds; a loop that is shared out should
-// take several times as long, in lanes too.
-constexpr std::int64_t least_work = 1 << 22;
-/// What ranges add to zeros of their own costs this much for each of the zeros.
-constexpr std::int64_t for_a_zero = 4;
-// Ranges start where a vector does in a tensor that begins with one.
-constexpr std::int64_t aligned = 8;
-// Below so many trips for each thread, ranges are one for each, and equal.
-constexpr std::int64_t few_trips = 16;
+std::string at_line(const Op& op) { return op.loc.known() ? " at line " + std::to_string(op.loc.line) : ""; }
 
-/// How the trips are cut: as many ranges as threads of the first size, then as many of the next, and so on.
-/// Processors are not equally fast, nor free: whoever is done first goes on with what is left. Of small
-/// ranges at the end little is left to wait for.
-std::vector<std::int64_t> sizes_of_ranges(int threads, bool adds_to_tensors) {
-  // Tensors that are added to cost zeros for each range, and a range is a few lines of code.
-  const std::int64_t rounds = std::min<std::int64_t>(adds_to_tensors ? 3 : 4, ir::largest_team / threads);
-  if (rounds <= 1) return {1};
-  if (rounds == 2) return {13, 3};
-  if (rounds == 3) return {12, 3, 1};
-  return {11, 3, 1, 1};
-}
-
-/// Where sums of each range would take too much memory: so many ranges at most, one for each thread. What is
-/// added to is held already, so that the others' sums are within the bound.
-constexpr int fewest_threads = 1 + static_cast<int>(memory_factor);
-
-/// A loop that is shared out.
-struct Plan {
-  FreeTrips trips;
-  std::vector<bool> private_start;  ///< by state: a tensor that was made for this loop alone
-  std::int64_t lanes = 1;           ///< of the vectors that its trips will run in
-};
-
-/// How often a function's values are asked for.
-using Counts = std::unordered_map<const Value*, int>;
-
-/// True for a tensor in memory of its own, which nobody but the loop asks for.
-bool made_for(const Value* v, const Counts& counts) {
-  if (!v->def || counts.at(v) != 1) return false;
-  switch (v->def->code) {
-    case Opcode::fill_:
-    case Opcode::zeros_like_:
-    case Opcode::loop_:
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::copy_:
-      return true;
-    default:
-      return ir::info(v->def->code).elementwise && !v->def->is(Opcode::select_);
-  }
-}
-
-/// A tensor's type, which from now on has the dimensions that it was made with, where they are constants: a function
-/// that takes it does not see where it was made.
-const ir::Type& learned_type(Value* v) {
-  if (!v->def || !v->type.is_tensor()) return v->type;
-  if (v->def->is(Opcode::zeros_like_) || v->def->is(Opcode::copy_)) {
-    const ir::Type& like = learned_type(v->def->operands[0]);
-    return refines(like, v->type) ? v->type = like : v->type;
-  }
-  if (!v->def->is(Opcode::fill_)) return v->type;
-  std::vector<std::int64_t> dims = v->type.dims();
-  for (std::size_t d = 0; d < dims.size(); ++d)
-    if (const Op* size = constant(v->def->operands[d + 1]); size && size->integer >= 0)
-      dims[d] = size->integer;
-  return v->type = ir::Type::tensor(v->type.element(), std::move(dims));
-}
-
-/// Work, an addition being 1: a number known by now, and what is known before the loop.
-struct Amount {
-  double fixed = 0;
-  Value* more = nullptr;
-};
-
-/// Computes, before a loop, how much work one of its trips is.
-class TripWork {
+/// One loop, and what it says if it is parallel.
+class Trips {
  public:
-  TripWork(Builder& b, const Op* loop, const std::function<Value*(Value*)>& now)
-      : b_(b), loop_(loop), now_(now) {}
+  Trips(Op* loop, bool reassociate) : loop_(loop), uses_(loop), reassociate_(reassociate) {}
 
-  Amount of(const Block* block) {
-    Amount sum;
-    for (const Op* op : block->ops) {
-      if (op->is(Opcode::loop_)) {
-        const Amount n = trips(op);
-        add(sum, times(n, inside(op, n)));
-      } else if (op->is(Opcode::branch_)) {
-        const Amount yes = of(op->blocks[0]), no = of(op->blocks[1]);
-        sum.fixed += 1 + std::max(yes.fixed, no.fixed);
-        Value* const more = yes.more && no.more ? b_.emit(Opcode::max_, {yes.more, no.more})
-                            : yes.more          ? yes.more
-                                                : no.more;
-        add(sum, {0, more});
+  /// Empty, or why trips need the order: what one of them needs of the one before.
+  std::string dependence() {
+    const auto count = counted(loop_);
+    const auto tests =
+        std::ranges::count_if(loop_->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); });
+    if (!count || tests > 2)
+      return "it does not count by ones to a bound, or something else may end it, such as break";
+    for (const Value* p : loop_->blocks[1]->params) {
+      const std::size_t i = p->index;
+      if (i == count->index) {
+        combine_.push_back(Combine::index);
+      } else if (p->type == ir::I64 && step_of(loop_, i)) {
+        combine_.push_back(Combine::counter);
       } else {
-        sum.fixed += static_cast<double>(weight(*op));
+        const Combination c = combination(uses_, loop_, i);
+        if (c.combine == Combine::none) return why_dependent(uses_, loop_, i);
+        if (c.combine == Combine::sum && c.use->own_sum && !reassociate_) return kept_in_order(loop_, i);
+        combine_.push_back(c.combine);
       }
     }
-    return sum;
+    return {};
   }
 
-  Value* value(const Amount& a) {
-    Value* const fixed = b_.number(a.fixed);
-    return a.more ? b_.emit(Opcode::add_, {fixed, a.more}) : fixed;
-  }
-  Value* as_number(Value* v) { return b_.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::f64)); }
-
- private:
-  void add(Amount& to, const Amount& a) {
-    to.fixed += a.fixed;
-    if (a.more) to.more = to.more ? b_.emit(Opcode::add_, {to.more, a.more}) : a.more;
-  }
-  Amount times(const Amount& n, const Amount& each) {
-    if (n.more) return {0, b_.emit(Opcode::mul_, {value(n), value(each)})};
-    return {n.fixed * each.fixed,
-            each.more ? b_.emit(Opcode::mul_, {b_.number(n.fixed), each.more}) : nullptr};
-  }
-
-  /// A trip of an inner loop of n trips. Loops inside may go up to its index: half as often as it, on
-  /// average.
-  Amount inside(const Op* loop, const Amount& n) {
-    const Amount half = times({0.5, nullptr}, n);
-    if (const auto up = counted(loop)) up_to_[loop->blocks[1]->params[up->index]] = half;
-    if (const auto down = counts_down(loop)) up_to_[down->trip] = half;
-    Amount sum = of(loop->blocks[1]);
-    sum.fixed += 1;
-    return sum;
-  }
-
-  Amount trips(const Op* loop) {
-    constexpr double usual = 4;
-    if (const auto n = constant_trips(loop)) return {static_cast<double>(*n), nullptr};
-    if (const auto up = counted(loop)) {
-      const Op* first = constant(loop->operands[up->index]);
-      if (first) return up_to(up->bound, static_cast<double>(first->integer), usual);
-    }
-    if (const auto down = counts_down(loop)) return up_to(loop->operands[down->index], 0, usual);
-    return {usual, nullptr};
-  }
-
-  Amount up_to(Value* bound, double first, double usual) {
-    if (const auto it = up_to_.find(bound); it != up_to_.end()) return it->second;
-    if (const Op* c = constant(bound))
-      return {std::max(0.0, static_cast<double>(c->integer) - first), nullptr};
-    if (!ir::visible_from(bound, loop_->parent)) return {usual, nullptr};
-    Value* const n = b_.emit(Opcode::sub_, {as_number(now_(bound)), b_.number(first)});
-    return {0, b_.emit(Opcode::max_, {n, b_.number(0)})};
-  }
-
-  Builder& b_;
-  const Op* loop_;
-  const std::function<Value*(Value*)>& now_;
-  std::unordered_map<const Value*, Amount> up_to_;  ///< trips of loops that end at an index
-};
-
-/// One loop, cut out.
-class Part {
- public:
-  /// `now`: what stands for a value of the code around the loop by now.
-  Part(Op* loop, const Plan& plan, Function& around, int threads, std::function<Value*(Value*)> now)
-      : loop_(loop), plan_(plan), module_(*around.module), threads_(threads), now_(std::move(now)) {
-    part_ = module_.add_function(around.name + "_part", {}, {});
-    part_->loc = loop->loc;
-    bool adds_to_tensors = false;
-    for (std::size_t i = 0; i < plan.trips.roles.size(); ++i)
-      adds_to_tensors |= role(i) == StateRole::sum && loop->operands[i]->type.is_tensor();
-    sizes_ = sizes_of_ranges(threads, adds_to_tensors);
-  }
-
-  /// Puts the calls at the end of `into`, and gives what stands for the loop's results.
-  std::vector<Value*> share_out(Block* into) {
-    Builder b(module_, into);
-    b.loc = loop_->loc;
-    const std::size_t index = plan_.trips.index;
-    first_ = loop_->operands[index];
-    const Op* fixed = constant(plan_.trips.bound);
-    bound_ = fixed ? b.integer(fixed->integer) : now_(plan_.trips.bound);
-    trips_ = b.emit(Opcode::imax_, {trips_between(b, first_, bound_), b.integer(0)});
-    TripWork work(b, loop_, now_);
-    const Amount each = work.of(loop_->blocks[1]);
-    Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(trips_), work.value(each)})
-                                    : b.emit(Opcode::mul_, {trips_, b.integer(plan_.trips.weight)});
-    start_ = loop_->operands;
-    // Ranges work in memory of the loop's own: of a tensor that others see as well they get a copy.
-    for (std::size_t i = 0; i < start_.size(); ++i) {
-      if (start_[i]->type.is_tensor() && !plan_.private_start[i])
-        start_[i] = b.emit(Opcode::copy_, {start_[i]});
-      steps_.push_back(role(i) == StateRole::counter ? *step_of(loop_, i) : 0);
-    }
-    cut();
-
-    Value* const threshold = each.more ? work.as_number(least(b)) : least(b);
-    Value* enough = b.emit(Opcode::lt_, {threshold, in_all});
-    if (plan_.lanes > 1)
-      enough = b.emit(Opcode::land_, {enough, b.emit(Opcode::lt_, {b.integer(plan_.lanes), trips_})});
-    Value* const room = room_for_sums(b);
-    Op* const choice = b.branch(enough, part_->result_types);
-    if (room) {
-      Builder shared(module_, choice->blocks[0]);
-      shared.loc = loop_->loc;
-      Op* const many = shared.branch(room, part_->result_types);
-      shared.yield(many->results);
-      at_once(many->blocks[0]);
-      threads_ = std::min(threads_, fewest_threads);
-      sizes_ = {1};
-      at_once(many->blocks[1]);
-    } else {
-      at_once(choice->blocks[0]);
-    }
-    alone(choice->blocks[1]);
-    std::vector<Value*> shared;
-    std::size_t k = 0;
-    for (std::size_t i = 0; i < start_.size(); ++i) {
-      if (carried(i))
-        shared.push_back(choice->results[k++]);
-      else
-        shared.push_back(moved(b, i, trips_));
-    }
-    return shared;
+  void mark() {
+    for (Value* p : loop_->blocks[1]->params) p->combine = combine_[p->index];
   }
 
  private:
-  StateRole role(std::size_t i) const { return plan_.trips.roles[i]; }
-  /// True for state that does not just count.
-  bool carried(std::size_t i) const { return role(i) != StateRole::index && role(i) != StateRole::counter; }
-
-  /// The loop moves into the function. Its parameters: the first trip and the one after the last; the state
-  /// in order, less the index; what the loop takes from around.
-  void cut() {
-    Block* const body = part_->body;
-    Value* const first = module_.add_param(body, ir::I64, "first");
-    Value* const last = module_.add_param(body, ir::I64, "last");
-    for (std::size_t i = 0; i < start_.size(); ++i) {
-      const Value* p = loop_->blocks[1]->params[i];
-      if (carried(i)) know_size(i);
-      loop_->operands[i] = role(i) == StateRole::index ? first : module_.add_param(body, p->type, p->name);
-    }
-    loop_->blocks[0]->ops.back()->operands[0]->def->operands[1] = last;
-    take_in({first, last});
-
-    const std::vector<Value*> outside = std::exchange(loop_->results, {});
-    loop_->parent = body;
-    body->ops.push_back(loop_);
-    std::vector<Value*> yielded;
-    for (std::size_t i = 0; i < outside.size(); ++i) {
-      Value* const v = module_.add_result(loop_, outside[i]->type, outside[i]->name);
-      if (!carried(i)) continue;
-      yielded.push_back(v);
-      part_->result_types.push_back(v->type);
-    }
-    Builder b(module_, body);
-    b.loc = loop_->loc;
-    b.yield(yielded);
-  }
-
-  /// Updates keep the size that the loop starts with.
-  void know_size(std::size_t i) {
-    const ir::Type known = learned_type(start_[i]);
-    if (loop_->blocks[1]->params[i]->type == known || !refines(known, loop_->blocks[1]->params[i]->type)) return;
-    auto use = state_use(Uses(loop_), loop_, i);
-    if (!use) return;
-    use->values.insert(use->values.end(), {loop_->results[i], loop_->blocks[0]->params[i]});
-    for (Value* v : use->values) v->type = known;
-  }
-
-  /// What the body asks for becomes a parameter, or is made again where it is a constant.
-  void take_in(std::unordered_set<const Value*> own) {
-    for (Block* block : loop_->blocks) {
-      own.insert(block->params.begin(), block->params.end());
-      ir::walk(block, [&](const Op* op) {
-        own.insert(op->results.begin(), op->results.end());
-        for (const Block* n : op->blocks) own.insert(n->params.begin(), n->params.end());
-      });
-    }
-    std::unordered_map<const Value*, Value*> inside;
-    for (Block* block : loop_->blocks) {
-      block->function = part_;
-      ir::walk(block, [&](Op* op) {
-        for (Block* n : op->blocks) n->function = part_;
-        for (Value*& v : op->operands) {
-          if (own.contains(v)) continue;
-          Value* const outer = now_(v);
-          const auto [it, added] = inside.try_emplace(outer, nullptr);
-          if (added) it->second = taken_in(outer);
-          v = it->second;
-        }
-      });
-    }
-  }
-
-  Value* taken_in(Value* v) {
-    if (const Op* c = constant(v)) {
-      Builder b(module_, part_->body);
-      Op* copy = b.op(Opcode::constant_, {}, {v->type});
-      copy->number = c->number;
-      copy->integer = c->integer;
-      return copy->result();
-    }
-    captured_.push_back(v);
-    return module_.add_param(part_->body, learned_type(v), v->name);
-  }
-
-  /// The work from which on it pays to share out.
-  Value* least(Builder& b) const {
-    Value* sum = b.integer(least_work);
-    for (std::size_t i = 0; i < start_.size(); ++i) {
-      if (role(i) != StateRole::sum || !start_[i]->type.is_tensor()) continue;
-      Value* n = b.integer(for_a_zero * (range_count() - 1));
-      for (int d = 0; d < start_[i]->type.rank(); ++d)
-        n = b.emit(Opcode::mul_, {n, b.emit(Opcode::dim_, {start_[i]}, d)});
-      sum = b.emit(Opcode::add_, {sum, n});
-    }
-    return sum;
-  }
-
-  /// Whether there is memory for what each range adds to; null where that is little in any case.
-  Value* room_for_sums(Builder& b) const {
-    Value* all = nullptr;
-    double known = 0;
-    for (std::size_t i = 0; i < start_.size(); ++i) {
-      if (role(i) != StateRole::sum || !start_[i]->type.is_tensor()) continue;
-      double n = 1;
-      const ir::Type type = learned_type(start_[i]);
-      for (const std::int64_t dim : type.dims())
-        n *= dim >= 0 ? static_cast<double>(dim) : least_memory + 1;
-      known += n;
-      Value* const elements = elements_of(b, start_[i]);
-      all = all ? b.emit(Opcode::add_, {all, elements}) : elements;
-    }
-    const auto others = static_cast<double>(range_count() - 1);
-    if (!all || known * others <= least_memory) return nullptr;
-    Value* const taken = b.emit(Opcode::mul_, {all, b.number(others)});
-    Value* const most = b.emit(
-        Opcode::max_, {b.number(least_memory), b.emit(Opcode::mul_, {held(b), b.number(memory_factor)})});
-    return b.emit(Opcode::le_, {taken, most});
-  }
-
-  /// How many numbers are in the tensors that the loop works on.
-  Value* held(Builder& b) const {
-    Value* all = nullptr;
-    for (const auto* list : {&start_, &captured_})
-      for (Value* v : *list) {
-        if (!v->type.is_tensor()) continue;
-        Value* const n = elements_of(b, v);
-        all = all ? b.emit(Opcode::add_, {all, n}) : n;
-      }
-    return all;
-  }
-
-  /// How many ranges there are.
-  std::int64_t range_count() const { return threads_ * static_cast<std::int64_t>(sizes_.size()); }
-
-  /// How many trips come before range number `k`.
-  Value* trips_before(Builder& b, std::int64_t k) const {
-    const std::int64_t all = threads_ * std::accumulate(sizes_.begin(), sizes_.end(), std::int64_t{0});
-    std::int64_t part = 0;
-    for (std::int64_t i = 0; i < k; ++i) part += sizes_[static_cast<std::size_t>(i / threads_)];
-    const auto cut = [&](std::int64_t of, std::int64_t from) {
-      return b.emit(Opcode::div_, {b.emit(Opcode::mul_, {trips_, b.integer(of)}), b.integer(from)});
-    };
-    const std::int64_t unit = std::max(aligned, plan_.lanes);
-    Value* const falling = b.emit(Opcode::mul_, {cut(part, all * unit), b.integer(unit)});
-    if (!few_) return falling;
-    return b.emit(Opcode::select_, {few_, k < threads_ ? cut(k, threads_) : trips_, falling});
-  }
-
-  /// The index or a counter after so many trips.
-  Value* moved(Builder& b, std::size_t i, Value* trips) const {
-    const std::int64_t step = role(i) == StateRole::index ? 1 : steps_[i];
-    Value* const by = step == 1 ? trips : b.emit(Opcode::mul_, {trips, b.integer(step)});
-    return b.emit(Opcode::add_, {start_[i], by});
-  }
-
-  /// The arguments of call number `t`, for the trips from `first` on, before which there are so many.
-  std::vector<Value*> range(Builder& b, std::int64_t t, Value* before, Value* first, Value* last) const {
-    std::vector<Value*> list{first, last};
-    for (std::size_t i = 0; i < start_.size(); ++i) {
-      if (role(i) == StateRole::index) continue;
-      if (role(i) == StateRole::counter && t > 0)
-        list.push_back(moved(b, i, before));
-      else if (role(i) == StateRole::sum && t > 0)
-        list.push_back(zeros(b, i, t));
-      else
-        list.push_back(start_[i]);
-    }
-    list.insert(list.end(), captured_.begin(), captured_.end());
-    return list;
-  }
-
-  /// What call number `t` adds to. Equal zeros would become one tensor: from the third call on they are
-  /// copies.
-  Value* zeros(Builder& b, std::size_t i, std::int64_t t) const {
-    Value* const zero = b.zero_like(start_[i]);
-    return zero->type.is_tensor() && t > 1 ? b.emit(Opcode::copy_, {zero}) : zero;
-  }
-
-  void at_once(Block* block) {
-    Builder b(module_, block);
-    b.loc = loop_->loc;
-    // All arguments come before the calls, which follow each other.
-    std::vector<std::vector<Value*>> ranges;
-    Value *before = nullptr, *first = first_;
-    few_ = nullptr;
-    if (plan_.lanes == 1) few_ = b.emit(Opcode::lt_, {trips_, b.integer(few_trips * threads_)});
-    for (std::int64_t t = 1; t < range_count(); ++t) {
-      Value* const after = trips_before(b, t);
-      Value* const next = moved(b, plan_.trips.index, after);
-      ranges.push_back(range(b, t - 1, before, first, next));
-      before = after;
-      first = next;
-    }
-    ranges.push_back(range(b, range_count() - 1, before, first, bound_));
-    std::vector<const Op*> calls;
-    for (std::vector<Value*>& list : ranges) {
-      // Tensors with elements of each trip's own go from range to range, in one memory.
-      std::size_t argument = 2, k = 0;
-      for (std::size_t i = 0; i < start_.size(); ++i) {
-        if (role(i) == StateRole::index) continue;
-        if (role(i) == StateRole::own && !calls.empty()) list[argument] = calls.back()->results[k];
-        k += carried(i);
-        ++argument;
-      }
-      Op* const call = b.call(part_, list);
-      if (calls.empty()) ir::lead_team(*call, range_count(), threads_);
-      calls.push_back(call);
-    }
-    std::vector<Value*> totals;
-    std::size_t k = 0;
-    for (std::size_t i = 0; i < start_.size(); ++i) {
-      if (!carried(i)) continue;
-      Value* total = role(i) == StateRole::own ? calls.back()->results[k] : calls.front()->results[k];
-      if (role(i) == StateRole::sum)
-        for (std::size_t t = 1; t < calls.size(); ++t)
-          total = b.emit(Opcode::add_, {total, calls[t]->results[k]});
-      if (role(i) == StateRole::extreme)
-        for (std::size_t t = 1; t < calls.size(); ++t)
-          total = b.emit(plan_.trips.extremes[i], {total, calls[t]->results[k]});
-      totals.push_back(total);
-      ++k;
-    }
-    b.yield(totals);
-  }
-
-  void alone(Block* block) {
-    Builder b(module_, block);
-    b.loc = loop_->loc;
-    b.yield(b.call(part_, range(b, 0, nullptr, first_, bound_))->results);
-  }
-
   Op* loop_;
-  const Plan& plan_;
-  ir::Module& module_;
-  int threads_;
-  std::vector<std::int64_t> sizes_;  ///< of ranges, in proportion, for as many of each as there are threads
-  std::function<Value*(Value*)> now_;
-  Function* part_ = nullptr;
-  Value *first_ = nullptr, *bound_ = nullptr, *trips_ = nullptr;
-  Value* few_ = nullptr;             ///< whether there are few trips, which do not run in lanes
-  std::vector<Value*> start_;        ///< the loop's initial state
-  std::vector<std::int64_t> steps_;  ///< of counters
-  std::vector<Value*> captured_;
-};
-
-/// Which loops of a function are shared out: the outermost that can be.
-class Choice {
- public:
-  Choice(Function& f, const TripAnalysis& analysis, const TapeUses& tapes, int threads, int vector_lanes,
-         bool reassociate)
-      : analysis_(analysis),
-        tapes_(tapes),
-        threads_(threads),
-        vector_lanes_(vector_lanes),
-        reassociate_(reassociate) {
-    ir::walk(f.body, [&](const Op* op) {
-      for (const Value* v : op->operands) ++counts_[v];
-    });
-    ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || !take(op); });
-  }
-
-  const std::unordered_map<const Op*, Plan>& plans() const { return plans_; }
-
- private:
-  bool take(Op* loop) {
-    Plan plan;
-    std::string why;
-    const auto refused = [&] {
-      remark("parallel", loop->loc, "does not fork: " + why);
-      return false;
-    };
-    if (!analysis_.free(loop, plan.trips, why)) return refused();
-    if (vector_lanes_ > 0) {
-      const Remarks unheard;
-      if (const auto in_lanes = plan_lanes(loop, tapes_, vector_lanes_, reassociate_)) plan.lanes = in_lanes->lanes;
-    }
-    const std::int64_t least_trips =
-        std::max(least_work / std::max<std::int64_t>(plan.trips.weight, 1), plan.lanes > 1 ? plan.lanes : 0) +
-        1;
-    if (const auto trips = constant_trips(loop); trips && *trips < least_trips) {
-      why = "its " + std::to_string(*trips) + " trips are too little work";
-      return refused();
-    }
-    if (std::ranges::all_of(plan.trips.roles,
-                            [](StateRole r) { return r == StateRole::index || r == StateRole::counter; })) {
-      why = "it computes nothing";
-      return refused();
-    }
-    for (const Value* v : loop->operands)
-      plan.private_start.push_back(v->type.is_tensor() && made_for(v, counts_));
-    remark("parallel", loop->loc,
-           "forks into " + std::to_string(threads_) + " threads from about " + std::to_string(least_trips) +
-               " trips on");
-    plans_.emplace(loop, std::move(plan));
-    return true;
-  }
-
-  const TripAnalysis& analysis_;
-  const TapeUses& tapes_;
-  int threads_, vector_lanes_;
+  Uses uses_;
   bool reassociate_;
-  Counts counts_;
-  std::unordered_map<const Op*, Plan> plans_;
+  std::vector<Combine> combine_;
 };
 
-class Forker : public Rewriter {
+/// What operations do beside computing, here and in functions that are called.
+class Effects {
  public:
-  Forker(Function& f, const Choice& choice, int threads) : Rewriter(f), choice_(choice), threads_(threads) {}
+  explicit Effects(const ir::Module& module)
+      : tapes_(tape_uses(module)), recursive_(ir::recursive_functions(module)) {}
 
- protected:
-  Action enter(Op* op) override {
-    const auto plan = choice_.plans().find(op);
-    if (plan == choice_.plans().end()) return Action::keep;
-    const std::vector<Value*> before = op->results;
-    const std::vector<Value*> after =
-        Part(op, plan->second, function(), threads_, [this](Value* v) { return now(v); }).share_out(here());
-    for (std::size_t i = 0; i < before.size(); ++i) replace(before[i], after[i]);
-    return Action::drop;
+  /// Empty, or what a trip does that is to be done in order, or by one thread.
+  std::string of(Block* body) const {
+    std::string found;
+    std::unordered_map<std::int64_t, std::size_t> tapes;
+    const auto look = [&](const Op* op, bool called) {
+      if (!found.empty()) return;
+      for (const Value* v : op->operands)
+        if (v->type.is_ref() || v->type.is_cont()) found = "it works on cells or continuations";
+      if (op->is(Opcode::print_)) found = "it prints" + at_line(*op) + ", which is to be in order";
+      if (op->is(Opcode::external_) && op->integer == 0)
+        found = "the external function '" + ir::parse_prototype(op->text).name + "'" + at_line(*op) +
+                " may not be called from two threads at once: say {.threads = true} where it may";
+      if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
+        ++tapes[op->integer];
+        if (called)
+          found = "a function that it calls keeps values for later; without FUN they may lie by trips";
+      }
+      if (op->callee && recursive_.contains(op->callee))
+        found = "it calls '" + op->callee->name + "'" + at_line(*op) +
+                ", which calls itself and needs a stack that threads have not";
+    };
+    ir::walk(body, [&](const Op* op) { look(op, false); });
+    for (const ir::Function* f : ir::callees(body)) ir::walk(f->body, [&](const Op* op) { look(op, true); });
+    for (const auto& [tape, n] : tapes)
+      if (tapes_.at(tape).size() != n && found.empty())
+        found = "what it keeps for later is used by other code";
+    return found;
   }
 
  private:
-  const Choice& choice_;
-  int threads_;
+  TapeUses tapes_;
+  std::unordered_set<const ir::Function*> recursive_;
 };
-
-/// Callers before the functions that they call.
-std::vector<Function*> callers_first(const ir::Module& module) {
-  std::vector<Function*> order = module.functions();
-  std::unordered_map<const Function*, std::size_t> called;
-  for (const Function* f : order) called[f] = ir::callees(f->body).size();
-  // Whoever calls f calls all that f calls, and f.
-  std::ranges::stable_sort(order,
-                           [&](const Function* a, const Function* b) { return called[a] > called[b]; });
-  return order;
-}
 
 }  // namespace
 
-void parallel(ir::Module& module, int threads, int vector_lanes, bool reassociate) {
-  const TripAnalysis analysis(module, reassociate);
-  const TapeUses tapes = tape_uses(module);
-  std::unordered_set<const Function*> in_ranges;  // they run in a thread already
-  bool changed = false;
-  for (Function* f : callers_first(module)) {
-    if (in_ranges.contains(f) || !is_direct(*f)) continue;
-    if (analysis.is_recursive(f)) {
-      ir::walk(f->body, [&](const Op* op) {
-        if (op->is(Opcode::loop_))
-          remark("parallel", op->loc, "does not fork: it is in '" + f->name + "', which calls itself");
-      });
-      continue;
+void parallel(ir::Module& module, bool reassociate) {
+  const Effects effects(module);
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    for (Op* loop : loops_in(*f)) {
+      Trips trips(loop, reassociate);
+      std::string why = trips.dependence();
+      if (why.empty()) why = effects.of(loop->blocks[1]);
+      if (why.empty()) trips.mark();
+      remark("parallel", loop->loc,
+             why.empty() ? "is parallel: its trips may run in any order" : "is not parallel: " + why);
     }
-    const Choice choice(*f, analysis, tapes, threads, vector_lanes, reassociate);
-    for (const auto& [loop, plan] : choice.plans()) in_ranges.merge(ir::callees(loop->blocks[1]));
-    changed |= Forker(*f, choice, threads).run();
   }
-  if (changed) eliminate_dead(module);
 }
 
 }  // namespace lantern::passes

@@ -1,32 +1,25 @@
-// Loops whose trips do not depend on each other are shared out to threads.
+// Loops whose trips may run in any order become parallel.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes {
 
-/// Turns the outermost loops that allow it into calls of a function that runs a range of their trips:
+/// Says of each loop whose trips depend on none another how they come together in its state (ir/combine.hpp):
 ///
-///   for (i = lo; i < hi; ++i) BODY     becomes     if (there is enough to do) {
-///                                                    part(lo, m, ...), part(m, hi, ...) at once, added up
-///                                                  } else {
-///                                                    part(lo, hi, ...)
-///                                                  }
+///   y, s = loop n, y0, s0 do (i, y, s) {          y, s = parallel n, y0, s0 do (i index, y element, s sum) {
+///     v = get x, i                                  v = get x, i
+///     y1 = set y, i, v                    becomes   y1 = set y, i, v
+///     s1 = add s, v                                 s1 = add s, v
+///     yield i + 1, y1, s1 }                         yield i + 1, y1, s1 }
 ///
-/// What the loop adds to, numbers and tensors, each range adds to zeros of its own, the first to what there
-/// was before the loop; the sums are then added in order, so that the result depends on the number of threads
-/// but on nothing else. Largest, smallest, all and any start from what there was before the loop in each
-/// range, which counts once however often it is taken. Tensors of which every trip reads and writes elements
-/// of its own are shared.
+/// All that works on several trips at once asks the operation: threads, lanes, and the kernels of a GPU. A
+/// loop stays as it is where a trip needs something else of the trip before, and where it does what is to be
+/// done in order or by one thread: printing, a tape that other code uses, cells, functions that call
+/// themselves. Remarks say which it is.
 ///
-/// A loop is left as it is where a trip needs something else of the trip before, where it prints, shares a
-/// tape with other code, calls functions that call themselves, and where it is known to be short. What runs
-/// in a range does not fork again. Remarks say of each loop what became of it and why.
-///
-/// Before vectorise, which then looks at the ranges: `vector_lanes` is what it will be given. Where it will
-/// run trips in lanes, ranges begin where a vector does, and as many trips as a vector has lanes stay
-/// together. `threads`: from 2 to ir::largest_team.
-/// `reassociate`: without it a loop that sums, but for adjoints, is left as it is.
-void parallel(ir::Module& module, int threads, int vector_lanes = 0, bool reassociate = true);
+/// `reassociate`: without it a loop that sums, but for adjoints, stays as it is: its sum would change with
+/// the order.
+void parallel(ir::Module& module, bool reassociate = true);
 
 }  // namespace lantern::passes

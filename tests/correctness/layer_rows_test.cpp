@@ -1,10 +1,9 @@
-// dots: sums over the lanes of several trips at once, and that the numbers are the same.
-#include "lantern/compiler/passes/schedule/dots.hpp"
+// Layers of a network row by row: the gradient adds up over the rows what runs in lanes, of all sizes.
+#include <catch2/catch.hpp>
 
-#include "../correctness/agree.hpp"
 #include "../lanes.hpp"
-#include "around_pass.hpp"
-#include "golden.hpp"
+#include "agree.hpp"
+#include "lantern/lantern.hpp"
 
 using namespace lantern;
 using namespace lantern::core;
@@ -56,35 +55,14 @@ void check_close(const std::vector<double>& got, const std::vector<double>& expe
 
 }  // namespace
 
-TEST_CASE("dots: before and after", "[passes]") {
-  const auto [before, after] = around_pass("dots", grad<0>(layer));
-  check_golden("dots/layer.before.ir", before);
-  check_golden("dots/layer.after.ir", after);
-}
-
-TEST_CASE("dots: as many at once as a register has lanes", "[passes]") {
-  for (const int native : {2, 4, 8}) {
-    const std::string after = around_pass("dots", grad<0>(layer), native).second;
-    CHECK(after.find("lane_dots") != std::string::npos);
-    CHECK(after.find(" : f64x" + std::to_string(native) + "\n") != std::string::npos);
-  }
-  // Sums over the lanes that are added to numbers, or to elements that lie apart, stay alone.
-  CHECK(around_pass("dots", grad<0>([](A a, M x) {
-                      return total(x.dim(0), [&](I r) {
-                        return tanh(total(a.size() / 3, [&](I j) { return a[j * 3] * x(r, j); }));
-                      });
-                    }))
-            .second.find("lane_dots") == std::string::npos);
-}
-
-TEST_CASE("dots: the same numbers", "[passes]") {
+TEST_CASE("layers by rows: the same numbers as without passes", "[passes]") {
   const auto one = grad<0>(layer);
   const auto two = grad<0, 1, 2>(two_layers);
   const CompileOptions slow{.target = Target::c, .opt = 0};
   const auto one_slow = compile(one, slow);
   const auto two_slow = compile(two, slow);
   for (const bool strict : {false, true})
-    for (const std::vector<std::string>& off : {std::vector<std::string>{}, {"dots"}}) {
+    for (const std::vector<std::string>& off : {std::vector<std::string>{}, {"strips"}}) {
       const CompileOptions options{.target = Target::cpp,
                                    .opt = 3,
                                    .strict_math = strict,
