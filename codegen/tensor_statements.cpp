@@ -340,8 +340,7 @@ void StatementPrinter::tensor(const Op& op) {
     case Opcode::add_slice_:
       return accumulate(op.code, updated(op), op);
     case Opcode::copy_:
-      new_tensor(op.result(), "copy", atom(op.operands[0]));
-      return set_dims(op.result(), dims(op.operands[0]));
+      return static_cast<void>(updated(op));
     case Opcode::fill_:
     case Opcode::zeros_like_:
       return creation(op);

@@ -293,7 +293,7 @@ class Interpreter {
       case Opcode::zeros_like_:
         return fresh(t.shape);
       case Opcode::copy_:
-        return copied(t);
+        return target(op, t);
       case Opcode::get_:
         return number(t.data()[row(t, in[1].i())]);
       case Opcode::set_:

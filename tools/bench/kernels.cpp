@@ -23,10 +23,10 @@ std::mt19937_64& generator() {
   return numbers;
 }
 
-std::vector<Kernel> all_kernels(bool quick) {
+std::vector<Kernel> all_kernels(const Options& options) {
+  const Sizes of{options.quick ? Sizes::quick : options.large ? Sizes::large : Sizes::usual};
   std::vector<Kernel> all;
-  for (auto& some :
-       {linear_kernels(quick), stencil_kernels(quick), science_kernels(quick), learning_kernels(quick)})
+  for (auto& some : {linear_kernels(of), stencil_kernels(of), science_kernels(of), learning_kernels(of)})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }
@@ -97,11 +97,7 @@ Measured measure(const Kernel& kernel, const Options& options) {
     if (const std::string wrong = check_value(k); !wrong.empty()) raise(wrong);
     if (const std::string wrong = check_gradient(k); !wrong.empty()) raise(wrong);
     std::vector<Callable> forms{[&] { k.objective(); }, k.gradient};
-    CompiledKernel alone;
-    if (options.threads > 1) {
-      alone = kernel.compile(1);
-      forms.insert(forms.end(), {[&] { alone.objective(); }, alone.gradient});
-    }
+    if (options.threads > 1) forms.insert(forms.end(), {k.objective_alone, k.gradient_alone});
     const std::vector<Timing> timings = paired(
         forms, [&] { k.plain(); }, options.timing());
     const auto& [objective, gradient] = std::tie(timings[0], timings[1]);
@@ -193,9 +189,9 @@ Whole places(std::int64_t n, std::int64_t bound) {
 int bench_kernels(int argc, char** argv) {
   int status = 0;
   const auto options = parse_options(argc, argv, "ordinary kernels' gradients and values beside plain C++",
-                                     "names of kernels; default: all", status, true);
+                                     "names of kernels; default: all", status, true, true);
   if (!options) return status;
-  std::vector<Kernel> kernels = all_kernels(options->quick);
+  std::vector<Kernel> kernels = all_kernels(*options);
   for (const std::string& name : options->files)
     if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel& k) { return k.name == name; }))
       raise(fmt::format("expected the name of a kernel, got '{}'", name));

@@ -27,6 +27,7 @@ using Volume = Rep<Tensor<double, dyn, dyn, dyn>>;
 struct CompiledKernel {
   std::function<double()> plain, objective;
   Callable gradient;                                 ///< writes into `gradients`
+  Callable objective_alone, gradient_alone;          ///< in one thread, where the others use several
   std::vector<std::span<double>> inputs, gradients;  ///< of each floating argument
   double argument_bytes = 0;
 };
@@ -36,14 +37,22 @@ struct Kernel {
   std::function<CompiledKernel(int threads)> compile;
 };
 
+/// Which of its sizes a kernel has: for a look, for a result, or so that several threads have enough to do.
+struct Sizes {
+  enum { quick, usual, large } which = usual;
+  std::int64_t operator()(std::int64_t small, std::int64_t some, std::int64_t many) const {
+    return which == quick ? small : which == usual ? some : many;
+  }
+};
+
 /// Loops over matrices, dense, sparse and tridiagonal.
-std::vector<Kernel> linear_kernels(bool quick);
+std::vector<Kernel> linear_kernels(const Sizes& of);
 /// Grids that are changed step by step.
-std::vector<Kernel> stencil_kernels(bool quick);
+std::vector<Kernel> stencil_kernels(const Sizes& of);
 /// Particles, sequences and signals.
-std::vector<Kernel> science_kernels(bool quick);
+std::vector<Kernel> science_kernels(const Sizes& of);
 /// Layers of networks.
-std::vector<Kernel> learning_kernels(bool quick);
+std::vector<Kernel> learning_kernels(const Sizes& of);
 
 /// Numbers between the bounds, other ones at each call.
 Values uniform(std::int64_t n, double low = -1, double high = 1);
@@ -89,26 +98,36 @@ Kernel kernel(std::string name, std::string size, F f, Plain plain, A... argumen
       std::tuple<A...> arguments, slopes;
       double value = 0;
     };
-    const CompileOptions options{.target = Target::cpp, .opt = 3, .threads = threads, .name = name};
-    const auto objective = compile(f, options);
-    const auto gradient = compile(grad(f), options);
     const auto state = std::make_shared<State>(State{{arguments...}, {arguments...}});
+    const auto options = [&](int several) {
+      return CompileOptions{.target = Target::cpp, .opt = 3, .threads = several, .name = name};
+    };
+    const auto objective_in = [&](int several) {
+      return [=, objective = compile(f, options(several))] {
+        std::apply([&](const auto&... a) { objective.into(state->value, a...); }, state->arguments);
+        return state->value;
+      };
+    };
+    auto targets = std::apply([](auto&... s) { return std::tuple_cat(detail::target(s)...); }, state->slopes);
+    const auto gradient_in = [&](int several) {
+      return [=, gradient = compile(grad(f), options(several))]() mutable {
+        std::apply(
+            [&](auto&... t) {
+              std::apply([&](const auto&... a) { gradient.into(t..., a...); }, state->arguments);
+            },
+            targets);
+      };
+    };
     CompiledKernel made;
     made.plain = [=] {
       return std::apply([&](const auto&... a) { return plain(detail::plain(a)...); }, state->arguments);
     };
-    made.objective = [=] {
-      std::apply([&](const auto&... a) { objective.into(state->value, a...); }, state->arguments);
-      return state->value;
-    };
-    auto targets = std::apply([](auto&... s) { return std::tuple_cat(detail::target(s)...); }, state->slopes);
-    made.gradient = [=]() mutable {
-      std::apply(
-          [&](auto&... t) {
-            std::apply([&](const auto&... a) { gradient.into(t..., a...); }, state->arguments);
-          },
-          targets);
-    };
+    made.objective = objective_in(threads);
+    made.gradient = gradient_in(threads);
+    if (threads > 1) {
+      made.objective_alone = objective_in(1);
+      made.gradient_alone = gradient_in(1);
+    }
     const auto note = [&](auto& argument, auto& slope) {
       const auto all = detail::elements(argument);
       made.argument_bytes += static_cast<double>(all.size_bytes());

@@ -99,11 +99,11 @@ Values distinct(std::int64_t channels, std::int64_t height, std::int64_t width) 
 
 }  // namespace
 
-std::vector<Kernel> learning_kernels(bool quick) {
+std::vector<Kernel> learning_kernels(const Sizes& of) {
   namespace plain = reference;
   std::vector<Kernel> all;
   {
-    const std::int64_t m = quick ? 32 : 512, n = quick ? 40 : 256;
+    const std::int64_t m = of(32, 512, 4096), n = of(40, 256, 512);
     all.push_back(kernel(
         "softmax", by(m, n), softmax, [=](auto... a) { return plain::softmax(m, n, a...); },
         uniform_grid({m, n}), uniform_grid({m, n})));
@@ -112,21 +112,21 @@ std::vector<Kernel> learning_kernels(bool quick) {
         uniform_grid({m, n}), uniform(n), uniform(n), uniform_grid({m, n})));
   }
   {
-    const std::int64_t tokens = quick ? 24 : 256, width = quick ? 16 : 64;
+    const std::int64_t tokens = of(24, 256, 1024), width = of(16, 64, 64);
     all.push_back(kernel(
         "attention", by(tokens, width), attention,
         [=](auto... a) { return plain::attention(tokens, width, a...); }, uniform_grid({tokens, width}),
         uniform_grid({tokens, width}), uniform_grid({tokens, width})));
   }
   {
-    const std::int64_t in = quick ? 3 : 8, out = quick ? 4 : 16, side = quick ? 16 : 64;
+    const std::int64_t in = of(3, 8, 16), out = of(4, 16, 32), side = of(16, 64, 128);
     all.push_back(kernel(
         "convolution", by(out, in, side, side), convolution,
         [=](auto... a) { return plain::convolution(in, out, side, side, a...); },
         uniform_grid({in, side, side}), uniform_grid({out, in, 3, 3}), uniform(out)));
   }
   {
-    const std::int64_t channels = quick ? 4 : 32, side = quick ? 32 : 128;
+    const std::int64_t channels = of(4, 32, 64), side = of(32, 128, 512);
     all.push_back(kernel(
         "max_pool", by(channels, side, side), max_pool,
         [](const double* image, const double* weight, auto... size) {
@@ -135,7 +135,7 @@ std::vector<Kernel> learning_kernels(bool quick) {
         distinct(channels, side, side), uniform(channels * side * side / 4), channels, side, side));
   }
   {
-    const std::int64_t tokens = quick ? 200 : 4'096, words = quick ? 100 : 2'000, width = quick ? 16 : 64;
+    const std::int64_t tokens = of(200, 4'096, 65'536), words = of(100, 2'000, 20'000), width = of(16, 64, 64);
     all.push_back(kernel(
         "embedding", by(tokens, words, width), embedding,
         [=](auto... a) { return plain::embedding(tokens, width, a...); }, places(tokens, words),

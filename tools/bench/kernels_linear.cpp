@@ -141,15 +141,15 @@ Values dominant(std::int64_t n) {
 
 }  // namespace
 
-std::vector<Kernel> linear_kernels(bool quick) {
+std::vector<Kernel> linear_kernels(const Sizes& of) {
   namespace plain = reference;
   std::vector<Kernel> all;
   {
-    const std::int64_t m = quick ? 40 : 200, n = quick ? 44 : 220, depth = quick ? 48 : 240;
+    const std::int64_t m = of(40, 200, 800), n = of(44, 220, 840), depth = of(48, 240, 880);
     all.push_back(kernel(
         "gemm", by(m, n, depth), gemm, [=](auto... a) { return plain::gemm(m, n, depth, a...); },
         uniform_grid({m, depth}), uniform_grid({depth, n}), uniform_grid({m, n})));
-    const std::int64_t rows = quick ? 40 : 240, columns = quick ? 30 : 200;
+    const std::int64_t rows = of(40, 240, 800), columns = of(30, 200, 700);
     all.push_back(kernel(
         "syrk", by(rows, columns), syrk, [=](auto... a) { return plain::syrk(rows, columns, a...); },
         uniform_grid({rows, columns}), uniform_grid({rows, rows})));
@@ -158,7 +158,7 @@ std::vector<Kernel> linear_kernels(bool quick) {
         uniform_grid({columns, columns}, -0.1, 0.1), uniform_grid({columns, rows})));
   }
   {
-    const std::int64_t n = quick ? 60 : 600;
+    const std::int64_t n = of(60, 600, 3'000);
     all.push_back(kernel(
         "gemver", by(n), gemver, [=](auto... a) { return plain::gemver(n, a...); }, uniform_grid({n, n}),
         uniform(n), uniform(n), uniform(n), uniform(n), uniform(n), uniform(n)));
@@ -171,7 +171,7 @@ std::vector<Kernel> linear_kernels(bool quick) {
         uniform(n), uniform(n), uniform(n)));
   }
   {
-    const std::int64_t n = quick ? 100 : 1000, small = quick ? 40 : 300;
+    const std::int64_t n = of(100, 1000, 4'000), small = of(40, 300, 1'000);
     all.push_back(kernel(
         "trisolv", by(n), trisolv, [=](auto... a) { return plain::trisolv(n, a...); },
         Grid(dominant(n), {n, n}), uniform(n)));
@@ -183,14 +183,14 @@ std::vector<Kernel> linear_kernels(bool quick) {
     all.push_back(kernel("lu", by(small), lu, with_size(plain::lu), dominant(small), small));
   }
   {
-    const std::int64_t n = quick ? 2'000 : 20'000, each = 20;
+    const std::int64_t n = of(2'000, 20'000, 1'000'000), each = 20;
     Whole start;
     for (std::int64_t i = 0; i <= n; ++i) start.push_back(each * i);
     all.push_back(kernel(
         "sparse_product", by(n, each), sparse_product,
         [=](auto... a) { return plain::sparse_product(n, a...); }, start, places(n * each, n),
         uniform(n * each), uniform(n)));
-    const std::int64_t length = quick ? 5'000 : 100'000;
+    const std::int64_t length = of(5'000, 100'000, 1'000'000);
     all.push_back(kernel(
         "tridiagonal", by(length), tridiagonal, [=](auto... a) { return plain::tridiagonal(length, a...); },
         uniform(length), uniform(length, 2.5, 3.5), uniform(length), uniform(length)));

@@ -137,11 +137,11 @@ Whole reversed_bits(std::int64_t n) {
 
 }  // namespace
 
-std::vector<Kernel> science_kernels(bool quick) {
+std::vector<Kernel> science_kernels(const Sizes& of) {
   namespace plain = reference;
   std::vector<Kernel> all;
   {
-    const std::int64_t n = quick ? 30 : 200, steps = quick ? 3 : 10;
+    const std::int64_t n = of(30, 200, 1'000), steps = of(3, 10, 4);
     all.push_back(kernel(
         "bodies", by(steps, n, n), bodies,
         [=](const double* x, const double* v, const double* mass, std::int64_t count) {
@@ -150,14 +150,14 @@ std::vector<Kernel> science_kernels(bool quick) {
         uniform(3 * n), uniform(3 * n), uniform(n, 0.5, 1.5), steps));
   }
   {
-    const Liquid liquid(quick ? 6 : 18);
+    const Liquid liquid(of(6, 18, 40));
     const auto n = static_cast<std::int64_t>(liquid.start.size()) - 1;
     all.push_back(kernel(
         "lennard_jones", by(n, static_cast<std::int64_t>(liquid.neighbour.size()) / n), lennard_jones,
         [=](auto... a) { return plain::lennard_jones(n, a...); }, liquid.start, liquid.neighbour, liquid.x));
   }
   {
-    const std::int64_t n = quick ? 20'000 : 500'000, bins = quick ? 100 : 1'000;
+    const std::int64_t n = of(20'000, 500'000, 10'000'000), bins = of(100, 1'000, 1'000);
     all.push_back(kernel(
         "histogram", by(n, bins), histogram,
         [=](const std::int64_t* bin, const double* weight, std::int64_t count) {
@@ -169,7 +169,7 @@ std::vector<Kernel> science_kernels(bool quick) {
         uniform(n)));
   }
   {
-    const std::int64_t states = quick ? 8 : 64, symbols = 20, steps = quick ? 50 : 400;
+    const std::int64_t states = of(8, 64, 512), symbols = 20, steps = of(50, 400, 400);
     all.push_back(kernel(
         "hidden_markov", by(steps, states, states), hidden_markov,
         [=](auto... a) { return plain::hidden_markov(states, symbols, steps, a...); },
@@ -177,7 +177,7 @@ std::vector<Kernel> science_kernels(bool quick) {
         uniform_grid({states, symbols}, 0.1, 1), places(steps, symbols)));
   }
   {
-    const std::int64_t n = quick ? 1'024 : 32'768;
+    const std::int64_t n = of(1'024, 32'768, 1'048'576);
     all.push_back(kernel(
         "fourier", by(n), fourier, [=](auto... a) { return plain::fourier(n, a...); }, reversed_bits(n),
         uniform(n), uniform(n), uniform(n)));

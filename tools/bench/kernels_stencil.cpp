@@ -159,46 +159,46 @@ Number wave(Vector start, Vector speed, Index n, Index steps) {
 
 }  // namespace
 
-std::vector<Kernel> stencil_kernels(bool quick) {
+std::vector<Kernel> stencil_kernels(const Sizes& of) {
   namespace plain = reference;
   std::vector<Kernel> all;
-  const std::int64_t steps = quick ? 10 : 100;
+  const std::int64_t steps = of(10, 100, 20);
   {
-    const std::int64_t n = quick ? 400 : 4'000;
+    const std::int64_t n = of(400, 4'000, 1'000'000);
     all.push_back(kernel(
         "jacobi_1d", by(steps, n), jacobi_1d,
         [=](const double* a, std::int64_t count) { return plain::jacobi_1d(n, count, a); }, uniform(n),
         steps));
   }
   {
-    const std::int64_t n = quick ? 40 : 250;
+    const std::int64_t n = of(40, 250, 2'000);
     all.push_back(kernel(
         "jacobi_2d", by(steps, n, n), jacobi_2d,
         [=](const double* a, std::int64_t count) { return plain::jacobi_2d(n, count, a); },
         uniform_grid({n, n}), steps));
   }
   {
-    const std::int64_t n = quick ? 12 : 40;
+    const std::int64_t n = of(12, 40, 200);
     all.push_back(kernel(
         "heat_3d", by(steps, n, n, n), heat_3d,
         [=](const double* a, std::int64_t count) { return plain::heat_3d(n, count, a); },
         uniform_grid({n, n, n}), steps));
   }
   {
-    const std::int64_t n = quick ? 40 : 200, few = 10;
+    const std::int64_t n = of(40, 200, 1'000), few = 10;
     all.push_back(kernel(
         "seidel_2d", by(few, n, n), seidel_2d,
         [=](const double* a, std::int64_t count) { return plain::seidel_2d(n, count, a); },
         uniform_grid({n, n}), few));
   }
   {
-    const std::int64_t m = quick ? 30 : 200, n = quick ? 40 : 240;
+    const std::int64_t m = of(30, 200, 1'500), n = of(40, 240, 1'600);
     all.push_back(kernel(
         "fdtd_2d", by(steps, m, n), fdtd_2d, [=](auto... a) { return plain::fdtd_2d(m, n, steps, a...); },
         uniform_grid({m, n}), uniform_grid({m, n}), uniform_grid({m, n}), uniform(steps)));
   }
   {
-    const std::int64_t n = quick ? 32 : 200, some = quick ? 8 : 40;
+    const std::int64_t n = of(32, 200, 1'500), some = of(8, 40, 10);
     all.push_back(kernel(
         "periodic", by(some, n, n), periodic,
         [](const double* u, std::int64_t size, std::int64_t count) {
@@ -211,7 +211,7 @@ std::vector<Kernel> stencil_kernels(bool quick) {
           return plain::clamped(size, count, u, c);
         },
         uniform(n * n), uniform(n * n, 0.05, 0.2), n, some));
-    const std::int64_t many = quick ? 30 : 200;
+    const std::int64_t many = of(30, 200, 30);
     all.push_back(kernel(
         "wave", by(many, n, n), wave,
         [](const double* u, const double* c, std::int64_t size, std::int64_t count) {

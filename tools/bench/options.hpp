@@ -11,6 +11,7 @@ namespace lantern::bench {
 
 struct Options {
   bool quick = false;              ///< a look instead of a result: within a minute
+  bool large = false;              ///< sizes for several threads
   int threads = 1;                 ///< that the forms with several may use
   std::string json, svg;           ///< files to write; empty: none
   std::vector<std::string> files;  ///< what is named besides
@@ -20,8 +21,8 @@ struct Options {
 
 /// Reads `[--quick] [--json FILE] [--svg FILE] [FILES...]`. Nothing where the program should end with
 /// `status`: after --help, or after a message about a mistake.
-/// `with_threads`: reads `--threads N` too.
+/// `with_threads`: reads `--threads N` too, `with_large`: `--large`.
 std::optional<Options> parse_options(int argc, char** argv, const std::string& what, const std::string& files,
-                                     int& status, bool with_threads = false);
+                                     int& status, bool with_threads = false, bool with_large = false);
 
 }  // namespace lantern::bench

@@ -50,8 +50,10 @@ Usage usage(const Op& op, std::size_t i) {
   }
 }
 
+/// What may work in the memory of its first operand: a copy of what nobody reads any more is that itself.
 bool is_update(const Op& op) {
   if (ir::updates_first(op)) return !op.is(Opcode::ref_acc_);
+  if (op.is(Opcode::copy_)) return true;
   return ir::info(op.code).elementwise && op.operands[0]->type.is_tensor() &&
          op.operands[0]->type.element() == op.result()->type.element();
 }

@@ -110,26 +110,8 @@ class TripWork {
   TripWork(Builder& b, const Op* loop, const std::function<Value*(Value*)>& now)
       : b_(b), loop_(loop), now_(now) {}
 
-  Amount of(const Block* block) {
-    Amount sum;
-    for (const Op* op : block->ops) {
-      if (op->is(Opcode::loop_)) {
-        const Amount n = trips(op);
-        add(sum, times(n, inside(op, n)));
-      } else if (op->is(Opcode::branch_)) {
-        const Amount yes = of(op->blocks[0]), no = of(op->blocks[1]);
-        sum.fixed += 1 + std::max(yes.fixed, no.fixed);
-        Value* const more = yes.more && no.more ? b_.emit(Opcode::max_, {yes.more, no.more})
-                            : yes.more          ? yes.more
-                                                : no.more;
-        add(sum, {0, more});
-      } else {
-        sum.fixed += static_cast<double>(weight(*op));
-      }
-    }
-    return sum;
-  }
-
+  /// A trip of the loop itself.
+  Amount one() { return inside(loop_); }
   Value* value(const Amount& a) {
     Value* const fixed = b_.number(a.fixed);
     return a.more ? b_.emit(Opcode::add_, {fixed, a.more}) : fixed;
@@ -137,6 +119,26 @@ class TripWork {
   Value* as_number(Value* v) { return b_.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::f64)); }
 
  private:
+  Amount of(const Block* block) {
+    Amount all;
+    for (const Op* op : block->ops) {
+      if (op->is(Opcode::loop_)) {
+        const Amount n = trips(op);
+        add(all, times(n, inside(op)));
+      } else if (op->is(Opcode::branch_)) {
+        const Amount yes = of(op->blocks[0]), no = of(op->blocks[1]);
+        all.fixed += 1 + std::max(yes.fixed, no.fixed);
+        Value* const more = yes.more && no.more ? b_.emit(Opcode::max_, {yes.more, no.more})
+                            : yes.more          ? yes.more
+                                                : no.more;
+        add(all, {0, more});
+      } else {
+        all.fixed += static_cast<double>(weight(*op));
+      }
+    }
+    return all;
+  }
+
   void add(Amount& to, const Amount& a) {
     to.fixed += a.fixed;
     if (a.more) to.more = to.more ? b_.emit(Opcode::add_, {to.more, a.more}) : a.more;
@@ -147,41 +149,68 @@ class TripWork {
             each.more ? b_.emit(Opcode::mul_, {b_.number(n.fixed), each.more}) : nullptr};
   }
 
-  /// A trip of an inner loop of n trips. Loops inside may go up to its index: half as often as it, on
-  /// average.
-  Amount inside(const Op* loop, const Amount& n) {
-    const Amount half = times({0.5, nullptr}, n);
-    if (const auto up = counted(loop)) up_to_[loop->blocks[1]->params[up->index]] = half;
-    if (const auto down = counts_down(loop)) up_to_[down->trip] = half;
-    Amount sum = of(loop->blocks[1]);
-    sum.fixed += 1;
-    return sum;
+  /// A trip of an inner loop. Loops inside may go from or up to its index, which is halfway on average.
+  Amount inside(const Op* loop) {
+    if (const auto up = counted(loop)) {
+      const auto from = average(loop->operands[up->index]), to = average(up->bound);
+      if (from && to) averages_[loop->blocks[1]->params[up->index]] = times({0.5, nullptr}, sum(*from, *to));
+    }
+    if (const auto down = counts_down(loop))
+      if (const auto from = average(loop->operands[down->index]))
+        averages_[down->trip] = times({0.5, nullptr}, *from);
+    Amount work = of(loop->blocks[1]);
+    work.fixed += 1;
+    return work;
   }
 
   Amount trips(const Op* loop) {
     constexpr double usual = 4;
     if (const auto n = constant_trips(loop)) return {static_cast<double>(*n), nullptr};
+    std::optional<Amount> n;
     if (const auto up = counted(loop)) {
-      const Op* first = constant(loop->operands[up->index]);
-      if (first) return up_to(up->bound, static_cast<double>(first->integer), usual);
+      const auto from = average(loop->operands[up->index]), to = average(up->bound);
+      if (from && to) n = sum(*to, times({-1, nullptr}, *from));
+    } else if (const auto down = counts_down(loop)) {
+      n = average(loop->operands[down->index]);
     }
-    if (const auto down = counts_down(loop)) return up_to(loop->operands[down->index], 0, usual);
-    return {usual, nullptr};
+    if (!n) return {usual, nullptr};
+    if (n->more) return {0, b_.emit(Opcode::max_, {value(*n), b_.number(0)})};
+    return {std::max(0.0, n->fixed), nullptr};
   }
 
-  Amount up_to(Value* bound, double first, double usual) {
-    if (const auto it = up_to_.find(bound); it != up_to_.end()) return it->second;
-    if (const Op* c = constant(bound))
-      return {std::max(0.0, static_cast<double>(c->integer) - first), nullptr};
-    if (!ir::visible_from(bound, loop_->parent)) return {usual, nullptr};
-    Value* const n = b_.emit(Opcode::sub_, {as_number(now_(bound)), b_.number(first)});
-    return {0, b_.emit(Opcode::max_, {n, b_.number(0)})};
+  /// What an integer is on average over the trips: what is known before them, indices, and what is made of these by
+  /// a few operations.
+  std::optional<Amount> average(Value* v, int deepest = 4) {
+    if (const Op* c = constant(v)) return Amount{static_cast<double>(c->integer), nullptr};
+    if (const auto it = averages_.find(v); it != averages_.end()) return it->second;
+    if (ir::visible_from(v, loop_->parent)) return Amount{0, as_number(now_(v))};
+    if (!v->def || v->def->operands.size() != 2 || deepest == 0) return {};
+    const auto x = average(v->def->operands[0], deepest - 1), y = average(v->def->operands[1], deepest - 1);
+    if (!x || !y) return {};
+    switch (v->def->code) {
+      case Opcode::add_:
+        return sum(*x, *y);
+      case Opcode::sub_:
+        return sum(*x, times({-1, nullptr}, *y));
+      case Opcode::mul_:
+        return times(*x, *y);
+      case Opcode::imin_:
+        return Amount{0, b_.emit(Opcode::min_, {value(*x), value(*y)})};
+      case Opcode::imax_:
+        return Amount{0, b_.emit(Opcode::max_, {value(*x), value(*y)})};
+      default:
+        return {};
+    }
+  }
+  Amount sum(Amount x, const Amount& y) {
+    add(x, y);
+    return x;
   }
 
   Builder& b_;
   const Op* loop_;
   const std::function<Value*(Value*)>& now_;
-  std::unordered_map<const Value*, Amount> up_to_;  ///< trips of loops that end at an index
+  std::unordered_map<const Value*, Amount> averages_;  ///< of the indices of loops
 };
 
 /// One loop, cut out.
@@ -208,7 +237,7 @@ class Part {
     bound_ = fixed ? b.integer(fixed->integer) : now_(plan_.count.bound);
     trips_ = b.emit(Opcode::imax_, {trips_between(b, first_, bound_), b.integer(0)});
     TripWork work(b, loop_, now_);
-    const Amount each = work.of(loop_->blocks[1]);
+    const Amount each = work.one();
     Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(trips_), work.value(each)})
                                     : b.emit(Opcode::mul_, {trips_, b.integer(plan_.weight)});
     // Ranges work in memory of the loop's own: of a tensor that others see as well they get a copy.
