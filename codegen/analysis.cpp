@@ -272,6 +272,9 @@ namespace {
 /// Follows a value back. What was found is kept: of nested branches each asks for what is inside twice.
 class MemoryRoots {
  public:
+  /// `views`: reshapes are looked behind too.
+  explicit MemoryRoots(bool views = false) : views_(views) {}
+
   /// `depth`: of the calls that are looked into; functions may call themselves.
   const ir::Value* of(const ir::Value* v, int depth = 0) {
     const auto found = known_.find({v, depth});
@@ -299,7 +302,7 @@ class MemoryRoots {
         const ir::Value* root = of(op.blocks[0]->ops.back()->operands[v->index], depth);
         if (root != of(op.blocks[1]->ops.back()->operands[v->index], depth)) return v;
         v = root;
-      } else if (op.in_place) {
+      } else if (op.in_place || (views_ && op.is(Opcode::reshape_))) {
         v = op.operands[0];
       } else {
         return v;
@@ -308,12 +311,14 @@ class MemoryRoots {
     return v;
   }
 
+  bool views_;
   std::map<std::pair<const ir::Value*, int>, const ir::Value*> known_;
 };
 
 }  // namespace
 
 const ir::Value* memory_root(const ir::Value* v) { return MemoryRoots().of(v); }
+const ir::Value* storage_root(const ir::Value* v) { return MemoryRoots(true).of(v); }
 
 bool keeps_memory(const Op& loop, std::size_t state) {
   const ir::Block* body = loop.blocks[1];

@@ -87,6 +87,8 @@ class Escapes {
 /// The value that brought a tensor's memory in: updates in place and constructs that hand it through are
 /// looked behind.
 const ir::Value* memory_root(const ir::Value* v);
+/// The same memory, if not the same shape: reshapes are looked behind too.
+const ir::Value* storage_root(const ir::Value* v);
 /// True where a loop's state is the same memory in every trip, so that trips leave nothing new in it.
 bool keeps_memory(const ir::Op& loop, std::size_t state);
 

@@ -89,7 +89,7 @@ class Walk {
     for (const ir::Function* f : reachable(module)) uses_.emplace(f, LiveUses(*f));
     const ir::Block* body = module.entry->body;
     for (const Value* v : body->ops.back()->operands)
-      if (v->type.is_tensor()) placed_.insert(memory_root(v));
+      if (v->type.is_tensor()) placed_.insert(storage_root(v));
     for (const Value* p : body->params) {
       if (!p->type.is_tensor()) continue;
       const std::string name = p->name ? p->name : "x" + std::to_string(p->index + (body->params.size() > 1));

@@ -271,9 +271,7 @@ void StatementPrinter::find_placed() {
   const Op& yield = *function_.body->ops.back();
   for (std::size_t i = 0; i < yield.operands.size(); ++i) {
     if (!yield.operands[i]->type.is_tensor()) continue;
-    const Value* given = yield.operands[i];
-    if (given->def && given->def->is(Opcode::reshape_)) given = given->def->operands[0];
-    const Value* root = memory_root(given);
+    const Value* root = storage_root(yield.operands[i]);
     if (root->def && (root->def->is(Opcode::fill_) || root->def->is(Opcode::zeros_like_)))
       placed_.emplace(root, i);
   }
@@ -291,7 +289,7 @@ void StatementPrinter::place_result(const Value* tensor, const std::string& name
 /// The memory of a tensor that nobody reads any more may be allocated again.
 void StatementPrinter::forget(const Op& op) {
   const Value* tensor = op.operands[0];
-  if (!uses_.elements_matter(tensor) || placed_.contains(memory_root(tensor))) return;
+  if (!uses_.elements_matter(tensor) || placed_.contains(storage_root(tensor))) return;
   unit_.prelude().need("forget");
   const auto place = [&](const Value* v) {
     return atom(v) + ".data, " + elements(v) + " * (int64_t)sizeof(" +

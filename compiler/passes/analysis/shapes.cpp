@@ -40,13 +40,38 @@ void Shapes::note_loop(const Op* loop) {
   }
 }
 
+void Shapes::note_ways(const Op* op) {
+  for (std::size_t i = 0; i < op->results.size(); ++i)
+    if (op->results[i]->type.is_tensor())
+      if (const Value* const by = origin_of_ways(*op, i)) origins_[op->results[i]] = of(by);
+}
+
+/// What has the shape of a branch's result on both sides, or the argument that has that of a call's. Each result is
+/// looked at once: so are those of functions that call themselves.
+const Value* Shapes::origin_of_ways(const Op& op, std::size_t result) {
+  if (!followed_.insert(op.results[result]).second) return nullptr;
+  const auto given = [&](const Block* b) -> const Value* {  // not of a block that is being rewritten
+    return b->terminated() ? origin(b->ops.back()->operands[result]) : nullptr;
+  };
+  if (op.is(Opcode::branch_)) {
+    const Value* const a = given(op.blocks[0]);
+    return a == given(op.blocks[1]) ? a : nullptr;
+  }
+  const Block* const body = op.callee->body;
+  const Value* const from = op.callee->cps ? nullptr : given(body);
+  return from && !from->def && from->block == body ? op.operands[from->index] : nullptr;
+}
+
 /// The same as `of`, also for what has not been walked, and where a fill's sizes are another's.
 const Value* Shapes::origin(const Value* v) {
   for (;;) {
     v = of(v);
     if (!v->def) return v;
     const Value* by = nullptr;
-    if (v->def->is(Opcode::loop_))
+    if (v->def->is(Opcode::branch_) || v->def->is(Opcode::call_)) {
+      by = origin_of_ways(*v->def, v->index);
+      if (by) origins_[v] = const_cast<Value*>(by);
+    } else if (v->def->is(Opcode::loop_))
       by = kept(v->def)[v->index] ? v->def->operands[v->index] : nullptr;
     else if (v->def->is(Opcode::fill_))
       by = filled_like(*v->def);

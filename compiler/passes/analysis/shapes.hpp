@@ -2,6 +2,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lantern/compiler/passes/support/rewrite.hpp"
@@ -21,6 +22,9 @@ class Shapes {
   void note(const Op* op);
   /// A loop whose blocks are still to be walked.
   void note_loop(const Op* loop);
+  /// A branch whose blocks are still to be walked, or a call: of results that have the shape of one tensor, whichever
+  /// way is gone, and of those that have the shape of an argument.
+  void note_ways(const Op* op);
   void note_push(const Op* push);
   void note_pop(const Op* pop);
 
@@ -43,12 +47,14 @@ class Shapes {
   bool is_at_hand(const Value* v, const Op* pop, const Tape& tape) const;
 
   const Value* origin(const Value* v);
+  const Value* origin_of_ways(const Op& op, std::size_t result);
   const std::vector<bool>& kept(const Op* loop);
   std::unordered_map<const Value*, Value*> origins_;
   std::unordered_map<const Value*, std::vector<ir::Size>>
       sizes_;                                              ///< of what is popped, null where not at hand
   std::unordered_map<const Op*, std::vector<bool>> kept_;  ///< which of a loop's state keeps its shape
   std::unordered_map<std::int64_t, Tape> tapes_;           ///< of tensors
+  std::unordered_set<const Value*> followed_;              ///< results of branches and calls that were looked at
 };
 
 }  // namespace lantern::passes

@@ -111,6 +111,7 @@ class Lowering {
       if (op->is(Opcode::push_)) shapes_.note_push(op);
       if (op->is(Opcode::pop_)) shapes_.note_pop(op);
       if (op->is(Opcode::loop_)) shapes_.note_loop(op);
+      if (op->is(Opcode::branch_) || op->is(Opcode::call_)) shapes_.note_ways(op);
       if (op->results.size() == 1 && op->result()->type.is_tensor() && op->blocks.empty()) shapes_.note(op);
     });
     follow_shapes();
@@ -727,8 +728,8 @@ class Lowering {
   /// Made in this block, or handed to a trip of the loop around it.
   bool is_own(const Value& v) const {
     if (!v.def) return block_->parent && block_->parent->is(Opcode::loop_);
-    return v.def->is(Opcode::loop_) || v.def->is(Opcode::fill_) || v.def->is(Opcode::zeros_like_) ||
-           ir::updates_first(*v.def);
+    return v.def->is(Opcode::loop_) || v.def->is(Opcode::call_) || v.def->is(Opcode::fill_) ||
+           v.def->is(Opcode::zeros_like_) || ir::updates_first(*v.def);
   }
   bool only_used_by(const Value* v, const std::unordered_set<const Op*>& members) const {
     const auto uses = uses_.find(original(v));

@@ -192,6 +192,7 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
     if (op->is(Opcode::push_)) shapes.note_push(op);
     if (op->is(Opcode::pop_)) shapes.note_pop(op);
     if (op->is(Opcode::loop_)) shapes.note_loop(op);
+    if (op->is(Opcode::branch_) || op->is(Opcode::call_)) shapes.note_ways(op);
     if (about.contains(op))
       for (EqualSizes sizes : equal_sizes(*op)) {
         sizes.a = shapes.source(sizes.a.value, static_cast<std::size_t>(sizes.a.dimension));

@@ -18,6 +18,7 @@
 #include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/clone.hpp"
 #include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
 
@@ -240,12 +241,15 @@ class Part {
     const Amount each = work.one();
     Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(trips_), work.value(each)})
                                     : b.emit(Opcode::mul_, {trips_, b.integer(plan_.weight)});
-    // Ranges work in memory of the loop's own: of a tensor that others see as well they get a copy.
     for (std::size_t i = 0; i < start_.size(); ++i) {
-      if (start_[i]->type.is_tensor() && !plan_.private_start[i])
-        start_[i] = b.emit(Opcode::copy_, {start_[i]});
+      if (carried(i)) know_size(i);
       steps_.push_back(combine(i) == Combine::counter ? *step_of(loop_, i) : 0);
     }
+    // Ranges work in memory of the loop's own: of a tensor that others see as well they get a copy.
+    for (std::size_t i = 0; i < start_.size(); ++i)
+      if (start_[i]->type.is_tensor() && !plan_.private_start[i])
+        loop_->operands[i] = start_[i] = b.emit(Opcode::copy_, {start_[i]});
+    Op* const whole = std::exchange(loop_, copied());
     cut();
 
     Value* const threshold = each.more ? work.as_number(least(b)) : least(b);
@@ -266,7 +270,7 @@ class Part {
     } else {
       at_once(choice->blocks[0]);
     }
-    alone(choice->blocks[1]);
+    alone(whole, choice->blocks[1]);
     std::vector<Value*> shared;
     std::size_t k = 0;
     for (std::size_t i = 0; i < start_.size(); ++i) {
@@ -287,7 +291,23 @@ class Part {
     return combine(i) == Combine::sum && start_[i]->type.is_tensor();
   }
 
-  /// The loop moves into the function. Its parameters: the first trip and the one after the last; the state
+  /// A copy of the loop, for the function, which keeps what it keeps on tapes of its own.
+  Op* copied() {
+    Builder b(module_, part_->body);
+    ir::Renaming names;
+    Op* const copy = ir::clone(b, *loop_, names);
+    part_->body->ops.clear();
+    std::unordered_map<std::int64_t, std::int64_t> tapes;
+    ir::walk(copy->blocks[1], [&](Op* op) {
+      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) return;
+      const auto [it, added] = tapes.try_emplace(op->integer);
+      if (added) it->second = module_.new_tape();
+      op->integer = it->second;
+    });
+    return copy;
+  }
+
+  /// The copy moves into the function. Its parameters: the first trip and the one after the last; the state
   /// in order, less the index; what the loop takes from around.
   void cut() {
     Block* const body = part_->body;
@@ -295,21 +315,17 @@ class Part {
     Value* const last = module_.add_param(body, ir::I64, "last");
     for (std::size_t i = 0; i < start_.size(); ++i) {
       const Value* p = loop_->blocks[1]->params[i];
-      if (carried(i)) know_size(i);
       loop_->operands[i] = combine(i) == Combine::index ? first : module_.add_param(body, p->type, p->name);
     }
     loop_->blocks[0]->ops.back()->operands[0]->def->operands[1] = last;
     take_in({first, last});
 
-    const std::vector<Value*> outside = std::exchange(loop_->results, {});
-    loop_->parent = body;
     body->ops.push_back(loop_);
     std::vector<Value*> yielded;
-    for (std::size_t i = 0; i < outside.size(); ++i) {
-      Value* const v = module_.add_result(loop_, outside[i]->type, outside[i]->name);
+    for (std::size_t i = 0; i < start_.size(); ++i) {
       if (!carried(i)) continue;
-      yielded.push_back(v);
-      part_->result_types.push_back(v->type);
+      yielded.push_back(loop_->results[i]);
+      part_->result_types.push_back(loop_->results[i]->type);
     }
     Builder b(module_, body);
     b.loc = loop_->loc;
@@ -501,10 +517,21 @@ class Part {
     b.yield(totals);
   }
 
-  void alone(Block* block) {
+  /// The loop as it is, where there is too little to do: there a call would cost too.
+  void alone(Op* whole, Block* block) {
+    whole->parent = block;
+    for (Value* v : whole->results) v->block = block;
+    block->ops.push_back(whole);
+    for (Block* inner : whole->blocks)
+      ir::walk(inner, [&](Op* op) {
+        for (Value*& v : op->operands) v = now_(v);
+      });
     Builder b(module_, block);
-    b.loc = loop_->loc;
-    b.yield(b.call(part_, range(b, 0, nullptr, first_, bound_))->results);
+    b.loc = whole->loc;
+    std::vector<Value*> results;
+    for (std::size_t i = 0; i < start_.size(); ++i)
+      if (carried(i)) results.push_back(whole->results[i]);
+    b.yield(results);
   }
 
   Op* loop_;
@@ -529,7 +556,7 @@ class Choice {
     ir::walk(f.body, [&](const Op* op) {
       for (const Value* v : op->operands) ++counts_[v];
     });
-    ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || !take(op); });
+    ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || (!take(op) && !in_lanes(op)); });
   }
 
   const std::unordered_map<const Op*, Plan>& plans() const { return plans_; }
@@ -548,11 +575,7 @@ class Choice {
     }
     plan.count = *counted(loop);
     plan.weight = weight(loop->blocks[1]);
-    if (vector_lanes_ > 0) {
-      const Remarks unheard;
-      if (const auto in_lanes = plan_lanes(loop, tapes_, vector_lanes_, reassociate_))
-        plan.lanes = in_lanes->lanes;
-    }
+    plan.lanes = in_lanes(loop).value_or(1);
     const std::int64_t least_trips =
         std::max(least_work / std::max<std::int64_t>(plan.weight, 1), plan.lanes > 1 ? plan.lanes : 0) + 1;
     if (const auto trips = constant_trips(loop); trips && *trips < least_trips) {
@@ -570,6 +593,15 @@ class Choice {
                " trips on");
     plans_.emplace(loop, std::move(plan));
     return true;
+  }
+
+  /// In how many lanes its trips will run. What is in them does not fork: lanes are the better half of it, and need no
+  /// other threads.
+  std::optional<int> in_lanes(Op* loop) const {
+    const Remarks unheard;
+    if (vector_lanes_ == 0) return {};
+    const auto plan = plan_lanes(loop, tapes_, vector_lanes_, reassociate_);
+    return plan ? std::optional(plan->lanes) : std::nullopt;
   }
 
   const TapeUses& tapes_;
