@@ -109,6 +109,36 @@ auto squares_of(F f) {
   };
 }
 
+/// A plate that loses no heat at its edges, its rows one behind the other.
+D clamped(A start, I n, I steps) {
+  const A last = FOR(0, steps, start, [&](I, A u) {
+    A next = fill(D(0.0), n * n);
+    FOR(0, n, [&](I i) {
+      FOR(0, n, [&](I j) {
+        const I above = max(i - 1, 0), below = min(i + 1, n - 1), left = max(j - 1, 0),
+                right = min(j + 1, n - 1);
+        const D v = u[i * n + j];
+        const D spread = u[above * n + j] + u[below * n + j] + u[i * n + left] + u[i * n + right] - 4.0 * v;
+        next = next.set(i * n + j, v + 0.1 * spread);
+      });
+    });
+    return next;
+  });
+  return sum(last * last);
+}
+
+/// A chain of states, each a sum over those before.
+D chain(A start, M next, I steps) {
+  const I n = start.size();
+  const A last = FOR(0, steps, start, [&](I, A now) {
+    return FOR(0, n, fill(D(0.0), n), [&](I j, A v) {
+      const D s = FOR(0, n, D(0.0), [&](I i, D sum) { return sum + now[i] * next(i, j); });
+      return v.set(j, sin(s));
+    });
+  });
+  return sum(last * last);
+}
+
 D waves(M u, M speed, I steps) {
   const I n = u.dim(0);
   const auto [earlier, last] = FOR(0, steps, std::tuple(u, u), [&](I, M before, M now) {
@@ -256,6 +286,12 @@ TEST_CASE("programs that were slow: what is decided", "[speed]") {
        [](const Decided& d) { return d.copies <= 2; }},
       {"nor forward", [] { return decided(squares_of(plate(nonlinear)), {.threads = 2}); },
        [](const Decided& d) { return d.copies <= 1; }},
+      {"rows that lie in one array are shared out, and copied by no thread",
+       [] { return decided(grad<0>(clamped), {.threads = 2}); },
+       [](const Decided& d) { return d.copies <= decided(grad<0>(clamped)).copies && d.in_lanes > 0; }},
+      {"what runs in lanes and keeps values runs in as many with threads",
+       [] { return decided(grad<0>(chain), {.threads = 2}); },
+       [](const Decided& d) { return d.widest == decided(grad<0>(chain)).widest; }},
       {"a batch of small tensors runs in lanes", [] { return decided(vmap(turned)); },
        [](const Decided& d) { return d.in_lanes > 0 && d.copies == 0; }},
       {"and its derivative",

@@ -92,6 +92,78 @@ TEST_CASE("elements that belong to a trip", "[analysis]") {
         Apart{false, false});
 }
 
+/// The elements of row i at these columns, of a loop over rows; `operations` make the columns %a and %b.
+bool rows_apart(const std::string& condition, const std::string& operations) {
+  CAPTURE(condition, operations);
+  const auto module = ir::parse(R"(entry @f
+
+fun @f(%v: f64[?], %n: i64, %m: i64, %x: f64) -> f64[?] {
+  %zero = constant 0 : i64
+  %one = constant 1 : i64
+  %four = constant 4 : i64
+  %least = imax %m, %one : i64
+  %end, %v1 = loop %zero, %v : i64, f64[?] while (%ic: i64, %vc: f64[?]) {
+    %more = lt %ic, %n : bool
+    yield %more
+  } do (%i: i64, %w: f64[?]) {
+    %row = mul %i, %m : i64
+)" + condition + R"(
+    %z = branch %c : f64[?] {
+)" + operations + R"(
+      %k = add %row, %a : i64
+      %l = add %row, %b : i64
+      %y = set %w, %k, %x : f64[?]
+      %y2 = set %y, %l, %x : f64[?]
+      yield %y2
+    } else {
+      yield %w
+    }
+    %next = add %i, %one : i64
+    yield %next, %z
+  }
+  yield %v1
+}
+)");
+  ir::verify(*module);
+  const std::vector<Op*> loops = loops_in(*module->functions().front());
+  std::vector<const Op*> accesses;
+  ir::walk(loops[0]->blocks[1], [&](const Op* op) {
+    if (op->is(Opcode::set_)) accesses.push_back(op);
+  });
+  REQUIRE(accesses.size() == 2);
+  return apart_by_trip(accesses, loops[0]);
+}
+
+TEST_CASE("elements of a row, by what a branch has found", "[analysis]") {
+  const std::string first = "%a = add %zero, %zero : i64 ", last = "%b = sub %m, %one : i64";
+  const std::string wide = "%c = le %four, %m : bool", narrow = "%c = le %m, %four : bool";
+  // The last but one of a row of one column is in the row before.
+  const std::string last_but_one = "%b = add %m, %zero : i64 %a = sub %m, %four : i64";
+  CHECK(rows_apart(wide, first + last));
+  CHECK_FALSE(rows_apart(narrow, first + "%b = add %one, %zero : i64"));
+  CHECK(rows_apart(wide, first + "%b = add %one, %zero : i64"));
+  CHECK(rows_apart("%c = lt %one, %m : bool", first + "%b = add %one, %zero : i64"));
+  CHECK_FALSE(rows_apart("%c = lt %zero, %m : bool", first + "%b = add %one, %zero : i64"));
+  CHECK_FALSE(rows_apart(wide, first + "%b = add %four, %zero : i64"));
+  CHECK_FALSE(rows_apart(wide, last_but_one));
+  CHECK(rows_apart("%d = lt %m, %four : bool %c = lnot %d : bool", first + "%b = add %one, %zero : i64"));
+  CHECK_FALSE(
+      rows_apart("%d = le %four, %m : bool %c = lnot %d : bool", first + "%b = add %one, %zero : i64"));
+  CHECK(rows_apart("%d = lt %zero, %n : bool %e = le %four, %m : bool %c = land %d, %e : bool",
+                   first + "%b = add %one, %zero : i64"));
+  CHECK_FALSE(rows_apart("%d = lt %zero, %n : bool %e = le %four, %m : bool %c = lor %d, %e : bool",
+                         first + "%b = add %one, %zero : i64"));
+  // What is larger than the smaller of two is the larger of them: max(m, 1) is m where it is 4 or more.
+  CHECK(rows_apart("%c = le %four, %least : bool", first + "%b = sub %least, %one : i64"));
+  CHECK_FALSE(rows_apart("%c = le %one, %least : bool", first + "%b = sub %least, %one : i64"));
+  // Two unknowns in one fact.
+  CHECK(rows_apart("%c = lt %n, %m : bool", first + "%b = add %n, %zero : i64"));
+  CHECK_FALSE(rows_apart("%c = le %n, %m : bool", first + "%b = add %n, %zero : i64"));
+  // The smaller of m - 1 and m.
+  CHECK(rows_apart(wide, first + "%d = sub %m, %one : i64 %b = imin %m, %d : i64"));
+  CHECK_FALSE(rows_apart(wide, first + "%d = add %m, %one : i64 %b = imin %m, %d : i64"));
+}
+
 TEST_CASE("elements that trips before or after do not reach", "[analysis]") {
   // %a is written and %b read, in the row of trip i at column j, or seen from the loop over rows.
   const auto meets = [](const std::string& operations, std::size_t loop, Trip when) {

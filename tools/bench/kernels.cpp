@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -83,9 +84,21 @@ struct Measured {
   const Kernel* kernel;
   Timing objective, gradient;
   double compile_ms = 0, gradient_bytes = 0, argument_bytes = 0;
-  /// How many times faster than in one thread, in the same rounds; 0 where one thread is all there is.
+  /// How many times faster than with the other options, in the same rounds; 0 where there are none.
   double objective_speedup = 0, gradient_speedup = 0;
 };
+
+/// With so many threads, and in one; or with all passes, and without some.
+Ways ways(const Options& options) {
+  Ways all{.usual = {.target = Target::cpp, .opt = 3, .threads = options.threads}, .other = {}};
+  if (options.threads == 1 && options.without.empty()) return all;
+  all.other = all.usual;
+  if (options.without.empty())
+    all.other->threads = 1;
+  else
+    all.other->disabled_passes = options.without;
+  return all;
+}
 
 /// In a process of its own: a kernel that needs all memory leaves the others theirs.
 Measured measure(const Kernel& kernel, const Options& options) {
@@ -93,16 +106,17 @@ Measured measure(const Kernel& kernel, const Options& options) {
   constexpr double most_seconds = 120;
   const auto work = [&] {
     CompiledKernel k;
-    const double compile_ms = once_ms([&] { k = kernel.compile(options.threads); });
+    const Ways all = ways(options);
+    const double compile_ms = once_ms([&] { k = kernel.compile(all); });
     if (const std::string wrong = check_value(k); !wrong.empty()) raise(wrong);
     if (const std::string wrong = check_gradient(k); !wrong.empty()) raise(wrong);
     std::vector<Callable> forms{[&] { k.objective(); }, k.gradient};
-    if (options.threads > 1) forms.insert(forms.end(), {k.objective_alone, k.gradient_alone});
+    if (all.other) forms.insert(forms.end(), {k.other_objective, k.other_gradient});
     const std::vector<Timing> timings = paired(
         forms, [&] { k.plain(); }, options.timing());
     const auto& [objective, gradient] = std::tie(timings[0], timings[1]);
     const auto speedup = [&](std::size_t form) {
-      return options.threads > 1 ? ratio(timings[form + 2], timings[form]) : 0;
+      return all.other ? ratio(timings[form + 2], timings[form]) : 0;
     };
     return std::vector<double>{
         objective.reference_ms, objective.ms,     objective.ratio, gradient.ms, gradient.ratio,
@@ -114,10 +128,14 @@ Measured measure(const Kernel& kernel, const Options& options) {
   return {&kernel, {v.at(1), v[0], v[2]}, {v[3], v[0], v[4]}, v.at(7), v[5], v[6], v.at(8), v.at(9)};
 }
 
-void print_head(int threads) {
+void print_head(const Options& options) {
   fmt::print("{:<15} {:<17} {:>9} {:>15} {:>14} {:>11} {:>13} {:>10}", "kernel", "size", "plain ms",
              "objective/plain", "gradient/plain", "gradient MB", "arguments MB", "compile s");
-  fmt::print("{}\n", threads > 1 ? "   faster than in 1 thread: objective, gradient" : "");
+  if (!options.without.empty())
+    fmt::print("   faster than without {}: objective, gradient", fmt::join(options.without, ", "));
+  else if (options.threads > 1)
+    fmt::print("   faster than in 1 thread: objective, gradient");
+  fmt::print("\n");
 }
 void print(const Measured& m) {
   fmt::print("{:<15} {:<17} {:>9.3f} {:>15.2f} {:>14.2f} {:>11.2f} {:>13.2f} {:>10.2f}", m.kernel->name,
@@ -202,7 +220,7 @@ int bench_kernels(int argc, char** argv) {
 
   std::vector<Measured> all;
   int wrong = 0;
-  print_head(options->threads);
+  print_head(*options);
   for (const Kernel& kernel : kernels) try {
       all.push_back(measure(kernel, *options));
       print(all.back());

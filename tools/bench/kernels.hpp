@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -27,14 +28,20 @@ using Volume = Rep<Tensor<double, dyn, dyn, dyn>>;
 struct CompiledKernel {
   std::function<double()> plain, objective;
   Callable gradient;                                 ///< writes into `gradients`
-  Callable objective_alone, gradient_alone;          ///< in one thread, where the others use several
+  Callable other_objective, other_gradient;          ///< with the other options, if there are any
   std::vector<std::span<double>> inputs, gradients;  ///< of each floating argument
   double argument_bytes = 0;
 };
 
+/// How a kernel is compiled, and how it is compiled to be compared.
+struct Ways {
+  CompileOptions usual;
+  std::optional<CompileOptions> other;
+};
+
 struct Kernel {
   std::string name, size;
-  std::function<CompiledKernel(int threads)> compile;
+  std::function<CompiledKernel(const Ways&)> compile;
 };
 
 /// Which of its sizes a kernel has: for a look, for a result, or so that several threads have enough to do.
@@ -93,24 +100,23 @@ std::tuple<> target(Other&) {
 /// by their first element.
 template <class F, class Plain, class... A>
 Kernel kernel(std::string name, std::string size, F f, Plain plain, A... arguments) {
-  const auto compiled = [=](int threads) {
+  const auto compiled = [=](const Ways& ways) {
     struct State {
       std::tuple<A...> arguments, slopes;
       double value = 0;
     };
     const auto state = std::make_shared<State>(State{{arguments...}, {arguments...}});
-    const auto options = [&](int several) {
-      return CompileOptions{.target = Target::cpp, .opt = 3, .threads = several, .name = name};
-    };
-    const auto objective_in = [&](int several) {
-      return [=, objective = compile(f, options(several))] {
+    const auto objective_by = [&](CompileOptions options) {
+      options.name = name;
+      return [=, objective = compile(f, options)] {
         std::apply([&](const auto&... a) { objective.into(state->value, a...); }, state->arguments);
         return state->value;
       };
     };
     auto targets = std::apply([](auto&... s) { return std::tuple_cat(detail::target(s)...); }, state->slopes);
-    const auto gradient_in = [&](int several) {
-      return [=, gradient = compile(grad(f), options(several))]() mutable {
+    const auto gradient_by = [&](CompileOptions options) {
+      options.name = name;
+      return [=, gradient = compile(grad(f), options)]() mutable {
         std::apply(
             [&](auto&... t) {
               std::apply([&](const auto&... a) { gradient.into(t..., a...); }, state->arguments);
@@ -122,11 +128,11 @@ Kernel kernel(std::string name, std::string size, F f, Plain plain, A... argumen
     made.plain = [=] {
       return std::apply([&](const auto&... a) { return plain(detail::plain(a)...); }, state->arguments);
     };
-    made.objective = objective_in(threads);
-    made.gradient = gradient_in(threads);
-    if (threads > 1) {
-      made.objective_alone = objective_in(1);
-      made.gradient_alone = gradient_in(1);
+    made.objective = objective_by(ways.usual);
+    made.gradient = gradient_by(ways.usual);
+    if (ways.other) {
+      made.other_objective = objective_by(*ways.other);
+      made.other_gradient = gradient_by(*ways.other);
     }
     const auto note = [&](auto& argument, auto& slope) {
       const auto all = detail::elements(argument);
@@ -136,7 +142,8 @@ Kernel kernel(std::string name, std::string size, F f, Plain plain, A... argumen
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (note(std::get<I>(state->arguments), std::get<I>(state->slopes)), ...);
-    }(std::index_sequence_for<A...>{});
+    }
+    (std::index_sequence_for<A...>{});
     return made;
   };
   return {std::move(name), std::move(size), compiled};

@@ -5,7 +5,7 @@
 namespace lantern::bench {
 
 std::optional<Options> parse_options(int argc, char** argv, const std::string& what, const std::string& files,
-                                     int& status, bool with_threads, bool with_large) {
+                                     int& status, bool with_threads, bool with_kernels) {
   Options options;
   CLI::App app(what, argv[0]);
   app.add_flag("--quick", options.quick, "shorter measurements, fewer sizes");
@@ -14,7 +14,12 @@ std::optional<Options> parse_options(int argc, char** argv, const std::string& w
   if (with_threads)
     app.add_option("--threads", options.threads, "measure derivatives in so many threads too")
         ->check(CLI::Range(1, 64));
-  if (with_large) app.add_flag("--large", options.large, "sizes that give several threads enough to do");
+  if (with_kernels) {
+    app.add_flag("--large", options.large, "sizes that give several threads enough to do");
+    app.add_option("--without", options.without, "say how much slower it is without these passes")
+        ->delimiter(',')
+        ->type_name("PASS,...");
+  }
   if (!files.empty()) app.add_option("files", options.files, files);
   try {
     app.parse(argc, argv);

@@ -13,6 +13,7 @@ struct Options {
   bool quick = false;              ///< a look instead of a result: within a minute
   bool large = false;              ///< sizes for several threads
   int threads = 1;                 ///< that the forms with several may use
+  std::vector<std::string> without;  ///< passes that the comparison leaves out
   std::string json, svg;           ///< files to write; empty: none
   std::vector<std::string> files;  ///< what is named besides
 
@@ -21,8 +22,8 @@ struct Options {
 
 /// Reads `[--quick] [--json FILE] [--svg FILE] [FILES...]`. Nothing where the program should end with
 /// `status`: after --help, or after a message about a mistake.
-/// `with_threads`: reads `--threads N` too, `with_large`: `--large`.
+/// `with_threads`: reads `--threads N` too, `with_kernels`: `--large` and `--without PASS`.
 std::optional<Options> parse_options(int argc, char** argv, const std::string& what, const std::string& files,
-                                     int& status, bool with_threads = false, bool with_large = false);
+                                     int& status, bool with_threads = false, bool with_kernels = false);
 
 }  // namespace lantern::bench

@@ -129,6 +129,14 @@ IndexForm form(const Value* v, int& steps) {
         break;
       case Opcode::dim_:
         return size_form(op->operands[0], static_cast<std::size_t>(op->integer));
+      case Opcode::imin_:
+      case Opcode::imax_: {
+        const IndexForm x = form(op->operands[0], steps), y = form(op->operands[1], steps);
+        const auto gap = (x - y).number();  // n - 1 is less than n
+        if (!gap) return itself;
+        f = (*gap < 0) == op->is(Opcode::imin_) ? x : y;
+        break;
+      }
       default:
         return itself;
     }
@@ -210,7 +218,8 @@ std::optional<IndexForm> in_other_trip(IndexForm f, const Block* body) {
   return f;
 }
 
-/// What is known where an access is made: that each loop around it has a trip.
+/// What is known where an access is made: that each loop around it has a trip, and which way branches have
+/// gone.
 class Bounds {
  public:
   /// Of the loops from one down to an access, or of all around it; those around are known in any case.
@@ -223,6 +232,7 @@ class Bounds {
         note(IndexForm::of(counter->index) - counter->first);
         if (inside) counters_.push_back({counter->index, counter->first, counter->last});
       }
+      if (b->parent->is(Opcode::branch_)) note(b->parent->operands[0], b == b->parent->blocks[0]);
       inside &= b->parent != loop;
     }
   }
@@ -248,6 +258,8 @@ class Bounds {
       const auto [it, added] = least_.try_emplace(other_trip(v, body), least);
       it->second = std::max(it->second, least);
     }
+    for (const IndexForm& fact : o.facts_)
+      if (const auto other = in_other_trip(fact, body)) facts_.push_back(*other);
     return true;
   }
 
@@ -270,15 +282,11 @@ class Bounds {
     return (least && nonnegative(*least - 1)) || (most && nonnegative(IndexForm(-1) - *most));
   }
 
-  /// True where a form is a sum of what is not negative.
-  bool nonnegative(IndexForm f) const {
-    for (const Unknown& v : f.unknowns()) {
-      const auto known = least_.find(v);
-      if (known == least_.end() && !v.is_size()) return false;
-      const std::int64_t least = known == least_.end() ? 0 : known->second;
-      f = f.with(v, IndexForm::of(v) + (v.is_size() ? std::max<std::int64_t>(least, 0) : least));
-    }
-    return std::ranges::all_of(f.terms(), [](const auto& t) { return t.second >= 0; });
+  /// True where a form is a sum of what is not negative: by itself, or with something that is known not to
+  /// be.
+  bool nonnegative(const IndexForm& f, int deepest = 3) const {
+    const IndexForm g = settled(f, deepest);
+    return is_sum(g) || std::ranges::any_of(facts_, [&](const IndexForm& fact) { return is_sum(g - fact); });
   }
 
  private:
@@ -291,19 +299,83 @@ class Bounds {
     return body && v.dimension == -1 && made_in(v.value, body) ? Unknown(v.value, in_another_trip) : v;
   }
 
+  /// That a condition holds, or does not.
+  void note(const Value* condition, bool holds, int deepest = 4) {
+    const Op* const op = condition->def;
+    if (!op || deepest == 0) return;
+    if (op->is(Opcode::lnot_)) return note(op->operands[0], !holds, deepest - 1);
+    if (op->is(holds ? Opcode::land_ : Opcode::lor_))
+      for (const Value* part : op->operands) note(part, holds, deepest - 1);
+    const bool less = op->is(Opcode::lt_), at_most = op->is(Opcode::le_);
+    if ((!less && !at_most) || !(op->operands[0]->type == ir::I64)) return;
+    const IndexForm gap = index_form(op->operands[1]) - index_form(op->operands[0]);
+    note(holds ? gap - (less ? 1 : 0) : IndexForm() - gap - (less ? 0 : 1));
+  }
+
   /// That a form is not negative, of use where it bounds one value.
   void note(const IndexForm& f) {
     const auto unknowns = f.unknowns();
+    if (unknowns.size() > 1) facts_.push_back(f);
     if (unknowns.size() != 1) return;
     const auto s = f.split(unknowns[0]);
     if (!s || s->coefficient.number() != 1 || !s->rest.number()) return;
     const std::int64_t least = times(*s->rest.number(), -1);
     const auto [it, added] = least_.try_emplace(unknowns[0], least);
     it->second = std::max(it->second, least);
+    // What is larger than one of two values, as the larger of them, is the other.
+    if (const auto two = of_two(unknowns[0], Opcode::imax_))
+      for (const auto& [x, y] : {*two, std::pair(two->second, two->first)})
+        if (x.number() && *x.number() < least) note(y - least);
+  }
+
+  /// What the larger, or the smaller, of two values is made of.
+  static std::optional<std::pair<IndexForm, IndexForm>> of_two(const Unknown& v, Opcode code) {
+    const Op* const op = v.dimension == -1 ? v.value->def : nullptr;
+    if (!op || !op->is(code)) return {};
+    return std::pair(index_form(op->operands[0]), index_form(op->operands[1]));
+  }
+
+  /// With the larger of two values, or the smaller, as the one that it is known to be.
+  IndexForm settled(IndexForm f, int deepest) const {
+    if (deepest == 0) return f;
+    for (const Unknown& v : f.unknowns())
+      for (const Opcode code : {Opcode::imin_, Opcode::imax_}) {
+        const auto two = of_two(v, code);
+        if (!two) continue;
+        const auto& [x, y] = *two;
+        const bool smaller = code == Opcode::imin_;
+        if (nonnegative(x - y, deepest - 1))
+          f = f.with(v, smaller ? y : x);
+        else if (nonnegative(y - x, deepest - 1))
+          f = f.with(v, smaller ? x : y);
+      }
+    return f;
+  }
+
+  /// At least so much is this value, as far as is known.
+  std::optional<std::int64_t> least(const Unknown& v) const {
+    std::optional<std::int64_t> all;
+    if (v.is_size()) all = 0;
+    const auto also = [&](std::int64_t n) { all = all ? std::max(*all, n) : n; };
+    if (const auto known = least_.find(v); known != least_.end()) also(known->second);
+    if (const auto two = of_two(v, Opcode::imax_))
+      for (const IndexForm& one : {two->first, two->second})
+        if (one.number()) also(*one.number());
+    return all;
+  }
+
+  bool is_sum(IndexForm f) const {
+    for (const Unknown& v : f.unknowns()) {
+      const auto n = least(v);
+      if (!n) return false;
+      f = f.with(v, IndexForm::of(v) + *n);
+    }
+    return std::ranges::all_of(f.terms(), [](const auto& t) { return t.second >= 0; });
   }
 
   std::vector<Span> counters_;
   std::map<Unknown, std::int64_t> least_;
+  std::vector<IndexForm> facts_;  ///< forms of several values that are not negative
 };
 
 /// Which elements of one tensor an access reaches in a trip of a loop, in one dimension: the trip's number

@@ -476,14 +476,28 @@ std::span<Value*> changed_by(Op& op) {
   return std::span(op.operands).first(1);
 }
 
+/// True where one of them runs or the other: on two sides of a branch.
+bool exclusive(const Op* a, const Op* b) {
+  std::unordered_map<const Op*, const Block*> sides;
+  for (const Block* s = a->parent; s && s->parent; s = s->parent->parent)
+    if (s->parent->is(Opcode::branch_)) sides[s->parent] = s;
+  for (const Block* s = b->parent; s && s->parent; s = s->parent->parent)
+    if (const auto it = sides.find(s->parent); it != sides.end()) return it->second != s;
+  return false;
+}
+
 /// Of a tensor filled with a constant that several change, each gets one of its own, where it begins: it
 /// takes less than a copy, and a product that is added to zeros of its own needs none at all (codegen).
 void fill_for_each(ir::Module& module) {
   for (Function* f : module.functions()) {
     std::unordered_map<const Value*, std::size_t> uses;
+    std::unordered_map<const Value*, std::vector<const Op*>> users;
     std::vector<std::pair<Op*, Value**>> changes;
     ir::walk(f->body, [&](Op* op) {
-      for (const Value* v : op->operands) ++uses[v];
+      for (const Value* v : op->operands) {
+        ++uses[v];
+        if (v->type.is_tensor()) users[v].push_back(op);
+      }
       for (Value*& start : changed_by(*op))
         if (const Op* fill = start->def; fill && fill->is(Opcode::fill_) && fill->operands[0]->def &&
                                          fill->operands[0]->def->is(Opcode::constant_))
@@ -493,7 +507,10 @@ void fill_for_each(ir::Module& module) {
     std::unordered_set<Block*> blocks;
     std::unordered_map<const Value*, std::size_t> left = uses;
     for (const auto& [op, start] : changes) {
-      if (uses[*start] == 1) continue;
+      const std::vector<const Op*>& all = users.at(*start);
+      if (std::ranges::count(all, op) == 1 &&
+          std::ranges::all_of(all, [&](const Op* user) { return user == op || exclusive(op, user); }))
+        continue;
       const Op* from = (*start)->def;
       Op* fill = module.new_op(Opcode::fill_, op->parent);
       fill->loc = op->loc;

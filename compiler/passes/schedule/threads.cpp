@@ -33,8 +33,12 @@ using ir::Function;
 // In additions. To wake a thread and wait for it takes some 50 microseconds; a loop that is shared out should
 // take several times as long, in lanes too.
 constexpr std::int64_t least_work = 1 << 22;
-/// What ranges add to zeros of their own costs this much for each of the zeros.
-constexpr std::int64_t for_a_zero = 4;
+/// What ranges add to zeros of their own costs this much for each of the zeros: it is written, added to, read
+/// and added, by way of memory.
+constexpr std::int64_t for_a_zero = 16;
+// Many ranges, of which none waits long for another, are worth it where their zeros are this small a part of
+// the work.
+constexpr double part_for_zeros = 0.125;
 // Ranges start where a vector does in a tensor that begins with one.
 constexpr std::int64_t aligned = 8;
 // Below so many trips for each thread, ranges are one for each, and equal.
@@ -256,7 +260,7 @@ class Part {
     Value* enough = b.emit(Opcode::lt_, {threshold, in_all});
     if (plan_.lanes > 1)
       enough = b.emit(Opcode::land_, {enough, b.emit(Opcode::lt_, {b.integer(plan_.lanes), trips_})});
-    Value* const room = room_for_sums(b);
+    Value* const room = room_for_sums(b, each.more ? in_all : work.as_number(in_all));
     Op* const choice = b.branch(enough, part_->result_types);
     if (room) {
       Builder shared(module_, choice->blocks[0]);
@@ -385,7 +389,7 @@ class Part {
     Value* sum = b.integer(least_work);
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (!adds_to_tensor(i)) continue;
-      Value* n = b.integer(for_a_zero * (range_count() - 1));
+      Value* n = b.integer(for_a_zero * (threads_ - 1));
       for (int d = 0; d < start_[i]->type.rank(); ++d)
         n = b.emit(Opcode::mul_, {n, b.emit(Opcode::dim_, {start_[i]}, d)});
       sum = b.emit(Opcode::add_, {sum, n});
@@ -393,8 +397,9 @@ class Part {
     return sum;
   }
 
-  /// Whether there is memory for what each range adds to; null where that is little in any case.
-  Value* room_for_sums(Builder& b) const {
+  /// Whether there is memory for what each of many ranges adds to, and work enough; null where that is little
+  /// in any case.
+  Value* room_for_sums(Builder& b, Value* work) const {
     Value* all = nullptr;
     double known = 0;
     for (std::size_t i = 0; i < start_.size(); ++i) {
@@ -407,11 +412,13 @@ class Part {
       all = all ? b.emit(Opcode::add_, {all, elements}) : elements;
     }
     const auto others = static_cast<double>(range_count() - 1);
-    if (!all || known * others <= least_memory) return nullptr;
+    const double zeros = for_a_zero * others / part_for_zeros;
+    if (!all || (known * others <= least_memory && known * zeros <= least_work)) return nullptr;
     Value* const taken = b.emit(Opcode::mul_, {all, b.number(others)});
     Value* const most = b.emit(
         Opcode::max_, {b.number(least_memory), b.emit(Opcode::mul_, {held(b), b.number(memory_factor)})});
-    return b.emit(Opcode::le_, {taken, most});
+    Value* const small = b.emit(Opcode::le_, {b.emit(Opcode::mul_, {all, b.number(zeros)}), work});
+    return b.emit(Opcode::land_, {b.emit(Opcode::le_, {taken, most}), small});
   }
 
   /// How many numbers are in the tensors that the loop works on.
