@@ -271,8 +271,8 @@ TEST_CASE("what each mode keeps grows as its order says", "[modes]") {
   // 2 n operations. A mode that keeps them all has so many bytes for each; one that keeps none, a megabyte in
   // all.
   const auto linear = [](const char* name, auto gradient, double most_bytes) {
-    const double small = kept(gradient, sines(20'000)), large = kept(gradient, sines(80'000));
-    const double bytes = 1024 * large / 160'000;
+    const double small = kept(gradient, sines(80'000)), large = kept(gradient, sines(320'000));
+    const double bytes = 1024 * large / 640'000;
     INFO(name << ", kB: " << small << ", " << large << "; " << bytes << " bytes for an operation");
     CHECK(large > 3 * small);
     CHECK(large < 7 * small);  // four times as many operations

@@ -158,6 +158,40 @@ TEST_CASE("threads: trips that meet at one element add up", "[threads]") {
     }
 }
 
+TEST_CASE("threads: sums into elements, as they are spelled", "[threads]") {
+  const auto check = [](auto program, const auto&... arguments) {
+    const auto one = compile(program, in_threads(1)), several = compile(program, in_threads(3));
+    CHECK(forks(several.source("ir")));
+    check_close(several(arguments...), one(arguments...));
+  };
+  const auto histogram = sig<Array<double>(Array<double>, Array<double>, Array<std::int64_t>)>(
+      [](Vec start, Vec weight, Ints at) {
+        return FOR(0, at.size(), start, [&](Int i, Vec h) { return h.set(at[i], h[at[i]] + weight[i]); });
+      });
+  const auto alternating = sig<Array<double>(Array<double>, Array<double>, Array<std::int64_t>)>(
+      [](Vec start, Vec weight, Ints at) {
+        return FOR(0, at.size(), start, [&](Int i, Vec h) {
+          const Vec more = h.set(at[i], h[at[i]] - 2.0 * weight[i]);
+          return more.set(i % 3, exp(weight[i]) + more[i % 3]);
+        });
+      });
+  for (const std::size_t n : lengths) {
+    std::vector<std::int64_t> at(n);
+    for (std::size_t i = 0; i < n; ++i) at[i] = static_cast<std::int64_t>(i * i % 5);
+    check(histogram, numbers(5), numbers(n), at);
+    check(alternating, numbers(5), numbers(n), at);
+  }
+  // What is read elsewhere as well, or scaled, is no sum.
+  const auto scaled = sig<Array<double>(Array<double>, Array<std::int64_t>)>([](Vec start, Ints at) {
+    return FOR(0, at.size(), start, [&](Int i, Vec h) { return h.set(at[i], 0.5 * h[at[i]] + 1.0); });
+  });
+  const auto read = sig<Array<double>(Array<double>, Array<std::int64_t>)>([](Vec start, Ints at) {
+    return FOR(0, at.size(), start, [&](Int i, Vec h) { return h.set(at[i], h[at[i]] + 0.1 * h[0]); });
+  });
+  CHECK_FALSE(forks(compile(scaled, in_threads(2)).source("ir")));
+  CHECK_FALSE(forks(compile(read, in_threads(2)).source("ir")));
+}
+
 TEST_CASE("threads: rows of the caller's matrix are written where they belong", "[threads]") {
   const auto rows = sig<Tensor<double, dyn, dyn>(Array<double>)>([](Vec a) {
     return FOR(0, a.size(), fill(Num(0.0), a.size(), 3), [&](Int i, Mat m) {

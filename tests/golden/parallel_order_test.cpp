@@ -31,7 +31,7 @@ class RandomLoop {
     for (int n = 1 + below(3); n > 0; --n) {
       const std::string at = index(line);
       std::string& t = below(3) ? y : z;
-      switch (below(8)) {
+      switch (below(10)) {
         case 0:
         case 1:
           e = line("add " + e + ", " + line("get " + t + ", " + at));
@@ -46,6 +46,13 @@ class RandomLoop {
         case 5:
           t = line("set " + t + ", " + at + ", " + e);
           break;
+        case 8:
+        case 9: {
+          const std::string before = line("get " + t + ", " + at);
+          t = line("set " + t + ", " + at + ", " +
+                   line(std::string(below(4) ? "add " : "sub ") + before + ", " + e));
+          break;
+        }
         case 6:
           s = line(std::string(below(2) ? "add " : "max ") + s + ", " + e);
           break;

@@ -120,6 +120,7 @@ class Analysis {
       const auto [combine, use] = combination(uses_, plan_->loop, p->index);
       if (combine == Combine::none || use->whole) return dependent();
       if (p->type.is_tensor()) {
+        if (combine == Combine::sum && !use->only_added()) return dependent();
         plan_->shared.insert(use->values.begin(), use->values.end());
         continue;
       }

@@ -129,12 +129,44 @@ class Path {
   std::unordered_set<const Op*> seen_;  ///< reads
 };
 
+/// The sum that t[i] = t[i] + x forms, or t[i] - x, where nobody else reads what t[i] was; null for other
+/// updates.
+const Op* own_element_added_to(const Uses& uses, const Op& set) {
+  if (!set.is(Opcode::set_)) return nullptr;
+  const auto once = [&](const Op* op) {
+    return op && op->parent == set.parent && uses.count(op->result()) == 1;
+  };
+  const Op* const sum = set.operands.back()->def;
+  if (!once(sum) || (!sum->is(Opcode::add_) && !sum->is(Opcode::sub_))) return nullptr;
+  for (std::size_t i = 0; i < (sum->is(Opcode::sub_) ? 1 : 2); ++i) {
+    const Op* const get = sum->operands[i]->def;
+    if (once(get) && get->is(Opcode::get_) &&
+        std::equal(get->operands.begin(), get->operands.end(), set.operands.begin(), set.operands.end() - 1))
+      return sum;
+  }
+  return nullptr;
+}
+
+void note_sums(const Uses& uses, StateUse& found) {
+  std::size_t sums = 0;
+  for (const Op* op : found.updates) {
+    if (op->is(Opcode::add_at_)) continue;
+    const Op* const sum = own_element_added_to(uses, *op);
+    if (!sum) return;
+    found.own_sum |= is_own_sum(*sum);
+    ++sums;
+  }
+  found.sums_by_set = sums > 0 && sums == found.reads.size();
+}
+
 }  // namespace
 
 bool StateUse::only_added() const {
   return !extreme && reads.empty() &&
          std::ranges::all_of(updates, [](const Op* op) { return op->is(Opcode::add_at_); });
 }
+
+bool StateUse::only_summed() const { return only_added() || (!extreme && sums_by_set); }
 
 bool StateUse::only_extreme() const {
   return extreme && !whole && !sum && reads.empty() && updates.empty();
@@ -152,6 +184,7 @@ std::optional<StateUse> state_use(const Uses& uses, const Op* loop, std::size_t 
   StateUse found;
   if (!uses.of(loop->blocks[0]->params[state]).empty()) return {};
   if (Path(uses, found).run(loop->blocks[1]->params[state], loop->blocks[1]) != state) return {};
+  if (!found.reads.empty()) note_sums(uses, found);
   return found;
 }
 

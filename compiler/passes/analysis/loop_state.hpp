@@ -17,10 +17,13 @@ struct StateUse {
   bool whole = false;              ///< rows are added to, or all of it
   bool own_sum = false;           ///< a number is added that the program asks for, not one of its derivatives
   bool sum = false;               ///< something is added to a number, or to all of a tensor
+  bool sums_by_set = false;       ///< all that is read is set again to what it was and something added
   std::optional<Opcode> extreme;  ///< the operation that takes the larger, or such; AND and OR are such
 
   /// True where it is nothing but a sum over the trips, of numbers or of what is added to elements.
   bool only_added() const;
+  /// The same, also where elements are set to the sum of what they were and something: t[i] = t[i] + x.
+  bool only_summed() const;
   /// True where nothing happens to it but that the larger, or such, of it and another number is taken.
   bool only_extreme() const;
   /// True where no trip changes anything.

@@ -87,7 +87,7 @@ Combination combination(const Uses& uses, const Op* loop, std::size_t state) {
     found.combine = known;
   } else if (type.is_tensor() && !use.whole && (use.only_read() || apart_by_trip(use.accesses(), loop))) {
     found.combine = ir::Combine::element;
-  } else if (use.only_added() && (type.is_scalar() || type.is_tensor()) &&
+  } else if (use.only_summed() && (type.is_scalar() || type.is_tensor()) &&
              type.element() != ir::Kind::boolean) {
     found.combine = ir::Combine::sum;
   }
