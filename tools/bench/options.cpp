@@ -18,6 +18,7 @@ std::optional<Options> parse_options(int argc, char** argv, const std::string& w
     app.add_flag("--large", options.large, "sizes that give several threads enough to do");
     app.add_option("--without", options.without, "say how much slower it is without these passes")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->type_name("PASS,...");
   }
   if (!files.empty()) app.add_option("files", options.files, files);
