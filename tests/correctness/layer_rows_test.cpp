@@ -1,25 +1,12 @@
 // Layers of a network row by row: the gradient adds up over the rows what runs in lanes, of all sizes.
-#include <catch2/catch.hpp>
-
 #include "../lanes.hpp"
-#include "agree.hpp"
-#include "lantern/lantern.hpp"
+#include "row_programs.hpp"
 
 using namespace lantern;
 using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {
-
-using D = Rep<double>;
-using I = Rep<std::int64_t>;
-using A = Rep<Array<double>>;
-using M = Rep<Tensor<double, dyn, dyn>>;
-
-template <class F>
-D total(const I& n, F f) {
-  return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + f(i); });
-}
 
 /// A layer for each row of x: what comes back to w are sums over the rows.
 D layer(M w, M x) {
@@ -37,20 +24,6 @@ D two_layers(M w, M v, M x) {
                       [&](I j, D s) { return s + w(i, j) * x(r, j) - v(i, j - 1) * x(r, j - 1) * 0.5; }));
     });
   });
-}
-
-std::vector<double> numbers(std::size_t n, double shift) {
-  std::vector<double> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = std::sin(shift + 1.3 * static_cast<double>(i)) / 2;
-  return v;
-}
-TensorView<const double> matrix(const std::vector<double>& v, std::size_t rows, std::size_t columns) {
-  return {v.data(), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}};
-}
-
-void check_close(const std::vector<double>& got, const std::vector<double>& expected) {
-  REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) CHECK(agree::close(got[i], expected[i], 1e-11));
 }
 
 }  // namespace

@@ -1,24 +1,13 @@
 // Sums over triangles that are stored column by column: inner loops walk through them by leaps, in wide
 // vectors and without.
 #include "../lanes.hpp"
-#include "agree.hpp"
-#include "lantern/lantern.hpp"
+#include "row_programs.hpp"
 
 using namespace lantern;
 using namespace lantern::core;
 using namespace lantern::test;
 
 namespace {
-
-using D = Rep<double>;
-using I = Rep<std::int64_t>;
-using A = Rep<Array<double>>;
-using M = Rep<Tensor<double, dyn, dyn>>;
-
-template <class F>
-D total(const I& n, F f) {
-  return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + f(i); });
-}
 
 /// Entry (i, j), j <= i, of a lower triangle that is stored column by column.
 I packed(const I& n, const I& i, const I& j) { return j * (2 * n - j - 1) / 2 + i; }
@@ -60,20 +49,6 @@ D products(A t, M x) {
       });
     });
   });
-}
-
-std::vector<double> numbers(std::size_t n, double shift) {
-  std::vector<double> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = std::sin(shift + 1.3 * static_cast<double>(i)) / 2;
-  return v;
-}
-TensorView<const double> matrix(const std::vector<double>& v, std::size_t rows, std::size_t columns) {
-  return {v.data(), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}};
-}
-
-void check_close(const std::vector<double>& got, const std::vector<double>& expected) {
-  REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) CHECK(agree::close(got[i], expected[i], 1e-11));
 }
 
 std::vector<double> flat(std::vector<double> v) { return v; }

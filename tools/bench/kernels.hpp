@@ -31,6 +31,7 @@ struct CompiledKernel {
   Callable other_objective, other_gradient;          ///< with the other options, if there are any
   std::vector<std::span<double>> inputs, gradients;  ///< of each floating argument
   double argument_bytes = 0;
+  double compile_ms = 0;  ///< of objective and gradient, without the others
 };
 
 /// How a kernel is compiled, and how it is compiled to be compared.
@@ -128,8 +129,10 @@ Kernel kernel(std::string name, std::string size, F f, Plain plain, A... argumen
     made.plain = [=] {
       return std::apply([&](const auto&... a) { return plain(detail::plain(a)...); }, state->arguments);
     };
-    made.objective = objective_by(ways.usual);
-    made.gradient = gradient_by(ways.usual);
+    made.compile_ms = once_ms([&] {
+      made.objective = objective_by(ways.usual);
+      made.gradient = gradient_by(ways.usual);
+    });
     if (ways.other) {
       made.other_objective = objective_by(*ways.other);
       made.other_gradient = gradient_by(*ways.other);
@@ -142,8 +145,7 @@ Kernel kernel(std::string name, std::string size, F f, Plain plain, A... argumen
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (note(std::get<I>(state->arguments), std::get<I>(state->slopes)), ...);
-    }
-    (std::index_sequence_for<A...>{});
+    }(std::index_sequence_for<A...>{});
     return made;
   };
   return {std::move(name), std::move(size), compiled};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/lanes.hpp"
+#include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
@@ -132,16 +133,14 @@ class Path {
 /// The sum that t[i] = t[i] + x forms, or t[i] - x, where nobody else reads what t[i] was; null for other
 /// updates.
 const Op* own_element_added_to(const Uses& uses, const Op& set) {
-  if (!set.is(Opcode::set_)) return nullptr;
-  const auto once = [&](const Op* op) {
-    return op && op->parent == set.parent && uses.count(op->result()) == 1;
-  };
   const Op* const sum = set.operands.back()->def;
-  if (!once(sum) || (!sum->is(Opcode::add_) && !sum->is(Opcode::sub_))) return nullptr;
+  if (!set.is(Opcode::set_) || !sum || !(sum->is(Opcode::add_) || sum->is(Opcode::sub_)) ||
+      !uses.once(sum->result()))
+    return nullptr;
   for (std::size_t i = 0; i < (sum->is(Opcode::sub_) ? 1 : 2); ++i) {
     const Op* const get = sum->operands[i]->def;
-    if (once(get) && get->is(Opcode::get_) &&
-        std::equal(get->operands.begin(), get->operands.end(), set.operands.begin(), set.operands.end() - 1))
+    if (get && get->is(Opcode::get_) && get->operands[0] == set.operands[0] && same_element(*get, set) &&
+        uses.once(get->result()))
       return sum;
   }
   return nullptr;

@@ -106,25 +106,12 @@ class Nest {
 
   // ---- the trips of the outer loop may come in any order
 
-  /// c[i] = c[i] + x, of which nobody else sees c[i].
-  bool is_own_read(const Op& get, const Op& set) const {
-    const Op* const sum = set.operands.back()->def;
-    if (!sum || !(sum->is(Opcode::add_) || sum->is(Opcode::sub_)) || !uses_.once(sum->result())) return false;
-    const bool added =
-        sum->operands[0] == get.result() || (sum->is(Opcode::add_) && sum->operands[1] == get.result());
-    return added && get.operands[0] == set.operands[0] && same_element(get, set) && uses_.once(get.result());
-  }
-
   /// Nothing is carried but tensors that are read, or of which one element is added to in a trip.
   bool sums() const {
     return std::ranges::all_of(state_, [&](const auto& s) {
       const auto use = state_use(uses_, outer_, s.first);
       if (!use || use->extreme || use->whole || use->sum) return false;
-      if (use->updates.empty()) return true;
-      const Op& update = *use->updates[0];
-      if (use->updates.size() > 1) return false;
-      return update.is(Opcode::add_at_) ? use->reads.empty()
-                                        : use->reads.size() == 1 && is_own_read(*use->reads[0], update);
+      return use->updates.empty() || (use->updates.size() == 1 && use->only_summed());
     });
   }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -56,8 +57,8 @@ std::vector<std::int64_t> sizes_of_ranges(int threads, bool adds_to_tensors) {
   return {11, 3, 1, 1};
 }
 
-/// Where sums of each range would take too much memory: so many ranges at most, one for each thread. What is
-/// added to is held already, so that the others' sums are within the bound.
+/// Where sums of many ranges would take too much memory, or too much of the time: so many ranges at most, one
+/// for each thread. What is added to is held already, so that the others' sums are within the bound.
 constexpr int fewest_threads = 1 + static_cast<int>(memory_factor);
 
 /// A loop that is shared out.
@@ -116,7 +117,7 @@ class TripWork {
       : b_(b), loop_(loop), now_(now) {}
 
   /// A trip of the loop itself.
-  Amount one() { return inside(loop_); }
+  Amount one() { return inside(loop_, span(loop_)); }
   Value* value(const Amount& a) {
     Value* const fixed = b_.number(a.fixed);
     return a.more ? b_.emit(Opcode::add_, {fixed, a.more}) : fixed;
@@ -128,8 +129,9 @@ class TripWork {
     Amount all;
     for (const Op* op : block->ops) {
       if (op->is(Opcode::loop_)) {
-        const Amount n = trips(op);
-        add(all, times(n, inside(op)));
+        const std::optional<Span> s = span(op);
+        const Amount n = trips(op, s);
+        add(all, times(n, inside(op, s)));
       } else if (op->is(Opcode::branch_)) {
         const Amount yes = of(op->blocks[0]), no = of(op->blocks[1]);
         all.fixed += 1 + std::max(yes.fixed, no.fixed);
@@ -154,33 +156,36 @@ class TripWork {
             each.more ? b_.emit(Opcode::mul_, {b_.number(n.fixed), each.more}) : nullptr};
   }
 
-  /// A trip of an inner loop. Loops inside may go from or up to its index, which is halfway on average.
-  Amount inside(const Op* loop) {
+  /// What a loop counts by in its body, from its first value up to the end, on average.
+  struct Span {
+    const Value* index;
+    Amount first, end;
+  };
+  std::optional<Span> span(const Op* loop) {
     if (const auto up = counted(loop)) {
       const auto from = average(loop->operands[up->index]), to = average(up->bound);
-      if (from && to) averages_[loop->blocks[1]->params[up->index]] = times({0.5, nullptr}, sum(*from, *to));
+      if (from && to) return Span{loop->blocks[1]->params[up->index], *from, *to};
+    } else if (const auto down = counts_down(loop)) {
+      if (const auto from = average(loop->operands[down->index])) return Span{down->trip, {}, *from};
     }
-    if (const auto down = counts_down(loop))
-      if (const auto from = average(loop->operands[down->index]))
-        averages_[down->trip] = times({0.5, nullptr}, *from);
+    return {};
+  }
+
+  /// A trip. Loops inside may go from or up to its index, which is halfway on average.
+  Amount inside(const Op* loop, const std::optional<Span>& s) {
+    if (s) averages_[s->index] = times({0.5, nullptr}, sum(s->first, s->end));
     Amount work = of(loop->blocks[1]);
     work.fixed += 1;
     return work;
   }
 
-  Amount trips(const Op* loop) {
+  Amount trips(const Op* loop, const std::optional<Span>& s) {
     constexpr double usual = 4;
     if (const auto n = constant_trips(loop)) return {static_cast<double>(*n), nullptr};
-    std::optional<Amount> n;
-    if (const auto up = counted(loop)) {
-      const auto from = average(loop->operands[up->index]), to = average(up->bound);
-      if (from && to) n = sum(*to, times({-1, nullptr}, *from));
-    } else if (const auto down = counts_down(loop)) {
-      n = average(loop->operands[down->index]);
-    }
-    if (!n) return {usual, nullptr};
-    if (n->more) return {0, b_.emit(Opcode::max_, {value(*n), b_.number(0)})};
-    return {std::max(0.0, n->fixed), nullptr};
+    if (!s) return {usual, nullptr};
+    const Amount n = sum(s->end, times({-1, nullptr}, s->first));
+    if (n.more) return {0, b_.emit(Opcode::max_, {value(n), b_.number(0)})};
+    return {std::max(0.0, n.fixed), nullptr};
   }
 
   /// What an integer is on average over the trips: what is known before them, indices, and what is made of these by
@@ -563,7 +568,7 @@ class Choice {
     ir::walk(f.body, [&](const Op* op) {
       for (const Value* v : op->operands) ++counts_[v];
     });
-    ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || (!take(op) && !in_lanes(op)); });
+    ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || (!take(op) && lanes_of(op) == 1); });
   }
 
   const std::unordered_map<const Op*, Plan>& plans() const { return plans_; }
@@ -582,7 +587,7 @@ class Choice {
     }
     plan.count = *counted(loop);
     plan.weight = weight(loop->blocks[1]);
-    plan.lanes = in_lanes(loop).value_or(1);
+    plan.lanes = lanes_of(loop);
     const std::int64_t least_trips =
         std::max(least_work / std::max<std::int64_t>(plan.weight, 1), plan.lanes > 1 ? plan.lanes : 0) + 1;
     if (const auto trips = constant_trips(loop); trips && *trips < least_trips) {
@@ -602,13 +607,12 @@ class Choice {
     return true;
   }
 
-  /// In how many lanes its trips will run. What is in them does not fork: lanes are the better half of it, and need no
-  /// other threads.
-  std::optional<int> in_lanes(Op* loop) const {
+  /// In how many lanes a loop's trips will run. What is in several does not fork: lanes are the better half
+  /// of it, and need no other threads.
+  int lanes_of(Op* loop) const {
     const Remarks unheard;
-    if (vector_lanes_ == 0) return {};
-    const auto plan = plan_lanes(loop, tapes_, vector_lanes_, reassociate_);
-    return plan ? std::optional(plan->lanes) : std::nullopt;
+    const auto plan = vector_lanes_ > 0 ? plan_lanes(loop, tapes_, vector_lanes_, reassociate_) : nullptr;
+    return plan ? plan->lanes : 1;
   }
 
   const TapeUses& tapes_;

@@ -19,9 +19,9 @@ namespace lantern::passes {
 /// range, which counts once however often it is taken. Tensors of which every trip reads and writes elements
 /// of its own are shared.
 ///
-/// A loop is left as it is where it is known to be short, and inside one that is not parallel but runs in lanes, as
-/// loops that keep values for a backward pass are. What runs in a range does not fork again. Remarks say of each loop
-/// what became of it and why.
+/// A loop is left as it is where it is known to be short, and inside one that does not fork but runs in
+/// lanes, as loops that keep values for a backward pass are. What runs in a range does not fork again.
+/// Remarks say of each loop what became of it and why.
 ///
 /// Before vectorise, which then looks at the ranges: `vector_lanes` is what it will be given. Where it will
 /// run trips in lanes, ranges begin where a vector does, and as many trips as a vector has lanes stay
