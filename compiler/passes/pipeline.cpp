@@ -9,7 +9,6 @@
 #include "lantern/compiler/passes/array/dead_stores.hpp"
 #include "lantern/compiler/passes/array/elements.hpp"
 #include "lantern/compiler/passes/array/fuse.hpp"
-#include "lantern/compiler/passes/array/gather.hpp"
 #include "lantern/compiler/passes/array/interchange.hpp"
 #include "lantern/compiler/passes/array/invariants.hpp"
 #include "lantern/compiler/passes/array/lower.hpp"
@@ -18,7 +17,7 @@
 #include "lantern/compiler/passes/array/raise.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/passes/array/rotate.hpp"
-#include "lantern/compiler/passes/array/split.hpp"
+#include "lantern/compiler/passes/array/scatter_to_gather.hpp"
 #include "lantern/compiler/passes/array/tables.hpp"
 #include "lantern/compiler/passes/array/unfill.hpp"
 #include "lantern/compiler/passes/array/updates.hpp"
@@ -114,17 +113,15 @@ constexpr std::array all_passes{
     // before loops are cut: one table serves all parts
     Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<tables>},
-    // before gather and split, which look at what each trip adds to which element
+    // before scatter_to_gather, which looks at what each trip adds to which element
     Pass{"updates", "several updates of one element become one", plain<updates>},
-    // before gather: trips that ask where they are have no common sum
+    // before scatter_to_gather: trips that ask where they are have no common sum
     Pass{"cut", "a loop whose trips ask where they are becomes one loop for each answer", plain<cut>},
     // once a part's trips all do the same
-    Pass{"gather", "a loop whose trips add to neighbouring elements becomes one that sums for each element",
-         plain<gather>},
-    // of what was too much work for gather
-    Pass{"split", "a loop whose trips add to neighbouring elements becomes one for each neighbour",
-         plain<split>},
-    // after gather: these sums are what lower has left for it
+    Pass{"scatter_to_gather",
+         "loops whose trips add to neighbouring elements become loops that sum for each element",
+         plain<scatter_to_gather>},
+    // after scatter_to_gather: these sums are what lower has left for it
     Pass{"join_sums", "sums of what loops have made become loops",
          [](ir::Module& m, const PipelineOptions& options) {
            lower(m, {.packed = packed(options), .reassociate = options.reassociate});

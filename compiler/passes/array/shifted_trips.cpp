@@ -38,7 +38,7 @@ std::optional<std::int64_t> distance(const Op* loop, const TripRange& range, con
 
 bool in_any_order(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
                   const std::function<bool(const Value*)>& counts,
-                  const std::function<bool(const Op&)>& unchanged) {
+                  const std::function<bool(const Op&)>& unchanged, bool popped) {
   constexpr std::size_t longest = 300;
   std::unordered_set<const Op*> seen;
   while (!values.empty()) {
@@ -50,7 +50,7 @@ bool in_any_order(std::vector<const Value*> values, const std::function<bool(con
       continue;
     }
     const Op& op = *v->def;
-    if (!seen.insert(&op).second) continue;
+    if (!seen.insert(&op).second || (popped && op.is(Opcode::pop_))) continue;
     if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || seen.size() > longest ||
         ir::info(op.code).effect != ir::Effect::none)
       return false;
@@ -79,8 +79,9 @@ Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
     Block* const block = b.module().new_block(loop, b.block()->function);
     loop->blocks.push_back(block);
     b.module().add_param(block, ir::I64);
-    b.module().add_param(block, array->type);
+    b.module().add_param(block, array->type, array->name);
   }
+  loop->results[1]->name = array->name;
   ir::Builder head(b.module(), loop->blocks[0]), body(b.module(), loop->blocks[1]);
   head.loc = body.loc = b.loc;
   head.yield({head.emit(Opcode::lt_, {loop->blocks[0]->params[0], to})});
@@ -118,7 +119,7 @@ Value* ShiftedTrips::number(std::size_t loop, std::int64_t shift) {
   return v;
 }
 
-Value* ShiftedTrips::at(Value* v, std::int64_t shift) {
+Value* ShiftedTrips::at(Value* v, const Shifts& shifts) {
   const auto around =
       std::ranges::find_if(loops_, [&](const TripBase& l) { return v->block == l.loop->blocks[1]; });
   if (around == loops_.end()) return v;
@@ -126,18 +127,18 @@ Value* ShiftedTrips::at(Value* v, std::int64_t shift) {
     const Offset o = offset(v);
     for (std::size_t k = 0; k < loops_.size(); ++k)
       if (o.base == loops_[k].loop->blocks[1]->params[loops_[k].range.index])
-        return number(k, (k == 0 ? shift : 0) + loops_[k].range.ahead + static_cast<std::int64_t>(o.by));
+        return number(k, shifts[k] + loops_[k].range.ahead + static_cast<std::int64_t>(o.by));
   }
-  if (!v->def) return at(around->loop->operands[v->index], shift);
-  if (constant(v)) shift = 0;
-  if (const auto it = made_.find({v, shift}); it != made_.end()) return it->second;
-  Value* const made = copy(*v->def, shift);
-  return made_[{v, shift}] = made;
+  if (!v->def) return at(around->loop->operands[v->index], shifts);
+  const std::pair key{v, constant(v) ? Shifts(loops_.size(), 0) : shifts};
+  if (const auto it = made_.find(key); it != made_.end()) return it->second;
+  Value* const made = copy(*v->def, shifts);
+  return made_[key] = made;
 }
 
-Value* ShiftedTrips::copy(const Op& op, std::int64_t shift) {
+Value* ShiftedTrips::copy(const Op& op, const Shifts& shifts) {
   std::vector<Value*> operands;
-  for (Value* v : op.operands) operands.push_back(at(v, shift));
+  for (Value* v : op.operands) operands.push_back(at(v, shifts));
   const Key key{op.code, op.integer, operands};
   if (!operands.empty())
     if (const auto it = equal_.find(key); it != equal_.end()) return it->second;

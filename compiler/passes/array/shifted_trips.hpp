@@ -28,10 +28,10 @@ std::optional<std::int64_t> distance(const Op* loop, const TripRange& range, con
 
 /// True where values are to be had in any order of the trips: from what is not `inside`, from numbers that
 /// `count`, by a limited number of operations, none of which changes a state or is a loop, and from elements
-/// of states that are `unchanged`.
+/// of states that are `unchanged`; `popped`: and from what they take from a tape.
 bool in_any_order(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
                   const std::function<bool(const Value*)>& counts,
-                  const std::function<bool(const Op&)>& unchanged);
+                  const std::function<bool(const Op&)>& unchanged, bool popped = false);
 
 /// The operation that alone uses a value, once, in a block or below; else null.
 Op* only_use(Block* in, const Value* v);
@@ -47,34 +47,34 @@ struct TripBase {
   Offset base;
 };
 
-/// Appends the values that a trip has to a block: that of one loop, whose number is its base and a shift, or
-/// of loops in one another, of which the shift is the outermost one's. What is equal is written once, also
-/// where trips share it: of a[i + 1] - a[i], the trip before has what is a[i] - a[i - 1].
+/// Appends the values that a trip has to a block: a trip of loops in one another, each with the number that is its base
+/// and a shift. What is equal is written once, also where trips share it: of a[i + 1] - a[i], the trip before has what
+/// is a[i] - a[i - 1].
 ///
 /// The trips' values may need pure operations on values from outside the loops, on the trips' numbers, and on
 /// elements of the loops' state as it was before the loops.
 class ShiftedTrips {
  public:
+  using Shifts = std::vector<std::int64_t>;  ///< loop by loop
+
   ShiftedTrips(ir::Module& module, std::vector<TripBase> loops, Block* into)
       : loops_(std::move(loops)), b_(module, into), numbers_(loops_.size()) {
     b_.loc = loops_.front().loop->loc;
   }
 
-  /// What `v` of a loop's body is in the trip `base + shift`.
-  Value* at(Value* v, std::int64_t shift);
-  /// The number `base + shift`.
-  Value* number(std::int64_t shift) { return number(0, shift); }
+  /// What `v` of a loop's body is in the trip that lies so far from the bases.
+  Value* at(Value* v, const Shifts& shifts);
   ir::Builder& builder() { return b_; }
 
  private:
   using Key = std::tuple<Opcode, std::int64_t, std::vector<Value*>>;
 
   Value* number(std::size_t loop, std::int64_t shift);
-  Value* copy(const Op& op, std::int64_t shift);
+  Value* copy(const Op& op, const Shifts& shifts);
 
   std::vector<TripBase> loops_;
   ir::Builder b_;
-  std::map<std::pair<const Value*, std::int64_t>, Value*> made_;
+  std::map<std::pair<const Value*, Shifts>, Value*> made_;
   std::vector<std::map<std::int64_t, Value*>> numbers_;
   std::map<Key, Value*> equal_;
 };

@@ -1,0 +1,240 @@
+// Loops over elements, in place of loops over what is added to them.
+#include "lantern/compiler/passes/array/gathered_nest.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace lantern::passes {
+
+namespace {
+
+Offset moved(const Offset& o, std::int64_t by) { return {o.base, o.by + static_cast<std::uint64_t>(by)}; }
+
+/// Both conditions, of which there may be none.
+Value* both(ir::Builder& b, Value* x, Value* y) { return x && y ? b.emit(Opcode::land_, {x, y}) : x ? x : y; }
+
+Value* zero_of(ir::Builder& b, const Value* t) { return b.number(0.0, ir::Type(t->type.element())); }
+
+/// What `some` makes of a tensor if a condition holds, else the tensor.
+template <class Some>
+Value* if_so(ir::Builder& b, Value* condition, Value* t, const Some& some) {
+  if (!condition) return some(b, t);
+  Op* const branch = b.branch(condition, {t->type});
+  ir::Builder yes(b.module(), branch->blocks[0]), no(b.module(), branch->blocks[1]);
+  yes.loc = no.loc = b.loc;
+  yes.yield({some(yes, t)});
+  no.yield({t});
+  branch->result()->name = t->name;
+  return branch->result();
+}
+
+}  // namespace
+
+std::vector<Span> spread(const std::vector<Addition>& adds) {
+  std::vector<Span> all;
+  for (const std::int64_t by : adds.front().by) all.push_back({by, by});
+  for (const Addition& add : adds)
+    for (std::size_t k = 0; k < all.size(); ++k)
+      all[k] = {std::min(all[k].from, add.by[k]), std::max(all[k].to, add.by[k])};
+  return all;
+}
+
+Value* GatheredNest::run(ir::Builder& b, Value* t, const std::optional<Start>& start) {
+  start_ = start;
+  return rows(b, t, {});
+}
+
+/// The elements of a level that are written: those that are added to, and the zeros.
+Span GatheredNest::reach(std::size_t level) const {
+  Span s = spread_[level];
+  if (start_ && !start_->zeros.empty())
+    s = {std::min(s.from, start_->zeros[level].from), std::max(s.to, start_->zeros[level].to)};
+  return s;
+}
+
+Value* GatheredNest::size(ir::Builder& b, Value* t, std::size_t level) const {
+  const auto place = place_in(nest_, *adds_.front().op);
+  for (std::size_t d = 0; d < place->at.size(); ++d)
+    if (place->at[d] == IndexForm::of(nest_.levels[level].counter()))
+      return b.emit(Opcode::dim_, {t}, static_cast<std::int64_t>(d));
+  return nullptr;
+}
+
+/// Whether an element's number is in a span of trips.
+Value* GatheredNest::reaches(ir::Builder& b, std::size_t k, Value* number, const Span& span) const {
+  const TripRange& range = level(k).range;
+  Value* const from = b.emit(Opcode::le_, {written(b, moved(range.first, span.from)), number});
+  return both(b, from, b.emit(Opcode::lt_, {number, written(b, moved(range.last, span.to))}));
+}
+
+Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
+  const std::size_t k = here.numbers.size();
+  if (k == last()) return row(b, t, here);
+  const TripRange& range = level(k).range;
+  const Span reached = reach(k), adds = spread_[k];
+  Value* from = written(b, moved(range.first, reached.from));
+  Value* to = written(b, moved(range.last, reached.to));
+  if (whole()) {
+    from = b.emit(Opcode::imin_, {b.integer(0), from});
+    to = b.emit(Opcode::imax_, {size(b, t, k), to});
+  }
+  const bool exact = !whole() && reached.from == adds.from && reached.to == adds.to;
+  return over(b, t, from, to, [&](ir::Builder& in, Value* number, Value* array) {
+    Here inner = here;
+    inner.numbers.push_back(number);
+    if (!exact || adds.from < adds.to)
+      inner.all = both(in, here.all, reaches(in, k, number, {adds.to, adds.from}));
+    if (start_ && !start_->zeros.empty())
+      inner.zero = both(in, here.zero, reaches(in, k, number, start_->zeros[k]));
+    return rows(in, array, inner);
+  });
+}
+
+Value* GatheredNest::row(ir::Builder& b, Value* t, const Here& here) {
+  Adds all;
+  for (const Addition& add : adds_) all.push_back(&add);
+  if (!here.all) return line(b, t, here.numbers, all, start_.has_value());
+  Op* const branch = b.branch(here.all, {t->type});
+  ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
+  yes.loc = no.loc = b.loc;
+  yes.yield({line(yes, t, here.numbers, all, start_.has_value())});
+  no.yield({part_of_row(no, t, here)});
+  branch->result()->name = t->name;
+  return branch->result();
+}
+
+/// A row that not all rows around it add to: what each adds, where it is one.
+Value* GatheredNest::part_of_row(ir::Builder& b, Value* t, const Here& here) {
+  if (start_) t = begun(b, t, here);
+  std::map<std::vector<std::int64_t>, Adds> by_row;
+  for (const Addition& add : adds_) by_row[{add.by.begin(), add.by.end() - 1}].push_back(&add);
+  for (const auto& [by, adds] : by_row) {
+    Value* some = nullptr;
+    for (std::size_t k = 0; k < by.size(); ++k)
+      some = both(b, some, reaches(b, k, here.numbers[k], {by[k], by[k]}));
+    t = if_so(b, some, t, [&](ir::Builder& in, Value* array) {
+      return line(in, array, here.numbers, adds, false);
+    });
+  }
+  return t;
+}
+
+/// A row before anything is added to it.
+Value* GatheredNest::begun(ir::Builder& b, Value* t, const Here& here) {
+  if (whole()) t = outside(b, t, here.numbers, b.integer(0), size(b, t, last()));
+  if (!start_->old) return t;
+  const TripRange& range = level(last()).range;
+  const Span zeros = start_->zeros[last()];
+  return if_so(b, here.zero, t, [&](ir::Builder& in, Value* array) {
+    return over(in, array, written(in, moved(range.first, zeros.from)), written(in, moved(range.last, zeros.to)),
+                [&](ir::Builder& body, Value* number, Value* elements) {
+                  ShiftedTrips at = trips(body, here.numbers, {number, 0});
+                  return store(at, elements, adds_.front(), 0, zero_of(at.builder(), t), true);
+                });
+  });
+}
+
+/// Elements that nothing is added to yet: as in the other tensor, or zero.
+Value* GatheredNest::outside(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to) {
+  if (const auto none = (index_form(from) - index_form(to)).number(); none && *none >= 0) return t;
+  return over(b, t, from, to, [&](ir::Builder& in, Value* number, Value* array) {
+    ShiftedTrips at = trips(in, numbers, {number, 0});
+    Value* v = nullptr;
+    if (start_->old) {
+      std::vector<Value*> place{start_->old};
+      for (std::size_t d = 1; d + 1 < adds_.front().op->operands.size(); ++d)
+        place.push_back(at.at(adds_.front().op->operands[d], shifts(adds_.front(), 0)));
+      v = at.builder().emit(Opcode::get_, place);
+    } else {
+      v = zero_of(at.builder(), t);
+    }
+    return store(at, array, adds_.front(), 0, v, true);
+  });
+}
+
+/// A row that additions reach: the elements at both ends, to which some of the trips add, and those between.
+Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set) {
+  const TripRange& range = level(last()).range;
+  std::vector<Addition> some;
+  for (const Addition* add : adds) some.push_back(*add);
+  const Span reached = spread(some).back();
+  Span written_to = reached;
+  if (set) written_to = reach(last());
+  if (set && whole()) {
+    t = outside(b, t, numbers, b.integer(0), written(b, moved(range.first, written_to.from)));
+    t = outside(b, t, numbers, written(b, moved(range.last, written_to.to)), size(b, t, last()));
+  }
+  const auto element = [&](ShiftedTrips& at, Value* array, std::int64_t k, const Adds& from, bool zero) {
+    const Addition& place = from.empty() ? *adds.front() : *from.front();
+    Value* total = nullptr;
+    if (set && !zero && whole()) {
+      std::vector<Value*> operands{start_->old};
+      for (std::size_t d = 1; d + 1 < place.op->operands.size(); ++d)
+        operands.push_back(at.at(place.op->operands[d], shifts(place, k)));
+      total = at.builder().emit(Opcode::get_, operands);
+    }
+    const bool add_to = !set || (!zero && !whole());
+    total = sum(at, from, k, total);
+    if (!total && add_to) return array;
+    if (!total) total = zero_of(at.builder(), t);
+    return store(at, array, place, k, total, !add_to);
+  };
+  for (const bool front : {true, false}) {
+    ShiftedTrips at = trips(b, numbers, front ? range.first : range.last);
+    const std::int64_t from = front ? written_to.from : reached.from, to = front ? reached.to : written_to.to;
+    for (std::int64_t k = from; k < to; ++k) {
+      Adds there;  // trips from first on add to first + k, trips before last to last + k
+      for (const Addition* add : adds)
+        if (front ? add->by.back() <= k : add->by.back() > k) there.push_back(add);
+      bool zero = set;
+      if (set && !start_->zeros.empty()) {
+        const Span zeros = start_->zeros.back();
+        zero = front ? k >= zeros.from : k < zeros.to;
+      }
+      t = element(at, t, k, there, zero);
+    }
+  }
+  return over(b, t, written(b, moved(range.first, reached.to)), written(b, moved(range.last, reached.from)),
+              [&](ir::Builder& in, Value* number, Value* array) {
+                ShiftedTrips at = trips(in, numbers, {number, 0});
+                return element(at, array, 0, adds, true);
+              });
+}
+
+ShiftedTrips GatheredNest::trips(ir::Builder& b, const Numbers& numbers, const Offset& in_row) const {
+  std::vector<TripBase> bases;
+  for (std::size_t k = 0; k < nest_.depth(); ++k)
+    bases.push_back({level(k).loop, level(k).range, k < last() ? Offset{numbers[k], 0} : in_row});
+  return {module_, std::move(bases), b.block()};
+}
+
+/// From an element of the row, `k` behind the base, to the trip that adds to it.
+ShiftedTrips::Shifts GatheredNest::shifts(const Addition& add, std::int64_t k) const {
+  ShiftedTrips::Shifts s;
+  for (const std::int64_t by : add.by) s.push_back(-by);
+  s.back() += k;
+  return s;
+}
+
+Value* GatheredNest::store(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k, Value* v,
+                           bool set) const {
+  trips.builder().loc = at.op->loc;
+  std::vector<Value*> operands{t};
+  for (std::size_t d = 1; d + 1 < at.op->operands.size(); ++d)
+    operands.push_back(trips.at(at.op->operands[d], shifts(at, k)));
+  operands.push_back(v);
+  Value* const stored = trips.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();
+  stored->name = t->name;
+  return stored;
+}
+
+Value* GatheredNest::sum(ShiftedTrips& trips, const Adds& adds, std::int64_t k, Value* sum) const {
+  for (const Addition* add : adds) {
+    trips.builder().loc = add->op->loc;
+    Value* const x = trips.at(add->op->operands.back(), shifts(*add, k));
+    sum = sum ? trips.builder().emit(Opcode::add_, {sum, x}) : x;
+  }
+  return sum;
+}
+
+}  // namespace lantern::passes

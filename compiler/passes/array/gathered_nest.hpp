@@ -1,0 +1,89 @@
+// Index-set splitting for sums: what a nest of loops adds to neighbouring elements, element by element.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lantern/compiler/passes/array/nest.hpp"
+
+namespace lantern::passes {
+
+/// An addition to an element of a tensor.
+struct Addition {
+  Op* op = nullptr;
+  std::vector<std::int64_t> by;  ///< which trip's element it is, from the trip that adds (Place)
+};
+
+/// Trips of a level, from first + `from` to below last + `to`.
+struct Span {
+  std::int64_t from = 0, to = 0;
+};
+
+/// The distances of additions, level by level, from the smallest to the largest.
+std::vector<Span> spread(const std::vector<Addition>& adds);
+
+/// How a tensor begins of which elements are set instead of added to.
+struct Start {
+  /// What elements hold that are not zero at the start: those of the tensor that is written itself, or of another one
+  /// that all other elements are taken from; null where all begin with zeros.
+  Value* old = nullptr;
+  bool in_place = false;     ///< `old` is the tensor that is written: elements beside those that are reached stay
+  std::vector<Span> zeros;   ///< level by level, the elements that are zero at the start; none: all
+};
+
+/// Appends loops in which every element takes what the trips around it add to it:
+///
+///   for i, j: t[i - 1, j] += x(i, j); t[i, j] += y(i, j); t[i, j + 1] += z(i, j);
+///
+///   becomes   for the rows r that t[r, .] has all neighbours in the nest:
+///               for j: t[r, j] += x(r + 1, j) + y(r, j) + z(r, j - 1);     and the elements at both ends
+///             for the others: each of the rows that add to them, by itself
+///
+/// The last loop of the nest goes along a row. All additions are to the same places but for distances. Where a start
+/// is given, all indices are counters, one for each dimension, and elements are set. The innermost level has at least
+/// as many trips as its distances span, and each level one where there is a start.
+class GatheredNest {
+ public:
+  GatheredNest(ir::Module& module, const Nest& nest, std::vector<Addition> adds)
+      : module_(module), nest_(nest), adds_(std::move(adds)), spread_(spread(adds_)) {}
+
+  Value* run(ir::Builder& b, Value* t, const std::optional<Start>& start);
+
+ private:
+  using Adds = std::vector<const Addition*>;
+  using Numbers = std::vector<Value*>;
+
+  /// The row or element that is worked on.
+  struct Here {
+    Numbers numbers;        ///< of the levels so far
+    Value* all = nullptr;   ///< whether all additions reach it; null: they do
+    Value* zero = nullptr;  ///< whether it is among the rows that are zero at the start; null: it is
+  };
+
+  Value* rows(ir::Builder& b, Value* t, const Here& here);
+  Value* row(ir::Builder& b, Value* t, const Here& here);
+  Value* part_of_row(ir::Builder& b, Value* t, const Here& here);
+  Value* begun(ir::Builder& b, Value* t, const Here& here);
+  Value* line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set);
+  Value* outside(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to);
+
+  ShiftedTrips trips(ir::Builder& b, const Numbers& numbers, const Offset& last) const;
+  ShiftedTrips::Shifts shifts(const Addition& add, std::int64_t k) const;
+  Value* store(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k, Value* v, bool set) const;
+  Value* sum(ShiftedTrips& trips, const Adds& adds, std::int64_t k, Value* sum) const;
+
+  Value* reaches(ir::Builder& b, std::size_t level, Value* number, const Span& span) const;
+  Value* size(ir::Builder& b, Value* t, std::size_t level) const;
+  const Nest::Level& level(std::size_t k) const { return nest_.levels[k]; }
+  std::size_t last() const { return nest_.depth() - 1; }
+  Span reach(std::size_t level) const;
+  bool whole() const { return start_ && !start_->in_place; }
+
+  ir::Module& module_;
+  const Nest& nest_;
+  std::vector<Addition> adds_;
+  std::vector<Span> spread_;
+  std::optional<Start> start_;
+};
+
+}  // namespace lantern::passes

@@ -1,0 +1,334 @@
+// Zeros sink into the loops that add to neighbours, and these loops become sums.
+#include "lantern/compiler/passes/array/scatter_to_gather.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/array/scatters.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/remarks.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+// ---- zeros
+
+/// Loops that make elements of a tensor zero, and do nothing else.
+struct Zeros {
+  Op* loop = nullptr;
+  std::vector<std::pair<Offset, Offset>> elements;  ///< of each dimension, from the first to below the last
+  Value* of() const { return loop->operands[1]; }
+};
+
+std::optional<Zeros> zeros_made_by(const Value* v) {
+  if (!v->def || !v->def->is(Opcode::loop_) || v->def->operands.size() != 2 || v->index != 1) return {};
+  Op* const loop = v->def;
+  const Uses uses(loop);
+  const auto nest = nest_of(loop, uses);
+  if (!nest) return {};
+  for (const Nest::Level& l : nest->levels)
+    if (l.range.index != 0 || l.loop->operands.size() != 2) return {};
+  const auto inner = nest->handed_in(uses, 1);
+  if (!inner) return {};
+  const auto& all = uses.of(nest->innermost()->params[*inner]);
+  const Op* const set = all.size() == 1 ? all.front().op : nullptr;
+  if (!set || !set->is(Opcode::set_) || all.front().operand != 0) return {};
+  const Op* const zero = constant(set->operands.back());
+  const auto& onward = uses.of(set->result());
+  const auto place = place_in(*nest, *set);
+  if (!zero || zero->number != 0 || zero->integer != 0 || onward.size() != 1 || !onward[0].op->is(Opcode::yield_) ||
+      !place || place->at.size() != nest->depth())
+    return {};
+  Zeros z{loop, {}};
+  std::vector<bool> used(nest->depth(), false);
+  for (const IndexForm& f : place->at)
+    for (std::size_t k = 0; k < nest->depth(); ++k)
+      if (const Nest::Level& l = nest->levels[k]; !used[k] && f == IndexForm::of(l.counter())) {
+        used[k] = true;
+        const auto by = static_cast<std::uint64_t>(place->by[k]);
+        z.elements.emplace_back(Offset{l.range.first.base, l.range.first.by + by},
+                                Offset{l.range.last.base, l.range.last.by + by});
+      }
+  if (z.elements.size() != place->at.size()) return {};
+  return z;
+}
+
+/// The zeros as a nest sees them: how far they reach beyond its trips at each level. Nothing where that is not known,
+/// where they leave out elements that all neighbours add to, or reach too far.
+std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
+  const auto dimensions = s.dimensions();
+  if (!dimensions || dimensions->size() != z.elements.size()) return {};
+  constexpr std::int64_t far = 6;
+  const std::vector<Span> adds = spread(s.neighbours.front());
+  std::vector<Span> seen(dimensions->size());
+  for (std::size_t d = 0; d < dimensions->size(); ++d) {
+    const std::size_t k = (*dimensions)[d];
+    const TripRange& range = s.nest.levels[k].range;
+    const auto from = (form_of(z.elements[d].first) - form_of(range.first)).number();
+    const auto to = (form_of(z.elements[d].second) - form_of(range.last)).number();
+    if (!from || !to || *from > adds[k].to || *to < adds[k].from || *from < -far || *to > far) return {};
+    seen[k] = {*from, *to};
+  }
+  return seen;
+}
+
+/// A copy of such loops, of another tensor.
+Value* zeros_again(ir::Builder& b, const Zeros& z, Value* t) {
+  Renaming names;
+  Op* const made = ir::clone(b, *z.loop, names);
+  made->operands[1] = t;
+  return made->results[1];
+}
+
+bool visible(const Zeros& z, const Block* from) {
+  bool all = ir::visible_from(z.loop->operands[0], from);
+  for (const Block* b : z.loop->blocks)
+    ir::walk(const_cast<Block*>(b), [&](const Op* op) {
+      for (const Value* v : op->operands) all &= made_in(v, b) || ir::visible_from(v, from);
+    });
+  return all;
+}
+
+/// Zeros at the end of a trip go to the start of the next one, right before additions, and behind the loop; the first
+/// trip starts with nothing but zeros:
+///
+///   t = zeros; loop { t = scatter(t); ...; t = zeros in t }
+///   becomes   t = zeros; loop { t = zeros in t; t = scatter(t); ... }  t = zeros in t
+bool rotate_zeros(Op* loop) {
+  Block* const body = loop->blocks[1];
+  bool any = false;
+  for (std::size_t i = 0; i < loop->operands.size(); ++i) {
+    const auto start = filled(loop->operands[i]);
+    if (!start || !start->zero) continue;
+    Value* const last = body->yields()[i];
+    const auto zeros = zeros_made_by(last);
+    if (!zeros || zeros->loop->parent != body || !visible(*zeros, loop->parent)) continue;
+    const Uses uses(loop);
+    const auto& of = uses.of(body->params[i]);
+    if (of.size() != 1 || of[0].op->parent != body || uses.count(last) != 1 ||
+        !uses.of(loop->blocks[0]->params[i]).empty())
+      continue;
+    const auto scatter = of[0].operand == 1 && of[0].op->is(Opcode::loop_) ? scatter_nest(of[0].op) : std::nullopt;
+    if (!scatter || !seen_by(*scatter, *zeros)) continue;
+    ir::Builder behind = ir::Builder::after(loop), first = ir::Builder::before(of[0].op);
+    behind.loc = first.loc = zeros->loop->loc;
+    const auto later = Uses(loop->parent).of(loop->results[i]);
+    Value* const result = zeros_again(behind, *zeros, loop->results[i]);
+    for (const auto& [op, operand] : later) op->operands[operand] = result;
+    of[0].op->operands[1] = zeros_again(first, *zeros, body->params[i]);
+    body->yields()[i] = zeros->of();
+    std::erase(body->ops, zeros->loop);
+    any = true;
+  }
+  return any;
+}
+
+// ---- sums
+
+/// What the additions of a nest come to: of one tensor, where they stand or together with what is added to them later.
+class Gathering {
+ public:
+  Gathering(ir::Module& module, ScatterNest scatter)
+      : module_(module), scatter_(std::move(scatter)), loop_(scatter_.nest.outer()), around_(loop_->parent) {}
+
+  void run() {
+    remark("scatter_to_gather", loop_->loc,
+           "adds to neighbouring elements: each takes the sum of what trips add to it");
+    join_others();
+    find_start();
+    if (sum_) ir::Builder::before(sum_).take(detached(loop_));
+    b_.emplace(ir::Builder::before(loop_));
+    b_->loc = loop_->loc;
+    Value* const condition = enough_trips();
+    const auto& all = scatter_.neighbours;
+    Value* result = nullptr;
+    if (condition) {
+      Op* const branch = b_->branch(condition, {scatter_.result()->type});
+      branch->result()->name = scatter_.result()->name;
+      ir::Builder fast(module_, branch->blocks[0]), slow(module_, branch->blocks[1]);
+      fast.loc = slow.loc = b_->loc;
+      slow.yield({as_they_stood(slow)});
+      fast.yield({gathered(fast, all)});
+      result = branch->result();
+    } else {
+      result = gathered(*b_, all);
+    }
+    ir::replace_uses(around_, (sum_ ? sum_ : loop_)->result(sum_ ? 0 : 1), result);
+    std::vector<Op*> gone{loop_};
+    if (sum_) gone.push_back(sum_);
+    if (zeros_) gone.push_back(zeros_->loop);
+    erase(gone);
+  }
+
+ private:
+  Op* detached(Op* op) {
+    std::erase(op->parent->ops, op);
+    return op;
+  }
+  Op* only_use(const Value* v) const { return passes::only_use(around_, v); }
+
+  /// What the tensor holds before, where that is known.
+  void find_start() {
+    Value* const t = scatter_.start();
+    if (!t->type.is_float_element()) return;
+    if (const auto z = zeros_made_by(t); z && z->loop->parent == around_ && only_use(t) == loop_) {
+      if (const auto seen = seen_by(scatter_, *z)) {
+        zeros_ = z;
+        start_ = Start{z->of(), true, *seen};
+      }
+      return;
+    }
+    const auto fill = filled(t);
+    if (!fill || !fill->zero || find_sum()) return;
+    if (scatter_.dimensions()) start_ = Start{};
+  }
+
+  /// Where zeros, sums and another tensor are added, the sums are added to that tensor. That it has the sizes of the
+  /// zeros is checked by their sum, which nobody needs any more: what removes it keeps the check.
+  void join_others() {
+    Value* const zeros = scatter_.start();
+    const auto fill = filled(zeros);
+    if (!fill || !fill->zero) return;
+    Op* const sum = only_use(scatter_.result());
+    if (!sum || !sum->is(Opcode::add_) || sum->parent != around_) return;
+    const bool first = sum->operands[0] == scatter_.result();
+    Value* const other = sum->operands[first ? 1 : 0];
+    if (other == scatter_.result() || !other->def || only_use(other) != sum || zeros_made_by(other) ||
+        !(other->type == sum->result()->type) || changed_before(sum))
+      return;
+    ir::Builder b = ir::Builder::before(sum);
+    b.loc = sum->loc;
+    b.op(Opcode::add_, {first ? zeros : other, first ? other : zeros}, {sum->result()->type});
+    b.take(detached(loop_));
+    loop_->operands[1] = other;
+    ir::replace_uses(around_, sum->result(), scatter_.result());
+    erase({sum});
+  }
+
+  /// True where tensors that the nest reads may be changed before an operation.
+  bool changed_before(const Op* later) const {
+    std::unordered_set<const Value*> read;
+    ir::walk(loop_->blocks[1], [&](const Op* op) {
+      if (op->is(Opcode::get_)) read.insert(op->operands[0]);
+    });
+    const auto& ops = around_->ops;
+    auto op = std::ranges::find(ops, loop_);
+    for (++op; *op != later; ++op) {
+      if ((*op)->is(Opcode::get_) || (*op)->is(Opcode::dim_)) continue;
+      for (const Value* v : (*op)->operands)
+        if (read.contains(v)) return true;
+    }
+    return false;
+  }
+
+  /// The sum of zeros that are added to, and of another tensor of which elements were made zero; nobody asks for either
+  /// alone.
+  bool find_sum() {
+    Op* const sum = only_use(scatter_.result());
+    if (!sum || !sum->is(Opcode::add_) || sum->parent != around_) return false;
+    Value* const other = sum->operands[sum->operands[0] == scatter_.result() ? 1 : 0];
+    if (other == scatter_.result() || !(other->type == sum->result()->type)) return false;
+    const auto z = zeros_made_by(other);
+    if (!z || z->loop->parent != around_ || only_use(other) != sum) return false;
+    const auto seen = seen_by(scatter_, *z);
+    if (!seen) return false;
+    sum_ = sum;
+    zeros_ = z;
+    start_ = Start{z->of(), false, *seen};
+    return true;
+  }
+
+  /// Whether the innermost loop has the trips that the ends take, and, where elements are set, all loops have one, and
+  /// what is added to has its own size; null: so it is.
+  Value* enough_trips() {
+    Value* all = nullptr;
+    const auto need = [&](Value* v) { all = all ? b_->emit(Opcode::land_, {all, v}) : v; };
+    for (std::size_t k = 0; k < scatter_.nest.depth(); ++k) {
+      const bool last = k + 1 == scatter_.nest.depth();
+      std::int64_t longest = 0;
+      for (const Neighbours& adds : scatter_.neighbours) {
+        const Span s = spread(adds)[k];
+        longest = std::max(longest, s.to - s.from);
+      }
+      if (!start_ && !(last && longest > 0)) continue;
+      const TripRange& range = scatter_.nest.levels[k].range;
+      Value *const first = written(*b_, range.first), *const end = written(*b_, range.last);
+      need(b_->emit(Opcode::lt_, {first, end}));
+      if (last && longest > 1) need(b_->emit(Opcode::le_, {b_->emit(Opcode::add_, {first, b_->integer(longest)}), end}));
+    }
+    if (sum_)
+      for (int d = 0; d < scatter_.start()->type.rank(); ++d)
+        need(b_->emit(Opcode::eq_, {b_->emit(Opcode::dim_, {scatter_.start()}, d), b_->emit(Opcode::dim_, {zeros_->of()}, d)}));
+    return all;
+  }
+
+  Value* as_they_stood(ir::Builder& b) const {
+    Renaming names;
+    Value* t = scatter_.start();
+    if (start_) t = start_->in_place ? zeros_again(b, *zeros_, zeros_->of()) : filled_with(b, b.number(0.0, ir::Type(t->type.element())));
+    Op* const made = ir::clone(b, *loop_, names);
+    made->operands[1] = t;
+    if (!sum_) return made->results[1];
+    Value* const other = zeros_again(b, *zeros_, zeros_->of());
+    const bool first = sum_->operands[0] == scatter_.result();
+    b.loc = sum_->loc;
+    return b.emit(Opcode::add_, {first ? made->results[1] : other, first ? other : made->results[1]});
+  }
+
+  Value* gathered(ir::Builder& b, const std::vector<Neighbours>& all) const {
+    Value* t = scatter_.start();
+    if (start_)  // all elements are set, or those that were zeros
+      t = start_->in_place ? zeros_->of()
+                           : filled_with(b, b.op(Opcode::undef_, {}, {ir::Type(t->type.element())})->result());
+    for (const Neighbours& adds : all) t = GatheredNest(module_, scatter_.nest, adds).run(b, t, start_);
+    return t;
+  }
+
+  /// A tensor of the start's sizes.
+  Value* filled_with(ir::Builder& b, Value* v) const {
+    Value* const t = scatter_.start();
+    const Filled f = *filled(t);
+    std::vector<Value*> fill{v};
+    for (int d = 0; d < t->type.rank(); ++d)
+      fill.push_back(f.fill ? f.fill->operands[1 + static_cast<std::size_t>(d)]
+                            : b.emit(Opcode::dim_, {const_cast<Value*>(f.like)}, d));
+    Value* const made = b.op(Opcode::fill_, std::move(fill), {t->type})->result();
+    made->name = scatter_.result()->name;
+    return made;
+  }
+
+  ir::Module& module_;
+  ScatterNest scatter_;
+  Op* loop_;
+  Block* around_;
+  std::optional<ir::Builder> b_;
+  std::optional<Zeros> zeros_;
+  std::optional<Start> start_;
+  Op* sum_ = nullptr;
+};
+
+}  // namespace
+
+void scatter_to_gather(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f))
+      for (Op* loop : loops_in(*f)) any |= distribute_scatters(module, loop);
+  if (!any) return;
+  simplify(module);
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    for (Op* loop : loops_in(*f)) rotate_zeros(loop);
+    std::unordered_set<const Op*> done;
+    for (Op* loop : loops_in(*f)) {
+      const bool inside = loop->parent->parent && done.contains(loop->parent->parent);
+      auto scatter = inside ? std::nullopt : scatter_nest(loop);
+      if (inside || scatter) done.insert(loop);
+      if (scatter) Gathering(module, std::move(*scatter)).run();
+    }
+  }
+  simplify(module);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,326 @@
+// Loop distribution: what scatters to neighbours, apart from the rest.
+#include "lantern/compiler/passes/array/scatters.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "lantern/ir/clone.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+constexpr std::int64_t widest = 6;   ///< the most trips between neighbours, at a level
+constexpr std::size_t update = 6;    ///< the price of a load and a store of an element, an addition being 1
+constexpr std::size_t keeping = 24;  ///< that of an array for what is added: it is written, read, and takes memory
+
+bool near(const Neighbours& adds) {
+  return std::ranges::all_of(spread(adds), [](const Span& s) { return s.to - s.from <= widest; }) &&
+         std::ranges::any_of(adds, [&](const Addition& a) { return a.by != adds.front().by; });
+}
+
+/// What additions add, each once.
+std::vector<Value*> added(const std::vector<Neighbours>& all) {
+  std::vector<Value*> values;
+  for (const Neighbours& adds : all)
+    for (const Addition& a : adds)
+      if (std::ranges::find(values, a.op->operands.back()) == values.end())
+        values.push_back(a.op->operands.back());
+  return values;
+}
+
+class Distribution {
+ public:
+  Distribution(ir::Module& module, Op* loop) : module_(module), uses_(loop), nest_(nest_of(loop, uses_)) {}
+
+  bool run() {
+    if (!nest_) return false;
+    std::vector<Scatter> again, kept;
+    for (std::size_t state = 0; state < nest_->outer()->operands.size(); ++state) {
+      auto s = scatter_of(*nest_, uses_, state);
+      // Loops in which neighbours lie side by side at the inner levels alone are better off with those.
+      if (!s || std::ranges::all_of(s->neighbours, [](const Neighbours& n) {
+            const Span outermost = spread(n).front();
+            return n.front().by.size() > 1 && outermost.from == outermost.to;
+          }))
+        continue;
+      const bool pure = available(*s, false);
+      if (pure && !costly(*s))
+        again.push_back(std::move(*s));
+      else if ((pure || available(*s, true)) && keep_neighbours(*s))
+        kept.push_back(std::move(*s));
+    }
+    if (again.empty() && kept.empty()) return false;
+    ir::Builder before = ir::Builder::before(nest_->outer());
+    before.loc = nest_->outer()->loc;
+    for (const Scatter& s : again) {
+      Value*& start = nest_->outer()->operands[s.state];
+      start = loops(before, s, start, {});
+      start->name = nest_->outer()->results[s.state]->name;
+    }
+    if (!kept.empty()) {
+      ir::Builder after = ir::Builder::after(nest_->outer());
+      after.loc = nest_->outer()->loc;
+      for (const Scatter& s : kept) keep(before, after, s);
+    }
+    for (const auto* some : {&again, &kept})
+      for (const Scatter& s : *some)
+        for (const Neighbours& n : s.neighbours)
+          for (const Addition& a : n) leave_out(a.op);
+    return true;
+  }
+
+ private:
+  // ---- whether, and how
+
+  /// True where all that is added is to be had in any order of the trips; `popped`: or from a tape.
+  bool available(const Scatter& s, bool popped) const {
+    std::vector<const Value*> values;
+    for (const Value* v : added(s.neighbours)) values.push_back(v);
+    return in_any_order(
+        std::move(values), [&](const Value* v) { return nest_->inside(v); },
+        [&](const Value* v) { return nest_->counts(v); }, [&](const Op& get) { return unchanged(get); }, popped);
+  }
+  /// An element of a state, read before the trip changes it, which no other trip does: as it was before the loops.
+  bool unchanged(const Op& get) const {
+    const Value* v = get.operands[0];
+    if (v->def || v->block != nest_->innermost()) return false;
+    const std::size_t inner = v->index;
+    for (std::size_t k = nest_->depth() - 1; k > 0; --k) {
+      v = nest_->levels[k].loop->operands[v->index];
+      if (v->def || v->block != nest_->levels[k - 1].loop->blocks[1]) return false;
+    }
+    return nest_->handed_in(uses_, v->index) == inner && as_before_loop(uses_, get, inner, own(get));
+  }
+  /// True where no other trip changes the element that is read, by what changes elements of that tensor.
+  bool own(const Op& get) const {
+    std::vector<const Op*> accesses{&get};
+    for (const Value* v = get.operands[0]; v;) {
+      const Value* next = nullptr;
+      for (const auto& [op, operand] : uses_.of(v))
+        if (op->is(Opcode::set_) || op->is(Opcode::add_at_)) {
+          accesses.push_back(op);
+          next = op->result();
+        }
+      v = next;
+    }
+    return std::ranges::all_of(nest_->levels, [&](const Nest::Level& l) { return apart_by_trip(accesses, l.loop); });
+  }
+
+  /// True where trips that compute what is added for their neighbours, too, take longer than to keep it.
+  bool costly(const Scatter& s) {
+    for (const Neighbours& adds : s.neighbours) {
+      Block* const gathered = module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
+      Block* const scattered = module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
+      ShiftedTrips together = trips(gathered, counters()), apart = trips(scattered, counters());
+      for (const Addition& a : adds) {
+        ShiftedTrips::Shifts back;
+        for (const std::int64_t by : a.by) back.push_back(-by);
+        together.at(a.op->operands.back(), back);
+        apart.at(a.op->operands.back(), ShiftedTrips::Shifts(nest_->depth(), 0));
+      }
+      if (price(*gathered) > price(*scattered) + keeping) return true;
+    }
+    return false;
+  }
+
+  /// Leaves to the nest what trips add to the element in the middle, most often their own, and asks whether arrays for
+  /// what is added to others are not too small and too many to pay.
+  bool keep_neighbours(Scatter& s) const {
+    for (Neighbours& adds : s.neighbours) {
+      const std::vector<Span> spans = spread(adds);
+      const auto middle = [&](const Addition& a) {
+        for (std::size_t k = 0; k < spans.size(); ++k)
+          if (2 * a.by[k] != spans[k].from + spans[k].to) return false;
+        return true;
+      };
+      std::erase_if(adds, middle);
+    }
+    constexpr std::int64_t few = 16;
+    for (const Nest::Level& l : nest_->levels)
+      if (const auto n = constant_trips(l.loop); n && *n < few) return false;
+    return added(s.neighbours).size() <= 2 &&
+           std::ranges::all_of(added(s.neighbours), [](const Value* v) { return v->type.is_scalar(); });
+  }
+
+  // ---- the loops
+
+  std::vector<Value*> counters() const {
+    std::vector<Value*> all;
+    for (const Nest::Level& l : nest_->levels) all.push_back(l.loop->blocks[1]->params[l.range.index]);
+    return all;
+  }
+  ShiftedTrips trips(Block* into, const std::vector<Value*>& numbers) const {
+    std::vector<TripBase> bases;
+    for (std::size_t k = 0; k < nest_->depth(); ++k)
+      bases.push_back({nest_->levels[k].loop, nest_->levels[k].range, Offset{numbers[k], 0}});
+    return {module_, std::move(bases), into};
+  }
+
+  /// Arrays in which trips leave values.
+  using Kept = std::map<const Value*, Value*>;
+
+  /// The additions alone, of values that are computed again or `kept`.
+  Value* loops(ir::Builder& b, const Scatter& s, Value* t, const Kept& kept, std::vector<Value*> numbers = {}) {
+    const std::size_t k = numbers.size();
+    if (k < nest_->depth()) {
+      const TripRange& range = nest_->levels[k].range;
+      return over(b, t, written(b, range.first), written(b, range.last),
+                  [&](ir::Builder& in, Value* number, Value* array) {
+                    std::vector<Value*> all = numbers;
+                    all.push_back(number);
+                    return loops(in, s, array, kept, std::move(all));
+                  });
+    }
+    ShiftedTrips at = trips(b.block(), numbers);
+    const ShiftedTrips::Shifts none(nest_->depth(), 0);
+    for (const Neighbours& adds : s.neighbours)
+      for (const Addition& a : adds) {
+        at.builder().loc = a.op->loc;
+        std::vector<Value*> operands{t};
+        for (std::size_t d = 1; d + 1 < a.op->operands.size(); ++d)
+          operands.push_back(at.at(a.op->operands[d], none));
+        Value* const v = a.op->operands.back();
+        const auto array = kept.find(v);
+        if (array == kept.end()) {
+          operands.push_back(at.at(v, none));
+        } else {
+          std::vector<Value*> place{array->second};
+          for (std::size_t l = 0; l < nest_->depth(); ++l) place.push_back(slot(at.builder(), l, numbers[l]));
+          operands.push_back(at.builder().emit(Opcode::get_, place));
+        }
+        const char* const name = t->name;
+        t = at.builder().op(Opcode::add_at_, operands, {t->type})->result();
+        t->name = name;
+      }
+    return t;
+  }
+
+  /// Where a trip's value lies in an array that has one for each.
+  Value* slot(ir::Builder& b, std::size_t level, Value* number) const {
+    const Offset& first = nest_->levels[level].range.first;
+    if (!first.base && first.by == 0) return number;
+    return b.emit(Opcode::sub_, {number, written(b, first)});
+  }
+
+  void keep(ir::Builder& before, ir::Builder& after, const Scatter& s) {
+    Kept kept;
+    for (Value* v : added(s.neighbours)) {
+      auto& array = arrays_[v];
+      if (!array) array = array_of(before, v);
+      kept[v] = array;
+    }
+    Value* const without = nest_->outer()->results[s.state];
+    const auto uses = Uses(without->block).of(without);
+    Value* const sum = loops(after, s, without, kept);
+    for (const auto& [op, operand] : uses) op->operands[operand] = sum;
+  }
+
+  /// An array in which each trip of the nest leaves a value: one more piece of state of all its loops.
+  Value* array_of(ir::Builder& before, Value* v) {
+    const std::size_t depth = nest_->depth();
+    const ir::Type type =
+        ir::Type::tensor(v->type.kind(), std::vector<std::int64_t>(depth, ir::dynamic));
+    std::vector<Value*> fill{before.op(Opcode::undef_, {}, {v->type})->result()};
+    for (const Nest::Level& l : nest_->levels)
+      fill.push_back(before.emit(
+          Opcode::imax_, {before.emit(Opcode::sub_, {written(before, l.range.last), written(before, l.range.first)}),
+                          before.integer(0)}));
+    Value* array = before.op(Opcode::fill_, std::move(fill), {type})->result();
+    for (const Nest::Level& l : nest_->levels) {
+      l.loop->operands.push_back(array);
+      module_.add_param(l.loop->blocks[0], type);
+      array = module_.add_param(l.loop->blocks[1], type);
+    }
+    ir::Builder last = ir::Builder::before(nest_->innermost()->ops.back());
+    last.loc = v->def ? v->def->loc : nest_->outer()->loc;
+    std::vector<Value*> set{array};
+    for (std::size_t k = 0; k < depth; ++k) set.push_back(slot(last, k, nest_->levels[k].range.number));
+    set.push_back(v);
+    array = last.op(Opcode::set_, std::move(set), {type})->result();
+    for (std::size_t k = depth; k-- > 0;) {
+      nest_->levels[k].loop->blocks[1]->yields().push_back(array);
+      array = module_.add_result(nest_->levels[k].loop, type);
+    }
+    return array;
+  }
+
+  void leave_out(Op* add) {
+    ir::replace_uses(add->parent, add->result(), add->operands[0]);
+    std::erase(add->parent->ops, add);
+  }
+
+  ir::Module& module_;
+  Uses uses_;
+  std::optional<Nest> nest_;
+  std::map<const Value*, Value*> arrays_;
+};
+
+}  // namespace
+
+std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_t state) {
+  if (!nest.outer()->operands[state]->type.is_tensor()) return {};
+  const auto inner = nest.handed_in(uses, state);
+  if (!inner) return {};
+  std::vector<std::pair<std::vector<IndexForm>, Neighbours>> by_place;
+  Scatter s;
+  s.state = state;
+  for (const Value* v = nest.innermost()->params[*inner];;) {
+    const auto& all = uses.of(v);
+    if (all.size() != 1) return {};
+    const auto [op, operand] = all.front();
+    if (op->is(Opcode::yield_)) {
+      if (operand != *inner) return {};
+      break;
+    }
+    if (!op->is(Opcode::add_at_) || operand != 0) return {};
+    if (const auto place = place_in(nest, *op)) {
+      auto same = std::ranges::find(by_place, place->at, &std::pair<std::vector<IndexForm>, Neighbours>::first);
+      if (same == by_place.end()) same = by_place.insert(same, {place->at, {}});
+      same->second.push_back({op, place->by});
+    } else {
+      s.others.push_back(op);
+    }
+    v = op->result();
+  }
+  for (auto& [place, adds] : by_place)
+    if (near(adds))
+      s.neighbours.push_back(std::move(adds));
+    else
+      for (const Addition& a : adds) s.others.push_back(a.op);
+  if (s.neighbours.empty()) return {};
+  return s;
+}
+
+bool distribute_scatters(ir::Module& module, Op* loop) { return Distribution(module, loop).run(); }
+
+std::optional<ScatterNest> scatter_nest(Op* loop) {
+  const Uses uses(loop);
+  auto nest = nest_of(loop, uses);
+  if (!nest) return {};
+  for (const Nest::Level& l : nest->levels)
+    if (l.range.index != 0 || l.loop->operands.size() != 2 || l.range.ahead != 0) return {};
+  for (const Op* op : nest->innermost()->ops)
+    if (op->is(Opcode::pop_)) return {};
+  auto s = scatter_of(*nest, uses, 1);
+  if (!s || !s->others.empty()) return {};
+  return ScatterNest{std::move(*nest), std::move(s->neighbours)};
+}
+
+std::optional<std::vector<std::size_t>> ScatterNest::dimensions() const {
+  if (neighbours.size() != 1) return {};
+  const auto place = place_in(nest, *neighbours.front().front().op);
+  std::vector<std::size_t> all;
+  for (const IndexForm& f : place->at) {
+    const auto level = std::ranges::find_if(
+        nest.levels, [&](const Nest::Level& l) { return f == IndexForm::of(l.counter()); });
+    if (level == nest.levels.end()) return {};
+    all.push_back(static_cast<std::size_t>(level - nest.levels.begin()));
+    if (std::ranges::count(all, all.back()) > 1) return {};
+  }
+  if (all.size() != nest.depth()) return {};
+  return all;
+}
+
+}  // namespace lantern::passes

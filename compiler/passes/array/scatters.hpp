@@ -1,0 +1,36 @@
+// Which loops scatter to neighbours, and loops of their own for that.
+#pragma once
+
+#include <vector>
+
+#include "lantern/compiler/passes/array/gathered_nest.hpp"
+
+namespace lantern::passes {
+
+/// Additions to the same places but for their distances.
+using Neighbours = std::vector<Addition>;
+
+/// What a nest adds to one piece of state, of the outermost loop, that it does nothing else with.
+struct Scatter {
+  std::size_t state = 0;
+  std::vector<Neighbours> neighbours;  ///< several, at different distances, none far
+  std::vector<Op*> others;             ///< additions besides
+};
+/// Nothing for a state that is used otherwise, or where no neighbours are added to.
+std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_t state);
+
+/// Gives additions to neighbours loops of their own, which do nothing else. True if anything changed.
+bool distribute_scatters(ir::Module& module, Op* loop);
+
+/// Such loops.
+struct ScatterNest {
+  Nest nest;
+  std::vector<Neighbours> neighbours;
+  Value* start() const { return nest.outer()->operands[1]; }
+  Value* result() const { return nest.outer()->results[1]; }
+  /// The level that counts along each dimension, where that is all that indices do.
+  std::optional<std::vector<std::size_t>> dimensions() const;
+};
+std::optional<ScatterNest> scatter_nest(Op* loop);
+
+}  // namespace lantern::passes
