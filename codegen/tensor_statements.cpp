@@ -628,8 +628,11 @@ void StatementPrinter::product_of_parts(const Op& op) {
   const std::string b = part(2, 9) + ", " + operand(10) + ", " + operand(11);
   const std::string start = in_context(value(op.operands[4]), Precedence::additive), row = operand(5);
   const std::string to = updated(op);
-  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", 0, " + sizes_of + ", " + a +
-       ", " + b + ", " + to + ".data + " + start + ", " + row + ");");
+  const bool team = shares_out();
+  if (team) unit_.note_fork();
+  line(unit_.prelude().kernel(team ? "gemm_team" : "gemm", op.result()->type.element()) + "(" + ws() + ", " +
+       (team ? std::to_string(unit_.options().threads) : "0") + ", " + sizes_of + ", " + a + ", " + b + ", " + to +
+       ".data + " + start + ", " + row + ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {

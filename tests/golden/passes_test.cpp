@@ -626,7 +626,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   };
   const std::string loops =
       "lower dead_stores raise reads_first interchange promote fuse elements rotate tables updates cut "
-      "gather split join_sums own_rows unfill invariants parallel ";
+      "scatter_to_gather join_sums own_rows unfill invariants parallel ";
   CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline merge ");
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) == "counting scalars unwind " + loops + "inplace records outline merge ");
@@ -646,7 +646,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (counting, scalars, contify, unwind, simplify, lower, "
                     "dead_stores, raise, reads_first, interchange, promote, fuse, elements, rotate, tables, "
-                    "updates, cut, gather, split, join_sums, "
+                    "updates, cut, scatter_to_gather, join_sums, "
                     "own_rows, unfill, invariants, parallel, threads, vectorise, strips, contract, "
                     "inplace, records, outline, merge), got 'simplfy'");
 }

@@ -52,7 +52,8 @@ class Analysis {
       plan_->calls |= op->parent == plan_->loop->blocks[1] && is_function(*op) && any_varies(*op);
     }
     const auto blocks = choose_blocks(shape(), native_);
-    if (!blocks) return refused("it makes too few trips");
+    const auto most = plan_->trips ? std::nullopt : most_trips(plan_->loop);
+    if (!blocks || (most && *most < 2 * native_)) return refused("it makes too few trips");
     plan_->blocks = *blocks;
     plan_->lanes = blocks->widest();
     if (largest_own() * plan_->lanes > least_memory)

@@ -79,6 +79,17 @@ std::optional<std::int64_t> constant_trips(const Op* loop) {
   return std::max<std::int64_t>(bound->integer - first->integer, 0);
 }
 
+std::optional<std::int64_t> most_trips(const Op* loop) {
+  if (const auto n = constant_trips(loop)) return n;
+  const auto count = counted(loop);
+  if (!count || !count->bound->def || !count->bound->def->is(Opcode::imin_)) return {};
+  const Offset first = offset(loop->operands[count->index]);
+  for (const Value* end : count->bound->def->operands)
+    if (const Offset o = offset(end); o.base == first.base)
+      return std::max<std::int64_t>(static_cast<std::int64_t>(o.by - first.by), 0);
+  return {};
+}
+
 std::optional<Countdown> counts_down(const Op* loop) {
   const Block* condition = loop->blocks[0];
   const Value* test = condition->ops.back()->operands[0];

@@ -41,6 +41,16 @@ std::vector<Span> spread(const std::vector<Addition>& adds) {
 
 Value* GatheredNest::run(ir::Builder& b, Value* t, const std::optional<Start>& start) {
   start_ = start;
+  const auto trips = [&](std::size_t k, std::int64_t least) {
+    const TripRange& range = level(k).range;
+    Value *const first = written(b, range.first), *const end = written(b, range.last);
+    Value* const one = b.emit(Opcode::lt_, {first, end});
+    if (least <= 1) return one;
+    return both(b, one, b.emit(Opcode::le_, {written(b, moved(range.first, least)), end}));
+  };
+  const std::int64_t ends = spread_[last()].to - spread_[last()].from;
+  if (ends > 0 || start_) wide_ = trips(last(), ends);
+  for (std::size_t k = 0; whole() && k < nest_.depth(); ++k) some_ = both(b, some_, trips(k, 1));
   return rows(b, t, {});
 }
 
@@ -75,8 +85,10 @@ Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
   Value* from = written(b, moved(range.first, reached.from));
   Value* to = written(b, moved(range.last, reached.to));
   if (whole()) {
-    from = b.emit(Opcode::imin_, {b.integer(0), from});
-    to = b.emit(Opcode::imax_, {size(b, t, k), to});
+    // An index outside raises, if there is a trip.
+    Value *const zero = b.integer(0), *const end = size(b, t, k);
+    from = b.emit(Opcode::select_, {some_, b.emit(Opcode::imin_, {zero, from}), zero});
+    to = b.emit(Opcode::select_, {some_, b.emit(Opcode::imax_, {end, to}), end});
   }
   const bool exact = !whole() && reached.from == adds.from && reached.to == adds.to;
   return over(b, t, from, to, [&](ir::Builder& in, Value* number, Value* array) {
@@ -93,27 +105,26 @@ Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
 Value* GatheredNest::row(ir::Builder& b, Value* t, const Here& here) {
   Adds all;
   for (const Addition& add : adds_) all.push_back(&add);
-  if (!here.all) return line(b, t, here.numbers, all, start_.has_value());
-  Op* const branch = b.branch(here.all, {t->type});
+  Value* const condition = both(b, here.all, wide_);
+  if (!condition) return line(b, t, here.numbers, all, start_.has_value());
+  Op* const branch = b.branch(condition, {t->type});
   ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
   yes.loc = no.loc = b.loc;
   yes.yield({line(yes, t, here.numbers, all, start_.has_value())});
-  no.yield({part_of_row(no, t, here)});
+  no.yield({one_by_one(no, t, here)});
   branch->result()->name = t->name;
   return branch->result();
 }
 
-/// A row that not all rows around it add to: what each adds, where it is one.
-Value* GatheredNest::part_of_row(ir::Builder& b, Value* t, const Here& here) {
+/// A row that not all rows around it add to, or with too few trips for its ends: what each neighbour adds, by itself.
+Value* GatheredNest::one_by_one(ir::Builder& b, Value* t, const Here& here) {
   if (start_) t = begun(b, t, here);
-  std::map<std::vector<std::int64_t>, Adds> by_row;
-  for (const Addition& add : adds_) by_row[{add.by.begin(), add.by.end() - 1}].push_back(&add);
-  for (const auto& [by, adds] : by_row) {
+  for (const Addition& add : adds_) {
     Value* some = nullptr;
-    for (std::size_t k = 0; k < by.size(); ++k)
-      some = both(b, some, reaches(b, k, here.numbers[k], {by[k], by[k]}));
+    for (std::size_t k = 0; k < last(); ++k)
+      some = both(b, some, reaches(b, k, here.numbers[k], {add.by[k], add.by[k]}));
     t = if_so(b, some, t, [&](ir::Builder& in, Value* array) {
-      return line(in, array, here.numbers, adds, false);
+      return line(in, array, here.numbers, {&add}, false);
     });
   }
   return t;
@@ -194,7 +205,10 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
       t = element(at, t, k, there, zero);
     }
   }
-  return over(b, t, written(b, moved(range.first, reached.to)), written(b, moved(range.last, reached.from)),
+  Value* end = written(b, moved(range.last, reached.from));
+  if (adds.size() == 1 && last() == 0 && wide_)  // they are few, and loops that know it stay as they are
+    end = b.emit(Opcode::imin_, {end, written(b, moved(range.first, reached.to + spread_[0].to - spread_[0].from))});
+  return over(b, t, written(b, moved(range.first, reached.to)), end,
               [&](ir::Builder& in, Value* number, Value* array) {
                 ShiftedTrips at = trips(in, numbers, {number, 0});
                 return element(at, array, 0, adds, true);

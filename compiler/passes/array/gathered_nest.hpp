@@ -37,11 +37,10 @@ struct Start {
 ///
 ///   becomes   for the rows r that t[r, .] has all neighbours in the nest:
 ///               for j: t[r, j] += x(r + 1, j) + y(r, j) + z(r, j - 1);     and the elements at both ends
-///             for the others: each of the rows that add to them, by itself
+///             for the others, and where a row has fewer trips than ends: what each neighbour adds, by itself
 ///
 /// The last loop of the nest goes along a row. All additions are to the same places but for distances. Where a start
-/// is given, all indices are counters, one for each dimension, and elements are set. The innermost level has at least
-/// as many trips as its distances span, and each level one where there is a start.
+/// is given, all indices are counters, one for each dimension, and elements are set.
 class GatheredNest {
  public:
   GatheredNest(ir::Module& module, const Nest& nest, std::vector<Addition> adds)
@@ -62,7 +61,7 @@ class GatheredNest {
 
   Value* rows(ir::Builder& b, Value* t, const Here& here);
   Value* row(ir::Builder& b, Value* t, const Here& here);
-  Value* part_of_row(ir::Builder& b, Value* t, const Here& here);
+  Value* one_by_one(ir::Builder& b, Value* t, const Here& here);
   Value* begun(ir::Builder& b, Value* t, const Here& here);
   Value* line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set);
   Value* outside(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to);
@@ -84,6 +83,8 @@ class GatheredNest {
   std::vector<Addition> adds_;
   std::vector<Span> spread_;
   std::optional<Start> start_;
+  Value* wide_ = nullptr;  ///< whether a row has the trips that its ends take; null: it needs none
+  Value* some_ = nullptr;  ///< whether there is a trip, where all of a tensor is written
 };
 
 }  // namespace lantern::passes

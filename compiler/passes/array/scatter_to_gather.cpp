@@ -140,20 +140,7 @@ class Gathering {
     if (sum_) ir::Builder::before(sum_).take(detached(loop_));
     b_.emplace(ir::Builder::before(loop_));
     b_->loc = loop_->loc;
-    Value* const condition = enough_trips();
-    const auto& all = scatter_.neighbours;
-    Value* result = nullptr;
-    if (condition) {
-      Op* const branch = b_->branch(condition, {scatter_.result()->type});
-      branch->result()->name = scatter_.result()->name;
-      ir::Builder fast(module_, branch->blocks[0]), slow(module_, branch->blocks[1]);
-      fast.loc = slow.loc = b_->loc;
-      slow.yield({as_they_stood(slow)});
-      fast.yield({gathered(fast, all)});
-      result = branch->result();
-    } else {
-      result = gathered(*b_, all);
-    }
+    Value* const result = gathered();
     ir::replace_uses(around_, (sum_ ? sum_ : loop_)->result(sum_ ? 0 : 1), result);
     std::vector<Op*> gone{loop_};
     if (sum_) gone.push_back(sum_);
@@ -239,61 +226,29 @@ class Gathering {
     return true;
   }
 
-  /// Whether the innermost loop has the trips that the ends take, and, where elements are set, all loops have one, and
-  /// what is added to has its own size; null: so it is.
-  Value* enough_trips() {
-    Value* all = nullptr;
-    const auto need = [&](Value* v) { all = all ? b_->emit(Opcode::land_, {all, v}) : v; };
-    for (std::size_t k = 0; k < scatter_.nest.depth(); ++k) {
-      const bool last = k + 1 == scatter_.nest.depth();
-      std::int64_t longest = 0;
-      for (const Neighbours& adds : scatter_.neighbours) {
-        const Span s = spread(adds)[k];
-        longest = std::max(longest, s.to - s.from);
-      }
-      if (!start_ && !(last && longest > 0)) continue;
-      const TripRange& range = scatter_.nest.levels[k].range;
-      Value *const first = written(*b_, range.first), *const end = written(*b_, range.last);
-      need(b_->emit(Opcode::lt_, {first, end}));
-      if (last && longest > 1) need(b_->emit(Opcode::le_, {b_->emit(Opcode::add_, {first, b_->integer(longest)}), end}));
+  Value* gathered() {
+    Value* t = scatter_.start();
+    if (sum_) {
+      // That both have the same sizes is checked by a sum that nobody needs: what removes it keeps the check.
+      const bool first = sum_->operands[0] == scatter_.result();
+      b_->loc = sum_->loc;
+      b_->op(Opcode::add_, {first ? t : zeros_->of(), first ? zeros_->of() : t}, {t->type});
+      b_->loc = loop_->loc;
     }
-    if (sum_)
-      for (int d = 0; d < scatter_.start()->type.rank(); ++d)
-        need(b_->emit(Opcode::eq_, {b_->emit(Opcode::dim_, {scatter_.start()}, d), b_->emit(Opcode::dim_, {zeros_->of()}, d)}));
-    return all;
-  }
-
-  Value* as_they_stood(ir::Builder& b) const {
-    Renaming names;
-    Value* t = scatter_.start();
-    if (start_) t = start_->in_place ? zeros_again(b, *zeros_, zeros_->of()) : filled_with(b, b.number(0.0, ir::Type(t->type.element())));
-    Op* const made = ir::clone(b, *loop_, names);
-    made->operands[1] = t;
-    if (!sum_) return made->results[1];
-    Value* const other = zeros_again(b, *zeros_, zeros_->of());
-    const bool first = sum_->operands[0] == scatter_.result();
-    b.loc = sum_->loc;
-    return b.emit(Opcode::add_, {first ? made->results[1] : other, first ? other : made->results[1]});
-  }
-
-  Value* gathered(ir::Builder& b, const std::vector<Neighbours>& all) const {
-    Value* t = scatter_.start();
-    if (start_)  // all elements are set, or those that were zeros
-      t = start_->in_place ? zeros_->of()
-                           : filled_with(b, b.op(Opcode::undef_, {}, {ir::Type(t->type.element())})->result());
-    for (const Neighbours& adds : all) t = GatheredNest(module_, scatter_.nest, adds).run(b, t, start_);
+    if (start_) t = start_->in_place ? zeros_->of() : without_values();
+    for (const Neighbours& adds : scatter_.neighbours) t = GatheredNest(module_, scatter_.nest, adds).run(*b_, t, start_);
     return t;
   }
 
-  /// A tensor of the start's sizes.
-  Value* filled_with(ir::Builder& b, Value* v) const {
+  /// Memory for a tensor of which every element is set.
+  Value* without_values() {
     Value* const t = scatter_.start();
     const Filled f = *filled(t);
-    std::vector<Value*> fill{v};
+    std::vector<Value*> fill{b_->op(Opcode::undef_, {}, {ir::Type(t->type.element())})->result()};
     for (int d = 0; d < t->type.rank(); ++d)
       fill.push_back(f.fill ? f.fill->operands[1 + static_cast<std::size_t>(d)]
-                            : b.emit(Opcode::dim_, {const_cast<Value*>(f.like)}, d));
-    Value* const made = b.op(Opcode::fill_, std::move(fill), {t->type})->result();
+                            : b_->emit(Opcode::dim_, {const_cast<Value*>(f.like)}, d));
+    Value* const made = b_->op(Opcode::fill_, std::move(fill), {t->type})->result();
     made->name = scatter_.result()->name;
     return made;
   }

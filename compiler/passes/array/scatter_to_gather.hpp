@@ -19,8 +19,7 @@
 //    such zeros come right before the additions, elements are set instead: to nothing but their sum. Zeros that are
 //    stored at the end of a trip of a loop around are stored at the start of the next one, and once after it. Of
 //    zeros + sums + others, the sums are added to the others.
-// 3. The additions turn into sums (gathered_nest.hpp). Where the innermost loop has too few trips for that, the loops
-//    run as they stood.
+// 3. The additions turn into sums (gathered_nest.hpp).
 //
 // Sums are reassociated, as accumulation into adjoints may be.
 #pragma once

@@ -590,7 +590,7 @@ class Choice {
     plan.lanes = lanes_of(loop);
     const std::int64_t least_trips =
         std::max(least_work / std::max<std::int64_t>(plan.weight, 1), plan.lanes > 1 ? plan.lanes : 0) + 1;
-    if (const auto trips = constant_trips(loop); trips && *trips < least_trips) {
+    if (const auto trips = most_trips(loop); trips && *trips < least_trips) {
       why = "its " + std::to_string(*trips) + " trips are too little work";
       return refused();
     }
