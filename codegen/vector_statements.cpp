@@ -274,10 +274,34 @@ void StatementPrinter::lanes_access(const Op& op) {
   const Kind kind = t->type.element();
   const std::string data = reads ? atom(t) : updated(op);
   const auto index = [&](std::size_t i) { return steps && i == which ? steps->start : value(indices[i]); };
-  Expression offset = index(0);
-  for (std::size_t i = 1; i < rank; ++i) offset = in_row(offset, dim(t, i), index(i));
+  const auto offset_of = [&](const Expression& last) {
+    if (rank == 1) return last;
+    Expression e = index(0);
+    for (std::size_t i = 1; i + 1 < rank; ++i) e = in_row(e, dim(t, i), index(i));
+    return in_row(e, dim(t, rank - 1), last);
+  };
+  Expression offset = offset_of(index(rank - 1));
   std::string arguments = data + ".data, " + offset.text;
   std::string name = reads ? "gather" : adds ? "add_scatter" : "scatter";
+  if (!steps && vectors == 1 && which + 1 == rank) {
+    // What all lanes have alike goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are the same.
+    const Value* own = indices[which];
+    Expression alike = integer_literal(0);
+    for (bool more = true; more;) {
+      more = false;
+      const Op* const sum = own->def;
+      for (const std::size_t i : {0u, 1u})
+        if (!more && sum && sum->is(Opcode::add_) && is_splat(sum->operands[i])) {
+          const Expression by = value(sum->operands[i]->def->operands[0]);
+          alike = alike.text == "0" ? by : applied(*sum, {alike, by});
+          own = sum->operands[1 - i];
+          more = true;
+        }
+    }
+    alike = offset_of(alike);
+    arguments = data + ".data" + (alike.text == "0" ? "" : " + " + in_context(alike, Precedence::additive)) + ", " +
+                text(own);
+  }
   if (steps) {
     arguments = data + ".data" + (offset.text == "0" ? "" : " + " + in_context(offset, Precedence::additive));
     name = reads ? "load" : adds ? "add" : "store";
