@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "lantern/codegen/expression.hpp"
-#include "lantern/codegen/index_ranges.hpp"
 #include "lantern/codegen/statement.hpp"
 #include "lantern/codegen/unit.hpp"
+#include "lantern/compiler/passes/analysis/index_ranges.hpp"
 #include "lantern/ir/notation.hpp"
 
 namespace lantern::codegen {
@@ -177,8 +177,8 @@ class StatementPrinter {
   std::int64_t size_of(const ir::Value* n);
   void check_index(const ir::Op& op, std::size_t operand, const ir::Value* t, std::size_t dimension);
   void checks_before(const ir::Op& loop);
-  bool checked_before(const ir::Op& access, const KnownRange& known) const;
-  std::optional<Expression> sum(const IntegerSum& s);
+  bool checked_before(const ir::Op& access, const passes::KnownRange& known) const;
+  std::optional<Expression> sum(const passes::IntegerSum& s);
   std::optional<std::string> known_number(const ir::Value* v);
   std::optional<std::string> known_size(const ir::Value* t, int dimension);
   std::optional<std::string> wrapping(const passes::IndexForm& form);
@@ -229,7 +229,7 @@ class StatementPrinter {
   const ir::Function& function_;
   const FunctionInfo& info_;
   LiveUses uses_;
-  std::optional<IndexRanges> ranges_;                                   ///< where indices are checked
+  std::optional<passes::IndexRanges> ranges_;                                   ///< where indices are checked
   std::unordered_map<const ir::Op*, std::unordered_set<int>> checked_;  ///< before which loop, which
   NameScope names_;
   Statements statements_;   ///< of the block that is being built

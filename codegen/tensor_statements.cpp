@@ -108,7 +108,7 @@ void StatementPrinter::check_index(const Op& op, std::size_t operand, const Valu
   const std::int64_t size = dims(t)[dimension];
   const bool constant = index->def && index->def->is(Opcode::constant_);
   if (constant && size >= 0 && index->def->integer >= 0 && index->def->integer < size) return;
-  KnownRange known = ranges_->of(op, operand);
+  passes::KnownRange known = ranges_->of(op, operand);
   known.low |= constant && index->def->integer >= 0;
   if ((known.low && known.high) || checked_before(op, known)) return;
   unit_.prelude().need("fail_index");
@@ -123,7 +123,7 @@ void StatementPrinter::check_index(const Op& op, std::size_t operand, const Valu
 }
 
 /// True where a check before the loop stands for that of an access in it.
-bool StatementPrinter::checked_before(const Op& access, const KnownRange& known) const {
+bool StatementPrinter::checked_before(const Op& access, const passes::KnownRange& known) const {
   const auto it = checked_.find(access.parent->parent);
   return it != checked_.end() && it->second.contains(known.check);
 }
@@ -131,9 +131,9 @@ bool StatementPrinter::checked_before(const Op& access, const KnownRange& known)
 /// One check for what a loop accesses in all of its trips, where that can be said before it.
 void StatementPrinter::checks_before(const Op& loop) {
   if (!unit_.options().bounds_checks) return;
-  const std::vector<LoopCheck>& checks = ranges_->before(loop);
+  const std::vector<passes::LoopCheck>& checks = ranges_->before(loop);
   for (std::size_t i = 0; i < checks.size(); ++i) {
-    const LoopCheck& c = checks[i];
+    const passes::LoopCheck& c = checks[i];
     const auto first = sum(c.first), end = sum(c.end), size = sum(c.size);
     const auto trips = c.trips ? sum(*c.trips) : integer_literal(1);
     const auto start = c.start ? wrapping(*c.start) : std::string();
@@ -196,7 +196,7 @@ std::optional<std::string> StatementPrinter::wrapping(const passes::IndexForm& f
 }
 
 /// The text of a sum; nothing where a value in it is not printed.
-std::optional<Expression> StatementPrinter::sum(const IntegerSum& s) {
+std::optional<Expression> StatementPrinter::sum(const passes::IntegerSum& s) {
   Expression e;
   const auto put = [&](bool minus, const std::string& text) {
     if (e.text.empty())
@@ -206,7 +206,7 @@ std::optional<Expression> StatementPrinter::sum(const IntegerSum& s) {
   };
   // What is added comes first.
   for (const bool minus : {false, true}) {
-    for (const IntegerSum::Term& t : s.terms) {
+    for (const passes::IntegerSum::Term& t : s.terms) {
       if ((t.factor < 0) != minus) continue;
       const auto known = t.dimension < 0 ? known_number(t.value) : known_size(t.value, t.dimension);
       if (!known) return {};

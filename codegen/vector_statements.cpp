@@ -247,7 +247,7 @@ void StatementPrinter::lanes_access(const Op& op) {
     if (!indices[i]->type.is_vector()) {
       check_index(op, 1 + i, t, i);
     } else if (unit_.options().bounds_checks && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
-      const KnownRange known = ranges_->of(op, 1 + i);
+      const passes::KnownRange known = ranges_->of(op, 1 + i);
       if ((known.low && known.high) || checked_before(op, known)) continue;
       if (steps && i == which && !follow) {
         unit_.prelude().need("check_steps");

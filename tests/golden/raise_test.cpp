@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -113,6 +114,25 @@ TEST_CASE("raise: the same numbers as loops", "[passes]") {
           REQUIRE(x.data[i] == Approx(y.data[i]).epsilon(1e-12).margin(1e-12));
       }
     }
+}
+
+TEST_CASE("raise: threads share out rows or columns, whichever are more", "[passes]") {
+  for (const int threads : {2, 3}) {
+    const auto shared = compile(ordered({0, 1, 2}), {.target = Target::cpp, .threads = threads});
+    const auto alone = compile(ordered({0, 1, 2}), {.target = Target::cpp});
+    CHECK(count(shared.source("cpp"), "lt_gemm_team_f64(ws, " + std::to_string(threads)) == 1);
+    // The last two are too little work, and too few tiles for all threads.
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
+             {301, 170, 90}, {170, 301, 90}, {257, 256, 300}, {20, 30, 40}, {5, 9, 90000}}) {
+      const auto a = numbers(m, k), b = numbers(k, n, 0.4), c = numbers(m, n, 1.0);
+      const auto got = shared(a, b, c, 0.75), expected = alone(a, b, c, 0.75);
+      CAPTURE(m, n, k, threads);
+      double most = 0;
+      for (std::size_t i = 0; i < got.data.size(); ++i)
+        most = std::max(most, std::abs(got.data[i] - expected.data[i]));
+      CHECK(most <= 1e-13 * static_cast<double>(k));
+    }
+  }
 }
 
 TEST_CASE("raise: parts of flat arrays, and what stands beside the product", "[passes]") {

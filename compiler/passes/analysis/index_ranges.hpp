@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "lantern/codegen/analysis.hpp"
 #include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/live_uses.hpp"
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/pointer_map.hpp"
 
-namespace lantern::codegen {
+namespace lantern::passes {
 
 /// constant + sum of factors times integers: values, or sizes of tensors.
 struct IntegerSum {
@@ -37,7 +37,7 @@ struct LoopCheck {
   IntegerSum first, end, size;
   std::int64_t step = 1, count = 1;
   std::optional<IntegerSum> trips;
-  std::optional<passes::IndexForm> start;
+  std::optional<IndexForm> start;
   std::int64_t times = 1;
   const ir::Op* access = nullptr;  ///< the first one that it is for
 };
@@ -162,4 +162,4 @@ class IndexRanges {
   ir::PointerSet<const ir::Op> exact_, sized_;
 };
 
-}  // namespace lantern::codegen
+}  // namespace lantern::passes

@@ -1,5 +1,5 @@
 // Linear inequalities between integers, followed through the structure of a function.
-#include "lantern/codegen/index_ranges.hpp"
+#include "lantern/compiler/passes/analysis/index_ranges.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -9,7 +9,7 @@
 #include "lantern/ir/op.hpp"
 #include "lantern/ir/shape.hpp"
 
-namespace lantern::codegen {
+namespace lantern::passes {
 
 using ir::Block;
 using ir::Op;
@@ -22,14 +22,12 @@ constexpr std::size_t longest_sum = 8;
 constexpr std::size_t most_facts = 12;  ///< that are tried for one unknown
 constexpr int deepest = 6, most_steps = 200;
 // No memory holds a tensor of more elements, and no loop makes more trips: they would take weeks.
-constexpr std::int64_t largest_size = std::int64_t{1} << 50, most_trips = std::int64_t{1} << 50;
+constexpr std::int64_t largest_size = std::int64_t{1} << 50, largest_trips = std::int64_t{1} << 50;
 constexpr std::int64_t largest_step = 1024;
 /// Sums stay below half of what an integer holds, so that one less, one more and a size more are still exact.
 constexpr std::int64_t largest_sum = std::int64_t{1} << 62;
 
 bool is_integer(const Value* v) { return v->type.is_scalar() && v->type.kind() == ir::Kind::i64; }
-
-const Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
 
 bool is_lane_access(const Op& op) {
   return op.is(Opcode::lane_get_) || op.is(Opcode::lane_set_) || op.is(Opcode::lane_add_at_);
@@ -380,7 +378,7 @@ void IndexRanges::loop(const Op& op) {
     };
     const std::int64_t furthest = from == unbounded ? unbounded
                                   : bounded         ? std::max(from, last->most + step)
-                                                    : from + step * most_trips;
+                                                    : from + step * largest_trips;
     set_most(head->params[i], furthest);
     goes_one_way(head->params[i]);
     // Where a loop ends compilers may compute without a trip, however many it would take.
@@ -552,14 +550,14 @@ namespace {
 
 /// The first of a vector of indices, and how far it is from one to the next.
 struct IndexSteps {
-  passes::IndexForm first;
+  IndexForm first;
   std::int64_t step = 1;
 };
 constexpr std::int64_t largest_multiple = 1 << 20;
 
 /// Of a vector of indices in equal steps; of one index itself.
 std::optional<IndexSteps> index_steps(const Value* index) {
-  if (!index->type.is_vector()) return IndexSteps{passes::index_form(index)};
+  if (!index->type.is_vector()) return IndexSteps{index_form(index)};
   const Op* op = index->def;
   if (!op) return {};
   if (op->is(Opcode::lane_index_)) return IndexSteps{};
@@ -569,7 +567,7 @@ std::optional<IndexSteps> index_steps(const Value* index) {
     if (!splat || !splat->is(Opcode::lane_splat_) || (op->is(Opcode::sub_) && i == 1)) continue;
     const auto run = index_steps(op->operands[i]);
     if (!run) return {};
-    const passes::IndexForm by = passes::index_form(splat->operands[0]);
+    const IndexForm by = index_form(splat->operands[0]);
     if (!op->is(Opcode::mul_))
       return IndexSteps{op->is(Opcode::add_) ? run->first + by : run->first - by, run->step};
     const auto factor = by.number();
@@ -795,4 +793,4 @@ void IndexRanges::access(const Op& op) {
     known_[&op] = std::move(known);
 }
 
-}  // namespace lantern::codegen
+}  // namespace lantern::passes
