@@ -274,16 +274,17 @@ void StatementPrinter::lanes_access(const Op& op) {
   const Kind kind = t->type.element();
   const std::string data = reads ? atom(t) : updated(op);
   const auto index = [&](std::size_t i) { return steps && i == which ? steps->start : value(indices[i]); };
-  const auto offset_of = [&](const Expression& last) {
-    if (rank == 1) return last;
-    Expression e = index(0);
-    for (std::size_t i = 1; i + 1 < rank; ++i) e = in_row(e, dim(t, i), index(i));
-    return in_row(e, dim(t, rank - 1), last);
+  // `other` stands for the vector among the indices.
+  const auto offset_with = [&](const Expression& other) {
+    const auto at = [&](std::size_t i) { return i == which ? other : index(i); };
+    Expression e = at(0);
+    for (std::size_t i = 1; i < rank; ++i) e = in_row(e, dim(t, i), at(i));
+    return e;
   };
-  Expression offset = offset_of(index(rank - 1));
+  Expression offset = offset_with(index(which));
   std::string arguments = data + ".data, " + offset.text;
   std::string name = reads ? "gather" : adds ? "add_scatter" : "scatter";
-  if (!steps && vectors == 1 && which + 1 == rank) {
+  if (!steps && vectors == 1) {
     // What all lanes have alike goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are the same.
     const Value* own = indices[which];
     Expression alike = integer_literal(0);
@@ -298,9 +299,10 @@ void StatementPrinter::lanes_access(const Op& op) {
           more = true;
         }
     }
-    alike = offset_of(alike);
+    alike = offset_with(alike);
+    const std::string row = elements(t, which + 1);
     arguments = data + ".data" + (alike.text == "0" ? "" : " + " + in_context(alike, Precedence::additive)) + ", " +
-                text(own);
+                (row == "1" ? text(own) : in_context(value(own), Precedence::multiplicative) + " * " + row);
   }
   if (steps) {
     arguments = data + ".data" + (offset.text == "0" ? "" : " + " + in_context(offset, Precedence::additive));
