@@ -3,6 +3,7 @@
 
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
+#include "lantern/compiler/passes/array/own_reads.hpp"
 #include "lantern/compiler/passes/array/promote.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/staging/staging.hpp"
@@ -70,6 +71,7 @@ void drop_identities(ir::Module& module) {
 
 /// A loop in the form that is best to differentiate.
 std::vector<ir::Value*> finish_loop(ir::Module& module, ir::Op* loop) {
+  passes::own_reads(loop);
   passes::reads_first(loop->blocks[1]);
   return passes::promote(module, loop);
 }

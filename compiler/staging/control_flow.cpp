@@ -6,7 +6,6 @@
 
 #include "lantern/compiler/control/shift.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
-#include "lantern/compiler/staging/own_elements.hpp"
 #include "lantern/compiler/staging/region.hpp"
 #include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/compiler/staging/same_function.hpp"
@@ -154,7 +153,6 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
     if (!fits) continue;
     inside(s, op->blocks[0], [&] { s.builder(loc).yield({again}); });
     const auto variables = region.finish(n);
-    read_own_elements(op);
     Datums results;
     for (std::size_t i = 0; i < op->operands.size(); ++i)
       s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
 
 namespace lantern::passes {
@@ -142,33 +141,6 @@ std::vector<Op*> loops_in(const ir::Function& f) {
   return loops;
 }
 
-namespace {
-
-/// Whether running the block may print, in functions that it calls too.
-bool prints(Block* block) {
-  std::vector<Block*> todo{block};
-  std::unordered_set<const ir::Function*> seen;
-  bool found = false;
-  while (!todo.empty() && !found) {
-    Block* const b = todo.back();
-    todo.pop_back();
-    ir::walk(b, [&](const Op* op) {
-      found |= op->is(Opcode::print_);
-      if (op->callee && seen.insert(op->callee).second) todo.push_back(op->callee->body);
-    });
-  }
-  return found;
-}
-
-}  // namespace
-
-bool accumulates(const Uses& uses, const Op* loop, std::size_t state) {
-  const auto use = state_use(uses, loop, state);
-  if (!use || use->whole || use->extreme || !use->reads.empty()) return false;
-  // Sums may go anywhere; what is set, and added to beside, is the trip's own.
-  return use->only_added() || apart_by_trip(use->updates, loop);
-}
-
 bool as_before_loop(const Uses& uses, const Op& get, std::size_t state, bool own) {
   const Value* v = get.operands[0];
   for (;;) {
@@ -185,22 +157,6 @@ bool as_before_loop(const Uses& uses, const Op& get, std::size_t state, bool own
       return false;
     v = next->result();
   }
-}
-
-bool separable(const Op* loop) {
-  Block* const body = loop->blocks[1];
-  // What trips print keeps its order.
-  if (prints(body)) return false;
-  const Uses uses(loop);
-  // The condition asks nothing else.
-  if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
-      2)
-    return false;
-  for (std::size_t i = 0; i < body->params.size(); ++i) {
-    if (step_of(loop, i)) continue;
-    if (!accumulates(uses, loop, i)) return false;
-  }
-  return true;
 }
 
 }  // namespace lantern::passes

@@ -64,17 +64,9 @@ bool far_from_wrapping(const Value* v, int steps = 4);
 /// before the start they may lie so far apart that their difference wraps.
 Value* trips_between(ir::Builder& b, Value* first, Value* bound);
 
-/// True for state of a loop that is only passed on and added to: sums, `add_at`, and `set` at elements that
-/// belong to the trip.
-bool accumulates(const Uses& uses, const Op* loop, std::size_t state);
-
 /// True for a read of a state that is as it was at the start of the trip, at an element that nobody else
 /// changes: what the trip changes of this state, on its way to operand `state` of the yield, is that element
 /// alone, and the element is its `own`; or it changes nothing.
 bool as_before_loop(const Uses& uses, const Op& get, std::size_t state, bool own);
-
-/// True where the trips of a counted loop do not depend on each other: beside integers that count, its state
-/// is only added to, or written at elements that belong to the trip.
-bool separable(const Op* loop);
 
 }  // namespace lantern::passes

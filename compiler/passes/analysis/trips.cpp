@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/analysis/trips.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/ir/library_function.hpp"
@@ -92,6 +93,54 @@ Combination combination(const Uses& uses, const Op* loop, std::size_t state) {
     found.combine = ir::Combine::sum;
   }
   return found;
+}
+
+namespace {
+
+/// Whether each piece of a loop's state counts, or is as `may` says.
+template <class May>
+bool comes_together(const Op* loop, const May& may) {
+  const auto up = counted(loop);
+  const auto down = up ? std::nullopt : counts_down(loop);
+  if (!up && !down) return false;
+  const Uses uses(loop);
+  for (std::size_t i = 0; i < loop->operands.size(); ++i)
+    if (i != (up ? up->index : down->index) && !step_of(loop, i) && !may(combination(uses, loop, i))) return false;
+  return true;
+}
+
+/// Whether running the block may print, in functions that it calls too.
+bool prints(Block* block) {
+  std::vector<Block*> todo{block};
+  std::unordered_set<const ir::Function*> seen;
+  bool found = false;
+  while (!todo.empty() && !found) {
+    Block* const b = todo.back();
+    todo.pop_back();
+    ir::walk(b, [&](const Op* op) {
+      found |= op->is(Opcode::print_);
+      if (op->callee && seen.insert(op->callee).second) todo.push_back(op->callee->body);
+    });
+  }
+  return found;
+}
+
+}  // namespace
+
+bool independent_trips(const Op* loop) {
+  return comes_together(loop, [](const Combination& c) { return c.combine != ir::Combine::none; });
+}
+
+bool separable(const Op* loop) {
+  // What trips print keeps its order.
+  if (prints(loop->blocks[1])) return false;
+  // The condition asks nothing else.
+  if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) > 2)
+    return false;
+  return comes_together(loop, [](const Combination& c) {
+    const bool gives = c.combine == ir::Combine::sum || c.combine == ir::Combine::element;
+    return gives && !c.use->whole && c.use->reads.empty();
+  });
 }
 
 }  // namespace lantern::passes

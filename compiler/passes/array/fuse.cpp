@@ -7,6 +7,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/trips.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
@@ -73,28 +74,12 @@ bool own_elements(const Uses& uses, const Op* loop, std::size_t state, const Val
   return std::ranges::all_of(use->updates, own) && (!reads || std::ranges::all_of(use->reads, own));
 }
 
-/// Whether the trips do not depend on each other, so that they may run in lanes: beside what counts, state is
-/// added to, or read and written at elements that belong to the trip.
-bool has_independent_trips(const Op* loop, const Trips& t) {
-  const Uses uses(loop);
-  const Block* body = loop->blocks[1];
-  for (std::size_t i = 0; i < body->params.size(); ++i) {
-    if (i == t.index || step_of(loop, i) || accumulates(uses, loop, i)) continue;
-    bool own = false;
-    const ir::Type& type = body->params[i]->type;
-    for (std::size_t at = 0; type.is_tensor() && at < static_cast<std::size_t>(type.rank()); ++at)
-      own |= own_elements(uses, loop, i, t.trip, at, true);
-    if (!own) return false;
-  }
-  return true;
-}
-
 /// What is known of loops' independence; what two independent loops become is independent too.
 class Independence {
  public:
   bool of(const Op* loop) {
     const auto [it, added] = known_.try_emplace(loop, false);
-    if (added) it->second = has_independent_trips(loop, *trips(loop));
+    if (added) it->second = independent_trips(loop);
     return it->second;
   }
 

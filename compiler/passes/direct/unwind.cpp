@@ -244,7 +244,7 @@ void Unwinder::forward(Region& r, Block* start) {
 
 /// Ends a region's forward part: the values go to its exit.
 void Unwinder::end_forward(Region& r, const std::vector<Value*>& values) {
-  if (r.kind == Region::Kind::fused) return;
+  if (r.kind == Region::Kind::trip) return;
   if (r.kind == Region::Kind::body) {
     // The trip count is the last of the state.
     std::vector<Value*> next = values;

@@ -16,7 +16,7 @@ namespace {
 /// side.
 bool outermost(const Region& r) {
   for (const Region* at = &r; at; at = at->parent)
-    if (at->kind == Region::Kind::body || at->kind == Region::Kind::fused) return false;
+    if (at->kind == Region::Kind::body || at->kind == Region::Kind::trip) return false;
   return true;
 }
 
@@ -34,7 +34,7 @@ const char* Unwinder::adjoint_name(Value* cell) const {
 }
 
 /// What a backward part consists of belongs to it, also where it brings a forward part up again: that prints
-/// nothing a second time. A fused trip keeps its two parts apart.
+/// nothing a second time. A trip of a parallel loop keeps its two parts apart.
 void Unwinder::mark_backward(Block* first, std::size_t from) {
   std::vector<std::pair<Block*, std::size_t>> todo{{first, from}};
   while (!todo.empty()) {
@@ -48,7 +48,7 @@ void Unwinder::mark_backward(Block* first, std::size_t from) {
                      block->ops.end());
     for (std::size_t i = start; i < block->ops.size(); ++i) {
       Op* const op = block->ops[i];
-      if (fused_.contains(op)) continue;
+      if (parallel_.contains(op)) continue;
       op->loc.part = ir::Part::backward;
       for (Block* nested : op->blocks) todo.emplace_back(nested, 0);
     }
@@ -161,10 +161,10 @@ void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>&
   for (Value* c : touched) set_cell(r, c, module_.add_result(op, c->type.content(), adjoint_name(c)));
 }
 
-/// Whether a loop in a fused trip is run for its frames alone: what it gives goes nowhere but into sums that
+/// Whether a loop in a trip of a parallel loop is run for its frames alone: what it gives goes nowhere but into sums that
 /// nobody looks at here. Run again, it is run once.
 bool Unwinder::only_frames(const Region& r, const Segment& s) const {
-  if (r.kind != Region::Kind::fused) return false;
+  if (r.kind != Region::Kind::trip) return false;
   bool plain = true;  // frames of its own, of which each is left out or made again with its trip
   ir::walk(s.forward->blocks[1], [&](const Op* op) {
     plain &= !op->callee && (!op->is(Opcode::push_) || is_frame(*op)) && !op->is(Opcode::pop_);
@@ -190,7 +190,7 @@ bool Unwinder::only_frames(const Region& r, const Segment& s) const {
 void Unwinder::backward_loop(Region& r, Segment& s) {
   const auto count = counted(s.forward);
   const bool apart = count && separable(s.forward) && may_run_twice(s.forward);
-  if (apart && outermost(r)) return backward_fused(r, s, *count);
+  if (apart && outermost(r)) return backward_parallel(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];
   body.apart = apart;
@@ -213,7 +213,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   backward(body, incoming);
   if (apart && (cheaper_again(s) || only_frames(r, s))) {
     for (Block* b : s.forward->blocks) drop_frames(b);
-    return backward_fused(r, s, *count);
+    return backward_parallel(r, s, *count);
   }
 
   // What one trip passes on: the count, the adjoint of the state, and the outer cells it touched.
@@ -302,7 +302,7 @@ Value* Unwinder::cell(Region& r, Value* c) {
   if (r.declared.contains(c)) return nullptr;
   if (!r.parent) throw InternalError("unwind: a cell out of reach");
   r.imported.push_back(c);
-  if (r.kind == Region::Kind::body || r.kind == Region::Kind::fused) {
+  if (r.kind == Region::Kind::body || r.kind == Region::Kind::trip) {
     Value* param = module_.add_param(r.bwd, c->type.content(), adjoint_name(c));
     return r.cells[c] = param;
   }

@@ -130,8 +130,8 @@ Region* Unwinder::home_of(Value* v) const {
   return it->second;
 }
 
-/// True for a value that the backward part of `r` sees as it is: also for what the forward part of a fused
-/// trip found in the backward part around it (reach).
+/// True for a value that the backward part of `r` sees as it is: also for what the forward part of a
+/// trip of a parallel loop found in the backward part around it (reach).
 bool Unwinder::at_hand(const Region& r, const Value* v) const {
   const auto it = homes_.find(v->block);
   return it == homes_.end() ? ir::visible_from(v, r.bwd) : it->second->visible();
@@ -304,7 +304,7 @@ bool Unwinder::swept(const Op& get) {
     const Value* const index = offset(get.operands[d + 1]).base;
     const Op* const loop = index && !index->def ? index->block->parent : nullptr;
     if (!loop || !loop->is(Opcode::loop_) || !loops.insert(loop).second) return false;
-    if (loop->blocks[0]->ops.empty()) return false;  // a fused loop around, which is still being written
+    if (loop->blocks[0]->ops.empty()) return false;  // a parallel loop around, which is still being written
     const auto count = counted(loop);
     if (!count || count->index != index->index || !constant(loop->operands[count->index])) return false;
     const Value* const size = offset(count->bound).base;

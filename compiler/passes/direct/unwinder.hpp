@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/trips.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/pointer_map.hpp"
@@ -37,8 +38,8 @@ struct Segment {
 
 /// A part of the program that is run, or not, as a whole: its forward block has a mirrored backward block.
 struct Region {
-  /// fused: one trip of a separable loop, forward and backward part in one block (see unwind_fused.cpp).
-  enum class Kind { unit, function, side, body, fused };
+  /// trip: one of a parallel loop, forward and backward part in one block (see unwind_parallel.cpp).
+  enum class Kind { unit, function, side, body, trip };
   Region(Kind k, Region* p, Block* f) : kind(k), parent(p), fwd(f) {}
 
   Kind kind;
@@ -56,14 +57,14 @@ struct Region {
   ir::PointerMap<Value, Value*> cells;  ///< cell -> adjoint so far; null or absent: zero
   ir::PointerSet<Value> declared;       ///< cells of this region
   std::vector<Value*> imported;         ///< cells of enclosing regions touched in `bwd`, in order
-  std::size_t forward_ops = 0;          ///< fused: so many operations belong to the forward part
+  std::size_t forward_ops = 0;          ///< trip: so many operations belong to the forward part
   bool apart = false;                   ///< body: trips do not depend on each other
   Value* trips = nullptr;               ///< body: in `bwd`, how many trips are left, this one included
   std::size_t pops = 0;                 ///< at the start of `bwd`: pops,
   std::size_t derived = 0;              ///< then values computed again from what is at hand
 
   /// True where the backward part sees the forward part's values as they are.
-  bool visible() const { return kind == Kind::unit || kind == Kind::fused; }
+  bool visible() const { return kind == Kind::unit || kind == Kind::trip; }
 };
 
 /// The direct-style halves of a function in continuation-passing style.
@@ -99,7 +100,7 @@ class Unwinder {
   void backward_op(Region& r, Op* op);
   void backward_branch(Region& r, Segment& s, const std::vector<Value*>& incoming);
   void backward_loop(Region& r, Segment& s);
-  void backward_fused(Region& r, Segment& s, const CountedLoop& count);
+  void backward_parallel(Region& r, Segment& s, const CountedLoop& count);
   bool may_run_twice(const Op* loop) const;
   bool cheaper_again(const Segment& s) const;
   bool only_frames(const Region& r, const Segment& s) const;
@@ -208,7 +209,7 @@ class Unwinder {
   std::unordered_map<ir::Function*, ir::Function*> values_;  ///< forward half -> the same without frames
   std::vector<ir::Function*> unfilled_;                      ///< forward halves whose copies are empty so far
   std::unordered_set<std::int64_t> frames_;                  ///< tapes that hold frames
-  std::unordered_set<const Op*> fused_;  ///< backward loops whose trips hold forward parts
+  std::unordered_set<const Op*> parallel_;  ///< backward loops whose trips hold forward parts
 };
 
 }  // namespace lantern::passes

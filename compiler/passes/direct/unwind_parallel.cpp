@@ -27,7 +27,7 @@ bool inside(const Region& inner, const Region& outer) {
 
 }  // namespace
 
-/// The forward part of a fused trip stands in the backward part: what it uses from outside has to be at hand
+/// The forward part of such a trip stands in the backward part: what it uses from outside has to be at hand
 /// there.
 void Unwinder::reach(Region& body) {
   std::unordered_map<Value*, Value*> reached;
@@ -75,7 +75,7 @@ bool Unwinder::may_run_twice(const Op* loop) const {
   return pushed == popped;
 }
 
-void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
+void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count) {
   Op* const t = s.block->ops[s.t];
   Op* const forward_op = s.forward;
   // Nobody goes back from the trips of the forward part: what they call leaves no frames.
@@ -114,7 +114,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
 
   // The trip's forward part. Names of the header mean this trip's values inside, the final state afterwards;
   // so do those of the headers around it.
-  Region body(Region::Kind::fused, &r, block);
+  Region body(Region::Kind::trip, &r, block);
   body.bwd = block;
   body.exit = s.continuation->result();
   homes_[block] = &body;
@@ -176,7 +176,7 @@ void Unwinder::backward_fused(Region& r, Segment& s, const CountedLoop& count) {
   check.yield({check.emit(Opcode::lt_, {condition->params[0], bound})});
 
   op->operands = initial;
-  fused_.insert(op);
+  parallel_.insert(op);
   r.bwd->ops.push_back(op);
   for (Value* p : block->params) module_.add_result(op, p->type);
   std::size_t k = 1;

@@ -1,0 +1,66 @@
+// Reads of what a loop started from become reads of its state.
+#include "lantern/compiler/passes/array/own_reads.hpp"
+
+#include <algorithm>
+#include <ranges>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// The operation of a block that another one is, or is in.
+std::ptrdiff_t position(const Block* body, const Op* op) {
+  while (op->parent != body) op = op->parent->parent;
+  return std::ranges::find(body->ops, op) - body->ops.begin();
+}
+
+void own_reads(const Op* loop, std::size_t state) {
+  const Block* const body = loop->blocks[1];
+  const Value* const start = loop->operands[state];
+  if (!start->type.is_tensor() || start->def || !start->block->parent || !start->block->parent->is(Opcode::loop_) ||
+      std::ranges::count(loop->operands, start) != 1 || Uses(loop->blocks[0]).count(start) > 0)
+    return;
+  const Uses uses(loop);
+  const auto use = state_use(uses, loop, state);
+  if (!use || use->whole || use->extreme || use->updates.empty()) return;
+
+  // The reads of the start: all of them before the first update.
+  std::ptrdiff_t first = position(body, use->updates.front());
+  for (const Op* update : use->updates) first = std::min(first, position(body, update));
+  std::vector<Op*> reads;
+  for (const auto& [op, operand] : uses.of(start)) {
+    if (op->is(Opcode::dim_)) continue;
+    if (!op->is(Opcode::get_) || operand != 0 || position(body, op) >= first) return;
+    reads.push_back(op);
+  }
+  if (reads.empty()) return;
+
+  // An index that differs from trip to trip, in the same place everywhere.
+  std::vector<const Op*> accesses = use->accesses();
+  accesses.insert(accesses.end(), reads.begin(), reads.end());
+  for (std::size_t d = 1; d <= static_cast<std::size_t>(start->type.rank()); ++d) {
+    const Value* const index = reads.front()->operands[d];
+    const bool counts = !index->def && index->block == body && index->type.is_integer() &&
+                        step_of(loop, index->index).value_or(0) != 0;
+    if (!counts || !std::ranges::all_of(accesses, [&](const Op* op) { return op->operands[d] == index; })) continue;
+    for (Op* read : reads) read->operands[0] = body->params[state];
+    return;
+  }
+}
+
+}  // namespace
+
+void own_reads(Op* loop) {
+  std::vector<Op*> loops{loop};
+  for (const Block* b : loop->blocks)
+    ir::walk(const_cast<Block*>(b), [&](Op* op) {
+      if (op->is(Opcode::loop_)) loops.push_back(op);
+    });
+  for (Op* inner : std::views::reverse(loops))  // inner ones first
+    for (std::size_t i = 0; i < inner->operands.size(); ++i) own_reads(inner, i);
+}
+
+}  // namespace lantern::passes
