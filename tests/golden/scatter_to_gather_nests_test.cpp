@@ -144,6 +144,33 @@ TEST_CASE("scatter_to_gather: planes, rows and columns are gathered in one loop"
   }
 }
 
+TEST_CASE("scatter_to_gather: where no step is made no index is outside", "[passes]") {
+  // As many columns as there are rows: of a matrix with fewer that is an error, if it comes to that.
+  const auto square = [](M a, I steps) {
+    const I n = a.dim(0);
+    M b = a;
+    const auto step = [&](const M& from, M to) {
+      FOR(1, n - 1, [&](I i) {
+        FOR(1, n - 1, [&](I j) { to = to.set(i, j, 0.3 * (from(i, j - 1) + from(i, j + 1) + from(i - 1, j))); });
+      });
+      return to;
+    };
+    FOR(0, steps, [&](I) {
+      b = step(a, b);
+      a = step(b, a);
+    });
+    return sum(a * a);
+  };
+  const std::vector<double> x = numbers(6 * 4);
+  const TensorView<const double> view(x.data(), {6, 4});
+  for (const CompileOptions& way : ways) {
+    const auto g = compile(grad<0>(square), way);
+    const auto got = g(view, 0);
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(got.data[i] == Approx(2 * x[i]));
+    CHECK_THROWS_WITH(g(view, 1), Catch::Contains("index 4 is outside"));
+  }
+}
+
 TEST_CASE("scatter_to_gather: rows of a flat array, beside what is taken from a tape", "[passes]") {
   for (const std::int64_t checkpoints : {0, 3}) {
     const auto gradient = grad<0, 1>(waves(checkpoints));

@@ -90,14 +90,15 @@ bool visible(const Zeros& z, const Block* from) {
   return all;
 }
 
-/// Zeros at the end of a trip go to the start of the next one, right before additions, and behind the loop; the first
-/// trip starts with nothing but zeros:
+/// Zeros at the end of a trip go to the start of the next one, right before additions, and behind the loop, if it has
+/// made a trip; the first trip starts with nothing but zeros:
 ///
 ///   t = zeros; loop { t = scatter(t); ...; t = zeros in t }
 ///   becomes   t = zeros; loop { t = zeros in t; t = scatter(t); ... }  t = zeros in t
-bool rotate_zeros(Op* loop) {
+void rotate_zeros(Op* loop) {
   Block* const body = loop->blocks[1];
-  bool any = false;
+  const auto trips = trip_range(loop);
+  if (!trips) return;
   for (std::size_t i = 0; i < loop->operands.size(); ++i) {
     const auto start = filled(loop->operands[i]);
     if (!start || !start->zero) continue;
@@ -114,14 +115,17 @@ bool rotate_zeros(Op* loop) {
     ir::Builder behind = ir::Builder::after(loop), first = ir::Builder::before(of[0].op);
     behind.loc = first.loc = zeros->loop->loc;
     const auto later = Uses(loop->parent).of(loop->results[i]);
-    Value* const result = zeros_again(behind, *zeros, loop->results[i]);
-    for (const auto& [op, operand] : later) op->operands[operand] = result;
+    Value* const some = behind.emit(Opcode::lt_, {written(behind, trips->first), written(behind, trips->last)});
+    Op* const branch = behind.branch(some, {loop->results[i]->type});
+    branch->result()->name = loop->results[i]->name;
+    ir::Builder yes(behind.module(), branch->blocks[0]), no(behind.module(), branch->blocks[1]);
+    yes.yield({zeros_again(yes, *zeros, loop->results[i])});
+    no.yield({loop->results[i]});
+    for (const auto& [op, operand] : later) op->operands[operand] = branch->result();
     of[0].op->operands[1] = zeros_again(first, *zeros, body->params[i]);
     body->yields()[i] = zeros->of();
     std::erase(body->ops, zeros->loop);
-    any = true;
   }
-  return any;
 }
 
 // ---- sums
