@@ -15,17 +15,21 @@ Value* both(ir::Builder& b, Value* x, Value* y) { return x && y ? b.emit(Opcode:
 
 Value* zero_of(ir::Builder& b, const Value* t) { return b.number(0.0, ir::Type(t->type.element())); }
 
-/// What `some` makes of a tensor if a condition holds, else the tensor.
-template <class Some>
-Value* if_so(ir::Builder& b, Value* condition, Value* t, const Some& some) {
-  if (!condition) return some(b, t);
+/// What one side makes of a tensor where a condition holds, or there is none; else the other.
+template <class One, class Other>
+Value* either(ir::Builder& b, Value* condition, Value* t, const One& one, const Other& other) {
+  if (!condition) return one(b, t);
   Op* const branch = b.branch(condition, {t->type});
   ir::Builder yes(b.module(), branch->blocks[0]), no(b.module(), branch->blocks[1]);
   yes.loc = no.loc = b.loc;
-  yes.yield({some(yes, t)});
-  no.yield({t});
+  yes.yield({one(yes, t)});
+  no.yield({other(no, t)});
   branch->result()->name = t->name;
   return branch->result();
+}
+template <class Some>
+Value* if_so(ir::Builder& b, Value* condition, Value* t, const Some& some) {
+  return either(b, condition, t, some, [](ir::Builder&, Value* array) { return array; });
 }
 
 }  // namespace
@@ -51,6 +55,8 @@ Value* GatheredNest::run(ir::Builder& b, Value* t, const std::optional<Start>& s
   const std::int64_t ends = spread_[last()].to - spread_[last()].from;
   if (ends > 0 || start_) wide_ = trips(last(), ends);
   for (std::size_t k = 0; whole() && k < nest_.depth(); ++k) some_ = both(b, some_, trips(k, 1));
+  if (direct_)
+    for (std::size_t k = 0; k < last(); ++k) wide_ = both(b, wide_, trips(k, 1));
   return rows(b, t, {});
 }
 
@@ -105,15 +111,41 @@ Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
 Value* GatheredNest::row(ir::Builder& b, Value* t, const Here& here) {
   Adds all;
   for (const Addition& add : adds_) all.push_back(&add);
-  Value* const condition = both(b, here.all, wide_);
-  if (!condition) return line(b, t, here.numbers, all, start_.has_value());
-  Op* const branch = b.branch(condition, {t->type});
-  ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
-  yes.loc = no.loc = b.loc;
-  yes.yield({line(yes, t, here.numbers, all, start_.has_value())});
-  no.yield({one_by_one(no, t, here)});
-  branch->result()->name = t->name;
-  return branch->result();
+  const auto whole_row = [&](ir::Builder& in, Value* array) {
+    return line(in, array, here.numbers, all, start_.has_value());
+  };
+  const auto part_of_row = [&](ir::Builder& in, Value* array) { return masked(in, array, here); };
+  const auto by_neighbours = [&](ir::Builder& in, Value* array) { return one_by_one(in, array, here); };
+  if (!direct_ || !here.all) return either(b, both(b, here.all, wide_), t, whole_row, by_neighbours);
+  return either(
+      b, wide_, t,
+      [&](ir::Builder& in, Value* array) { return either(in, here.all, array, whole_row, part_of_row); },
+      by_neighbours);
+}
+
+/// A row that not all rows around it add to: of those that do not, the sum takes nothing. What they would add is
+/// computed for a trip that there is, the nearest one.
+Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
+  if (start_) t = begun(b, t, here);
+  std::vector<Group> groups;
+  Adds all;
+  for (const Addition& add : adds_) {
+    const std::vector<std::int64_t> by(add.by.begin(), add.by.end() - 1);
+    auto group = std::ranges::find(groups, by, &Group::by);
+    if (group == groups.end()) group = groups.insert(group, {by, {}, nullptr, {}});
+    group->adds.push_back(&add);
+    all.push_back(&add);
+  }
+  for (Group& group : groups)
+    for (std::size_t k = 0; k < last(); ++k) {
+      const TripRange& range = level(k).range;
+      group.condition = both(b, group.condition, reaches(b, k, here.numbers[k], {group.by[k], group.by[k]}));
+      Value* const number = b.emit(Opcode::sub_, {here.numbers[k], b.integer(group.by[k])});
+      Value* const most = written(b, moved(range.last, -1));
+      group.numbers.push_back(
+          b.emit(Opcode::imax_, {b.emit(Opcode::imin_, {number, most}), written(b, range.first)}));
+    }
+  return line(b, t, here.numbers, all, false, &groups);
 }
 
 /// A row that not all rows around it add to, or with too few trips for its ends: what each neighbour adds, by itself.
@@ -164,7 +196,8 @@ Value* GatheredNest::outside(ir::Builder& b, Value* t, const Numbers& numbers, V
 }
 
 /// A row that additions reach: the elements at both ends, to which some of the trips add, and those between.
-Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set) {
+Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set,
+                          const std::vector<Group>* groups) {
   const TripRange& range = level(last()).range;
   std::vector<Addition> some;
   for (const Addition* add : adds) some.push_back(*add);
@@ -175,7 +208,8 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
     t = outside(b, t, numbers, b.integer(0), written(b, moved(range.first, written_to.from)));
     t = outside(b, t, numbers, written(b, moved(range.last, written_to.to)), size(b, t, last()));
   }
-  const auto element = [&](ShiftedTrips& at, Value* array, std::int64_t k, const Adds& from, bool zero) {
+  const auto element = [&](ShiftedTrips& at, const Offset& base, Value* array, std::int64_t k, const Adds& from,
+                           bool zero) {
     const Addition& place = from.empty() ? *adds.front() : *from.front();
     Value* total = nullptr;
     if (set && !zero && whole()) {
@@ -185,13 +219,14 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
       total = at.builder().emit(Opcode::get_, operands);
     }
     const bool add_to = !set || (!zero && !whole());
-    total = sum(at, from, k, total);
+    total = groups ? sum(at.builder(), base, from, k, *groups) : sum(at, from, k, total);
     if (!total && add_to) return array;
     if (!total) total = zero_of(at.builder(), t);
     return store(at, array, place, k, total, !add_to);
   };
   for (const bool front : {true, false}) {
-    ShiftedTrips at = trips(b, numbers, front ? range.first : range.last);
+    const Offset& base = front ? range.first : range.last;
+    ShiftedTrips at = trips(b, numbers, base);
     const std::int64_t from = front ? written_to.from : reached.from, to = front ? reached.to : written_to.to;
     for (std::int64_t k = from; k < to; ++k) {
       Adds there;  // trips from first on add to first + k, trips before last to last + k
@@ -202,16 +237,19 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
         const Span zeros = start_->zeros.back();
         zero = front ? k >= zeros.from : k < zeros.to;
       }
-      t = element(at, t, k, there, zero);
+      t = element(at, base, t, k, there, zero);
     }
   }
   Value* end = written(b, moved(range.last, reached.from));
-  if (adds.size() == 1 && last() == 0 && wide_)  // they are few, and loops that know it stay as they are
-    end = b.emit(Opcode::imin_, {end, written(b, moved(range.first, reached.to + spread_[0].to - spread_[0].from))});
+  const bool few = adds.size() == 1 && adds_.size() > 1 && wide_ && (direct_ || last() == 0);
+  if (few) {  // loops that know it stay as they are
+    const std::int64_t ends = spread_[last()].to - spread_[last()].from;
+    end = b.emit(Opcode::imin_, {end, written(b, moved(range.first, reached.to + ends))});
+  }
   return over(b, t, written(b, moved(range.first, reached.to)), end,
               [&](ir::Builder& in, Value* number, Value* array) {
                 ShiftedTrips at = trips(in, numbers, {number, 0});
-                return element(at, array, 0, adds, true);
+                return element(at, {number, 0}, array, 0, adds, true);
               });
 }
 
@@ -249,6 +287,29 @@ Value* GatheredNest::sum(ShiftedTrips& trips, const Adds& adds, std::int64_t k, 
     sum = sum ? trips.builder().emit(Opcode::add_, {sum, x}) : x;
   }
   return sum;
+}
+
+/// The same where some rows may not add.
+Value* GatheredNest::sum(ir::Builder& b, const Offset& base, const Adds& adds, std::int64_t k,
+                         const std::vector<Group>& groups) const {
+  Value* total = nullptr;
+  for (const Group& group : groups) {
+    ShiftedTrips at = trips(b, group.numbers, base);
+    Value* part = nullptr;
+    for (const Addition* add : group.adds) {
+      if (std::ranges::find(adds, add) == adds.end()) continue;
+      at.builder().loc = add->op->loc;
+      ShiftedTrips::Shifts back(nest_.depth(), 0);
+      back.back() = k - add->by.back();
+      Value* const x = at.at(add->op->operands.back(), back);
+      part = part ? at.builder().emit(Opcode::add_, {part, x}) : x;
+    }
+    if (!part) continue;
+    ir::Builder& in = at.builder();
+    if (group.condition) part = in.emit(Opcode::select_, {group.condition, part, in.number(0.0, part->type)});
+    total = total ? in.emit(Opcode::add_, {total, part}) : part;
+  }
+  return total;
 }
 
 }  // namespace lantern::passes

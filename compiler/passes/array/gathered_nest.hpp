@@ -37,14 +37,20 @@ struct Start {
 ///
 ///   becomes   for the rows r that t[r, .] has all neighbours in the nest:
 ///               for j: t[r, j] += x(r + 1, j) + y(r, j) + z(r, j - 1);     and the elements at both ends
-///             for the others, and where a row has fewer trips than ends: what each neighbour adds, by itself
+///             for the others: the same, of the neighbours that there are
 ///
-/// The last loop of the nest goes along a row. All additions are to the same places but for distances. Where a start
-/// is given, all indices are counters, one for each dimension, and elements are set.
+/// The last loop of the nest goes along a row. All additions are to the same places but for distances. Rows with fewer
+/// trips than ends, and parts of rows in a flat array, of which nobody may touch more than the neighbours do, take what
+/// each neighbour adds by itself. Where a start is given, all indices are counters, one for each dimension (`direct`),
+/// and elements are set.
 class GatheredNest {
  public:
-  GatheredNest(ir::Module& module, const Nest& nest, std::vector<Addition> adds)
-      : module_(module), nest_(nest), adds_(std::move(adds)), spread_(spread(adds_)) {}
+  GatheredNest(ir::Module& module, const Nest& nest, std::vector<Addition> adds, bool direct)
+      : module_(module),
+        nest_(nest),
+        adds_(std::move(adds)),
+        spread_(spread(adds_)),
+        direct_(direct && nest.depth() > 1) {}
 
   Value* run(ir::Builder& b, Value* t, const std::optional<Start>& start);
 
@@ -59,17 +65,29 @@ class GatheredNest {
     Value* zero = nullptr;  ///< whether it is among the rows that are zero at the start; null: it is
   };
 
+  /// What rows of one distance add, where they are reached; of rows that are not, a trip that there is.
+  struct Group {
+    std::vector<std::int64_t> by;
+    Adds adds;
+    Value* condition = nullptr;
+    Numbers numbers;
+  };
+
   Value* rows(ir::Builder& b, Value* t, const Here& here);
   Value* row(ir::Builder& b, Value* t, const Here& here);
+  Value* masked(ir::Builder& b, Value* t, const Here& here);
   Value* one_by_one(ir::Builder& b, Value* t, const Here& here);
   Value* begun(ir::Builder& b, Value* t, const Here& here);
-  Value* line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set);
+  Value* line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set,
+              const std::vector<Group>* groups = nullptr);
   Value* outside(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to);
 
   ShiftedTrips trips(ir::Builder& b, const Numbers& numbers, const Offset& last) const;
   ShiftedTrips::Shifts shifts(const Addition& add, std::int64_t k) const;
   Value* store(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k, Value* v, bool set) const;
   Value* sum(ShiftedTrips& trips, const Adds& adds, std::int64_t k, Value* sum) const;
+  Value* sum(ir::Builder& b, const Offset& base, const Adds& adds, std::int64_t k,
+             const std::vector<Group>& groups) const;
 
   Value* reaches(ir::Builder& b, std::size_t level, Value* number, const Span& span) const;
   Value* size(ir::Builder& b, Value* t, std::size_t level) const;
@@ -82,6 +100,7 @@ class GatheredNest {
   const Nest& nest_;
   std::vector<Addition> adds_;
   std::vector<Span> spread_;
+  bool direct_;
   std::optional<Start> start_;
   Value* wide_ = nullptr;  ///< whether a row has the trips that its ends take; null: it needs none
   Value* some_ = nullptr;  ///< whether there is a trip, where all of a tensor is written

@@ -240,7 +240,9 @@ class Gathering {
       b_->loc = loop_->loc;
     }
     if (start_) t = start_->in_place ? zeros_->of() : without_values();
-    for (const Neighbours& adds : scatter_.neighbours) t = GatheredNest(module_, scatter_.nest, adds).run(*b_, t, start_);
+    const bool direct = scatter_.dimensions().has_value();
+    for (const Neighbours& adds : scatter_.neighbours)
+      t = GatheredNest(module_, scatter_.nest, adds, direct).run(*b_, t, start_);
     return t;
   }
 
