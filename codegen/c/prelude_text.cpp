@@ -79,6 +79,15 @@ struct lt_workspace {
 #else
 #define LT_SELDOM
 #endif
+/* Nothing has to be kept for the time after a failure: there is none. */
+#if (defined __GNUC__ || defined __clang__) && !defined __TINYC__ && !defined __CUDACC__ && !defined __CUDACC_RTC__ && \
+    !defined LANTERN_LAUNCH_EMULATOR
+#define LT_FAILS __attribute__((cold, noinline, noreturn))
+#define LT_NEVER __builtin_unreachable()
+#else
+#define LT_FAILS LT_SELDOM
+#define LT_NEVER (void)0
+#endif
 )c"},
       {"put", functions, {"workspace", "cold"}, R"c(/* Messages are composed in the workspace. */
 LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
@@ -106,19 +115,20 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
       {"fail_where",
        functions,
        {"put"},
-       R"c(LT_SELDOM static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
+       R"c(LT_FAILS static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
   if (*where) {
     at = lt_put(ws, at, " (");
     at = lt_put(ws, at, where);
     lt_put(ws, at, ")");
   }
   ws->fail(ws, ws->message);
+  LT_NEVER;
 }
 )c"},
       {"fail_index",
        functions,
        {"put_number", "fail_where"},
-       R"c(LT_SELDOM static void lt_fail_index(lt_workspace* ws, int64_t i, int64_t size, const char* where) {
+       R"c(LT_FAILS static void lt_fail_index(lt_workspace* ws, int64_t i, int64_t size, const char* where) {
   char* at = lt_put_number(ws, lt_put(ws, ws->message, "index "), i);
   if (size > 0) {
     at = lt_put_number(ws, lt_put(ws, at, " is outside 0.."), size - 1);
@@ -131,7 +141,7 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
       {"fail_negative",
        functions,
        {"put_number", "fail_where"},
-       R"c(LT_SELDOM static void lt_fail_negative(lt_workspace* ws, int64_t size, const char* where) {
+       R"c(LT_FAILS static void lt_fail_negative(lt_workspace* ws, int64_t size, const char* where) {
   lt_fail_where(ws, lt_put_number(ws, lt_put(ws, ws->message, "a tensor of negative size, "), size), where);
 }
 )c"},
@@ -208,9 +218,10 @@ static inline void lt_check_run_of_multiples(lt_workspace* ws, int64_t start, in
        functions,
        {"fail_index"},
        R"c(/* Of so many indices one is not below size. */
-LT_SELDOM static void lt_fail_lanes(lt_workspace* ws, const int64_t* at, int64_t n, int64_t size, const char* where) {
+LT_FAILS static void lt_fail_lanes(lt_workspace* ws, const int64_t* at, int64_t n, int64_t size, const char* where) {
   for (int64_t i = 0; i < n; ++i)
     if (at[i] < 0 || at[i] >= size) lt_fail_index(ws, at[i], size, where);
+  LT_NEVER;
 }
 )c"},
       {"check_steps",
@@ -231,7 +242,7 @@ static inline void lt_check_steps(lt_workspace* ws, int64_t start, int64_t step,
       {"fail_slice",
        functions,
        {"put_number", "fail_where"},
-       R"c(LT_SELDOM static void lt_fail_slice(lt_workspace* ws, int64_t lo, int64_t hi, int64_t size,
+       R"c(LT_FAILS static void lt_fail_slice(lt_workspace* ws, int64_t lo, int64_t hi, int64_t size,
                           const char* where) {
   char* at = lt_put_number(ws, lt_put(ws, ws->message, "rows "), lo);
   at = lt_put_number(ws, lt_put(ws, at, " to "), hi);
@@ -242,7 +253,7 @@ static inline void lt_check_steps(lt_workspace* ws, int64_t start, int64_t step,
       {"fail_size",
        functions,
        {"put_number", "fail_where"},
-       R"c(LT_SELDOM static void lt_fail_size(lt_workspace* ws, const char* what, int dim, int64_t expected,
+       R"c(LT_FAILS static void lt_fail_size(lt_workspace* ws, const char* what, int dim, int64_t expected,
                          int64_t got, const char* where) {
   char* at = lt_put(ws, lt_put(ws, ws->message, what), ": expected size ");
   at = lt_put_number(ws, at, expected);
@@ -260,7 +271,7 @@ static inline void lt_check_steps(lt_workspace* ws, int64_t start, int64_t step,
   return lt_put(ws, at, "]");
 }
 
-LT_SELDOM static void lt_fail_shapes(lt_workspace* ws, const char* what, const int64_t* a, int a_rank, const int64_t* b,
+LT_FAILS static void lt_fail_shapes(lt_workspace* ws, const char* what, const int64_t* a, int a_rank, const int64_t* b,
                            int b_rank, const char* where) {
   char* at = lt_put(ws, lt_put(ws, ws->message, what), ": shapes ");
   at = lt_put_shape(ws, at, a, a_rank);
@@ -276,7 +287,7 @@ LT_SELDOM static void lt_fail_shapes(lt_workspace* ws, const char* what, const i
        functions,
        {"put_number"},
        R"c(/* The text, with a number in the place of each {}. */
-LT_SELDOM static void lt_fail_numbers(lt_workspace* ws, const char* text, const int64_t* number, int numbers) {
+LT_FAILS static void lt_fail_numbers(lt_workspace* ws, const char* text, const int64_t* number, int numbers) {
   char* at = ws->message;
   char letter[2] = {0, 0};
   for (; *text; ++text) {
@@ -290,6 +301,7 @@ LT_SELDOM static void lt_fail_numbers(lt_workspace* ws, const char* text, const 
     }
   }
   ws->fail(ws, ws->message);
+  LT_NEVER;
 }
 )c"},
       // The arena.
