@@ -311,7 +311,7 @@ std::string Prelude::text(Routines where, const std::string& linkage) const {
 
 /// A helper's text with what says that either side may call it.
 static std::string for_both(std::string text) {
-  for (const std::string_view start : {"LT_SELDOM static ", "static "}) {
+  for (const std::string_view start : {"LT_FAILS static ", "LT_SELDOM static ", "static "}) {
     const std::string mark = "\n" + std::string(start);
     text.insert(0, "\n");
     for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos;)

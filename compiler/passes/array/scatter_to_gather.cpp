@@ -130,13 +130,25 @@ void rotate_zeros(Op* loop) {
 
 // ---- sums
 
+/// What changes in a function, all at once in the end: until then its uses hold.
+struct Changes {
+  Uses uses;
+  Renaming names;
+  std::vector<Op*> gone;
+};
+
 /// What the additions of a nest come to: of one tensor, where they stand or together with what is added to them later.
 class Gathering {
  public:
-  Gathering(ir::Module& module, ScatterNest scatter)
-      : module_(module), scatter_(std::move(scatter)), loop_(scatter_.nest.outer()), around_(loop_->parent) {}
+  Gathering(ir::Module& module, ScatterNest scatter, Changes& changes)
+      : module_(module),
+        scatter_(std::move(scatter)),
+        changes_(changes),
+        loop_(scatter_.nest.outer()),
+        around_(loop_->parent) {}
 
   void run() {
+    if (changes_.uses.count(loop_->results[0]) > 0) return;  // the index behind the loop
     remark("scatter_to_gather", loop_->loc,
            "adds to neighbouring elements: each takes the sum of what trips add to it");
     join_others();
@@ -145,11 +157,10 @@ class Gathering {
     b_.emplace(ir::Builder::before(loop_));
     b_->loc = loop_->loc;
     Value* const result = gathered();
-    ir::replace_uses(around_, (sum_ ? sum_ : loop_)->result(sum_ ? 0 : 1), result);
-    std::vector<Op*> gone{loop_};
-    if (sum_) gone.push_back(sum_);
-    if (zeros_) gone.push_back(zeros_->loop);
-    erase(gone);
+    changes_.names[(sum_ ? sum_ : loop_)->result(sum_ ? 0 : 1)] = result;
+    changes_.gone.push_back(loop_);
+    if (sum_) changes_.gone.push_back(sum_);
+    if (zeros_) changes_.gone.push_back(zeros_->loop);
   }
 
  private:
@@ -157,7 +168,10 @@ class Gathering {
     std::erase(op->parent->ops, op);
     return op;
   }
-  Op* only_use(const Value* v) const { return passes::only_use(around_, v); }
+  Op* only_use(const Value* v) const {
+    const auto& all = changes_.uses.of(v);
+    return all.size() == 1 ? all.front().op : nullptr;
+  }
 
   /// What the tensor holds before, where that is known.
   void find_start() {
@@ -193,8 +207,8 @@ class Gathering {
     b.op(Opcode::add_, {first ? zeros : other, first ? other : zeros}, {sum->result()->type});
     b.take(detached(loop_));
     loop_->operands[1] = other;
-    ir::replace_uses(around_, sum->result(), scatter_.result());
-    erase({sum});
+    changes_.names[sum->result()] = scatter_.result();
+    changes_.gone.push_back(sum);
   }
 
   /// True where tensors that the nest reads may be changed before an operation.
@@ -261,6 +275,7 @@ class Gathering {
 
   ir::Module& module_;
   ScatterNest scatter_;
+  Changes& changes_;
   Op* loop_;
   Block* around_;
   std::optional<ir::Builder> b_;
@@ -281,13 +296,16 @@ void scatter_to_gather(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
     for (Op* loop : loops_in(*f)) rotate_zeros(loop);
+    Changes changes{Uses(*f), {}, {}};
     std::unordered_set<const Op*> done;
     for (Op* loop : loops_in(*f)) {
       const bool inside = loop->parent->parent && done.contains(loop->parent->parent);
       auto scatter = inside ? std::nullopt : scatter_nest(loop);
       if (inside || scatter) done.insert(loop);
-      if (scatter) Gathering(module, std::move(*scatter)).run();
+      if (scatter) Gathering(module, std::move(*scatter), changes).run();
     }
+    ir::replace_uses(f->body, changes.names);
+    erase(changes.gone);
   }
   simplify(module);
 }

@@ -61,17 +61,6 @@ bool in_any_order(std::vector<const Value*> values, const std::function<bool(con
   return true;
 }
 
-Op* only_use(Block* in, const Value* v) {
-  Op* found = nullptr;
-  std::ptrdiff_t n = 0;
-  ir::walk(in, [&](Op* op) {
-    const auto uses = std::ranges::count(op->operands, v);
-    n += uses;
-    if (uses) found = op;
-  });
-  return n == 1 ? found : nullptr;
-}
-
 Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
             const std::function<Value*(ir::Builder&, Value*, Value*)>& each) {
   Op* const loop = b.op(Opcode::loop_, {from, array}, {ir::I64, array->type});

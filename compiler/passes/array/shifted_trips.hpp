@@ -33,9 +33,6 @@ bool in_any_order(std::vector<const Value*> values, const std::function<bool(con
                   const std::function<bool(const Value*)>& counts,
                   const std::function<bool(const Op&)>& unchanged, bool popped = false);
 
-/// The operation that alone uses a value, once, in a block or below; else null.
-Op* only_use(Block* in, const Value* v);
-
 /// A loop over an array, from one index to below another: `each` builds what a trip makes of it.
 Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
             const std::function<Value*(ir::Builder&, Value* index, Value* array)>& each);

@@ -69,6 +69,15 @@ struct lt_workspace {
 #else
 #define LT_SELDOM
 #endif
+/* Nothing has to be kept for the time after a failure: there is none. */
+#if (defined __GNUC__ || defined __clang__) && !defined __TINYC__ && !defined __CUDACC__ && !defined __CUDACC_RTC__ && \
+    !defined LANTERN_LAUNCH_EMULATOR
+#define LT_FAILS __attribute__((cold, noinline, noreturn))
+#define LT_NEVER __builtin_unreachable()
+#else
+#define LT_FAILS LT_SELDOM
+#define LT_NEVER (void)0
+#endif
 
 static inline int64_t lt_sub_i64(int64_t x, int64_t y) {
   return (int64_t)((unsigned long long)x - (unsigned long long)y);

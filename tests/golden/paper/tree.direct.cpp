@@ -76,6 +76,15 @@ struct lt_workspace {
 #else
 #define LT_SELDOM
 #endif
+/* Nothing has to be kept for the time after a failure: there is none. */
+#if (defined __GNUC__ || defined __clang__) && !defined __TINYC__ && !defined __CUDACC__ && !defined __CUDACC_RTC__ && \
+    !defined LANTERN_LAUNCH_EMULATOR
+#define LT_FAILS __attribute__((cold, noinline, noreturn))
+#define LT_NEVER __builtin_unreachable()
+#else
+#define LT_FAILS LT_SELDOM
+#define LT_NEVER (void)0
+#endif
 
 /* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
 LT_SELDOM static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
