@@ -229,7 +229,7 @@ class StatementPrinter {
   const ir::Function& function_;
   const FunctionInfo& info_;
   LiveUses uses_;
-  std::optional<passes::IndexRanges> ranges_;                                   ///< where indices are checked
+  std::optional<passes::IndexRanges> ranges_;                           ///< where indices are checked
   std::unordered_map<const ir::Op*, std::unordered_set<int>> checked_;  ///< before which loop, which
   NameScope names_;
   Statements statements_;   ///< of the block that is being built

@@ -631,8 +631,8 @@ void StatementPrinter::product_of_parts(const Op& op) {
   const bool team = shares_out();
   if (team) unit_.note_fork();
   line(unit_.prelude().kernel(team ? "gemm_team" : "gemm", op.result()->type.element()) + "(" + ws() + ", " +
-       (team ? std::to_string(unit_.options().threads) : "0") + ", " + sizes_of + ", " + a + ", " + b + ", " + to +
-       ".data + " + start + ", " + row + ");");
+       (team ? std::to_string(unit_.options().threads) : "0") + ", " + sizes_of + ", " + a + ", " + b + ", " +
+       to + ".data + " + start + ", " + row + ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {

@@ -285,7 +285,8 @@ void StatementPrinter::lanes_access(const Op& op) {
   std::string arguments = data + ".data, " + offset.text;
   std::string name = reads ? "gather" : adds ? "add_scatter" : "scatter";
   if (!steps && vectors == 1) {
-    // What all lanes have alike goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are the same.
+    // What all lanes have alike goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are the
+    // same.
     const Value* own = indices[which];
     Expression alike = integer_literal(0);
     for (bool more = true; more;) {
@@ -301,7 +302,8 @@ void StatementPrinter::lanes_access(const Op& op) {
     }
     alike = offset_with(alike);
     const std::string row = elements(t, which + 1);
-    arguments = data + ".data" + (alike.text == "0" ? "" : " + " + in_context(alike, Precedence::additive)) + ", " +
+    arguments = data + ".data" + (alike.text == "0" ? "" : " + " + in_context(alike, Precedence::additive)) +
+                ", " +
                 (row == "1" ? text(own) : in_context(value(own), Precedence::multiplicative) + " * " + row);
   }
   if (steps) {

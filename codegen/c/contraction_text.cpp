@@ -449,54 +449,6 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
 }
 )c",
        true},
-      {"K:gemm_team",
-       functions,
-       {"K:gemm", "workspace"},
-       R"c(typedef struct {
-  int64_t m, n;
-  const $T *a, *b;
-  $T* c;
-  const struct lt_gemm_all_$K* all;
-} lt_gemm_share_$K;
-struct lt_gemm_all_$K {
-  int64_t k, a_row, a_column, b_row, b_column, c_row;
-  $T scale;
-};
-static void lt_gemm_run_$K(lt_workspace* ws, void* data) {
-  const lt_gemm_share_$K* const share = (const lt_gemm_share_$K*)data;
-  const struct lt_gemm_all_$K* const all = share->all;
-  lt_gemm_$K(ws, 0, share->m, share->n, all->k, all->scale, share->a, all->a_row, all->a_column, share->b, all->b_row,
-             all->b_column, share->c, all->c_row);
-}
-
-/* c += scale a b in so many threads, each with some of the rows or of the columns of c, of which there are more. */
-static void lt_gemm_team_$K(lt_workspace* ws, int64_t threads, int64_t m, int64_t n, int64_t k, $T scale, const $T* a,
-                            int64_t a_row, int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c,
-                            int64_t c_row) {
-  const int by_rows = m >= n;
-  const int64_t tile = by_rows ? LT_GEMM_ROWS : LT_GEMM_COLUMNS_$K, tiles = ((by_rows ? m : n) + tile - 1) / tile;
-  if (!ws->fork || (double)m * (double)n * (double)k < 4e6 || tiles < threads) {
-    lt_gemm_$K(ws, 0, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row);
-    return;
-  }
-  const struct lt_gemm_all_$K all = {k, a_row, a_column, b_row, b_column, c_row, scale};
-  const lt_position mark = lt_mark(ws);
-  lt_gemm_share_$K* const shares = (lt_gemm_share_$K*)lt_allocate(ws, threads * (int64_t)sizeof(lt_gemm_share_$K));
-  for (int64_t t = 0; t < threads; ++t) {
-    const int64_t from = tiles * t / threads * tile, to = tiles * (t + 1) / threads * tile;
-    lt_gemm_share_$K* const share = shares + t;
-    share->m = by_rows ? (to < m ? to : m) - from : m;
-    share->n = by_rows ? n : (to < n ? to : n) - from;
-    share->a = by_rows ? a + from * a_row : a;
-    share->b = by_rows ? b : b + from * b_column;
-    share->c = c + (by_rows ? from * c_row : from);
-    share->all = &all;
-  }
-  ws->fork(ws, threads, threads, lt_gemm_run_$K, shares, (int64_t)sizeof(lt_gemm_share_$K));
-  lt_leave(ws, mark);
-}
-)c",
-       true},
       {"contraction",
        functions,
        {"allocate", "integers", "gemm_sizes"},
@@ -779,42 +731,6 @@ static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* given) {
       lt_contract_block_$K(ws, c->fresh, count[1], count[2], count[3], x, x_row, x_sum, y, y_column, y_sum, c->r + r_batch[b], r_row,
                            r_column);
   }
-  lt_leave(ws, mark);
-}
-)c",
-       true},
-      {"K:contract_team",
-       functions,
-       {"K:contract", "workspace"},
-       R"c(static void lt_contract_share_$K(lt_workspace* ws, void* share) {
-  lt_contract_$K(ws, (const lt_contraction_$K*)share);
-}
-
-/* The same in so many threads, each with a part of the first index of a group: of those whose bit is set in `apart` (1 batch,
-   2 rows, 4 columns) parts of the result have no element in common. */
-static void lt_contract_team_$K(lt_workspace* ws, int threads, int apart, const lt_contraction_$K* c) {
-  double work = 1;
-  int at = -1;
-  for (int g = 0, d = 0; g < 4; ++g) {
-    if (g < 3 && c->rank[g] > 0 && (apart >> g & 1) && (at < 0 || c->size[d] > c->size[at])) at = d;
-    for (int e = 0; e < c->rank[g]; ++e) work *= (double)c->size[d++];
-  }
-  if (!ws->fork || work < 4e6 || at < 0 || c->size[at] < 2) {
-    lt_contract_$K(ws, c);
-    return;
-  }
-  const lt_position mark = lt_mark(ws);
-  const int64_t parts = threads < c->size[at] ? threads : c->size[at];
-  lt_contraction_$K* const shares = (lt_contraction_$K*)lt_allocate(ws, parts * (int64_t)sizeof(lt_contraction_$K));
-  for (int64_t t = 0; t < parts; ++t) {
-    const int64_t from = c->size[at] * t / parts;
-    shares[t] = *c;
-    shares[t].size[at] = c->size[at] * (t + 1) / parts - from;
-    shares[t].x += from * c->x_step[at];
-    shares[t].y += from * c->y_step[at];
-    shares[t].r += from * c->r_step[at];
-  }
-  ws->fork(ws, parts, parts, lt_contract_share_$K, shares, (int64_t)sizeof(lt_contraction_$K));
   lt_leave(ws, mark);
 }
 )c",

@@ -46,7 +46,8 @@ void note(const ir::Block* block, int depth, Decided& d) {
       if (is_vector(v) && v->type.element() == ir::Kind::f64) d.widest = std::max(d.widest, v->type.lanes());
     const bool whole =
         op->is(ir::Opcode::copy_) || op->is(ir::Opcode::fill_) || op->is(ir::Opcode::zeros_like_);
-    const bool memory = op->is(ir::Opcode::fill_) && op->operands[0]->def && op->operands[0]->def->is(ir::Opcode::undef_);
+    const bool memory =
+        op->is(ir::Opcode::fill_) && op->operands[0]->def && op->operands[0]->def->is(ir::Opcode::undef_);
     if (depth > 0 && whole && !memory && op->result()->type.is_tensor()) ++d.copies;
     if (op->is(ir::Opcode::push_))
       for (const ir::Value* v : op->operands) ++(v->type.is_tensor() ? d.arrays : d.numbers);

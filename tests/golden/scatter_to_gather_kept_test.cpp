@@ -1,11 +1,10 @@
 // scatter_to_gather: what neighbours share and is not computed again lies in an array, and nothing changes.
-#include "lantern/compiler/passes/array/scatter_to_gather.hpp"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "../occurrences.hpp"
 #include "interpreter.hpp"
+#include "lantern/compiler/passes/array/scatter_to_gather.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
@@ -117,8 +116,8 @@ fun @f(%x: f64[?], %n: i64) -> f64[?] {
 
 TEST_CASE("scatter_to_gather: much work is not done again", "[passes]") {
   const std::string work = "    %e = div %w, %w : f64\n    %d = div %e, %e : f64\n    %q = sqrt %d : f64\n";
-  const std::string text =
-      program(work + "    %a = add_at %t, %before, %q : f64[?]\n    %u = add_at %a, %after, %q : f64[?]\n" + keep);
+  const std::string text = program(
+      work + "    %a = add_at %t, %before, %q : f64[?]\n    %u = add_at %a, %after, %q : f64[?]\n" + keep);
   CHECK(loops(text) > 1);
   const auto module = ir::parse(text);
   passes::scatter_to_gather(*module);
@@ -147,7 +146,8 @@ TEST_CASE("scatter_to_gather: gradients of stencils", "[passes]") {
     const I m = a.dim(0), n = a.dim(1);
     const M next = FOR(1, m - 1, a, [&](I i, M rows) {
       return FOR(1, n - 1, rows, [&](I j, M r) {
-        return r.set(i, j, a(i, j) * a(i, j) + 0.2 * exp(a(i - 1, j) + a(i + 1, j) + a(i, j - 1) + a(i, j + 1)));
+        return r.set(i, j,
+                     a(i, j) * a(i, j) + 0.2 * exp(a(i - 1, j) + a(i + 1, j) + a(i, j - 1) + a(i, j + 1)));
       });
     });
     return sum(next * next);

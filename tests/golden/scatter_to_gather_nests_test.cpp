@@ -1,7 +1,5 @@
-// scatter_to_gather: neighbours in planes, in rows of flat arrays and beside tapes are gathered, in one loop and
-// without copies, and nothing changes.
-#include "lantern/compiler/passes/array/scatter_to_gather.hpp"
-
+// scatter_to_gather: neighbours in planes, in rows of flat arrays and beside tapes are gathered, in one loop
+// and without copies, and nothing changes.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lantern/compiler/passes/array/scatter_to_gather.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/lantern.hpp"
 
@@ -151,7 +150,8 @@ TEST_CASE("scatter_to_gather: where no step is made no index is outside", "[pass
     M b = a;
     const auto step = [&](const M& from, M to) {
       FOR(1, n - 1, [&](I i) {
-        FOR(1, n - 1, [&](I j) { to = to.set(i, j, 0.3 * (from(i, j - 1) + from(i, j + 1) + from(i - 1, j))); });
+        FOR(1, n - 1,
+            [&](I j) { to = to.set(i, j, 0.3 * (from(i, j - 1) + from(i, j + 1) + from(i - 1, j))); });
       });
       return to;
     };

@@ -299,7 +299,8 @@ class RandomLoop {
 
 }  // namespace
 
-TEST_CASE("scatter_to_gather: random loops, also of few trips or none, and with indices outside", "[passes]") {
+TEST_CASE("scatter_to_gather: random loops, also of few trips or none, and with indices outside",
+          "[passes]") {
   std::size_t changed = 0, failed = 0, compared = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     RandomLoop random(seed);
@@ -379,7 +380,8 @@ TEST_CASE("scatter_to_gather: gradients of random stencils", "[passes]") {
     const auto f = sig<double(Array<double>, std::int64_t)>(stencil);
     const auto expected = eager(grad<0>(f));
     const auto got = compile(grad<0>(f), {.target = seed % 4 == 0 ? Target::cpp : Target::c});
-    const auto scattered = compile(grad<0>(f), {.target = Target::c, .disabled_passes = {"scatter_to_gather"}});
+    const auto scattered =
+        compile(grad<0>(f), {.target = Target::c, .disabled_passes = {"scatter_to_gather"}});
     changed += got.source("ir") != scattered.source("ir");
     for (const std::size_t n : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 8u, 13u, 40u}) {
       std::vector<double> x(n);
@@ -442,7 +444,8 @@ TEST_CASE("scatter_to_gather: gradients of random stencils over matrices", "[pas
     const auto f = sig<double(Tensor<double, dyn, dyn>, std::int64_t)>(plate);
     const auto expected = eager(grad<0>(f));
     const auto got = compile(grad<0>(f), {.target = seed % 4 == 0 ? Target::cpp : Target::c});
-    const auto scattered = compile(grad<0>(f), {.target = Target::c, .disabled_passes = {"scatter_to_gather"}});
+    const auto scattered =
+        compile(grad<0>(f), {.target = Target::c, .disabled_passes = {"scatter_to_gather"}});
     changed += got.source("ir") != scattered.source("ir");
     for (const std::int64_t m : {0, 1, 2, 3, 4, 5, 6, 11})
       for (const std::int64_t n : {0, 1, 2, 4, 5, 17}) {
@@ -484,7 +487,8 @@ TEST_CASE("scatter_to_gather: neighbours at flat indices", "[passes]") {
     for (const std::int64_t n : {0, 1, 2, 3, 4, 5, 6, 9, 20}) {
       INFO(n << " rows");
       std::vector<double> x(static_cast<std::size_t>(n * n)), c(x.size(), 0.1);
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.5 + 0.4 * std::sin(2.0 + 1.3 * static_cast<double>(i));
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = 0.5 + 0.4 * std::sin(2.0 + 1.3 * static_cast<double>(i));
       const auto [e, ec] = expected(x, c, n, 3);
       const auto [g, gc] = got(x, c, n, 3);
       REQUIRE(g.size() == x.size());

@@ -105,7 +105,8 @@ bool comes_together(const Op* loop, const May& may) {
   if (!up && !down) return false;
   const Uses uses(loop);
   for (std::size_t i = 0; i < loop->operands.size(); ++i)
-    if (i != (up ? up->index : down->index) && !step_of(loop, i) && !may(combination(uses, loop, i))) return false;
+    if (i != (up ? up->index : down->index) && !step_of(loop, i) && !may(combination(uses, loop, i)))
+      return false;
   return true;
 }
 
@@ -135,7 +136,8 @@ bool separable(const Op* loop) {
   // What trips print keeps its order.
   if (prints(loop->blocks[1])) return false;
   // The condition asks nothing else.
-  if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) > 2)
+  if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
+      2)
     return false;
   return comes_together(loop, [](const Combination& c) {
     const bool gives = c.combine == ir::Combine::sum || c.combine == ir::Combine::element;

@@ -21,13 +21,13 @@ struct Combination {
 };
 Combination combination(const Uses& uses, const Op* loop, std::size_t state);
 
-/// True for a counting loop whose trips may run in any order, what they print and keep aside: each piece of its state
-/// counts, or comes together.
+/// True for a counting loop whose trips may run in any order, what they print and keep aside: each piece of
+/// its state counts, or comes together.
 bool independent_trips(const Op* loop);
-/// The same, where trips also ask nothing of what they make: sums, and elements of their own. Reverse mode of such a
-/// loop is reverse mode of its body, over the same trips: what is known of the results' adjoints before the loop is all
-/// that a trip needs. (Paszke et al., "Getting to the point: index sets and parallelism-preserving autodiff for
-/// pointful array programming", ICFP 2021.)
+/// The same, where trips also ask nothing of what they make: sums, and elements of their own. Reverse mode of
+/// such a loop is reverse mode of its body, over the same trips: what is known of the results' adjoints
+/// before the loop is all that a trip needs. (Paszke et al., "Getting to the point: index sets and
+/// parallelism-preserving autodiff for pointful array programming", ICFP 2021.)
 bool separable(const Op* loop);
 
 }  // namespace lantern::passes

@@ -6,8 +6,8 @@
 //
 // The adjoints of parts of a tensor are such sums: of five neighbours in a stencil, each one was a tensor of
 // zeros with a part in it. Now they are updates of one tensor, which share a loop (lower) whose additions are
-// collected by element (scatter_to_gather). In the backward part alone, where shapes fit by construction. Part of
-// `lower`.
+// collected by element (scatter_to_gather). In the backward part alone, where shapes fit by construction.
+// Part of `lower`.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

@@ -123,8 +123,8 @@ Value* GatheredNest::row(ir::Builder& b, Value* t, const Here& here) {
       by_neighbours);
 }
 
-/// A row that not all rows around it add to: of those that do not, the sum takes nothing. What they would add is
-/// computed for a trip that there is, the nearest one.
+/// A row that not all rows around it add to: of those that do not, the sum takes nothing. What they would add
+/// is computed for a trip that there is, the nearest one.
 Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
   if (start_) t = begun(b, t, here);
   std::vector<Group> groups;
@@ -148,16 +148,16 @@ Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
   return line(b, t, here.numbers, all, false, &groups);
 }
 
-/// A row that not all rows around it add to, or with too few trips for its ends: what each neighbour adds, by itself.
+/// A row that not all rows around it add to, or with too few trips for its ends: what each neighbour adds, by
+/// itself.
 Value* GatheredNest::one_by_one(ir::Builder& b, Value* t, const Here& here) {
   if (start_) t = begun(b, t, here);
   for (const Addition& add : adds_) {
     Value* some = nullptr;
     for (std::size_t k = 0; k < last(); ++k)
       some = both(b, some, reaches(b, k, here.numbers[k], {add.by[k], add.by[k]}));
-    t = if_so(b, some, t, [&](ir::Builder& in, Value* array) {
-      return line(in, array, here.numbers, {&add}, false);
-    });
+    t = if_so(b, some, t,
+              [&](ir::Builder& in, Value* array) { return line(in, array, here.numbers, {&add}, false); });
   }
   return t;
 }
@@ -169,7 +169,8 @@ Value* GatheredNest::begun(ir::Builder& b, Value* t, const Here& here) {
   const TripRange& range = level(last()).range;
   const Span zeros = start_->zeros[last()];
   return if_so(b, here.zero, t, [&](ir::Builder& in, Value* array) {
-    return over(in, array, written(in, moved(range.first, zeros.from)), written(in, moved(range.last, zeros.to)),
+    return over(in, array, written(in, moved(range.first, zeros.from)),
+                written(in, moved(range.last, zeros.to)),
                 [&](ir::Builder& body, Value* number, Value* elements) {
                   ShiftedTrips at = trips(body, here.numbers, {number, 0});
                   return store(at, elements, adds_.front(), 0, zero_of(at.builder(), t), true);
@@ -208,8 +209,8 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
     t = outside(b, t, numbers, b.integer(0), written(b, moved(range.first, written_to.from)));
     t = outside(b, t, numbers, written(b, moved(range.last, written_to.to)), size(b, t, last()));
   }
-  const auto element = [&](ShiftedTrips& at, const Offset& base, Value* array, std::int64_t k, const Adds& from,
-                           bool zero) {
+  const auto element = [&](ShiftedTrips& at, const Offset& base, Value* array, std::int64_t k,
+                           const Adds& from, bool zero) {
     const Addition& place = from.empty() ? *adds.front() : *from.front();
     Value* total = nullptr;
     if (set && !zero && whole()) {
@@ -275,7 +276,8 @@ Value* GatheredNest::store(ShiftedTrips& trips, Value* t, const Addition& at, st
   for (std::size_t d = 1; d + 1 < at.op->operands.size(); ++d)
     operands.push_back(trips.at(at.op->operands[d], shifts(at, k)));
   operands.push_back(v);
-  Value* const stored = trips.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();
+  Value* const stored =
+      trips.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();
   stored->name = t->name;
   return stored;
 }

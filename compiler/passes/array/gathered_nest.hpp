@@ -24,11 +24,11 @@ std::vector<Span> spread(const std::vector<Addition>& adds);
 
 /// How a tensor begins of which elements are set instead of added to.
 struct Start {
-  /// What elements hold that are not zero at the start: those of the tensor that is written itself, or of another one
-  /// that all other elements are taken from; null where all begin with zeros.
+  /// What elements hold that are not zero at the start: those of the tensor that is written itself, or of
+  /// another one that all other elements are taken from; null where all begin with zeros.
   Value* old = nullptr;
-  bool in_place = false;     ///< `old` is the tensor that is written: elements beside those that are reached stay
-  std::vector<Span> zeros;   ///< level by level, the elements that are zero at the start; none: all
+  bool in_place = false;    ///< `old` is the tensor that is written: elements that are not reached stay
+  std::vector<Span> zeros;  ///< level by level, the elements that are zero at the start; none: all
 };
 
 /// Appends loops in which every element takes what the trips around it add to it:
@@ -39,10 +39,10 @@ struct Start {
 ///               for j: t[r, j] += x(r + 1, j) + y(r, j) + z(r, j - 1);     and the elements at both ends
 ///             for the others: the same, of the neighbours that there are
 ///
-/// The last loop of the nest goes along a row. All additions are to the same places but for distances. Rows with fewer
-/// trips than ends, and parts of rows in a flat array, of which nobody may touch more than the neighbours do, take what
-/// each neighbour adds by itself. Where a start is given, all indices are counters, one for each dimension (`direct`),
-/// and elements are set.
+/// The last loop of the nest goes along a row. All additions are to the same places but for distances. Rows
+/// with fewer trips than ends, and parts of rows in a flat array, of which nobody may touch more than the
+/// neighbours do, take what each neighbour adds by itself. Where a start is given, all indices are counters,
+/// one for each dimension (`direct`), and elements are set.
 class GatheredNest {
  public:
   GatheredNest(ir::Module& module, const Nest& nest, std::vector<Addition> adds, bool direct)

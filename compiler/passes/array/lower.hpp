@@ -23,7 +23,8 @@ namespace lantern::passes {
 ///
 /// With `packed` matrix products that are large, or may be, stay operations: printers call a routine for
 /// them. With `keep_sums` so do sums of two tensors of which a loop of the program has made one, and no
-/// element-wise operation the other: what loops add to their elements is better added there (scatter_to_gather).
+/// element-wise operation the other: what loops add to their elements is better added there
+/// (scatter_to_gather).
 struct LowerOptions {
   bool fuse = true, packed = false, keep_sums = false;
   bool reassociate = true;  ///< false: sums that the program forms keep their order

@@ -72,7 +72,8 @@ std::optional<Place> place_in(const Nest& nest, const Op& access) {
   const std::size_t depth = nest.depth();
   const auto rank = static_cast<std::size_t>(access.operands[0]->type.rank());
   Place place{std::vector<std::int64_t>(depth, 0), {}};
-  std::vector<std::vector<IndexForm>> steps(depth);  // by dimension: what one trip of the level adds to the index
+  // By dimension: what one trip of the level adds to the index.
+  std::vector<std::vector<IndexForm>> steps(depth);
   for (std::size_t d = 0; d < rank; ++d) {
     const Value* const index = access.operands[1 + d];
     if (!(index->type == ir::I64)) return {};

@@ -10,8 +10,8 @@
 
 namespace lantern::passes {
 
-/// Loops in one another, all counting by ones, the inner ones the same trips every time. They compute, update tensors
-/// and may take values from tapes; branches there are none.
+/// Loops in one another, all counting by ones, the inner ones the same trips every time. They compute, update
+/// tensors and may take values from tapes; branches there are none.
 struct Nest {
   struct Level {
     Op* loop = nullptr;
@@ -25,8 +25,8 @@ struct Nest {
   std::size_t depth() const { return levels.size(); }
   bool inside(const Value* v) const;
   bool counts(const Value* v) const;
-  /// The state of the innermost loop that is this one of the outermost in every trip: handed in and out, and used by
-  /// nothing else on the way.
+  /// The state of the innermost loop that is this one of the outermost in every trip: handed in and out, and
+  /// used by nothing else on the way.
   std::optional<std::size_t> handed_in(const Uses& uses, std::size_t state) const;
 };
 std::optional<Nest> nest_of(Op* loop, const Uses& uses);
@@ -37,10 +37,10 @@ std::optional<Nest> nest_of(Op* loop, const Uses& uses);
 ///   t[(i + 1) * n + j]                   by = (1, 0)    of the element  [i * n + j]
 struct Place {
   std::vector<std::int64_t> by;  ///< level by level
-  std::vector<IndexForm> at;     ///< for each dimension, of the numbers of trips, for which their counters stand
+  std::vector<IndexForm> at;  ///< for each dimension, of the numbers of trips, for which their counters stand
 };
-/// The place of an access to an element (get, set, add_at); nothing where indices are no sums of multiples of all the
-/// counters and of what the nest does not change.
+/// The place of an access to an element (get, set, add_at); nothing where indices are no sums of multiples of
+/// all the counters and of what the nest does not change.
 std::optional<Place> place_in(const Nest& nest, const Op& access);
 
 /// What an offset is made of.

@@ -20,8 +20,9 @@ std::ptrdiff_t position(const Block* body, const Op* op) {
 void own_reads(const Op* loop, std::size_t state) {
   const Block* const body = loop->blocks[1];
   const Value* const start = loop->operands[state];
-  if (!start->type.is_tensor() || start->def || !start->block->parent || !start->block->parent->is(Opcode::loop_) ||
-      std::ranges::count(loop->operands, start) != 1 || Uses(loop->blocks[0]).count(start) > 0)
+  if (!start->type.is_tensor() || start->def || !start->block->parent ||
+      !start->block->parent->is(Opcode::loop_) || std::ranges::count(loop->operands, start) != 1 ||
+      Uses(loop->blocks[0]).count(start) > 0)
     return;
   const Uses uses(loop);
   const auto use = state_use(uses, loop, state);
@@ -45,7 +46,8 @@ void own_reads(const Op* loop, std::size_t state) {
     const Value* const index = reads.front()->operands[d];
     const bool counts = !index->def && index->block == body && index->type.is_integer() &&
                         step_of(loop, index->index).value_or(0) != 0;
-    if (!counts || !std::ranges::all_of(accesses, [&](const Op* op) { return op->operands[d] == index; })) continue;
+    if (!counts || !std::ranges::all_of(accesses, [&](const Op* op) { return op->operands[d] == index; }))
+      continue;
     for (Op* read : reads) read->operands[0] = body->params[state];
     return;
   }

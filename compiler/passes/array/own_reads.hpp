@@ -5,15 +5,16 @@
 
 namespace lantern::passes {
 
-/// FOR(0, n, s, [&](i, next) { return next.set(i, f(s[i])); }) reads s while it makes another tensor out of it:
+/// FOR(0, n, s, [&](i, next) { return next.set(i, f(s[i])); }) reads s while it makes another tensor out of
+/// it:
 ///
 ///   loop(next = s) { next[i] = f(s[i]) }      becomes      loop(next = s) { next[i] = f(next[i]) }
 ///
-/// Where every access in a trip is to elements with the trip's number as one and the same index, and the reads come
-/// first, no trip before has written what is read. Then nothing needs s any more, the updates happen in its memory,
-/// and its adjoint is updated in place too, which is why this comes before derivatives. Done in a loop and those
-/// inside it, where s is state of a loop around; what a function was given stays, because a derivative can read it
-/// again at no cost.
+/// Where every access in a trip is to elements with the trip's number as one and the same index, and the
+/// reads come first, no trip before has written what is read. Then nothing needs s any more, the updates
+/// happen in its memory, and its adjoint is updated in place too, which is why this comes before derivatives.
+/// Done in a loop and those inside it, where s is state of a loop around; what a function was given stays,
+/// because a derivative can read it again at no cost.
 void own_reads(ir::Op* loop);
 
 }  // namespace lantern::passes

@@ -37,8 +37,8 @@ std::optional<Zeros> zeros_made_by(const Value* v) {
   const Op* const zero = constant(set->operands.back());
   const auto& onward = uses.of(set->result());
   const auto place = place_in(*nest, *set);
-  if (!zero || zero->number != 0 || zero->integer != 0 || onward.size() != 1 || !onward[0].op->is(Opcode::yield_) ||
-      !place || place->at.size() != nest->depth())
+  if (!zero || zero->number != 0 || zero->integer != 0 || onward.size() != 1 ||
+      !onward[0].op->is(Opcode::yield_) || !place || place->at.size() != nest->depth())
     return {};
   Zeros z{loop, {}};
   std::vector<bool> used(nest->depth(), false);
@@ -54,8 +54,8 @@ std::optional<Zeros> zeros_made_by(const Value* v) {
   return z;
 }
 
-/// The zeros as a nest sees them: how far they reach beyond its trips at each level. Nothing where that is not known,
-/// where they leave out elements that all neighbours add to, or reach too far.
+/// The zeros as a nest sees them: how far they reach beyond its trips at each level. Nothing where that is
+/// not known, where they leave out elements that all neighbours add to, or reach too far.
 std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
   const auto dimensions = s.dimensions();
   if (!dimensions || dimensions->size() != z.elements.size()) return {};
@@ -90,8 +90,8 @@ bool visible(const Zeros& z, const Block* from) {
   return all;
 }
 
-/// Zeros at the end of a trip go to the start of the next one, right before additions, and behind the loop, if it has
-/// made a trip; the first trip starts with nothing but zeros:
+/// Zeros at the end of a trip go to the start of the next one, right before additions, and behind the loop,
+/// if it has made a trip; the first trip starts with nothing but zeros:
 ///
 ///   t = zeros; loop { t = scatter(t); ...; t = zeros in t }
 ///   becomes   t = zeros; loop { t = zeros in t; t = scatter(t); ... }  t = zeros in t
@@ -110,12 +110,14 @@ void rotate_zeros(Op* loop) {
     if (of.size() != 1 || of[0].op->parent != body || uses.count(last) != 1 ||
         !uses.of(loop->blocks[0]->params[i]).empty())
       continue;
-    const auto scatter = of[0].operand == 1 && of[0].op->is(Opcode::loop_) ? scatter_nest(of[0].op) : std::nullopt;
+    const auto scatter =
+        of[0].operand == 1 && of[0].op->is(Opcode::loop_) ? scatter_nest(of[0].op) : std::nullopt;
     if (!scatter || !seen_by(*scatter, *zeros)) continue;
     ir::Builder behind = ir::Builder::after(loop), first = ir::Builder::before(of[0].op);
     behind.loc = first.loc = zeros->loop->loc;
     const auto later = Uses(loop->parent).of(loop->results[i]);
-    Value* const some = behind.emit(Opcode::lt_, {written(behind, trips->first), written(behind, trips->last)});
+    Value* const some =
+        behind.emit(Opcode::lt_, {written(behind, trips->first), written(behind, trips->last)});
     Op* const branch = behind.branch(some, {loop->results[i]->type});
     branch->result()->name = loop->results[i]->name;
     ir::Builder yes(behind.module(), branch->blocks[0]), no(behind.module(), branch->blocks[1]);
@@ -137,7 +139,8 @@ struct Changes {
   std::vector<Op*> gone;
 };
 
-/// What the additions of a nest come to: of one tensor, where they stand or together with what is added to them later.
+/// What the additions of a nest come to: of one tensor, where they stand or together with what is added to
+/// them later.
 class Gathering {
  public:
   Gathering(ir::Module& module, ScatterNest scatter, Changes& changes)
@@ -189,8 +192,8 @@ class Gathering {
     if (scatter_.dimensions()) start_ = Start{};
   }
 
-  /// Where zeros, sums and another tensor are added, the sums are added to that tensor. That it has the sizes of the
-  /// zeros is checked by their sum, which nobody needs any more: what removes it keeps the check.
+  /// Where zeros, sums and another tensor are added, the sums are added to that tensor. That it has the sizes
+  /// of the zeros is checked by their sum, which nobody needs any more: what removes it keeps the check.
   void join_others() {
     Value* const zeros = scatter_.start();
     const auto fill = filled(zeros);
@@ -227,8 +230,8 @@ class Gathering {
     return false;
   }
 
-  /// The sum of zeros that are added to, and of another tensor of which elements were made zero; nobody asks for either
-  /// alone.
+  /// The sum of zeros that are added to, and of another tensor of which elements were made zero; nobody asks
+  /// for either alone.
   bool find_sum() {
     Op* const sum = only_use(scatter_.result());
     if (!sum || !sum->is(Opcode::add_) || sum->parent != around_) return false;

@@ -11,9 +11,9 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::int64_t widest = 6;   ///< the most trips between neighbours, at a level
-constexpr std::size_t update = 6;    ///< the price of a load and a store of an element, an addition being 1
-constexpr std::size_t keeping = 24;  ///< that of an array for what is added: it is written, read, and takes memory
+constexpr std::int64_t widest = 6;  ///< the most trips between neighbours, at a level
+/// That of an array for what is added: it is written, read, and takes memory.
+constexpr std::size_t keeping = 24;
 
 bool near(const Neighbours& adds) {
   return std::ranges::all_of(spread(adds), [](const Span& s) { return s.to - s.from <= widest; }) &&
@@ -80,9 +80,11 @@ class Distribution {
     for (const Value* v : added(s.neighbours)) values.push_back(v);
     return in_any_order(
         std::move(values), [&](const Value* v) { return nest_->inside(v); },
-        [&](const Value* v) { return nest_->counts(v); }, [&](const Op& get) { return unchanged(get); }, popped);
+        [&](const Value* v) { return nest_->counts(v); }, [&](const Op& get) { return unchanged(get); },
+        popped);
   }
-  /// An element of a state, read before the trip changes it, which no other trip does: as it was before the loops.
+  /// An element of a state, read before the trip changes it, which no other trip does: as it was before the
+  /// loops.
   bool unchanged(const Op& get) const {
     const Value* v = get.operands[0];
     if (v->def || v->block != nest_->innermost()) return false;
@@ -105,14 +107,17 @@ class Distribution {
         }
       v = next;
     }
-    return std::ranges::all_of(nest_->levels, [&](const Nest::Level& l) { return apart_by_trip(accesses, l.loop); });
+    return std::ranges::all_of(nest_->levels,
+                               [&](const Nest::Level& l) { return apart_by_trip(accesses, l.loop); });
   }
 
   /// True where trips that compute what is added for their neighbours, too, take longer than to keep it.
   bool costly(const Scatter& s) {
     for (const Neighbours& adds : s.neighbours) {
-      Block* const gathered = module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
-      Block* const scattered = module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
+      Block* const gathered =
+          module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
+      Block* const scattered =
+          module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
       ShiftedTrips together = trips(gathered, counters()), apart = trips(scattered, counters());
       for (const Addition& a : adds) {
         ShiftedTrips::Shifts back;
@@ -125,8 +130,8 @@ class Distribution {
     return false;
   }
 
-  /// Leaves to the nest what trips add to the element in the middle, most often their own, and asks whether arrays for
-  /// what is added to others are not too small and too many to pay.
+  /// Leaves to the nest what trips add to the element in the middle, most often their own, and asks whether
+  /// arrays for what is added to others are not too small and too many to pay.
   bool keep_neighbours(Scatter& s) const {
     for (Neighbours& adds : s.neighbours) {
       const std::vector<Span> spans = spread(adds);
@@ -162,7 +167,8 @@ class Distribution {
   using Kept = std::map<const Value*, Value*>;
 
   /// The additions alone, of values that are computed again or `kept`.
-  Value* loops(ir::Builder& b, const Scatter& s, Value* t, const Kept& kept, std::vector<Value*> numbers = {}) {
+  Value* loops(ir::Builder& b, const Scatter& s, Value* t, const Kept& kept,
+               std::vector<Value*> numbers = {}) {
     const std::size_t k = numbers.size();
     if (k < nest_->depth()) {
       const TripRange& range = nest_->levels[k].range;
@@ -220,13 +226,12 @@ class Distribution {
   /// An array in which each trip of the nest leaves a value: one more piece of state of all its loops.
   Value* array_of(ir::Builder& before, Value* v) {
     const std::size_t depth = nest_->depth();
-    const ir::Type type =
-        ir::Type::tensor(v->type.kind(), std::vector<std::int64_t>(depth, ir::dynamic));
+    const ir::Type type = ir::Type::tensor(v->type.kind(), std::vector<std::int64_t>(depth, ir::dynamic));
     std::vector<Value*> fill{before.op(Opcode::undef_, {}, {v->type})->result()};
     for (const Nest::Level& l : nest_->levels)
-      fill.push_back(before.emit(
-          Opcode::imax_, {before.emit(Opcode::sub_, {written(before, l.range.last), written(before, l.range.first)}),
-                          before.integer(0)}));
+      fill.push_back(before.emit(Opcode::imax_, {before.emit(Opcode::sub_, {written(before, l.range.last),
+                                                                            written(before, l.range.first)}),
+                                                 before.integer(0)}));
     Value* array = before.op(Opcode::fill_, std::move(fill), {type})->result();
     for (const Nest::Level& l : nest_->levels) {
       l.loop->operands.push_back(array);
@@ -276,7 +281,8 @@ std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_
     }
     if (!op->is(Opcode::add_at_) || operand != 0) return {};
     if (const auto place = place_in(nest, *op)) {
-      auto same = std::ranges::find(by_place, place->at, &std::pair<std::vector<IndexForm>, Neighbours>::first);
+      auto same =
+          std::ranges::find(by_place, place->at, &std::pair<std::vector<IndexForm>, Neighbours>::first);
       if (same == by_place.end()) same = by_place.insert(same, {place->at, {}});
       same->second.push_back({op, place->by});
     } else {

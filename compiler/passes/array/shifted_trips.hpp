@@ -44,9 +44,9 @@ struct TripBase {
   Offset base;
 };
 
-/// Appends the values that a trip has to a block: a trip of loops in one another, each with the number that is its base
-/// and a shift. What is equal is written once, also where trips share it: of a[i + 1] - a[i], the trip before has what
-/// is a[i] - a[i - 1].
+/// Appends the values that a trip has to a block: a trip of loops in one another, each with the number that
+/// is its base and a shift. What is equal is written once, also where trips share it: of a[i + 1] - a[i], the
+/// trip before has what is a[i] - a[i - 1].
 ///
 /// The trips' values may need pure operations on values from outside the loops, on the trips' numbers, and on
 /// elements of the loops' state as it was before the loops.

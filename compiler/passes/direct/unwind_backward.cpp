@@ -161,8 +161,8 @@ void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>&
   for (Value* c : touched) set_cell(r, c, module_.add_result(op, c->type.content(), adjoint_name(c)));
 }
 
-/// Whether a loop in a trip of a parallel loop is run for its frames alone: what it gives goes nowhere but into sums that
-/// nobody looks at here. Run again, it is run once.
+/// Whether a loop in a trip of a parallel loop is run for its frames alone: what it gives goes nowhere but
+/// into sums that nobody looks at here. Run again, it is run once.
 bool Unwinder::only_frames(const Region& r, const Segment& s) const {
   if (r.kind != Region::Kind::trip) return false;
   bool plain = true;  // frames of its own, of which each is left out or made again with its trip
