@@ -133,6 +133,15 @@ std::optional<Filled> filled(const Value* v) {
   return f;
 }
 
+Value* without_values(ir::Builder& b, const Value* v) {
+  const Filled f = *filled(v);
+  std::vector<Value*> fill{b.op(Opcode::undef_, {}, {ir::Type(v->type.element())})->result()};
+  for (std::size_t d = 0; d < static_cast<std::size_t>(v->type.rank()); ++d)
+    fill.push_back(f.fill ? f.fill->operands[1 + d]
+                          : b.emit(Opcode::dim_, {const_cast<Value*>(f.like)}, static_cast<std::int64_t>(d)));
+  return b.op(Opcode::fill_, std::move(fill), {v->type})->result();
+}
+
 std::vector<Op*> loops_in(const ir::Function& f) {
   std::vector<Op*> loops;
   ir::walk(f.body, [&](Op* op) {

@@ -41,6 +41,8 @@ struct Filled {
 };
 /// How a tensor was filled; nothing for others, and for those without a value.
 std::optional<Filled> filled(const Value* v);
+/// Memory for a tensor of the sizes of a filled one.
+Value* without_values(ir::Builder& b, const Value* filled);
 
 /// The loops of a function, outer ones first.
 std::vector<Op*> loops_in(const ir::Function& f);

@@ -2,13 +2,10 @@
 #include "lantern/compiler/passes/array/gathered_nest.hpp"
 
 #include <algorithm>
-#include <map>
 
 namespace lantern::passes {
 
 namespace {
-
-Offset moved(const Offset& o, std::int64_t by) { return {o.base, o.by + static_cast<std::uint64_t>(by)}; }
 
 /// Both conditions, of which there may be none.
 Value* both(ir::Builder& b, Value* x, Value* y) { return x && y ? b.emit(Opcode::land_, {x, y}) : x ? x : y; }
@@ -83,6 +80,13 @@ Value* GatheredNest::reaches(ir::Builder& b, std::size_t k, Value* number, const
   return both(b, from, b.emit(Opcode::lt_, {number, written(b, moved(range.last, span.to))}));
 }
 
+/// Whether the trips at a distance from a row are there.
+Value* GatheredNest::reaches(ir::Builder& b, const Numbers& row, const std::vector<std::int64_t>& by) const {
+  Value* all = nullptr;
+  for (std::size_t k = 0; k < last(); ++k) all = both(b, all, reaches(b, k, row[k], {by[k], by[k]}));
+  return all;
+}
+
 Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
   const std::size_t k = here.numbers.size();
   if (k == last()) return row(b, t, here);
@@ -136,15 +140,16 @@ Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
     group->adds.push_back(&add);
     all.push_back(&add);
   }
-  for (Group& group : groups)
+  for (Group& group : groups) {
+    group.condition = reaches(b, here.numbers, group.by);
     for (std::size_t k = 0; k < last(); ++k) {
       const TripRange& range = level(k).range;
-      group.condition = both(b, group.condition, reaches(b, k, here.numbers[k], {group.by[k], group.by[k]}));
       Value* const number = b.emit(Opcode::sub_, {here.numbers[k], b.integer(group.by[k])});
       Value* const most = written(b, moved(range.last, -1));
       group.numbers.push_back(
           b.emit(Opcode::imax_, {b.emit(Opcode::imin_, {number, most}), written(b, range.first)}));
     }
+  }
   return line(b, t, here.numbers, all, false, &groups);
 }
 
@@ -153,10 +158,7 @@ Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
 Value* GatheredNest::one_by_one(ir::Builder& b, Value* t, const Here& here) {
   if (start_) t = begun(b, t, here);
   for (const Addition& add : adds_) {
-    Value* some = nullptr;
-    for (std::size_t k = 0; k < last(); ++k)
-      some = both(b, some, reaches(b, k, here.numbers[k], {add.by[k], add.by[k]}));
-    t = if_so(b, some, t,
+    t = if_so(b, reaches(b, here.numbers, add.by), t,
               [&](ir::Builder& in, Value* array) { return line(in, array, here.numbers, {&add}, false); });
   }
   return t;
@@ -183,15 +185,8 @@ Value* GatheredNest::outside(ir::Builder& b, Value* t, const Numbers& numbers, V
   if (const auto none = (index_form(from) - index_form(to)).number(); none && *none >= 0) return t;
   return over(b, t, from, to, [&](ir::Builder& in, Value* number, Value* array) {
     ShiftedTrips at = trips(in, numbers, {number, 0});
-    Value* v = nullptr;
-    if (start_->old) {
-      std::vector<Value*> place{start_->old};
-      for (std::size_t d = 1; d + 1 < adds_.front().op->operands.size(); ++d)
-        place.push_back(at.at(adds_.front().op->operands[d], shifts(adds_.front(), 0)));
-      v = at.builder().emit(Opcode::get_, place);
-    } else {
-      v = zero_of(at.builder(), t);
-    }
+    Value* const v = start_->old ? at.builder().emit(Opcode::get_, place(at, start_->old, adds_.front(), 0))
+                                 : zero_of(at.builder(), t);
     return store(at, array, adds_.front(), 0, v, true);
   });
 }
@@ -211,19 +206,14 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
   }
   const auto element = [&](ShiftedTrips& at, const Offset& base, Value* array, std::int64_t k,
                            const Adds& from, bool zero) {
-    const Addition& place = from.empty() ? *adds.front() : *from.front();
+    const Addition& one = from.empty() ? *adds.front() : *from.front();
     Value* total = nullptr;
-    if (set && !zero && whole()) {
-      std::vector<Value*> operands{start_->old};
-      for (std::size_t d = 1; d + 1 < place.op->operands.size(); ++d)
-        operands.push_back(at.at(place.op->operands[d], shifts(place, k)));
-      total = at.builder().emit(Opcode::get_, operands);
-    }
+    if (set && !zero && whole()) total = at.builder().emit(Opcode::get_, place(at, start_->old, one, k));
     const bool add_to = !set || (!zero && !whole());
     total = groups ? sum(at.builder(), base, from, k, *groups) : sum(at, from, k, total);
     if (!total && add_to) return array;
     if (!total) total = zero_of(at.builder(), t);
-    return store(at, array, place, k, total, !add_to);
+    return store(at, array, one, k, total, !add_to);
   };
   for (const bool front : {true, false}) {
     const Offset& base = front ? range.first : range.last;
@@ -269,12 +259,19 @@ ShiftedTrips::Shifts GatheredNest::shifts(const Addition& add, std::int64_t k) c
   return s;
 }
 
-Value* GatheredNest::store(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k, Value* v,
-                           bool set) const {
-  trips.builder().loc = at.op->loc;
+/// A tensor, and the indices of an element of it.
+std::vector<Value*> GatheredNest::place(ShiftedTrips& trips, Value* t, const Addition& at,
+                                        std::int64_t k) const {
   std::vector<Value*> operands{t};
   for (std::size_t d = 1; d + 1 < at.op->operands.size(); ++d)
     operands.push_back(trips.at(at.op->operands[d], shifts(at, k)));
+  return operands;
+}
+
+Value* GatheredNest::store(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k, Value* v,
+                           bool set) const {
+  trips.builder().loc = at.op->loc;
+  std::vector<Value*> operands = place(trips, t, at, k);
   operands.push_back(v);
   Value* const stored =
       trips.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();

@@ -19,6 +19,9 @@ struct Span {
   std::int64_t from = 0, to = 0;
 };
 
+/// The most trips between neighbours, and between them and zeros, at a level.
+inline constexpr std::int64_t widest = 6;
+
 /// The distances of additions, level by level, from the smallest to the largest.
 std::vector<Span> spread(const std::vector<Addition>& adds);
 
@@ -84,12 +87,14 @@ class GatheredNest {
 
   ShiftedTrips trips(ir::Builder& b, const Numbers& numbers, const Offset& last) const;
   ShiftedTrips::Shifts shifts(const Addition& add, std::int64_t k) const;
+  std::vector<Value*> place(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k) const;
   Value* store(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k, Value* v, bool set) const;
   Value* sum(ShiftedTrips& trips, const Adds& adds, std::int64_t k, Value* sum) const;
   Value* sum(ir::Builder& b, const Offset& base, const Adds& adds, std::int64_t k,
              const std::vector<Group>& groups) const;
 
   Value* reaches(ir::Builder& b, std::size_t level, Value* number, const Span& span) const;
+  Value* reaches(ir::Builder& b, const Numbers& row, const std::vector<std::int64_t>& by) const;
   Value* size(ir::Builder& b, Value* t, std::size_t level) const;
   const Nest::Level& level(std::size_t k) const { return nest_.levels[k]; }
   std::size_t last() const { return nest_.depth() - 1; }

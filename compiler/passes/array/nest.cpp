@@ -114,6 +114,19 @@ std::optional<Place> place_in(const Nest& nest, const Op& access) {
   return place;
 }
 
+std::optional<std::vector<std::size_t>> levels_of(const Nest& nest, const Place& place) {
+  std::vector<std::size_t> all;
+  for (const IndexForm& f : place.at) {
+    const auto level = std::ranges::find_if(
+        nest.levels, [&](const Nest::Level& l) { return f == IndexForm::of(l.counter()); });
+    if (level == nest.levels.end()) return {};
+    all.push_back(static_cast<std::size_t>(level - nest.levels.begin()));
+    if (std::ranges::count(all, all.back()) > 1) return {};
+  }
+  if (all.size() != nest.depth()) return {};
+  return all;
+}
+
 IndexForm form_of(const Offset& o) {
   const IndexForm by(static_cast<std::int64_t>(o.by));
   return o.base ? index_form(o.base) + by : by;

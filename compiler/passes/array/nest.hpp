@@ -43,6 +43,12 @@ struct Place {
 /// all the counters and of what the nest does not change.
 std::optional<Place> place_in(const Nest& nest, const Op& access);
 
+/// The level that counts along each dimension, where that is all that indices do and each level does it once.
+std::optional<std::vector<std::size_t>> levels_of(const Nest& nest, const Place& place);
+
+inline Offset moved(const Offset& o, std::int64_t by) {
+  return {o.base, o.by + static_cast<std::uint64_t>(by)};
+}
 /// What an offset is made of.
 IndexForm form_of(const Offset& o);
 

@@ -38,19 +38,15 @@ std::optional<Zeros> zeros_made_by(const Value* v) {
   const auto& onward = uses.of(set->result());
   const auto place = place_in(*nest, *set);
   if (!zero || zero->number != 0 || zero->integer != 0 || onward.size() != 1 ||
-      !onward[0].op->is(Opcode::yield_) || !place || place->at.size() != nest->depth())
+      !onward[0].op->is(Opcode::yield_) || !place)
     return {};
+  const auto levels = levels_of(*nest, *place);
+  if (!levels) return {};
   Zeros z{loop, {}};
-  std::vector<bool> used(nest->depth(), false);
-  for (const IndexForm& f : place->at)
-    for (std::size_t k = 0; k < nest->depth(); ++k)
-      if (const Nest::Level& l = nest->levels[k]; !used[k] && f == IndexForm::of(l.counter())) {
-        used[k] = true;
-        const auto by = static_cast<std::uint64_t>(place->by[k]);
-        z.elements.emplace_back(Offset{l.range.first.base, l.range.first.by + by},
-                                Offset{l.range.last.base, l.range.last.by + by});
-      }
-  if (z.elements.size() != place->at.size()) return {};
+  for (const std::size_t k : *levels) {
+    const TripRange& range = nest->levels[k].range;
+    z.elements.emplace_back(moved(range.first, place->by[k]), moved(range.last, place->by[k]));
+  }
   return z;
 }
 
@@ -59,7 +55,6 @@ std::optional<Zeros> zeros_made_by(const Value* v) {
 std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
   const auto dimensions = s.dimensions();
   if (!dimensions || dimensions->size() != z.elements.size()) return {};
-  constexpr std::int64_t far = 6;
   const std::vector<Span> adds = spread(s.neighbours.front());
   std::vector<Span> seen(dimensions->size());
   for (std::size_t d = 0; d < dimensions->size(); ++d) {
@@ -67,7 +62,8 @@ std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
     const TripRange& range = s.nest.levels[k].range;
     const auto from = (form_of(z.elements[d].first) - form_of(range.first)).number();
     const auto to = (form_of(z.elements[d].second) - form_of(range.last)).number();
-    if (!from || !to || *from > adds[k].to || *to < adds[k].from || *from < -far || *to > far) return {};
+    if (!from || !to || *from > adds[k].to || *to < adds[k].from || *from < -widest || *to > widest)
+      return {};
     seen[k] = {*from, *to};
   }
   return seen;
@@ -192,22 +188,32 @@ class Gathering {
     if (scatter_.dimensions()) start_ = Start{};
   }
 
-  /// Where zeros, sums and another tensor are added, the sums are added to that tensor. That it has the sizes
-  /// of the zeros is checked by their sum, which nobody needs any more: what removes it keeps the check.
+  /// The sum of what is added to, and of another tensor, where nobody asks for either alone; else null.
+  std::pair<Op*, Value*> sum_with_other() const {
+    Op* const sum = only_use(scatter_.result());
+    if (!sum || !sum->is(Opcode::add_) || sum->parent != around_) return {};
+    Value* const other = sum->operands[sum->operands[0] == scatter_.result() ? 1 : 0];
+    if (other == scatter_.result() || only_use(other) != sum || !(other->type == sum->result()->type))
+      return {};
+    return {sum, other};
+  }
+  /// That the other tensor has the sizes of the zeros is checked by their sum, which nobody needs any more:
+  /// what removes it keeps the check.
+  void keep_check(ir::Builder& b, const Op& sum, Value* zeros, Value* other) const {
+    const bool first = sum.operands[0] == scatter_.result();
+    b.loc = sum.loc;
+    b.op(Opcode::add_, {first ? zeros : other, first ? other : zeros}, {sum.result()->type});
+  }
+
+  /// Where zeros, sums and another tensor are added, the sums are added to that tensor.
   void join_others() {
     Value* const zeros = scatter_.start();
     const auto fill = filled(zeros);
     if (!fill || !fill->zero) return;
-    Op* const sum = only_use(scatter_.result());
-    if (!sum || !sum->is(Opcode::add_) || sum->parent != around_) return;
-    const bool first = sum->operands[0] == scatter_.result();
-    Value* const other = sum->operands[first ? 1 : 0];
-    if (other == scatter_.result() || !other->def || only_use(other) != sum || zeros_made_by(other) ||
-        !(other->type == sum->result()->type) || changed_before(sum))
-      return;
+    const auto [sum, other] = sum_with_other();
+    if (!sum || !other->def || zeros_made_by(other) || changed_before(sum)) return;
     ir::Builder b = ir::Builder::before(sum);
-    b.loc = sum->loc;
-    b.op(Opcode::add_, {first ? zeros : other, first ? other : zeros}, {sum->result()->type});
+    keep_check(b, *sum, zeros, other);
     b.take(detached(loop_));
     loop_->operands[1] = other;
     changes_.names[sum->result()] = scatter_.result();
@@ -230,15 +236,11 @@ class Gathering {
     return false;
   }
 
-  /// The sum of zeros that are added to, and of another tensor of which elements were made zero; nobody asks
-  /// for either alone.
+  /// The sum of zeros that are added to, and of another tensor of which elements were made zero.
   bool find_sum() {
-    Op* const sum = only_use(scatter_.result());
-    if (!sum || !sum->is(Opcode::add_) || sum->parent != around_) return false;
-    Value* const other = sum->operands[sum->operands[0] == scatter_.result() ? 1 : 0];
-    if (other == scatter_.result() || !(other->type == sum->result()->type)) return false;
-    const auto z = zeros_made_by(other);
-    if (!z || z->loop->parent != around_ || only_use(other) != sum) return false;
+    const auto [sum, other] = sum_with_other();
+    const auto z = sum ? zeros_made_by(other) : std::nullopt;
+    if (!z || z->loop->parent != around_) return false;
     const auto seen = seen_by(scatter_, *z);
     if (!seen) return false;
     sum_ = sum;
@@ -250,30 +252,19 @@ class Gathering {
   Value* gathered() {
     Value* t = scatter_.start();
     if (sum_) {
-      // That both have the same sizes is checked by a sum that nobody needs: what removes it keeps the check.
-      const bool first = sum_->operands[0] == scatter_.result();
-      b_->loc = sum_->loc;
-      b_->op(Opcode::add_, {first ? t : zeros_->of(), first ? zeros_->of() : t}, {t->type});
+      keep_check(*b_, *sum_, t, zeros_->of());
       b_->loc = loop_->loc;
     }
-    if (start_) t = start_->in_place ? zeros_->of() : without_values();
+    if (start_ && start_->in_place) {
+      t = zeros_->of();
+    } else if (start_) {
+      t = without_values(*b_, t);  // every element is set
+      t->name = scatter_.result()->name;
+    }
     const bool direct = scatter_.dimensions().has_value();
     for (const Neighbours& adds : scatter_.neighbours)
       t = GatheredNest(module_, scatter_.nest, adds, direct).run(*b_, t, start_);
     return t;
-  }
-
-  /// Memory for a tensor of which every element is set.
-  Value* without_values() {
-    Value* const t = scatter_.start();
-    const Filled f = *filled(t);
-    std::vector<Value*> fill{b_->op(Opcode::undef_, {}, {ir::Type(t->type.element())})->result()};
-    for (int d = 0; d < t->type.rank(); ++d)
-      fill.push_back(f.fill ? f.fill->operands[1 + static_cast<std::size_t>(d)]
-                            : b_->emit(Opcode::dim_, {const_cast<Value*>(f.like)}, d));
-    Value* const made = b_->op(Opcode::fill_, std::move(fill), {t->type})->result();
-    made->name = scatter_.result()->name;
-    return made;
   }
 
   ir::Module& module_;

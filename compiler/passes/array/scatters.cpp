@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_set>
 
 #include "lantern/ir/clone.hpp"
 
@@ -11,8 +10,7 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::int64_t widest = 6;  ///< the most trips between neighbours, at a level
-/// That of an array for what is added: it is written, read, and takes memory.
+/// The price of an array for what is added: it is written, read, and takes memory.
 constexpr std::size_t keeping = 24;
 
 bool near(const Neighbours& adds) {
@@ -56,7 +54,7 @@ class Distribution {
     before.loc = nest_->outer()->loc;
     for (const Scatter& s : again) {
       Value*& start = nest_->outer()->operands[s.state];
-      start = loops(before, s, start, {});
+      start = loops(before, s, start);
       start->name = nest_->outer()->results[s.state]->name;
     }
     if (!kept.empty()) {
@@ -163,12 +161,8 @@ class Distribution {
     return {module_, std::move(bases), into};
   }
 
-  /// Arrays in which trips leave values.
-  using Kept = std::map<const Value*, Value*>;
-
-  /// The additions alone, of values that are computed again or `kept`.
-  Value* loops(ir::Builder& b, const Scatter& s, Value* t, const Kept& kept,
-               std::vector<Value*> numbers = {}) {
+  /// The additions alone, of values that are computed again or lie in arrays.
+  Value* loops(ir::Builder& b, const Scatter& s, Value* t, std::vector<Value*> numbers = {}) {
     const std::size_t k = numbers.size();
     if (k < nest_->depth()) {
       const TripRange& range = nest_->levels[k].range;
@@ -176,7 +170,7 @@ class Distribution {
                   [&](ir::Builder& in, Value* number, Value* array) {
                     std::vector<Value*> all = numbers;
                     all.push_back(number);
-                    return loops(in, s, array, kept, std::move(all));
+                    return loops(in, s, array, std::move(all));
                   });
     }
     ShiftedTrips at = trips(b.block(), numbers);
@@ -188,8 +182,8 @@ class Distribution {
         for (std::size_t d = 1; d + 1 < a.op->operands.size(); ++d)
           operands.push_back(at.at(a.op->operands[d], none));
         Value* const v = a.op->operands.back();
-        const auto array = kept.find(v);
-        if (array == kept.end()) {
+        const auto array = arrays_.find(v);
+        if (array == arrays_.end()) {
           operands.push_back(at.at(v, none));
         } else {
           std::vector<Value*> place{array->second};
@@ -211,15 +205,11 @@ class Distribution {
   }
 
   void keep(ir::Builder& before, ir::Builder& after, const Scatter& s) {
-    Kept kept;
-    for (Value* v : added(s.neighbours)) {
-      auto& array = arrays_[v];
-      if (!array) array = array_of(before, v);
-      kept[v] = array;
-    }
+    for (Value* v : added(s.neighbours))
+      if (auto& array = arrays_[v]; !array) array = array_of(before, v);
     Value* const without = nest_->outer()->results[s.state];
     const auto uses = Uses(without->block).of(without);
-    Value* const sum = loops(after, s, without, kept);
+    Value* const sum = loops(after, s, without);
     for (const auto& [op, operand] : uses) op->operands[operand] = sum;
   }
 
@@ -259,7 +249,7 @@ class Distribution {
   ir::Module& module_;
   Uses uses_;
   std::optional<Nest> nest_;
-  std::map<const Value*, Value*> arrays_;
+  std::map<const Value*, Value*> arrays_;  ///< in which trips leave values
 };
 
 }  // namespace
@@ -316,17 +306,7 @@ std::optional<ScatterNest> scatter_nest(Op* loop) {
 
 std::optional<std::vector<std::size_t>> ScatterNest::dimensions() const {
   if (neighbours.size() != 1) return {};
-  const auto place = place_in(nest, *neighbours.front().front().op);
-  std::vector<std::size_t> all;
-  for (const IndexForm& f : place->at) {
-    const auto level = std::ranges::find_if(
-        nest.levels, [&](const Nest::Level& l) { return f == IndexForm::of(l.counter()); });
-    if (level == nest.levels.end()) return {};
-    all.push_back(static_cast<std::size_t>(level - nest.levels.begin()));
-    if (std::ranges::count(all, all.back()) > 1) return {};
-  }
-  if (all.size() != nest.depth()) return {};
-  return all;
+  return levels_of(nest, *place_in(nest, *neighbours.front().front().op));
 }
 
 }  // namespace lantern::passes

@@ -29,13 +29,6 @@ std::optional<TripRange> trip_range(const Op* loop) {
   return r;
 }
 
-std::optional<std::int64_t> distance(const Op* loop, const TripRange& range, const Value* index) {
-  if (!(index->type == ir::I64)) return {};
-  const Offset o = offset(index);
-  if (o.base != loop->blocks[1]->params[range.index]) return {};
-  return static_cast<std::int64_t>(o.by) + range.ahead;
-}
-
 bool in_any_order(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
                   const std::function<bool(const Value*)>& counts,
                   const std::function<bool(const Op&)>& unchanged, bool popped) {

@@ -23,9 +23,6 @@ struct TripRange {
 /// Nothing for a loop whose condition asks something else, and for one with a bound on memory.
 std::optional<TripRange> trip_range(const Op* loop);
 
-/// How far an index lies from the number of the loop's trip, if that is the same in all trips.
-std::optional<std::int64_t> distance(const Op* loop, const TripRange& range, const Value* index);
-
 /// True where values are to be had in any order of the trips: from what is not `inside`, from numbers that
 /// `count`, by a limited number of operations, none of which changes a state or is a loop, and from elements
 /// of states that are `unchanged`; `popped`: and from what they take from a tape.

@@ -29,18 +29,6 @@ std::optional<std::int64_t> constant_size(const Filled& f, std::size_t dimension
   return known != ir::dynamic ? std::optional(known) : std::nullopt;
 }
 
-/// Memory for a tensor, before a loop.
-Value* without_values(Op* loop, const Value* start, const Filled& filled) {
-  ir::Builder b = ir::Builder::before(loop);
-  b.loc = start->def->loc;
-  std::vector<Value*> fill{b.op(Opcode::undef_, {}, {ir::Type(start->type.element())})->result()};
-  for (std::size_t d = 0; d < static_cast<std::size_t>(start->type.rank()); ++d)
-    fill.push_back(
-        filled.fill ? filled.fill->operands[1 + d]
-                    : b.emit(Opcode::dim_, {const_cast<Value*>(filled.like)}, static_cast<std::int64_t>(d)));
-  return b.op(Opcode::fill_, std::move(fill), {start->type})->result();
-}
-
 /// The updates that a loop, with the loops in it, makes to one of its tensors in every trip.
 class Writes {
  public:
@@ -171,7 +159,9 @@ void unfill(ir::Module& module) {
         Writes writes(loop, i, *fill);
         if (!writes.cover_all()) continue;
         writes.set_sums();
-        loop->operands[i] = without_values(loop, start, *fill);
+        ir::Builder b = ir::Builder::before(loop);
+        b.loc = start->def->loc;
+        loop->operands[i] = without_values(b, start);
         any = true;
       }
     any |= own_starts(*f, loops);
