@@ -458,6 +458,47 @@ std::string Prelude::wide_by_reference(std::string text) const {
   return text;
 }
 
+namespace {
+
+/// Each lane's element lies where its index or a stride says.
+bool accesses_by_lane(std::string_view what) {
+  constexpr std::string_view some = "_some";
+  if (what.ends_with(some)) what.remove_suffix(some.size());
+  return what.ends_with("load_strided") || what.ends_with("store_strided") || what.ends_with("add_strided") ||
+         what.ends_with("gather") || what.ends_with("scatter");
+}
+
+}  // namespace
+
+/// Such a function for what is wider than a register: a loop over so many lanes is not written out, and each
+/// of its trips would load or store all of the vector for one lane.
+std::string Prelude::half_by_half(const std::string& what, const std::string& function, Kind kind, int lanes) {
+  const int h = lanes / 2;
+  const std::string half = vector_function(what, kind, h), type = vector(kind, lanes), middle = std::to_string(h);
+  const bool strided = what.find("strided") != std::string::npos, some = what.ends_with("_some");
+  const bool reads = what.starts_with("load") || what.starts_with("gather");
+  const std::string element = target_->element(kind);
+  const auto part = [&](const char* x, int from) {
+    return std::string("__builtin_shufflevector(") + x + ", " + x + ", " + numbers(from, from + h) + ")";
+  };
+  const auto call = [&](bool high) {
+    const int from = high ? h : 0;
+    return half + "(p" + (strided && high ? " + " + middle + " * stride" : "") + ", " +
+           (strided ? "stride" : part("at", from)) + (reads ? "" : ", " + part("x", from)) +
+           (some ? high ? ", n - " + middle : ", n" : "") + ")";
+  };
+  const std::string parameters = (reads ? "const " : "") + element + "* p, " +
+                                 (strided ? "int64_t stride" : vector(Kind::i64, lanes) + " at") +
+                                 (reads ? "" : ", " + type + " x") + (some ? ", int64_t n" : "");
+  if (!reads)
+    return "static inline void " + function + "(" + parameters + ") {\n  " + call(false) + ";\n  " + call(true) +
+           ";\n}\n";
+  const std::string narrow = vector(kind, h);
+  return "static inline " + type + " " + function + "(" + parameters + ") {\n  const " + narrow + " low = " +
+         call(false) + ",\n    high = " + call(true) + ";\n  return __builtin_shufflevector(low, high, " +
+         numbers(0, lanes) + ");\n}\n";
+}
+
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
   const std::string type = vector(kind, lanes), name = type.substr(3), index = vector(Kind::i64, lanes);
   if (kind == Kind::boolean)
@@ -568,6 +609,10 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
                                        "\n" + whole + "#else\n" + halves + "#endif\n";
     add(Group::functions,
         "static inline void " + full + "(" + element + "* p, " + type + " x) {\n" + body + "}\n");
+    return full;
+  }
+  if (lane_bytes(kind) * lanes > widest_register && accesses_by_lane(what)) {
+    add(Group::functions, half_by_half(what, full, kind, lanes));
     return full;
   }
   if (what.starts_with("load_every")) {

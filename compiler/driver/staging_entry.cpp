@@ -3,8 +3,9 @@
 
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
+#include "lantern/compiler/passes/array/node_splitting.hpp"
 #include "lantern/compiler/passes/array/own_reads.hpp"
-#include "lantern/compiler/passes/array/promote.hpp"
+#include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
@@ -73,7 +74,9 @@ void drop_identities(ir::Module& module) {
 std::vector<ir::Value*> finish_loop(ir::Module& module, ir::Op* loop) {
   passes::own_reads(loop);
   passes::reads_first(loop->blocks[1]);
-  return passes::promote(module, loop);
+  std::vector<ir::Value*> results = passes::register_promotion(module, loop);
+  passes::node_splitting(loop);
+  return results;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "lantern/compiler/onnx/exporter.hpp"
-#include "lantern/compiler/passes/canonical/counting.hpp"
+#include "lantern/compiler/passes/canonical/canonical_loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
@@ -341,7 +341,7 @@ Value value_of(const core::Datum& d) {
 /// The passes that leave a program in direct style, its tensor operations as they are written. Long loops of
 /// derivatives are not cut into segments: ONNX has nothing that keeps several lengths of tape.
 void bring_into_direct_style(ir::Module& module) {
-  passes::counting(module);
+  passes::canonical_loops(module);
   passes::contify(module);
   const std::vector<ir::Function*> functions = module.functions();
   for (ir::Function* f : functions)

@@ -5,34 +5,34 @@
 #include <array>
 #include <chrono>
 
-#include "lantern/compiler/passes/array/cut.hpp"
+#include "lantern/compiler/passes/array/index_set_splitting.hpp"
 #include "lantern/compiler/passes/array/dead_stores.hpp"
-#include "lantern/compiler/passes/array/elements.hpp"
-#include "lantern/compiler/passes/array/fuse.hpp"
-#include "lantern/compiler/passes/array/interchange.hpp"
-#include "lantern/compiler/passes/array/invariants.hpp"
+#include "lantern/compiler/passes/array/array_contraction.hpp"
+#include "lantern/compiler/passes/array/loop_fusion.hpp"
+#include "lantern/compiler/passes/array/loop_interchange.hpp"
+#include "lantern/compiler/passes/array/invariant_integers.hpp"
 #include "lantern/compiler/passes/array/lower.hpp"
-#include "lantern/compiler/passes/array/own_rows.hpp"
-#include "lantern/compiler/passes/array/promote.hpp"
+#include "lantern/compiler/passes/array/own_reads.hpp"
+#include "lantern/compiler/passes/array/deforestation.hpp"
+#include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/raise.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
-#include "lantern/compiler/passes/array/rotate.hpp"
+#include "lantern/compiler/passes/array/retiming.hpp"
 #include "lantern/compiler/passes/array/scatter_to_gather.hpp"
-#include "lantern/compiler/passes/array/tables.hpp"
-#include "lantern/compiler/passes/array/unfill.hpp"
-#include "lantern/compiler/passes/array/updates.hpp"
-#include "lantern/compiler/passes/canonical/counting.hpp"
-#include "lantern/compiler/passes/canonical/scalars.hpp"
+#include "lantern/compiler/passes/array/invariant_tables.hpp"
+#include "lantern/compiler/passes/array/dead_fills.hpp"
+#include "lantern/compiler/passes/array/store_forwarding.hpp"
+#include "lantern/compiler/passes/canonical/canonical_loops.hpp"
+#include "lantern/compiler/passes/canonical/scalar_replacement.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/memory/inplace.hpp"
 #include "lantern/compiler/passes/memory/merge.hpp"
 #include "lantern/compiler/passes/memory/outline.hpp"
-#include "lantern/compiler/passes/memory/records.hpp"
+#include "lantern/compiler/passes/memory/tape_coalescing.hpp"
 #include "lantern/compiler/passes/schedule/contract.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
-#include "lantern/compiler/passes/schedule/strips.hpp"
 #include "lantern/compiler/passes/schedule/threads.hpp"
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
 #include "lantern/ir/error.hpp"
@@ -58,9 +58,9 @@ constexpr std::array all_passes{
     // without; gives one form for each thing: loops that count are FOR, small tensors are numbers.
     //
     // first: all that follows asks loops how they count
-    Pass{"counting", "loops that count do so as FOR: up by ones, to a bound known before", plain<counting>},
+    Pass{"canonical_loops", "loops that count do so as FOR: up by ones, to a bound known before", plain<canonical_loops>},
     // before unwind: cells, frames and tapes hold these numbers, too
-    Pass{"scalars", "small tensors of a known shape become numbers", plain<scalars>},
+    Pass{"scalar_replacement", "small tensors of a known shape become numbers", plain<scalar_replacement>},
 
     // Direct style (direct/). Needs what a derivative's handler has written, in continuation-passing style;
     // gives functions without continuations and cells: adjoints are values, and what the backward part needs
@@ -80,7 +80,7 @@ constexpr std::array all_passes{
     // what is simplified shares loops best; everything below is about loops, whoever wrote them
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
-           invariants(m);  // sizes are at hand where what is saved in loops is used again
+           invariant_integers(m);  // sizes are at hand where what is saved in loops is used again
            if (lower(m, {.packed = packed(options), .keep_sums = true, .reassociate = options.reassociate}))
              simplify(m);
          }},
@@ -90,33 +90,33 @@ constexpr std::array all_passes{
     Pass{"raise", "loops that add up products of matrices become one product",
          [](ir::Module& m, const PipelineOptions& options) {
            if (!packed(options)) return;
-           updates(m);     // what a trip stores and adds back is no change
-           invariants(m);  // numbers of trips are known before the loops
+           store_forwarding(m);     // what a trip stores and adds back is no change
+           invariant_integers(m);  // numbers of trips are known before the loops
            raise_products(m);
          }},
     // before passes ask what a trip reads: of a tensor as the trip found it
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     // before promote, which makes a number of the element that the inner loop adds to now
-    Pass{"interchange",
+    Pass{"loop_interchange",
          "of two loops the one that a sum goes through becomes the inner one, where that avoids leaps",
-         plain<interchange>},
+         plain<loop_interchange>},
     // before loops are compared: what they still do to tensors differs from trip to trip
-    Pass{"promote", "an element that a loop works on trip after trip becomes a number", plain<promote>},
+    Pass{"register_promotion", "an element that a loop works on trip after trip becomes a number", plain<register_promotion>},
     // once trips do no more to tensors than they must
-    Pass{"fuse", "a loop joins the one before that makes what it reads in the same trip", plain<fuse>},
+    Pass{"loop_fusion", "a loop joins the one before that makes what it reads in the same trip", plain<loop_fusion>},
     // after fuse: what lay between two loops is of one trip alone, now that they are one
-    Pass{"elements", "an array of which trips use own elements only becomes numbers of the trip",
-         plain<elements>},
+    Pass{"array_contraction", "an array of which trips use own elements only becomes numbers of the trip",
+         plain<array_contraction>},
     // of the numbers that promote and elements have put in place of elements
-    Pass{"rotate", "sums at the start of a trip join the products at the end of the trip before",
-         plain<rotate>},
+    Pass{"retiming", "sums at the start of a trip join the products at the end of the trip before",
+         plain<retiming>},
     // before loops are cut: one table serves all parts
-    Pass{"tables", "what inner loops compute anew in every trip of an outer one is computed once",
-         plain<tables>},
+    Pass{"invariant_tables", "what inner loops compute anew in every trip of an outer one is computed once",
+         plain<invariant_tables>},
     // before scatter_to_gather, which looks at what each trip adds to which element
-    Pass{"updates", "several updates of one element become one", plain<updates>},
+    Pass{"store_forwarding", "several updates of one element become one", plain<store_forwarding>},
     // before scatter_to_gather: trips that ask where they are have no common sum
-    Pass{"cut", "a loop whose trips ask where they are becomes one loop for each answer", plain<cut>},
+    Pass{"index_set_splitting", "a loop whose trips ask where they are becomes one loop for each answer", plain<index_set_splitting>},
     // once a part's trips all do the same
     Pass{"scatter_to_gather",
          "loops whose trips add to neighbouring elements become loops that sum for each element",
@@ -127,17 +127,21 @@ constexpr std::array all_passes{
            lower(m, {.packed = packed(options), .reassociate = options.reassociate});
          }},
     // before trips are shared out: then they have no arrays of their own
-    Pass{"own_rows", "what trips make for rows of their own is made there", plain<own_rows>},
+    Pass{"deforestation", "what trips make for rows of their own is made there", plain<deforestation>},
     // when it is settled which loops write what
-    Pass{"unfill", "tensors that a loop writes from end to end start without values", plain<unfill>},
+    Pass{"dead_fills", "tensors that a loop writes from end to end start without values", plain<dead_fills>},
+    // when no pass asks for independent trips any more but to share them out
+    Pass{"own_reads", "loops whose trips read what later ones change work in one memory",
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (options.threads <= 1) own_reads(m);
+         },
+         true},
     // when bounds and indices are settled: printers check before a loop those that are known there
-    Pass{"invariants", "integers that are the same in all trips are computed before the loop",
-         plain<invariants>},
+    Pass{"invariant_integers", "integers that are the same in all trips are computed before the loop",
+         plain<invariant_integers>},
 
     // Schedule (schedule/). Needs loops over elements; gives the same loops for the machine at hand: ranges
-    // of trips for its threads, lanes for its vectors, strips for its registers. Kernels of a GPU are
-    // parallel loops
-    // as they stand.
+    // of trips for its threads, lanes for its vectors. Kernels of a GPU are parallel loops as they stand.
     //
     // all below, and the printers of kernels, ask loops whether they are
     Pass{"parallel", "loops whose trips may run in any order say so",
@@ -156,9 +160,6 @@ constexpr std::array all_passes{
            vectorise(m, options.vector_lanes, options.reassociate);
          },
          true},
-    // of the vectors that fill more than one register
-    Pass{"strips", "vectors of many registers are worked on register by register",
-         [](ir::Module& m, const PipelineOptions& options) { strips(m, options.vector_lanes); }, true},
     // when no pass forms or moves a product or a sum any more
     Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false,
          true},
@@ -169,7 +170,7 @@ constexpr std::array all_passes{
     // marks hold for the order of uses as it stands
     Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
     // while what is saved together stands in one block
-    Pass{"records", "values that are saved together lie on one tape", plain<records>},
+    Pass{"tape_coalescing", "values that are saved together lie on one tape", plain<tape_coalescing>},
     // only now is it known how long blocks are
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},
     // last: of the pieces many are equal
@@ -186,9 +187,9 @@ constexpr std::span<const Pass> from(std::string_view first, std::string_view la
 }
 
 constexpr std::array all_phases{
-    Phase{"canonical", ir::forms::staged, ir::forms::staged, from("counting", "scalars")},
+    Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
     Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "simplify")},
-    Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariants")},
+    Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariant_integers")},
     Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "contract")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},
 };

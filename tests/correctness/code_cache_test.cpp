@@ -255,7 +255,7 @@ TEST_CASE("a program is found before it is compiled, with the same options alone
   differs([](CompileOptions& o) { o.check = Check::nan; });
   differs([](CompileOptions& o) { o.threads = 2; });
   differs([](CompileOptions& o) { o.lanes = 8; });
-  differs([](CompileOptions& o) { o.disabled_passes = {"tables"}; });
+  differs([](CompileOptions& o) { o.disabled_passes = {"invariant_tables"}; });
   differs([](CompileOptions& o) { o.name = "g"; });
   CHECK(at_five_with([](D x) { return 3.0 * x; }, as_stored, directory) == 15);  // at another place
   CHECK(at_five(tripled, directory.path()) == 25);

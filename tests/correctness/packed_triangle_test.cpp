@@ -54,7 +54,7 @@ D products(A t, M x) {
 std::vector<double> flat(std::vector<double> v) { return v; }
 std::vector<double> flat(TensorValue<double> t) { return t.data; }
 
-/// A program's value and gradient in lanes and without, with strips and without, in threads: each gives
+/// A program's value and gradient in lanes and without, in threads: each gives
 /// what the code without any pass does. Of the gradient only the triangle's part: that for x is added to
 /// elements that lie apart, and such loops run in narrow vectors.
 template <class F>
@@ -69,7 +69,7 @@ class Gradients {
                                                      .disabled_passes = off}));
     };
     add(Target::c, 1, {});
-    for (const std::vector<std::string>& off : {std::vector<std::string>{}, {"strips"}, {"vectorise"}})
+    for (const std::vector<std::string>& off : {std::vector<std::string>{}, {"vectorise"}})
       add(Target::cpp, 1, off);
     add(Target::cpp, 2, {});
   }

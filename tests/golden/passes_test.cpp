@@ -8,10 +8,10 @@
 
 #include "../correctness/random_program.hpp"
 #include "interpreter.hpp"
-#include "lantern/compiler/passes/array/fuse.hpp"
-#include "lantern/compiler/passes/array/rotate.hpp"
-#include "lantern/compiler/passes/array/tables.hpp"
-#include "lantern/compiler/passes/array/updates.hpp"
+#include "lantern/compiler/passes/array/loop_fusion.hpp"
+#include "lantern/compiler/passes/array/retiming.hpp"
+#include "lantern/compiler/passes/array/invariant_tables.hpp"
+#include "lantern/compiler/passes/array/store_forwarding.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
 #include "lantern/compiler/passes/direct/tail_calls.hpp"
@@ -391,7 +391,7 @@ TEST_CASE("a sum at the start of a trip moves to the end of the trip before", "[
   const std::string before =
       loop("  %a, %b = loop %n, %d0 : i64, f64", "",
            "    %v = add %d, %g : f64\n    %p = mul %c, %v : f64\n    yield %l, %p\n", "  yield %b\n");
-  CHECK(after(passes::rotate, before) == print(*parse(R"(entry @f
+  CHECK(after(passes::retiming, before) == print(*parse(R"(entry @f
 fun @f(%c: f64, %g: f64, %d0: f64, %n: i64) -> f64 {
   %z = constant 0 : i64
   %e0 = add %d0, %g : f64
@@ -416,7 +416,7 @@ fun @f(%c: f64, %g: f64, %d0: f64, %n: i64) -> f64 {
                            "    yield %l, %p\n",
                            "    %v = add %d, %g : f64\n    %p = sin %v : f64\n    yield %l, %p\n"}) {
     const std::string text = loop("  %a, %b = loop %n, %d0 : i64, f64", "", body, "  yield %b\n");
-    CHECK(after(passes::rotate, text) == print(*parse(text), {.names = false}));
+    CHECK(after(passes::retiming, text) == print(*parse(text), {.names = false}));
   }
 }
 
@@ -497,9 +497,9 @@ const std::pair<const char*, Run> single_passes[] = {{"fold", folding},
                                                      {"contify", contified},
                                                      {"simplify", passes::simplify},
                                                      {"inplace", passes::inplace},
-                                                     {"fuse", passes::fuse},
-                                                     {"tables", passes::tables},
-                                                     {"updates", passes::updates}};
+                                                     {"loop_fusion", passes::loop_fusion},
+                                                     {"invariant_tables", passes::invariant_tables},
+                                                     {"store_forwarding", passes::store_forwarding}};
 
 }  // namespace
 
@@ -624,29 +624,32 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
+  const std::string start = "canonical_loops scalar_replacement contify unwind simplify ";
   const std::string loops =
-      "lower dead_stores raise reads_first interchange promote fuse elements rotate tables updates cut "
-      "scatter_to_gather join_sums own_rows unfill invariants parallel ";
-  CHECK(run({}) == "counting scalars contify unwind simplify " + loops + "inplace records outline merge ");
+      "lower dead_stores raise reads_first loop_interchange register_promotion loop_fusion array_contraction "
+      "retiming invariant_tables store_forwarding index_set_splitting scatter_to_gather join_sums "
+      "deforestation dead_fills ";
+  const std::string integers = "invariant_integers parallel ";
+  const std::string memory = "inplace tape_coalescing outline merge ";
+  CHECK(run({}) == start + loops + integers + memory);
   CHECK(run({.opt_level = 0}).empty());
-  CHECK(run({.disabled = {"simplify", "contify"}}) == "counting scalars unwind " + loops + "inplace records outline merge ");
+  CHECK(run({.disabled = {"simplify", "contify"}}) ==
+        "canonical_loops scalar_replacement unwind " + loops + integers + memory);
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
     CHECK(!p.what.empty());
-    CHECK(run({.disabled = {std::string(p.name)}}).find(p.name) == std::string::npos);
+    CHECK((" " + run({.disabled = {std::string(p.name)}})).find(" " + std::string(p.name) + " ") == std::string::npos);
   }
-  CHECK(names == "counting scalars contify unwind simplify " + loops +
-                     "threads vectorise strips contract inplace records outline merge ");
-  CHECK(run({.fused_multiply_add = true}) == "counting scalars contify unwind simplify " + loops + "contract inplace records outline merge ");
-  CHECK(run({.threads = 2}) ==
-        "counting scalars contify unwind simplify " + loops + "threads inplace records outline merge ");
-  CHECK(run({.vector_lanes = 4}) == "counting scalars contify unwind simplify " + loops +
-                                        "vectorise strips inplace records outline merge ");
+  CHECK(names == start + loops + "own_reads " + integers + "threads vectorise contract " + memory);
+  CHECK(run({.fused_multiply_add = true}) == start + loops + integers + "contract " + memory);
+  CHECK(run({.threads = 2}) == start + loops + integers + "threads " + memory);
+  CHECK(run({.vector_lanes = 4}) == start + loops + "own_reads " + integers + "vectorise " + memory);
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
-                    "expected the name of a pass (counting, scalars, contify, unwind, simplify, lower, "
-                    "dead_stores, raise, reads_first, interchange, promote, fuse, elements, rotate, tables, "
-                    "updates, cut, scatter_to_gather, join_sums, "
-                    "own_rows, unfill, invariants, parallel, threads, vectorise, strips, contract, "
-                    "inplace, records, outline, merge), got 'simplfy'");
+                    "expected the name of a pass (canonical_loops, scalar_replacement, contify, "
+                    "unwind, simplify, lower, dead_stores, raise, reads_first, loop_interchange, "
+                    "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
+                    "store_forwarding, index_set_splitting, scatter_to_gather, join_sums, "
+                    "deforestation, dead_fills, own_reads, invariant_integers, parallel, threads, "
+                    "vectorise, contract, inplace, tape_coalescing, outline, merge), got 'simplfy'");
 }

@@ -54,7 +54,7 @@ void check_vectorised(const std::string& name, F f) {
   passes::PipelineOptions options;
   options.vector_lanes = 8;
   options.after = [&](std::string_view pass, const ir::Module& m) {
-    if (pass == "unfill") before = ir::print(m);
+    if (pass == "dead_fills") before = ir::print(m);
     if (pass == "vectorise") after = ir::print(m);
   };
   run_on_large_stack([&] { passes::run_pipeline(*module, options); });

@@ -6,6 +6,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
 
 namespace lantern::passes {
 
@@ -53,7 +54,70 @@ void own_reads(const Op* loop, std::size_t state) {
   }
 }
 
+/// Reads of what a loop started from, each where the trip, or one of a loop inside, has changed nothing yet.
+class Restored {
+ public:
+  Restored(Op* loop, std::size_t state, const Uses& all)
+      : loop_(loop), state_(state), start_(loop->operands[state]), all_(all) {}
+
+  void run() {
+    if (!start_->type.is_tensor() || (!start_->def && !start_->block->parent) ||
+        !versions_.carried(loop_, state_) || versions_.writes.empty())
+      return;
+    std::vector<Op*> reads;
+    for (const auto& [op, operand] : all_.of(start_)) {
+      if ((op == loop_ && operand == state_) || op->is(Opcode::dim_)) continue;
+      if (!op->is(Opcode::get_) || !made_in(op->result(), loop_->blocks[1])) return;
+      reads.push_back(op);
+    }
+    std::vector<Value*> now;
+    for (const Op* read : reads) {
+      now.push_back(at_start_of_trip(*read));
+      if (!now.back()) return;
+    }
+    for (std::size_t i = 0; i < reads.size(); ++i) reads[i]->operands[0] = now[i];
+    const bool unchanged = std::ranges::all_of(reads, [&](const Op* read) {
+      return std::ranges::all_of(versions_.writes,
+                                 [&](const Op* w) { return misses(*read, *w, loop_, Trip::earlier); });
+    });
+    for (Op* read : reads)
+      if (!unchanged) read->operands[0] = start_;
+  }
+
+ private:
+  /// The tensor as the trip finds it that reads it; null where it may have been changed in the trip.
+  Value* at_start_of_trip(const Op& read) const {
+    const Block* const body = read.parent;
+    if (!body->parent || !body->parent->is(Opcode::loop_)) return nullptr;
+    Value* tensor = nullptr;
+    for (Value* p : body->params)
+      if (versions_.values.contains(p)) tensor = p;
+    for (const Op* op : body->ops) {
+      if (op == &read) return tensor;
+      if (std::ranges::any_of(op->results, [&](const Value* r) { return versions_.values.contains(r); }))
+        return nullptr;
+    }
+    return nullptr;
+  }
+
+  Op* loop_;
+  std::size_t state_;
+  Value* start_;
+  const Uses& all_;
+  Versions versions_;
+};
+
 }  // namespace
+
+void own_reads(ir::Module& module) {
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    const Uses uses(*f);
+    for (Op* loop : loops_in(*f))
+      for (std::size_t i = 0; i < loop->operands.size(); ++i)
+        if (loop->integer == 0) Restored(loop, i, uses).run();
+  }
+}
 
 void own_reads(Op* loop) {
   std::vector<Op*> loops{loop};

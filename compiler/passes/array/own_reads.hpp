@@ -17,4 +17,9 @@ namespace lantern::passes {
 /// because a derivative can read it again at no cost.
 void own_reads(ir::Op* loop);
 
+/// The same where nothing is differentiated any more, for all reads of elements that no trip before has
+/// changed: what node_splitting has taken apart works in one memory again, trip after trip, or block of lanes
+/// after block. Elements are read before a trip changes any; and nothing but the loop asks for s.
+void own_reads(ir::Module& module);
+
 }  // namespace lantern::passes

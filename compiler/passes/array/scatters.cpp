@@ -28,6 +28,13 @@ std::vector<Value*> added(const std::vector<Neighbours>& all) {
   return values;
 }
 
+std::vector<const Op*> updates_of(const Scatter& s) {
+  std::vector<const Op*> all;
+  for (const Neighbours& adds : s.neighbours)
+    for (const Addition& a : adds) all.push_back(a.op);
+  return all;
+}
+
 class Distribution {
  public:
   Distribution(ir::Module& module, Op* loop) : module_(module), uses_(loop), nest_(nest_of(loop, uses_)) {}
@@ -50,26 +57,37 @@ class Distribution {
         kept.push_back(std::move(*s));
     }
     if (again.empty() && kept.empty()) return false;
+    std::vector<Zeros> zeros;
+    for (const auto* some : {&again, &kept})
+      for (const Scatter& s : *some)
+        if (const auto z = zeros_beside(s)) zeros.push_back(*z);
     ir::Builder before = ir::Builder::before(nest_->outer());
     before.loc = nest_->outer()->loc;
     for (const Scatter& s : again) {
       Value*& start = nest_->outer()->operands[s.state];
-      start = loops(before, s, start);
+      start = loops(before, updates_of(s), start);
       start->name = nest_->outer()->results[s.state]->name;
     }
-    if (!kept.empty()) {
-      ir::Builder after = ir::Builder::after(nest_->outer());
-      after.loc = nest_->outer()->loc;
-      for (const Scatter& s : kept) keep(before, after, s);
+    ir::Builder after = ir::Builder::after(nest_->outer());
+    after.loc = nest_->outer()->loc;
+    for (const Scatter& s : kept) keep(before, after, s);
+    for (const Zeros& z : zeros) {
+      loops_behind(after, {z.set}, z.state);
+      leave_out(z.set);
     }
     for (const auto* some : {&again, &kept})
       for (const Scatter& s : *some)
-        for (const Neighbours& n : s.neighbours)
-          for (const Addition& a : n) leave_out(a.op);
+        for (const Op* add : updates_of(s)) leave_out(const_cast<Op*>(add));
     return true;
   }
 
  private:
+  /// Elements of each trip's own that become zero, and are only read before that.
+  struct Zeros {
+    std::size_t state = 0;
+    Op* set = nullptr;
+  };
+
   // ---- whether, and how
 
   /// True where all that is added is to be had in any order of the trips; `popped`: or from a tape.
@@ -107,6 +125,36 @@ class Distribution {
     }
     return std::ranges::all_of(nest_->levels,
                                [&](const Nest::Level& l) { return apart_by_trip(accesses, l.loop); });
+  }
+
+  /// The zeros that the nest makes in a tensor to which the sums are added behind it, and nobody asks for
+  /// either alone: whoever reads an element reads what was there before the nest, so the zeros may come
+  /// behind it, and there they sink into the sums (scatter_to_gather).
+  std::optional<Zeros> zeros_beside(const Scatter& s) const {
+    const Op* const outer = nest_->outer();
+    const Uses around(outer->parent);
+    const auto sum_of = [&](std::size_t state) -> const Op* {
+      const auto& uses = around.of(outer->results[state]);
+      return uses.size() == 1 && uses[0].op->is(Opcode::add_) ? uses[0].op : nullptr;
+    };
+    const Op* const sum = sum_of(s.state);
+    for (std::size_t state = 0; sum && state < outer->results.size(); ++state) {
+      if (state == s.state || sum_of(state) != sum) continue;
+      const auto inner = nest_->handed_in(uses_, state);
+      if (!inner) return {};
+      Op* set = nullptr;
+      for (const auto& [op, operand] : uses_.of(nest_->innermost()->params[*inner])) {
+        if (op->is(Opcode::get_) && unchanged(*op)) continue;
+        if (set || !op->is(Opcode::set_) || operand != 0) return {};
+        set = op;
+      }
+      const Op* const zero = set ? constant(set->operands.back()) : nullptr;
+      if (!zero || zero->number != 0 || zero->integer != 0 || uses_.count(set->result()) != 1 ||
+          nest_->innermost()->yields()[*inner] != set->result() || !place_in(*nest_, *set))
+        return {};
+      return Zeros{state, set};
+    }
+    return {};
   }
 
   /// True where trips that compute what is added for their neighbours, too, take longer than to keep it.
@@ -161,8 +209,10 @@ class Distribution {
     return {module_, std::move(bases), into};
   }
 
-  /// The additions alone, of values that are computed again or lie in arrays.
-  Value* loops(ir::Builder& b, const Scatter& s, Value* t, std::vector<Value*> numbers = {}) {
+  /// A nest over the same trips that does nothing but some of the updates, of values that are computed again
+  /// or lie in arrays.
+  Value* loops(ir::Builder& b, const std::vector<const Op*>& updates, Value* t,
+               std::vector<Value*> numbers = {}) {
     const std::size_t k = numbers.size();
     if (k < nest_->depth()) {
       const TripRange& range = nest_->levels[k].range;
@@ -170,31 +220,37 @@ class Distribution {
                   [&](ir::Builder& in, Value* number, Value* array) {
                     std::vector<Value*> all = numbers;
                     all.push_back(number);
-                    return loops(in, s, array, std::move(all));
+                    return loops(in, updates, array, std::move(all));
                   });
     }
     ShiftedTrips at = trips(b.block(), numbers);
     const ShiftedTrips::Shifts none(nest_->depth(), 0);
-    for (const Neighbours& adds : s.neighbours)
-      for (const Addition& a : adds) {
-        at.builder().loc = a.op->loc;
-        std::vector<Value*> operands{t};
-        for (std::size_t d = 1; d + 1 < a.op->operands.size(); ++d)
-          operands.push_back(at.at(a.op->operands[d], none));
-        Value* const v = a.op->operands.back();
-        const auto array = arrays_.find(v);
-        if (array == arrays_.end()) {
-          operands.push_back(at.at(v, none));
-        } else {
-          std::vector<Value*> place{array->second};
-          for (std::size_t l = 0; l < nest_->depth(); ++l) place.push_back(slot(at.builder(), l, numbers[l]));
-          operands.push_back(at.builder().emit(Opcode::get_, place));
-        }
-        const char* const name = t->name;
-        t = at.builder().op(Opcode::add_at_, operands, {t->type})->result();
-        t->name = name;
+    for (const Op* update : updates) {
+      at.builder().loc = update->loc;
+      std::vector<Value*> operands{t};
+      for (std::size_t d = 1; d + 1 < update->operands.size(); ++d)
+        operands.push_back(at.at(update->operands[d], none));
+      Value* const v = update->operands.back();
+      const auto array = arrays_.find(v);
+      if (array == arrays_.end()) {
+        operands.push_back(at.at(v, none));
+      } else {
+        std::vector<Value*> place{array->second};
+        for (std::size_t l = 0; l < nest_->depth(); ++l) place.push_back(slot(at.builder(), l, numbers[l]));
+        operands.push_back(at.builder().emit(Opcode::get_, place));
       }
+      const char* const name = t->name;
+      t = at.builder().op(update->code, operands, {t->type})->result();
+      t->name = name;
+    }
     return t;
+  }
+  /// Such a nest behind this one.
+  void loops_behind(ir::Builder& after, const std::vector<const Op*>& updates, std::size_t state) {
+    Value* const without = nest_->outer()->results[state];
+    const auto uses = Uses(without->block).of(without);
+    Value* const with = loops(after, updates, without);
+    for (const auto& [op, operand] : uses) op->operands[operand] = with;
   }
 
   /// Where a trip's value lies in an array that has one for each.
@@ -207,10 +263,7 @@ class Distribution {
   void keep(ir::Builder& before, ir::Builder& after, const Scatter& s) {
     for (Value* v : added(s.neighbours))
       if (auto& array = arrays_[v]; !array) array = array_of(before, v);
-    Value* const without = nest_->outer()->results[s.state];
-    const auto uses = Uses(without->block).of(without);
-    Value* const sum = loops(after, s, without);
-    for (const auto& [op, operand] : uses) op->operands[operand] = sum;
+    loops_behind(after, updates_of(s), s.state);
   }
 
   /// An array in which each trip of the nest leaves a value: one more piece of state of all its loops.

@@ -8,10 +8,12 @@
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/array/shifted_trips.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/lane_body.hpp"
@@ -343,7 +345,7 @@ class Choice {
   /// True for a loop of a few trips around one that runs in lanes, and where inner loops write rows, or read
   /// gathered ones, from end to end: to lanes of this one their elements lie apart.
   bool inside_is_better(const LanePlan& plan) const {
-    if (rows_inside(plan)) return true;
+    if (inner_loops_do(plan)) return true;
     if (Op* row = goes_along_rows(plan.loop); row && lanes_of(row)) return true;
     if (!plan.trips || *plan.trips >= std::max(native_, 4)) return false;
     bool any = false;
@@ -387,10 +389,12 @@ class Choice {
     return std::ranges::any_of(v->def->operands, [&](const Value* o) { return depends_on(o, index); });
   }
 
-  /// True where fewer accesses lie apart from lane to lane if inner loops run in lanes. What the lanes share,
-  /// or read in packed rows, is worth more than that, and so are functions in lanes.
-  bool rows_inside(const LanePlan& plan) const {
-    if (plan.calls || !plan.summed.empty() || !plan.packed.empty()) return false;
+  /// True where inner loops had better run in lanes: fewer accesses then lie apart from lane to lane than there
+  /// are operations in loops that cannot; or trips have arrays of their own, of which there would be one for
+  /// each lane, and work on little else or keep them on a tape. What the lanes share, or read in packed rows,
+  /// is worth more than that, and so are functions in lanes.
+  bool inner_loops_do(const LanePlan& plan) const {
+    constexpr double usual_trips = 8, little = 0.25;
     std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans;  // of inner loops
     const auto inner = [&](Op* loop) {
       const auto [it, added] = plans.try_emplace(loop);
@@ -398,16 +402,33 @@ class Choice {
       const LanePlan* p = it->second.get();
       return p && (!p->trips || *p->trips >= 2 * native_) ? p : nullptr;
     };
-    int gained = 0;
+    const auto own_array = [&](const Value* v) {
+      return plan.is_varying(v) && std::ranges::find(v->type.dims(), ir::dynamic) != v->type.dims().end();
+    };
+    double gained = 0, lost = 0, in_lanes = 0, own = 0, others = 0;
+    bool kept = false;
     ir::walk(plan.loop->blocks[1], [&](const Op* op) {
-      if (!(op->is(Opcode::get_) || op->is(Opcode::set_) || op->is(Opcode::add_at_))) return;
-      for (const Block* b = op->parent; b->parent != plan.loop; b = b->parent->parent)
-        if (const LanePlan* p = b->parent->is(Opcode::loop_) ? inner(b->parent) : nullptr) {
-          gained += static_cast<int>(plan.apart.contains(op)) - static_cast<int>(p->apart.contains(op));
-          return;
-        }
+      const LanePlan* planned = nullptr;
+      double times = 1;
+      bool brief = false;  // in a loop of a few trips
+      for (const Block* b = op->parent; b->parent != plan.loop; b = b->parent->parent) {
+        if (!b->parent->is(Opcode::loop_)) continue;
+        times *= usual_trips;
+        if (!planned) planned = inner(b->parent);
+        brief |= most_trips(b->parent).value_or(2 * native_) < 2 * native_;
+      }
+      if (is_access(*op)) {
+        if (planned) gained += times * (plan.apart.contains(op) - planned->apart.contains(op));
+        (own_array(op->operands[0]) ? own : others) += times;
+      } else if (op->is(Opcode::push_)) {
+        kept |= std::ranges::any_of(op->operands, own_array);
+      } else if (times > 1 && !brief && ir::info(op->code).elementwise &&
+                 op->result()->type.is_float_element()) {
+        (planned ? in_lanes : lost) += times;
+      }
     });
-    return gained > 0;
+    if ((kept || (own > 0 && others <= little * own)) && lost <= little * in_lanes) return true;
+    return !plan.calls && plan.summed.empty() && plan.packed.empty() && gained > lost;
   }
 
   /// The planned loop around an operation.

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/support/memory.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace lantern::passes {
@@ -32,6 +33,29 @@ std::vector<Value*> tensors_of(const Op* loop) {
 
 Value* as_number(Builder& b, Value* v) {
   return b.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::f64));
+}
+
+/// Gives a copy of a loop tapes of its own, in place of those that only the loop works on.
+void separate_tapes(ir::Module& module, const Op* loop, Op* copy) {
+  std::unordered_map<std::int64_t, std::int64_t> own;
+  const auto on_tape = [](const Op* op) { return op->is(Opcode::push_) || op->is(Opcode::pop_); };
+  const auto inside = [&](const Op* of, const auto& each) {
+    for (Block* b : of->blocks)
+      ir::walk(b, [&](Op* op) {
+        if (on_tape(op)) each(op);
+      });
+  };
+  inside(copy, [&](const Op* op) { own[op->integer]; });
+  if (own.empty()) return;
+  for (const ir::Function* f : module.functions())
+    ir::walk(f->body, [&](const Op* op) {
+      if (on_tape(op)) own.erase(op->integer);
+      return op != loop && op != copy;
+    });
+  for (auto& [tape, number] : own) number = module.new_tape();
+  inside(copy, [&](Op* op) {
+    if (const auto it = own.find(op->integer); it != own.end()) op->integer = it->second;
+  });
 }
 
 }  // namespace
@@ -87,13 +111,15 @@ void keep_alternative(ir::Module& module, Op* loop, Value* condition) {
   Renaming names;
   Builder no(module, branch->blocks[1]);
   no.loc = loop->loc;
-  no.yield(ir::clone(no, *loop, names)->results);
+  Op* const copy = ir::clone(no, *loop, names);
+  no.yield(copy->results);
   Builder yes(module, branch->blocks[0]);
   yes.loc = loop->loc;
   loop->parent = branch->blocks[0];
   for (Value* r : loop->results) r->block = loop->parent;
   loop->parent->ops.push_back(loop);
   yes.yield(loop->results);
+  separate_tapes(module, loop, copy);
 }
 
 }  // namespace lantern::passes

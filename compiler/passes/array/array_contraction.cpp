@@ -1,0 +1,148 @@
+// Which arrays a loop's trips only use an own element of.
+#include "lantern/compiler/passes/array/array_contraction.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+class Elements {
+ public:
+  Elements(ir::Module& module, Op* loop) : module_(module), loop_(loop), uses_(loop) {}
+
+  bool run(std::size_t state) {
+    const auto trips = whole_trips(loop_);
+    const auto fill = filled(loop_->operands[state]);
+    if (!trips || loop_->integer != 0 || !fill || !fill->fill) return false;
+    fill_ = *fill;
+    if (!own(*trips, state)) return false;
+    replace(state);
+    return true;
+  }
+
+ private:
+  /// The constants beside the trip's index, which tell its elements apart.
+  using Place = std::vector<std::int64_t>;
+
+  /// Collects the accesses; false where one is to an element that may not be the trip's own.
+  bool own(const WholeTrips& trips, std::size_t state) {
+    const Block* body = loop_->blocks[1];
+    if (!uses_.of(loop_->blocks[0]->params[state]).empty()) return false;
+    for (Value* v = body->params[state];;) {
+      chain_.push_back(v);
+      Op* next = nullptr;
+      for (const auto& [op, operand] : uses_.of(v)) {
+        if (op->is(Opcode::get_) && operand == 0) {
+          if (!place(*op, trips)) return false;
+          continue;
+        }
+        if (next || op->parent != body) return false;
+        next = op;
+        if (op->is(Opcode::yield_)) {
+          if (operand != state) return false;
+        } else if (!(op->is(Opcode::set_) || op->is(Opcode::add_at_)) || operand != 0 || !place(*op, trips)) {
+          return false;
+        }
+      }
+      if (!next) return false;
+      if (next->is(Opcode::yield_)) return true;
+      v = next->result();
+    }
+  }
+
+  bool place(const Op& access, const WholeTrips& trips) {
+    Place constants;
+    bool of_trip = false;
+    for (std::size_t d = 0; d < fill_.fill->operands.size() - 1; ++d) {
+      const Value *index = access.operands[d + 1], *size = fill_.fill->operands[d + 1];
+      if (index == trips.index) {
+        if (of_trip || !same_number(trips.size, size)) return false;
+        of_trip = true;
+        constants.push_back(-1 - static_cast<std::int64_t>(d));
+      } else {
+        if (!constant(index) || !constant(size)) return false;
+        const std::int64_t at = constant(index)->integer;
+        if (at < 0 || at >= constant(size)->integer) return false;
+        constants.push_back(at);
+      }
+    }
+    // The trip's index in the same dimension everywhere: element (i, 2) is not another trip's (2, i).
+    const auto which = std::ranges::min(constants);
+    if (!of_trip || (which_ != 0 && which_ != which)) return false;
+    which_ = which;
+    places_[&access] = std::move(constants);
+    return true;
+  }
+
+  void replace(std::size_t state) {
+    Block* const body = loop_->blocks[1];
+    Renaming read;
+    std::map<Place, Value*> now;
+    std::unordered_set<const Op*> updates;
+    Value* v = chain_.front();
+    for (std::size_t k = 0;; ++k) {
+      for (const auto& [op, operand] : uses_.of(v))
+        if (op->is(Opcode::get_)) read[op->result()] = value(now, places_.at(op));
+      if (k + 1 == chain_.size()) break;
+      v = chain_[k + 1];
+      Op* const op = v->def;
+      const Place& at = places_.at(op);
+      Value* const given = op->operands.back();
+      now[at] =
+          op->is(Opcode::set_) || (fill_.zero && !now.contains(at)) ? given : sum(value(now, at), given, op);
+      updates.insert(op);
+    }
+    const auto gone = [&](const Op* op) {
+      return updates.contains(op) || (op->is(Opcode::get_) && read.contains(op->result()));
+    };
+    std::vector<Block*> blocks{body};
+    ir::walk(body, [&](const Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
+    for (Block* b : blocks) std::erase_if(b->ops, gone);
+    body->yields()[state] = body->params[state];
+    // What was read may have been made of something read before.
+    ir::replace_uses(body, read);
+  }
+
+  /// What an element holds, where nothing was put there what the fill put.
+  Value* value(std::map<Place, Value*>& now, const Place& at) {
+    if (const auto it = now.find(at); it != now.end()) return it->second;
+    if (!fill_.zeros) return now[at] = fill_.fill->operands[0];
+    ir::Builder b = ir::Builder::before(loop_->blocks[1]->ops.front());
+    b.loc = {};
+    return now[at] = b.op(Opcode::constant_, {}, {ir::Type(fill_.fill->result()->type.element())})->result();
+  }
+  /// x + y, where `at` stands.
+  static Value* sum(Value* x, Value* y, Op* at) { return ir::Builder::before(at).emit(Opcode::add_, {x, y}); }
+
+  ir::Module& module_;
+  Op* loop_;
+  Uses uses_;
+  Filled fill_;
+  std::vector<Value*> chain_;
+  std::unordered_map<const Op*, Place> places_;
+  std::int64_t which_ = 0;
+};
+
+}  // namespace
+
+void array_contraction(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    std::unordered_set<const Value*> used;
+    ir::walk(f->body, [&](const Op* op) { used.insert(op->operands.begin(), op->operands.end()); });
+    for (Op* loop : loops_in(*f))
+      for (std::size_t i = 0; i < loop->operands.size(); ++i)
+        if (loop->operands[i]->type.is_tensor() && !used.contains(loop->results[i]))
+          any |= Elements(module, loop).run(i);
+  }
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes

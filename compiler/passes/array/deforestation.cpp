@@ -1,0 +1,199 @@
+// Reads of arrays with one element replaced; arrays that become rows.
+#include "lantern/compiler/passes/array/deforestation.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using Users = std::unordered_map<const Value*, std::vector<Op*>>;
+
+Users users_in(const ir::Function& f) {
+  Users users;
+  ir::walk(f.body, [&](Op* op) {
+    for (const Value* v : op->operands) users[v].push_back(op);
+  });
+  return users;
+}
+
+// ---- one element replaced
+
+/// get(set(filled, i, v), j) becomes select(i == j, v, get(filled, j)).
+class Replaced {
+ public:
+  explicit Replaced(const Users& users) : users_(users) {}
+
+  bool run(Op* set) {
+    if (!filled(set->operands[0])) return false;
+    const auto rank = static_cast<std::size_t>(set->result()->type.rank());
+    for (std::size_t d = 0; d < rank; ++d)
+      if (!in_range(*set, d)) return false;
+    const auto all = users_.find(set->result());
+    if (all == users_.end()) return false;
+    const auto reads = [&](const Op* op) {
+      return op->is(Opcode::get_) && std::ranges::count(op->operands, set->result()) == 1;
+    };
+    if (!std::ranges::all_of(all->second, reads)) return false;
+    for (Op* get : all->second) read(*set, get, rank);
+    return true;
+  }
+
+ private:
+  void read(const Op& set, Op* get, std::size_t rank) {
+    ir::Builder b = ir::Builder::before(get);
+    Value* here = nullptr;
+    for (std::size_t d = 0; d < rank; ++d) {
+      Value* same = b.emit(Opcode::eq_, {get->operands[1 + d], set.operands[1 + d]});
+      here = here ? b.emit(Opcode::land_, {here, same}) : same;
+    }
+    std::vector<Value*> place = get->operands;
+    place[0] = set.operands[0];
+    Value* other = b.emit(Opcode::get_, place);
+    // The read becomes the choice: who uses it goes on doing so.
+    get->code = Opcode::select_;
+    get->operands = {here, set.operands.back(), other};
+  }
+
+  const Users& users_;
+};
+
+// ---- rows
+
+class Row {
+ public:
+  Row(Op* loop, std::size_t state, const Users& users) : loop_(loop), state_(state), users_(users) {}
+
+  bool run() {
+    if (!find() || !fits()) return false;
+    move();
+    return true;
+  }
+
+ private:
+  /// The one user of a value, or null.
+  Op* only_user(const Value* v) const {
+    const auto all = users_.find(v);
+    return all != users_.end() && all->second.size() == 1 ? all->second.front() : nullptr;
+  }
+
+  /// The add_take of the trip's row, and the loop that makes the row.
+  bool find() {
+    const auto counter = counter_of(loop_);
+    const auto start = filled(loop_->operands[state_]);
+    Value* const matrix = loop_->blocks[1]->params[state_];
+    if (!counter || !start || !start->zero || users_.contains(loop_->blocks[0]->params[state_])) return false;
+    take_ = only_user(matrix);
+    if (!take_ || !take_->is(Opcode::add_take_) || take_->parent != loop_->blocks[1] ||
+        take_->operands[0] != matrix || take_->operands[1] != counter->index ||
+        only_user(take_->result()) != loop_->blocks[1]->ops.back() ||
+        loop_->blocks[1]->ops.back()->operands[state_] != take_->result())
+      return false;
+    Value* const row = take_->operands[2];
+    maker_ = row->def;
+    if (!maker_ || !maker_->is(Opcode::loop_) || maker_->parent != take_->parent || only_user(row) != take_)
+      return false;
+    place_ = row->index;
+    const Value* first = maker_->operands[place_];
+    const auto from = filled(first);
+    const bool memory = first->def && first->def->is(Opcode::fill_) && first->def->operands[0]->def &&
+                        first->def->operands[0]->def->is(Opcode::undef_);
+    return only_user(first) == maker_ && (memory || (from && from->zero));
+  }
+
+  /// Whether all that happens to the array can happen to a row of the matrix.
+  bool fits() {
+    const Value* matrix = loop_->operands[state_];
+    const Value* first = maker_->operands[place_];
+    if (!in_range(*take_, 0)) return false;
+    const auto rank = static_cast<std::size_t>(first->type.rank());
+    for (std::size_t d = 0; d < rank; ++d)
+      if (!(size_form(first, d) == size_form(matrix, d + 1))) return false;
+    if (!versions_.carried(maker_, place_)) return false;
+    versions_.values.insert(maker_->result(place_));
+    for (const Value* v : versions_.values)
+      if (const auto all = users_.find(v); all != users_.end())
+        for (const Op* op : all->second)
+          if (!may_use(*op, v)) return false;
+    return true;
+  }
+  bool may_use(const Op& op, const Value* v) const {
+    if (&op == take_) return true;
+    if (op.is(Opcode::yield_)) {
+      const Op* around = op.parent->parent;
+      for (std::size_t i = 0; i < op.operands.size(); ++i)
+        if (op.operands[i] == v && !versions_.values.contains(around->results[i])) return false;
+      return true;
+    }
+    if (op.is(Opcode::loop_)) {
+      for (std::size_t i = 0; i < op.operands.size(); ++i)
+        if (op.operands[i] == v &&
+            (!versions_.values.contains(op.results[i]) || users_.contains(op.blocks[0]->params[i])))
+          return false;
+      return true;
+    }
+    return (op.is(Opcode::get_) || is_write(op)) && std::ranges::count(op.operands, v) == 1 &&
+           op.operands[0] == v;
+  }
+
+  void move() {
+    Value* const matrix = loop_->blocks[1]->params[state_];
+    const ir::Type type = matrix->type;
+    std::unordered_set<Op*> accesses, loops{maker_};
+    for (const Value* v : versions_.values) {
+      if (v->def && v->def->is(Opcode::loop_)) loops.insert(v->def);
+      if (const auto all = users_.find(v); all != users_.end())
+        for (Op* op : all->second)
+          if (op->is(Opcode::get_) || is_write(*op)) accesses.insert(op);
+      const_cast<Value*>(v)->type = type;
+    }
+    for (Op* loop : loops)
+      for (std::size_t i = 0; i < loop->results.size(); ++i)
+        if (versions_.values.contains(loop->results[i]))
+          loop->blocks[0]->params[i]->type = loop->blocks[1]->params[i]->type = type;
+    for (Op* op : accesses) op->operands.insert(op->operands.begin() + 1, take_->operands[1]);
+    maker_->operands[place_] = matrix;
+    loop_->blocks[1]->ops.back()->operands[state_] = maker_->result(place_);
+    std::erase(take_->parent->ops, take_);
+  }
+
+  Op* loop_;
+  std::size_t state_;
+  const Users& users_;
+  Op *take_ = nullptr, *maker_ = nullptr;
+  std::size_t place_ = 0;
+  Versions versions_;
+};
+
+}  // namespace
+
+void deforestation(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    std::vector<Op*> sets;
+    std::vector<std::pair<Op*, std::size_t>> rows;
+    ir::walk(f->body, [&](Op* op) {
+      if (op->is(Opcode::set_) && filled(op->operands[0])) sets.push_back(op);
+      const Value* matrix = op->is(Opcode::add_take_) ? op->operands[0] : nullptr;
+      Op* const around = matrix && !matrix->def ? matrix->block->parent : nullptr;
+      if (around && around->is(Opcode::loop_) && matrix->block == around->blocks[1])
+        rows.emplace_back(around, matrix->index);
+    });
+    if (!sets.empty()) {
+      const Users users = users_in(*f);
+      for (Op* set : sets) any |= Replaced(users).run(set);
+    }
+    for (const auto& [loop, state] : rows) any |= Row(loop, state, users_in(*f)).run();
+  }
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,290 @@
+// Loops that follow one another over the same trips.
+#include "lantern/compiler/passes/array/loop_fusion.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/trips.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// Operations between two loops that are looked at: what lies further apart stays apart.
+constexpr int far = 2000;
+/// The operations of a joined body, which are more than registers hold long before; compilers take more than
+/// proportional time for longer ones.
+constexpr std::size_t longest_body = 400;
+
+/// What may not change places with its like.
+bool keeps_order(const Op& op) {
+  const ir::Effect effect = ir::info(op.code).effect;
+  return effect == ir::Effect::effect || effect == ir::Effect::cell || op.is(Opcode::call_) ||
+         op.is(Opcode::jump_);
+}
+
+/// False for a loop of which no index can be out of range, so that it may run behind a check.
+bool may_fail(const Op* loop) {
+  bool may = false;
+  for (Block* b : loop->blocks)
+    ir::walk(b, [&](const Op* op) {
+      if (is_access(*op))
+        for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
+          may |= !in_range(*op, d);
+      else
+        may |= !ir::info(op->code).elementwise && !op->is(Opcode::constant_) && !op->is(Opcode::yield_);
+      may |= (op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer();
+    });
+  return may;
+}
+
+/// How a loop goes through its trips.
+struct Trips {
+  std::size_t index = 0;
+  const Value* from = nullptr;   ///< the index at the start
+  const Value* bound = nullptr;  ///< null where it counts down to zero
+  Value* trip = nullptr;         ///< in the body: what numbers the trips
+};
+
+std::optional<Trips> trips(const Op* loop) {
+  if (loop->integer != 0) return {};               // a bound on memory
+  if (loop->blocks[0]->ops.size() > 3) return {};  // the condition asks something else
+  if (const auto up = counted(loop))
+    return Trips{up->index, loop->operands[up->index], up->bound, loop->blocks[1]->params[up->index]};
+  if (const auto down = counts_down(loop))
+    return Trips{down->index, loop->operands[down->index], nullptr, down->trip};
+  return {};
+}
+
+bool same_trips(const Trips& a, const Trips& b) {
+  return same_number(a.from, b.from) && !a.bound == !b.bound && (!a.bound || same_number(a.bound, b.bound));
+}
+
+/// Everything done to a piece of a loop's state happens at elements whose index number `at` is the trip's; or
+/// all changes do.
+bool own_elements(const Uses& uses, const Op* loop, std::size_t state, const Value* trip, std::size_t at,
+                  bool reads) {
+  const auto use = state_use(uses, loop, state);
+  if (!use || use->whole || use->extreme || use->sum) return false;
+  const auto own = [&](const Op* op) { return op->operands[1 + at] == trip; };
+  return std::ranges::all_of(use->updates, own) && (!reads || std::ranges::all_of(use->reads, own));
+}
+
+/// What is known of loops' independence; what two independent loops become is independent too.
+class Independence {
+ public:
+  bool of(const Op* loop) {
+    const auto [it, added] = known_.try_emplace(loop, false);
+    if (added) it->second = independent_trips(loop);
+    return it->second;
+  }
+
+ private:
+  std::unordered_map<const Op*, bool> known_;
+};
+
+class Fusion {
+ public:
+  Fusion(ir::Module& module, Independence& independent, Op* first, Op* second)
+      : module_(module),
+        independent_(independent),
+        a_(first),
+        b_(second),
+        in_a_(*trips(first)),
+        in_b_(*trips(second)) {}
+
+  bool run() {
+    if (!may_join()) return false;
+    join();
+    return true;
+  }
+
+ private:
+  Block* body(Op* loop) const { return loop->blocks[1]; }
+  bool may_join() {
+    if (body(a_)->ops.size() + body(b_)->ops.size() > longest_body) return false;
+    if (independent_.of(a_) != independent_.of(b_)) return false;
+    const Uses in_a(a_), in_b(b_);
+    bool related = false;
+    for (std::size_t i = 0; i < a_->results.size(); ++i) {
+      if (i == in_a_.index) continue;
+      const Value* r = a_->result(i);
+      if (std::ranges::count(b_->operands, r) > 1) return false;
+      const auto state = std::ranges::find(b_->operands, r);
+      const bool handed_on = state != b_->operands.end();
+      if (!handed_on && in_b.of(r).empty()) continue;
+      related = true;
+      if (!r->type.is_tensor() || (handed_on && used_elsewhere(r))) return false;
+      const std::size_t j = static_cast<std::size_t>(state - b_->operands.begin());
+      bool own = false;
+      for (std::size_t at = 0; at < static_cast<std::size_t>(r->type.rank()) && !own; ++at)
+        own = own_elements(in_a, a_, i, in_a_.trip, at, handed_on) &&
+              (handed_on ? in_b.of(r).empty() && in_b.of(b_->blocks[0]->params[j]).empty() &&
+                               own_elements(in_b, b_, j, in_b_.trip, at, true)
+                         : only_reads(in_b, r, at));
+      if (!own) return false;
+    }
+    return related && undisturbed(in_a) && tapes_apart();
+  }
+
+  /// Whether something besides the second loop asks for a result of the first: it would find it updated.
+  bool used_elsewhere(const Value* r) const {
+    std::size_t n = 0;
+    ir::walk(a_->parent,
+             [&](const Op* op) { n += static_cast<std::size_t>(std::ranges::count(op->operands, r)); });
+    return n > 1;
+  }
+
+  bool only_reads(const Uses& uses, const Value* r, std::size_t at) const {
+    return std::ranges::all_of(uses.of(r), [&](const ir::Use& use) {
+      return use.op->is(Opcode::dim_) || use.op->is(Opcode::zeros_like_) ||
+             (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.trip);
+    });
+  }
+
+  /// The first loop may run as late as the second: nothing between them asks for what it makes or updates
+  /// what it reads, nor does the second loop.
+  bool undisturbed(const Uses& in_a) const {
+    const std::unordered_set<const Value*> made(a_->results.begin(), a_->results.end());
+    const auto reads = [&](const Value* v) { return v->type.is_tensor() && !in_a.of(v).empty(); };
+    for (const Value* v : b_->operands)
+      if (reads(v)) return false;
+    const auto& ops = a_->parent->ops;
+    const bool fails = may_fail(a_);
+    int looked = 0;
+    for (auto it = std::ranges::find(ops, a_) + 1; *it != b_; ++it) {
+      bool disturbs = false;
+      const auto look = [&](const Op* op) {
+        disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) ||
+                    ir::info(op->code).effect == ir::Effect::tape || ++looked > far;
+        const bool updates = op->is(Opcode::set_) || op->is(Opcode::add_at_) || op->is(Opcode::loop_);
+        for (const Value* v : op->operands) disturbs |= made.contains(v) || (updates && reads(v));
+      };
+      look(*it);
+      for (Block* b : (*it)->blocks) ir::walk(b, look);
+      if (disturbs) return false;
+    }
+    return true;
+  }
+
+  /// No tape that both use: what one pushes would come between what the other does. And nothing else that
+  /// keeps its order.
+  bool tapes_apart() const {
+    std::unordered_set<std::int64_t> tapes[2];
+    bool ordered = false;
+    for (int k = 0; k < 2; ++k)
+      ir::walk(body(k ? b_ : a_), [&](const Op* op) {
+        if (op->is(Opcode::push_) || op->is(Opcode::pop_))
+          tapes[k].insert(op->integer);
+        else
+          ordered |= keeps_order(*op);
+      });
+    return !ordered && std::ranges::none_of(tapes[0], [&](std::int64_t t) { return tapes[1].contains(t); });
+  }
+
+  void join() {
+    Block *from = body(a_), *to = body(b_);
+    const Op* yield = from->ops.back();
+    Renaming in_first, in_second, outside;
+    in_first[from->params[in_a_.index]] = to->params[in_b_.index];
+    outside[a_->result(in_a_.index)] = b_->result(in_b_.index);
+    if (in_a_.trip->def) in_second[in_b_.trip] = in_a_.trip;
+    const auto second_yield = to->ops.back();
+    for (std::size_t i = 0; i < a_->results.size(); ++i) {
+      if (i == in_a_.index) continue;
+      const auto state = std::ranges::find(b_->operands, a_->result(i));
+      if (state != b_->operands.end()) {
+        const auto j = static_cast<std::size_t>(state - b_->operands.begin());
+        in_first[from->params[i]] = to->params[j];
+        in_second[to->params[j]] = yield->operands[i];
+        *state = a_->operands[i];
+      } else {
+        b_->operands.push_back(a_->operands[i]);
+        module_.add_param(b_->blocks[0], a_->blocks[0]->params[i]->type);
+        in_first[from->params[i]] = module_.add_param(to, from->params[i]->type, from->params[i]->name);
+        second_yield->operands.push_back(yield->operands[i]);
+        in_second[a_->result(i)] = yield->operands[i];
+        outside[a_->result(i)] = module_.add_result(b_, a_->result(i)->type, a_->result(i)->name);
+      }
+    }
+    // A state that is handed on as it came, or is another's value, is renamed twice.
+    for (auto& [v, by] : in_second) by = ir::renamed(in_first, by);
+    const auto rename = [&](Block* block, const Renaming& names) {
+      ir::walk(block, [&](Op* op) {
+        for (Value*& v : op->operands) v = ir::renamed(names, v);
+      });
+    };
+    const std::size_t own = second_yield->operands.size();
+    rename(to, in_second);
+    rename(from, in_first);
+    for (std::size_t k = 0; k < own; ++k)
+      second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
+    std::vector<Op*> moved(from->ops.begin(), from->ops.end() - 1);
+    for (Op* op : moved) {
+      op->parent = to;
+      for (Value* r : op->results) r->block = to;
+    }
+    to->ops.insert(to->ops.begin(), moved.begin(), moved.end());
+    from->ops.clear();
+    Block* const around = a_->parent;
+    std::erase(around->ops, a_);
+    rename(around, outside);
+  }
+
+  ir::Module& module_;
+  Independence& independent_;
+  Op *a_, *b_;
+  Trips in_a_, in_b_;
+};
+
+/// The loops of the same block whose results a loop asks for, the nearest first.
+std::vector<Op*> asked_for(const Op* loop) {
+  std::vector<Op*> found;
+  const auto look = [&](const Op* op) {
+    for (const Value* v : op->operands)
+      if (v->def && v->def->is(Opcode::loop_) && v->def->parent == loop->parent && v->def != loop &&
+          std::ranges::find(found, v->def) == found.end())
+        found.push_back(v->def);
+  };
+  look(loop);
+  for (Block* b : loop->blocks) ir::walk(b, look);
+  return found;
+}
+
+/// Fuses loops of a block until none is left that can be; true if there were any.
+bool fuse_in(ir::Module& module, Block* block) {
+  bool any = false;
+  Independence independent;
+  const std::vector<Op*> ops = block->ops;
+  for (Op* second : ops) {
+    if (!second->is(Opcode::loop_) || !trips(second)) continue;
+    const auto join_one = [&] {
+      return std::ranges::any_of(asked_for(second), [&](Op* first) {
+        return trips(first) && same_trips(*trips(first), *trips(second)) &&
+               Fusion(module, independent, first, second).run();
+      });
+    };
+    while (join_one()) any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
+void loop_fusion(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    std::vector<Block*> blocks{f->body};
+    ir::walk(f->body,
+             [&](const Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
+    for (Block* b : blocks) any |= fuse_in(module, b);
+  }
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,309 @@
+// One piece of state of one loop at a time, inner loops first.
+#include "lantern/compiler/passes/array/register_promotion.hpp"
+
+#include <algorithm>
+#include <ranges>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/ir/clone.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+class Promotion {
+ public:
+  Promotion(ir::Module& module, Op* loop, std::size_t state)
+      : module_(module), loop_(loop), body_(loop->blocks[1]), state_(state) {}
+
+  /// Whether the element has become a number; then `results`, which stand for the loop's, are brought up to
+  /// date.
+  bool run(const Uses& uses, std::vector<Value*>& results) {
+    const auto use = state_use(uses, loop_, state_);
+    if (!use || use->whole || use->updates.empty() || !one_element(*use)) return false;
+    if (!in_range_at(*use->updates.front(), *loop_)) ask_for_a_trip(results);
+    Value* const before = loop_->results[state_];
+    Value* const after = replace(uses, *use);
+    std::ranges::replace(results, before, after);
+    return true;
+  }
+
+ private:
+  /// True where one element is changed, whose index is to be had before the loop; others are only read.
+  bool one_element(const StateUse& use) {
+    // From update to update, in the body: no branch or loop hands the tensor on.
+    for (const Value* v : use.values)
+      if (v != body_->params[state_] && (!v->def || v->def->parent != body_ || !is_write(*v->def)))
+        return false;
+    const Op& first = *use.updates.front();
+    const auto rank = static_cast<std::size_t>(first.operands[0]->type.rank());
+    std::vector<IndexForm> place;
+    for (std::size_t d = 1; d <= rank; ++d) {
+      place.push_back(index_form(first.operands[d]));
+      if (std::ranges::any_of(place.back().unknowns(),
+                              [&](const Unknown& v) { return made_in(v.value, body_); }) ||
+          !can_be_made_before(first.operands[d]))
+        return false;
+    }
+    const auto is_there = [&](const Op& op) {
+      for (std::size_t d = 1; d <= rank; ++d)
+        if (!(index_form(op.operands[d]) == place[d - 1])) return false;
+      return true;
+    };
+    for (const Op* op : use.updates)
+      if (!is_there(*op)) return false;
+    for (const Op* op : use.reads)
+      if (!is_there(*op)) {
+        if (!never_the_same(*op, first)) return false;
+        others_.insert(op);
+      }
+    return true;
+  }
+
+  /// loop    becomes    if (there is a trip) loop else the state as it was
+  void ask_for_a_trip(std::vector<Value*>& results) {
+    Block* const around = loop_->parent;
+    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
+    const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
+    around->ops.resize(static_cast<std::size_t>(at));
+    ir::Builder b(module_, around);
+    b.loc = loop_->loc;
+    Renaming first;
+    std::vector<ir::Type> types;
+    for (std::size_t i = 0; i < loop_->operands.size(); ++i) {
+      first[loop_->blocks[0]->params[i]] = loop_->operands[i];
+      types.push_back(loop_->results[i]->type);
+    }
+    Op* const branch = b.branch(ir::clone(b, *loop_->blocks[0], first).front(), types);
+    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      branch->results[i]->name = loop_->results[i]->name;
+      std::ranges::replace(results, loop_->results[i], branch->results[i]);
+      ir::walk(around,
+               [&](Op* op) { std::ranges::replace(op->operands, loop_->results[i], branch->results[i]); });
+      loop_->results[i]->block = branch->blocks[0];
+    }
+    loop_->parent = branch->blocks[0];
+    branch->blocks[0]->ops.push_back(loop_);
+    ir::Builder some(module_, branch->blocks[0]), none(module_, branch->blocks[1]);
+    some.loc = none.loc = loop_->loc;
+    some.yield(loop_->results);
+    none.yield(loop_->operands);
+  }
+
+  bool can_be_made_before(const Value* v) const {
+    return !made_in(v, body_) ||
+           (v->def && ir::info(v->def->code).effect == ir::Effect::none && v->def->blocks.empty() &&
+            std::ranges::all_of(v->def->operands, [&](const Value* o) { return can_be_made_before(o); }));
+  }
+
+  Value* made_before(ir::Builder& b, Value* v) {
+    if (!made_in(v, body_)) return v;
+    std::vector<Value*> operands;
+    for (Value* o : v->def->operands) operands.push_back(made_before(b, o));
+    Op* const copy = b.op(v->def->code, std::move(operands), {v->type});
+    copy->number = v->def->number;
+    copy->integer = v->def->integer;
+    return copy->result();
+  }
+
+  Value* replace(const Uses& uses, const StateUse& use) {
+    Value* const tensor = loop_->operands[state_];
+    const ir::Type element(tensor->type.element());
+    const auto rank = tensor->type.rank();
+
+    // s = x[i] before the loop, and x[i] = s after it.
+    Block* const around = loop_->parent;
+    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
+    std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
+    around->ops.resize(static_cast<std::size_t>(at));
+    ir::Builder b(module_, around);
+    b.loc = use.updates.front()->loc;
+    std::vector<Value*> place{tensor};
+    for (int d = 1; d <= rank; ++d)
+      place.push_back(made_before(b, use.updates.front()->operands[static_cast<std::size_t>(d)]));
+    loop_->operands[state_] = b.emit(Opcode::get_, place);
+    around->ops.push_back(loop_);
+    Value* const before = loop_->results[state_];
+    Value* const number = module_.new_value(element);
+    number->def = loop_;
+    number->block = around;
+    number->index = before->index;
+    loop_->results[state_] = number;
+    place.push_back(number);
+    Value* const after = b.emit(Opcode::set_, place);
+    after->name = before->name;
+    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
+    ir::walk(around, [&](Op* op) { std::ranges::replace(op->operands, before, after); });
+
+    // In a trip: what the element is now.
+    for (const Block* block : loop_->blocks) block->params[state_]->type = element;
+    Value* now = body_->params[state_];
+    Renaming names;
+    std::vector<Op*> gone;
+    for (Value* v : use.values) {
+      if (v->def) {
+        Op* const update = v->def;
+        if (update->is(Opcode::set_)) {
+          now = update->operands.back();
+          gone.push_back(update);
+        } else {
+          update->code = Opcode::add_;
+          update->operands = {now, update->operands.back()};
+          v->type = element;
+          now = v;
+        }
+      }
+      for (const auto& [op, operand] : uses.of(v)) {
+        if (op->is(Opcode::dim_) || op->is(Opcode::zeros_like_)) op->operands[operand] = tensor;
+        if (!op->is(Opcode::get_) || operand != 0) continue;
+        if (others_.contains(op)) {
+          op->operands[0] = tensor;
+          continue;
+        }
+        names[op->result()] = now;
+        gone.push_back(op);
+      }
+    }
+    body_->ops.back()->operands[state_] = now;
+    ir::replace_uses(body_, names);
+    erase(gone);
+    return after;
+  }
+
+  ir::Module& module_;
+  Op* loop_;
+  Block* body_;
+  std::size_t state_;
+  std::unordered_set<const Op*> others_;  ///< read elements that the loop does not change
+};
+
+}  // namespace
+
+namespace {
+
+/// Sums in elements of an adjoint, one element at a time.
+class SumPromotion {
+ public:
+  SumPromotion(ir::Module& module, Op* loop, std::size_t state)
+      : module_(module), loop_(loop), body_(loop->blocks[1]), state_(state) {}
+
+  bool run() {
+    const Uses uses(loop_);
+    const auto use = state_use(uses, loop_, state_);
+    if (!use || use->whole || !use->only_added() || use->updates.size() < 2) return false;
+    for (const Op* op : use->updates) {
+      if (!is_element(*op)) continue;
+      std::vector<Op*> same;
+      for (const Value* v : use->values)
+        if (v->def && is_there(*v->def, *op)) same.push_back(v->def);
+      replace(same);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  std::size_t rank() const { return static_cast<std::size_t>(loop_->operands[state_]->type.rank()); }
+
+  /// An element of a derivative's, in every trip of the loop the same, which is there if there is no trip.
+  bool is_element(const Op& op) const {
+    if (op.parent != body_ || op.loc.part != ir::Part::backward) return false;
+    return std::all_of(op.operands.begin() + 1, op.operands.end() - 1,
+                       [&](const Value* v) { return constant(v) || !made_in(v, body_); }) &&
+           in_range_at(op, *loop_);
+  }
+  bool is_there(const Op& op, const Op& first) const {
+    if (op.parent != body_ || !op.is(Opcode::add_at_)) return false;
+    for (std::size_t d = 1; d <= rank(); ++d)
+      if (!(index_form(op.operands[d]) == index_form(first.operands[d]))) return false;
+    return true;
+  }
+
+  void replace(const std::vector<Op*>& updates) {
+    const ir::Type element(loop_->operands[state_]->type.element());
+    Block* const around = loop_->parent;
+    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
+    const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
+    around->ops.resize(static_cast<std::size_t>(at));
+    ir::Builder b(module_, around);
+    b.loc = updates.front()->loc;
+    Value* sum = nullptr;
+    loop_->operands.push_back(b.number(0, element));
+    for (Block* block : loop_->blocks) sum = module_.add_param(block, element);
+    around->ops.push_back(loop_);
+    std::vector<Value*> place{loop_->results[state_]};
+    for (std::size_t d = 1; d <= rank(); ++d) {
+      const Op* number = constant(updates.front()->operands[d]);
+      place.push_back(number ? b.integer(number->integer) : updates.front()->operands[d]);
+    }
+    place.push_back(module_.add_result(loop_, element));
+    Value* const after = b.emit(Opcode::add_at_, place);
+    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
+    for (Op* op : rest) replace_in(op, loop_->results[state_], after);
+
+    for (Op* op : updates) {
+      Value* const result = op->result();
+      for (Op* other : body_->ops)
+        if (other != op) replace_in(other, result, op->operands[0]);
+      op->code = Opcode::add_;
+      op->operands = {sum, op->operands.back()};
+      result->type = element;
+      sum = result;
+    }
+    body_->ops.back()->operands.push_back(sum);
+  }
+
+  static void replace_in(Op* op, Value* from, Value* to) {
+    std::ranges::replace(op->operands, from, to);
+    for (Block* block : op->blocks)
+      ir::walk(block, [&](Op* o) { std::ranges::replace(o->operands, from, to); });
+  }
+
+  ir::Module& module_;
+  Op* loop_;
+  Block* body_;
+  std::size_t state_;
+};
+
+std::vector<Value*> promote_one(ir::Module& module, Op* loop) {
+  std::vector<Value*> results = loop->results;
+  if (loop->integer != 0) return results;  // a bound on memory
+  std::optional<Uses> uses;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!loop->operands[i]->type.is_tensor()) continue;
+    if (!uses) uses.emplace(loop);
+    if (Promotion(module, loop, i).run(*uses, results)) uses.reset();
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<Value*> register_promotion(ir::Module& module, Op* loop) {
+  std::vector<Op*> inside;
+  ir::walk(loop->blocks[1], [&](Op* op) {
+    if (op->is(Opcode::loop_)) inside.push_back(op);
+  });
+  for (Op* inner : inside | std::views::reverse) promote_one(module, inner);
+  return promote_one(module, loop);
+}
+
+void register_promotion(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    for (Op* loop : loops_in(*f) | std::views::reverse) {
+      const std::vector<Value*> before = loop->results;
+      any |= promote_one(module, loop) != before;
+      for (std::size_t i = 0; i < loop->operands.size() && loop->integer == 0; ++i)
+        while (loop->operands[i]->type.is_tensor() && SumPromotion(module, loop, i).run()) any = true;
+    }
+  }
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,210 @@
+// Chains of updates, looked at from their ends.
+#include "lantern/compiler/passes/array/store_forwarding.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "lantern/compiler/passes/analysis/offset.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+class Updates {
+ public:
+  explicit Updates(ir::Function& f) : function_(f) {
+    blocks_.push_back(f.body);
+    ir::walk(f.body, [&](Op* op) {
+      for (Value* v : op->operands) used(v, op);
+      blocks_.insert(blocks_.end(), op->blocks.begin(), op->blocks.end());
+    });
+  }
+
+  bool run() {
+    for (Block* b : blocks_) {
+      const std::vector<Op*> ops = b->ops;
+      for (Op* op : ops) {
+        while (is_write(*op) && combine(op)) changed_ = true;
+        if (op->is(Opcode::set_) && sets_what_is_there(*op)) {
+          replace(op, op->operands[0]);
+          changed_ = true;
+        }
+      }
+    }
+    if (changed_)
+      for (Block* b : blocks_) rebuild(b);
+    return changed_;
+  }
+
+ private:
+  /// Elements that are read, and tensors that are updated: nobody asks for the uses of anything else.
+  static bool watched(const Value* v) { return v->def && (is_write(*v->def) || v->def->is(Opcode::get_)); }
+  void used(const Value* v, Op* by) {
+    if (watched(v)) uses_[v].push_back(by);
+  }
+
+  /// True for set(a, i, get(a, i)).
+  static bool sets_what_is_there(const Op& set) {
+    const Op* get = set.operands.back()->def;
+    return get && get->is(Opcode::get_) && get->operands[0] == set.operands[0] && same_element(*get, set) &&
+           set.operands[0]->type == set.result()->type;
+  }
+  /// What is added to nothing is the sum.
+  static bool is_zero(const Value* x) {
+    const Op* c = constant(x);
+    return c && x->type.is_float_element() && c->number == 0;
+  }
+
+  /// Looks for an update of the same element before `last` and lets that one do the work of both.
+  bool combine(Op* last) {
+    constexpr int farthest = 64;
+    std::vector<Op*> readers;  ///< of the element, in between
+    bool met = false;          ///< the element may be among those that were added to in between
+    Op* next = last;
+    for (int step = 0; step < farthest; ++step) {
+      Op* first = next->operands[0]->def;
+      if (!first || first->parent != last->parent || !is_write(*first)) return false;
+      if (!only_read(*first, *next, *last, readers)) return false;
+      if (same_element(*first, *last))
+        return !met || first->is(Opcode::add_at_) ? merge(first, last, readers, met) : false;
+      if (!different(*first, *last)) {
+        if (!first->is(Opcode::add_at_) || !last->is(Opcode::add_at_)) return false;
+        met = true;
+      }
+      next = first;
+    }
+    return false;
+  }
+
+  /// True where two accesses certainly are to different elements; what bounds of loops say is asked so many
+  /// times at most.
+  bool different(const Op& a, const Op& b) {
+    return apart(a, b) || (a.parent->parent && questions_-- > 0 && never_the_same(a, b));
+  }
+
+  /// True where the only uses of an update, beside the next one, are reads of the element (`readers`) and of
+  /// others.
+  bool only_read(const Op& update, const Op& next, const Op& last, std::vector<Op*>& readers) {
+    bool passed_on = false;
+    for (Op* use : uses_[update.result()]) {
+      if (use == &next && !passed_on && next.operands[0] == update.result()) {
+        passed_on = true;
+        continue;
+      }
+      if (!use->is(Opcode::get_)) return false;
+      if (same_element(*use, last))
+        readers.push_back(use);
+      else if (!different(*use, last))
+        return false;
+    }
+    return passed_on;
+  }
+
+  bool merge(Op* first, Op* last, const std::vector<Op*>& readers, bool met) {
+    const bool sums = last->is(Opcode::add_at_), onto = first->is(Opcode::add_at_);
+    if (!(first->operands[0]->type == first->result()->type)) return false;
+    // Where a sum is read and goes on growing, nothing would be gained.
+    if (onto && !readers.empty() && (sums || met)) return false;
+    Value* const x = first->operands.back();
+    for (Op* get : readers)
+      if (onto)
+        add_after(get, x);
+      else
+        replace(get, x);
+    if (sums) {
+      if (!onto) last->code = Opcode::set_;
+      if (onto || !is_zero(x))
+        set_operand(last, last->operands.size() - 1, sum_before(last, x, last->operands.back()));
+    }
+    replace(first, first->operands[0]);
+    return true;
+  }
+
+  Op* new_sum(const Op* at, Value* x, Value* y) {
+    Op* sum = function_.module->new_op(Opcode::add_, at->parent);
+    sum->loc = at->loc;
+    sum->operands = {x, y};
+    function_.module->add_result(sum, x->type);
+    for (const Value* v : sum->operands) used(v, sum);
+    return sum;
+  }
+  Value* sum_before(const Op* op, Value* x, Value* y) {
+    Op* sum = new_sum(op, x, y);
+    before_[op].push_back(sum);
+    return sum->result();
+  }
+
+  /// Adds x to what is read.
+  void add_after(Op* get, Value* x) {
+    Value* const read = get->result();
+    const std::vector<Op*> users = uses_[read];
+    uses_[read].clear();
+    Op* sum = new_sum(get, read, x);
+    sum->result()->name = read->name;
+    after_[get].push_back(sum);
+    give(users, read, sum->result());
+  }
+
+  /// Takes an operation with one result out; `by` stands for that.
+  void replace(Op* op, Value* by) {
+    if (!by->name && !constant(by)) by->name = op->result()->name;
+    const std::vector<Op*> users = std::exchange(uses_[op->result()], {});
+    give(users, op->result(), by);
+    for (const Value* v : op->operands)
+      if (watched(v)) std::erase(uses_[v], op);
+    op->code = Opcode::count_;  // swept out at the end
+  }
+
+  void give(const std::vector<Op*>& users, Value* from, Value* to) {
+    for (Op* user : users) {
+      // An operation that uses the value twice stands in the list twice.
+      if (const auto v = std::ranges::find(user->operands, from); v != user->operands.end()) *v = to;
+      used(to, user);
+    }
+  }
+
+  void set_operand(Op* op, std::size_t i, Value* v) {
+    if (Value* const old = op->operands[i]; watched(old)) {
+      auto& users = uses_[old];
+      users.erase(std::ranges::find(users, op));
+    }
+    op->operands[i] = v;
+    used(v, op);
+  }
+
+  void rebuild(Block* b) {
+    std::vector<Op*> ops;
+    const auto insert = [&](const auto& from, const Op* at) {
+      if (const auto it = from.find(at); it != from.end())
+        ops.insert(ops.end(), it->second.begin(), it->second.end());
+    };
+    for (Op* op : b->ops) {
+      insert(before_, op);
+      if (op->code != Opcode::count_) ops.push_back(op);
+      insert(after_, op);
+    }
+    b->ops = std::move(ops);
+  }
+
+  int questions_ = 1000;
+  ir::Function& function_;
+  std::vector<Block*> blocks_;
+  std::unordered_map<const Value*, std::vector<Op*>> uses_;
+  std::unordered_map<const Op*, std::vector<Op*>> before_, after_;  ///< operations that are new
+  bool changed_ = false;
+};
+
+}  // namespace
+
+void store_forwarding(ir::Module& module) {
+  bool changed = false;
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f)) changed |= Updates(*f).run();
+  if (changed) eliminate_dead(module);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,179 @@
+// dead_fills: which loops start from memory without values, and which must not.
+#include "lantern/compiler/passes/array/dead_fills.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+
+namespace {
+
+/// A function of n with one loop that starts from a filled tensor, of a body that sets it in %4.
+std::string loop(const std::string& start, const std::string& type, const std::string& body,
+                 const std::string& from = "0") {
+  return "entry @f\n\nfun @f(%1: i64, %2: f64) -> " + type + " {\n  %3 = constant " + from + " : i64\n" +
+         start + "  %11, %12 = loop %3, %10 : i64, " + type + " while (%13: i64, %14: " + type +
+         ") {\n    %15 = lt %13, %1 : bool\n    yield %15\n  } do (%16: i64, %17: " + type + ") {\n" + body +
+         "    %20 = constant 1 : i64\n    %21 = add %16, %20 : i64\n    yield %21, %18\n  }\n  yield "
+         "%12\n}\n";
+}
+
+bool unfilled(const std::string& text) {
+  const auto module = ir::parse(text);
+  passes::dead_fills(*module);
+  ir::verify(*module);
+  return ir::print(*module).find("undef") != std::string::npos;
+}
+
+const std::string row = "  %9 = constant 0 : f64\n  %10 = fill %9, %1 : f64[?]\n";
+
+}  // namespace
+
+TEST_CASE("dead_fills: an array that is set from end to end", "[passes]") {
+  const auto module = ir::parse(loop(row, "f64[?]", "    %18 = set %17, %16, %2 : f64[?]\n"));
+  passes::dead_fills(*module);
+  CHECK(ir::print(*module) == R"(entry @f
+
+fun @f(%1: i64, %2: f64) -> f64[?] {
+  %3 = constant 0 : i64
+  %4 = undef : f64
+  %5 = fill %4, %1 : f64[?]
+  %6, %7 = loop %3, %5 : i64, f64[?] while (%8: i64, %9: f64[?]) {
+    %10 = lt %8, %1 : bool
+    yield %10
+  } do (%11: i64, %12: f64[?]) {
+    %13 = set %12, %11, %2 : f64[?]
+    %14 = constant 1 : i64
+    %15 = add %11, %14 : i64
+    yield %15, %13
+  }
+  yield %7
+}
+)");
+}
+
+TEST_CASE("dead_fills: zeros to which each trip adds an element, also from the last to the first", "[passes]") {
+  const auto module = ir::parse(R"(entry @f
+
+fun @f(%1: f64[?], %2: f64) -> f64[?] {
+  %3 = dim[0] %1 : i64
+  %4 = constant 0 : i64
+  %5 = zeros_like %1 : f64[?]
+  %6, %7 = loop %3, %5 : i64, f64[?] while (%8: i64, %9: f64[?]) {
+    %10 = lt %4, %8 : bool
+    yield %10
+  } do (%11: i64, %12: f64[?]) {
+    %13 = constant 1 : i64
+    %14 = sub %11, %13 : i64
+    %15 = add_at %12, %14, %2 : f64[?]
+    yield %14, %15
+  }
+  yield %7
+}
+)");
+  passes::dead_fills(*module);
+  ir::verify(*module);
+  const std::string text = ir::print(*module);
+  CHECK(text.find("undef") != std::string::npos);
+  CHECK(text.find("set %") != std::string::npos);
+  CHECK(text.find("add_at") == std::string::npos);
+}
+
+TEST_CASE("dead_fills: what may be left or read keeps its value", "[passes]") {
+  CHECK(unfilled(loop(row, "f64[?]", "    %18 = set %17, %16, %2 : f64[?]\n")));
+  SECTION("a loop that begins later") {
+    CHECK_FALSE(unfilled(loop(row, "f64[?]", "    %18 = set %17, %16, %2 : f64[?]\n", "1")));
+  }
+  SECTION("an array of another size") {
+    CHECK_FALSE(
+        unfilled(loop("  %8 = constant 9 : i64\n  %9 = constant 0 : f64\n  %10 = fill %9, %8 : f64[?]\n",
+                      "f64[?]", "    %18 = set %17, %16, %2 : f64[?]\n")));
+  }
+  SECTION("another element than the trip's") {
+    CHECK_FALSE(unfilled(loop(row, "f64[?]", "    %18 = set %17, %3, %2 : f64[?]\n")));
+  }
+  SECTION("an element that is read") {
+    CHECK_FALSE(unfilled(
+        loop(row, "f64[?]", "    %22 = get %17, %16 : f64\n    %18 = set %17, %16, %22 : f64[?]\n")));
+  }
+  SECTION("an element that is added to something, or twice") {
+    const std::string add = "    %18 = add_at %17, %16, %2 : f64[?]\n";
+    CHECK(unfilled(loop(row, "f64[?]", add)));
+    CHECK_FALSE(unfilled(loop("  %9 = constant 1 : f64\n  %10 = fill %9, %1 : f64[?]\n", "f64[?]", add)));
+    CHECK_FALSE(unfilled(loop(row, "f64[?]",
+                              "    %22 = add_at %17, %16, %2 : f64[?]\n    %18 = add_at %22, "
+                              "%16, %2 : f64[?]\n")));
+    CHECK_FALSE(unfilled(loop(row, "f64[?]",
+                              "    %22 = set %17, %16, %2 : f64[?]\n    %18 = add_at %22, "
+                              "%16, %2 : f64[?]\n")));
+  }
+  SECTION("an update in a branch") {
+    CHECK_FALSE(unfilled(
+        loop(row, "f64[?]",
+             "    %22 = lt %3, %16 : bool\n    %18 = branch %22 : f64[?] {\n      %23 = set %17, %16, %2 : "
+             "f64[?]\n      yield %23\n    } else {\n      yield %17\n    }\n")));
+  }
+}
+
+TEST_CASE("dead_fills: a matrix, all of whose columns are set", "[passes]") {
+  const std::string matrix =
+      "  %7 = constant 2 : i64\n  %9 = constant 0 : f64\n  %10 = fill %9, %1, %7 : f64[?,?]\n";
+  const auto set = [](const char* to, const char* from, const char* column) {
+    return std::string("    ") + to + " = set " + from + ", %16, " + column + ", %2 : f64[?,?]\n";
+  };
+  const std::string zero = "    %30 = constant 0 : i64\n", one = "    %31 = constant 1 : i64\n";
+  CHECK(unfilled(loop(matrix, "f64[?,?]", zero + one + set("%22", "%17", "%30") + set("%18", "%22", "%31"))));
+  CHECK_FALSE(unfilled(loop(matrix, "f64[?,?]", one + set("%22", "%17", "%31") + set("%18", "%22", "%31"))));
+  CHECK_FALSE(unfilled(loop(matrix, "f64[?,?]", one + set("%18", "%17", "%31"))));
+}
+
+namespace {
+
+using Matrix = Rep<Tensor<double, dyn, dyn>>;
+
+/// i + j, by rows or by columns.
+Matrix sums(Rep<int64_t> m, Rep<int64_t> n) {
+  return FOR(0, m, fill(Rep<double>(7.0), m, n), [&](Rep<int64_t> i, Matrix a) {
+    return FOR(0, n, a, [&](Rep<int64_t> j, Matrix b) { return b.set(i, j, cast<double>(i + j)); });
+  });
+}
+/// The same, where the rows are written again and again: with no columns to do that, they stay as they were.
+Matrix last_sum(Rep<int64_t> m, Rep<int64_t> n) {
+  return FOR(0, m, fill(Rep<double>(7.0), n, 1), [&](Rep<int64_t> i, Matrix a) {
+    return FOR(0, n, a, [&](Rep<int64_t> j, Matrix b) { return b.set(j, 0, cast<double>(i + j)); });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("dead_fills: loops in loops", "[passes]") {
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto f = compile(sums, {.target = target});
+    CHECK(f.source("ir").find("undef") != std::string::npos);
+    CHECK(f(2, 3).data == std::vector<double>{0, 1, 2, 1, 2, 3});
+    CHECK(f(2, 0).data.empty());
+    const auto g = compile(last_sum, {.target = target});
+    CHECK(g.source("ir").find("undef") == std::string::npos);
+    CHECK(g(3, 2).data == std::vector<double>{2, 3});
+    CHECK(g(0, 2).data == std::vector<double>{7, 7});
+  }
+}
+
+TEST_CASE("dead_fills: derivatives of arrays made by loops", "[passes]") {
+  using Array1 = Rep<Array<double>>;
+  const auto squares = [](Array1 x) {
+    const Array1 y = FOR(0, x.size(), fill(Rep<double>(0.0), x.size()),
+                         [&](Rep<int64_t> i, Array1 a) { return a.set(i, x[i] * x[i]); });
+    return FOR(0, x.size(), 0.0,
+               [&](Rep<int64_t> i, Rep<double> s) { return s + y[i] * cast<double>(i + 1); });
+  };
+  const std::vector<double> x{1, 2, 3}, seed{1, 0, 2};
+  for (const Target target : {Target::c, Target::cpp}) {
+    CHECK(compile(grad(squares), {.target = target})(x) == std::vector<double>{2, 8, 18});
+    CHECK(std::get<1>(compile(jvp(squares), {.target = target})(x, seed)) == 38);
+  }
+}

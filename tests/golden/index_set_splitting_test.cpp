@@ -1,0 +1,233 @@
+// index_set_splitting: which loops become one for each answer, and that nothing changes.
+#include "lantern/compiler/passes/array/index_set_splitting.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "../occurrences.hpp"
+#include "around_pass.hpp"
+#include "interpreter.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/ir/parse.hpp"
+#include "lantern/ir/print.hpp"
+#include "lantern/ir/verify.hpp"
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+
+namespace {
+
+std::string after_cut(const std::string& text) {
+  const auto module = ir::parse(text);
+  ir::verify(*module);
+  passes::simplify(*module);
+  passes::index_set_splitting(*module);
+  ir::verify(*module);
+  return ir::print(*module);
+}
+
+/// A loop from %first to below %last over an array %t of which trips set an element, to %v where %c holds.
+std::string program(const std::string& condition, const std::string& first = "constant 0 : i64",
+                    const std::string& last = "dim[0] %x : i64") {
+  return "entry @f\n\nfun @f(%x: f64[?], %m: i64) -> f64[?], i64 {\n  %zero = constant 0 : i64\n  %first = " +
+         first + "\n  %last = " + last +
+         "\n  %n = dim[0] %x : i64\n  %end, %r = loop %first, %x : i64, f64[?] while (%ci: i64, %ct: f64[?]) "
+         "{\n"
+         "    %less = lt %ci, %last : bool\n    yield %less\n  } do (%i: i64, %t: f64[?]) {\n"
+         "    %one = constant 1 : i64\n    %next = add %i, %one : i64\n" +
+         condition +
+         "    %v = branch %c : f64 {\n      %before = sub %i, %one : i64\n      %w = get %t, %before : f64\n"
+         "      yield %w\n    } else {\n      %two = constant 2 : f64\n      yield %two\n    }\n"
+         "    %u = set %t, %i, %v : f64[?]\n    yield %next, %u\n  }\n  yield %r, %end\n}\n";
+}
+
+using lantern::test::count;
+
+}  // namespace
+
+TEST_CASE("index_set_splitting: the first trip apart", "[passes]") {
+  CHECK(after_cut(program("    %c = lt %zero, %i : bool\n")) == R"(entry @f
+
+fun @f(%x: f64[?], %m: i64) -> f64[?], i64 {
+  %zero = constant 0 : i64
+  %last = dim[0] %x : i64
+  %1 = constant 1 : i64
+  %2 = lt %zero, %last : bool
+  %3 = branch %2 : f64[?] {
+    %two = constant 2 : f64
+    %u = set %x, %zero, %two : f64[?]
+    yield %u
+  } else {
+    yield %x
+  }
+  %end, %r = loop %1, %3 : i64, f64[?] while (%ci: i64, %ct: f64[?]) {
+    %4 = lt %ci, %last : bool
+    yield %4
+  } do (%i: i64, %t: f64[?]) {
+    %next = add %i, %1 : i64
+    %before = sub %i, %1 : i64
+    %w = get %t, %before : f64
+    %u.2 = set %t, %i, %w : f64[?]
+    yield %next, %u.2
+  }
+  %5 = imax %zero, %last : i64
+  yield %r, %5
+}
+)");
+}
+
+TEST_CASE("index_set_splitting: loops that stay", "[passes]") {
+  const auto stays = [](const std::string& text) {
+    const auto module = ir::parse(text);
+    passes::simplify(*module);
+    return after_cut(text) == ir::print(*module);
+  };
+  // The array decides, or numbers that change.
+  CHECK(stays(program("    %a = get %t, %i : f64\n    %b = constant 1 : f64\n    %c = lt %a, %b : bool\n")));
+  CHECK(stays(
+      program("    %three = constant 3 : i64\n    %a = mul %i, %three : i64\n    %c = lt %a, %m : bool\n")));
+  // A number of trips moved by a constant, which may wrap.
+  CHECK(stays(program("    %c = lt %next, %m : bool\n")));
+  CHECK_FALSE(stays(program("    %c = lt %next, %n : bool\n")));
+  CHECK_FALSE(stays(program("    %c = lt %i, %m : bool\n")));
+}
+
+TEST_CASE("index_set_splitting: random conditions", "[passes]") {
+  using ir::test::Interpreter;
+  std::mt19937 random(5);
+  const auto below = [&](unsigned n) { return random() % n; };
+  std::size_t cuts = 0;
+  for (int k = 0; k < 300; ++k) {
+    constexpr const char* comparisons[] = {"lt", "le", "eq", "ne"};
+    constexpr const char* numbers[] = {"%i", "%next", "%before_i"};
+    constexpr const char* bounds[] = {"%m", "%n", "%zero", "%k", "%nk"};
+    std::string condition = fmt::format(
+        "    %k = constant {} : i64\n    %nk = sub %n, %k : i64\n    %before_i = sub %i, %one : i64\n",
+        static_cast<int>(below(6)) - 1);
+    const auto compare = [&](const char* name) {
+      const char* x = numbers[below(3)];
+      const char* y = bounds[below(5)];
+      if (below(2)) std::swap(x, y);
+      return fmt::format("    %{} = {} {}, {} : bool\n", name, comparisons[below(4)], x, y);
+    };
+    condition += compare("a") + compare("b");
+    condition +=
+        below(2) ? "    %c = branch %a : bool {\n      yield %b\n    } else {\n      %no = constant false "
+                   ": bool\n      yield %no\n    }\n"
+                 : "    %c = lor %a, %b : bool\n";
+    const std::string text = program(condition,
+                                     below(2)   ? "constant 1 : i64"
+                                     : below(2) ? "add %m, %zero : i64"
+                                                : "constant 0 : i64",
+                                     below(3) ? "dim[0] %x : i64" : "sub %m, %zero : i64");
+    const auto before = ir::parse(text), after = ir::parse(text);
+    ir::verify(*before);
+    for (const auto& module : {before.get(), after.get()}) passes::simplify(*module);
+    passes::index_set_splitting(*after);
+    ir::verify(*after);
+    cuts += lantern::test::loops_in(ir::print(*after)) > 1;
+    for (const std::int64_t n : {0, 1, 2, 3, 7})
+      for (const std::int64_t m :
+           {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{5},
+            std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
+        const auto run = [&](const ir::Module& module) -> std::optional<std::vector<double>> {
+          try {
+            return Interpreter().run(
+                module, {Interpreter::tensor({n}, {1, -2, 3, 0.25, 9, -3, 8}), Interpreter::integer(m)});
+          } catch (const Error&) {
+            return {};
+          }
+        };
+        INFO(n << " elements, " << m << "\n" << text << "\nbecame\n" << ir::print(*after));
+        REQUIRE(run(*after) == run(*before));
+      }
+  }
+  CHECK(cuts > 150);
+}
+
+namespace {
+
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+
+}  // namespace
+
+TEST_CASE("index_set_splitting: gradients of stencils that look after their boundary", "[passes]") {
+  const auto guarded = [](A a, I steps) {
+    const I n = a.size();
+    const A last = FOR(0, steps, a, [&](I, A s) {
+      return FOR(0, n, s, [&](I i, A v) {
+        return v.set(i, IF(
+                            AND(0 < i, [&] { return i < n - 1; }), [&] { return s[i] * s[i - 1] + s[i + 1]; },
+                            [&] { return IF(i == 0, [&] { return s[0]; }, [&] { return s[i - 1]; }); }));
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + last[i] * last[i]; });
+  };
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto expected = eager(grad<0>(guarded));
+    const auto got = compile(grad<0>(guarded), {.target = target, .lanes = 4});
+    const auto whole = compile(grad<0>(guarded), {.target = target, .lanes = 4, .disabled_passes = {"index_set_splitting"}});
+    CHECK(lantern::test::loops_in(got.source("ir")) > lantern::test::loops_in(whole.source("ir")));
+    if (target == Target::cpp)
+      CHECK(count(got.source("ir"), ": f64x") > count(whole.source("ir"), ": f64x") + 10);
+    for (const std::size_t n : {0u, 1u, 2u, 3u, 4u, 9u, 37u}) {
+      std::vector<double> x(n);
+      for (std::size_t i = 0; i < n; ++i) x[i] = 0.5 + 0.4 * std::sin(2.0 + 1.3 * static_cast<double>(i));
+      const std::vector<double> e = expected(x, 3), g = got(x, 3);
+      REQUIRE(g.size() == n);
+      for (std::size_t i = 0; i < n; ++i) CHECK(g[i] == Approx(e[i]).epsilon(1e-11).margin(1e-13));
+    }
+  }
+}
+
+TEST_CASE("index_set_splitting: indices that wrap around or stop at an end", "[passes]") {
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  const auto neighbours = [](const std::function<I(I, I)>& left, const std::function<I(I, I)>& right) {
+    return [=](A u, I n) {
+      const A v = FOR(0, n, u, [&](I i, A w) {
+        return w.set(i, u[i] * (1.0 + 0.3 * u[left(i, n)] - 0.2 * u[right(i, n)] * u[right(i, n)]));
+      });
+      return sum(v * v);
+    };
+  };
+  const auto check = [](const auto& f, const std::string& asked) {
+    const auto program = sig<double(Array<double>, std::int64_t)>(f);
+    const auto slow = eager(value_and_grad<0>(program));
+    const auto fast = compile(value_and_grad<0>(program), {.target = Target::cpp, .opt = 3});
+    const auto uncut =
+        compile(value_and_grad<0>(program), {.target = Target::cpp, .opt = 3, .disabled_passes = {"index_set_splitting"}});
+    const auto [before, after] = test::around_pass("index_set_splitting", program);
+    CHECK(before.find(asked) != std::string::npos);
+    // Trips in the middle do not ask; one at an end may.
+    const std::string loop = after.substr(after.find(" = loop "));
+    const std::string body = loop.substr(0, loop.find("\n  }\n"));
+    CHECK(body.find("set ") != std::string::npos);
+    CHECK(body.find(" select ") == std::string::npos);
+    CHECK(body.find(asked) == std::string::npos);
+    for (const std::int64_t n : {1, 2, 3, 4, 7, 8, 9, 40}) {
+      CAPTURE(n);
+      std::vector<double> u(static_cast<std::size_t>(n));
+      for (std::size_t i = 0; i < u.size(); ++i) u[i] = std::sin(1.3 * static_cast<double>(i)) + 0.2;
+      const auto [y, d] = slow(u, n);
+      for (const auto* way : {&fast, &uncut}) {
+        const auto [y1, d1] = (*way)(u, n);
+        CHECK(y1 == Approx(y).epsilon(1e-12));
+        for (std::size_t i = 0; i < u.size(); ++i) CHECK(d1[i] == Approx(d[i]).epsilon(1e-11).margin(1e-12));
+      }
+    }
+  };
+  check(neighbours([](I i, I n) { return (i + n - 1) % n; }, [](I i, I n) { return (i + 1) % n; }), " rem ");
+  check(neighbours([](I i, I) { return max(i - 1, 0); }, [](I i, I n) { return min(i + 1, n - 1); }),
+        " imax ");
+  check(neighbours([](I i, I n) { return select(i == 0, n - 1, i - 1); },
+                   [](I i, I n) { return select(i == n - 1, I(0), i + 1); }),
+        " select ");
+}

@@ -1,0 +1,220 @@
+// node_splitting: which loops read what was there before them, that these work in one memory again where nobody
+// asks for both, and that no number changes.
+#include <catch2/catch.hpp>
+#include <random>
+#include <thread>
+
+#include "../correctness/row_programs.hpp"
+#include "../lanes.hpp"
+#include "../occurrences.hpp"
+#include "around_pass.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+/// Steps of a tree of prices: each leaves one fewer.
+D tree(A v, D p) {
+  const I n = v.size() - 1;
+  FOR(0, n, [&](I s) {
+    FOR(0, n - s, [&](I i) { v = v.set(i, 0.99 * (p * v[i + 1] + (1.0 - p) * v[i])); });
+  });
+  return v[0];
+}
+/// With the wind, from the end to the start.
+D upwind(A u, D c) {
+  const I n = u.size();
+  FOR(0, 3, [&](I) {
+    FOR(0, n - 1, [&](I k) {
+      const I i = n - 1 - k;
+      u = u.set(i, u[i] - c * u[i] * (u[i] - u[i - 1]));
+    });
+  });
+  return sum(u * u);
+}
+/// The same the other way round: each trip reads what the trip before has left.
+D swept(A u, D c) {
+  FOR(1, u.size(), [&](I i) { u = u.set(i, u[i] - c * u[i - 1]); });
+  return sum(u * u);
+}
+/// A part of an array, perhaps a small one.
+D window(A u, I from, I to) {
+  FOR(from, to, [&](I i) { u = u.set(i, 0.5 * u[i + 1] + u[i] * u[i + 2]); });
+  return sum(u * u);
+}
+/// Rows of a flat array, and a product with a triangle.
+D rows(A x, I n) {
+  A u = fill(D(0.0), n * n);
+  FOR(0, n * n, [&](I i) { u = u.set(i, x[i] * x[i]); });
+  FOR(0, n - 1, [&](I i) {
+    FOR(0, n - 1, [&](I j) {
+      u = u.set(i * n + j, 0.5 * u[i * n + j] * u[(i + 1) * n + j] + 0.25 * u[i * n + j + 1]);
+    });
+  });
+  return sum(u * u);
+}
+D triangle(M a, M b) {
+  FOR(0, b.dim(0), [&](I i) {
+    FOR(0, b.dim(1), [&](I j) {
+      FOR(i + 1, b.dim(0), [&](I k) { b = b.set(i, j, b(i, j) + a(k, i) * b(k, j)); });
+    });
+  });
+  return sum(b * b);
+}
+/// A stencil whose coefficient has a derivative as well: zeros, sums of neighbours, and a sum over all.
+D diffusion(A u, D c) {
+  FOR(0, 3, [&](I) {
+    A next = u;
+    FOR(1, u.size() - 1, [&](I i) { next = next.set(i, u[i] + c * (u[i - 1] - 2.0 * u[i] + u[i + 1])); });
+    u = next;
+  });
+  return sum(u * u);
+}
+/// Of each example a tree of its own.
+D trees(A start, D p, I n) {
+  return total(start.size(), [&](I k) {
+    A v = fill(D(0.0), n + 1);
+    FOR(0, n + 1, [&](I i) { v = v.set(i, start[k] * exp(p * cast<double>(i))); });
+    return tree(v, p);
+  });
+}
+
+/// The loops that say that their trips may run in any order.
+template <class F>
+std::size_t parallel_loops(F f) {
+  return count(around_pass("parallel", f, 0).second, "= parallel");
+}
+
+const std::vector<double>& flat(const std::vector<double>& x) { return x; }
+const std::vector<double>& flat(const TensorValue<double>& x) { return x.data; }
+std::vector<double> flat(double x) { return {x}; }
+
+/// The value and the gradient in all ways: those of the program without passes.
+template <class F>
+class Everywhere {
+ public:
+  explicit Everywhere(F f) {
+    const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
+    CompileOptions threads = lanes, apart = lanes;
+    threads.threads = 2;
+    apart.disabled_passes = {"own_reads"};
+    for (const CompileOptions& way :
+         {CompileOptions{.target = Target::c, .opt = 0}, CompileOptions{.target = Target::c}, lanes, threads, apart})
+      ways_.emplace_back(compile(f, way), compile(grad(f), way));
+  }
+
+  template <class... In>
+  void operator()(const In&... in) const {
+    const auto& [objective, gradient] = ways_.front();
+    const double value = objective(in...);
+    const auto slopes = gradient(in...);
+    for (std::size_t way = 1; way < ways_.size(); ++way) {
+      CAPTURE(way);
+      CHECK(agree::close(ways_[way].first(in...), value, 1e-11));
+      const auto got = ways_[way].second(in...);
+      if constexpr (requires { std::tuple_size<std::decay_t<decltype(got)>>::value; }) {
+        [&]<std::size_t... K>(std::index_sequence<K...>) {
+          (check_close(flat(std::get<K>(got)), flat(std::get<K>(slopes))), ...);
+        }(std::make_index_sequence<std::tuple_size_v<std::decay_t<decltype(got)>>>{});
+      } else {
+        check_close(flat(got), flat(slopes));
+      }
+    }
+  }
+
+ private:
+  std::vector<std::pair<decltype(compile(std::declval<F>())), decltype(compile(grad(std::declval<F>())))>> ways_;
+};
+
+}  // namespace
+
+TEST_CASE("node_splitting: trips that read what later ones change are independent", "[passes]") {
+  CHECK(parallel_loops(upwind) == 2);  // with the sum
+  CHECK(parallel_loops(rows) == 4);
+  CHECK(parallel_loops(triangle) >= 2);
+  // What an earlier trip has left is needed; a copy for a few elements is not worth it.
+  CHECK(parallel_loops(swept) == 1);
+  CHECK(parallel_loops(window) == 1);
+  // Reverse mode keeps arrays, not numbers.
+  CHECK(count(around_pass("unwind", grad<0>(upwind), 0).second, "push[0] %u") == 1);
+}
+
+TEST_CASE("node_splitting: one memory, where nobody asks for what was there before", "[passes]") {
+  const auto copies = [](auto f) { return count(compile(f, {.target = Target::cpp, .opt = 3}).source("ir"), "copy %"); };
+  CHECK(copies(upwind) == 1);  // of what the caller gave
+  CHECK(copies(tree) == 1);
+  CHECK(copies(window) == 1);
+  // They run in lanes all the same: a block reads before it writes, and the blocks keep their order.
+  CHECK(count(around_pass("vectorise", upwind).second, "f64x8") > count(around_pass("vectorise", swept).second, "f64x8"));
+  CHECK(count(around_pass("vectorise", window).second, "f64x8") > count(around_pass("vectorise", swept).second, "f64x8"));
+}
+
+TEST_CASE("node_splitting: the same numbers", "[passes]") {
+  const Everywhere prices(tree), up(upwind), sweep(swept), spread(diffusion);
+  const Everywhere part(window);
+  const Everywhere plane(rows);
+  const Everywhere product(triangle);
+  for (const std::size_t n : {1u, 2u, 3u, 4u, 9u, 17u, 40u}) {
+    CAPTURE(n);
+    const std::vector<double> x = numbers(n, 0.4);
+    prices(x, 0.45);
+    up(x, 0.3);
+    sweep(x, 0.3);
+    if (n >= 4) part(x, std::int64_t{1}, static_cast<std::int64_t>(n) - 2);
+    part(x, std::int64_t{1}, std::int64_t{1});
+    const std::vector<double> square = numbers(n * n, 0.7), other = numbers(n * 5, 0.1);
+    plane(square, static_cast<std::int64_t>(n));
+    product(matrix(square, n, n), matrix(other, n, 5));
+    if (n >= 2) spread(x, 0.1);
+  }
+}
+
+TEST_CASE("node_splitting: random updates in place", "[passes]") {
+  std::mt19937 random(11);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (int round = 0; round < 24; ++round) {
+    struct Update {
+      int at, first, second;
+      bool adds;
+    };
+    std::vector<Update> updates;
+    for (int k = pick(1, 3); k > 0; --k)
+      updates.push_back({pick(-2, 2), pick(-3, 3), pick(-3, 3), pick(0, 2) == 0});
+    const bool down = pick(0, 1) == 1, whole = pick(0, 1) == 1;
+    const auto program = [=](A u, D c, I from) {
+      const I n = u.size(), first = whole ? I(3) : from;
+      FOR(first, n - 3, [&](I k) {
+        const I i = down ? first + n - 4 - k : k;
+        for (const Update& to : updates) {
+          const D x = 0.4 * u[i + to.first] + c * u[i + to.second];
+          u = u.set(i + to.at, to.adds ? u[i + to.at] + 0.1 * x : x);
+        }
+      });
+      return sum(u * u);
+    };
+    CAPTURE(round, down, whole, updates.size());
+    const Everywhere check(program);
+    const auto staged = compile(grad(program), {.target = Target::c});
+    for (const std::size_t n : {6u, 7u, 15u, 44u}) {
+      const std::vector<double> x = numbers(n, 0.2 * round);
+      check(x, 0.3, std::int64_t{3});
+      const auto slopes = eager(grad(program))(x, 0.3, 3), got = staged(x, 0.3, std::int64_t{3});
+      check_close(std::get<0>(got), std::get<0>(slopes));
+      CHECK(agree::close(std::get<1>(got), std::get<1>(slopes), 1e-11));
+    }
+  }
+}
+
+TEST_CASE("a loop over examples takes the memory of one, also where there is another version of it", "[passes]") {
+  const auto gradient = compile(grad(trees), {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
+  const auto bytes = [&](std::size_t examples) {
+    std::int64_t most = 0;
+    std::thread([&] {
+      gradient(numbers(examples, 0.4), 0.45, 200);
+      most = core::driver::workspace_bytes();
+    }).join();
+    return most;
+  };
+  CHECK(bytes(64) < 2 * bytes(4));
+}
