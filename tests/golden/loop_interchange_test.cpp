@@ -30,6 +30,16 @@ M lower_half(M a, M c) {
   return c;
 }
 
+/// Two products at once, each added in turn: ((c + x) - y).
+M two_products(M a, M b, M c) {
+  FOR(0, a.dim(0), [&](I i) {
+    FOR(0, a.dim(1), [&](I k) {
+      FOR(0, i + 1, [&](I j) { c = c.set(i, j, c(i, j) + a(j, k) * b(i, k) - b(j, k) * 0.5 * a(i, k)); });
+    });
+  });
+  return c;
+}
+
 /// Row by row there is nothing to gain: a^T x.
 V by_rows(M a, V x, V y) {
   FOR(0, a.dim(0), [&](I k) { FOR(0, a.dim(1), [&](I j) { y = y.set(j, y[j] + a(k, j) * x[k]); }); });
@@ -88,6 +98,7 @@ bool changes_places(F f) {
 TEST_CASE("loop_interchange: where a sum then goes along a row", "[passes]") {
   CHECK(changes_places(by_columns));
   CHECK(changes_places(lower_half));
+  CHECK(changes_places(two_products));
 }
 
 TEST_CASE("loop_interchange: what gains nothing, or would be something else, stays", "[passes]") {
@@ -146,6 +157,7 @@ TEST_CASE("loop_interchange: values and derivatives are the same in both orders"
                  y = numbers(static_cast<std::size_t>(rows), 0.7);
       check(by_columns, a, x, y);
       check(lower_half, a, matrix(rows, rows, 0.2));
+      check(two_products, a, matrix(rows, columns, 0.5), matrix(rows, rows, 0.2));
     }
 }
 
@@ -155,6 +167,11 @@ D of_columns(M a, V x, V y) {
 }
 D of_half(M a, M c) {
   const M z = lower_half(a, c);
+  return sum(z * z);
+}
+
+D of_two(M a, M b, M c) {
+  const M z = two_products(a, b, c);
   return sum(z * z);
 }
 
@@ -183,6 +200,7 @@ void check_gradient(F f, const A&... args) {
 TEST_CASE("loop_interchange: gradients", "[passes]") {
   check_gradient(of_columns, matrix(21, 13, 0.1), numbers(13, 0.4), numbers(21, 0.7));
   check_gradient(of_half, matrix(17, 19, 0.1), matrix(17, 17, 0.3));
+  check_gradient(of_two, matrix(17, 19, 0.1), matrix(17, 19, 0.6), matrix(17, 17, 0.3));
 }
 
 /// What is wrong with an index is told as where no pass has run.

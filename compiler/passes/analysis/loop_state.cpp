@@ -130,29 +130,30 @@ class Path {
   std::unordered_set<const Op*> seen_;  ///< reads
 };
 
-/// The sum that t[i] = t[i] + x forms, or t[i] - x, where nobody else reads what t[i] was; null for other
-/// updates.
-const Op* own_element_added_to(const Uses& uses, const Op& set) {
-  const Op* const sum = set.operands.back()->def;
-  if (!set.is(Opcode::set_) || !sum || !(sum->is(Opcode::add_) || sum->is(Opcode::sub_)) ||
-      !uses.once(sum->result()))
-    return nullptr;
-  for (std::size_t i = 0; i < (sum->is(Opcode::sub_) ? 1 : 2); ++i) {
-    const Op* const get = sum->operands[i]->def;
-    if (get && get->is(Opcode::get_) && get->operands[0] == set.operands[0] && same_element(*get, set) &&
-        uses.once(get->result()))
-      return sum;
+/// True where a value is a sum, used once, of the element that is set and of other things, and nobody else reads
+/// what the element was: t[i] = t[i] + x - y.
+bool adds_to_own_element(const Uses& uses, const Value* v, const Op& set) {
+  constexpr int longest = 16;
+  std::vector<const Value*> parts{v};
+  for (int looked = 0; !parts.empty() && looked < longest; ++looked) {
+    const Op* const op = parts.back()->def;
+    parts.pop_back();
+    if (!op || !uses.once(op->result())) continue;
+    if (op->is(Opcode::get_) && op->result() != v && op->operands[0] == set.operands[0] && same_element(*op, set))
+      return true;
+    if (op->is(Opcode::sub_)) parts.push_back(op->operands[0]);
+    if (op->is(Opcode::add_)) parts.insert(parts.end(), op->operands.rbegin(), op->operands.rend());
   }
-  return nullptr;
+  return false;
 }
 
 void note_sums(const Uses& uses, StateUse& found) {
   std::size_t sums = 0;
   for (const Op* op : found.updates) {
     if (op->is(Opcode::add_at_)) continue;
-    const Op* const sum = own_element_added_to(uses, *op);
-    if (!sum) return;
-    found.own_sum |= is_own_sum(*sum);
+    const Value* const sum = op->operands.back();
+    if (!op->is(Opcode::set_) || !adds_to_own_element(uses, sum, *op)) return;
+    found.own_sum |= is_own_sum(*sum->def);
     ++sums;
   }
   found.sums_by_set = sums > 0 && sums == found.reads.size();

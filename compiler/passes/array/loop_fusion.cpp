@@ -2,7 +2,9 @@
 #include "lantern/compiler/passes/array/loop_fusion.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
@@ -87,11 +89,49 @@ class Independence {
   std::unordered_map<const Op*, bool> known_;
 };
 
+/// Who asks for the values of a block, below it too; kept up to date where loops are joined.
+class Askers {
+ public:
+  explicit Askers(Block* block) {
+    ir::walk(block, [&](Op* op) {
+      for (std::size_t i = 0; i < op->operands.size(); ++i) add(op, i);
+    });
+  }
+
+  void add(Op* op, std::size_t operand) { all_[op->operands[operand]].push_back({op, operand}); }
+  void leave_out(const Op* op) { gone_.insert(op); }
+  void replace(const Value* v, Value* by) {
+    const auto found = all_.find(v);
+    if (found == all_.end()) return;
+    for (const auto& [op, operand] : std::exchange(found->second, {})) {
+      if (!asks(op, operand, v)) continue;
+      op->operands[operand] = by;
+      add(op, operand);
+    }
+  }
+  std::size_t count(const Value* v) const {
+    const auto found = all_.find(v);
+    if (found == all_.end()) return 0;
+    return static_cast<std::size_t>(std::ranges::count_if(
+        found->second, [&](const auto& use) { return asks(use.first, use.second, v); }));
+  }
+
+ private:
+  /// Not any more, where it has been joined or renamed.
+  bool asks(const Op* op, std::size_t operand, const Value* v) const {
+    return operand < op->operands.size() && op->operands[operand] == v && !gone_.contains(op);
+  }
+
+  std::unordered_map<const Value*, std::vector<std::pair<Op*, std::size_t>>> all_;
+  std::unordered_set<const Op*> gone_;
+};
+
 class Fusion {
  public:
-  Fusion(ir::Module& module, Independence& independent, Op* first, Op* second)
+  Fusion(ir::Module& module, Independence& independent, Askers& askers, Op* first, Op* second)
       : module_(module),
         independent_(independent),
+        askers_(askers),
         a_(first),
         b_(second),
         in_a_(*trips(first)),
@@ -132,12 +172,7 @@ class Fusion {
   }
 
   /// Whether something besides the second loop asks for a result of the first: it would find it updated.
-  bool used_elsewhere(const Value* r) const {
-    std::size_t n = 0;
-    ir::walk(a_->parent,
-             [&](const Op* op) { n += static_cast<std::size_t>(std::ranges::count(op->operands, r)); });
-    return n > 1;
-  }
+  bool used_elsewhere(const Value* r) const { return askers_.count(r) > 1; }
 
   bool only_reads(const Uses& uses, const Value* r, std::size_t at) const {
     return std::ranges::all_of(uses.of(r), [&](const ir::Use& use) {
@@ -202,8 +237,10 @@ class Fusion {
         in_first[from->params[i]] = to->params[j];
         in_second[to->params[j]] = yield->operands[i];
         *state = a_->operands[i];
+        askers_.add(b_, j);
       } else {
         b_->operands.push_back(a_->operands[i]);
+        askers_.add(b_, b_->operands.size() - 1);
         module_.add_param(b_->blocks[0], a_->blocks[0]->params[i]->type);
         in_first[from->params[i]] = module_.add_param(to, from->params[i]->type, from->params[i]->name);
         second_yield->operands.push_back(yield->operands[i]);
@@ -230,13 +267,15 @@ class Fusion {
     }
     to->ops.insert(to->ops.begin(), moved.begin(), moved.end());
     from->ops.clear();
-    Block* const around = a_->parent;
-    std::erase(around->ops, a_);
-    rename(around, outside);
+    std::erase(a_->parent->ops, a_);
+    askers_.leave_out(a_);
+    askers_.leave_out(yield);
+    for (const auto& [v, by] : outside) askers_.replace(v, by);
   }
 
   ir::Module& module_;
   Independence& independent_;
+  Askers& askers_;
   Op *a_, *b_;
   Trips in_a_, in_b_;
 };
@@ -257,15 +296,17 @@ std::vector<Op*> asked_for(const Op* loop) {
 
 /// Fuses loops of a block until none is left that can be; true if there were any.
 bool fuse_in(ir::Module& module, Block* block) {
+  if (std::ranges::count_if(block->ops, [](const Op* op) { return op->is(Opcode::loop_); }) < 2) return false;
   bool any = false;
   Independence independent;
+  Askers askers(block);
   const std::vector<Op*> ops = block->ops;
   for (Op* second : ops) {
     if (!second->is(Opcode::loop_) || !trips(second)) continue;
     const auto join_one = [&] {
       return std::ranges::any_of(asked_for(second), [&](Op* first) {
         return trips(first) && same_trips(*trips(first), *trips(second)) &&
-               Fusion(module, independent, first, second).run();
+               Fusion(module, independent, askers, first, second).run();
       });
     };
     while (join_one()) any = true;
