@@ -283,8 +283,10 @@ class Gathering {
 void scatter_to_gather(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions())
-    if (is_direct(*f))
-      for (Op* loop : loops_in(*f)) any |= distribute_scatters(module, loop);
+    if (is_direct(*f)) {
+      const Uses all(*f);
+      for (Op* loop : loops_in(*f)) any |= distribute_scatters(module, loop, all);
+    }
   if (!any) return;
   simplify(module);
   for (ir::Function* f : module.functions()) {

@@ -37,7 +37,8 @@ std::vector<const Op*> updates_of(const Scatter& s) {
 
 class Distribution {
  public:
-  Distribution(ir::Module& module, Op* loop) : module_(module), uses_(loop), nest_(nest_of(loop, uses_)) {}
+  Distribution(ir::Module& module, Op* loop, const Uses& all)
+      : module_(module), uses_(loop), all_(all), nest_(nest_of(loop, uses_)) {}
 
   bool run() {
     if (!nest_) return false;
@@ -72,7 +73,8 @@ class Distribution {
     after.loc = nest_->outer()->loc;
     for (const Scatter& s : kept) keep(before, after, s);
     for (const Zeros& z : zeros) {
-      loops_behind(after, {z.set}, z.state);
+      Value* const without = nest_->outer()->results[z.state];
+      std::ranges::replace(z.sum->operands, without, loops(after, {z.set}, without));
       leave_out(z.set);
     }
     for (const auto* some : {&again, &kept})
@@ -86,6 +88,7 @@ class Distribution {
   struct Zeros {
     std::size_t state = 0;
     Op* set = nullptr;
+    Op* sum = nullptr;  ///< behind the nest
   };
 
   // ---- whether, and how
@@ -127,17 +130,17 @@ class Distribution {
                                [&](const Nest::Level& l) { return apart_by_trip(accesses, l.loop); });
   }
 
-  /// The zeros that the nest makes in a tensor to which the sums are added behind it, and nobody asks for
-  /// either alone: whoever reads an element reads what was there before the nest, so the zeros may come
-  /// behind it, and there they sink into the sums (scatter_to_gather).
+  /// The zeros that the nest makes, beside other things, in a tensor to which the sums are added behind it, and
+  /// nobody asks for either alone: whoever reads an element reads what was there before the nest, so the zeros
+  /// may come behind it, and there they sink into the sums (scatter_to_gather).
   std::optional<Zeros> zeros_beside(const Scatter& s) const {
     const Op* const outer = nest_->outer();
-    const Uses around(outer->parent);
-    const auto sum_of = [&](std::size_t state) -> const Op* {
-      const auto& uses = around.of(outer->results[state]);
+    if (outer->results.size() <= 3) return {};  // it counts, adds to neighbours, and makes zeros
+    const auto sum_of = [&](std::size_t state) -> Op* {
+      const auto& uses = all_.of(outer->results[state]);
       return uses.size() == 1 && uses[0].op->is(Opcode::add_) ? uses[0].op : nullptr;
     };
-    const Op* const sum = sum_of(s.state);
+    Op* const sum = sum_of(s.state);
     for (std::size_t state = 0; sum && state < outer->results.size(); ++state) {
       if (state == s.state || sum_of(state) != sum) continue;
       const auto inner = nest_->handed_in(uses_, state);
@@ -152,7 +155,7 @@ class Distribution {
       if (!zero || zero->number != 0 || zero->integer != 0 || uses_.count(set->result()) != 1 ||
           nest_->innermost()->yields()[*inner] != set->result() || !place_in(*nest_, *set))
         return {};
-      return Zeros{state, set};
+      return Zeros{state, set, sum};
     }
     return {};
   }
@@ -245,13 +248,6 @@ class Distribution {
     }
     return t;
   }
-  /// Such a nest behind this one.
-  void loops_behind(ir::Builder& after, const std::vector<const Op*>& updates, std::size_t state) {
-    Value* const without = nest_->outer()->results[state];
-    const auto uses = Uses(without->block).of(without);
-    Value* const with = loops(after, updates, without);
-    for (const auto& [op, operand] : uses) op->operands[operand] = with;
-  }
 
   /// Where a trip's value lies in an array that has one for each.
   Value* slot(ir::Builder& b, std::size_t level, Value* number) const {
@@ -263,7 +259,10 @@ class Distribution {
   void keep(ir::Builder& before, ir::Builder& after, const Scatter& s) {
     for (Value* v : added(s.neighbours))
       if (auto& array = arrays_[v]; !array) array = array_of(before, v);
-    loops_behind(after, updates_of(s), s.state);
+    Value* const without = nest_->outer()->results[s.state];
+    const auto uses = Uses(without->block).of(without);
+    Value* const sum = loops(after, updates_of(s), without);
+    for (const auto& [op, operand] : uses) op->operands[operand] = sum;
   }
 
   /// An array in which each trip of the nest leaves a value: one more piece of state of all its loops.
@@ -301,6 +300,7 @@ class Distribution {
 
   ir::Module& module_;
   Uses uses_;
+  const Uses& all_;
   std::optional<Nest> nest_;
   std::map<const Value*, Value*> arrays_;  ///< in which trips leave values
 };
@@ -342,7 +342,9 @@ std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_
   return s;
 }
 
-bool distribute_scatters(ir::Module& module, Op* loop) { return Distribution(module, loop).run(); }
+bool distribute_scatters(ir::Module& module, Op* loop, const Uses& all) {
+  return Distribution(module, loop, all).run();
+}
 
 std::optional<ScatterNest> scatter_nest(Op* loop) {
   const Uses uses(loop);
