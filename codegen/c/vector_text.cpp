@@ -472,9 +472,11 @@ bool accesses_by_lane(std::string_view what) {
 
 /// Such a function for what is wider than a register: a loop over so many lanes is not written out, and each
 /// of its trips would load or store all of the vector for one lane.
-std::string Prelude::half_by_half(const std::string& what, const std::string& function, Kind kind, int lanes) {
+std::string Prelude::half_by_half(const std::string& what, const std::string& function, Kind kind,
+                                  int lanes) {
   const int h = lanes / 2;
-  const std::string half = vector_function(what, kind, h), type = vector(kind, lanes), middle = std::to_string(h);
+  const std::string half = vector_function(what, kind, h), type = vector(kind, lanes),
+                    middle = std::to_string(h);
   const bool strided = what.find("strided") != std::string::npos, some = what.ends_with("_some");
   const bool reads = what.starts_with("load") || what.starts_with("gather");
   const std::string element = target_->element(kind);
@@ -491,12 +493,12 @@ std::string Prelude::half_by_half(const std::string& what, const std::string& fu
                                  (strided ? "int64_t stride" : vector(Kind::i64, lanes) + " at") +
                                  (reads ? "" : ", " + type + " x") + (some ? ", int64_t n" : "");
   if (!reads)
-    return "static inline void " + function + "(" + parameters + ") {\n  " + call(false) + ";\n  " + call(true) +
-           ";\n}\n";
+    return "static inline void " + function + "(" + parameters + ") {\n  " + call(false) + ";\n  " +
+           call(true) + ";\n}\n";
   const std::string narrow = vector(kind, h);
-  return "static inline " + type + " " + function + "(" + parameters + ") {\n  const " + narrow + " low = " +
-         call(false) + ",\n    high = " + call(true) + ";\n  return __builtin_shufflevector(low, high, " +
-         numbers(0, lanes) + ");\n}\n";
+  return "static inline " + type + " " + function + "(" + parameters + ") {\n  const " + narrow +
+         " low = " + call(false) + ",\n    high = " + call(true) +
+         ";\n  return __builtin_shufflevector(low, high, " + numbers(0, lanes) + ");\n}\n";
 }
 
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
@@ -750,10 +752,18 @@ std::string Prelude::vector_math_function(const std::string& name, const std::st
   math(f, kind);
   const ir::Opcode op = ir::opcode_named(name);
   const bool two = name == "lt_polygamma" || (op != ir::Opcode::count_ && ir::info(op).arity == 2);
+  const bool by_lane = strict_ || std::ranges::find(vector_math, name) == vector_math.end();
+  if (const int most = part_of(kind); by_lane && lanes > most) {
+    const std::string part = vector(kind, most), of_part = vector_function(name, kind, most);
+    add(Group::functions, "static inline " + type + " " + full + "(" + type + " x" +
+                              (two ? ", " + type + " y" : "") + ") {\n" +
+                              in_parts(type, part, std::to_string(lanes / most), of_part, two) + "}\n");
+    return full;
+  }
   const std::string scalar = std::string("  for (int i = 0; i < ") + l + "; ++i) x[i] = " + f + "(x[i]" +
                              (two ? ", y[i]" : "") + ");\n  return x;\n";
   std::string body = scalar;
-  if (!strict_ && std::ranges::find(vector_math, name) != vector_math.end()) {
+  if (!by_lane) {
     if (fresh("math_lanes"))
       add(Group::functions,
           (vector_library_

@@ -5,8 +5,8 @@
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/passes/array/node_splitting.hpp"
 #include "lantern/compiler/passes/array/own_reads.hpp"
-#include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
+#include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core {

@@ -5,22 +5,23 @@
 #include <array>
 #include <chrono>
 
-#include "lantern/compiler/passes/array/index_set_splitting.hpp"
-#include "lantern/compiler/passes/array/dead_stores.hpp"
 #include "lantern/compiler/passes/array/array_contraction.hpp"
+#include "lantern/compiler/passes/array/dead_fills.hpp"
+#include "lantern/compiler/passes/array/dead_stores.hpp"
+#include "lantern/compiler/passes/array/deforestation.hpp"
+#include "lantern/compiler/passes/array/full_unrolling.hpp"
+#include "lantern/compiler/passes/array/index_set_splitting.hpp"
+#include "lantern/compiler/passes/array/invariant_integers.hpp"
+#include "lantern/compiler/passes/array/invariant_tables.hpp"
 #include "lantern/compiler/passes/array/loop_fusion.hpp"
 #include "lantern/compiler/passes/array/loop_interchange.hpp"
-#include "lantern/compiler/passes/array/invariant_integers.hpp"
 #include "lantern/compiler/passes/array/lower.hpp"
 #include "lantern/compiler/passes/array/own_reads.hpp"
-#include "lantern/compiler/passes/array/deforestation.hpp"
-#include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/raise.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
+#include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/retiming.hpp"
 #include "lantern/compiler/passes/array/scatter_to_gather.hpp"
-#include "lantern/compiler/passes/array/invariant_tables.hpp"
-#include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
 #include "lantern/compiler/passes/canonical/canonical_loops.hpp"
 #include "lantern/compiler/passes/canonical/scalar_replacement.hpp"
@@ -58,7 +59,8 @@ constexpr std::array all_passes{
     // without; gives one form for each thing: loops that count are FOR, small tensors are numbers.
     //
     // first: all that follows asks loops how they count
-    Pass{"canonical_loops", "loops that count do so as FOR: up by ones, to a bound known before", plain<canonical_loops>},
+    Pass{"canonical_loops", "loops that count do so as FOR: up by ones, to a bound known before",
+         plain<canonical_loops>},
     // before unwind: cells, frames and tapes hold these numbers, too
     Pass{"scalar_replacement", "small tensors of a known shape become numbers", plain<scalar_replacement>},
 
@@ -84,39 +86,44 @@ constexpr std::array all_passes{
            if (lower(m, {.packed = packed(options), .keep_sums = true, .reassociate = options.reassociate}))
              simplify(m);
          }},
+    // before all that asks what is in a trip: the trips of an inner loop that is none
+    Pass{"full_unrolling", "inner loops of a few trips are written out", plain<full_unrolling>},
     // before passes ask what a trip changes: zeros for adjoints that are done with are no change
     Pass{"dead_stores", "elements that nobody reads again are not written", plain<dead_stores>},
     // while loops stand as the program has them: those below fuse them and move parts of them
     Pass{"raise", "loops that add up products of matrices become one product",
          [](ir::Module& m, const PipelineOptions& options) {
            if (!packed(options)) return;
-           store_forwarding(m);     // what a trip stores and adds back is no change
+           store_forwarding(m);    // what a trip stores and adds back is no change
            invariant_integers(m);  // numbers of trips are known before the loops
            raise_products(m);
          }},
     // before passes ask what a trip reads: of a tensor as the trip found it
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
-    // before promote, which makes a number of the element that the inner loop adds to now
+    // before register_promotion, which makes a number of the element that the inner loop adds to now
     Pass{"loop_interchange",
          "of two loops the one that a sum goes through becomes the inner one, where that avoids leaps",
          plain<loop_interchange>},
     // before loops are compared: what they still do to tensors differs from trip to trip
-    Pass{"register_promotion", "an element that a loop works on trip after trip becomes a number", plain<register_promotion>},
+    Pass{"register_promotion", "an element that a loop works on trip after trip becomes a number",
+         plain<register_promotion>},
     // once trips do no more to tensors than they must
-    Pass{"loop_fusion", "a loop joins the one before that makes what it reads in the same trip", plain<loop_fusion>},
-    // after fuse: what lay between two loops is of one trip alone, now that they are one
+    Pass{"loop_fusion", "a loop joins the one before that makes what it reads in the same trip",
+         plain<loop_fusion>},
+    // after loop_fusion: what lay between two loops is of one trip alone, now that they are one
     Pass{"array_contraction", "an array of which trips use own elements only becomes numbers of the trip",
          plain<array_contraction>},
-    // of the numbers that promote and elements have put in place of elements
+    // of the numbers that now stand in place of elements
     Pass{"retiming", "sums at the start of a trip join the products at the end of the trip before",
          plain<retiming>},
-    // before loops are cut: one table serves all parts
+    // before loops are split: one table serves all parts
     Pass{"invariant_tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<invariant_tables>},
     // before scatter_to_gather, which looks at what each trip adds to which element
     Pass{"store_forwarding", "several updates of one element become one", plain<store_forwarding>},
     // before scatter_to_gather: trips that ask where they are have no common sum
-    Pass{"index_set_splitting", "a loop whose trips ask where they are becomes one loop for each answer", plain<index_set_splitting>},
+    Pass{"index_set_splitting", "a loop whose trips ask where they are becomes one loop for each answer",
+         plain<index_set_splitting>},
     // once a part's trips all do the same
     Pass{"scatter_to_gather",
          "loops whose trips add to neighbouring elements become loops that sum for each element",

@@ -35,10 +35,8 @@ TEST_CASE("layers by rows: the same numbers as without passes", "[passes]") {
   const auto one_slow = compile(one, slow);
   const auto two_slow = compile(two, slow);
   for (const bool strict : {false, true}) {
-    const CompileOptions options{.target = Target::cpp,
-                                 .opt = 3,
-                                 .strict_math = strict,
-                                 .lanes = lanes_under_test()};
+    const CompileOptions options{
+        .target = Target::cpp, .opt = 3, .strict_math = strict, .lanes = lanes_under_test()};
     const auto one_fast = compile(one, options);
     const auto two_fast = compile(two, options);
     for (const std::size_t n : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 16u, 23u})

@@ -56,7 +56,8 @@ fun @f(%1: i64, %2: f64) -> f64[?] {
 )");
 }
 
-TEST_CASE("dead_fills: zeros to which each trip adds an element, also from the last to the first", "[passes]") {
+TEST_CASE("dead_fills: zeros to which each trip adds an element, also from the last to the first",
+          "[passes]") {
   const auto module = ir::parse(R"(entry @f
 
 fun @f(%1: f64[?], %2: f64) -> f64[?] {

@@ -165,7 +165,10 @@ TEST_CASE("index_set_splitting: gradients of stencils that look after their boun
       return FOR(0, n, s, [&](I i, A v) {
         return v.set(i, IF(
                             AND(0 < i, [&] { return i < n - 1; }), [&] { return s[i] * s[i - 1] + s[i + 1]; },
-                            [&] { return IF(i == 0, [&] { return s[0]; }, [&] { return s[i - 1]; }); }));
+                            [&] {
+                              return IF(
+                                  i == 0, [&] { return s[0]; }, [&] { return s[i - 1]; });
+                            }));
       });
     });
     return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + last[i] * last[i]; });
@@ -173,7 +176,8 @@ TEST_CASE("index_set_splitting: gradients of stencils that look after their boun
   for (const Target target : {Target::c, Target::cpp}) {
     const auto expected = eager(grad<0>(guarded));
     const auto got = compile(grad<0>(guarded), {.target = target, .lanes = 4});
-    const auto whole = compile(grad<0>(guarded), {.target = target, .lanes = 4, .disabled_passes = {"index_set_splitting"}});
+    const auto whole =
+        compile(grad<0>(guarded), {.target = target, .lanes = 4, .disabled_passes = {"index_set_splitting"}});
     CHECK(lantern::test::loops_in(got.source("ir")) > lantern::test::loops_in(whole.source("ir")));
     if (target == Target::cpp)
       CHECK(count(got.source("ir"), ": f64x") > count(whole.source("ir"), ": f64x") + 10);
@@ -202,8 +206,8 @@ TEST_CASE("index_set_splitting: indices that wrap around or stop at an end", "[p
     const auto program = sig<double(Array<double>, std::int64_t)>(f);
     const auto slow = eager(value_and_grad<0>(program));
     const auto fast = compile(value_and_grad<0>(program), {.target = Target::cpp, .opt = 3});
-    const auto uncut =
-        compile(value_and_grad<0>(program), {.target = Target::cpp, .opt = 3, .disabled_passes = {"index_set_splitting"}});
+    const auto uncut = compile(value_and_grad<0>(program),
+                               {.target = Target::cpp, .opt = 3, .disabled_passes = {"index_set_splitting"}});
     const auto [before, after] = test::around_pass("index_set_splitting", program);
     CHECK(before.find(asked) != std::string::npos);
     // Trips in the middle do not ask; one at an end may.

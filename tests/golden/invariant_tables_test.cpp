@@ -132,7 +132,8 @@ TEST_CASE("invariant_tables: what stays and what moves", "[passes]") {
 }
 
 TEST_CASE("invariant_tables: of sizes that nothing bounds they are made where there is room", "[passes]") {
-  const std::string after = after_tables(nest("      %v = cast[f64] %k : f64\n      %value = exp %v : f64\n"));
+  const std::string after =
+      after_tables(nest("      %v = cast[f64] %k : f64\n      %value = exp %v : f64\n"));
   CHECK(after.find("= branch") != std::string::npos);
   CHECK(after.find("fill") != std::string::npos);
   // The loop without a table is there too.

@@ -1,5 +1,5 @@
-// node_splitting: which loops read what was there before them, that these work in one memory again where nobody
-// asks for both, and that no number changes.
+// node_splitting: which loops read what was there before them, that these work in one memory again where
+// nobody asks for both, and that no number changes.
 #include <catch2/catch.hpp>
 #include <random>
 #include <thread>
@@ -17,9 +17,8 @@ namespace {
 /// Steps of a tree of prices: each leaves one fewer.
 D tree(A v, D p) {
   const I n = v.size() - 1;
-  FOR(0, n, [&](I s) {
-    FOR(0, n - s, [&](I i) { v = v.set(i, 0.99 * (p * v[i + 1] + (1.0 - p) * v[i])); });
-  });
+  FOR(0, n,
+      [&](I s) { FOR(0, n - s, [&](I i) { v = v.set(i, 0.99 * (p * v[i + 1] + (1.0 - p) * v[i])); }); });
   return v[0];
 }
 /// With the wind, from the end to the start.
@@ -56,9 +55,8 @@ D rows(A x, I n) {
 }
 D triangle(M a, M b) {
   FOR(0, b.dim(0), [&](I i) {
-    FOR(0, b.dim(1), [&](I j) {
-      FOR(i + 1, b.dim(0), [&](I k) { b = b.set(i, j, b(i, j) + a(k, i) * b(k, j)); });
-    });
+    FOR(0, b.dim(1),
+        [&](I j) { FOR(i + 1, b.dim(0), [&](I k) { b = b.set(i, j, b(i, j) + a(k, i) * b(k, j)); }); });
   });
   return sum(b * b);
 }
@@ -99,8 +97,8 @@ class Everywhere {
     CompileOptions threads = lanes, apart = lanes;
     threads.threads = 2;
     apart.disabled_passes = {"own_reads"};
-    for (const CompileOptions& way :
-         {CompileOptions{.target = Target::c, .opt = 0}, CompileOptions{.target = Target::c}, lanes, threads, apart})
+    for (const CompileOptions& way : {CompileOptions{.target = Target::c, .opt = 0},
+                                      CompileOptions{.target = Target::c}, lanes, threads, apart})
       ways_.emplace_back(compile(f, way), compile(grad(f), way));
   }
 
@@ -116,7 +114,8 @@ class Everywhere {
       if constexpr (requires { std::tuple_size<std::decay_t<decltype(got)>>::value; }) {
         [&]<std::size_t... K>(std::index_sequence<K...>) {
           (check_close(flat(std::get<K>(got)), flat(std::get<K>(slopes))), ...);
-        }(std::make_index_sequence<std::tuple_size_v<std::decay_t<decltype(got)>>>{});
+        }
+        (std::make_index_sequence<std::tuple_size_v<std::decay_t<decltype(got)>>>{});
       } else {
         check_close(flat(got), flat(slopes));
       }
@@ -124,7 +123,8 @@ class Everywhere {
   }
 
  private:
-  std::vector<std::pair<decltype(compile(std::declval<F>())), decltype(compile(grad(std::declval<F>())))>> ways_;
+  std::vector<std::pair<decltype(compile(std::declval<F>())), decltype(compile(grad(std::declval<F>())))>>
+      ways_;
 };
 
 }  // namespace
@@ -141,13 +141,17 @@ TEST_CASE("node_splitting: trips that read what later ones change are independen
 }
 
 TEST_CASE("node_splitting: one memory, where nobody asks for what was there before", "[passes]") {
-  const auto copies = [](auto f) { return count(compile(f, {.target = Target::cpp, .opt = 3}).source("ir"), "copy %"); };
+  const auto copies = [](auto f) {
+    return count(compile(f, {.target = Target::cpp, .opt = 3}).source("ir"), "copy %");
+  };
   CHECK(copies(upwind) == 1);  // of what the caller gave
   CHECK(copies(tree) == 1);
   CHECK(copies(window) == 1);
   // They run in lanes all the same: a block reads before it writes, and the blocks keep their order.
-  CHECK(count(around_pass("vectorise", upwind).second, "f64x8") > count(around_pass("vectorise", swept).second, "f64x8"));
-  CHECK(count(around_pass("vectorise", window).second, "f64x8") > count(around_pass("vectorise", swept).second, "f64x8"));
+  CHECK(count(around_pass("vectorise", upwind).second, "f64x8") >
+        count(around_pass("vectorise", swept).second, "f64x8"));
+  CHECK(count(around_pass("vectorise", window).second, "f64x8") >
+        count(around_pass("vectorise", swept).second, "f64x8"));
 }
 
 TEST_CASE("node_splitting: the same numbers", "[passes]") {
@@ -206,7 +210,8 @@ TEST_CASE("node_splitting: random updates in place", "[passes]") {
   }
 }
 
-TEST_CASE("a loop over examples takes the memory of one, also where there is another version of it", "[passes]") {
+TEST_CASE("a loop over examples takes the memory of one, also where there is another version of it",
+          "[passes]") {
   const auto gradient = compile(grad(trees), {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
   const auto bytes = [&](std::size_t examples) {
     std::int64_t most = 0;

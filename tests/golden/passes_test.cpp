@@ -8,9 +8,9 @@
 
 #include "../correctness/random_program.hpp"
 #include "interpreter.hpp"
+#include "lantern/compiler/passes/array/invariant_tables.hpp"
 #include "lantern/compiler/passes/array/loop_fusion.hpp"
 #include "lantern/compiler/passes/array/retiming.hpp"
-#include "lantern/compiler/passes/array/invariant_tables.hpp"
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
@@ -409,7 +409,7 @@ fun @f(%c: f64, %g: f64, %d0: f64, %n: i64) -> f64 {
   yield %last
 }
 )"),
-                                               {.names = false}));
+                                                 {.names = false}));
   // The state is used twice, what is added changes from trip to trip, or no product follows.
   for (const char* body : {"    %v = add %d, %g : f64\n    %p = mul %d, %v : f64\n    yield %l, %p\n",
                            "    %h = mul %c, %g : f64\n    %v = add %d, %h : f64\n    %p = mul %c, %v : f64\n"
@@ -626,7 +626,8 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   };
   const std::string start = "canonical_loops scalar_replacement contify unwind simplify ";
   const std::string loops =
-      "lower dead_stores raise reads_first loop_interchange register_promotion loop_fusion array_contraction "
+      "lower full_unrolling dead_stores raise reads_first loop_interchange register_promotion loop_fusion "
+      "array_contraction "
       "retiming invariant_tables store_forwarding index_set_splitting scatter_to_gather join_sums "
       "deforestation dead_fills ";
   const std::string integers = "invariant_integers parallel ";
@@ -639,17 +640,18 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
     CHECK(!p.what.empty());
-    CHECK((" " + run({.disabled = {std::string(p.name)}})).find(" " + std::string(p.name) + " ") == std::string::npos);
+    CHECK((" " + run({.disabled = {std::string(p.name)}})).find(" " + std::string(p.name) + " ") ==
+          std::string::npos);
   }
   CHECK(names == start + loops + "own_reads " + integers + "threads vectorise contract " + memory);
   CHECK(run({.fused_multiply_add = true}) == start + loops + integers + "contract " + memory);
   CHECK(run({.threads = 2}) == start + loops + integers + "threads " + memory);
   CHECK(run({.vector_lanes = 4}) == start + loops + "own_reads " + integers + "vectorise " + memory);
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
-                    "expected the name of a pass (canonical_loops, scalar_replacement, contify, "
-                    "unwind, simplify, lower, dead_stores, raise, reads_first, loop_interchange, "
+                    "expected the name of a pass (canonical_loops, scalar_replacement, contify, unwind, "
+                    "simplify, lower, full_unrolling, dead_stores, raise, reads_first, loop_interchange, "
                     "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
-                    "store_forwarding, index_set_splitting, scatter_to_gather, join_sums, "
-                    "deforestation, dead_fills, own_reads, invariant_integers, parallel, threads, "
-                    "vectorise, contract, inplace, tape_coalescing, outline, merge), got 'simplfy'");
+                    "store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
+                    "dead_fills, own_reads, invariant_integers, parallel, threads, vectorise, contract, "
+                    "inplace, tape_coalescing, outline, merge), got 'simplfy'");
 }

@@ -105,7 +105,8 @@ TEST_CASE("register_promotion: other elements are read meanwhile", "[passes]") {
   CHECK(count(ir, "set ") == 6);  // two of the cubes
 }
 
-TEST_CASE("register_promotion: what an adjoint's element gets from a loop that adds to others as well", "[passes]") {
+TEST_CASE("register_promotion: what an adjoint's element gets from a loop that adds to others as well",
+          "[passes]") {
   const auto pairs = [](V a) {
     const I n = a.size();
     return FOR(0, n, D(0.0),
@@ -113,7 +114,8 @@ TEST_CASE("register_promotion: what an adjoint's element gets from a loop that a
   };
   check(pairs, numbers(7));
   check(pairs, {});
-  const auto [before, after] = test::around_pass("register_promotion", grad(sig<double(Array<double>)>(pairs)));
+  const auto [before, after] =
+      test::around_pass("register_promotion", grad(sig<double(Array<double>)>(pairs)));
   // In the inner loop, which is the last one, what goes to a[i] is a sum.
   const auto inner = [](const std::string& ir) {
     const std::string loop = ir.substr(ir.rfind(" = loop %", ir.rfind("sin ")));

@@ -140,19 +140,20 @@ class Analysis {
     return true;
   }
 
-  /// True where what trips need of each other comes about in lanes as well: of two operations of the body that
-  /// access one element, the later trip has the later one. All lanes of a block are through with an operation
-  /// before any comes to the next. (Allen and Kennedy, 2001, 2.3: lexically forward dependences.)
+  /// True where what trips need of each other comes about in lanes as well: of two operations of the body
+  /// that access one element, the later trip has the later one. All lanes of a block are through with an
+  /// operation before any comes to the next. (Allen and Kennedy, 2001, 2.3: lexically forward dependences.)
   bool in_order(const StateUse& use) const {
     constexpr std::size_t most_pairs = 400;
     const Op* const loop = plan_->loop;
     const std::vector<const Op*> all = use.accesses();
-    if (plan_->down || use.whole || use.extreme || use.sum || all.size() * all.size() > most_pairs) return false;
+    if (plan_->down || use.whole || use.extreme || use.sum || all.size() * all.size() > most_pairs)
+      return false;
     if (std::ranges::any_of(all, [&](const Op* op) { return op->parent != loop->blocks[1]; })) return false;
     const auto place = [&](const Op* op) { return std::ranges::find(op->parent->ops, op); };
     for (const Op* a : use.updates)
       for (const Op* b : all) {
-        const bool fine = a == b              ? apart_by_trip({a}, loop)
+        const bool fine = a == b                ? apart_by_trip({a}, loop)
                           : place(a) < place(b) ? never_the_same(*a, *b, loop, Trip::earlier)
                                                 : never_the_same(*b, *a, loop, Trip::earlier);
         if (!fine) return false;

@@ -130,8 +130,8 @@ class Path {
   std::unordered_set<const Op*> seen_;  ///< reads
 };
 
-/// True where a value is a sum, used once, of the element that is set and of other things, and nobody else reads
-/// what the element was: t[i] = t[i] + x - y.
+/// True where a value is a sum, used once, of the element that is set and of other things, and nobody else
+/// reads what the element was: t[i] = t[i] + x - y.
 bool adds_to_own_element(const Uses& uses, const Value* v, const Op& set) {
   constexpr int longest = 16;
   std::vector<const Value*> parts{v};
@@ -139,7 +139,8 @@ bool adds_to_own_element(const Uses& uses, const Value* v, const Op& set) {
     const Op* const op = parts.back()->def;
     parts.pop_back();
     if (!op || !uses.once(op->result())) continue;
-    if (op->is(Opcode::get_) && op->result() != v && op->operands[0] == set.operands[0] && same_element(*op, set))
+    if (op->is(Opcode::get_) && op->result() != v && op->operands[0] == set.operands[0] &&
+        same_element(*op, set))
       return true;
     if (op->is(Opcode::sub_)) parts.push_back(op->operands[0]);
     if (op->is(Opcode::add_)) parts.insert(parts.end(), op->operands.rbegin(), op->operands.rend());

@@ -1,5 +1,5 @@
-// deforestation: what a trip makes for a row of its own is made in that row; an array with one element replaced
-// that is only read is not made.
+// deforestation: what a trip makes for a row of its own is made in that row; an array with one element
+// replaced that is only read is not made.
 //
 // A Jacobian takes one pass for each direction, and each pass an array for the direction and one for its
 // result:

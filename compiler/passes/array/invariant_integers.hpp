@@ -1,11 +1,11 @@
-// invariant_integers: integers that a loop computes anew in every trip, always the same, are computed before it (loop-invariant
-// code motion).
+// invariant_integers: integers that a loop computes anew in every trip, always the same, are computed before
+// it (loop-invariant code motion).
 //
 //   for (j = 0; j < nx; ++j) v[i * nx + j] = ...    becomes    r = i * nx
 //                                                              for (j = 0; j < nx; ++j) v[r + j] = ...
 //
-// Compilers of C do the same; here it lets indices be checked before the loop. Only integers are moved, and what cannot
-// raise.
+// Compilers of C do the same; here it lets indices be checked before the loop. Only integers are moved, and
+// what cannot raise.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

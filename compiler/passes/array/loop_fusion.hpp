@@ -1,5 +1,5 @@
-// loop_fusion: two loops over the same trips become one where the second looks only at what the first does in the
-// same trip.
+// loop_fusion: two loops over the same trips become one where the second looks only at what the first does in
+// the same trip.
 //
 //   for i: a[i] = f(i)              for i: v = f(i); a[i] = v; b[i] = g(v)
 //   for i: b[i] = g(a[i])

@@ -40,7 +40,8 @@ class Nest {
   bool run(Renaming& instead) {
     if (!perfect() || !counts() || !sums() || !pays()) return false;
     rewrite(instead);
-    remark("loop_interchange", inner_->loc, "is the outer one of two loops: each sum goes along what it reads");
+    remark("loop_interchange", inner_->loc,
+           "is the outer one of two loops: each sum goes along what it reads");
     return true;
   }
 

@@ -11,8 +11,8 @@ namespace lantern::passes {
 
 namespace {
 
-/// How many elements a write reaches in all trips of a loop, those of the loops around it taken as they are on
-/// average: times 2 for each of the loops in question, so that no half is lost.
+/// How many elements a write reaches in all trips of a loop, those of the loops around it taken as they are
+/// on average: times 2 for each of the loops in question, so that no half is lost.
 struct Volume {
   IndexForm doubled = 1;
   std::int64_t factor = 1;
@@ -28,7 +28,8 @@ struct Volume {
             (up ? counter->last - counter->first : counter->first - counter->last) + IndexForm(1);
         const auto inner = doubled.split(counter->index);
         if (!inner) return false;
-        doubled = (inner->coefficient * (counter->first + counter->last) + IndexForm(2) * inner->rest) * trips;
+        doubled =
+            (inner->coefficient * (counter->first + counter->last) + IndexForm(2) * inner->rest) * trips;
         factor *= 2;
       }
       if (loop == outermost) return true;
@@ -41,7 +42,9 @@ std::map<IndexForm::Product, std::int64_t> leading(const IndexForm& f) {
   std::map<IndexForm::Product, std::int64_t> terms;
   std::size_t most = 0;
   for (const auto& [product, n] : f.terms()) {
-    if (std::ranges::any_of(product, [](const Unknown& u) { return !u.is_size() && !u.value->def && u.value->block->parent; }))
+    if (std::ranges::any_of(product, [](const Unknown& u) {
+          return !u.is_size() && !u.value->def && u.value->block->parent;
+        }))
       continue;
     if (product.size() > most) terms.clear();
     most = std::max(most, product.size());
@@ -61,8 +64,7 @@ bool writes_most(const Value* tensor, const Op& write, const Op* loop) {
   const auto some = leading(written.doubled), all = leading(size);
   return !all.empty() && std::ranges::all_of(all, [&](const auto& term) {
     const auto same = some.find(term.first);
-    return same != some.end() && same->second >= 0 &&
-           same->second / written.factor >= term.second / part;
+    return same != some.end() && same->second >= 0 && same->second / written.factor >= term.second / part;
   });
 }
 

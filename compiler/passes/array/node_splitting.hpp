@@ -16,9 +16,9 @@ namespace lantern::passes {
 /// Padua, Leasure and Wolfe, "Dependence graphs and compiler optimizations", POPL 1981; Allen and Kennedy,
 /// Optimizing Compilers for Modern Architectures, 2001, 5.5.)
 ///
-/// Both tensors are there while the loop runs, so it is done where that costs no more than the loop: it writes
-/// a good part of all elements. Other elements are only read by the trips that write them. Done in a loop
-/// and those inside it.
+/// Both tensors are there while the loop runs, so it is done where that costs no more than the loop: it
+/// writes a good part of all elements. Other elements are only read by the trips that write them. Done in a
+/// loop and those inside it.
 void node_splitting(ir::Op* loop);
 
 }  // namespace lantern::passes

@@ -1,5 +1,6 @@
-// register_promotion: an element that a loop works on, trip after trip, becomes a number (register promotion; scalar
-// replacement: Carr and Kennedy, "Scalar replacement in the presence of conditional control flow", 1994).
+// register_promotion: an element that a loop works on, trip after trip, becomes a number (register promotion;
+// scalar replacement: Carr and Kennedy, "Scalar replacement in the presence of conditional control flow",
+// 1994).
 //
 //   for (j = 0; j < m; ++j) x[i] += a[i, j] * y[j]     becomes     s = x[i]
 //                                                                  for (j = 0; j < m; ++j) s += a[i, j] *
@@ -8,7 +9,8 @@
 // Done where everything that the loop does to the tensor happens to that one element, its index does not
 // change in the loop, and it is in range even if there is no trip.
 //
-// Of an adjoint, to whose elements loops only add, what goes to one element is summed by itself, whatever goes to others:
+// Of an adjoint, to whose elements loops only add, what goes to one element is summed by itself, whatever
+// goes to others:
 //
 //   for j: d[i] += f(j); d[j] += g(j)                  becomes     s = 0; for j: s += f(j); d[j] += g(j)
 //                                                                  d[i] += s

@@ -5,7 +5,8 @@
 //
 // This is what the adjoint of a value looks like that both the next trip and something outside the loop use.
 // The trips wait for one another through a sum and a product on the left, through one fused multiply-add on
-// the right. The same sums and products are formed, so that results are the same up to contraction.
+// the right. The same sums and products are formed, so that results are the same up to contraction. (A loop
+// is shifted against itself: Leiserson and Saxe, "Retiming synchronous circuitry", Algorithmica 6, 1991.)
 #pragma once
 
 #include "lantern/ir/graph.hpp"

@@ -130,9 +130,9 @@ class Distribution {
                                [&](const Nest::Level& l) { return apart_by_trip(accesses, l.loop); });
   }
 
-  /// The zeros that the nest makes, beside other things, in a tensor to which the sums are added behind it, and
-  /// nobody asks for either alone: whoever reads an element reads what was there before the nest, so the zeros
-  /// may come behind it, and there they sink into the sums (scatter_to_gather).
+  /// The zeros that the nest makes, beside other things, in a tensor to which the sums are added behind it,
+  /// and nobody asks for either alone: whoever reads an element reads what was there before the nest, so the
+  /// zeros may come behind it, and there they sink into the sums (scatter_to_gather).
   std::optional<Zeros> zeros_beside(const Scatter& s) const {
     const Op* const outer = nest_->outer();
     if (outer->results.size() <= 3) return {};  // it counts, adds to neighbours, and makes zeros

@@ -9,8 +9,9 @@
 //   b = set(a, i, x); c = set(b, i, y)          becomes   c = set(a, i, y)
 //
 // also where other elements are updated in between, and where b[i] is read: then that is x, or a[i] + x. Sums
-// are reassociated, as accumulation into adjoints may be, and begin with what is added to 0 first (0 + x is x, but
-// for the sign of zero); everything else is exact. What is set to what it is stays: set(a, i, get(a, i)) is a.
+// are reassociated, as accumulation into adjoints may be, and begin with what is added to 0 first (0 + x is
+// x, but for the sign of zero); everything else is exact. What is set to what it is stays: set(a, i, get(a,
+// i)) is a.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

@@ -1,4 +1,5 @@
-// canonical_loops: loops that count say so, as FOR does: up by ones, to a bound that is known before they start.
+// canonical_loops: loops that count say so, as FOR does: up by ones, to a bound that is known before they
+// start.
 //
 //   while (i < a.size() - 1) ...        n = a.size() - 1; while (i < n) ...
 //   while (i <= n) ...                  m = n + 1; while (i < m) ...

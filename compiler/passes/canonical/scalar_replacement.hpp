@@ -7,8 +7,8 @@
 // A rotation, a covariance, a colour: what fits registers needs no memory, no loops and no calls, and what is
 // made of constants is folded. A tensor, its adjoint's cell, and whatever state, parameter or tape may hold
 // the same, are numbers together, or stay in memory together where one of them is accessed by an index that
-// is not known or is an operand of something that needs it in memory. A row of a tensor that stays there is read
-// and added to element by element:
+// is not known or is an operand of something that needs it in memory. A row of a tensor that stays there is
+// read and added to element by element:
 //
 //   r = take x, i : f64[3]               r0 = get x, i, 0, ...
 //   z = add_take y, i, r                 z0 = add_at y, i, 0, r0, ...

@@ -1,4 +1,5 @@
-// tape_coalescing: values that are always saved together and read back together lie on one tape, side by side.
+// tape_coalescing: values that are always saved together and read back together lie on one tape, side by
+// side.
 //
 //   push[1] %a          push[1] %a, %b          %b = pop[2]         %a, %b = pop[1]
 //   push[2] %b                                  %a = pop[1]

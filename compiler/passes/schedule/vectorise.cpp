@@ -389,10 +389,10 @@ class Choice {
     return std::ranges::any_of(v->def->operands, [&](const Value* o) { return depends_on(o, index); });
   }
 
-  /// True where inner loops had better run in lanes: fewer accesses then lie apart from lane to lane than there
-  /// are operations in loops that cannot; or trips have arrays of their own, of which there would be one for
-  /// each lane, and work on little else or keep them on a tape. What the lanes share, or read in packed rows,
-  /// is worth more than that, and so are functions in lanes.
+  /// True where inner loops had better run in lanes: fewer accesses then lie apart from lane to lane than
+  /// there are operations in loops that cannot; or trips have arrays of their own, of which there would be
+  /// one for each lane, and work on little else. What the lanes share, or read in packed rows, is worth more
+  /// than that, and so are functions in lanes.
   bool inner_loops_do(const LanePlan& plan) const {
     constexpr double usual_trips = 8, little = 0.25;
     std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans;  // of inner loops
@@ -406,7 +406,6 @@ class Choice {
       return plan.is_varying(v) && std::ranges::find(v->type.dims(), ir::dynamic) != v->type.dims().end();
     };
     double gained = 0, lost = 0, in_lanes = 0, own = 0, others = 0;
-    bool kept = false;
     ir::walk(plan.loop->blocks[1], [&](const Op* op) {
       const LanePlan* planned = nullptr;
       double times = 1;
@@ -420,14 +419,12 @@ class Choice {
       if (is_access(*op)) {
         if (planned) gained += times * (plan.apart.contains(op) - planned->apart.contains(op));
         (own_array(op->operands[0]) ? own : others) += times;
-      } else if (op->is(Opcode::push_)) {
-        kept |= std::ranges::any_of(op->operands, own_array);
       } else if (times > 1 && !brief && ir::info(op->code).elementwise &&
                  op->result()->type.is_float_element()) {
         (planned ? in_lanes : lost) += times;
       }
     });
-    if ((kept || (own > 0 && others <= little * own)) && lost <= little * in_lanes) return true;
+    if (own > 0 && others <= little * own && lost <= little * in_lanes) return true;
     return !plan.calls && plan.summed.empty() && plan.packed.empty() && gained > lost;
   }
 

@@ -1,0 +1,82 @@
+// Innermost loops first: what is written out may leave the loop around an innermost one.
+#include "lantern/compiler/passes/array/full_unrolling.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/ir/clone.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+constexpr std::int64_t most_trips = 4;
+constexpr std::size_t most_operations = 160;  ///< of all trips together
+
+bool is_inside_loop(const Op* op) {
+  for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
+    if (b->parent->is(Opcode::loop_)) return true;
+  return false;
+}
+
+/// How many trips a loop makes that counts up or down, where that is known.
+std::optional<std::int64_t> known_trips(const Op* loop) {
+  const auto down = counts_down(loop);
+  const Op* const from = down ? constant(loop->operands[down->index]) : nullptr;
+  return from ? std::optional(from->integer) : constant_trips(loop);
+}
+
+/// How many trips are written out; 0 where the loop stays.
+std::int64_t trips_to_write(Op* loop) {
+  const auto trips = known_trips(loop);
+  if (!trips || *trips < 1 || *trips > most_trips || loop->integer != 0 || loop->blocks[0]->ops.size() > 3 ||
+      !is_inside_loop(loop))
+    return 0;
+  std::size_t size = 0;
+  bool fits = true;
+  ir::walk(loop->blocks[1], [&](const Op* op) {
+    ++size;
+    fits &=
+        !op->is(Opcode::loop_) && !op->is(Opcode::push_) && !op->is(Opcode::pop_) && !op->is(Opcode::call_);
+  });
+  return fits && size * static_cast<std::size_t>(*trips) <= most_operations ? *trips : 0;
+}
+
+/// What the loop ends with, written in front of it.
+std::vector<Value*> written(Op* loop, std::int64_t trips) {
+  ir::Builder b = ir::Builder::before(loop);
+  std::vector<Value*> state = loop->operands;
+  for (std::int64_t t = 0; t < trips; ++t) {
+    Renaming names;
+    for (std::size_t i = 0; i < state.size(); ++i) names[loop->blocks[1]->params[i]] = state[i];
+    state = ir::clone(b, *loop->blocks[1], names);
+  }
+  return state;
+}
+
+}  // namespace
+
+void full_unrolling(ir::Module& module) {
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    for (bool any = true; any;) {
+      Renaming instead;
+      std::vector<Op*> gone;
+      for (Op* loop : loops_in(*f)) {
+        const std::int64_t trips = trips_to_write(loop);
+        if (trips == 0) continue;
+        const std::vector<Value*> state = written(loop, trips);
+        for (std::size_t i = 0; i < state.size(); ++i) instead[loop->results[i]] = state[i];
+        gone.push_back(loop);
+      }
+      any = !gone.empty();
+      if (!any) break;
+      ir::replace_uses(f->body, instead);
+      erase(gone);
+      simplify(module);  // numbers of trips, and what depends on them, are known
+    }
+  }
+}
+
+}  // namespace lantern::passes

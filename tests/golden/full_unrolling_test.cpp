@@ -1,0 +1,124 @@
+// full_unrolling: which inner loops are written out, and that nothing changes.
+#include <catch2/catch.hpp>
+
+#include "../correctness/row_programs.hpp"
+#include "../lanes.hpp"
+#include "../occurrences.hpp"
+#include "around_pass.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+/// A filter of as many taps as are known, and its derivative by both.
+template <std::int64_t taps>
+D filtered(A x, A f) {
+  return FOR(0, x.size() - (taps - 1), D(0.0), [&](I i, D all) {
+    D s = 0.0;
+    FOR(0, taps, [&](I k) { s += x[i + k] * f[k]; });
+    return all + s * s;
+  });
+}
+/// Two loops in one another, in two.
+D plane(M x, M f) {
+  M out = fill(D(0.0), x.dim(0) - 2, x.dim(1) - 2);
+  FOR(0, out.dim(0), [&](I i) {
+    FOR(0, out.dim(1), [&](I j) {
+      D s = 0.0;
+      FOR(0, 3, [&](I a) { FOR(0, 3, [&](I b) { s += x(i + a, j + b) * f(a, b); }); });
+      out = out.set(i, j, s);
+    });
+  });
+  return sum(out * out);
+}
+/// Each trip needs the one before; reverse mode counts down.
+D steps(A x) {
+  return FOR(0, x.size(), D(0.0), [&](I i, D all) {
+    const D y = FOR(0, 3, x[i], [&](I k, D v) { return sin(v) + 0.1 * v * cast<double>(k); });
+    return all + y;
+  });
+}
+D of_known_size(A x) {
+  return FOR(0, 3, D(0.0), [&](I i, D s) { return s + x[i] * x[i]; });
+}
+D of_unknown_size(A x, I n) {
+  return total(x.size(), [&](I i) { return total(n, [&](I k) { return x[i] * cast<double>(k); }); });
+}
+
+/// Loops before the pass and after it.
+template <class F>
+std::pair<std::size_t, std::size_t> loops(F f) {
+  const auto [before, after] = around_pass("full_unrolling", f);
+  return {loops_in(before), loops_in(after)};
+}
+
+const std::vector<double>& flat(const std::vector<double>& x) { return x; }
+const std::vector<double>& flat(const TensorValue<double>& x) { return x.data; }
+
+template <class F, class... In>
+void same(F f, const In&... in) {
+  const CompileOptions slow{.target = Target::c, .opt = 0};
+  const double value = compile(f, slow)(in...);
+  const auto slopes = compile(grad(f), slow)(in...);
+  for (const CompileOptions& way :
+       {CompileOptions{.target = Target::c},
+        CompileOptions{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()},
+        CompileOptions{.target = Target::cpp, .opt = 3, .threads = 2, .lanes = lanes_under_test()},
+        CompileOptions{.target = Target::cpp,
+        .opt = 3,
+        .lanes = lanes_under_test(),
+        .disabled_passes = {"full_unrolling"}}}) {
+    CAPTURE(static_cast<int>(way.target), way.threads, way.disabled_passes.size());
+    CHECK(agree::close(compile(f, way)(in...), value, 1e-12));
+    const auto got = compile(grad(f), way)(in...);
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      (check_close(flat(std::get<K>(got)), flat(std::get<K>(slopes))), ...);
+    }
+    (std::make_index_sequence<sizeof...(In)>{});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("full_unrolling: inner loops of a few trips", "[passes]") {
+  CHECK(loops(filtered<1>).second == 1);
+  CHECK(loops(filtered<4>) == std::pair<std::size_t, std::size_t>{2, 1});
+  CHECK(loops(filtered<5>).first == loops(filtered<5>).second);
+  CHECK(loops(plane) == std::pair<std::size_t, std::size_t>{5, 3});
+  CHECK(loops(steps) == std::pair<std::size_t, std::size_t>{2, 1});
+  CHECK(loops(grad<0, 1>(filtered<3>)).second == 1);
+  // Not in a loop; of so many trips as nobody knows.
+  CHECK(loops(of_known_size).second == 1);
+  CHECK(loops(of_unknown_size).second == 2);
+}
+
+TEST_CASE("full_unrolling: the same numbers", "[passes]") {
+  for (const std::size_t n : {5u, 8u, 17u, 40u}) {
+    CAPTURE(n);
+    const std::vector<double> x = numbers(n, 0.3), f = numbers(9, 0.8);
+    same(filtered<1>, x, f);
+    same(filtered<3>, x, f);
+    same(filtered<4>, x, f);
+    same(filtered<5>, x, f);
+    const std::vector<double> image = numbers(n * 7, 0.1);
+    same(plane, matrix(image, n, 7), matrix(f, 3, 3));
+  }
+  const std::vector<double> x = numbers(33, 0.5);
+  const auto expected = eager(grad(steps))(x);
+  for (const Target target : {Target::c, Target::cpp})
+    check_close(compile(grad(steps), {.target = target, .opt = 3})(x), expected);
+}
+
+TEST_CASE("full_unrolling: an index that is out of range is told as before", "[passes]") {
+  const std::vector<double> x = numbers(9, 0.3), short_one = numbers(2, 0.3);
+  std::string expected;
+  try {
+    compile(filtered<3>, {.target = Target::c, .opt = 0})(x, short_one);
+  } catch (const Error& e) {
+    expected = e.what();
+  }
+  REQUIRE_FALSE(expected.empty());
+  for (const Target target : {Target::c, Target::cpp})
+    CHECK_THROWS_WITH(compile(filtered<3>, {.target = target, .opt = 3})(x, short_one), expected);
+}
