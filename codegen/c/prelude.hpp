@@ -87,6 +87,8 @@ class Prelude {
     parts_.push_back({group, wide_.empty() ? std::move(text) : wide_by_reference(std::move(text))});
   }
   std::string wide_by_reference(std::string text) const;
+  std::string part_by_part(const std::string& what, const std::string& function, ir::Kind kind, int lanes,
+                           bool two);
   std::string half_by_half(const std::string& what, const std::string& function, ir::Kind kind, int lanes);
   std::string vector_math_function(const std::string& name, const std::string& full, ir::Kind kind,
                                    int lanes);

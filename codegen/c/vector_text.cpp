@@ -501,6 +501,16 @@ std::string Prelude::half_by_half(const std::string& what, const std::string& fu
          ";\n  return __builtin_shufflevector(low, high, " + numbers(0, lanes) + ");\n}\n";
 }
 
+/// A function of one or two vectors, of parts that count as one (part_of).
+std::string Prelude::part_by_part(const std::string& what, const std::string& function, Kind kind, int lanes,
+                                  bool two) {
+  const int most = part_of(kind);
+  const std::string type = vector(kind, lanes), part = vector(kind, most),
+                    f = vector_function(what, kind, most);
+  return "static inline " + type + " " + function + "(" + type + " x" + (two ? ", " + type + " y" : "") +
+         ") {\n" + in_parts(type, part, std::to_string(lanes / most), f, two) + "}\n";
+}
+
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
   const std::string type = vector(kind, lanes), name = type.substr(3), index = vector(Kind::i64, lanes);
   if (kind == Kind::boolean)
@@ -657,11 +667,8 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
   if (const auto t = std::ranges::find_if(templates, of_name); t != templates.end()) return instance(*t);
   const std::span<const Template> math = narrow ? float_math_templates() : own_math;
   if (const auto t = std::ranges::find_if(math, of_name); t != math.end() && !strict_) {
-    const int most = part_of(kind);
-    if (lanes <= most) return instance(*t);
-    const std::string part = vector(kind, most), f = vector_function(what, kind, most);
-    add(Group::functions, "static inline " + type + " " + full + "(" + type + " x) {\n" +
-                              in_parts(type, part, std::to_string(lanes / most), f, false) + "}\n");
+    if (lanes <= part_of(kind)) return instance(*t);
+    add(Group::functions, part_by_part(what, full, kind, lanes, false));
     return full;
   }
   return vector_math_function(what, full, kind, lanes);
@@ -753,11 +760,8 @@ std::string Prelude::vector_math_function(const std::string& name, const std::st
   const ir::Opcode op = ir::opcode_named(name);
   const bool two = name == "lt_polygamma" || (op != ir::Opcode::count_ && ir::info(op).arity == 2);
   const bool by_lane = strict_ || std::ranges::find(vector_math, name) == vector_math.end();
-  if (const int most = part_of(kind); by_lane && lanes > most) {
-    const std::string part = vector(kind, most), of_part = vector_function(name, kind, most);
-    add(Group::functions, "static inline " + type + " " + full + "(" + type + " x" +
-                              (two ? ", " + type + " y" : "") + ") {\n" +
-                              in_parts(type, part, std::to_string(lanes / most), of_part, two) + "}\n");
+  if (by_lane && lanes > part_of(kind)) {
+    add(Group::functions, part_by_part(name, full, kind, lanes, two));
     return full;
   }
   const std::string scalar = std::string("  for (int i = 0; i < ") + l + "; ++i) x[i] = " + f + "(x[i]" +

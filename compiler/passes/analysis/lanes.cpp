@@ -396,11 +396,7 @@ class Analysis {
   /// Known to make a few trips.
   static bool is_brief(const Op* loop) {
     constexpr std::int64_t few = 8;
-    if (const auto down = counts_down(loop)) {
-      const Op* from = constant(loop->operands[down->index]);
-      return from && from->integer <= few;
-    }
-    const auto trips = constant_trips(loop);
+    const auto trips = known_trips(loop);
     return trips && *trips <= few;
   }
 

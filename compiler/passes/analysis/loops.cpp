@@ -78,6 +78,12 @@ std::optional<std::int64_t> constant_trips(const Op* loop) {
   return std::max<std::int64_t>(bound->integer - first->integer, 0);
 }
 
+std::optional<std::int64_t> known_trips(const Op* loop) {
+  const auto down = counts_down(loop);
+  const Op* const from = down ? constant(loop->operands[down->index]) : nullptr;
+  return from ? std::optional(from->integer) : constant_trips(loop);
+}
+
 std::optional<std::int64_t> most_trips(const Op* loop) {
   if (const auto n = constant_trips(loop)) return n;
   const auto count = counted(loop);

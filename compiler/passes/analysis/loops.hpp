@@ -52,6 +52,8 @@ bool same_number(const Value* a, const Value* b);
 
 /// The number of trips of a counted loop, where first and bound are constants and it counts by one.
 std::optional<std::int64_t> constant_trips(const Op* loop);
+/// The same of a loop that counts up or down.
+std::optional<std::int64_t> known_trips(const Op* loop);
 /// How many trips it has at most, where that is known: up to min(n, first + 3) there are three.
 std::optional<std::int64_t> most_trips(const Op* loop);
 

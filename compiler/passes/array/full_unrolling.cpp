@@ -20,13 +20,6 @@ bool is_inside_loop(const Op* op) {
   return false;
 }
 
-/// How many trips a loop makes that counts up or down, where that is known.
-std::optional<std::int64_t> known_trips(const Op* loop) {
-  const auto down = counts_down(loop);
-  const Op* const from = down ? constant(loop->operands[down->index]) : nullptr;
-  return from ? std::optional(from->integer) : constant_trips(loop);
-}
-
 /// How many trips are written out; 0 where the loop stays.
 std::int64_t trips_to_write(Op* loop) {
   const auto trips = known_trips(loop);

@@ -71,24 +71,22 @@ bool writes_most(const Value* tensor, const Op& write, const Op* loop) {
 void split(Op* loop, std::size_t state) {
   constexpr std::size_t most_pairs = 400;
   Value* const start = loop->operands[state];
-  if (!start->type.is_tensor() || !Uses(loop).of(loop->blocks[0]->params[state]).empty()) return;
+  if (!start->type.is_tensor() || Uses(loop->blocks[0]).count(loop->blocks[0]->params[state]) > 0) return;
   Versions versions;
   if (!versions.carried(loop, state) || versions.writes.empty()) return;
   const Reads reads = reads_of(versions, loop);
   if (reads.others || reads.gets.empty() || reads.gets.size() * versions.writes.size() > most_pairs) return;
 
-  std::vector<const Op*> own(versions.writes.begin(), versions.writes.end());
-  std::vector<const Op*> before;  // reads of what no trip has written by then
-  bool ahead = false;             // of elements that a later trip writes
+  std::vector<const Op*> all(versions.writes.begin(), versions.writes.end());
+  std::vector<const Op*> own = all, before;
+  all.insert(all.end(), reads.gets.begin(), reads.gets.end());
+  if (apart_by_trip(all, loop)) return;  // trips read nothing that another one writes
   for (const Op* get : reads.gets) {
     const bool unwritten = std::ranges::all_of(
         versions.writes, [&](const Op* w) { return misses(*get, *w, loop, Trip::earlier); });
     (unwritten ? before : own).push_back(get);
-    std::vector<const Op*> with_writes(versions.writes.begin(), versions.writes.end());
-    with_writes.push_back(get);
-    ahead |= unwritten && !apart_by_trip(with_writes, loop);
   }
-  if (!ahead || !apart_by_trip(own, loop) ||
+  if (!apart_by_trip(own, loop) ||
       std::ranges::none_of(versions.writes, [&](const Op* w) { return writes_most(start, *w, loop); }))
     return;
   for (const Op* get : before) const_cast<Op*>(get)->operands[0] = start;

@@ -61,15 +61,14 @@ class Restored {
       : loop_(loop), state_(state), start_(loop->operands[state]), all_(all) {}
 
   void run() {
-    if (!start_->type.is_tensor() || (!start_->def && !start_->block->parent) ||
-        !versions_.carried(loop_, state_) || versions_.writes.empty())
-      return;
+    if (!start_->type.is_tensor() || (!start_->def && !start_->block->parent)) return;
     std::vector<Op*> reads;
     for (const auto& [op, operand] : all_.of(start_)) {
       if ((op == loop_ && operand == state_) || op->is(Opcode::dim_)) continue;
       if (!op->is(Opcode::get_) || !made_in(op->result(), loop_->blocks[1])) return;
       reads.push_back(op);
     }
+    if (reads.empty() || !versions_.carried(loop_, state_) || versions_.writes.empty()) return;
     std::vector<Value*> now;
     for (const Op* read : reads) {
       now.push_back(at_start_of_trip(*read));

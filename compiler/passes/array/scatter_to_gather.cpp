@@ -34,12 +34,9 @@ std::optional<Zeros> zeros_made_by(const Value* v) {
   const auto& all = uses.of(nest->innermost()->params[*inner]);
   const Op* const set = all.size() == 1 ? all.front().op : nullptr;
   if (!set || !set->is(Opcode::set_) || all.front().operand != 0) return {};
-  const Op* const zero = constant(set->operands.back());
   const auto& onward = uses.of(set->result());
   const auto place = place_in(*nest, *set);
-  if (!zero || zero->number != 0 || zero->integer != 0 || onward.size() != 1 ||
-      !onward[0].op->is(Opcode::yield_) || !place)
-    return {};
+  if (!sets_zero(*set) || onward.size() != 1 || !onward[0].op->is(Opcode::yield_) || !place) return {};
   const auto levels = levels_of(*nest, *place);
   if (!levels) return {};
   Zeros z{loop, {}};

@@ -151,8 +151,7 @@ class Distribution {
         if (set || !op->is(Opcode::set_) || operand != 0) return {};
         set = op;
       }
-      const Op* const zero = set ? constant(set->operands.back()) : nullptr;
-      if (!zero || zero->number != 0 || zero->integer != 0 || uses_.count(set->result()) != 1 ||
+      if (!set || !sets_zero(*set) || uses_.count(set->result()) != 1 ||
           nest_->innermost()->yields()[*inner] != set->result() || !place_in(*nest_, *set))
         return {};
       return Zeros{state, set, sum};
@@ -340,6 +339,11 @@ std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_
       for (const Addition& a : adds) s.others.push_back(a.op);
   if (s.neighbours.empty()) return {};
   return s;
+}
+
+bool sets_zero(const Op& update) {
+  const Op* const x = constant(update.operands.back());
+  return update.is(Opcode::set_) && x && x->number == 0 && x->integer == 0;
 }
 
 bool distribute_scatters(ir::Module& module, Op* loop, const Uses& all) {

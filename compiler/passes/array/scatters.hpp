@@ -19,6 +19,9 @@ struct Scatter {
 /// Nothing for a state that is used otherwise, or where no neighbours are added to.
 std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_t state);
 
+/// True for an update that makes an element zero.
+bool sets_zero(const Op& update);
+
 /// Gives additions to neighbours loops of their own, which do nothing else. `all`: who used values of the
 /// function before any loop was changed. True if anything changed.
 bool distribute_scatters(ir::Module& module, Op* loop, const Uses& all);

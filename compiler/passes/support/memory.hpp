@@ -26,8 +26,9 @@ Value* elements_of(ir::Builder& b, Value* tensor);
 /// Moves all of a block's operations to before `loop`.
 void put_before(Block* scratch, Op* loop);
 
-/// `loop` becomes `branch condition { loop } else { a copy of it }`: what is done to the loop from now on is
-/// done where the condition holds. The operation stays the same, inside of the branch.
+/// `loop` becomes `branch condition { loop } else { a copy of it }`, with tapes of its own: what is done to
+/// the loop from now on is done where the condition holds. The operation stays the same, inside of the
+/// branch.
 void keep_alternative(ir::Module& module, Op* loop, Value* condition);
 
 }  // namespace lantern::passes
