@@ -41,6 +41,11 @@ const Value* Versions::chain(const Block* block, const Value* v) {
   return v;
 }
 
+bool Versions::hands_on(const Op& op, std::size_t operand) const {
+  const Op* const to = op.is(Opcode::yield_) ? op.parent->parent : &op;
+  return to && values.contains(to->is(Opcode::loop_) ? to->blocks[1]->params[operand] : to->results[operand]);
+}
+
 namespace {
 
 /// The loops around a block, from `outermost` inwards.
@@ -72,20 +77,24 @@ bool follows(const Op& write, const Value* read, const Block* body) {
 
 Reads reads_of(const Versions& versions, const Op* loop) {
   Reads found;
+  const auto before_a_trip = [&](const Op* asking) {
+    ir::walk(asking->blocks[0], [&](const Op* o) {
+      for (const Value* v : o->operands) found.others |= v->type.is_tensor() && v->block == asking->blocks[0];
+    });
+  };
+  before_a_trip(loop);
   ir::walk(loop->blocks[1], [&](const Op* op) {
     for (std::size_t i = 0; i < op->operands.size(); ++i) {
       if (!versions.values.contains(op->operands[i])) continue;
       if (op->is(Opcode::get_))
         found.gets.push_back(op);
+      else if (op->is(Opcode::yield_) || op->is(Opcode::loop_))
+        found.others |= !versions.hands_on(*op, i);
       else
-        found.others |= !(op->is(Opcode::yield_) || op->is(Opcode::loop_) || op->is(Opcode::dim_) ||
-                          op->is(Opcode::zeros_like_) || (i == 0 && is_write(*op)));
+        found.others |=
+            !(op->is(Opcode::dim_) || op->is(Opcode::zeros_like_) || (i == 0 && is_write(*op)));
     }
-    // What a loop inside asks about it before a trip.
-    if (op->is(Opcode::loop_))
-      ir::walk(op->blocks[0], [&](const Op* o) {
-        for (const Value* v : o->operands) found.others |= v->type.is_tensor() && v->block == op->blocks[0];
-      });
+    if (op->is(Opcode::loop_)) before_a_trip(op);
   });
   return found;
 }

@@ -22,6 +22,10 @@ struct Versions {
   /// Whether all that a loop does with a piece of its state is to write elements, which are noted.
   bool carried(const Op* loop, std::size_t state);
 
+  /// Whether what a yield or a loop hands on of an operand is a version as well. A version may also go on as
+  /// another piece of state, `v = u` in a loop that changes u: it has readers there that are not seen here.
+  bool hands_on(const Op& op, std::size_t operand) const;
+
  private:
   const Value* chain(const Block* block, const Value* v);
 };
@@ -29,7 +33,7 @@ struct Versions {
 /// Who reads the elements of a piece of a loop's state.
 struct Reads {
   std::vector<const Op*> gets;
-  bool others = false;  ///< something else asks for it, but for its shape
+  bool others = false;  ///< something else asks for it, but for its shape, or has it under another name
 };
 Reads reads_of(const Versions& versions, const Op* loop);
 

@@ -126,16 +126,10 @@ class Row {
   }
   bool may_use(const Op& op, const Value* v) const {
     if (&op == take_) return true;
-    if (op.is(Opcode::yield_)) {
-      const Op* around = op.parent->parent;
+    if (op.is(Opcode::yield_) || op.is(Opcode::loop_)) {
       for (std::size_t i = 0; i < op.operands.size(); ++i)
-        if (op.operands[i] == v && !versions_.values.contains(around->results[i])) return false;
-      return true;
-    }
-    if (op.is(Opcode::loop_)) {
-      for (std::size_t i = 0; i < op.operands.size(); ++i)
-        if (op.operands[i] == v &&
-            (!versions_.values.contains(op.results[i]) || users_.contains(op.blocks[0]->params[i])))
+        if (op.operands[i] == v && (!versions_.hands_on(op, i) ||
+                                    (op.is(Opcode::loop_) && users_.contains(op.blocks[0]->params[i]))))
           return false;
       return true;
     }
