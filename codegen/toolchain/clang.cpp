@@ -68,11 +68,17 @@ const Processor& host_processor() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
+    const auto set = [](const char* name, bool value) {
+      if (const auto option = llvm::cl::getRegisteredOptions().find(name);
+          option != llvm::cl::getRegisteredOptions().end())
+        static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(value);
+    };
     // A second scheduling, after registers are chosen, takes a third of the time in which machine code is made;
     // programs are as fast without it.
-    if (const auto option = llvm::cl::getRegisteredOptions().find("disable-post-ra");
-        option != llvm::cl::getRegisteredOptions().end())
-      static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(true);
+    set("disable-post-ra", true);
+    // What chooses between numbers at hand stays a choice (cmov): a search by halves has branches that no
+    // processor predicts.
+    set("x86-cmov-converter", false);
     Processor found{llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(), {}};
     for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
       found.features.push_back((feature.second ? "+" : "-") + feature.first().str());
