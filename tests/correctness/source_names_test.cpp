@@ -44,6 +44,11 @@ Rep<double> one_line(Rep<double> x) {
   return z * y;
 }
 
+Rep<double> one_declaration(Rep<double> x) {
+  Rep<double> y = max(x * x, x), z = y + x;
+  return z * y;
+}
+
 const auto power =
     FUN<double(double, int64_t)>("power", [](auto self, Rep<double> base, Rep<int64_t> exponent) {
       return IF(
@@ -80,6 +85,11 @@ TEST_CASE("parameters and variables have the user's names") {
 TEST_CASE("several variables on a line are told apart") {
   const std::string text = graph(&one_line);
   CHECK_THAT(text, Contains("%y = mul %x, %x") && Contains("%z = add %y, %x") && Contains("%1 = mul %z, %y"));
+}
+
+TEST_CASE("several variables of a declaration are told apart") {
+  const std::string text = graph(&one_declaration);
+  CHECK_THAT(text, Contains("%y = max %") && Contains("%z = add %y, %x") && Contains("mul %z, %y"));
 }
 
 TEST_CASE("the state of a loop has the names of its lambda") {
@@ -165,8 +175,8 @@ TEST_CASE("a reader of source text finds bodies and variables") {
   std::vector<std::string> names;
   for (const auto& a : text.assignments())
     for (const std::string& name : a.names) names.push_back(name);
-  CHECK(names == std::vector<std::string>{"c", "big", "s", "a", "b", "y", "y"});
-  CHECK(text.assignments()[4].value == "a");
+  CHECK(names == std::vector<std::string>{"c", "d", "big", "s", "a", "b", "y", "y"});
+  CHECK(text.assignments()[5].value == "a");
 }
 
 TEST_CASE("an array that is filled from a list is no variable of a value") {
