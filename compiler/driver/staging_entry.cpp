@@ -7,6 +7,8 @@
 #include "lantern/compiler/passes/array/own_reads.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/passes/array/register_promotion.hpp"
+#include "lantern/compiler/passes/array/store_forwarding.hpp"
+#include "lantern/compiler/passes/canonical/canonical_loops.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core {
@@ -72,6 +74,8 @@ void drop_identities(ir::Module& module) {
 
 /// A loop in the form that is best to differentiate.
 std::vector<ir::Value*> finish_loop(ir::Module& module, ir::Op* loop) {
+  passes::canonical_loops(module, loop);
+  passes::forward_stored(loop);
   passes::own_reads(loop);
   passes::reads_first(loop->blocks[1]);
   std::vector<ir::Value*> results = passes::register_promotion(module, loop);

@@ -79,12 +79,21 @@ TEST_CASE("elements that belong to a trip", "[analysis]") {
   CHECK(apart("%r = mul %i, %m : i64 %a = add %r, %j : i64 %b = add %a, %zero : i64") == Apart{false, true});
   CHECK(apart("%a = add %i, %zero : i64 %b = add %i, %zero : i64") == Apart{true, false});
   // Columns: j n + i, with i below n.
-  CHECK(apart("%c = mul %j, %n : i64 %a = add %c, %i : i64 %b = add %c, %i : i64") == Apart{false, true});
+  CHECK(apart("%c = mul %j, %n : i64 %a = add %c, %i : i64 %b = add %c, %i : i64") == Apart{true, true});
   // Even elements and odd ones.
   CHECK(apart("%d = mul %j, %two : i64 %a = add %d, %one : i64 %b = add %d, %zero : i64") ==
         Apart{false, true});
   CHECK(apart("%d = mul %j, %two : i64 %a = add %d, %two : i64 %b = add %d, %zero : i64") ==
         Apart{false, false});
+  // Another row, whichever it is: its elements are those of other rows, and of this row this trip's own.
+  const std::string any_row = "%r = mul %m, %nx : i64 %a = add %k, %zero : i64 ";
+  CHECK(apart(any_row + "%b = add %r, %j : i64") == Apart{false, true});
+  CHECK(apart(any_row + "%l = add %r, %j : i64 %b = add %l, %one : i64") == Apart{false, false});
+  CHECK(apart(any_row + "%l = mul %j, %two : i64 %b = add %r, %l : i64") == Apart{false, false});
+  // An odd one among even ones, whichever it is.
+  const std::string even = "%d = mul %j, %two : i64 %a = add %d, %zero : i64 %e = mul %m, %two : i64 ";
+  CHECK(apart(even + "%b = add %e, %one : i64") == Apart{false, true});
+  CHECK(apart(even + "%b = add %e, %two : i64") == Apart{false, false});
   // What is not a sum of products tells nothing.
   CHECK(apart("%q = div %k, %two : i64 %a = add %q, %zero : i64 %b = add %q, %zero : i64") ==
         Apart{false, false});

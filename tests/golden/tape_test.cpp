@@ -304,6 +304,171 @@ TEST_CASE("tape: what a trip reads of elements that are not written again is fou
   CHECK(along == Approx(std::get<1>(forward)).epsilon(1e-9));
 }
 
+TEST_CASE("tape: what all trips of a loop read alike, and a later loop changes, is kept once for it",
+          "[tape]") {
+  const auto check = [](auto f, std::initializer_list<std::int64_t> sizes) {
+    const auto g = grad<0>(f);
+    const auto fast = compile(g, {.target = Target::cpp}), plain = compile(g, {.target = Target::c});
+    for (const std::int64_t n : sizes) {
+      CAPTURE(n);
+      std::vector<double> x = wave(static_cast<std::size_t>(n * n));
+      for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i * n + (i + 1) % n)] += 2.0;
+      const std::vector<double> expected = eager(g)(x, n);
+      for (const auto& got : {fast(x, n), plain(x, n)}) {
+        REQUIRE(got.size() == x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-9).margin(1e-12));
+      }
+    }
+    return kept(plain.source("ir"));
+  };
+  // Rows change places, so that row k is not yet as it will stay.
+  const auto pivots = [](A a, I n) {
+    D product = 1.0;
+    FOR(0, n, [&](I k) {
+      I pivot = k;
+      FOR(k + 1, n, [&](I i) {
+        IF(abs(a[i * n + k]) > abs(a[pivot * n + k]), [&] { pivot = i; });
+      });
+      IF(pivot != k, [&] {
+        FOR(0, n, [&](I j) {
+          const D own = a[k * n + j];
+          a = a.set(k * n + j, a[pivot * n + j]).set(pivot * n + j, own);
+        });
+      });
+      product *= a[k * n + k];
+      FOR(k + 1, n, [&](I i) {
+        const D factor = a[i * n + k] / a[k * n + k];
+        FOR(k, n, [&](I j) { a = a.set(i * n + j, a[i * n + j] - factor * a[k * n + j]); });
+      });
+    });
+    return product * product;
+  };
+  const Kept of_pivots = check(pivots, {0, 1, 2, 3, 9, 20});
+  CHECK(of_pivots.arrays == 1);
+  CHECK(of_pivots.numbers <= 6);  // of each k and of each i, none of each j
+  // All other rows, those above too; a tensor of two dimensions.
+  const auto jordan = [](A x, I n) {
+    M a = fill(D(0.0), n, n);
+    FOR(0, n, [&](I i) { FOR(0, n, [&](I j) { a = a.set(i, j, x[i * n + j]); }); });
+    FOR(0, n, [&](I k) {
+      FOR(0, n, [&](I i) {
+        IF(i != k, [&] {
+          const D factor = a(i, k) / a(k, k);
+          FOR(0, n, [&](I j) { a = a.set(i, j, a(i, j) - factor * a(k, j)); });
+        });
+      });
+    });
+    return sum(a * a);
+  };
+  const Kept of_jordan = check(jordan, {0, 1, 2, 3, 9, 20});
+  CHECK(of_jordan.arrays == 1);
+  CHECK(of_jordan.numbers <= 3);
+  // A row below the last one is read by nobody, nor is it where no trip is made.
+  const auto below = [](A a, I n) {
+    FOR(0, n, [&](I k) {
+      FOR(0, n, [&](I i) {
+        IF(i != k + 1, [&] {
+          IF(k + 1 < n, [&] {
+            FOR(0, n, [&](I j) { a = a.set(i * n + j, 0.3 * a[i * n + j] * a[(k + 1) * n + j]); });
+          });
+        });
+      });
+      FOR(n, n, [&](I i) {
+        FOR(0, n, [&](I j) { a = a.set(i * n + j, a[i * n + j] * a[(k + n) * n + j]); });
+      });
+    });
+    return squares(a);
+  };
+  CHECK(check(below, {0, 1, 2, 3, 9, 20}).arrays >= 1);
+}
+
+TEST_CASE("tape: of an array that gives way to another the part that is read is kept", "[tape]") {
+  // Two arrays in turn; n is not known to be their size, and they may be longer.
+  const auto in_turn = [](A a, I n, I steps) {
+    A u = a, v = a;
+    const auto step = [&](A& to, A& from) {
+      FOR(1, n - 1, [&](I i) { to = to.set(i, from[i] + 0.1 * from[i] * (from[i - 1] - from[i + 1])); });
+    };
+    FOR(0, steps, [&](I) {
+      step(v, u);
+      step(u, v);
+    });
+    return squares(u) + squares(v);
+  };
+  const auto plate = [](A a, I n, I steps) {  // n rows of n
+    A u = a, v = a;
+    FOR(0, steps, [&](I) {
+      FOR(1, n - 1, [&](I i) {
+        FOR(1, n - 1, [&](I j) {
+          const I k = i * n + j;
+          v = v.set(k, u[k] + 0.1 * u[k] * (u[k - 1] + u[k + 1] + u[k - n] + u[k + n]));
+        });
+      });
+      std::swap(u, v);
+    });
+    return squares(u);
+  };
+  const auto check = [](const auto& f, const Kept& expected_kept, auto size) {
+    const auto g = grad<0>(f);
+    const auto fast = compile(g, {.target = Target::cpp}), plain = compile(g, {.target = Target::c});
+    CHECK(kept(plain.source("ir")) == expected_kept);
+    for (const std::int64_t n : {0, 1, 2, 3, 5, 21})
+      for (const std::int64_t more : {0, 1, 60}) {
+        CAPTURE(n, more);
+        const std::vector<double> x = wave(static_cast<std::size_t>(size(n) + more)),
+                                  expected = eager(g)(x, n, 3);
+        for (const std::vector<double>& got : {fast(x, n, 3), plain(x, n, 3)})
+          for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-11));
+      }
+  };
+  check(in_turn, {2, 0}, [](std::int64_t n) { return n; });
+  check(plate, {1, 0}, [](std::int64_t n) { return n * n; });
+}
+
+TEST_CASE("tape: an element that was just set is what was set", "[tape]") {
+  const auto read_back = [](A x, I n) {
+    A a = x;
+    D total = 0.0;
+    FOR(0, n, [&](I i) {
+      a = a.set(2 * i + 1, sin(a[2 * i + 1]) * x[i]).set(2 * i, 1.0);
+      total += a[1 + i * 2] * a[2 * i + 1] * a[2 * i];
+    });
+    return total + squares(a);
+  };
+  const auto by_name = [](A x, I n) {
+    A a = x;
+    D total = 0.0;
+    FOR(0, n, [&](I i) {
+      const D now = sin(a[2 * i + 1]) * x[i];
+      a = a.set(2 * i + 1, now).set(2 * i, 1.0);
+      total += now * now;
+    });
+    return total + squares(a);
+  };
+  const auto first = compile(grad<0>(read_back), {.target = Target::c});
+  const auto second = compile(grad<0>(by_name), {.target = Target::c});
+  const std::vector<double> x = wave(20), expected = eager(grad<0>(by_name))(x, 10);
+  for (const std::vector<double>& got : {first(x, 10), second(x, 10)})
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+  CHECK(kept(first.source("ir")) == kept(second.source("ir")));
+}
+
+TEST_CASE("tape: a while loop that counts down keeps no more than FOR", "[tape]") {
+  const auto by_while = [](A x) {
+    A a = fill(D(0.7), x.size());
+    I i = x.size() - 2;
+    WHILE([&] { return i >= 0; }, [&] {
+      a = a.set(i, x[i] * a[i + 1] * a[i + 1]);
+      i = i - 1;
+    });
+    return squares(a);
+  };
+  const auto g = compile(grad(by_while), {.target = Target::c});
+  const std::vector<double> x = wave(9), got = g(x), expected = eager(grad(by_while))(x);
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+  CHECK(kept(g.source("ir")) == Kept{0, 0});
+}
+
 TEST_CASE("tape: an inner sum of an independent trip is computed once, with its derivative", "[tape]") {
   const auto rows = [](auto f) {
     return [f](M a) {

@@ -62,6 +62,13 @@ std::optional<std::int64_t> IndexForm::number() const {
   return terms_.begin()->second;
 }
 
+IndexForm IndexForm::divided(std::int64_t by) const {
+  IndexForm f;
+  for (const auto& [product, factor] : terms_)
+    if (!product.empty() && factor % by == 0) f.add(product, factor / by);
+  return f;
+}
+
 std::vector<Unknown> IndexForm::unknowns() const {
   std::vector<Unknown> all;
   for (const auto& [product, by] : terms_) all.insert(all.end(), product.begin(), product.end());
@@ -230,6 +237,7 @@ class Bounds {
       if (counter) {
         note(counter->last - counter->first);
         note(IndexForm::of(counter->index) - counter->first);
+        note(counter->last - IndexForm::of(counter->index));
         if (inside) counters_.push_back({counter->index, counter->first, counter->last});
       }
       if (b->parent->is(Opcode::branch_)) note(b->parent->operands[0], b == b->parent->blocks[0]);
@@ -260,6 +268,8 @@ class Bounds {
     }
     for (const IndexForm& fact : o.facts_)
       if (const auto other = in_other_trip(fact, body)) facts_.push_back(*other);
+    for (const IndexForm& d : o.different_)
+      if (const auto other = in_other_trip(d, body)) different_.push_back(*other);
     return true;
   }
 
@@ -277,9 +287,12 @@ class Bounds {
     return f;
   }
 
-  bool never_zero(const IndexForm& f) const {
+  bool never_zero(const IndexForm& f, int deepest = 3) const {
+    if (std::ranges::any_of(different_, [&](const IndexForm& d) { return f == d || f == IndexForm() - d; }))
+      return true;
     const auto least = extreme(f, false), most = extreme(f, true);
-    return (least && nonnegative(*least - 1)) || (most && nonnegative(IndexForm(-1) - *most));
+    if ((least && nonnegative(*least - 1)) || (most && nonnegative(IndexForm(-1) - *most))) return true;
+    return deepest > 0 && never_zero_by_parts(f, deepest - 1);
   }
 
   /// True where a form is a sum of what is not negative: by itself, or with something that is known not to
@@ -299,6 +312,26 @@ class Bounds {
     return body && v.dimension == -1 && made_in(v.value, body) ? Unknown(v.value, in_another_trip) : v;
   }
 
+  /// f = g q + r with r closer to zero than g is zero only where q and r are: of n (i - k) + (j' - j), the way
+  /// between elements of rows i and k, whichever these are, nothing is zero where j and j' differ.
+  /// (The test by the greatest common divisor, where that is a size, and what is left over has bounds.)
+  bool never_zero_by_parts(const IndexForm& f, int deepest) const {
+    const auto parts = [&](const IndexForm& g, const IndexForm& q, const IndexForm& r) {
+      const auto least = extreme(r, false), most = extreme(r, true);
+      return least && most && nonnegative(g - 1 - *most) && nonnegative(g - 1 + *least) &&
+             (never_zero(r, deepest) || never_zero(q, deepest));
+    };
+    for (const Unknown& g : f.unknowns())
+      if (const auto s = f.split(g); s && !s->coefficient.number() && parts(IndexForm::of(g), s->coefficient, s->rest))
+        return true;
+    return std::ranges::any_of(f.terms(), [&](const auto& term) {
+      const std::int64_t g = term.first.empty() ? 1 : std::max(term.second, times(term.second, -1));
+      if (g < 2) return false;
+      const IndexForm q = f.divided(g);
+      return parts(g, q, f - IndexForm(g) * q);
+    });
+  }
+
   /// That a condition holds, or does not.
   void note(const Value* condition, bool holds, int deepest = 4) {
     const Op* const op = condition->def;
@@ -307,8 +340,13 @@ class Bounds {
     if (op->is(holds ? Opcode::land_ : Opcode::lor_))
       for (const Value* part : op->operands) note(part, holds, deepest - 1);
     const bool less = op->is(Opcode::lt_), at_most = op->is(Opcode::le_);
-    if ((!less && !at_most) || !(op->operands[0]->type == ir::I64)) return;
+    const bool differs = op->is(holds ? Opcode::ne_ : Opcode::eq_);
+    if ((!less && !at_most && !differs) || !(op->operands[0]->type == ir::I64)) return;
     const IndexForm gap = index_form(op->operands[1]) - index_form(op->operands[0]);
+    if (differs) {
+      different_.push_back(gap);
+      return;
+    }
     note(holds ? gap - (less ? 1 : 0) : IndexForm() - gap - (less ? 0 : 1));
   }
 
@@ -375,7 +413,8 @@ class Bounds {
 
   std::vector<Span> counters_;
   std::map<Unknown, std::int64_t> least_;
-  std::vector<IndexForm> facts_;  ///< forms of several values that are not negative
+  std::vector<IndexForm> facts_;      ///< forms of several values that are not negative
+  std::vector<IndexForm> different_;  ///< forms that are not 0
 };
 
 /// Which elements of one tensor an access reaches in a trip of a loop, in one dimension: the trip's number
@@ -414,11 +453,15 @@ class Reach {
     return known_.nonnegative(gap) || low.known_.nonnegative(gap);
   }
 
-  /// All that one of them ever reaches lies below what the other does.
+  /// All that one of them ever reaches lies below what the other does, or does so in the trips before and in
+  /// those after.
   bool by_range(const Reach& o) const {
     const auto other = in_other_trip(o.index_, loop_->blocks[1]);
-    Bounds both = known_;
-    return other && both.add(o.known_, loop_, Trip::any) && both.never_zero(*other - index_);
+    const auto in = [&](Trip when) {
+      Bounds both = known_;
+      return both.add(o.known_, loop_, when) && both.never_zero(*other - index_);
+    };
+    return other && (in(Trip::any) || (in(Trip::earlier) && in(Trip::later)));
   }
 
   const Op* loop_;
@@ -543,6 +586,18 @@ bool in_range(const Op& access, std::size_t dimension) {
   const IndexForm i = index_form(access.operands[1 + dimension]);
   return never_negative(i, access) &&
          never_negative(size_form(access.operands[0], dimension) - i - IndexForm(1), access);
+}
+
+std::optional<IndexRange> range_in(const Op& access, std::size_t dimension, const Op* loop) {
+  const IndexForm index = index_form(access.operands[1 + dimension]);
+  const Bounds known(access, loop);
+  const auto first = known.extreme(index, false), last = known.extreme(index, true);
+  const auto outside = [&](const IndexForm& f) {
+    return std::ranges::none_of(f.unknowns(),
+                                [&](const Unknown& v) { return made_in(v.value, loop->blocks[1]); });
+  };
+  if (!first || !last || !outside(*first) || !outside(*last)) return {};
+  return IndexRange{*first, *last};
 }
 
 Value* written(ir::Builder& b, const IndexForm& f) {

@@ -48,6 +48,9 @@ class IndexForm {
   /// With a form put in the place of an unknown that is not multiplied by itself.
   IndexForm with(const Unknown& v, const IndexForm& by) const;
 
+  /// What of it is so many times something, without its number.
+  IndexForm divided(std::int64_t by) const;
+
   IndexForm& operator+=(const IndexForm& o) { return add(o, 1); }
   IndexForm& operator-=(const IndexForm& o) { return add(o, -1); }
   friend IndexForm operator+(IndexForm a, const IndexForm& b) { return a += b; }
@@ -113,6 +116,13 @@ inline bool is_access(const Op& op) {
 /// True where an access to an element (get, set, add_at), or a row (take), certainly has an index within a
 /// dimension.
 bool in_range(const Op& access, std::size_t dimension);
+
+/// Between which indices all elements lie that an access reaches in the trips of a loop and of loops inside it,
+/// in terms of what is made outside; nothing where that is not known.
+struct IndexRange {
+  IndexForm first, last;
+};
+std::optional<IndexRange> range_in(const Op& access, std::size_t dimension, const Op* loop);
 
 /// A form as operations.
 Value* written(ir::Builder& b, const IndexForm& f);

@@ -200,6 +200,35 @@ class Updates {
 
 }  // namespace
 
+void forward_stored(Op* loop) {
+  constexpr int farthest = 64;
+  int questions = 1000;
+  Renaming stored;
+  std::vector<Op*> forwarded;
+  const auto same = [](const Op& get, const Op& set) {
+    for (std::size_t i = 1; i < get.operands.size(); ++i)
+      if (get.operands[i] != set.operands[i] &&
+          !(index_form(get.operands[i]) == index_form(set.operands[i])))
+        return false;
+    return true;
+  };
+  ir::walk(loop->blocks[1], [&](Op* op) {
+    if (!op->is(Opcode::get_)) return;
+    const Op* set = op->operands[0]->def;
+    for (int step = 0; step < farthest && set && set->is(Opcode::set_); ++step) {
+      if (same(*op, *set)) {
+        stored[op->result()] = set->operands.back();
+        forwarded.push_back(op);
+        return;
+      }
+      if (!apart(*op, *set) && (questions-- <= 0 || !never_the_same(*op, *set))) return;
+      set = set->operands[0]->def;
+    }
+  });
+  ir::replace_uses(loop->blocks[1], stored);
+  erase(forwarded);
+}
+
 void store_forwarding(ir::Module& module) {
   bool changed = false;
   for (ir::Function* f : module.functions())

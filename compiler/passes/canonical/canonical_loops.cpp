@@ -9,8 +9,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/integers.hpp"
 
 namespace lantern::passes {
 
@@ -66,6 +68,46 @@ class Loop {
     std::erase_if(head_->ops, [&](const Op* op) { return same.contains(op); });
   }
 
+  /// i + k < n becomes i < max(n, first + k) - k, which is n - k where there is a trip, and does not wrap where
+  /// n is less than anything; the same for i - k, for at most, and for what falls. Sizes are not that small.
+  void isolate() {
+    Op* const test = decision_->operands[0]->def;
+    if (!test || test->parent != head_ || !(test->is(Opcode::lt_) || test->is(Opcode::le_)) ||
+        test->operands[0]->type != ir::I64)
+      return;
+    const std::size_t side = invariant(test->operands[0]) ? 1 : 0;
+    Value *const bound = test->operands[1 - side], *const moving = test->operands[side];
+    const Op* const op = moving->def;
+    if (!invariant(bound) || invariant(moving) || !op || op->parent != head_) return;
+    const bool plus = op->is(Opcode::add_);
+    if (!plus && !op->is(Opcode::sub_)) return;
+    const std::size_t at = plus && invariant(op->operands[0]) ? 1 : 0;
+    Value *const number = op->operands[at], *const k = op->operands[1 - at];
+    if (!invariant(k) || number->def || number->block != head_) return;
+    Value* const first = start_of(number->index);
+    if (!made_before(first)) return;
+    in_front([&](ir::Builder& b) {
+      const auto here = [&](Value* v) { return constant(v) ? b.integer(constant(v)->integer) : v; };
+      const auto sum = [&](Value* x, Value* y, bool add) {
+        const Op *c = constant(x), *d = constant(y);
+        if (add && c && c->integer == 0) return here(y);
+        if (c && d) {
+          const ir::Wrapping p(c->integer), q(d->integer);
+          return b.integer(std::int64_t(add ? p + q : p - q));
+        }
+        return b.emit(add ? Opcode::add_ : Opcode::sub_, {here(x), here(y)});
+      };
+      Value* end = bound;
+      if (!(never_negative(index_form(bound), *op_) && never_negative(index_form(k), *op_))) {
+        Value* edge = sum(first, k, plus);
+        if (test->is(Opcode::le_)) edge = sum(edge, b.integer(1), side == 1);
+        end = b.emit(side == 0 ? Opcode::imax_ : Opcode::imin_, {here(bound), edge});
+      }
+      test->operands[1 - side] = sum(end, k, !plus);
+    });
+    test->operands[side] = number;
+  }
+
   /// i <= n becomes i < n + 1, and n <= i becomes n - 1 < i.
   void make_strict() {
     Op* const test = decision_->operands[0]->def;
@@ -103,7 +145,7 @@ class Loop {
     std::vector<Op*> again;
     std::int64_t step = 0;
     if (!find_next(at, in_body, again, step) || (falls ? step >= 0 : step <= (narrow ? 0 : 1))) return;
-    Value* const first = op_->is(Opcode::loop_) ? op_->operands[at] : entry_->operands[1 + at];
+    Value* const first = start_of(at);
     if (!made_before(first)) return;
 
     Value *start = nullptr, *trips = nullptr;
@@ -183,6 +225,11 @@ class Loop {
     return all && !again.empty() && uses_.at(op_->result()) == again.size() + 1;
   }
 
+  /// What a piece of state is before the first trip.
+  Value* start_of(std::size_t at) const {
+    return op_->is(Opcode::loop_) ? op_->operands[at] : entry_->operands[1 + at];
+  }
+
   bool made_before(const Value* v) const {
     if (v->block != op_->parent || !v->def) return true;
     const std::vector<Op*>& ops = op_->parent->ops;
@@ -204,6 +251,21 @@ class Loop {
   std::unordered_set<const Op*> counts_;
 };
 
+/// Loops, and jumps that enter continuations: inner ones first.
+void make_canonical(ir::Module& module, const std::vector<Op*>& found, const UseCounts& uses) {
+  for (Op* op : found | std::views::reverse) {
+    Op* const owner = op->is(Opcode::loop_) ? op : op->operands[0]->def;
+    if (!owner || owner->parent != op->parent || !(owner->is(Opcode::loop_) || owner->is(Opcode::fun_)))
+      continue;
+    Loop loop(module, owner, uses);
+    if (!loop.known(op)) continue;
+    loop.move_invariants();
+    loop.isolate();
+    loop.make_strict();
+    loop.count_trips();
+  }
+}
+
 }  // namespace
 
 void canonical_loops(ir::Module& module) {
@@ -215,17 +277,16 @@ void canonical_loops(ir::Module& module) {
         if (v->type.is_cont()) ++uses[v];
       if (op->is(Opcode::loop_) || op->is(Opcode::jump_)) found.push_back(op);
     });
-    for (Op* op : found | std::views::reverse) {  // inner ones first
-      Op* const owner = op->is(Opcode::loop_) ? op : op->operands[0]->def;
-      if (!owner || owner->parent != op->parent || !(owner->is(Opcode::loop_) || owner->is(Opcode::fun_)))
-        continue;
-      Loop loop(module, owner, uses);
-      if (!loop.known(op)) continue;
-      loop.move_invariants();
-      loop.make_strict();
-      loop.count_trips();
-    }
+    make_canonical(module, found, uses);
   }
+}
+
+void canonical_loops(ir::Module& module, Op* outermost) {
+  std::vector<Op*> found{outermost};
+  ir::walk(outermost->blocks[1], [&](Op* op) {
+    if (op->is(Opcode::loop_)) found.push_back(op);
+  });
+  make_canonical(module, found, {});
 }
 
 }  // namespace lantern::passes

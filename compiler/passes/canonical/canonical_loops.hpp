@@ -3,6 +3,7 @@
 //
 //   while (i < a.size() - 1) ...        n = a.size() - 1; while (i < n) ...
 //   while (i <= n) ...                  m = n + 1; while (i < m) ...
+//   while (i + 1 < n) ...               m = n - 1; while (i < m) ...
 //   while (i > m) { ...; i = i - 1 }    n = i - m; t = 0; while (t < n) { i = first - t; ...; t = t + 1 }
 //   while (i < m) { ...; i = i + 2 }    n = (m - i + 1) / 2; ...
 //
@@ -19,5 +20,8 @@ namespace lantern::passes {
 
 /// Runs on programs as staged: on loops, and on continuations that become loops.
 void canonical_loops(ir::Module& module);
+
+/// Of a loop and those inside it. What a loop counts may become another piece of its state, the last one.
+void canonical_loops(ir::Module& module, ir::Op* outermost);
 
 }  // namespace lantern::passes

@@ -260,7 +260,7 @@ bool Unwinder::cheaper_again(const Segment& s) const {
       for (const Value* x : owner->operands) {
         if (x->type.is_tensor() && !often.contains(x->block) && !stays(x)) {
           // Instead of giving its memory to another it is copied, if that is in proportion.
-          if (!owner->is(Opcode::get_) || !swept(*owner)) return false;
+          if (!owner->is(Opcode::get_) || !(swept(*owner) || part_read(*owner, loop))) return false;
           if (!seen.contains(x)) again += load + save_float;
         }
         need(x);
@@ -341,22 +341,27 @@ Value* Unwinder::at(Region& r, Value* v) {
     if (!known) at(*home, number);
     if (cost(*home, v, budget) <= budget) return derive(*home, v);
   }
+  if (Value* const kept = kept_alike(*home, v)) return kept;
   return save(*home, v);
+}
+
+/// What stands for a value of the region's forward part, made at the start of its backward part: at the end,
+/// then moved behind what the start of the block holds already.
+Value* Unwinder::made_again(Region& home, Value* v, const std::function<Value*()>& make) {
+  Block* const block = home.bwd;
+  const std::size_t before = block->ops.size();
+  Value* const result = make();
+  const auto first = block->ops.begin() + static_cast<long>(before);
+  const auto to = block->ops.begin() + static_cast<long>(home.pops + home.derived);
+  home.derived += block->ops.size() - before;
+  std::rotate(to, first, block->ops.end());
+  return home.saved[v] = result;
 }
 
 /// Computes a value of the region's forward part again at the start of its backward part.
 Value* Unwinder::derive(Region& home, Value* v) {
   Block* const block = home.bwd;
-  // Emitted at the end, then moved behind what the start of the block holds already.
-  const auto emit = [&](auto&& make) {
-    const std::size_t before = block->ops.size();
-    Value* result = make();
-    const auto first = block->ops.begin() + static_cast<long>(before);
-    const auto to = block->ops.begin() + static_cast<long>(home.pops + home.derived);
-    home.derived += block->ops.size() - before;
-    std::rotate(to, first, block->ops.end());
-    return home.saved[v] = result;
-  };
+  const auto emit = [&](const std::function<Value*()>& make) { return made_again(home, v, make); };
   const auto here = [&](Value* x) {
     if (!x->def || !x->def->is(Opcode::constant_)) return at(home, x);
     Value* result = nullptr;

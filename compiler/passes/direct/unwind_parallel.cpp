@@ -28,15 +28,17 @@ bool inside(const Region& inner, const Region& outer) {
 }  // namespace
 
 /// The forward part of such a trip stands in the backward part: what it uses from outside has to be at hand
-/// there.
-void Unwinder::reach(Region& body) {
+/// there, whole or in part.
+void Unwinder::reach(Region& body, const Parts& parts) {
   std::unordered_map<Value*, Value*> reached;
   std::vector<Op*> constants;
   const std::vector<Op*> ops = body.bwd->ops;
   for (Op* top : ops) {
     std::vector<Op*> all{top};
     for (Block* b : top->blocks) ir::walk(b, [&](Op* op) { all.push_back(op); });
-    for (Op* op : all)
+    for (Op* op : all) {
+      const auto part = op->is(Opcode::get_) ? parts.find(op->operands[0]) : parts.end();
+      if (part != parts.end()) op->operands[0] = part->second.elements;
       for (Value*& v : op->operands) {
         const auto home = homes_.find(v->block);
         if (home == homes_.end() || home->second->visible() || inside(*home->second, body)) continue;
@@ -51,6 +53,10 @@ void Unwinder::reach(Region& body) {
         }
         v = it->second;
       }
+      if (part != parts.end())
+        op->operands[1] =
+            ir::Builder::before(op).emit(Opcode::sub_, {op->operands[1], part->second.first});
+    }
   }
   body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());
 }
@@ -98,6 +104,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
     (p->type.is_ref() ? state : params).push_back(p);
   }
 
+  const Parts parts = parts_of(r, forward_op);
   Value* const first = at(r, forward_op->operands[count.index]);
   Value* const bound = at(r, count.bound);
   std::vector<Value*> initial{first};
@@ -156,7 +163,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
     }
   forward(body, test->blocks[0]);
   note_updates(block);
-  reach(body);
+  reach(body, parts);
   body.forward_ops = block->ops.size();
 
   backward(body, incoming);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/trips.hpp"
 #include "lantern/ir/checkpoint.hpp"
@@ -94,6 +95,12 @@ class Unwinder {
   std::vector<Value*> primals(const std::vector<Value*>& params_or_args, std::size_t from) const;
   void bind(Region& r, const std::vector<Value*>& params, const std::vector<Value*>& values);
 
+  /// What is kept of an array, and the index that the first element had in it.
+  struct Part {
+    Value *elements, *first;
+  };
+  using Parts = std::unordered_map<const Value*, Part>;
+
   // Backward.
   void backward(Region& r, const std::vector<Value*>& incoming);
   void backward_ops(Region& r, const Segment& s);
@@ -107,7 +114,7 @@ class Unwinder {
   bool gives_way(const Value* tensor) const;
   bool stays(const Value* tensor) const;
   static bool swept(const Op& get);
-  void reach(Region& body);
+  void reach(Region& body, const Parts& parts);
   void mark_backward(Block* block, std::size_t from);
   const char* adjoint_name(Value* cell) const;
   Value* trips_of(Region& r, const Op* loop);
@@ -120,6 +127,7 @@ class Unwinder {
   Value* at(Region& r, Value* forward_value);
   Value* save(Region& home, Value* v);
   Value* derive(Region& home, Value* v);
+  Value* made_again(Region& home, Value* v, const std::function<Value*()>& make);
   void settle(Region& home);
   int cost(const Region& from, Value* v, int budget) const;
   Value* left_behind(const Value* element) const;
@@ -137,6 +145,20 @@ class Unwinder {
   Value* zero_like(Region& r, Value* forward_value);
   void set_cell(Region& r, Value* c, Value* v);
   void add_cell(Region& r, Value* c, Value* v, const ir::Location& loc);
+
+  // Elements that are kept once for all trips of a loop (unwind_rows.cpp).
+  struct AlikeReads {
+    Region* loop;    ///< all of whose trips read an element alike
+    Region* row;     ///< a loop inside whose trips read one each; null: there is one element
+    Value* tensor;   ///< that the loop starts with
+  };
+  std::optional<AlikeReads> alike_reads(Region& home, const Op& get) const;
+  Value* kept_alike(Region& home, Value* v);
+  static std::optional<IndexRange> part_read(const Op& get, const Op* loop);
+  Parts parts_of(Region& around, Op* loop);
+  Value* collected(ir::Builder& b, Value* first, Value* n,
+                   const std::function<Value*(ir::Builder&, Value*)>& read);
+  static Value* new_array(ir::Builder& b, ir::Kind kind, Value* n);
 
   // Forward parts that run more than once (unwind_again.cpp).
   enum class Frames { kept, dropped };

@@ -1,0 +1,214 @@
+// Elements that all trips of a loop read alike, of a tensor that goes on changing: kept once for the loop.
+//
+//   for k                                   for k
+//     for i                                   row = { a[k n + j] for all j }              kept once for each k
+//       for j                     becomes     for i
+//         a[i n + j] -= f a[k n + j]            for j
+//                                                 a[i n + j] -= f row[j]
+//
+// (Elimination with pivots, Gauss-Jordan, shortest ways over all nodes.) What the loop over i reads it does
+// not write, but a later k may: the backward part does not find it in the tensor (settled.hpp), and a frame of
+// each trip of j would hold it once for each i. The forward part goes on reading the tensor.
+//
+// And of an array that gives its memory to another one, between which elements a parallel loop reads it: those
+// are kept where the loop runs again in the backward part, not the whole array, which may be longer.
+#include <algorithm>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/volume.hpp"
+#include "lantern/compiler/passes/direct/unwinder.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// What a loop starts with as the tensor that an access inside reads, if no trip changes the element before
+/// it is read; else null.
+Value* unchanged_in(const Op* loop, const Op& get) {
+  for (std::size_t s = 0; s < loop->operands.size(); ++s) {
+    if (!loop->operands[s]->type.is_tensor()) continue;
+    Versions versions;
+    if (!versions.carried(loop, s) || !versions.values.contains(get.operands[0])) continue;
+    const bool unchanged = std::ranges::all_of(
+        versions.writes, [&](const Op* write) { return misses(get, *write, loop, Trip::earlier); });
+    return unchanged ? loop->operands[s] : nullptr;
+  }
+  return nullptr;
+}
+
+/// Of what is made in a loop: whether an index asks for nothing, or for what one loop inside counts alone.
+bool asks_only(const IndexForm& index, const Op* loop, const Counter* inner) {
+  return std::ranges::all_of(index.unknowns(), [&](const Unknown& u) {
+    return !made_in(u.value, loop->blocks[1]) || (inner && !u.is_size() && u.value == inner->index);
+  });
+}
+
+}  // namespace
+
+/// The loops around an element's reading of which the outermost reads it alike in all trips, and the one
+/// inside that one which says which element it is, if any does.
+std::optional<Unwinder::AlikeReads> Unwinder::alike_reads(Region& home, const Op& get) const {
+  std::vector<IndexForm> indices;
+  for (std::size_t d = 1; d < get.operands.size(); ++d) indices.push_back(index_form(get.operands[d]));
+  std::optional<AlikeReads> found;
+  Region* row = nullptr;
+  std::optional<Counter> inner;
+  for (Region* r = &home; r; r = r->parent) {
+    if (r->kind == Region::Kind::side) continue;
+    if (r->kind != Region::Kind::body || !r->bwd || !r->trips) break;
+    const Op* const loop = r->construct;
+    const auto counter = counter_of(loop);
+    const bool asked = counter && std::ranges::any_of(indices, [&](const IndexForm& f) {
+      return std::ranges::count(f.unknowns(), Unknown(counter->index)) > 0;
+    });
+    if (asked) {
+      if (row) break;
+      row = r;
+      inner = counter;
+      continue;
+    }
+    const Counter* const by = inner ? &*inner : nullptr;
+    if (!std::ranges::all_of(indices, [&](const IndexForm& f) { return asks_only(f, loop, by); })) break;
+    if (by && !(asks_only(by->first, loop, nullptr) && asks_only(by->last, loop, nullptr))) break;
+    Value* const tensor = unchanged_in(loop, get);
+    if (!tensor) break;
+    found = AlikeReads{r, row, tensor};
+  }
+  return found;
+}
+
+/// An array of what is read in `n` trips; or the last of that, where `first` is a number.
+Value* Unwinder::collected(ir::Builder& b, Value* first, Value* n,
+                           const std::function<Value*(ir::Builder&, Value*)>& read) {
+  const bool array = first->type.is_tensor();
+  return emit_loop(
+      b, {b.integer(0), first},
+      [&](ir::Builder& c, const State& s) { return c.emit(Opcode::lt_, {s[0], n}); },
+      [&](ir::Builder& c, const State& s) {
+        Value* const element = read(c, s[0]);
+        return State{c.emit(Opcode::add_, {s[0], c.integer(1)}),
+                     array ? c.emit(Opcode::set_, {s[1], s[0], element}) : element};
+      })[1];
+}
+
+Value* Unwinder::new_array(ir::Builder& b, ir::Kind kind, Value* n) {
+  Value* const nothing = b.op(Opcode::undef_, {}, {ir::Type(kind)})->result();
+  return b.op(Opcode::fill_, {nothing, n}, {ir::Type::tensor(kind, {ir::dynamic})})->result();
+}
+
+/// For an element that all trips of a loop around `home` read alike: where it is kept once for all of them.
+/// Null where there is no such loop.
+Value* Unwinder::kept_alike(Region& home, Value* v) {
+  if (!v->def || !v->def->is(Opcode::get_)) return nullptr;
+  const Op& get = *v->def;
+  const auto alike = alike_reads(home, get);
+  if (!alike || !alike->loop->parent || alike->loop->parent->visible()) return nullptr;
+  Op* const loop = alike->loop->construct;
+  const auto counter = counter_of(loop);
+  const auto inner = alike->row ? counter_of(alike->row->construct) : std::nullopt;
+  if (!counter) return nullptr;
+
+  // In front of the loop, if that has a trip: one element, or a row of them. An element that no trip reads,
+  // because a branch is not taken, may lie outside.
+  Value* kept = nullptr;
+  in_front_of(loop, loop->parent, [&] {
+    ir::Builder b = into(loop->parent, loop->loc);
+    const auto rank = get.operands.size() - 1;
+    std::vector<Value*> sizes;
+    for (std::size_t d = 0; d < rank; ++d)
+      sizes.push_back(b.emit(Opcode::dim_, {alike->tensor}, static_cast<std::int64_t>(d)));
+    Value* most = sizes[0];
+    for (std::size_t d = 1; d < rank; ++d) most = b.emit(Opcode::mul_, {most, sizes[d]});
+    const auto trips_of = [&](const Counter& c) {
+      return written(b, c.last - c.first + IndexForm(1));
+    };
+    Value* const wanted = inner ? trips_of(*inner) : b.integer(1);
+    Value* const runs = b.emit(Opcode::lt_, {b.integer(0), trips_of(*counter)});
+    Value* const n = b.emit(Opcode::select_, {runs, b.emit(Opcode::imin_, {wanted, most}), b.integer(0)});
+    Value* const first = inner ? new_array(b, v->type.element(), b.emit(Opcode::imax_, {n, b.integer(0)}))
+                               : b.op(Opcode::undef_, {}, {v->type})->result();
+    kept = collected(b, first, n, [&](ir::Builder& c, Value* trip) {
+      std::vector<Value*> access{alike->tensor};
+      for (std::size_t d = 0; d < rank; ++d) {
+        IndexForm index = index_form(get.operands[d + 1]);
+        if (inner)
+          index = index.with(inner->index, (inner->step > 0 ? inner->first : inner->last) +
+                                               IndexForm(inner->step) * IndexForm::of(trip));
+        Value* const last = c.emit(Opcode::sub_, {sizes[d], c.integer(1)});
+        access.push_back(
+            c.emit(Opcode::imax_, {c.emit(Opcode::imin_, {written(c, index), last}), c.integer(0)}));
+      }
+      return c.op(Opcode::get_, access, {v->type})->result();
+    });
+    kept->name = v->name;
+  });
+
+  Region& around = *alike->loop->parent;
+  Value* const there = at(around, kept);
+  if (!inner) return home.saved[v] = there;
+  return made_again(home, v, [&] {
+    ir::Builder b = into(home.bwd, get.loc);
+    Value* const trip = b.emit(Opcode::sub_, {alike->row->trips, b.integer(1)});
+    return b.op(Opcode::get_, {there, trip}, {v->type})->result();
+  });
+}
+
+/// Between which of its elements a loop reads an array, where those are about as many as its trips.
+std::optional<IndexRange> Unwinder::part_read(const Op& get, const Op* loop) {
+  constexpr std::int64_t few = 16;  // numbers are kept as easily
+  if (get.operands[0]->type.rank() != 1) return {};
+  const auto range = range_in(get, 0, loop);
+  if (!range) return {};
+  const IndexForm size = range->last - range->first + IndexForm(1);
+  return size.number().value_or(few) >= few && sweeps(get, loop, size) ? range : std::nullopt;
+}
+
+/// What a parallel loop reads of arrays that give way to others, and are not read from end to end as far as can
+/// be seen: kept in front of the loop, and at hand in the backward part around it.
+Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
+  struct Needs {
+    std::vector<IndexRange> ranges;
+    bool whole = true, known = true;
+  };
+  std::vector<Value*> order;
+  std::unordered_map<const Value*, Needs> all;
+  ir::walk(loop->blocks[1], [&](const Op* op) {
+    if (!op->is(Opcode::get_)) return;
+    Value* const array = op->operands[0];
+    if (made_in(array, loop->blocks[1]) || stays(array)) return;
+    const auto [it, added] = all.try_emplace(array);
+    if (added) order.push_back(array);
+    it->second.whole &= swept(*op);
+    const auto range = part_read(*op, loop);
+    it->second.known &= range.has_value();
+    if (range) it->second.ranges.push_back(*range);
+  });
+  Parts parts;
+  for (Value* array : order) {
+    const Needs& reads = all.at(array);
+    if (reads.whole || !reads.known) continue;
+    Value *first = nullptr, *kept = nullptr;
+    in_front_of(loop, loop->parent, [&] {
+      ir::Builder b = into(loop->parent, loop->loc);
+      Value* end = nullptr;
+      for (const IndexRange& r : reads.ranges) {
+        Value *const low = written(b, r.first), *const high = written(b, r.last + IndexForm(1));
+        first = first ? b.emit(Opcode::imin_, {first, low}) : low;
+        end = end ? b.emit(Opcode::imax_, {end, high}) : high;
+      }
+      first = b.emit(Opcode::imax_, {first, b.integer(0)});
+      end = b.emit(Opcode::imin_, {end, b.emit(Opcode::dim_, {array}, 0)});
+      Value* const n = b.emit(Opcode::imax_, {b.emit(Opcode::sub_, {end, first}), b.integer(0)});
+      const ir::Kind kind = array->type.element();
+      kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* trip) {
+        return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, trip})}, {ir::Type(kind)})->result();
+      });
+      kept->name = array->name;
+    });
+    parts[array] = {at(around, kept), at(around, first)};
+  }
+  return parts;
+}
+
+}  // namespace lantern::passes
