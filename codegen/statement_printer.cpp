@@ -412,6 +412,7 @@ void StatementPrinter::statement(const Op& op) {
     case Opcode::lane_sum_:
     case Opcode::lane_max_:
     case Opcode::lane_min_:
+    case Opcode::lane_any_:
       return vector(op);
     case Opcode::lane_get_:
     case Opcode::lane_set_:

@@ -75,6 +75,9 @@ void StatementPrinter::vector(const Op& op) {
       const char* const which = op.is(Opcode::lane_max_) ? "largest" : "smallest";
       return define(op, called(unit_.prelude().vector_function(which, kind, op.operands[0]->type.lanes())));
     }
+    case Opcode::lane_any_:
+      return define(
+          op, called(unit_.prelude().vector_function("any", Kind::boolean, op.operands[0]->type.lanes())));
     case Opcode::lane_splat_: {
       // Where an operator takes a scalar it gets the scalar itself; elsewhere the vector is made on the spot.
       const Value* x = op.operands[0];

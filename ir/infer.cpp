@@ -233,6 +233,9 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
     case Opcode::lane_min_:
       t.need(in[0].is_vector() && in[0].is_float_element(), "a vector of floating-point numbers");
       return Type(in[0].kind());
+    case Opcode::lane_any_:
+      t.need(in[0].is_vector() && in[0].kind() == Kind::boolean, "a vector of truth values");
+      return Bool;
     case Opcode::gemm_:
       t.need(in.size() == 15, "three tensors, a number, and eleven starts, steps and sizes");
       for (std::size_t i = 0; i < 3; ++i)

@@ -553,18 +553,20 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
                               numbers(0, lanes) + "};\n  return v;\n}\n");
     return full;
   }
-  if (what == "sum") {
-    // Halves are added until one lane is left.
+  if (what == "sum" || what == "any") {
+    // Halves are added until one lane is left; or what is true in one of them is.
+    const std::string with = what == "sum" ? " +" : " |";
     std::string body, x = "x";
     for (int n = lanes / 2; n > 1; n /= 2) {
       const std::string half = vector(kind, n), next = "x" + std::to_string(n);
       body += "  const " + half + " " + next + " = __builtin_shufflevector(" + x + ", " + x + ", " +
-              numbers(0, n) + ") +\n    __builtin_shufflevector(" + x + ", " + x + ", " + numbers(n, 2 * n) +
-              ");\n";
+              numbers(0, n) + ")" + with + "\n    __builtin_shufflevector(" + x + ", " + x + ", " +
+              numbers(n, 2 * n) + ");\n";
       x = next;
     }
-    add(Group::functions, "static inline " + element + " " + full + "(" + type + " x) {\n" + body +
-                              "  return " + x + "[0] + " + x + "[1];\n}\n");
+    const std::string last = x + "[0]" + with + " " + x + "[1]";
+    add(Group::functions, "static inline " + target_->element(kind) + " " + full + "(" + type + " x) {\n" +
+                              body + "  return " + (what == "sum" ? last : "(" + last + ") != 0") + ";\n}\n");
     return full;
   }
   if (what == "largest" || what == "smallest") {

@@ -1,4 +1,5 @@
-// Vectors of many registers: elements gathered and scattered half by half, and functions of single lanes.
+// Vectors of many registers: elements gathered and scattered half by half, functions of single lanes, and
+// branches that most lanes do not take.
 #include <catch2/catch.hpp>
 
 #include "../lanes.hpp"
@@ -38,6 +39,46 @@ M columns(M x, Rep<Array<std::int64_t>> at, I steps) {
   });
 }
 
+/// Much to do where a weight is not 0, which it is for most; where it is, there may be no such element.
+D weighted(M weights, A x, Rep<Array<std::int64_t>> at) {
+  return total(weights.dim(0), [&](I i) {
+    return FOR(0, weights.dim(1), D(0.0), [&](I k, D sum) {
+      const D w = weights(i, k);
+      return IF(
+          w == 0.0, [&] { return sum; },
+          [&] {
+            const D y = x[at[k]], r = sqrt(y * y + x[i] * x[i] + 0.1);
+            return sum + w * (sin(y) * exp(-r) / r + log(r) * cast<double>(k));
+          });
+    });
+  });
+}
+/// The same of each row's own element.
+D fading(M weights, A x) {
+  return total(weights.dim(0), [&](I i) {
+    const D own = x[i];
+    return FOR(0, weights.dim(1), D(0.0), [&](I k, D sum) {
+      const D w = weights(i, k);
+      return IF(
+          w == 0.0, [&] { return sum; },
+          [&] {
+            const D y = own * w * cast<double>(k + 1), r = sqrt(y * y + 0.1);
+            return sum + w * (sin(y) * exp(-r) / r + log(r));
+          });
+    });
+  });
+}
+/// And with little to do.
+D seldom(M weights, A x) {
+  return total(weights.dim(0), [&](I i) {
+    return FOR(0, weights.dim(1), D(0.0), [&](I k, D sum) {
+      const D w = weights(i, k);
+      return IF(
+          w == 0.0, [&] { return sum; }, [&] { return sum + w * x[i]; });
+    });
+  });
+}
+
 template <class F, class... In>
 void same(F f, const In&... in) {
   const auto expected = compile(f, {.target = Target::c, .opt = 0})(in...);
@@ -68,4 +109,28 @@ TEST_CASE("wide lanes: the same numbers as one after another", "[lanes]") {
     same(columns, matrix(x, n, 5), at, static_cast<std::int64_t>(std::min<std::size_t>(n, 4)));
     same(grad<0>(nearest), matrix(x, n, 5), matrix(c, 3, 5));
   }
+}
+
+TEST_CASE("wide lanes: a side of a branch that no lane takes is left out", "[lanes]") {
+  for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
+    CAPTURE(n);
+    const std::size_t columns = 6;
+    std::vector<double> w(n * columns, 0.0);
+    for (std::size_t k = 0; k + 1 < columns; ++k)
+      w[(k * 29) % n * columns + k] = 0.3 + static_cast<double>(k);
+    // The last column has an element nowhere, and nobody has a weight for it.
+    const std::vector<std::int64_t> at{0, 0, static_cast<std::int64_t>(n) - 1, 0, 0, 1'000'000};
+    const std::vector<double> x = numbers(n, 0.3);
+    same(weighted, matrix(w, n, columns), x, at);
+    same(grad<0>(weighted), matrix(w, n, columns), x, at);
+    same(grad<1>(weighted), matrix(w, n, columns), x, at);
+    same(fading, matrix(w, n, columns), x);
+    same(grad<1>(fading), matrix(w, n, columns), x);
+    same(seldom, matrix(w, n, columns), x);
+    const std::vector<double> none(n * columns, 0.0);
+    same(weighted, matrix(none, n, columns), x, at);
+  }
+  const CompileOptions wide{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
+  CHECK(compile(fading, wide).source("ir").find("lane_any") != std::string::npos);
+  CHECK(compile(seldom, wide).source("ir").find("lane_any") == std::string::npos);
 }

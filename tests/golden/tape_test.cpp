@@ -316,7 +316,8 @@ TEST_CASE("tape: what all trips of a loop read alike, and a later loop changes, 
       const std::vector<double> expected = eager(g)(x, n);
       for (const auto& got : {fast(x, n), plain(x, n)}) {
         REQUIRE(got.size() == x.size());
-        for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-9).margin(1e-12));
+        for (std::size_t i = 0; i < x.size(); ++i)
+          CHECK(got[i] == Approx(expected[i]).epsilon(1e-9).margin(1e-12));
       }
     }
     return kept(plain.source("ir"));
@@ -326,9 +327,7 @@ TEST_CASE("tape: what all trips of a loop read alike, and a later loop changes, 
     D product = 1.0;
     FOR(0, n, [&](I k) {
       I pivot = k;
-      FOR(k + 1, n, [&](I i) {
-        IF(abs(a[i * n + k]) > abs(a[pivot * n + k]), [&] { pivot = i; });
-      });
+      FOR(k + 1, n, [&](I i) { IF(abs(a[i * n + k]) > abs(a[pivot * n + k]), [&] { pivot = i; }); });
       IF(pivot != k, [&] {
         FOR(0, n, [&](I j) {
           const D own = a[k * n + j];
@@ -368,14 +367,12 @@ TEST_CASE("tape: what all trips of a loop read alike, and a later loop changes, 
     FOR(0, n, [&](I k) {
       FOR(0, n, [&](I i) {
         IF(i != k + 1, [&] {
-          IF(k + 1 < n, [&] {
-            FOR(0, n, [&](I j) { a = a.set(i * n + j, 0.3 * a[i * n + j] * a[(k + 1) * n + j]); });
-          });
+          IF(k + 1 < n,
+             [&] { FOR(0, n, [&](I j) { a = a.set(i * n + j, 0.3 * a[i * n + j] * a[(k + 1) * n + j]); }); });
         });
       });
-      FOR(n, n, [&](I i) {
-        FOR(0, n, [&](I j) { a = a.set(i * n + j, a[i * n + j] * a[(k + n) * n + j]); });
-      });
+      FOR(n, n,
+          [&](I i) { FOR(0, n, [&](I j) { a = a.set(i * n + j, a[i * n + j] * a[(k + n) * n + j]); }); });
     });
     return squares(a);
   };
@@ -457,10 +454,11 @@ TEST_CASE("tape: a while loop that counts down keeps no more than FOR", "[tape]"
   const auto by_while = [](A x) {
     A a = fill(D(0.7), x.size());
     I i = x.size() - 2;
-    WHILE([&] { return i >= 0; }, [&] {
-      a = a.set(i, x[i] * a[i + 1] * a[i + 1]);
-      i = i - 1;
-    });
+    WHILE([&] { return i >= 0; },
+          [&] {
+            a = a.set(i, x[i] * a[i + 1] * a[i + 1]);
+            i = i - 1;
+          });
     return squares(a);
   };
   const auto g = compile(grad(by_while), {.target = Target::c});

@@ -312,9 +312,9 @@ class Bounds {
     return body && v.dimension == -1 && made_in(v.value, body) ? Unknown(v.value, in_another_trip) : v;
   }
 
-  /// f = g q + r with r closer to zero than g is zero only where q and r are: of n (i - k) + (j' - j), the way
-  /// between elements of rows i and k, whichever these are, nothing is zero where j and j' differ.
-  /// (The test by the greatest common divisor, where that is a size, and what is left over has bounds.)
+  /// f = g q + r with r closer to zero than g is zero only where q and r are: of n (i - k) + (j' - j), the
+  /// way between elements of rows i and k, whichever these are, nothing is zero where j and j' differ. (The
+  /// test by the greatest common divisor, where that is a size, and what is left over has bounds.)
   bool never_zero_by_parts(const IndexForm& f, int deepest) const {
     const auto parts = [&](const IndexForm& g, const IndexForm& q, const IndexForm& r) {
       const auto least = extreme(r, false), most = extreme(r, true);
@@ -322,7 +322,8 @@ class Bounds {
              (never_zero(r, deepest) || never_zero(q, deepest));
     };
     for (const Unknown& g : f.unknowns())
-      if (const auto s = f.split(g); s && !s->coefficient.number() && parts(IndexForm::of(g), s->coefficient, s->rest))
+      if (const auto s = f.split(g);
+          s && !s->coefficient.number() && parts(IndexForm::of(g), s->coefficient, s->rest))
         return true;
     return std::ranges::any_of(f.terms(), [&](const auto& term) {
       const std::int64_t g = term.first.empty() ? 1 : std::max(term.second, times(term.second, -1));

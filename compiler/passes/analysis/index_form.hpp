@@ -117,8 +117,8 @@ inline bool is_access(const Op& op) {
 /// dimension.
 bool in_range(const Op& access, std::size_t dimension);
 
-/// Between which indices all elements lie that an access reaches in the trips of a loop and of loops inside it,
-/// in terms of what is made outside; nothing where that is not known.
+/// Between which indices all elements lie that an access reaches in the trips of a loop and of loops inside
+/// it, in terms of what is made outside; nothing where that is not known.
 struct IndexRange {
   IndexForm first, last;
 };

@@ -315,6 +315,7 @@ class Analysis {
         if (o->is(Opcode::yield_) || o->is(Opcode::constant_) || o->is(Opcode::undef_)) continue;
         if (o->is(Opcode::branch_) && selectable(*o, from)) continue;
         if (is_access(*o) && can_be_made_by_all(*o, from)) continue;
+        if ((o->is(Opcode::cast_) || o->is(Opcode::cast_like_)) && legal(*o)) continue;
         if (!ir::info(o->code).elementwise || !o->result()->type.is_scalar()) return false;
         if (!o->result()->type.is_float_element() && (o->is(Opcode::div_) || o->is(Opcode::rem_)))
           return false;

@@ -91,8 +91,7 @@ Reads reads_of(const Versions& versions, const Op* loop) {
       else if (op->is(Opcode::yield_) || op->is(Opcode::loop_))
         found.others |= !versions.hands_on(*op, i);
       else
-        found.others |=
-            !(op->is(Opcode::dim_) || op->is(Opcode::zeros_like_) || (i == 0 && is_write(*op)));
+        found.others |= !(op->is(Opcode::dim_) || op->is(Opcode::zeros_like_) || (i == 0 && is_write(*op)));
     }
     if (op->is(Opcode::loop_)) before_a_trip(op);
   });

@@ -207,8 +207,7 @@ void forward_stored(Op* loop) {
   std::vector<Op*> forwarded;
   const auto same = [](const Op& get, const Op& set) {
     for (std::size_t i = 1; i < get.operands.size(); ++i)
-      if (get.operands[i] != set.operands[i] &&
-          !(index_form(get.operands[i]) == index_form(set.operands[i])))
+      if (get.operands[i] != set.operands[i] && !(index_form(get.operands[i]) == index_form(set.operands[i])))
         return false;
     return true;
   };

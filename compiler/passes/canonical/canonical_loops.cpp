@@ -68,8 +68,9 @@ class Loop {
     std::erase_if(head_->ops, [&](const Op* op) { return same.contains(op); });
   }
 
-  /// i + k < n becomes i < max(n, first + k) - k, which is n - k where there is a trip, and does not wrap where
-  /// n is less than anything; the same for i - k, for at most, and for what falls. Sizes are not that small.
+  /// i + k < n becomes i < max(n, first + k) - k, which is n - k where there is a trip, and does not wrap
+  /// where n is less than anything; the same for i - k, for at most, and for what falls. Sizes are not that
+  /// small.
   void isolate() {
     Op* const test = decision_->operands[0]->def;
     if (!test || test->parent != head_ || !(test->is(Opcode::lt_) || test->is(Opcode::le_)) ||

@@ -54,8 +54,7 @@ void Unwinder::reach(Region& body, const Parts& parts) {
         v = it->second;
       }
       if (part != parts.end())
-        op->operands[1] =
-            ir::Builder::before(op).emit(Opcode::sub_, {op->operands[1], part->second.first});
+        op->operands[1] = ir::Builder::before(op).emit(Opcode::sub_, {op->operands[1], part->second.first});
     }
   }
   body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());

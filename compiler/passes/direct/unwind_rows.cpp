@@ -1,17 +1,18 @@
 // Elements that all trips of a loop read alike, of a tensor that goes on changing: kept once for the loop.
 //
 //   for k                                   for k
-//     for i                                   row = { a[k n + j] for all j }              kept once for each k
+//     for i                                   row = { a[k n + j] for all j }              kept once for each
+//     k
 //       for j                     becomes     for i
 //         a[i n + j] -= f a[k n + j]            for j
 //                                                 a[i n + j] -= f row[j]
 //
 // (Elimination with pivots, Gauss-Jordan, shortest ways over all nodes.) What the loop over i reads it does
-// not write, but a later k may: the backward part does not find it in the tensor (settled.hpp), and a frame of
-// each trip of j would hold it once for each i. The forward part goes on reading the tensor.
+// not write, but a later k may: the backward part does not find it in the tensor (settled.hpp), and a frame
+// of each trip of j would hold it once for each i. The forward part goes on reading the tensor.
 //
-// And of an array that gives its memory to another one, between which elements a parallel loop reads it: those
-// are kept where the loop runs again in the backward part, not the whole array, which may be longer.
+// And of an array that gives its memory to another one, between which elements a parallel loop reads it:
+// those are kept where the loop runs again in the backward part, not the whole array, which may be longer.
 #include <algorithm>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
@@ -60,8 +61,8 @@ std::optional<Unwinder::AlikeReads> Unwinder::alike_reads(Region& home, const Op
     const Op* const loop = r->construct;
     const auto counter = counter_of(loop);
     const bool asked = counter && std::ranges::any_of(indices, [&](const IndexForm& f) {
-      return std::ranges::count(f.unknowns(), Unknown(counter->index)) > 0;
-    });
+                         return std::ranges::count(f.unknowns(), Unknown(counter->index)) > 0;
+                       });
     if (asked) {
       if (row) break;
       row = r;
@@ -84,7 +85,9 @@ Value* Unwinder::collected(ir::Builder& b, Value* first, Value* n,
   const bool array = first->type.is_tensor();
   return emit_loop(
       b, {b.integer(0), first},
-      [&](ir::Builder& c, const State& s) { return c.emit(Opcode::lt_, {s[0], n}); },
+      [&](ir::Builder& c, const State& s) {
+        return c.emit(Opcode::lt_, {s[0], n});
+      },
       [&](ir::Builder& c, const State& s) {
         Value* const element = read(c, s[0]);
         return State{c.emit(Opcode::add_, {s[0], c.integer(1)}),
@@ -120,9 +123,7 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
       sizes.push_back(b.emit(Opcode::dim_, {alike->tensor}, static_cast<std::int64_t>(d)));
     Value* most = sizes[0];
     for (std::size_t d = 1; d < rank; ++d) most = b.emit(Opcode::mul_, {most, sizes[d]});
-    const auto trips_of = [&](const Counter& c) {
-      return written(b, c.last - c.first + IndexForm(1));
-    };
+    const auto trips_of = [&](const Counter& c) { return written(b, c.last - c.first + IndexForm(1)); };
     Value* const wanted = inner ? trips_of(*inner) : b.integer(1);
     Value* const runs = b.emit(Opcode::lt_, {b.integer(0), trips_of(*counter)});
     Value* const n = b.emit(Opcode::select_, {runs, b.emit(Opcode::imin_, {wanted, most}), b.integer(0)});
@@ -164,8 +165,8 @@ std::optional<IndexRange> Unwinder::part_read(const Op& get, const Op* loop) {
   return size.number().value_or(few) >= few && sweeps(get, loop, size) ? range : std::nullopt;
 }
 
-/// What a parallel loop reads of arrays that give way to others, and are not read from end to end as far as can
-/// be seen: kept in front of the loop, and at hand in the backward part around it.
+/// What a parallel loop reads of arrays that give way to others, and are not read from end to end as far as
+/// can be seen: kept in front of the loop, and at hand in the backward part around it.
 Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
   struct Needs {
     std::vector<IndexRange> ranges;

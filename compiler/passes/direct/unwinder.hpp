@@ -148,9 +148,9 @@ class Unwinder {
 
   // Elements that are kept once for all trips of a loop (unwind_rows.cpp).
   struct AlikeReads {
-    Region* loop;    ///< all of whose trips read an element alike
-    Region* row;     ///< a loop inside whose trips read one each; null: there is one element
-    Value* tensor;   ///< that the loop starts with
+    Region* loop;   ///< all of whose trips read an element alike
+    Region* row;    ///< a loop inside whose trips read one each; null: there is one element
+    Value* tensor;  ///< that the loop starts with
   };
   std::optional<AlikeReads> alike_reads(Region& home, const Op& get) const;
   Value* kept_alike(Region& home, Value* v);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/trips.hpp"
+#include "lantern/compiler/passes/analysis/versions.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -367,36 +369,88 @@ Value* LaneBody::before(Value* v, const Block* side) {
   return v;
 }
 
-void LaneBody::branch(const Op* op) {
-  if (varies(op->operands[0])) {
-    // Both sides in every lane (plan_lanes saw that they can be), then a choice.
-    Value* const condition = now(op->operands[0]);
-    std::vector<Value*> sides[2];
-    for (std::size_t k = 0; k < 2; ++k) {
-      Value* const here = k == 0 ? condition : builder_.emit(Opcode::lnot_, {condition});
-      Value* const taken = taken_ ? builder_.emit(Opcode::land_, {taken_, here}) : here;
-      Value* const around = std::exchange(taken_, taken);
-      block(op->blocks[k]);
-      taken_ = around;
-      for (Value* v : op->blocks[k]->ops.back()->operands) {
-        sides[k].push_back(is_shared(v) ? nullptr : in_lanes(v));
-        // The other side, and what follows, goes on with what this one has made of a tensor that all trips
-        // change.
-        if (is_shared(v)) now_[before(v, op->blocks[k])] = now(v);
-      }
-    }
-    for (std::size_t i = 0; i < op->results.size(); ++i) {
-      // A tensor that all trips change has been changed, by the lanes that take a side.
-      if (!sides[0][i]) {
-        now_[op->results[i]] = now(before(op->blocks[1]->ops.back()->operands[i], op->blocks[1]));
-        continue;
-      }
-      Value* chosen = builder_.emit(Opcode::select_, {condition, sides[0][i], sides[1][i]});
-      chosen->name = op->results[i]->name;
-      now_[op->results[i]] = chosen;
+/// A side of a branch that is worth a question whether a lane takes it, and whose results are all that is
+/// left of it.
+bool LaneBody::worth_asking(const Op* op, std::size_t side) const {
+  constexpr std::int64_t much = 24;
+  if (lanes_ == 1 || weight(op->blocks[side]) < much || weight(op->blocks[1 - side]) >= much) return false;
+  bool alone = std::ranges::all_of(
+      op->results, [&](const Value* v) { return v->type.is_scalar() && varies(v) && !is_summed(v); });
+  ir::walk(op->blocks[side], [&](const Op* o) {
+    alone &= !o->is(Opcode::push_) && !o->is(Opcode::pop_) && !is_write(*o) && !o->callee &&
+             ir::info(o->code).effect == ir::Effect::none &&
+             std::ranges::none_of(o->results, [&](const Value* v) { return is_shared(v) || is_summed(v); });
+  });
+  return alone;
+}
+
+/// What a side of a branch gives in lanes; null for a tensor that all trips change.
+std::vector<Value*> LaneBody::side(const Op* op, std::size_t k, Value* taken) {
+  std::vector<Value*> results;
+  Value* const around = std::exchange(taken_, taken);
+  block(op->blocks[k]);
+  taken_ = around;
+  for (Value* v : op->blocks[k]->ops.back()->operands) {
+    results.push_back(is_shared(v) ? nullptr : in_lanes(v));
+    // The other side, and what follows, goes on with what this one has made of a tensor that all trips
+    // change.
+    if (is_shared(v)) now_[before(v, op->blocks[k])] = now(v);
+  }
+  return results;
+}
+
+/// Both sides in every lane (plan_lanes saw that they can be), then a choice. A side with much to do is left
+/// out where no lane takes it, as weights that are zero, or distances beyond a cutoff, have it for many trips
+/// on end. (Branches on superword condition codes: Shin, "Introducing control flow into vectorized code",
+/// PACT 2007.)
+void LaneBody::both_sides(const Op* op) {
+  Value* const condition = now(op->operands[0]);
+  const auto taken = [&](std::size_t k) {
+    Value* const here = k == 0 ? condition : builder_.emit(Opcode::lnot_, {condition});
+    return taken_ ? builder_.emit(Opcode::land_, {taken_, here}) : here;
+  };
+  const auto choose = [&](const std::vector<Value*>& first, const std::vector<Value*>& second,
+                          std::size_t i) {
+    return builder_.emit(Opcode::select_, {condition, first[i], second[i]});
+  };
+  for (const std::size_t k : {0u, 1u}) {
+    if (!worth_asking(op, k)) continue;
+    const std::vector<Value*> other = side(op, 1 - k, taken(1 - k));
+    Value* const here = taken(k);
+    std::vector<ir::Type> types;
+    for (const Value* v : other) types.push_back(v->type);
+    Op* const guard = builder_.branch(builder_.emit(Opcode::lane_any_, {here}), types);
+    Block* const outer = builder_.block();
+    builder_.set_block(guard->blocks[0]);
+    const std::vector<Value*> own = side(op, k, here);
+    std::vector<Value*> chosen;
+    for (std::size_t i = 0; i < own.size(); ++i)
+      chosen.push_back(choose(k == 0 ? own : other, k == 0 ? other : own, i));
+    builder_.yield(chosen);
+    builder_.set_block(guard->blocks[1]);
+    builder_.yield(other);
+    builder_.set_block(outer);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      guard->results[i]->name = op->results[i]->name;
+      now_[op->results[i]] = guard->results[i];
     }
     return;
   }
+  const std::vector<Value*> first = side(op, 0, taken(0)), second = side(op, 1, taken(1));
+  for (std::size_t i = 0; i < op->results.size(); ++i) {
+    // A tensor that all trips change has been changed, by the lanes that take a side.
+    if (!first[i]) {
+      now_[op->results[i]] = now(before(op->blocks[1]->ops.back()->operands[i], op->blocks[1]));
+      continue;
+    }
+    Value* chosen = choose(first, second, i);
+    chosen->name = op->results[i]->name;
+    now_[op->results[i]] = chosen;
+  }
+}
+
+void LaneBody::branch(const Op* op) {
+  if (varies(op->operands[0])) return both_sides(op);
   std::vector<ir::Type> types;
   for (const Value* v : op->results) types.push_back(type_of(v));
   Op* copy = builder_.branch(now(op->operands[0]), types);

@@ -117,6 +117,10 @@ class LaneBody {
   ir::Type type_of(const Value* v) const;
   Value* as(const Value* like, Value* v) { return varies(like) ? in_lanes(v) : now(v); }
 
+  bool worth_asking(const Op* op, std::size_t side) const;
+  std::vector<Value*> side(const Op* op, std::size_t k, Value* taken);
+  void both_sides(const Op* op);
+
   void loop(const Op* op);
 
   void branch(const Op* op);
