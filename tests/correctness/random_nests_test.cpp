@@ -430,6 +430,36 @@ void check_slope(unsigned seed) {
 
 }  // namespace
 
+TEST_CASE("an array that becomes another at the end of a step, and is not asked for itself", "[arrays]") {
+  const auto f = [](A a, I steps) {
+    A u = a, v = a;
+    FOR(0, steps, [&](I) {
+      FOR(1, a.size() - 1, [&](I i) { v = v.set(i, u[i] + 0.1 * (u[i - 1] - 2.0 * u[i] + u[i + 1])); });
+      u = v;
+    });
+    return sum(u * u);
+  };
+  const auto g = value_and_grad<0>(sig<double(Array<double>, std::int64_t)>(f));
+  const std::vector<double> a{1.0, -0.5, 2.0, 0.3, 0.7, -1.5, 0.2};
+  for (const std::int64_t steps : {0, 1, 4}) {
+    std::vector<double> u = a, v = a;
+    for (std::int64_t t = 0; t < steps; ++t, u = v)
+      for (std::size_t i = 1; i + 1 < a.size(); ++i)
+        v[i] = u[i] + 0.1 * (u[i - 1] - 2.0 * u[i] + u[i + 1]);
+    double expected = 0;
+    for (const double x : u) expected += x * x;
+    const auto slopes = std::get<1>(eager(g)(a, steps));
+    for (const Target target : {Target::c, Target::cpp}) {
+      CAPTURE(steps);
+      const auto [value, got] = compile(g, {.target = target, .opt = 3})(a, steps);
+      CHECK(value == Approx(expected));
+      CHECK(compile(sig<double(Array<double>, std::int64_t)>(f), {.target = target, .opt = 3})(a, steps) ==
+            Approx(expected));
+      for (std::size_t i = 0; i < a.size(); ++i) CHECK(got[i] == Approx(slopes[i]));
+    }
+  }
+}
+
 // LANTERN_FIRST_SEED and LANTERN_SEEDS choose others.
 TEST_CASE("random nests of loops", "[arrays]") { test::Seeds(16, 3000).each(check); }
 TEST_CASE("random nests of loops as kernels", "[arrays][cuda]") { test::Seeds(6, 300).each(check_kernels); }
