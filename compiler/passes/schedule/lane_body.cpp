@@ -373,7 +373,7 @@ Value* LaneBody::before(Value* v, const Block* side) {
 /// left of it.
 bool LaneBody::worth_asking(const Op* op, std::size_t side) const {
   constexpr std::int64_t much = 24;
-  if (lanes_ == 1 || weight(op->blocks[side]) < much || weight(op->blocks[1 - side]) >= much) return false;
+  if (lanes_ == 1 || weight(op->blocks[side]) < much || weight(op->blocks[1 - side]) > 0) return false;
   bool alone = std::ranges::all_of(
       op->results, [&](const Value* v) { return v->type.is_scalar() && varies(v) && !is_summed(v); });
   ir::walk(op->blocks[side], [&](const Op* o) {
