@@ -206,6 +206,10 @@ bool made_in(const Value* v, const Block* block) {
   return b != nullptr;
 }
 
+bool made_outside(const IndexForm& f, const Block* block) {
+  return std::ranges::none_of(f.unknowns(), [&](const Unknown& v) { return made_in(v.value, block); });
+}
+
 // ---- which trip an element belongs to
 
 namespace {
@@ -442,10 +446,7 @@ class Reach {
   }
 
  private:
-  bool outside(const IndexForm& f) const {
-    return std::ranges::none_of(f.unknowns(),
-                                [&](const Unknown& v) { return made_in(v.value, loop_->blocks[1]); });
-  }
+  bool outside(const IndexForm& f) const { return made_outside(f, loop_->blocks[1]); }
 
   bool lies_between(const Reach& low) const {
     IndexForm gap = *stride_;
@@ -593,11 +594,8 @@ std::optional<IndexRange> range_in(const Op& access, std::size_t dimension, cons
   const IndexForm index = index_form(access.operands[1 + dimension]);
   const Bounds known(access, loop);
   const auto first = known.extreme(index, false), last = known.extreme(index, true);
-  const auto outside = [&](const IndexForm& f) {
-    return std::ranges::none_of(f.unknowns(),
-                                [&](const Unknown& v) { return made_in(v.value, loop->blocks[1]); });
-  };
-  if (!first || !last || !outside(*first) || !outside(*last)) return {};
+  const Block* const body = loop->blocks[1];
+  if (!first || !last || !made_outside(*first, body) || !made_outside(*last, body)) return {};
   return IndexRange{*first, *last};
 }
 

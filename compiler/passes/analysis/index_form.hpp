@@ -91,6 +91,8 @@ std::optional<Counter> counter_of(const Op* loop);
 
 /// True for what is made in a block or below.
 bool made_in(const Value* v, const Block* block);
+/// True for a form of what is made elsewhere.
+bool made_outside(const IndexForm& f, const Block* block);
 
 /// True where no trip of a loop changes an element that another one accesses, of all these accesses to
 /// elements of one tensor (get, set, add_at), made in the loop's body or in loops below. Of two accesses one

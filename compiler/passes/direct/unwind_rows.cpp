@@ -71,7 +71,7 @@ std::optional<Unwinder::AlikeReads> Unwinder::alike_reads(Region& home, const Op
     }
     const Counter* const by = inner ? &*inner : nullptr;
     if (!std::ranges::all_of(indices, [&](const IndexForm& f) { return asks_only(f, loop, by); })) break;
-    if (by && !(asks_only(by->first, loop, nullptr) && asks_only(by->last, loop, nullptr))) break;
+    if (by && !(made_outside(by->first, loop->blocks[1]) && made_outside(by->last, loop->blocks[1]))) break;
     Value* const tensor = unchanged_in(loop, get);
     if (!tensor) break;
     found = AlikeReads{r, row, tensor};

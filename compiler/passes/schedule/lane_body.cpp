@@ -369,8 +369,9 @@ Value* LaneBody::before(Value* v, const Block* side) {
   return v;
 }
 
-/// A side of a branch that is worth a question whether a lane takes it, and whose results are all that is
-/// left of it.
+/// A side of a branch that is worth a question whether a lane takes it: with much to do where the other one
+/// leaves all as it is, and of which nothing is left but its results. (Where both have something to do, as
+/// where a formula stands in for another one near a singular point, most lanes take the same side.)
 bool LaneBody::worth_asking(const Op* op, std::size_t side) const {
   constexpr std::int64_t much = 24;
   if (lanes_ == 1 || weight(op->blocks[side]) < much || weight(op->blocks[1 - side]) > 0) return false;
