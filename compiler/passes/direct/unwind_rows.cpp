@@ -45,6 +45,17 @@ bool asks_only(const IndexForm& index, const Op* loop, const Counter* inner) {
   });
 }
 
+/// Whether each trip of a loop reads another element: there are no more of these than the tensor has.
+bool each_another(const std::vector<IndexForm>& indices, const Value* counter, const Op& get) {
+  bool another = false;
+  for (const IndexForm& index : indices) {
+    const auto s = index.split(counter);
+    if (!s) return false;  // multiplied by itself
+    another |= never_negative(s->coefficient - 1, get) || never_negative(IndexForm(-1) - s->coefficient, get);
+  }
+  return another;
+}
+
 }  // namespace
 
 /// The loops around an element's reading of which the outermost reads it alike in all trips, and the one
@@ -64,7 +75,7 @@ std::optional<Unwinder::AlikeReads> Unwinder::alike_reads(Region& home, const Op
                          return std::ranges::count(f.unknowns(), Unknown(counter->index)) > 0;
                        });
     if (asked) {
-      if (row) break;
+      if (row || !each_another(indices, counter->index, get)) break;
       row = r;
       inner = counter;
       continue;
