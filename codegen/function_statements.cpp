@@ -237,7 +237,7 @@ Statements StatementPrinter::from_captured() {
 std::string StatementPrinter::definition() {
   const bool owns = std::any_of(function_.result_types.begin(), function_.result_types.end(), owns_memory);
   if (info_.allocates && !owns && !unit_.escapes().from(&function_)) {
-    unit_.prelude().need("mark");
+    memory("mark");
     mark_ = names_.unique("mark");
     ws();
   }
@@ -252,7 +252,7 @@ std::string StatementPrinter::definition() {
   if (function_.module->entry == &function_) {
     if (unit_.options().standalone && unit_.options().bounds_checks) check_argument_sizes();
     if (unit_.options().check_nan) check_arguments();
-    if (unit_.has_kernels()) show_arguments();
+    if (place_ == Place::host) show_arguments();
   }
   Sink sink;
   sink.returns = true;
@@ -273,7 +273,9 @@ std::string StatementPrinter::definition() {
        ++i)
     if (uses_.count(function_.body->params[i]) == 0) prologue.push_back("(void)" + parameter_names_[i] + ";");
   if (may_be_deep) prologue.push_back("if (lt_deep(ws)) ws->fail(ws, \"" + ir::too_deep(info_.name) + "\");");
-  if (!mark_.empty()) prologue.push_back("const lt_position " + mark_ + " = lt_mark(ws);");
+  const std::string prefix = place_ == Place::host ? "lt_device_" : "lt_";
+  if (!mark_.empty())
+    prologue.push_back("const " + prefix + "position " + mark_ + " = " + prefix + "mark(ws);");
   statements_.insert(statements_.begin(), std::make_move_iterator(prologue.begin()),
                      std::make_move_iterator(prologue.end()));
   close();

@@ -1,14 +1,20 @@
-// Loops as kernels (codegen/kernels.hpp). What a trip asks for from around comes by value: numbers, and
-// tensors as pointers with sizes, whose elements lie where both sides see them.
+// Loops as kernels (codegen/kernels.hpp). What an iteration asks for from around comes by value: numbers, tensors as
+// pointers with sizes, and numbers that only the GPU knows yet as pointers.
 //
-//   if (const int64_t trips = lt_trips(0, v3)) {
-//     f_kernel1<<<lt_blocks(trips), 256>>>(x, result, trips);     a trip a thread, or several
-//     lt_await(ws);
+//   if (const int64_t rows = lt_iterations(0, v3)) {
+//     f_kernel1<<<lt_blocks(ws, rows), 256, 0, ws->device->stream>>>(x, result, rows);
+//     lt_launched(ws);
 //   }
 //
-// Where trips are added up, threads take ranges of them, so many as the number of trips alone says; the host
-// adds up what they give, in order. A trip that fails says so to the host, which fails in its place: of
-// several the first.
+// With Mapping::element the threads of the whole grid share the iterations of the nest, its two innermost loops along
+// the two directions of the grid. With Mapping::rows a block takes an iteration: every thread of it runs the same
+// statements, shares the iterations of the loops marked `shared`, and thread 0 alone writes elements beside them.
+//
+// Numbers that iterations reduce: a block reduces what its threads have, the block that ends last reduces what blocks
+// have, always in the same order; the result stays on the GPU. Tensors that iterations add to: a block adds to a tensor
+// of its own, and a second kernel adds these up, in order.
+//
+// An iteration that fails says so where the host looks when it next waits: of several the first.
 #include <algorithm>
 #include <cctype>
 
@@ -17,6 +23,7 @@
 
 namespace lantern::codegen {
 
+using ir::Combine;
 using ir::Kind;
 using ir::Op;
 using ir::Opcode;
@@ -29,27 +36,37 @@ bool is_identifier(const std::string& text) {
          std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
+std::string plus(const std::string& first, const std::string& number) {
+  return first == "0" ? number : first + " + " + number;
+}
+
 }  // namespace
 
-/// What stands on either side of a launch.
+/// The two sides of a launch.
 struct StatementPrinter::Launch {
   struct Level {
-    std::string first, trips;  ///< of one loop of the nest, in the kernel
+    std::string first, count;  ///< of one loop of the nest, in the kernel
     std::string index;
   };
-  struct Partial {
+  struct Reduction {
     std::size_t state;
-    std::string start, first, name,
-        parts;  ///< where it begins, on either side; its variable; what ranges give
+    std::string start, first;  ///< its first value, on the host and in the kernel
+    std::string name, parts, result;
+  };
+  struct Sum {
+    std::size_t state;
+    std::string tensor, parts;  ///< names on the host
   };
   std::string name, parameters, arguments;
-  std::string trips, shares;  ///< their numbers, in the kernel and on the host
-  std::string trip, share;    ///< which one, in the kernel
+  std::string all;              ///< how many iterations the nest has, on the host
+  std::string count, shares;    ///< their number, and of blocks, in the kernel and on the host
+  std::string iteration;        ///< which one, in the kernel
   std::vector<Level> levels;
-  std::vector<Partial> partials;
+  std::vector<Reduction> reductions;
+  std::vector<Sum> sums;
   std::unordered_map<const Value*, Binding> bindings;  ///< of what is captured
-  bool counters = false;                               ///< the number of a trip is asked for
-  std::size_t trip_start = 0;                          ///< where a trip begins in the text of the kernel
+  Statements before;                                   ///< at the start of the kernel
+  std::size_t start = 0;                               ///< where an iteration begins in the text of the kernel
 
   void pass(const std::string& type, const std::string& parameter, const std::string& argument) {
     parameters += (parameters.empty() ? "" : ", ") + type + " " + parameter;
@@ -58,157 +75,263 @@ struct StatementPrinter::Launch {
 };
 
 void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
-  unit_.prelude().need("launch");
+  for (const char* part : {"gpu", "iterations"}) unit_.prelude().need(part);
   checks_before(loop);
   ws();
   const std::size_t names = names_.mark();
   Launch launch;
   const std::string of = info_.exported ? info_.name : unit_.public_name() + "_" + info_.name;
   launch.name = names_.unique(of + "_kernel" + std::to_string(++kernel_count_));
-  launch.trips = names_.unique("trips");
-  launch.trip = names_.unique("trip");
+  const bool rows = kernel.mapping == Mapping::rows;
+  launch.count = names_.unique(rows ? "rows" : "iterations");
+  launch.iteration = names_.unique(rows ? "row" : "iteration");
   capture(kernel, launch);
 
-  // How many trips, and where each loop begins.
-  std::string all;
-  std::vector<const Op*> loops = kernel.nest;
-  if (!kernel.columns.empty()) loops.push_back(kernel.columns.front());
-  for (const Op* o : loops) {
+  // How many iterations, and where each loop begins.
+  std::vector<std::string> counts;
+  for (const Op* o : kernel.nest) {
     const auto count = *passes::counted(o);
     const std::string first = text(o->operands[count.index]), last = text(count.bound);
-    const bool columns = !kernel.columns.empty() && o == kernel.columns.front();
-    if (columns) unit_.prelude().need("columns");
-    const std::string number = (columns ? "lt_columns(" : "lt_trips(") + first + ", " + last + ")";
+    const std::string number = "lt_iterations(" + first + ", " + last + ")";
     Launch::Level level{first, number, {}};
     if (first != "0") launch.pass("int64_t", level.first = names_.unique("first"), first);
-    if (o != &loop) launch.pass("int64_t", level.trips = names_.unique("inner_trips"), number);
-    all += (all.empty() ? "" : " * ") + number;
+    if (o != &loop) launch.pass("int64_t", level.count = names_.unique("inner"), number);
+    counts.push_back(number);
     launch.levels.push_back(level);
   }
-  launch.pass("int64_t", launch.trips, launch.trips);
-  if (kernel.in_ranges()) {
-    line("const int64_t " + launch.trips + " = " + all + ";");
-    unit_.prelude().need("shares");
-    launch.shares = names_.unique("shares");
-    launch.share = names_.unique("share");
-    line("const int64_t " + launch.shares + " = lt_shares(" + launch.trips + ");");
-    launch.pass("int64_t", launch.shares, launch.shares);
-  }
-  for (std::size_t i = 0; i < loop.results.size(); ++i) {
-    if (!ir::is_reduction(kernel.combine(i)) || !uses_.live_state(&loop, i)) continue;
-    const std::string type = unit_.type(loop.results[i]->type);
-    Launch::Partial p{i, text(loop.operands[i]), {}, {}, {}};
-    p.name = fresh_name(loop.blocks[1]->params[i]->name ? loop.blocks[1]->params[i] : loop.results[i], "s");
-    p.parts = names_.unique(p.name + "_parts");
-    p.first = names_.unique(p.name + "_start");
-    unit_.prelude().need("allocate");
-    line(type + "* " + p.parts + " = (" + type + "*)lt_allocate(ws, " + launch.shares +
-         " * (int64_t)sizeof(" + type + "));");
-    ++allocations_;
-    launch.pass(type, p.first, p.start);
-    launch.pass(type + "*", p.parts, p.parts);
-    launch.partials.push_back(p);
-  }
+  launch.all = counts[0];
+  for (std::size_t d = 1; d < counts.size(); ++d) launch.all += " * " + counts[d];
+  launch.pass("int64_t", launch.count, launch.count);
+  const bool shares = kernel.reduces() || kernel.sums_into_tensors();
+  if (shares)
+    line("const int64_t " + launch.count + " = " + launch.all + ";");
+  else
+    open("if (const int64_t " + launch.count + " = " + launch.all + ") {");
+  if (shares) share(kernel, launch);
   kernel_text(kernel, launch);
 
-  const std::string count = launch.shares.empty() ? launch.trips : launch.shares;
-  open(launch.shares.empty() ? "if (const int64_t " + launch.trips + " = " + all + ") {"
-                             : "if (" + count + " > 0) {");
-  line(launch.name + "<<<lt_blocks(" + count + "), 256>>>(" + launch.arguments + ");");
-  line("lt_await(ws);");
-  close();
-  totals(kernel, launch);
+  std::string grid, block = "256";
+  if (rows) {
+    unit_.prelude().need("row_threads");
+    grid = shares ? "(unsigned)" + launch.shares : "lt_row_blocks(" + launch.count + ")";
+    block = "lt_row_threads(" + row_length(kernel) + ")";
+  } else if (shares) {
+    grid = "(unsigned)" + launch.shares;
+  } else if (kernel.nest.size() > 1) {
+    unit_.prelude().need("grid");
+    const std::string& columns = counts.back();
+    grid = "lt_grid_of(ws, " + launch.count + " / " + columns + ", " + columns + ")";
+    block = "lt_block_of(" + columns + ")";
+  } else {
+    unit_.prelude().need("blocks");
+    grid = "lt_blocks(ws, " + launch.count + ")";
+  }
+  line(launch.name + "<<<" + grid + ", " + block + ", 0, ws->device->stream>>>(" + launch.arguments + ");");
+  line("lt_launched(ws);");
+  if (!shares) close();
+  for (const Launch::Sum& s : launch.sums) {
+    const Value* result = loop.results[s.state];
+    const std::string elements_of = elements(loop.operands[s.state]);
+    line("if (" + launch.shares + " > 1) " + unit_.prelude().kernel("sum_parts", result->type.element()) + "(ws, " +
+         s.tensor + ".data, " + s.parts + ", " + elements_of + ", " + launch.shares + ");");
+  }
   for (std::size_t i = 0; i < loop.results.size(); ++i)
     if (loop.results[i]->type.is_tensor() && uses_.live_state(&loop, i))
       bind_same(loop.results[i], loop.operands[i]);
-  if (launch.partials.empty()) names_.release(names);
+  for (const Launch::Reduction& r : launch.reductions) bind_device(loop.results[r.state], r.result);
+  if (!shares) names_.release(names);
+}
+
+/// Blocks that reduce, or add up, by themselves: how many, and where they put what they have.
+void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
+  const Op& loop = *kernel.nest.front();
+  launch.shares = names_.unique("shares");
+  std::string elements_of;
+  for (std::size_t i = 0; i < loop.results.size(); ++i)
+    if (loop.results[i]->type.is_tensor() && ir::is_reduction(kernel.combine(i)) && uses_.live_state(&loop, i))
+      elements_of += (elements_of.empty() ? "" : " + ") + elements(loop.operands[i]);
+  if (!elements_of.empty()) {
+    unit_.prelude().need("part_shares");
+    line("const int64_t " + launch.shares + " = lt_part_shares(" + launch.count + ", " + elements_of + ");");
+  } else {
+    unit_.prelude().need("shares");
+    const char* each = kernel.mapping == Mapping::rows ? ", 1" : ", 1024";
+    line("const int64_t " + launch.shares + " = lt_shares(" + launch.count + each + ", 1024);");
+  }
+  unit_.prelude().need("device_allocate");
+  const auto allocate = [&](const std::string& type, const std::string& name, const std::string& count) {
+    line(type + "* " + name + " = (" + type + "*)lt_device_allocate(ws, " + count + " * (int64_t)sizeof(" + type + "));");
+    ++allocations_;
+  };
+  for (std::size_t i = 0; i < loop.results.size(); ++i) {
+    if (!ir::is_reduction(kernel.combine(i)) || !uses_.live_state(&loop, i)) continue;
+    if (loop.results[i]->type.is_tensor()) {
+      const std::string element = unit_.target().element(loop.results[i]->type.element());
+      Launch::Sum s{i, atom(loop.operands[i]), {}};
+      s.parts = names_.unique((is_identifier(s.tensor) ? s.tensor : "sum") + "_parts");
+      line(element + "* " + s.parts + " = " + s.tensor + ".data;");
+      line("if (" + launch.shares + " > 1) " + s.parts + " = (" + element + "*)lt_device_allocate(ws, " + launch.shares +
+           " * (" + elements(loop.operands[i]) + ") * (int64_t)sizeof(" + element + "));");
+      ++allocations_;
+      launch.pass(element + "*", s.parts, s.parts);
+      launch.sums.push_back(s);
+      continue;
+    }
+    const std::string type = unit_.type(loop.results[i]->type);
+    Launch::Reduction r{i, {}, {}, {}, {}, {}};
+    r.name = fresh_name(loop.blocks[1]->params[i]->name ? loop.blocks[1]->params[i] : loop.results[i], "s");
+    r.parts = names_.unique(r.name + "_parts");
+    r.first = names_.unique(r.name + "_start");
+    r.result = names_.unique(r.name + "_at");
+    allocate(type, r.parts, launch.shares);
+    allocate(type, r.result, "1");
+    const auto known = bindings_.find(loop.operands[i]);
+    if (known != bindings_.end() && known->second.device) {
+      const std::string from = known->second.expression.text.substr(1);
+      launch.pass("const " + type + "*", r.first + "_at", from);
+      launch.before.push_back("const " + type + " " + r.first + " = *" + r.first + "_at;");
+    } else {
+      launch.pass(type, r.first, text(loop.operands[i]));
+    }
+    launch.pass(type + "*", r.parts, r.parts);
+    launch.pass(type + "*", r.result, r.result);
+    launch.reductions.push_back(r);
+  }
+  if (!launch.reductions.empty()) launch.pass("unsigned*", "ended", "&ws->device->control->ended");
+}
+
+/// How many iterations the loops that a block shares have: of the first whose number is known before the kernel.
+std::string StatementPrinter::row_length(const Kernel& kernel) {
+  std::string length = "1024";
+  bool found = false;
+  ir::walk(kernel.nest.back()->blocks[1], [&](const Op* op) {
+    if (found || !kernel.shared.contains(op)) return;
+    const auto count = *passes::counted(op);
+    const auto known = [&](const Value* v) {
+      return (v->def && v->def->is(Opcode::constant_)) || bindings_.contains(v);
+    };
+    if (!known(op->operands[count.index]) || !known(count.bound)) return;
+    if (!ir::visible_from(count.bound, kernel.nest.front()->parent) && !count.bound->def->is(Opcode::constant_)) return;
+    found = true;
+    length = "lt_iterations(" + text(op->operands[count.index]) + ", " + text(count.bound) + ")";
+  });
+  return length;
 }
 
 /// The values from around, each a parameter; by the name that it has on the host where that is one.
 void StatementPrinter::capture(const Kernel& kernel, Launch& launch) {
   std::unordered_map<std::string, std::string> passed;
+  std::unordered_set<const Value*> written;
+  for (const Op* o : kernel.nest)
+    for (std::size_t i = 0; i < o->operands.size(); ++i)
+      if (o->operands[i]->type.is_tensor()) written.insert(storage_root(o->operands[i]));
   for (const Value* v : kernel.captured) {
     const auto known = bindings_.find(v);
-    if (known == bindings_.end()) continue;  // the start of a state that nobody reads
+    if (known == bindings_.end()) continue;  // the first value of a state that is not read
+    if (known->second.device) {
+      const std::string from = known->second.expression.text.substr(1), type = unit_.type(v->type);
+      const auto [it, added] = passed.try_emplace(from, from.ends_with("_at") ? from.substr(0, from.size() - 3) : from + "_is");
+      if (added) {
+        it->second = names_.unique(it->second);
+        launch.pass("const " + type + "*", from, from);
+        launch.before.push_back("const " + type + " " + it->second + " = *" + from + ";");
+      }
+      launch.bindings[v].expression.text = it->second;
+      continue;
+    }
     const std::string here = atom(v);
     const auto [it, added] = passed.try_emplace(here, is_identifier(here) ? here : "");
     if (added) {
       if (it->second.empty()) it->second = fresh_name(v);
       launch.pass(unit_.type(v->type), it->second, here);
+      // What nothing in the kernel writes is read by the way for such memory.
+      if (v->type.is_tensor() && uses_.elements_matter(v) && !written.contains(storage_root(v))) {
+        const std::string element = unit_.target().element(v->type.element()), data = names_.unique(it->second + "_data");
+        launch.pass("const " + element + "* __restrict__", data, here + ".data");
+        launch.before.push_back(it->second + ".data = (" + element + "*)" + data + ";");
+      }
     }
     launch.bindings[v].expression.text = it->second;
   }
 }
 
-/// The definition of the kernel; nothing is left behind in the statements at hand.
+/// The definition of the kernel. The statements of the host that are being built stay as they are.
 void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   Statements host = std::exchange(statements_, {});
   std::vector<Open> around = std::exchange(open_, {});
   auto host_bindings = std::exchange(bindings_, launch.bindings);
   const int allocations = allocations_;
   const Op* const self = current_;
+  const Place host_place = std::exchange(place_, kernel.mapping == Mapping::rows ? Place::block : Place::thread);
+  kernel_ = &kernel;
+  touched_ = {};
   used_workspace_ = false;
   unit_.print_for_device(true);
   unit_.prelude().need("kernel");
+  const Op& loop = *kernel.nest.front();
+  const bool rows = kernel.mapping == Mapping::rows;
 
-  bool fails = false;
-  // Before the trip: its number, where somebody asks for it.
-  const auto finish_trip = [&] {
-    fails = std::exchange(used_workspace_, true);
-    Statements number;
-    if (!launch.shares.empty() && (fails || launch.counters))
-      number.push_back("const int64_t " + launch.trip + " = " + launch.levels[0].index +
-                       (launch.levels[0].first == "0" ? "" : " - " + launch.levels[0].first) + ";");
-    if (fails) number.push_back("ws->trip = " + launch.trip + ";");
-    statements_.insert(statements_.begin() + static_cast<std::ptrdiff_t>(launch.trip_start), number.begin(),
-                       number.end());
-  };
-  const std::string one = launch.shares.empty() ? launch.trip : launch.share;
-  const std::string count = launch.shares.empty() ? launch.trips : launch.shares;
   open(Statement{});
-  open(Statement("for (int64_t " + one + " = LT_THREAD; " + one + " < " + count + "; " + one +
-                 " += LT_THREADS) {"));
-  if (launch.shares.empty()) {
-    trip(kernel, launch);
-    finish_trip();
-  } else {
-    const Op& loop = *kernel.nest.front();
-    unit_.prelude().need("before");
-    const std::string index = fresh_name(loop.blocks[1]->params[passes::counted(&loop)->index], "n");
-    launch.levels[0].index = index;
-    for (const Launch::Partial& p : launch.partials) {
-      const ir::Type& type = loop.results[p.state]->type;
-      const bool sum = kernel.combine(p.state) == ir::Combine::sum;
-      line(unit_.declaration(type, p.name) + " = " +
-           (sum ? launch.share + " == 0 ? " + p.first + " : " + zero(type) : p.first) + ";");
-    }
-    const auto before = [&](const std::string& share) {
-      return (launch.levels[0].first == "0" ? "" : launch.levels[0].first + " + ") + "lt_before(" +
-             launch.trips + ", " + launch.shares + ", " + share + ")";
-    };
-    const std::string end = names_.unique("end");
-    line("const int64_t " + end + " = " + before(launch.share + " + 1") + ";");
-    open("for (int64_t " + index + " = " + before(launch.share) + "; " + index + " < " + end + "; ++" +
-         index + ") {");
-    trip(kernel, launch);
-    finish_trip();
-    close();
-    for (const Launch::Partial& p : launch.partials)
-      line(p.parts + "[" + launch.share + "] = " + p.name + ";");
+  for (const Launch::Reduction& r : launch.reductions) {
+    const ir::Type& type = loop.results[r.state]->type;
+    const bool sum = kernel.combine(r.state) == Combine::sum;
+    line(unit_.declaration(type, r.name) + " = " + (sum ? zero(type) : r.first) + ";");
   }
-  close();
+  for (const Launch::Sum& s : launch.sums) {
+    const Value* tensor = loop.operands[s.state];
+    const std::string part = names_.unique(s.parts.substr(0, s.parts.size() - 1)), count = elements(tensor);
+    line(unit_.declaration(tensor->type, part) + " = " + launch.bindings.at(tensor).expression.text + ";");
+    open("if (gridDim.x > 1) {");
+    line(part + ".data = " + s.parts + " + blockIdx.x * (" + count + ");");
+    line("for (int64_t i = threadIdx.x; i < " + count + "; i += blockDim.x) " + part + ".data[i] = 0;");
+    line("__syncthreads();");
+    close();
+    bind(tensor, part);
+  }
+  const std::size_t levels = kernel.nest.size();
+  std::size_t closes = 1;
+  if (rows) {
+    open("for (int64_t " + launch.iteration + " = blockIdx.x; " + launch.iteration + " < " + launch.count + "; " +
+         launch.iteration + " += gridDim.x) {");
+  } else if (levels == 1) {
+    open("for (int64_t " + launch.iteration + " = LT_THREAD; " + launch.iteration + " < " + launch.count + "; " +
+         launch.iteration + " += LT_THREADS) {");
+  } else {
+    const std::string outer = names_.unique("outer"), inner = names_.unique("column"), &width = launch.levels.back().count;
+    open("for (int64_t " + outer + " = LT_ROW; " + outer + " < " + launch.count + " / " + width + "; " + outer +
+         " += LT_ROWS) {");
+    open("for (int64_t " + inner + " = LT_THREAD; " + inner + " < " + width + "; " + inner + " += LT_THREADS) {");
+    launch.levels.back().index = inner;
+    launch.levels.front().index = outer;  // of all loops but the innermost
+    closes = 2;
+  }
+  iteration(kernel, launch);
+  const bool fails = std::exchange(used_workspace_, true);
+  Statements number;
+  if (levels > 1 && !rows && fails)
+    number.push_back("const int64_t " + launch.iteration + " = " + launch.levels.front().index + " * " +
+                     launch.levels.back().count + " + " + launch.levels.back().index + ";");
+  if (fails) number.push_back("ws->iteration = order + (unsigned long long)" + launch.iteration + ";");
+  statements_.insert(statements_.begin() + static_cast<std::ptrdiff_t>(launch.start), number.begin(), number.end());
+  if (place_ == Place::block) barrier();
+  for (; closes > 0; --closes) close();
+  finish_reductions(kernel, launch);
   unit_.print_for_device(false);
+  Statements before = std::move(launch.before);
   if (fails) {
     unit_.prelude().need("failure");
     launch.pass("lt_failure*", "failure", "lt_failure_of(ws)");
-    const Statements thread{Statement("lt_workspace thread;"), Statement("lt_workspace* ws = &thread;"),
-                            Statement("ws->failure = failure;")};
-    statements_.insert(statements_.begin(), thread.begin(), thread.end());
+    launch.pass("unsigned long long", "order", "lt_order_of(ws)");
+    for (const char* text : {"lt_workspace thread;", "lt_workspace* ws = &thread;", "ws->failure = failure;"})
+      before.emplace_back(text);
   }
+  statements_.insert(statements_.begin(), before.begin(), before.end());
   open_.back().head.text = "extern \"C\" __global__ void " + launch.name + "(" + launch.parameters + ") {";
   close();
   kernels_ += written(statements_) + "\n";
 
+  kernel_ = nullptr;
+  place_ = host_place;
   statements_ = std::move(host);
   open_ = std::move(around);
   bindings_ = std::move(host_bindings);
@@ -216,32 +339,32 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   current_ = self;
 }
 
-/// One trip. Its number is told to the workspace, should it fail.
-void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
+/// One iteration. Its number is told to the workspace, should it fail.
+void StatementPrinter::iteration(const Kernel& kernel, Launch& launch) {
   const Op& loop = *kernel.nest.front();
-  const bool ranges = !launch.shares.empty();
-  launch.trip_start = statements_.size();
-  // The number of a trip of the nest: those of the inner loops run fastest.
-  std::string rest = launch.trip;
-  for (std::size_t d = 0; d < kernel.nest.size(); ++d) {
+  const std::size_t levels = kernel.nest.size();
+  const bool grid = kernel.mapping == Mapping::element && levels > 1;
+  launch.start = statements_.size();
+  // The number of an iteration of the nest: those of the inner loops run fastest. With a grid of two directions the
+  // innermost one has a number of its own.
+  const std::size_t numbered = grid ? levels - 1 : levels;
+  const std::string number_of_all = grid ? launch.levels.front().index : launch.iteration;
+  for (std::size_t d = 0; d < levels; ++d) {
     const Op& o = *kernel.nest[d];
     const Value* param = o.blocks[1]->params[passes::counted(&o)->index];
-    std::string behind;
-    for (std::size_t e = d + 1; e < launch.levels.size(); ++e)
-      behind += (e == d + 1 ? "" : " * ") + launch.levels[e].trips;
-    if (behind.find('*') != std::string::npos) behind = "(" + behind + ")";
-    std::string number = behind.empty() ? launch.trip : launch.trip + " / " + behind;
-    if (d > 0)
-      number = behind.empty() ? launch.trip + " % " + launch.levels[d].trips
-                              : number + " % " + launch.levels[d].trips;
-    if (ranges) {
-      bind(param, launch.levels[0].index);
+    std::string number;
+    if (d == numbered) {
+      number = launch.levels[d].index;
     } else {
-      const std::string name = fresh_name(param, "n");
-      line("const int64_t " + name + " = " +
-           (launch.levels[d].first == "0" ? "" : launch.levels[d].first + " + ") + number + ";");
-      bind(param, name);
+      std::string behind;
+      for (std::size_t e = d + 1; e < numbered; ++e) behind += (e == d + 1 ? "" : " * ") + launch.levels[e].count;
+      if (behind.find('*') != std::string::npos) behind = "(" + behind + ")";
+      number = behind.empty() ? number_of_all : number_of_all + " / " + behind;
+      if (d > 0) number += " % " + launch.levels[d].count;
     }
+    const std::string name = fresh_name(param, "n");
+    line("const int64_t " + name + " = " + plus(launch.levels[d].first, number) + ";");
+    bind(param, name);
     for (std::size_t i = 0; i < o.results.size(); ++i) {
       if (!o.results[i]->type.is_tensor() || !uses_.live_state(&o, i)) continue;
       for (const Value* v : {o.blocks[0]->params[i], o.blocks[1]->params[i]}) bind_same(v, o.operands[i]);
@@ -249,19 +372,18 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
     }
     if (d == 0) {
       for (std::size_t i = 0; i < o.results.size(); ++i) {
-        if (kernel.combine(i) != ir::Combine::counter || !uses_.live_state(&o, i)) continue;
-        launch.counters = true;
-        const std::string name = fresh_name(o.blocks[1]->params[i], "n");
+        if (kernel.combine(i) != Combine::counter || !uses_.live_state(&o, i)) continue;
+        const std::string counter = fresh_name(o.blocks[1]->params[i], "n");
         const std::int64_t step = *passes::step_of(&o, i);
-        line("const int64_t " + name + " = " + text(o.operands[i]) + " + " + std::to_string(step) + " * " +
-             launch.trip + ";");
-        bind(o.blocks[1]->params[i], name);
+        line("const int64_t " + counter + " = " + text(o.operands[i]) + " + " + std::to_string(step) + " * " +
+             (levels > 1 ? "(" + number + ")" : launch.iteration) + ";");
+        bind(o.blocks[1]->params[i], counter);
       }
-      for (const Launch::Partial& p : launch.partials) bind(o.blocks[1]->params[p.state], p.name, true);
+      for (const Launch::Reduction& r : launch.reductions) bind(o.blocks[1]->params[r.state], r.name, true);
     }
     if (d > 0) checks_before(o);
-    if (d + 1 == kernel.nest.size()) break;
-    const auto& next = o.blocks[1]->ops.back()->operands;  // trips of their own count for themselves
+    if (d + 1 == levels) break;
+    const auto& next = o.blocks[1]->ops.back()->operands;  // iterations of their own count for themselves
     for (const Op* inner : o.blocks[1]->ops) {
       if (inner == kernel.nest[d + 1] || inner->is(Opcode::yield_) || !uses_.live(inner)) continue;
       if (!inner->results.empty() && std::ranges::find(next, inner->result()) != next.end() &&
@@ -271,13 +393,6 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
       operation(*inner);
     }
   }
-  if (!kernel.columns.empty()) {
-    const Launch::Level& level = launch.levels.back();
-    const std::string name = names_.unique("column");
-    line("const int64_t " + name + " = " + (level.first == "0" ? "" : level.first + " + ") + launch.trip +
-         " % " + level.trips + ";");
-    for (const Op* o : kernel.columns) columns_[o] = name;
-  }
   Sink sink;
   const Op& last = *kernel.nest.back();
   for (const Value* v : last.results) {
@@ -285,65 +400,261 @@ void StatementPrinter::trip(const Kernel& kernel, Launch& launch) {
     sink.types.push_back(v->type);
   }
   if (&last == &loop)
-    for (const Launch::Partial& p : launch.partials) sink.targets[p.state] = p.name;
+    for (const Launch::Reduction& r : launch.reductions) sink.targets[r.state] = r.name;
   block(last.blocks[1], sink);
 }
 
-/// One trip of a loop, which has others for other threads; none where the loop has none.
-void StatementPrinter::column(const Op& loop) {
-  checks_before(loop);
-  const auto count = *passes::counted(&loop);
-  Sink sink;
-  for (std::size_t i = 0; i < loop.results.size(); ++i) {
-    sink.targets.emplace_back();
-    sink.types.push_back(loop.results[i]->type);
-    if (!loop.results[i]->type.is_tensor() || !uses_.live_state(&loop, i)) continue;
-    for (const Value* v : {loop.blocks[0]->params[i], loop.blocks[1]->params[i], loop.results[i]})
-      bind_same(v, loop.operands[i]);
+/// f(x, y) of a reduction, as a function of the language.
+std::string StatementPrinter::combining(Combine combine, const ir::Type& type, const std::string& x, const std::string& y) {
+  const Opcode code = ir::reduction(combine, type);
+  const Kind kind = type.kind();
+  const std::vector<Expression> both{{x, Precedence::primary, false, {}}, {y, Precedence::primary, false, {}}};
+  const bool wraps = code == Opcode::add_ && type.is_integer();
+  const std::string sum = std::string("add_") + ir::kind_name(kind);
+  if (wraps) unit_.prelude().need(sum);
+  std::vector<std::string> functions;
+  Expression e = substitute(wraps ? "f(x, y)" : ir::info(code).expression, both, unit_.target(), kind, functions);
+  if (wraps) e.text.replace(0, e.text.find('('), "lt_" + sum);
+  if (!wraps)
+    for (const std::string& f : functions) unit_.prelude().math(f, kind);
+  return e.text;
+}
+
+std::string StatementPrinter::reduced(Combine combine, const ir::Type& type, const std::string& x) {
+  unit_.prelude().need("reduce");
+  const std::string t = unit_.type(type);
+  return "lt_reduce(" + x + ", [](" + t + " x, " + t + " y) -> " + t + " { return " + combining(combine, type, "x", "y") +
+         "; })";
+}
+
+/// What threads have becomes what the block has; the last block makes the result of what blocks have.
+void StatementPrinter::finish_reductions(const Kernel& kernel, const Launch& launch) {
+  if (launch.reductions.empty()) return;
+  const Op& loop = *kernel.nest.front();
+  unit_.prelude().need("last_block");
+  for (const Launch::Reduction& r : launch.reductions) {
+    const ir::Type& type = loop.results[r.state]->type;
+    if (kernel.mapping == Mapping::element) line(r.name + " = " + reduced(kernel.combine(r.state), type, r.name) + ";");
+    line("if (threadIdx.x == 0) " + r.parts + "[blockIdx.x] = " + r.name + ";");
   }
-  bind(loop.blocks[1]->params[count.index], columns_.at(&loop));
-  open("if (" + columns_.at(&loop) + " < " + text(count.bound) + ") {");
-  block(loop.blocks[1], sink);
+  open("if (lt_last_block(ended)) {");
+  for (const Launch::Reduction& r : launch.reductions) {
+    const ir::Type& type = loop.results[r.state]->type;
+    const Combine combine = kernel.combine(r.state);
+    line(r.name + " = " + (combine == Combine::sum ? zero(type) : r.first) + ";");
+    line("for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) " + r.name + " = " +
+         combining(combine, type, r.name, r.parts + "[i]") + ";");
+    line(r.name + " = " + reduced(combine, type, r.name) + ";");
+    const std::string total = combine == Combine::sum ? combining(combine, type, r.first, r.name) : r.name;
+    line("if (threadIdx.x == 0) *" + r.result + " = " + total + ";");
+  }
   close();
 }
 
-/// What the ranges give becomes one number, in their order.
-void StatementPrinter::totals(const Kernel& kernel, const Launch& launch) {
-  const Op& loop = *kernel.nest.front();
-  for (const Launch::Partial& p : launch.partials) {
-    const Value* result = loop.results[p.state];
-    const Kind kind = result->type.kind();
-    line(unit_.declaration(result->type, p.name) + " = " + launch.shares + " > 0 ? " + p.parts +
-         "[0] : " + p.start + ";");
-    const Opcode code = ir::reduction(kernel.combine(p.state), result->type);
-    const std::vector<Expression> both{{p.name, Precedence::primary, false, {}},
-                                       {p.parts + "[" + launch.share + "]", Precedence::primary, false, {}}};
-    const bool wraps = code == Opcode::add_ && result->type.is_integer();
-    const std::string sum = std::string("add_") + ir::kind_name(kind);
-    if (wraps) unit_.prelude().need(sum);
-    std::vector<std::string> functions;
-    Expression next =
-        substitute(wraps ? "f(x, y)" : ir::info(code).expression, both, unit_.target(), kind, functions);
-    if (wraps)
-      next.text.replace(0, next.text.find('('), "lt_" + sum);
-    else
-      for (const std::string& f : functions) unit_.prelude().math(f, kind);
-    line("for (int64_t " + launch.share + " = 1; " + launch.share + " < " + launch.shares + "; ++" +
-         launch.share + ") " + assignment(p.name, next));
-    bind(result, p.name);
+// ---- inside a block that shares a row
+
+/// A loop whose iterations the threads of a block share. All of them have what it reduces.
+void StatementPrinter::shared_loop(const Op& loop) {
+  checks_before(loop);
+  barrier();
+  const auto count = *passes::counted(&loop);
+  Sink sink;
+  std::vector<std::pair<std::size_t, std::string>> reductions;  // states, and the variables of a thread
+  const std::string first = text(loop.operands[count.index]), index = fresh_name(loop.blocks[1]->params[count.index], "n");
+  std::vector<std::pair<std::size_t, std::string>> counters;
+  for (std::size_t i = 0; i < loop.results.size(); ++i) {
+    sink.targets.emplace_back();
+    sink.types.push_back(loop.results[i]->type);
+    if (i == count.index || !uses_.live_state(&loop, i)) continue;
+    const Combine combine = ir::combine(loop, i);
+    const Value* param = loop.blocks[1]->params[i];
+    if (loop.results[i]->type.is_tensor()) {
+      for (const Value* v : {static_cast<const Value*>(loop.blocks[0]->params[i]), param, static_cast<const Value*>(loop.results[i])})
+        bind_same(v, loop.operands[i]);
+    } else if (combine == Combine::counter) {
+      counters.emplace_back(i, fresh_name(param, "n"));
+      bind(param, counters.back().second);
+    } else {
+      const ir::Type& type = loop.results[i]->type;
+      const std::string name = fresh_name(param->name ? param : loop.results[i], "s");
+      line(unit_.declaration(type, name) + " = " + (combine == Combine::sum ? zero(type) : text(loop.operands[i])) + ";");
+      bind(param, name, true);
+      sink.targets.back() = name;
+      reductions.emplace_back(i, name);
+    }
   }
+  bind(loop.blocks[1]->params[count.index], index);
+  open("for (int64_t " + index + " = " + plus(first, "threadIdx.x") + "; " + index + " < " + text(count.bound) + "; " +
+       index + " += blockDim.x) {");
+  for (const auto& [state, name] : counters)
+    line("const int64_t " + name + " = " + text(loop.operands[state]) + " + " +
+         std::to_string(*passes::step_of(&loop, state)) + " * (" + index + (first == "0" ? "" : " - " + first) + ");");
+  const Place outside = std::exchange(place_, Place::thread);
+  block(loop.blocks[1], sink);
+  place_ = outside;
+  close();
+  for (const auto& [state, name] : reductions) {
+    const ir::Type& type = loop.results[state]->type;
+    const Combine combine = ir::combine(loop, state);
+    const std::string total = reduced(combine, type, name), start = text(loop.operands[state]);
+    const bool plain = combine != Combine::sum || start == zero(type);
+    line(name + " = " + (plain ? total : combining(combine, type, start, total)) + ";");
+    bind(loop.results[state], name);
+  }
+  // A reduction has waited for all threads.
+  if (reductions.empty()) line("__syncthreads();");
+  touched_ = {};
 }
 
-/// The elements of arguments lie in the caller's memory; kernels get copies that they see, unless they see
-/// those.
+/// Before what follows: threads wait for each other where one has written what others read, or reads what one writes.
+void StatementPrinter::barrier() {
+  if (touched_.read || touched_.written) line("__syncthreads();");
+  touched_ = {};
+}
+
+/// An operation that every thread of a block comes to: one of them writes, all compute.
+bool StatementPrinter::in_block(const Op& op) {
+  const bool changes = std::ranges::any_of(op.results, [](const Value* v) { return v->type.is_tensor(); }) && op.in_place;
+  const bool loop = op.is(Opcode::loop_);
+  if (op.is(Opcode::get_) || op.is(Opcode::argmax_)) {
+    if (touched_.written) barrier();
+    touched_.read = true;
+    return false;
+  }
+  if (loop && kernel_->shared.contains(&op)) {
+    shared_loop(op);
+    return true;
+  }
+  bool writes = changes, numbers = false;
+  if (loop) {
+    bool shares = false;
+    ir::walk(op.blocks[1], [&](const Op* inner) {
+      shares |= kernel_->shared.contains(inner);
+      writes |= inner->in_place;
+    });
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+      numbers |= !op.results[i]->type.is_tensor() && uses_.count(op.results[i]) > 0;
+    if (shares || numbers || !writes) return false;  // all threads run it
+  } else if (!changes) {
+    return false;
+  }
+  if (touched_.read) barrier();
+  open("if (threadIdx.x == 0) {");
+  const Place outside = std::exchange(place_, Place::thread);
+  statement(op);
+  place_ = outside;
+  close();
+  touched_.written = true;
+  return true;
+}
+
+// ---- the host's side
+
+/// The elements of arguments, where kernels see them.
 void StatementPrinter::show_arguments() {
+  unit_.prelude().need("gpu_start");
+  line("lt_gpu_start(" + ws() + ");");
   for (const Value* p : function_.body->params) {
     if (!p->type.is_tensor() || !uses_.elements_matter(p)) continue;
     unit_.prelude().need("visible");
     const std::string element = unit_.target().element(p->type.element());
     line(atom(p) + ".data = (" + element + "*)lt_visible(" + ws() + ", " + atom(p) + ".data, " + elements(p) +
          " * (int64_t)sizeof(" + element + "));");
+    ++allocations_;
   }
+}
+
+/// A number that lies on the GPU, at `pointer`.
+void StatementPrinter::bind_device(const Value* v, const std::string& pointer) {
+  bind(v, "*" + pointer);
+  bindings_[v].device = true;
+  device_numbers_.push_back(v);
+}
+
+/// The host needs a number of the GPU: it waits, and takes all others with it that it will ask for.
+void StatementPrinter::read_numbers(const Value* wanted) {
+  std::vector<std::pair<const Value*, std::string>> fetched;
+  for (const Value* v : device_numbers_) {
+    const auto known = bindings_.find(v);
+    if (known == bindings_.end() || !known->second.device || (v != wanted && !asked_on_host(v))) continue;
+    unit_.prelude().need("fetch");
+    const std::string type = unit_.target().element(v->type.kind()), name = names_.unique("fetched");
+    line("const " + type + "* " + name + " = (const " + type + "*)lt_fetch(" + ws() + ", " +
+         known->second.expression.text.substr(1) + ", sizeof(" + type + "));");
+    fetched.emplace_back(v, name);
+  }
+  line("lt_await(ws);");
+  for (const auto& [v, name] : fetched) {
+    const std::string pointer = bindings_[v].expression.text, number = fresh_name(v);
+    line(unit_.declaration(v->type, number) + " = *" + name + ";");
+    bind(v, number);
+    read_.push_back({v, pointer, open_.size()});
+  }
+}
+
+/// Whether an operation of the host, outside of kernels, takes the number.
+bool StatementPrinter::asked_on_host(const Value* v) const {
+  bool asked = false;
+  ir::walk(function_.body, [&](const Op* op) {
+    if (unit_.kernel(op)) return false;
+    if (uses_.live(op)) asked |= std::ranges::find(op->operands, v) != op->operands.end();
+    return true;
+  });
+  return asked;
+}
+
+/// A loop or a call that works on elements one by one runs on the host, on copies of the tensors that it uses.
+void StatementPrinter::on_host(const Op& op) {
+  std::vector<const Value*> tensors;
+  const auto take = [&](const Value* v) {
+    if (v->type.is_tensor() && bindings_.contains(v) && uses_.elements_matter(v) &&
+        std::ranges::find(tensors, v) == tensors.end())
+      tensors.push_back(v);
+  };
+  for (const Value* v : op.operands) take(v);
+  for (ir::Block* b : op.blocks)
+    ir::walk(b, [&](const Op* inner) {
+      for (const Value* v : inner->operands) take(v);
+    });
+  const bool escapes = op.blocks.empty() ? unit_.escapes().from(op.callee) : unit_.escapes().from(op.blocks[1]);
+  const auto device_bindings = bindings_;
+  const std::string mark = names_.unique("host_mark");
+  unit_.prelude().need("mark");
+  line("const lt_position " + mark + " = lt_mark(" + ws() + ");");
+  for (const Value* v : tensors) {
+    const std::string from = atom(v), name = names_.unique(is_identifier(from) ? from + "_host" : "host");
+    const std::string copy = unit_.prelude().tensor_function("to_host", v->type.element(), v->type.rank());
+    line(unit_.declaration(v->type, name) + " = " + copy + "(ws, " + from + ");");
+    const Dims known = dims(v);
+    bind(v, name);
+    set_dims(v, known);
+  }
+  unit_.prelude().need("await");
+  if (!tensors.empty()) line("lt_await(ws);");
+  const int allocations = allocations_;
+  place_ = Place::plain;
+  statement(op);
+  place_ = Place::host;
+  allocations_ = allocations;
+  std::vector<std::pair<const Value*, Binding>> results;
+  for (const Value* v : op.results) {
+    if (uses_.count(v) == 0) continue;
+    if (v->type.is_tensor()) {
+      const std::string from = atom(v), name = fresh_name(v);
+      const std::string copy = unit_.prelude().tensor_function("to_device", v->type.element(), v->type.rank());
+      line(unit_.declaration(v->type, name) + " = " + copy + "(ws, " + from + ");");
+      ++allocations_;
+      const Dims known = dims(v);
+      bind(v, name);
+      set_dims(v, known);
+    } else {
+      atom(v);
+    }
+    results.emplace_back(v, bindings_.at(v));
+  }
+  if (!escapes) line("lt_leave(ws, " + mark + ");");
+  bindings_ = device_bindings;
+  for (auto& [v, binding] : results) bindings_[v] = std::move(binding);
 }
 
 }  // namespace lantern::codegen

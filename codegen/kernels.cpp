@@ -15,8 +15,8 @@ using ir::Value;
 
 namespace {
 
-/// So few trips, where that is known, are sooner done than a kernel is launched.
-constexpr std::int64_t few_trips = 32;
+/// Loops inside a kernel with fewer iterations than this, where that is known, are not worth a block of threads.
+constexpr std::int64_t few_iterations = 16;
 /// Bytes of arguments that every GPU passes to a kernel, less those that all kernels have.
 constexpr std::size_t most_arguments = 4000;
 
@@ -41,7 +41,7 @@ bool makes_no_tensor(const Op& op, const LiveUses& uses) {
   }
 }
 
-/// Whether a thread of a GPU can do it: without an arena and tapes, printing in order, or the host's
+/// Whether a thread of a GPU can do it: without memory of its own and tapes, printing in order, or the host's
 /// functions.
 bool runs_on_device(const Op& op, const LiveUses& uses) {
   const auto elsewhere = [](const Value* v) {
@@ -98,86 +98,7 @@ const Op* only_loop(const ir::Block* body) {
   return found;
 }
 
-/// The loops of a trip that the threads of a GPU may share out by their numbers: of the tensors that the trip
-/// changes each of them works on the column with its number alone (the last index is that), and nothing else
-/// of the trip touches those.
-class Columns {
- public:
-  explicit Columns(const Op& loop) : loop_(loop) {
-    for (const Value* p : loop.blocks[1]->params)
-      if (p->type.is_tensor()) changed_.insert(p);
-  }
-
-  /// Empty where there are none. `known`: which values are known before the kernel.
-  template <class Known>
-  std::vector<const Op*> find(const Known& known) {
-    ir::walk(loop_.blocks[1], [&](const Op* op) {
-      if (!op->is(Opcode::loop_) || !possible_) return true;
-      const auto count = passes::counted(op);
-      const bool tensors = std::ranges::all_of(op->results, [&](const Value* v) {
-        return v->type.is_tensor() || (count && v->index == count->index);
-      });
-      if (!count || !tensors || op->results.size() < 2 || !writes(*op)) return true;
-      if (!known(op->operands[count->index]) || !known(count->bound)) return true;
-      if (found_.empty()) first_ = op->operands[count->index], bound_ = count->bound;
-      if (!passes::same_number(op->operands[count->index], first_) ||
-          !passes::same_number(count->bound, bound_))
-        return true;
-      found_.push_back(op);
-      return false;
-    });
-    look(loop_.blocks[1], nullptr);
-    return possible_ ? found_ : std::vector<const Op*>{};
-  }
-
- private:
-  /// Whether the loop itself changes elements, not one inside.
-  static bool writes(const Op& loop) {
-    return std::ranges::any_of(loop.blocks[1]->ops,
-                               [](const Op* op) { return op->is(Opcode::set_) || op->is(Opcode::add_at_); });
-  }
-
-  void look(const ir::Block* block, const Value* column) {
-    for (const Op* op : block->ops) {
-      if (!possible_) return;
-      const bool touches =
-          std::ranges::any_of(op->operands, [&](const Value* v) { return changed_.contains(v); });
-      if (op->is(Opcode::loop_)) {
-        for (std::size_t i = 0; i < op->operands.size(); ++i)
-          if (changed_.contains(op->operands[i]))
-            for (const Value* v : {op->results[i], op->blocks[0]->params[i], op->blocks[1]->params[i]})
-              changed_.insert(v);
-        const bool split = std::ranges::find(found_, op) != found_.end();
-        for (const ir::Block* b : op->blocks)
-          look(b, split ? op->blocks[1]->params[passes::counted(op)->index] : column);
-      } else if (op->is(Opcode::branch_)) {
-        for (const ir::Block* b : op->blocks) {
-          look(b, column);
-          for (std::size_t i = 0; i < op->results.size(); ++i)
-            if (changed_.contains(b->ops.back()->operands[i])) changed_.insert(op->results[i]);
-        }
-      } else if (touches && !op->is(Opcode::yield_) && !op->is(Opcode::dim_)) {
-        access(*op, column);
-      }
-    }
-  }
-
-  void access(const Op& op, const Value* column) {
-    const bool element = op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
-    if (!element || !column || !changed_.contains(op.operands[0])) return refuse();
-    const auto rank = static_cast<std::size_t>(op.operands[0]->type.rank());
-    if (rank == 0 || op.operands[rank] != column) return refuse();
-    if (!op.is(Opcode::get_)) changed_.insert(op.result());
-  }
-  void refuse() { possible_ = false; }
-
-  const Op& loop_;
-  std::unordered_set<const Value*> changed_;
-  std::vector<const Op*> found_;
-  const Value *first_ = nullptr, *bound_ = nullptr;
-  bool possible_ = true;
-};
-
+/// What decides whether a loop may be a kernel, and which.
 class Choice {
  public:
   Choice(const ir::Function& f, std::unordered_map<const Op*, Kernel>& kernels)
@@ -187,7 +108,7 @@ class Choice {
 
  private:
   bool take(Op* loop) {
-    if (!shared_out(*loop)) return false;
+    if (!independent(*loop)) return false;
     Kernel kernel;
     ir::Block* const body = loop->blocks[1];
     if (!runs_on_device(body, uses_) || !keeps_states(body)) return false;
@@ -196,34 +117,29 @@ class Choice {
       if (!runs_on_device(f->body, uses) || !keeps_states(f->body)) return false;
     }
     kernel.nest = {loop};
-    if (!kernel.in_ranges())
+    if (!kernel.reduces() && !kernel.sums_into_tensors())
       while (const Op* inner = only_loop(kernel.nest.back()->blocks[1])) {
         Kernel one;
         one.nest = {inner};
-        if (!shared_out(*inner) || one.in_ranges() || !same_bounds(*inner, *loop) ||
+        if (!independent(*inner) || one.reduces() || one.sums_into_tensors() || !same_bounds(*inner, *loop) ||
             !hands_through(*kernel.nest.back(), *inner))
           break;
         kernel.nest.push_back(inner);
       }
-    if (!kernel.in_ranges())
-      kernel.columns = Columns(*kernel.nest.back()).find([&](const Value* v) {
-        return (v->def && v->def->is(Opcode::constant_)) || ir::visible_from(v, loop->parent);
-      });
-    if (const auto trips = passes::constant_trips(loop);
-        trips && *trips < few_trips && kernel.nest.size() == 1 && kernel.columns.empty())
-      return false;
+    find_shared(kernel.nest.back()->blocks[1], kernel);
+    if (!kernel.shared.empty()) kernel.mapping = Mapping::rows;
+    if (kernel.mapping == Mapping::element && kernel.sums_into_tensors()) return false;
     capture(kernel);
     std::size_t bytes = 0;
     for (const Value* v : kernel.captured)
-      bytes += v->type.is_tensor() ? 8 + 8 * static_cast<std::size_t>(std::max(1, v->type.rank())) : 8;
+      bytes += v->type.is_tensor() ? 16 + 8 * static_cast<std::size_t>(std::max(1, v->type.rank())) : 8;
     if (bytes > most_arguments) return false;
     kernels_.emplace(loop, std::move(kernel));
     return true;
   }
 
-  /// Trips in any order, of which each works on elements of its own, in one memory, but for numbers that are
-  /// reduced.
-  bool shared_out(const Op& loop) const {
+  /// Iterations in any order, of which each works on elements of its own, in one memory, but for what is reduced.
+  bool independent(const Op& loop) const {
     if (!ir::is_parallel(loop)) return false;
     bool computes = false;
     for (std::size_t i = 0; i < loop.results.size(); ++i) {
@@ -233,10 +149,23 @@ class Choice {
         continue;
       }
       computes = true;
-      const bool tensor = loop.results[i]->type.is_tensor();
-      if (tensor && (combine != Combine::element || !keeps_memory(loop, i))) return false;
+      if (loop.results[i]->type.is_tensor() && !keeps_memory(loop, i)) return false;
     }
     return computes;
+  }
+
+  /// Loops that a block of threads shares: iterations independent, of elements of their own or reduced to numbers, and
+  /// enough of them for a block. Those inside such a loop are the thread's; those around it all threads run.
+  void find_shared(ir::Block* body, Kernel& kernel) const {
+    ir::walk(body, [&](const Op* op) {
+      if (!op->is(Opcode::loop_) || !independent(*op)) return true;
+      Kernel one;
+      one.nest = {op};
+      const auto iterations = passes::constant_trips(op);
+      if (one.sums_into_tensors() || (iterations && *iterations < few_iterations)) return true;
+      kernel.shared.insert(op);
+      return false;
+    });
   }
 
   /// Whether the inner loop begins and ends at numbers that are known before the outermost one.
@@ -249,7 +178,7 @@ class Choice {
     return known(inner.operands[count.index]) && known(count.bound);
   }
 
-  /// Whether the inner loop's tensors are those of the outer one, handed on from trip to trip.
+  /// Whether the inner loop's tensors are those of the outer one, handed on from iteration to iteration.
   static bool hands_through(const Op& outer, const Op& inner) {
     const ir::Block* const body = outer.blocks[1];
     const Op& yield = *body->ops.back();
@@ -276,7 +205,7 @@ class Choice {
       if ((v->def && v->def->is(Opcode::constant_)) || own.contains(v) || !seen.insert(v).second) return;
       kernel.captured.push_back(v);
     };
-    // Where the loops of the nest begin and end is known from the number of the trip.
+    // Where the loops of the nest begin and end is known from the number of the iteration.
     const auto operands = [&](const Op* op) {
       const auto level = std::ranges::find(kernel.nest, op);
       for (std::size_t i = 0; i < op->operands.size(); ++i)
@@ -294,11 +223,38 @@ class Choice {
   std::unordered_map<const Op*, Kernel>& kernels_;
 };
 
+/// An operation that reads or writes one element.
+bool is_element_access(const Op& op) {
+  return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
+}
+
+/// An operation on whole tensors that the GPU is to do.
+bool works_on_whole(const Op& op) {
+  switch (op.code) {
+    case Opcode::add_einsum_:
+    case Opcode::add_matmul_:
+    case Opcode::gemm_:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
-bool Kernel::in_ranges() const {
-  return std::ranges::any_of(nest.front()->blocks[1]->params, ir::is_reduction, &Value::combine);
+bool Kernel::reduces() const {
+  const auto& params = nest.front()->blocks[1]->params;
+  return std::ranges::any_of(
+      params, [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_scalar(); });
 }
+
+bool Kernel::sums_into_tensors() const {
+  const auto& params = nest.front()->blocks[1]->params;
+  return std::ranges::any_of(
+      params, [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_tensor(); });
+}
+
+std::string_view name(Mapping mapping) { return mapping == Mapping::element ? "element" : "rows"; }
 
 Kernels::Kernels(const ir::Module& module) {
   std::vector<const ir::Function*> functions = reachable(module);
@@ -310,6 +266,55 @@ Kernels::Kernels(const ir::Module& module) {
     for (const auto& [loop, kernel] : found)
       for (const ir::Function* callee : ir::callees(loop->blocks[1])) on_device_.insert(callee);
     kernels_.merge(found);
+  }
+  find_host_parts(functions);
+}
+
+/// A loop, or a function, without kernels that works on elements: each access would wait for the GPU.
+void Kernels::find_host_parts(const std::vector<const ir::Function*>& functions) {
+  struct Found {
+    bool elements = false, device = false;
+  };
+  std::unordered_map<const ir::Function*, Found> of_function;
+  const auto look = [&](ir::Block* block) {
+    Found found;
+    ir::walk(block, [&](const Op* op) {
+      const bool kernel = kernels_.contains(op);
+      found.device |= kernel || works_on_whole(*op);
+      found.elements |= is_element_access(*op);
+      return !kernel;
+    });
+    return found;
+  };
+  for (const ir::Function* f : functions) of_function[f] = look(f->body);
+  const auto with_callees = [&](Found found, ir::Block* block) {
+    for (const ir::Function* f : ir::callees(block)) {
+      found.elements |= of_function[f].elements;
+      found.device |= of_function[f].device;
+    }
+    return found;
+  };
+  for (const ir::Function* f : functions) {
+    if (on_device_.contains(f) || f == f->module->entry || f->cps) continue;
+    const Found found = with_callees(of_function[f], f->body);
+    if (found.elements && !found.device) host_functions_.insert(f);
+  }
+  for (const ir::Function* f : functions) {
+    if (on_device_.contains(f) || host_functions_.contains(f)) continue;
+    ir::walk(f->body, [&](Op* op) {
+      if (kernels_.contains(op)) return false;
+      const auto tensors = [](const std::vector<Value*>& values) {
+        return std::ranges::any_of(values, [](const Value* v) { return v->type.is_tensor(); });
+      };
+      if (op->is(Opcode::call_) &&
+          (host_functions_.contains(op->callee) || (on_device_.contains(op->callee) && tensors(op->operands))))
+        on_host_.insert(op);
+      if (!op->is(Opcode::loop_)) return true;
+      const Found found = with_callees(look(op->blocks[1]), op->blocks[1]);
+      if (!found.elements || found.device) return true;
+      on_host_.insert(op);
+      return false;
+    });
   }
 }
 

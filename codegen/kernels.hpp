@@ -1,5 +1,4 @@
-// Which loops of a program become kernels: the outermost parallel ones whose trips do what a thread of a GPU
-// can do.
+// Which loops of a program become kernels, and how the threads of a GPU share their iterations.
 #pragma once
 
 #include <string>
@@ -11,22 +10,32 @@
 
 namespace lantern::codegen {
 
-/// A loop whose trips the threads of a kernel run.
+/// How iterations are shared.
+enum class Mapping {
+  element,  ///< a thread takes an iteration of the innermost loop of a nest, and does all of it
+  rows,     ///< a block of threads takes an iteration, and shares the iterations of the loops inside
+};
+
+/// A loop whose iterations the threads of a kernel run.
 struct Kernel {
-  /// The loops of the nest, outermost first: each but the last holds the next one alone and nothing else that
-  /// has to run, so that a thread runs one trip of the innermost.
+  Mapping mapping = Mapping::element;
+  /// The loops of the nest, outermost first: each but the last holds the next one, and nothing else that has to run.
   std::vector<const ir::Op*> nest;
-  /// Loops inside, all over the same numbers, whose trips work on columns of their own: a thread does one
-  /// number of them all, and what stands beside them as every thread of the trip does.
-  std::vector<const ir::Op*> columns;
-  /// What the trips ask for from around, in order.
+  /// With `rows`, the loops inside that the threads of a block share.
+  std::unordered_set<const ir::Op*> shared;
+  /// What the iterations ask for from around, in order.
   std::vector<const ir::Value*> captured;
 
-  /// How the trips of the outermost loop come together in a piece of its state.
+  /// How the iterations of the outermost loop come together in a piece of its state.
   ir::Combine combine(std::size_t state) const { return ir::combine(*nest.front(), state); }
-  /// Reductions: each thread takes a range of trips, as the number of trips alone says.
-  bool in_ranges() const;
+  /// Iterations reduce to a number: blocks reduce what they have, and the last one reduces what blocks have.
+  bool reduces() const;
+  /// Iterations add to elements of a tensor that others add to as well: each block has a tensor of its own for it.
+  bool sums_into_tensors() const;
 };
+
+/// "element", "rows": as --explain says it.
+std::string_view name(Mapping mapping);
 
 /// The kernels of a module, by loop, and the functions that they call.
 class Kernels {
@@ -38,10 +47,18 @@ class Kernels {
   bool empty() const { return kernels_.empty(); }
   /// True for a function that kernels call.
   bool on_device(const ir::Function* f) const { return on_device_.contains(f); }
+  /// True for a loop or a call that works on elements one by one and has no kernel inside: it runs on the host, on
+  /// copies of its tensors.
+  bool on_host(const ir::Op* op) const { return on_host_.contains(op); }
+  /// True for a function that has tensors in the host's memory: only such loops, and such functions, call it.
+  bool host_function(const ir::Function* f) const { return host_functions_.contains(f); }
 
  private:
+  void find_host_parts(const std::vector<const ir::Function*>& functions);
+
   std::unordered_map<const ir::Op*, Kernel> kernels_;
-  std::unordered_set<const ir::Function*> on_device_;
+  std::unordered_set<const ir::Function*> on_device_, host_functions_;
+  std::unordered_set<const ir::Op*> on_host_;
 };
 
 }  // namespace lantern::codegen

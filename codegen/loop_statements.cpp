@@ -57,8 +57,8 @@ std::size_t StatementPrinter::falling(const Op& loop) const {
 }
 
 void StatementPrinter::loop(const Op& op) {
-  if (const Kernel* found = unit_.kernel(&op)) return kernel(op, *found);
-  if (columns_.contains(&op)) return column(op);
+  if (place_ == Place::host)
+    if (const Kernel* found = unit_.kernel(&op)) return kernel(op, *found);
   const ir::Block *head = op.blocks[0], *body = op.blocks[1];
   checks_before(op);
   const std::size_t count = counter(op), none = static_cast<std::size_t>(-1);
@@ -143,15 +143,16 @@ void StatementPrinter::loop(const Op& op) {
   const std::size_t names = names_.mark();
   const std::string mark = names_.unique("mark");
   block(body, sink);
+  if (place_ == Place::block) barrier();
   // Tensors of one iteration that nothing refers to any more are forgotten: loops run in constant memory.
   const bool leaves = allocations_ > allocations && !unit_.escapes().from(const_cast<ir::Block*>(body));
   Statements before;
-  if (leaves) before.push_back("const lt_position " + mark + " = lt_mark(ws);");
+  const std::string prefix = place_ == Place::host ? "lt_device_" : "lt_";
+  if (leaves) before.push_back("const " + prefix + "position " + mark + " = " + memory("mark") + "(ws);");
   if (leaves && owns) {
-    before.push_back("lt_position " + keep_state(op, sink, mark) + " = " + mark + ";");
+    before.push_back(prefix + "position " + keep_state(op, sink, mark) + " = " + mark + ";");
   } else if (leaves) {
-    unit_.prelude().need("mark");
-    line("lt_release(" + ws() + ", " + mark + ");");
+    line(prefix + "release(" + ws() + ", " + mark + ");");
     allocations_ = allocations;
   } else {
     names_.release(names);
@@ -160,10 +161,9 @@ void StatementPrinter::loop(const Op& op) {
   const auto at = statements_.begin() + static_cast<std::ptrdiff_t>(start);
   statements_.insert(at, std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
   if (leaves && owns) {
-    unit_.prelude().need("reuse");
-    line("lt_reuse(ws, " + mark + ".unused);");
+    line(memory("reuse") + "(ws, " + mark + ".unused);");
   } else if (leaves) {
-    line("ws->unused = " + mark + ".unused;");
+    line((place_ == Place::host ? "ws->device->unused = " : "ws->unused = ") + mark + ".unused;");
   }
   close_tapes(tapes);
   for (std::size_t i = 0; i < op.results.size(); ++i)
@@ -184,7 +184,7 @@ std::optional<std::string> StatementPrinter::in_halves(const ir::Type& type) {
 /// At the end of a trip: of what it allocated only the new state stays, moved down where the arena got
 /// crowded. The variable that says since when, to begin at the mark.
 std::string StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::string& mark) {
-  unit_.prelude().need("compact");
+  const std::string compact = memory("compact"), prefix = place_ == Place::host ? "lt_device_" : "lt_";
   std::vector<std::pair<std::string, std::string>> kept;  // variables, and their bytes
   std::string data, sizes, total;
   for (std::size_t i = 0; i < loop.results.size(); ++i) {
@@ -199,14 +199,14 @@ std::string StatementPrinter::keep_state(const Op& loop, const Sink& sink, const
     kept.emplace_back(name, unit_.target().element(type.element()));
   }
   const std::string since = names_.unique(mark + "_kept"), moved = names_.unique("moved");
-  open("if (lt_crowded(" + ws() + ", " + since + ", " + total + ")) {");
+  open("if (" + prefix + "crowded(" + ws() + ", " + since + ", " + total + ")) {");
   line("char* " + moved + "[] = {" + data + "};");
   line("const int64_t " + moved + "_bytes[] = {" + sizes + "};");
-  line("lt_compact(ws, " + mark + ", " + std::to_string(kept.size()) + ", " + moved + ", " + moved +
+  line(compact + "(ws, " + mark + ", " + std::to_string(kept.size()) + ", " + moved + ", " + moved +
        "_bytes);");
   for (std::size_t i = 0; i < kept.size(); ++i)
     line(kept[i].first + ".data = (" + kept[i].second + "*)" + moved + "[" + std::to_string(i) + "];");
-  line(since + " = lt_here(ws);");
+  line(since + " = " + prefix + "here(ws);");
   close();
   return since;
 }

@@ -28,6 +28,10 @@ bool may_be_skipped(const Op& user, std::size_t operand) {
 StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
     : unit_(unit), function_(function), info_(unit.info(&function)), uses_(function), names_(&unit.names()) {
   if (unit.options().bounds_checks || !unit.integers_wrap()) ranges_.emplace(function, uses_);
+  if (unit.target().has_kernels()) {
+    place_ = unit.on_device(&function) ? Place::thread : unit.host_function(&function) ? Place::plain : Place::host;
+    for (const char* taken : {"order", "failure", "thread", "ended", "i"}) names_.reserve(taken);
+  }
   bind_parameters();
   if (function.module->entry == &function && !function.cps) find_placed();
 }
@@ -52,6 +56,17 @@ void StatementPrinter::close(const std::string& text) {
   construct.head.end_place = debug_place({});
   statements_ = std::move(construct.before);
   statements_.push_back(std::move(construct.head));
+  // What the host has read inside is not known outside.
+  while (!read_.empty() && read_.back().depth > open_.size()) {
+    bind_device(read_.back().value, read_.back().pointer.substr(1));
+    read_.pop_back();
+  }
+}
+
+std::string StatementPrinter::memory(const std::string& what) {
+  const std::string name = place_ == Place::host ? "device_" + what : what;
+  unit_.prelude().need(name);
+  return "lt_" + name;
 }
 
 std::string StatementPrinter::ws() {
@@ -120,6 +135,10 @@ Expression StatementPrinter::value(const Value* v) {
   const auto it = bindings_.find(v);
   if (it == bindings_.end())
     throw InternalError("a value of " + function_.name + " is used before it is printed");
+  if (it->second.device) {
+    read_numbers(v);
+    return bindings_.at(v).expression;
+  }
   return it->second.expression;
 }
 
@@ -273,7 +292,7 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
       check_fits(values[i], sink.types[i], sink.returns ? "result" : "value", yield);
   if (!sink.returns) return copies(values, sink);
   if (values.empty()) {
-    if (!mark_.empty()) line("lt_leave(" + ws() + ", " + mark_ + ");");
+    if (!mark_.empty()) line((place_ == Place::host ? "lt_device_leave(" : "lt_leave(") + ws() + ", " + mark_ + ");");
     return;
   }
   std::vector<Expression> results;
@@ -284,7 +303,7 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
       define_statement(values[i], results[i].text);
       results[i] = value(values[i]);
     }
-    line("lt_leave(" + ws() + ", " + mark_ + ");");
+    line((place_ == Place::host ? "lt_device_leave(" : "lt_leave(") + ws() + ", " + mark_ + ");");
   }
   if (values.size() == 1) return line("return " + results[0].text + ";");
   if (info_.by_pointer) {
@@ -350,6 +369,8 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
 }
 
 void StatementPrinter::operation(const Op& op) {
+  if (place_ == Place::block && in_block(op)) return;
+  if (place_ == Place::host && unit_.runs_on_host(&op)) return on_host(op);
   statement(op);
   if (is_checked(op)) check_value(op);
 }
@@ -542,8 +563,10 @@ void StatementPrinter::branch(const Op& op, const Sink* forwarded) {
   head.joins = joins;
   open(std::move(head));
   block(then, sink);
+  if (place_ == Place::block) barrier();
   this->otherwise();
   block(otherwise, sink);
+  if (place_ == Place::block) barrier();
   close();
 }
 

@@ -82,6 +82,7 @@ class StatementPrinter {
     Expression expression;
     bool pending = false;  ///< an expression to be placed where it is used
     bool pointer = false;  ///< a cell known by its address
+    bool device = false;   ///< a number in the memory of the GPU: "*pointer"
   };
   Expression value(const ir::Value* v);
   std::string text(const ir::Value* v) { return value(v).text; }
@@ -138,14 +139,33 @@ class StatementPrinter {
   void team(const ir::Op& first);
 
   // ---- kernels (kernel_statements.cpp)
+  /// Where statements run, and with whose memory.
+  enum class Place {
+    plain,   ///< a processor with memory of its own: all of a program without kernels
+    host,    ///< the host of a GPU, whose tensors lie in the GPU's memory
+    thread,  ///< a thread of a kernel
+    block,   ///< all threads of a block, the same statements
+  };
   struct Launch;
   void kernel(const ir::Op& loop, const Kernel& kernel);
+  void share(const Kernel& kernel, Launch& launch);
+  std::string row_length(const Kernel& kernel);
   void capture(const Kernel& kernel, Launch& launch);
   void kernel_text(const Kernel& kernel, Launch& launch);
-  void trip(const Kernel& kernel, Launch& launch);
-  void column(const ir::Op& loop);
-  void totals(const Kernel& kernel, const Launch& launch);
+  void iteration(const Kernel& kernel, Launch& launch);
+  std::string combining(ir::Combine combine, const ir::Type& type, const std::string& x, const std::string& y);
+  std::string reduced(ir::Combine combine, const ir::Type& type, const std::string& x);
+  void finish_reductions(const Kernel& kernel, const Launch& launch);
+  void shared_loop(const ir::Op& loop);
+  void barrier();
+  bool in_block(const ir::Op& op);
   void show_arguments();
+  void bind_device(const ir::Value* v, const std::string& pointer);
+  void read_numbers(const ir::Value* wanted);
+  bool asked_on_host(const ir::Value* v) const;
+  void on_host(const ir::Op& op);
+  /// "lt_mark", or "lt_device_mark" where tensors lie in the GPU's memory; the prelude brings it.
+  std::string memory(const std::string& what);
 
   // ---- tensors (tensor_statements.cpp)
   using Dims = std::vector<std::int64_t>;
@@ -159,6 +179,8 @@ class StatementPrinter {
   void check_size(const ir::Op& op, const ir::Value* n);
   void argmax(const ir::Op& op);
   bool shares_out() const;
+  std::string on_gpu(const std::string& routine) const;
+  std::string filling(ir::Kind kind);
   bool adds_to_zeros(const ir::Op& product) const;
   void matrix_product(const ir::Op& op);
   void contraction(const ir::Op& op, const ir::Notation& n);
@@ -236,8 +258,21 @@ class StatementPrinter {
   std::vector<Open> open_;  ///< the constructs around it, outermost first
   std::string kernels_;
   int kernel_count_ = 0;
-  std::unordered_map<const ir::Op*, std::string>
-      columns_;  ///< loops of which a thread does this number, and their end
+  Place place_ = Place::plain;
+  const Kernel* kernel_ = nullptr;  ///< whose text is printed
+  /// Since the last barrier: whether all threads of the block have read what some change, or one has written.
+  struct Touched {
+    bool read = false, written = false;
+  };
+  Touched touched_;
+  std::vector<const ir::Value*> device_numbers_;
+  /// Numbers that the host has read, with their pointers; and in how many constructs that was.
+  struct Read {
+    const ir::Value* value;
+    std::string pointer;
+    std::size_t depth;
+  };
+  std::vector<Read> read_;
   const ir::Op* current_ = nullptr;
   const char* last_file_ = nullptr;
   std::uint32_t last_line_ = 0;

@@ -106,7 +106,8 @@ void StatementPrinter::close_tapes(const std::vector<std::int64_t>& opened) {
 void StatementPrinter::tape_elements(const Op& op) {
   const ir::Type& type = taped(op)->type;
   const bool push = op.is(Opcode::push_);
-  const std::string f = unit_.prelude().tensor_function(push ? "save" : "load", type.element(), type.rank());
+  const std::string f =
+      unit_.prelude().tensor_function(on_gpu(push ? "save" : "load"), type.element(), type.rank());
   const std::string list = "(" + ws() + ", " + std::to_string(op.integer);
   if (push) return line(f + list + ", " + text(op.operands[0]) + ");");
   ++allocations_;

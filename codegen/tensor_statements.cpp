@@ -256,7 +256,8 @@ void StatementPrinter::check_fits(const Value* v, const ir::Type& type, const ch
 
 /// Declares a result that a function of the prelude makes; its name.
 std::string StatementPrinter::new_tensor(const Value* result, const char* how, const std::string& size_list) {
-  const std::string make = unit_.prelude().tensor_function(how, result->type.element(), result->type.rank());
+  const std::string there = (place_ == Place::host ? "device_" : "") + std::string(how);
+  const std::string make = unit_.prelude().tensor_function(there, result->type.element(), result->type.rank());
   const std::string name = fresh_name(result);
   line(unit_.declaration(result->type, name) + " = " + make + "(" + ws() + (size_list.empty() ? "" : ", ") +
        size_list + ");");
@@ -279,10 +280,9 @@ void StatementPrinter::find_placed() {
 
 void StatementPrinter::place_result(const Value* tensor, const std::string& name) {
   const auto it = placed_.find(tensor);
-  if (it == placed_.end() || unit_.has_kernels()) return;  // kernels do not see the caller's memory
-  unit_.prelude().need("place");
+  if (it == placed_.end()) return;
   const std::string element = unit_.target().element(tensor->type.element());
-  line(name + ".data = (" + element + "*)lt_place(" + ws() + ", " + number(it->second) + ", " + name +
+  line(name + ".data = (" + element + "*)" + memory("place") + "(" + ws() + ", " + number(it->second) + ", " + name +
        ".data, " + elements(tensor) + " * (int64_t)sizeof(" + element + "));");
 }
 
@@ -290,7 +290,7 @@ void StatementPrinter::place_result(const Value* tensor, const std::string& name
 void StatementPrinter::forget(const Op& op) {
   const Value* tensor = op.operands[0];
   if (!uses_.elements_matter(tensor) || placed_.contains(storage_root(tensor))) return;
-  unit_.prelude().need("forget");
+  const std::string forgetting = memory("forget");
   const auto place = [&](const Value* v) {
     return atom(v) + ".data, " + elements(v) + " * (int64_t)sizeof(" +
            unit_.target().element(v->type.element()) + ")";
@@ -301,7 +301,7 @@ void StatementPrinter::forget(const Op& op) {
     ours += (i == 1 ? "if (!" : " && !") + ("lt_lies_in(" + atom(tensor) + ".data, ") +
             place(op.operands[i]) + ")";
   }
-  line((ours.empty() ? "" : ours + ") ") + "lt_forget(" + ws() + ", " + place(tensor) + ");");
+  line((ours.empty() ? "" : ours + ") ") + forgetting + "(" + ws() + ", " + place(tensor) + ");");
 }
 
 /// The tensor that an update works on: the operand itself where that is allowed, else a copy; bound as
@@ -411,11 +411,17 @@ void StatementPrinter::element_access(const Op& op) {
     return lanes_access(op);
   for (std::size_t i = 0; i < rank; ++i) check_index(op, 1 + i, t, i);
   if (!op.is(Opcode::get_)) return accumulate(op.code, updated(op), op);
+  if (place_ == Place::host) {
+    const std::string read = unit_.prelude().kernel("read", op.result()->type.kind()), element = offset(t, indices);
+    return define_statement(op.result(), read + "(" + ws() + ", " + atom(t) + ".data" + (element == "0" ? "" : " + " + element) + ")");
+  }
   Expression e{atom(t) + ".data[" + offset(t, indices) + "]", Precedence::primary, true, value(t).varying};
   for (const Value* i : indices) {
     const Expression index = value(i);
     e.varying.insert(e.varying.end(), index.varying.begin(), index.varying.end());
   }
+  // All threads of a block read now: another one may write the element before the value is used.
+  if (place_ == Place::block) return define_statement(op.result(), e.text);
   define(op, std::move(e));
 }
 
@@ -464,6 +470,12 @@ void StatementPrinter::check_size(const Op& op, const Value* n) {
   line("if (" + size + " < 0) lt_fail_negative(" + ws() + ", " + size + ", " + ir::c_string(where(op)) + ");");
 }
 
+/// The call that fills elements, up to its first argument.
+std::string StatementPrinter::filling(Kind kind) {
+  if (place_ == Place::host) return unit_.prelude().kernel("device_fill", kind) + "(" + ws() + ", ";
+  return unit_.prelude().kernel("fill", kind) + "(";
+}
+
 void StatementPrinter::creation(const Op& op) {
   const Value* result = op.result();
   const Kind kind = result->type.element();
@@ -475,8 +487,7 @@ void StatementPrinter::creation(const Op& op) {
     set_dims(result, dims(like));
     if (!placed) return;
     place_result(result, name);
-    return line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " +
-                zero(ir::Type(kind)) + ");");
+    return line(filling(kind) + name + ".data, " + elements(result) + ", " + zero(ir::Type(kind)) + ");");
   }
   std::string list;
   Dims known;
@@ -494,7 +505,7 @@ void StatementPrinter::creation(const Op& op) {
     define_statement(result, "{0, {" + (list.empty() ? "1" : list) + "}}");
     return set_dims(result, known);
   }
-  const std::string filling = text(op.operands[0]);
+  const std::string number_filled = text(op.operands[0]);
   const std::string name = new_tensor(result, "new", list);
   set_dims(result, known);
   place_result(result, name);
@@ -503,8 +514,7 @@ void StatementPrinter::creation(const Op& op) {
     if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_)) && user->operands[0] == result &&
         adds_to_zeros(*user))
       return;
-  line(unit_.prelude().kernel("fill", kind) + "(" + name + ".data, " + elements(result) + ", " + filling +
-       ");");
+  line(filling(kind) + name + ".data, " + elements(result) + ", " + number_filled + ");");
 }
 
 /// Whether nobody sees the zeros that a product is added to: its routine begins with what it makes.
@@ -538,8 +548,13 @@ void StatementPrinter::matrix_product(const Op& op) {
   const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k) + ", 1";
   const std::string a = steps(p->x, p->k), b = steps(p->y, p->j), fresh = adds_to_zeros(op) ? "1" : "0";
   const std::string to = updated(op);
-  line(unit_.prelude().kernel("gemm", op.result()->type.element()) + "(" + ws() + ", " + fresh + ", " + sizes_of + ", " + a +
+  line(unit_.prelude().kernel(on_gpu("gemm"), op.result()->type.element()) + "(" + ws() + ", " + fresh + ", " + sizes_of + ", " + a +
        ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ");");
+}
+
+/// A routine of the prelude, or the one for tensors in the GPU's memory.
+std::string StatementPrinter::on_gpu(const std::string& routine) const {
+  return place_ == Place::host ? "device_" + routine : routine;
 }
 
 /// Whether products are cut for threads: not where a thread runs the function already.
@@ -552,7 +567,7 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   const auto c = passes::contraction(n);
   if (!c) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
   const Kind kind = op.result()->type.element();
-  const std::string routine = unit_.prelude().kernel(shares_out() ? "contract_team" : "contract", kind), fresh = adds_to_zeros(op) ? "1" : "0";
+  const std::string routine = unit_.prelude().kernel(shares_out() ? "contract_team" : on_gpu("contract"), kind), fresh = adds_to_zeros(op) ? "1" : "0";
   const std::string to = updated(op);
   // A number times the sizes of the dimensions behind one.
   const auto times = [&](std::int64_t factor, std::size_t operand, std::size_t from) {
@@ -630,7 +645,7 @@ void StatementPrinter::product_of_parts(const Op& op) {
   const std::string to = updated(op);
   const bool team = shares_out();
   if (team) unit_.note_fork();
-  line(unit_.prelude().kernel(team ? "gemm_team" : "gemm", op.result()->type.element()) + "(" + ws() + ", " +
+  line(unit_.prelude().kernel(team ? "gemm_team" : on_gpu("gemm"), op.result()->type.element()) + "(" + ws() + ", " +
        (team ? std::to_string(unit_.options().threads) : "0") + ", " + sizes_of + ", " + a + ", " + b + ", " +
        to + ".data + " + start + ", " + row + ");");
 }
@@ -638,12 +653,16 @@ void StatementPrinter::product_of_parts(const Op& op) {
 void StatementPrinter::argmax(const Op& op) {
   const Value* x = op.operands[0];
   const std::string at = where(op);
-  define_statement(op.result(),
-                   unit_.prelude().kernel("argmax", x->type.element()) + "(" + ws() + ", " + atom(x) +
-                       ".data, " + elements(x) + ", " +
-                       ir::c_string(std::string(op.text ? op.text : "argmax") + " of an empty tensor" +
-                                (at.empty() ? "" : " (" + at + ")")) +
-                       ")");
+  const std::string call = unit_.prelude().kernel(on_gpu("argmax"), x->type.element()) + "(" + ws() + ", " + atom(x) +
+                           ".data, " + elements(x) + ", " +
+                           ir::c_string(std::string(op.text ? op.text : "argmax") + " of an empty tensor" +
+                                        (at.empty() ? "" : " (" + at + ")")) +
+                           ")";
+  if (place_ != Place::host) return define_statement(op.result(), call);
+  const std::string place = names_.unique("place_at");
+  line("const int64_t* " + place + " = " + call + ";");
+  ++allocations_;
+  bind_device(op.result(), place);
 }
 
 void StatementPrinter::reshaping(const Op& op) {
@@ -668,13 +687,15 @@ void StatementPrinter::reshaping(const Op& op) {
   const std::string rest = sizes(x, 1), x_size = elements(x), y_size = elements(y);
   const std::string name = new_tensor(result, "new", list + (rest.empty() ? "" : ", " + rest));
   set_dims(result, d);
-  unit_.prelude().need("memcpy");
+  const bool host = place_ == Place::host;
+  unit_.prelude().need(host ? "gpu" : "memcpy");
+  const std::string copy = host ? "lt_gpu_copy(" + ws() + ", " : "memcpy(";
   const std::string bytes = " * sizeof(" + unit_.target().element(x->type.element()) + ")";
   const auto size = [&](const std::string& n) {
     return "(unsigned long)" + (n.find(' ') == std::string::npos ? n : "(" + n + ")") + bytes;
   };
-  line("memcpy(" + name + ".data, " + from + ".data, " + size(x_size) + ");");
-  line("memcpy(" + name + ".data + " + x_size + ", " + second + ".data, " + size(y_size) + ");");
+  line(copy + name + ".data, " + from + ".data, " + size(x_size) + ");");
+  line(copy + name + ".data + " + x_size + ", " + second + ".data, " + size(y_size) + ");");
 }
 
 /// Adds into a tensor (or stores, for `set`). The operation may be a ref_acc: its operands are the same.
@@ -688,6 +709,11 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
       const std::vector<const Value*> indices(op.operands.begin() + 1, op.operands.end() - 1);
       const std::string element = to + ".data[" + offset(t, indices) + "]";
       const Expression z = value(op.operands.back());
+      if (place_ == Place::host) {
+        unit_.prelude().kernel("device_set", kind);
+        return line(std::string("lt_device_") + (code == Opcode::set_ ? "set_" : "add_") + ir::kind_name(kind) + "(" + ws() +
+                    ", &" + element + ", " + z.text + ");");
+      }
       if (code == Opcode::set_) return line(assignment(element, z));
       if (!unit_.integers_wrap() && (kind == Kind::i64 || kind == Kind::i32)) {
         const std::string add = std::string("add_") + ir::kind_name(kind);
@@ -714,7 +740,7 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
       const std::string start = row == "0" ? ".data"
                                            : ".data + " + in_context(value(first), Precedence::unary) +
                                                  (stride == "1" ? "" : " * " + stride);
-      return line(unit_.prelude().kernel("accumulate", kind) + "(" + to + start + ", " + atom(z) + ".data, " +
+      return line(unit_.prelude().kernel(on_gpu("accumulate"), kind) + "(" + (place_ == Place::host ? ws() + ", " : "") + to + start + ", " + atom(z) + ".data, " +
                   elements(z) + ");");
     }
     default:

@@ -88,8 +88,10 @@ class Unit {
   Prelude::Sides prelude_sides() const { return prelude_.sides(device_prelude_); }
   /// The kernel that a loop becomes, or null.
   const Kernel* kernel(const ir::Op* loop) const { return kernels_ ? kernels_->of(loop) : nullptr; }
-  bool has_kernels() const { return kernels_ && !kernels_->empty(); }
   bool on_device(const ir::Function* f) const { return kernels_ && kernels_->on_device(f); }
+  /// A function, a loop or a call of the host's that works on tensors in the host's memory.
+  bool host_function(const ir::Function* f) const { return kernels_ && kernels_->host_function(f); }
+  bool runs_on_host(const ir::Op* op) const { return kernels_ && kernels_->on_host(op); }
   /// From here on what is printed runs on the device, or on the host.
   void print_for_device(bool device) { on_device_ = device; }
   const Escapes& escapes() const { return escapes_; }

@@ -117,6 +117,7 @@ std::string Prelude::tensor_function(const std::string& what, Kind kind, int ran
   }
   if (rank == 0) values = "1";
   if (what == "save" || what == "load") return tensor_on_tape(what, kind, rank, name);
+  if (what.starts_with("device_") || what.starts_with("to_")) return device_tensor_function(what, kind, rank, name);
   std::string text = "static " + type + " " + name + "(lt_workspace* ws";
   if (what == "new") {
     need("count");
@@ -169,6 +170,63 @@ std::string Prelude::tensor_on_tape(const std::string& what, Kind kind, int rank
            "long)bytes);\n  return t;\n}\n";
   }
   add(Group::functions, text);
+  return name;
+}
+
+/// The same for tensors in the memory of a GPU: lt_device_new_f64_2d, ..., and lt_to_host_f64_2d, lt_to_device_f64_2d.
+std::string Prelude::device_tensor_function(const std::string& what, Kind kind, int rank, const std::string& name) {
+  const std::string type = tensor(kind, rank), element = target_->element(kind);
+  const auto bytes = [&](const std::string& t) {
+    return "lt_count(ws, " + t + ".dim, " + std::to_string(rank) + ") * (int64_t)sizeof(" + element + ")";
+  };
+  std::string sizes, values, dims;
+  for (int r = 0; r < rank; ++r) {
+    sizes += ", int64_t d" + std::to_string(r);
+    values += (r ? ", d" : "d") + std::to_string(r);
+    dims += ", x.dim[" + std::to_string(r) + "]";
+  }
+  need("count");
+  need("gpu");
+  need(what == "to_host" ? "allocate" : "device_allocate");
+  std::string text;
+  if (what == "device_new") {
+    text = sizes + ") {\n  " + type + " t = {0, {" + (rank == 0 ? "1" : values) + "}};\n  t.data = (" + element +
+           "*)lt_device_allocate(ws, " + bytes("t") + ");\n";
+  } else if (what == "device_zeros") {
+    const std::string make = tensor_function("device_new", kind, rank);
+    text = sizes + ") {\n  " + type + " t = " + make + "(ws" + (rank ? ", " + values : "") + ");\n  const int64_t bytes = " +
+           bytes("t") + ";\n  if (bytes > 0) lt_gpu(ws, cudaMemsetAsync(t.data, 0, (size_t)bytes, ws->device->stream));\n";
+  } else if (what == "device_copy" || what == "to_device") {
+    const std::string make = tensor_function("device_new", kind, rank);
+    text = ", " + type + " x) {\n  " + type + " t = " + make + "(ws" + dims + ");\n  lt_gpu_copy(ws, t.data, x.data, " +
+           bytes("t") + ");\n";
+  } else if (what == "to_host") {
+    const std::string make = tensor_function("new", kind, rank);
+    text = ", " + type + " x) {\n  " + type + " t = " + make + "(ws" + dims + ");\n  lt_gpu_copy(ws, t.data, x.data, " +
+           bytes("t") + ");\n";
+  } else {
+    need("device_tape");
+    const std::string tape = "  lt_tape* tape = &ws->tapes[number];\n";
+    if (what == "device_save") {
+      need("grow_tape");
+      add(Group::functions, "static void " + name + "(lt_workspace* ws, int64_t number, " + type + " t) {\n" + tape +
+                                "  const int64_t bytes = " + bytes("t") +
+                                ", used = tape->used + (int64_t)sizeof t.dim;\n"
+                                "  char* room = lt_device_tape_room(ws, number, bytes);\n"
+                                "  lt_gpu_copy(ws, room, t.data, bytes);\n"
+                                "  ws->device->tapes[number].used += bytes;\n"
+                                "  if (used > tape->capacity) lt_grow_tape(ws, tape, used);\n"
+                                "  memcpy(tape->data + tape->used, t.dim, sizeof t.dim);\n  tape->used = used;\n}\n");
+      return name;
+    }
+    if (what != "device_load") throw InternalError("no function makes a tensor by " + what);
+    text = ", int64_t number) {\n" + tape + "  " + type +
+           " t;\n  tape->used -= (int64_t)sizeof t.dim;\n  memcpy(t.dim, tape->data + tape->used, sizeof t.dim);\n"
+           "  const int64_t bytes = " + bytes("t") + ";\n  t.data = (" + element +
+           "*)lt_device_allocate(ws, bytes);\n  ws->device->tapes[number].used -= bytes;\n"
+           "  lt_gpu_copy(ws, t.data, lt_device_tape_room(ws, number, 0), bytes);\n";
+  }
+  add(Group::functions, "static " + type + " " + name + "(lt_workspace* ws" + text + "  return t;\n}\n");
   return name;
 }
 
@@ -327,10 +385,12 @@ Prelude::Sides Prelude::sides(const Prelude& device) const {
   const auto put = [](std::string& to, const std::string& text) { to += text.empty() ? "" : text + "\n"; };
   for (const Prelude* from : {&device, this})
     for (const Part& part : from->parts_) {
-      if (part.group != Group::types && part.group != Group::functions) continue;
+      if (part.group == Group::basics || part.group == Group::prototypes) continue;
       if (!seen.insert(part.text).second) continue;
       if (part.group == Group::types)
         put(sides.types, part.text);
+      else if (part.group == Group::kernels)
+        put(sides.kernels, part.text);
       else if (from == &device)
         put(sides.both, for_both(part.text));
       else

@@ -67,14 +67,14 @@ class Prelude {
   bool has_routines() const;
 
   /// Of a text for two machines: the types that either side uses; what both sides call, which is what
-  /// `device` has; what this side calls besides.
+  /// `device` has; kernels; what this side calls besides.
   struct Sides {
-    std::string types, both, host;
+    std::string types, both, kernels, host;
   };
   Sides sides(const Prelude& device) const;
 
  private:
-  enum class Group { basics, prototypes, types, functions };
+  enum class Group { basics, prototypes, types, functions, kernels };
   struct Part {
     Group group;
     std::string text;
@@ -94,6 +94,7 @@ class Prelude {
                                    int lanes);
   void masks(ir::Kind kind);
   std::string tensor_on_tape(const std::string& what, ir::Kind kind, int rank, const std::string& name);
+  std::string device_tensor_function(const std::string& what, ir::Kind kind, int rank, const std::string& name);
   std::string instantiate(std::string_view text, ir::Kind kind) const;
 
   const Target* target_;

@@ -10,7 +10,8 @@
 
 namespace lantern::codegen {
 
-enum class PreludeGroup { basics, prototypes, types, functions };
+/// Kernels are functions of the device alone, which its compiler and the host's both read.
+enum class PreludeGroup { basics, prototypes, types, functions, kernels };
 
 struct PreludePart {
   std::string_view name;

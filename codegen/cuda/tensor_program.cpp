@@ -19,10 +19,15 @@ class HostTarget final : public CppTarget {
     if (name == "integers") return "";  // in <stdint.h>
     if (name == "workspace") return cuda_text::workspace;
     if (name == "own_workspace") return cuda_text::own_workspace;
-    if (name == "K:fill") return cuda_text::fill;
     return nullptr;
   }
 };
+
+std::string named(std::string text, const std::string& name) {
+  for (std::size_t at = 0; (at = text.find("$NAME", at)) != std::string::npos; at += name.size())
+    text.replace(at, 5, name);
+  return text;
+}
 
 }  // namespace
 
@@ -31,20 +36,20 @@ std::string print_tensor_program(const ir::Module& module, PrintOptions options)
   options.threads = 1;
   const HostTarget target;
   Unit unit(module, options, target);
-  unit.prelude().need("own_workspace");
+  for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);
   const Unit::Functions parts = unit.complete();
-  unit.prelude().need("own_workspace");
+  for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);
   std::string workspace;
   if (unit.scalar_entry())
     workspace = "\n/* Memory for a call of " + unit.entry_name() + ". */\nextern \"C\" lt_workspace* " +
                 unit.workspace_name() + "(void) { return lt_own_workspace(); }\n";
   const Prelude::Sides prelude = unit.prelude_sides();
-  std::string title = cuda_text::tensor_title;
-  title.replace(title.find("$NAME"), 5, unit.public_name());
-  std::string text = title + prelude.types + prelude.both + parts.device;
+  std::string text = named(cuda_text::tensor_title, unit.public_name()) + prelude.types + prelude.both + prelude.kernels +
+                     parts.device;
   text += "#ifndef __CUDACC_RTC__\n\n" + prelude.host + "extern \"C\" {\n\n" + offered(unit) + "\n}\n\n";
   if (!parts.declarations.empty()) text += parts.declarations + "\n";
-  return with_own_lines(text + parts.definitions + workspace + "\n#endif\n");
+  return with_own_lines(text + parts.definitions + workspace + named(cuda_text::stream, unit.public_name()) +
+                        "\n#endif\n");
 }
 
 }  // namespace lantern::codegen

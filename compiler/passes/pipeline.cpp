@@ -33,6 +33,7 @@
 #include "lantern/compiler/passes/memory/outline.hpp"
 #include "lantern/compiler/passes/memory/tape_coalescing.hpp"
 #include "lantern/compiler/passes/schedule/contract.hpp"
+#include "lantern/compiler/passes/schedule/device.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 #include "lantern/compiler/passes/schedule/threads.hpp"
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
@@ -49,7 +50,9 @@ void plain(ir::Module& module, const PipelineOptions&) {
 }
 
 /// Whether matrix products may call a routine, which adds up in an order of its own.
-bool packed(const PipelineOptions& options) { return options.vector_lanes > 0 && options.reassociate; }
+bool packed(const PipelineOptions& options) {
+  return (options.vector_lanes > 0 || options.device) && options.reassociate;
+}
 
 // Phase by phase; above each pass, why it stands there. Derivatives have been made before, while the program was
 // staged, each brought to direct style by unwind if it is differentiated again. Which form each phase needs and gives
@@ -140,7 +143,7 @@ constexpr std::array all_passes{
     // when no pass asks for independent trips any more but to share them out
     Pass{"own_reads", "loops whose trips read what later ones change work in one memory",
          [](ir::Module& m, const PipelineOptions& options) {
-           if (options.threads <= 1) own_reads(m);
+           if (options.threads <= 1 && !options.device) own_reads(m);
          },
          true},
     // when bounds and indices are settled: printers check before a loop those that are known there
@@ -167,6 +170,9 @@ constexpr std::array all_passes{
            vectorise(m, options.vector_lanes, options.reassociate);
          },
          true},
+    // when loops say whether they are parallel: those become kernels
+    Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",
+         plain<device_scalars>, false, false, false, true},
     // when no pass forms or moves a product or a sum any more
     Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false,
          true},
@@ -237,6 +243,7 @@ bool run(const Pass& pass, ir::Module& module, const PipelineOptions& options) {
   if (pass.for_vectors && options.vector_lanes == 0) return true;
   if (pass.for_threads && options.threads <= 1) return true;
   if (pass.for_fused && !options.fused_multiply_add) return true;
+  if (pass.for_device && !options.device) return true;
   const auto start = std::chrono::steady_clock::now();
   pass.run(module, options);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;

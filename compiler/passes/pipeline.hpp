@@ -21,6 +21,7 @@ struct Pass {
   bool for_vectors = false;  ///< only for targets with vectors
   bool for_threads = false;  ///< only where several threads may be used
   bool for_fused = false;    ///< only for targets with a fused multiply-add
+  bool for_device = false;   ///< only for a GPU
 };
 
 /// All passes in the order in which they run.
@@ -52,6 +53,7 @@ struct PipelineOptions {
   std::vector<std::string> disabled = {};  ///< names of passes to leave out
   int vector_lanes = 0;                    ///< how many f64 a register of the target holds; 0: no vectorise
   int threads = 1;                         ///< that a loop may use; 1: no parallel
+  bool device = false;                     ///< for a GPU: products stay operations, trips keep arrays of their own
   bool reassociate = true;                 ///< false: sums that the program forms keep their order
   bool fused_multiply_add = false;         ///< the target has one, and it is wanted; false: no contract
   bool verify_each = verify_by_default;  ///< the graph after each pass, its form after each phase

@@ -9,8 +9,9 @@
 // The threads of a block are fibers on one OS thread, which runs the blocks one after another; a launch
 // returns when all have ended. So atomics are plain operations, and races between threads are not found.
 // The same program run backwards (lantern_emulator_backwards) must give the same.
-// There are no warps: shuffles and votes do not compile. A report is text, see lantern_emulator_report; the
-// call that was wrong returns a CUDA error code.
+// The threads of a warp wait for each other at shuffles, votes and __syncwarp, and nowhere else. Where
+// lantern_emulator_protect was called, the host cannot touch memory of the device but by copies, as on a GPU.
+// A report is text, see lantern_emulator_report; the call that was wrong returns a CUDA error code.
 #ifdef LANTERN_EMBED_LAUNCH_EMULATOR
 // For launch_emulator.cpp: this file itself, as data.
 __asm__(
@@ -139,6 +140,8 @@ constexpr size_t page = 4096, guard_bytes = 16 * page, fence_bytes = 256 * page;
 constexpr size_t largest_fill = size_t(64) << 20, device_bytes = size_t(16) << 30;
 constexpr unsigned char guard_byte = 0xA5;
 
+static bool protects = false;  // device memory from the host, outside of launches and copies
+
 struct Allocation {
   char *mapping, *data;
   size_t mapped, bytes;
@@ -169,6 +172,18 @@ inline bool intact(const Allocation& a, const char* when) {
   return false;
 }
 
+// What the host may do with device memory from now on.
+inline void open_memory(bool open) {
+  if (!protects) return;
+  for (const Allocation& a : allocations)
+    mprotect(a.mapping + fence_bytes, a.mapped - 2 * fence_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+struct OpenMemory {
+  OpenMemory() { open_memory(true); }
+  ~OpenMemory() { open_memory(false); }
+};
+
 inline const Allocation* owner(const void* p, size_t n) {
   for (const Allocation& a : allocations)
     if (a.contains(p, n)) return &a;
@@ -193,6 +208,7 @@ inline cudaError_t allocate(void** result, size_t bytes) {
   memset(a.data + bytes, guard_byte, guard_bytes);
   if (bytes <= largest_fill) memset(a.data, 0xFF, bytes);
   allocations.push_back(a);
+  if (protects) mprotect(low, inner, PROT_NONE);
   *result = a.data;
   return cudaSuccess;
 }
@@ -205,6 +221,7 @@ struct Fiber {
   unsigned thread = 0;
   int line = 0;
   bool waiting = false;
+  bool warp = false;  // waits for its warp alone
 };
 
 constexpr size_t fiber_stack = size_t(256) << 10;
@@ -224,7 +241,11 @@ static Fibers fibers;
 
 static Fiber* running = nullptr;
 static ucontext_t scheduler;
-static unsigned next_thread = 0, block_threads = 0, returned = 0;
+static unsigned next_thread = 0, block_threads = 0, returned = 0, exited = 0;
+// What the threads of a warp hand to each other: twice, so that one may begin the next exchange before all have ended
+// this one.
+static unsigned char exchanged[2][1024][16];
+static unsigned char exchange_of[1024];
 static bool backwards = false;  // blocks and threads run from the last to the first
 static void (*kernel_call)(void*) = nullptr;
 static void* kernel_argument = nullptr;
@@ -254,15 +275,16 @@ __attribute__((noinline)) inline void work() {
   swapcontext(&running->context, &scheduler);
 }
 
-__attribute__((noinline)) inline void barrier(int line) {
+__attribute__((noinline)) inline void barrier(int line, bool warp = false) {
   running->waiting = true;
   running->line = line;
+  running->warp = warp;
   swapcontext(&running->context, &scheduler);
 }
 
 // What `asm("exit;")` does.
 [[noreturn]] __attribute__((noinline)) inline void exit_thread() {
-  ++returned;
+  ++exited;
   running->waiting = false;
   swapcontext(&running->context, &scheduler);
   abort();
@@ -292,7 +314,8 @@ struct Name {
 };
 
 inline cudaError_t run_block() {
-  next_thread = returned = 0;
+  next_thread = returned = exited = 0;
+  memset(exchange_of, 0, sizeof exchange_of);
   std::vector<Fiber*> waiting;
   for (size_t used = 0; next_thread < block_threads;) {
     Fiber* f = fiber(used);
@@ -307,7 +330,44 @@ inline cudaError_t run_block() {
     waiting.push_back(f);
     ++used;
   }
+  const auto go_on = [&](auto&& those) {
+    std::vector<Fiber*> still;
+    for (Fiber* f : std::vector<Fiber*>(waiting)) {
+      if (!those(*f)) {
+        still.push_back(f);
+        continue;
+      }
+      f->waiting = false;
+      resume(f);
+      if (f->waiting) still.push_back(f);
+    }
+    waiting.swap(still);
+  };
   while (!waiting.empty()) {
+    // A warp goes on when all of its threads wait for it, or have ended.
+    bool any = false;
+    for (unsigned warp = 0; warp * 32 < block_threads && !any; ++warp) {
+      const auto in_warp = [&](const Fiber& f) { return f.thread / 32 == warp; };
+      size_t waits = 0, others = 0;
+      int line = 0;
+      for (const Fiber* f : waiting) {
+        if (!in_warp(*f)) continue;
+        if (f->warp && waits > 0 && f->line != line) {
+          return report(cudaErrorLaunchFailure, "divergent warp: threads of one warp wait in line %d and in line %d", line,
+                        f->line);
+        }
+        waits += f->warp ? 1 : 0;
+        others += f->warp ? 0 : 1;
+        if (f->warp) line = f->line;
+      }
+      if (waits == 0) continue;
+      if (others > 0)
+        return report(cudaErrorLaunchFailure,
+                      "divergent warp: some of its threads wait for each other in line %d, others at __syncthreads", line);
+      go_on(in_warp);
+      any = true;
+    }
+    if (any) continue;
     const Fiber* first = waiting[0];
     const Name block(blockIdx), one(place(first->thread, blockDim));
     if (returned > 0) {
@@ -326,13 +386,7 @@ inline cudaError_t run_block() {
           "line %d",
           block.text, one.text, first->line, other.text, f->line);
     }
-    std::vector<Fiber*> still;
-    for (Fiber* f : waiting) {
-      f->waiting = false;
-      resume(f);
-      if (f->waiting) still.push_back(f);
-    }
-    waiting.swap(still);
+    go_on([](const Fiber&) { return true; });
   }
   return cudaSuccess;
 }
@@ -399,6 +453,8 @@ inline cudaError_t report_fault() {
 
 // ---- launches
 
+static int64_t launches = 0, waits = 0, made = 0;  // since the program began
+
 struct Launch {
   dim3 grid, block;
   size_t shared;
@@ -437,6 +493,8 @@ struct Launch {
       return;
     }
     const Lock lock;
+    const OpenMemory open;
+    ++launches;
     kernel_call = call;
     kernel_argument = argument;
     {
@@ -471,6 +529,40 @@ inline Launch configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t =
 // ---- inside kernels
 
 inline void __syncthreads(int line = __builtin_LINE()) { lantern_emulator::barrier(line); }
+inline void __syncwarp(unsigned = 0xffffffffu, int line = __builtin_LINE()) { lantern_emulator::barrier(line, true); }
+
+namespace lantern_emulator {
+// Each thread of a warp hands over x; what the thread of that number has handed over, or x where there is none.
+template <class T, class Source>
+T exchange(T x, int line, Source source) {
+  static_assert(sizeof(T) <= 16);
+  const unsigned me = running->thread, lane = me % 32;
+  const unsigned turn = exchange_of[me] ^= 1;
+  memcpy(exchanged[turn][me], &x, sizeof x);
+  barrier(line, true);
+  const unsigned from = me - lane + source(lane) % 32;
+  T y = x;
+  if (from < block_threads) memcpy(&y, exchanged[turn][from], sizeof y);
+  return y;
+}
+}  // namespace lantern_emulator
+
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int mask, int = 32, int line = __builtin_LINE()) {
+  return lantern_emulator::exchange(x, line, [=](unsigned lane) { return lane ^ static_cast<unsigned>(mask); });
+}
+template <class T>
+T __shfl_down_sync(unsigned, T x, unsigned by, int = 32, int line = __builtin_LINE()) {
+  return lantern_emulator::exchange(x, line, [=](unsigned lane) { return lane + by < 32 ? lane + by : lane; });
+}
+template <class T>
+T __shfl_up_sync(unsigned, T x, unsigned by, int = 32, int line = __builtin_LINE()) {
+  return lantern_emulator::exchange(x, line, [=](unsigned lane) { return lane >= by ? lane - by : lane; });
+}
+template <class T>
+T __shfl_sync(unsigned, T x, int from, int = 32, int line = __builtin_LINE()) {
+  return lantern_emulator::exchange(x, line, [=](unsigned) { return static_cast<unsigned>(from); });
+}
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
@@ -520,14 +612,15 @@ template <class T>
 cudaError_t cudaMalloc(T** p, size_t bytes) {
   void* memory = nullptr;
   const cudaError_t error = lantern_emulator::allocate(&memory, bytes);
+  if (bytes > 0) ++lantern_emulator::made;
   *p = static_cast<T*>(memory);
   return error;
 }
 
-/// Memory that both sides see: here that is all.
 template <class T>
-cudaError_t cudaMallocManaged(T** p, size_t bytes, unsigned = 1) {
-  return cudaMalloc(p, bytes);
+cudaError_t cudaMallocHost(T** p, size_t bytes) {
+  *p = static_cast<T*>(calloc(1, bytes));
+  return *p ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 enum cudaMemoryType {  // NOLINT
@@ -541,7 +634,16 @@ struct cudaPointerAttributes {
 };
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* place, const void* p) {
   const lantern_emulator::Lock lock;
-  place->type = lantern_emulator::owner(p, 1) ? cudaMemoryTypeManaged : cudaMemoryTypeUnregistered;
+  place->type = lantern_emulator::owner(p, 1) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+  return cudaSuccess;
+}
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };  // NOLINT
+inline cudaError_t cudaGetDevice(int* number) {
+  *number = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 2;  // few, so that threads take several iterations
   return cudaSuccess;
 }
 
@@ -551,6 +653,7 @@ inline cudaError_t cudaFree(void* p) {
   const Lock lock;
   for (size_t i = 0; i < allocations.size(); ++i) {
     if (allocations[i].data != p) continue;
+    const OpenMemory open;
     const bool good = intact(allocations[i], "at cudaFree");
     munmap(allocations[i].mapping, allocations[i].mapped);
     allocations.erase(allocations.begin() + static_cast<std::ptrdiff_t>(i));
@@ -565,11 +668,15 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemc
   if (bytes == 0) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (to_device && !owner(to, bytes))
+  if ((to_device || (kind == cudaMemcpyDefault && owner(to, 1))) && !owner(to, bytes))
     return report(cudaErrorInvalidValue, "cudaMemcpy: the destination is no device memory of %zu bytes",
                   bytes);
-  if (from_device && !owner(from, bytes))
+  if ((from_device || (kind == cudaMemcpyDefault && owner(from, 1))) && !owner(from, bytes))
     return report(cudaErrorInvalidValue, "cudaMemcpy: the source is no device memory of %zu bytes", bytes);
+  const char *a = static_cast<char*>(to), *b = static_cast<const char*>(from);
+  if (owner(to, bytes) && owner(from, bytes) && a != b && a < b + bytes && b < a + bytes)
+    return report(cudaErrorInvalidValue, "cudaMemcpy: %zu bytes within the device overlap", bytes);
+  const OpenMemory open;
   memmove(to, from, bytes);
   return cudaSuccess;
 }
@@ -584,14 +691,22 @@ inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
   if (bytes != 0 && !owner(to, bytes))
     return report(cudaErrorInvalidValue, "cudaMemset: the destination is no device memory of %zu bytes",
                   bytes);
+  const OpenMemory open;
   memset(to, byte, bytes);
   return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t = nullptr) {
+  ++lantern_emulator::launches;
+  return cudaMemset(to, byte, bytes);
 }
 
 inline cudaError_t cudaPeekAtLastError() { return lantern_emulator::last_error; }
 inline cudaError_t cudaGetLastError() { return std::exchange(lantern_emulator::last_error, cudaSuccess); }
 inline cudaError_t cudaDeviceSynchronize() { return lantern_emulator::last_error; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return lantern_emulator::last_error; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  ++lantern_emulator::waits;
+  return lantern_emulator::last_error;
+}
 inline cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 
 // ---- what a test asks
@@ -604,6 +719,16 @@ extern "C" inline __attribute__((used)) const char* lantern_emulator_report() {
 /// else.
 extern "C" inline __attribute__((used)) void lantern_emulator_backwards(int yes) {
   lantern_emulator::backwards = yes != 0;
+}
+/// Whether the host cannot touch device memory from here on but by copies.
+extern "C" inline __attribute__((used)) void lantern_emulator_protect(int yes) {
+  lantern_emulator::open_memory(true);
+  lantern_emulator::protects = yes != 0;
+  lantern_emulator::open_memory(false);
+}
+/// Since the program began: kernels and fills (0), waits of the host (1), device allocations (2).
+extern "C" inline __attribute__((used)) int64_t lantern_emulator_count(int what) {
+  return what == 0 ? lantern_emulator::launches : what == 1 ? lantern_emulator::waits : lantern_emulator::made;
 }
 /// Device allocations that have not been freed.
 extern "C" inline __attribute__((used)) int64_t lantern_emulator_allocations() {

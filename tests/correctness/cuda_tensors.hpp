@@ -115,22 +115,53 @@ class Emulated {
     std::vector<RawTensor> results(8);
     std::vector<void*> out;
     for (RawTensor& r : results) out.push_back(&r);
+    const Protected memory(*code_);
+    const Budget before = counts();
     void* const ws = code_->function<void*()>(name_ + "_workspace")();
     code_->function<void(void*, const void* const*, void* const*)>(name_ + "_entry")(ws, in.data(),
                                                                                      out.data());
+    const Budget after = counts();
+    spent_ = {after.launches - before.launches, after.waits - before.waits, after.allocations - before.allocations};
+    code_->function<void(void*)>(name_ + "_wait")(ws);
     CHECK(std::string(code_->function<const char*()>("lantern_emulator_report")()) == "");
     return results;
   }
 
+  /// What a call costs beside its arithmetic: kernels and fills, waits of the host, allocations of device memory.
+  struct Budget {
+    std::int64_t launches = 0, waits = 0, allocations = 0;
+  };
+  /// Of the last call.
+  Budget spent() const { return spent_; }
+
  private:
+  /// Meanwhile the host may touch device memory by copies alone.
+  class Protected {
+   public:
+    explicit Protected(const codegen::LoadedCode& code) : code_(code) { set(1); }
+    ~Protected() { set(0); }
+    Protected(const Protected&) = delete;
+    Protected& operator=(const Protected&) = delete;
+
+   private:
+    void set(int yes) const { code_.function<void(int)>("lantern_emulator_protect")(yes); }
+    const codegen::LoadedCode& code_;
+  };
+  Budget counts() const {
+    const auto count = code_->function<std::int64_t(int)>("lantern_emulator_count");
+    return {count(0), count(1), count(2)};
+  }
+
   std::unique_ptr<codegen::LoadedCode> code_;
   std::string name_;
+  mutable Budget spent_;
 };
 
 struct Cuda {
   std::size_t kernels = 1;  ///< at least
   double tolerance = 1e-12;
   bool nvcc = false;  ///< the host's part too
+  bool device = true;  ///< also as passes for a GPU make it
 };
 
 /// Everything about a program with tensors; its text.
@@ -145,11 +176,20 @@ std::string check_cuda(const std::string& name, F f, const Cuda& settings, const
   if (codegen::nvrtc_available() && kernels_in(text) > 0)
     CHECK(codegen::compile_with_nvrtc(text).find(".entry") != std::string::npos);
   if (settings.nvcc && codegen::find_nvcc()) CHECK(!codegen::object_with_nvcc(text).empty());
-  const Emulated emulated(text, name);
-  compare_all(emulated(args...), expected, settings.tolerance);
-  compare_all(emulated(args...), eager(f)(args...), settings.tolerance * 100);
-  emulated.backwards(true);
-  compare_all(emulated(args...), expected, settings.tolerance);
+  const auto emulate = [&](const std::string& source) {
+    const Emulated emulated(source, name);
+    compare_all(emulated(args...), expected, settings.tolerance);
+    compare_all(emulated(args...), eager(f)(args...), settings.tolerance * 100);
+    emulated.backwards(true);
+    compare_all(emulated(args...), expected, settings.tolerance);
+  };
+  emulate(text);
+  if (codegen::nvrtc_available() && settings.device) {  // as it is made for a GPU, by passes of its own
+    INFO("for the GPU");
+    const std::string own = compile(f, {.target = Target::cuda, .name = name}).source("cuda");
+    if (settings.nvcc && codegen::find_nvcc()) CHECK(!codegen::object_with_nvcc(own).empty());
+    emulate(own);
+  }
   return text;
 }
 

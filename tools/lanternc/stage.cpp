@@ -81,6 +81,7 @@ passes::PipelineOptions pipeline_of(const Options& options, int lanes) {
   pipeline.disabled = options.disabled_passes;
   pipeline.vector_lanes = lanes;
   pipeline.threads = options.threads;
+  pipeline.device = options.cuda;
   pipeline.reassociate = options.reassociate;
   pipeline.fused_multiply_add = contracts(options);
   return pipeline;

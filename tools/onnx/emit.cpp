@@ -53,6 +53,7 @@ std::unique_ptr<ir::Module> optimised(const std::string& staged, const OnnxOptio
   passes::PipelineOptions pipeline;
   pipeline.opt_level = o.opt;
   pipeline.vector_lanes = lanes_of(o, emit);
+  pipeline.device = emit == "cuda";
   pipeline.threads = o.threads;
   passes::run_pipeline(*module, pipeline);
   if (emit == "cuda") passes::unwind(*module);
