@@ -28,6 +28,8 @@ struct PrintOptions {
   /// another way.
   bool entry_workspace = false;
   std::string processor;  ///< that a source that stands alone is for; empty: the one that compiles it
+  /// Of a source for a GPU: memory and failures are those of the process that loads it (runtime/cuda/driver.hpp).
+  bool hosted = false;
   std::string name;   ///< of the entry; empty: the function's own name, made an identifier
   std::string entry;  ///< the name of the uniform way in, as it stands; empty: NAME_entry
 };

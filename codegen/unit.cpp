@@ -173,7 +173,7 @@ Unit::Functions Unit::functions() {
     if (infos_.at(f).forked) text += StatementPrinter(*this, *f).team_runner();
     text += "\n";
   }
-  return {forward, text, device + kernels};
+  return {forward, text, device, kernels};
 }
 
 std::string title(const std::string& names, const PrintOptions& options, const Target& target,
@@ -225,7 +225,7 @@ std::vector<std::string> Unit::global_names() const {
 }
 
 std::string Unit::print() {
-  const auto [forward, text, device] = complete();
+  const auto [forward, text, device, kernels] = complete();
   return with_own_lines(title(public_name_, options_, target_, prelude_.text()) + prelude_.text() + contraction(options_) +
                         (forward.empty() ? "" : forward + "\n") + text);
 }

@@ -54,7 +54,7 @@ class Unit {
   /// is assembled elsewhere. `discover` comes first.
   struct Functions {
     std::string declarations, definitions;
-    std::string device;  ///< functions that kernels call, then the kernels, where the target has them
+    std::string device, kernels;  ///< functions that kernels call, and the kernels, where the target has them
   };
   Functions functions();
   /// What calls need where a function is defined later, or in another part; how threads call it, too.

@@ -85,15 +85,15 @@ static const lt_blas* lt_blas_of(lt_workspace* ws) {
 #endif
 }
 )c"},
-      {"K:tile_kernel", kernels, {"K:device_contraction"}, R"c(/* What a block of the kernel below needs to find its elements: each index of a group, with its size and steps. */
+      {"K:tiles", types, {"K:device_contraction"}, R"c(/* What a block of the kernel below needs to find its elements: each index of a group, with its size and steps. */
 typedef struct lt_tiles_$K {
   lt_contraction_$K c;
   $T scale;                 /* of what is added to r */
   int64_t count[4], share;  /* of each group; how many sums a block takes */
   $T* parts;                /* where the blocks that share sums put them; null: none do */
 } lt_tiles_$K;
-
-static __device__ int64_t lt_offset_$K(int64_t number, int rank, const int64_t* size, const int64_t* step) {
+)c"},
+      {"K:tile_kernel", kernels, {"K:tiles"}, R"c(static __device__ int64_t lt_offset_$K(int64_t number, int rank, const int64_t* size, const int64_t* step) {
   int64_t offset = 0;
   for (int d = rank - 1; d >= 0; --d) {
     if (d == 0) return offset + number * step[0];

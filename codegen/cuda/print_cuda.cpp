@@ -145,7 +145,7 @@ class Printer {
           "result");
   }
 
-  std::string print() {
+  CudaText print() {
     unit_.discover();
     const Unit::Functions functions = unit_.functions();
     const FunctionInfo& entry = unit_.info(module_.entry);
@@ -165,8 +165,8 @@ class Printer {
     std::string text = replaced(cuda_text::title, "$NAME", entry.name);
     text += "namespace " + code_ + " {\n\n" + prelude;
     if (!functions.declarations.empty()) text += functions.declarations + "\n";
-    text += functions.definitions + "}  // namespace " + code_ + "\n\n" + kernel() + "\n";
-    return text + "#ifndef __CUDACC_RTC__\n" + host() + "#endif\n";
+    text += functions.definitions + "}  // namespace " + code_ + "\n\n";
+    return {text, kernel() + "\n", host()};
   }
 
  private:
@@ -328,13 +328,44 @@ bool is_scalar_program(const ir::Module& module) {
   return scalar;
 }
 
-std::string print_cuda(const ir::Module& module, const PrintOptions& options) {
+std::string CudaText::joined() const {
+  return with_own_lines(both + kernels + "#ifndef __CUDACC_RTC__\n" + host + "#endif\n");
+}
+
+CudaText print_cuda_text(const ir::Module& module, const PrintOptions& options) {
   if (!module.entry) throw InternalError("cuda: expected a module with an entry");
   if (options.check_nan)
     throw Error("cuda: expected no check for NaN, got one; check the same function on the CPU");
   require_direct(reachable(module));
   if (!is_scalar_program(module)) return print_tensor_program(module, options);
-  return with_own_lines(Printer(module, options).print());
+  return Printer(module, options).print();
+}
+
+std::string hosted_entry(const ir::Module& module, const std::string& entry) {
+  const std::string name = function_identifier(module.entry->name);
+  const std::string head = "\nextern \"C\" void " + entry +
+                           "(struct lt_caller* caller, const void* const* in, void* const* out) {\n  lantern_gpu_enter(caller);\n";
+  if (is_scalar_program(module)) {
+    const CudaTarget target;
+    std::string list;
+    const auto parameters = module.entry->parameter_types();
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      list += "(const " + target.element(parameters[i].kind()) + "*)in[" + std::to_string(i) + "], ";
+    for (std::size_t i = 0; i < module.entry->result_types.size(); ++i)
+      list += "(" + target.element(module.entry->result_types[i].kind()) + "*)out[" + std::to_string(i) + "], ";
+    const bool message = Printer(module, {}).print().host.find(name + "_message(") != std::string::npos;
+    return head + "  const int status = " + name + "_map(" + list + "1);\n  if (status != 0) lantern_gpu_fail(" +
+           (message ? "status >= 20000 ? " + name + "_message() : " : "") + "cudaGetErrorString(status));\n}\n";
+  }
+  return head + "  lt_workspace* ws = lt_own_workspace();\n  ws->device->stream = 0;\n  " + name + "_entry(ws, in, out);\n  " + name +
+         "_to_host(ws, out);\n}\n\nextern \"C\" void " + device_entry_name +
+         "(struct lt_caller* caller, const void* const* in, void* const* out,\n    lt_target* targets, cudaStream_t stream) {\n"
+         "  lantern_gpu_enter(caller);\n  lt_workspace* ws = lt_own_workspace();\n  ws->device->targets = targets;\n"
+         "  ws->device->stream = stream;\n  " + name + "_entry(ws, in, out);\n}\n";
+}
+
+std::string print_cuda(const ir::Module& module, const PrintOptions& options) {
+  return print_cuda_text(module, options).joined();
 }
 
 }  // namespace lantern::codegen

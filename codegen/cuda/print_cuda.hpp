@@ -26,12 +26,31 @@ namespace lantern::codegen {
 ///
 /// With tensors it defines, on the host, what a source in C++ that stands alone does: NAME, NAME_workspace,
 /// NAME_entry, NAME_on_failure; and a kernel NAME_kernelK for each loop that codegen/kernels.hpp chooses.
-/// Everything else runs on the host. Memory is managed; arguments in other memory are copied, and results lie
-/// in the workspace.
+/// Tensors lie in the GPU's memory: arguments there are used as they are, others are copied; results are
+/// pointers of the GPU, valid in the order of the stream that NAME_on_stream gives. NAME_wait waits and raises
+/// what failed in a kernel; NAME_to_host replaces tensors among the results by copies in the host's memory.
 ///
 /// Throws an Error where a check for NaN is wanted, continuations have not been unwound, or loops run in
 /// lanes.
 std::string print_cuda(const ir::Module& module, const PrintOptions& options = {});
+
+/// The same in parts, which follow each other in a source that stands alone: what both sides read, with the title; the
+/// kernels; and what the host runs, which NVRTC does not read.
+struct CudaText {
+  std::string both, kernels, host;
+  std::string joined() const;
+};
+CudaText print_cuda_text(const ir::Module& module, const PrintOptions& options = {});
+
+/// Entries of a text with PrintOptions::hosted, to be added to its host's part: `entry`, a lt_entry whose results lie in
+/// the host's memory; and, with tensors,
+///
+///   void lantern_device_entry(lt_workspace* caller, const void* const* in, void* const* out, lt_target* targets,
+///                             cudaStream_t stream)
+///
+/// which queues the work on the stream and leaves tensors on the GPU.
+std::string hosted_entry(const ir::Module& module, const std::string& entry);
+inline constexpr const char* device_entry_name = "lantern_device_entry";
 
 /// Whether it is printed so, as a map: a function of numbers, which works on nothing but numbers.
 bool is_scalar_program(const ir::Module& module);

@@ -10,46 +10,72 @@ namespace lantern::codegen {
 
 namespace {
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
 /// C++ of the host.
 class HostTarget final : public CppTarget {
  public:
+  explicit HostTarget(bool hosted)
+      : own_workspace_(replaced(replaced(cuda_text::own_workspace, "$FAIL", hosted ? cuda_text::hosted_failure : cuda_text::own_failure),
+                                "$MEMORY", hosted ? cuda_text::hosted_memory : cuda_text::own_memory)) {}
   bool has_threads() const override { return false; }
   bool has_kernels() const override { return true; }
   const char* prelude_part(std::string_view name) const override {
     if (name == "integers") return "";  // in <stdint.h>
     if (name == "workspace") return cuda_text::workspace;
-    if (name == "own_workspace") return cuda_text::own_workspace;
+    if (name == "own_workspace") return own_workspace_.c_str();
     return nullptr;
   }
+
+ private:
+  std::string own_workspace_;
 };
 
-std::string named(std::string text, const std::string& name) {
-  for (std::size_t at = 0; (at = text.find("$NAME", at)) != std::string::npos; at += name.size())
-    text.replace(at, 5, name);
-  return text;
+std::string named(const std::string& text, const std::string& name) { return replaced(text, "$NAME", name); }
+
+/// What brings the tensors among the results to the host.
+std::string to_host(Unit& unit) {
+  const ir::Function& f = *unit.module().entry;
+  std::string body;
+  for (std::size_t i = 0; i < f.result_types.size(); ++i) {
+    const ir::Type& t = f.result_types[i];
+    if (!t.is_tensor()) continue;
+    const std::string result = "*(" + unit.type(t) + "*)out[" + std::to_string(i) + "]";
+    body += "  " + result + " = " + unit.prelude().tensor_function("to_host", t.element(), t.rank()) + "(ws, " + result + ");\n";
+  }
+  return "\n/* Replaces the tensors among the results, by pointers as " + unit.entry_name() +
+         " has them, by copies in the host's memory;\n   waits for the GPU. */\nextern \"C\" void " + unit.public_name() +
+         "_to_host(lt_workspace* ws, void* const* out) {\n" + (body.empty() ? "  (void)out;\n" : body) +
+         "  lt_await(ws);\n}\n";
 }
 
 }  // namespace
 
-std::string print_tensor_program(const ir::Module& module, PrintOptions options) {
+CudaText print_tensor_program(const ir::Module& module, PrintOptions options) {
   options.standalone = options.entry_workspace = true;
   options.threads = 1;
-  const HostTarget target;
+  const HostTarget target(options.hosted);
   Unit unit(module, options, target);
   for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);
   const Unit::Functions parts = unit.complete();
   for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);
-  std::string workspace;
+  const std::string& name = unit.public_name();
+  std::string more;
   if (unit.scalar_entry())
-    workspace = "\n/* Memory for a call of " + unit.entry_name() + ". */\nextern \"C\" lt_workspace* " +
-                unit.workspace_name() + "(void) { return lt_own_workspace(); }\n";
+    more = "\n/* Memory for a call of " + unit.entry_name() + ". */\nextern \"C\" lt_workspace* " + unit.workspace_name() +
+           "(void) { return lt_own_workspace(); }\n";
+  more += named(cuda_text::stream, name) + to_host(unit);
   const Prelude::Sides prelude = unit.prelude_sides();
-  std::string text = named(cuda_text::tensor_title, unit.public_name()) + prelude.types + prelude.both + prelude.kernels +
-                     parts.device;
-  text += "#ifndef __CUDACC_RTC__\n\n" + prelude.host + "extern \"C\" {\n\n" + offered(unit) + "\n}\n\n";
-  if (!parts.declarations.empty()) text += parts.declarations + "\n";
-  return with_own_lines(text + parts.definitions + workspace + named(cuda_text::stream, unit.public_name()) +
-                        "\n#endif\n");
+  CudaText text;
+  text.both = named(cuda_text::tensor_title, name) + prelude.types + prelude.both + parts.device;
+  text.kernels = prelude.kernels + parts.kernels;
+  text.host = prelude.host + "extern \"C\" {\n\n" + offered(unit) + "\n}\n\n" +
+              (parts.declarations.empty() ? "" : parts.declarations + "\n") + parts.definitions + more;
+  return text;
 }
 
 }  // namespace lantern::codegen

@@ -140,8 +140,31 @@ __host__ __device__ __forceinline__ void lt_workspace::fail(lt_workspace* ws, co
 }
 )c";
 
+/// $FAIL says what a failure does, $MEMORY where a workspace lies.
 inline constexpr const char* own_workspace =
-    R"c(/* Ends the program, unless the user has said what else to do. */
+    R"c($FAIL
+static void* lt_resize(void* memory, unsigned long bytes) { return realloc(memory, bytes); }
+
+/* Memory for a call, with nothing in it. */
+static lt_workspace* lt_own_workspace(void) {
+$MEMORY
+  lt_device* device = ws->device;
+  ws->chunk = 0;
+  ws->top = ws->end = 0;
+  ws->unused = 0;
+  for (int64_t i = 0; i < ws->tape_count; ++i) ws->tapes[i].used = 0;
+  device->chunk = 0;
+  device->top = device->end = 0;
+  lt_device_drop(device, device->unused);
+  device->unused = 0;
+  device->targets = 0;
+  for (int64_t i = 0; i < device->tape_count; ++i) device->tapes[i].used = 0;
+  device->launches = device->waits = 0;
+  return ws;
+}
+)c";
+
+inline constexpr const char* own_failure = R"c(/* Ends the program, unless the user has said what else to do. */
 static void (*lt_handler)(const char* message);
 
 static void lt_fail(lt_workspace* ws, const char* message) {
@@ -150,31 +173,23 @@ static void lt_fail(lt_workspace* ws, const char* message) {
   fprintf(stderr, "%s\n", message);
   abort();
 }
+)c";
+inline constexpr const char* own_memory = R"c(  static thread_local lt_workspace memory;
+  static thread_local lt_device gpu;
+  lt_workspace* ws = &memory;
+  ws->device = &gpu;)c";
 
-static void* lt_resize(void* memory, unsigned long bytes) { return realloc(memory, bytes); }
+// In a process that has the driver's functions: runtime/cuda/driver.hpp.
+inline constexpr const char* hosted_failure = R"c(static void (*lt_handler)(const char* message);
 
-static lt_workspace* lt_own_workspace(void) {
-  static thread_local lt_workspace ws;
-#ifdef LANTERN_DEVICE
-  ws.device = (lt_device*)LANTERN_DEVICE();
-#else
-  static thread_local lt_device own;
-  ws.device = &own;
-#endif
-  lt_device* device = ws.device;
-  ws.chunk = 0;
-  ws.top = ws.end = 0;
-  ws.unused = 0;
-  for (int64_t i = 0; i < ws.tape_count; ++i) ws.tapes[i].used = 0;
-  device->chunk = 0;
-  device->top = device->end = 0;
-  lt_device_drop(device, device->unused);
-  device->unused = 0;
-  for (int64_t i = 0; i < device->tape_count; ++i) device->tapes[i].used = 0;
-  device->launches = device->waits = 0;
-  return &ws;
+static void lt_fail(lt_workspace* ws, const char* message) {
+  (void)ws;
+  lantern_gpu_fail(message);
 }
 )c";
+inline constexpr const char* hosted_memory =
+    R"c(  lt_workspace* ws = (lt_workspace*)lantern_gpu_local(&lantern_gpu_module, sizeof(lt_workspace));
+  ws->device = (lt_device*)lantern_gpu_local(0, sizeof(lt_device));)c";
 
 /// What a source offers beside the function: its stream, and a wait for all that was queued.
 inline constexpr const char* stream =

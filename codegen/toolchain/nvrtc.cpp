@@ -28,6 +28,9 @@ struct Nvrtc {
   Result (*compile)(Program, int option_count, const char* const* options);
   Result (*ptx_size)(Program, std::size_t*);
   Result (*ptx)(Program, char*);
+  Result (*cubin_size)(Program, std::size_t*);
+  Result (*cubin)(Program, char*);
+  Result (*version)(int*, int*);
   Result (*log_size)(Program, std::size_t*);
   Result (*log)(Program, char*);
   std::filesystem::path include_directory;  // of the toolkit it came from; empty if that is not known
@@ -48,7 +51,8 @@ std::unique_ptr<const Nvrtc> open(const std::string& path, const std::filesystem
       find(library, "nvrtcCreateProgram", api->create) &&
       find(library, "nvrtcDestroyProgram", api->destroy) &&
       find(library, "nvrtcCompileProgram", api->compile) && find(library, "nvrtcGetPTXSize", api->ptx_size) &&
-      find(library, "nvrtcGetPTX", api->ptx) && find(library, "nvrtcGetProgramLogSize", api->log_size) &&
+      find(library, "nvrtcGetPTX", api->ptx) && find(library, "nvrtcGetCUBINSize", api->cubin_size) &&
+      find(library, "nvrtcGetCUBIN", api->cubin) && find(library, "nvrtcVersion", api->version) && find(library, "nvrtcGetProgramLogSize", api->log_size) &&
       find(library, "nvrtcGetProgramLog", api->log);
   if (!complete) {
     ::dlclose(library);
@@ -110,6 +114,14 @@ class OwnedProgram {
   }
 
   std::string ptx() const { return text(api_.ptx_size, api_.ptx); }
+  /// Bytes, of which none is more than what NVRTC gives.
+  std::string cubin() const {
+    std::size_t size = 0;
+    check(api_.cubin_size(program_, &size));
+    std::string code(size, '\0');
+    check(api_.cubin(program_, code.data()));
+    return code;
+  }
 
  private:
   void check(Result result) const {
@@ -143,18 +155,53 @@ std::vector<std::filesystem::path> cuda_toolkit_roots() {
 
 bool nvrtc_available() { return load() != nullptr; }
 
-std::string compile_with_nvrtc(const std::string& cuda_source, const std::string& arch) {
+namespace {
+
+const Nvrtc& found() {
   const Nvrtc* api = load();
   if (api == nullptr) {
     throw Error(
         "the CUDA run-time compiler (libnvrtc) was not found; install the CUDA toolkit and set "
         "LANTERN_CUDA_PATH to its folder, for instance /usr/local/cuda");
   }
+  return *api;
+}
+
+/// Includes of CUDA's own headers are found where the toolkit has them: since version 13 cooperative groups and CUB lie
+/// in a folder of their own.
+std::vector<std::string> all_options(const Nvrtc& api, const std::string& arch, const std::vector<std::string>& more) {
   std::vector<std::string> options = {"--gpu-architecture=" + arch, "--std=c++17"};
-  if (!api->include_directory.empty()) options.push_back("--include-path=" + api->include_directory.string());
-  OwnedProgram program(*api, cuda_source);
-  program.compile(options);
+  if (!api.include_directory.empty()) {
+    options.push_back("--include-path=" + api.include_directory.string());
+    if (std::filesystem::is_directory(api.include_directory / "cccl"))
+      options.push_back("--include-path=" + (api.include_directory / "cccl").string());
+  }
+  options.insert(options.end(), more.begin(), more.end());
+  return options;
+}
+
+}  // namespace
+
+std::string compile_with_nvrtc(const std::string& cuda_source, const std::string& arch,
+                               const std::vector<std::string>& more) {
+  const Nvrtc& api = found();
+  OwnedProgram program(api, cuda_source);
+  program.compile(all_options(api, arch, more));
   return program.ptx();
+}
+
+std::string cubin_with_nvrtc(const std::string& cuda_source, const std::string& arch, const std::vector<std::string>& more) {
+  const Nvrtc& api = found();
+  OwnedProgram program(api, cuda_source);
+  program.compile(all_options(api, arch, more));
+  return program.cubin();
+}
+
+std::string nvrtc_version() {
+  const Nvrtc* api = load();
+  int major = 0, minor = 0;
+  if (api == nullptr || api->version(&major, &minor) != 0) return {};
+  return std::to_string(major) + "." + std::to_string(minor);
 }
 
 }  // namespace lantern::codegen

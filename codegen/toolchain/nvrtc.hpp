@@ -17,6 +17,15 @@ bool nvrtc_available();
 /// Compiles CUDA C++ to PTX text for a virtual architecture ("compute_80"). `extern "C"` kernels keep their
 /// names. Throws lantern::Error when NVRTC is not installed (the message says what to do), and
 /// lantern::InternalError with the compiler's log when the text does not compile. Thread-safe.
-std::string compile_with_nvrtc(const std::string& cuda_source, const std::string& arch = "compute_80");
+/// `more`: further options of NVRTC's.
+std::string compile_with_nvrtc(const std::string& cuda_source, const std::string& arch = "compute_80",
+                               const std::vector<std::string>& more = {});
+
+/// The same to machine code for one architecture ("sm_90").
+std::string cubin_with_nvrtc(const std::string& cuda_source, const std::string& arch,
+                             const std::vector<std::string>& more = {});
+
+/// "13.0", or empty where NVRTC cannot be loaded.
+std::string nvrtc_version();
 
 }  // namespace lantern::codegen

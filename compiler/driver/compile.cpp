@@ -12,7 +12,8 @@
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
-#include "lantern/codegen/toolchain/nvrtc.hpp"
+#include "lantern/codegen/toolchain/gpu_host.hpp"
+#include "lantern/runtime/cuda/driver.hpp"
 #include "lantern/codegen/toolchain/tcc.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/background.hpp"
@@ -52,8 +53,8 @@ class CompiledCode : public Code {
   lt_entry* entry() const override {
     lt_entry* e = entry_.load(std::memory_order_acquire);
     if (!e)
-      throw Error(
-          "calling a CUDA function needs a GPU, and none is at hand; source(\"cuda\") gives its text");
+      throw Error("calling a CUDA function needs a GPU, and there is none: " + cuda_driver::missing() +
+                  "; source(\"cuda\") gives its text");
     return e;
   }
   const std::vector<ir::Type>& results() const override { return results_; }
@@ -61,6 +62,14 @@ class CompiledCode : public Code {
   void wait() const override {
     background_.wait();
     if (failure_) std::rethrow_exception(failure_);
+  }
+
+  void* device_entry() const override {
+    if (options_.target != Target::cuda)
+      throw Error("expected a function that is compiled for Target::cuda, got '" + module_->entry->name +
+                  "', which runs on the processor");
+    static_cast<void>(entry());
+    return loaded_[0]->symbol(codegen::device_entry_name);
   }
 
   std::string source(const std::string& what) const override {
@@ -86,17 +95,28 @@ class CompiledCode : public Code {
                std::ranges::find(options_.disabled_passes, "vectorise") == options_.disabled_passes.end();
     if (load_kept()) return;
     std::unique_ptr<ir::Module> staged = run_passes();
-    if (options_.target == Target::cuda) {
-      passes::unwind(*module_);
-      codegen::compile_with_nvrtc(codegen::print_cuda(*module_, print_));
-      return;
-    }
+    if (options_.target == Target::cuda) return prepare_for_gpu();
     close();
     staged_.facts = {ir::has_recursion(*module_), !options_.strict_math && has_loops(*module_)};
     const bool clang = options_.target == Target::cpp || options_.debug;
     find_externals();
     load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_), externals_));
     if (options_.target == Target::automatic && !clang) start_second_tier(std::move(staged));
+  }
+
+  /// Kernels by NVRTC, the host's part by Clang. Where there is no GPU both are checked all the same.
+  void prepare_for_gpu() {
+    passes::unwind(*module_);
+    codegen::PrintOptions print = print_;
+    print.hosted = true;
+    print.entry = {};
+    print.limited_stack = false;
+    codegen::CudaText text = codegen::print_cuda_text(*module_, print);
+    text.host += codegen::hosted_entry(*module_, entry_name);
+    const codegen::GpuOptions options{options_.strict_math};
+    staged_.facts = {ir::has_recursion(*module_), false};
+    if (!cuda_driver::missing().empty()) return codegen::check_for_gpu(text, options);
+    load(codegen::load_for_gpu(text, options));
   }
 
   /// Clang's code of an earlier run, which needs none of what follows: no pass, no text, no first tier.

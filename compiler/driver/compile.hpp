@@ -43,7 +43,7 @@ enum class Target {
               ///< began
   c,          ///< C99, compiled by libtcc
   cpp,        ///< C++, compiled by Clang
-  cuda,       ///< CUDA C++, compiled by NVRTC; calling it needs a GPU
+  cuda,       ///< CUDA C++, compiled by NVRTC; calling it needs a GPU. cuda.hpp keeps tensors there between calls
 };
 
 struct CompileOptions {
@@ -104,6 +104,8 @@ class Code {
   virtual CallFacts facts() const = 0;
   /// Generated source: "ir", "c", "cpp" or "cuda".
   virtual std::string source(const std::string& what) const = 0;
+  /// Of a function for a GPU the entry that leaves tensors there (driver/gpu.hpp). Error for any other.
+  virtual void* device_entry() const { return nullptr; }
   /// Waits until optimised code has been swapped in (Target::automatic). Raises what kept it from being made.
   virtual void wait() const {}
 };

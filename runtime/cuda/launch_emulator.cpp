@@ -66,7 +66,7 @@ std::string replace_all(const std::string& s, const char* pattern, const char* w
 
 }  // namespace
 
-std::string rewrite_launches(std::string cu) {
+std::string rewrite_launches(std::string cu, const std::string& space) {
   std::string out;
   for (std::size_t i = 0; i < cu.size();) {
     if (const std::size_t next = skip_text(cu, i); next != i) {
@@ -91,16 +91,16 @@ std::string rewrite_launches(std::string cu) {
     while (first < cu.size() && blank(cu[first])) ++first;
     const std::string name = out.substr(start);
     out.resize(start);
-    out += "lantern_emulator::configure(" + cu.substr(i + 3, end - i - 3) + ")(" + name;
+    out += space + "::configure(" + cu.substr(i + 3, end - i - 3) + ")(" + name;
     if (first < cu.size() && cu[first] != ')') out += ", ";
     i = open + 1;
   }
   out = replace_all(out, R"(#\s*include\s*<(cuda|device_)\w*(\.h)?>)", "");
   out = replace_all(out, R"re(\basm(\s+volatile)?\s*\(\s*"exit;"\s*\)\s*;)re",
-                    "lantern_emulator::exit_thread();");
+                    (space + "::exit_thread();").c_str());
   return replace_all(
       out, R"(\bextern\s+__shared__\s+(?:__align__\(\s*\d+\s*\)\s+)?([\w:\s]*\w)\s+(\w+)\s*\[\s*\]\s*;)",
-      "$1* const $2 = ($1*)lantern_emulator::dynamic_shared();");
+      ("$1* const $2 = ($1*)" + space + "::dynamic_shared();").c_str());
 }
 
 std::string_view launch_emulator_text() {

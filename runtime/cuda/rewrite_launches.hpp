@@ -8,8 +8,8 @@ namespace lantern {
 
 /// The same text with `kernel<<<grid, block>>>(arguments)` as a call of launch_emulator.hpp, and with what
 /// C++ cannot spell replaced: CUDA's headers, dynamic shared memory, `asm("exit;")`. Lines keep their
-/// numbers. Throws an Error with the line where a launch is malformed.
-std::string rewrite_launches(std::string cu);
+/// numbers. `space`: the namespace of what is called instead. Throws an Error with the line where a launch is malformed.
+std::string rewrite_launches(std::string cu, const std::string& space = "lantern_emulator");
 
 /// launch_emulator.hpp itself, so that generated code can be compiled where Lantern's headers are not
 /// installed.

@@ -1,0 +1,52 @@
+/* The GPU's side of a workspace, as plain C: the layout that programs for a GPU and their host agree on.
+ *
+ * Generated text repeats these structures (codegen/cuda/tensor_text.hpp); a test compares the two.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "lantern/runtime/workspace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A piece of the GPU's memory; those behind the one in use are free. */
+typedef struct lt_device_chunk {
+  struct lt_device_chunk* next;
+  char* data;
+  int64_t capacity;
+} lt_device_chunk;
+
+/* A part of such memory that is free again; they stand in the order of their addresses. */
+typedef struct lt_device_piece {
+  struct lt_device_piece* next;
+  char* data;
+  int64_t bytes;
+} lt_device_piece;
+
+/* The GPU for one thread of the host. */
+typedef struct lt_device {
+  lt_device_chunk *first, *chunk;
+  char *top, *end;
+  lt_device_piece *unused, *spare;
+  lt_tape* tapes;
+  int64_t tape_count;
+  lt_target* targets;
+  void* stream;  /* a cudaStream_t */
+  void* control; /* on the GPU: what kernels tell the host and each other */
+  char* staging; /* numbers on their way to the host */
+  int64_t staged;
+  int processors;
+  int checked; /* a kernel that may fail was launched since the last look */
+  int pending; /* an error of CUDA that was there before the call */
+  void* blas;  /* cuBLAS, where it was found */
+  int no_blas;
+  unsigned long long launches, waits; /* of the last call: kernels and products; how often the host waited */
+  unsigned long long allocations;     /* of memory of the GPU, since the thread began */
+} lt_device;
+
+#ifdef __cplusplus
+}
+#endif
