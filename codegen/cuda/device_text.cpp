@@ -36,12 +36,16 @@ static void lt_launched(lt_workspace* ws) {
   if (status != cudaSuccess && status != ws->device->pending) lt_gpu(ws, cudaGetLastError());
 }
 )c"},
-      {"gpu_start", functions, {"gpu"}, R"c(/* Before a call: on the first one, what all calls need. */
+      {"gpu_start", functions, {"gpu", "put"}, R"c(/* Before a call: on the first one, what all calls need. */
 static void lt_gpu_start(lt_workspace* ws) {
   lt_device* device = ws->device;
   if (!device->control) {
     int number = 0;
-    lt_gpu(ws, cudaGetDevice(&number));
+    const cudaError_t missing = cudaGetDevice(&number);
+    if (missing != cudaSuccess) {
+      lt_put(ws, lt_put(ws, ws->message, "this function runs on a GPU, and there is none: "), cudaGetErrorString(missing));
+      ws->fail(ws, ws->message);
+    }
     lt_gpu(ws, cudaDeviceGetAttribute(&device->processors, cudaDevAttrMultiProcessorCount, number));
     lt_gpu(ws, cudaMallocHost((void**)&device->staging, LT_STAGING));
     lt_control* control = 0;

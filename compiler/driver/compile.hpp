@@ -316,6 +316,11 @@ class Callable<Self, R, std::tuple<P...>> {
 
 }  // namespace detail
 
+namespace detail {
+template <class Self, class R, class Params>
+class OnGpu;
+}  // namespace detail
+
 /// A compiled function; see compile. Copies share the code.
 template <class F, class R = typename detail::FunctionTraits<F>::Result,
           class Params = typename detail::FunctionTraits<F>::Params>
@@ -337,6 +342,15 @@ class Compiled<F, R, std::tuple<P...>>
   std::string source(const std::string& what = "cpp") const { return known().source(what); }
   /// Waits for optimised code (Target::automatic), and raises what kept it from being made.
   void wait() const { known().wait(); }
+
+  /// The function on a stream of the GPU, with tensors that stay there: cuda.hpp, which is to be included. Error: it is
+  /// not compiled for Target::cuda.
+  template <class Stream>
+  auto on(const Stream& stream) const {
+    return detail::OnGpu<Compiled, R, std::tuple<P...>>(*this, stream);
+  }
+  /// For what `on` gives.
+  const driver::Code& gpu_code() const { return known(); }
 
  private:
   friend detail::Callable<Compiled, R, std::tuple<P...>>;

@@ -3,6 +3,7 @@
 
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
+#include "lantern/compiler/driver/gpu.hpp"
 #include "lantern/compiler/passes/array/node_splitting.hpp"
 #include "lantern/compiler/passes/array/own_reads.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
@@ -114,6 +115,25 @@ void run(lt_entry* entry, CallFacts facts, const void* const* in, void* const* o
     });
   else
     ws.call(entry, in, out, targets, facts.flush);
+}
+
+void run_on_gpu(void* entry, CallFacts facts, const void* const* in, void* const* out, lt_target* targets, void* stream) {
+  struct Call {
+    void (*entry)(lt_workspace*, const void* const*, void* const*, lt_target*, void*);
+    const void* const* in;
+    void* const* out;
+    lt_target* targets;
+    void* stream;
+  } call{reinterpret_cast<decltype(Call::entry)>(entry), in, out, targets, stream};
+  const auto enter = [](lt_workspace* ws, void* data) {
+    const Call* c = static_cast<Call*>(data);
+    c->entry(ws, c->in, c->out, c->targets, c->stream);
+  };
+  Workspace& ws = workspace();
+  if (facts.recursive)
+    run_on_large_stack([&] { ws.call(enter, &call); });
+  else
+    ws.call(enter, &call);
 }
 
 std::int64_t workspace_bytes() { return workspace().peak_bytes(); }

@@ -28,6 +28,8 @@ std::string compiled(const std::string& text, const Options& options, std::vecto
   nvcc.opt_level = options.code_level();
   nvcc.pic = true;
   nvcc.more_arguments = std::move(more);
+  nvcc.arch = options.arch;
+  if (options.strict_math) nvcc.more_arguments.push_back("-fmad=false");
   if (options.debug) nvcc.more_arguments.push_back("-g");
   const std::vector<char> object = codegen::object_with_nvcc(text, nvcc);
   return {object.begin(), object.end()};
@@ -46,18 +48,19 @@ std::string cuda_object(const StagedFunction& function, const Options& options) 
 
 namespace {
 
-/// The entry of a function with tensors: the text's own workspace is managed memory; what fails, fails for
-/// the caller.
+/// The entry of a function with tensors, whose results go to the host's memory; what fails, fails for the caller.
 std::string tensor_glue(const StagedFunction& function, const std::string& name) {
   return "#include \"lantern/runtime/workspace.h\"\n\nextern \"C\" {\nvoid* " + name +
          "_workspace(void);\nvoid " + name + "_on_failure(void (*handler)(const char* message));\nvoid " +
          name +
-         "_entry(void* ws, const void* const* in, void* const* out);\n}\n\n"
+         "_entry(void* ws, const void* const* in, void* const* out);\nvoid " + name +
+         "_to_host(void* ws, void* const* out);\n}\n\n"
          "static thread_local lt_workspace* caller;\n"
          "static void failed(const char* message) { caller->fail(caller, message); }\n\nextern \"C\" void " +
          codegen::linked_entry(function.name) +
          "(lt_workspace* ws, const void* const* in, void* const* out) {\n  caller = ws;\n  " + name +
-         "_on_failure(failed);\n  " + name + "_entry(" + name + "_workspace(), in, out);\n}\n" +
+         "_on_failure(failed);\n  void* const own = " + name + "_workspace();\n  " + name + "_entry(own, in, out);\n  " + name +
+         "_to_host(own, out);\n}\n" +
          "extern \"C\" " + facts(function, true) + "\n";
 }
 

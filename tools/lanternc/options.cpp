@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -79,6 +80,10 @@ void describe(CLI::App& app, Given& given) {
        "optimise: 0 (as staged, no passes) to 3 (default; with -g the passes, but not the compiler)",
        "LEVEL");
   word("--target", given.target, "cpu (default) or cuda", "TARGET");
+  word("--arch", o.arch,
+       "with --target=cuda, the architecture: sm_90 (its machine code) or compute_80 (default;\n"
+       "any GPU from there on, which compiles kernels when the program first starts)",
+       "NAME");
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
   word("--threads", given.threads,
        "let loops whose trips do not depend on each other use up to N threads\n"
@@ -257,6 +262,10 @@ Options checked(Given given, const Words& after_dashes) {
   if (given.target != "cpu" && given.target != "cuda")
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
+  if (o.arch != "compute_80" && !o.cuda) throw Error("--arch goes with --target=cuda; a processor is chosen by --cpu");
+  static const std::regex architecture("(sm|compute)_[1-9][0-9]+[a-z]?");
+  if (!std::regex_match(o.arch, architecture))
+    throw Error("--arch: expected sm_75, sm_90, compute_80 or such, got '" + o.arch + "'");
   check_combination(o);
   check_passes(o);
   check_sources(o);

@@ -25,6 +25,7 @@ struct Options {
   bool level_given = false;
   core::Check check = core::Check::none;
   bool cuda = false;
+  std::string arch = "compute_80";  ///< of the GPU, by nvcc's name
   bool debug = false;
   bool time_passes = false;
   bool explain = false;  ///< instead of any other output
