@@ -86,7 +86,8 @@ constexpr std::array all_passes{
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
            invariant_integers(m);  // sizes are at hand where what is saved in loops is used again
-           if (lower(m, {.packed = packed(options), .keep_sums = true, .reassociate = options.reassociate}))
+           if (lower(m, {.packed = packed(options), .keep_sums = true, .merge = !options.device,
+                        .reassociate = options.reassociate}))
              simplify(m);
          }},
     // before all that asks what is in a trip: the trips of an inner loop that is none
@@ -134,7 +135,7 @@ constexpr std::array all_passes{
     // after scatter_to_gather: these sums are what lower has left for it
     Pass{"join_sums", "sums of what loops have made become loops",
          [](ir::Module& m, const PipelineOptions& options) {
-           lower(m, {.packed = packed(options), .reassociate = options.reassociate});
+           lower(m, {.packed = packed(options), .merge = !options.device, .reassociate = options.reassociate});
          }},
     // before trips are shared out: then they have no arrays of their own
     Pass{"deforestation", "what trips make for rows of their own is made there", plain<deforestation>},

@@ -68,7 +68,8 @@ std::string words(const Driver& d, Status status) {
 
 std::unique_ptr<const Driver> open() {
   auto d = std::make_unique<Driver>();
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  const char* chosen = std::getenv("LANTERN_CUDA_DRIVER");
+  void* library = ::dlopen(chosen && *chosen ? chosen : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     d->missing = "NVIDIA's driver (libcuda.so.1) was not found";
     return d;

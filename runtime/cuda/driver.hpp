@@ -1,4 +1,5 @@
 // The GPU of this process by NVIDIA's driver, which is loaded when it is first needed: programs start without one.
+// LANTERN_CUDA_DRIVER names another library with the driver's functions than libcuda.so.1.
 #pragma once
 
 #include <cstdint>

@@ -242,6 +242,12 @@ int main(int argc, char** argv) {
   errors();
   if (only.empty()) training();
   const double e26 = 67108864;
+  check("small_rows", value_and_grad([](Matrix x) { return sum(softmax<1>(x) * x); }), {.tolerance = 1e-5, .repeats = 2},
+        numbers<float>({70, 300}));
+  check("small_columns", [](Matrix x) { return std::tuple(sum<0>(x), sum(x), max(x)); }, {.tolerance = 1e-5, .repeats = 2},
+        numbers<float>({70, 300}));
+  check("small_steps", mlp_step, {.tolerance = 1e-5, .repeats = 2}, numbers<float>({64, 48}, 0.05), numbers<float>({64}, 0.1),
+        numbers<float>({10, 64}, 0.05), numbers<float>({10}, 0.1), numbers<float>({32, 48}), places(32, 10), 0.1f);
 
   check("elements", [](Row x, Row y) { return exp(x) * y + 1.0f; }, {.bytes = 12 * e26}, numbers<float>({1 << 26}),
         numbers<float>({1 << 26}));

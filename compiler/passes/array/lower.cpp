@@ -749,7 +749,7 @@ class Lowering {
 
   ir::Function& function_;
   ir::Module& module_;
-  bool fuse_, packed_, keep_sums_, reassociate_;
+  bool fuse_, packed_, keep_sums_, merge_, reassociate_;
   Shapes shapes_;
   Block* block_ = nullptr;
   std::unordered_map<const Value*, std::vector<const Op*>> uses_;

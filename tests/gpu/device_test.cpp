@@ -1,0 +1,173 @@
+// Calls of functions for a GPU, all the way through the driver: where there is none, with stand-ins for NVIDIA's
+// libraries (stand_in_driver.cpp), which run kernels by the launch emulator.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+
+#include "lantern/cuda.hpp"
+#include "lantern/lantern.hpp"
+#include "lantern/nn.hpp"
+#include "lantern/tensor.hpp"
+
+using namespace lantern;
+using Matrix = Rep<Tensor<float, dyn, dyn>>;
+using Row = Rep<Tensor<float, dyn>>;
+using Matrix64 = Rep<Tensor<double, dyn, dyn>>;
+using Row64 = Rep<Tensor<double, dyn>>;
+using Labels = Rep<Tensor<std::int64_t, dyn>>;
+
+namespace {
+
+template <class T = float>
+TensorValue<T> numbers(std::vector<std::int64_t> shape, double scale = 1) {
+  TensorValue<T> t(std::move(shape));
+  for (std::size_t i = 0; i < t.data.size(); ++i)
+    t.data[i] = static_cast<T>(scale * std::sin(1.7 * static_cast<double>(i) + 0.4));
+  return t;
+}
+
+TensorValue<std::int64_t> labels(std::int64_t n, std::int64_t classes) {
+  TensorValue<std::int64_t> t({n});
+  for (std::int64_t i = 0; i < n; ++i) t.data[static_cast<std::size_t>(i)] = i * 7 % classes;
+  return t;
+}
+
+template <class T>
+void same(const TensorValue<T>& got, const TensorValue<T>& expected, double tolerance) {
+  REQUIRE(got.shape == expected.shape);
+  for (std::size_t i = 0; i < got.data.size(); ++i) {
+    INFO("element " << i);
+    CHECK(static_cast<double>(got.data[i]) ==
+          Approx(static_cast<double>(expected.data[i])).epsilon(tolerance).margin(tolerance));
+  }
+}
+
+Rep<float> loss(Matrix w1, Row b1, Matrix w2, Row b2, Matrix x, Labels y) {
+  const Matrix h = relu(matmul(x, transpose(w1)) + b1);
+  return nn::cross_entropy(Matrix(matmul(h, transpose(w2)) + b2), y);
+}
+std::tuple<Rep<float>, Matrix, Row, Matrix, Row> step(Matrix w1, Row b1, Matrix w2, Row b2, Matrix x, Labels y,
+                                                       Rep<float> rate) {
+  const auto [l, g] = value_and_grad<0, 1, 2, 3>(loss)(w1, b1, w2, b2, x, y);
+  const auto [g1, g2, g3, g4] = g;
+  return {l, w1 - rate * g1, b1 - rate * g2, w2 - rate * g3, b2 - rate * g4};
+}
+
+}  // namespace
+
+TEST_CASE("a function for a GPU is called like any other", "[cuda]") {
+  REQUIRE(cuda::missing() == "");
+  const auto f = [](Matrix64 x, Row64 b) { return std::tuple(sum(exp(x) * b), x * b); };
+  const auto gpu = compile(f, {.target = Target::cuda});
+  const auto cpu = compile(f, {.target = Target::c});
+  for (const std::int64_t n : {70, 3, 0}) {
+    const auto x = numbers<double>({n, 9}), b = numbers<double>({9});
+    const auto [s, y] = gpu(x, b);
+    const auto [s2, y2] = cpu(x, b);
+    CHECK(s == Approx(s2).epsilon(1e-12));
+    same(y, y2, 1e-12);
+    CHECK(cuda::last_call().waits == 2);  // for the sum, then for the copy to the host
+  }
+  CHECK_THROWS_WITH(gpu(numbers<double>({4, 3}), numbers<double>({9})), Catch::Contains("shapes [9] and [4, 3] do not fit") ||
+                                                                            Catch::Contains("do not fit"));
+}
+
+TEST_CASE("a function of numbers runs as a map of one element", "[cuda]") {
+  const auto gpu = compile(grad([](Rep<double> x) {
+                             return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [=](Rep<double> t) { return t * 0.5 * cos(x); });
+                           }),
+                           {.target = Target::cuda});
+  const auto cpu = compile(grad([](Rep<double> x) {
+    return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [=](Rep<double> t) { return t * 0.5 * cos(x); });
+  }));
+  CHECK(gpu(5.0) == Approx(cpu(5.0)).epsilon(1e-13));
+}
+
+TEST_CASE("a training step keeps its tensors on the GPU", "[cuda]") {
+  const std::int64_t batch = 16, in = 12, hidden = 20, classes = 5;
+  auto w1 = numbers({hidden, in}, 0.3), w2 = numbers({classes, hidden}, 0.3), b1 = numbers({hidden}, 0.1), b2 = numbers({classes}, 0.1);
+  const auto x = numbers({batch, in});
+  const auto y = labels(batch, classes);
+  const auto gpu = compile(step, {.target = Target::cuda});
+  const auto cpu = compile(step, {.target = Target::c});
+  auto d1 = cuda::to_device(w1), d2 = cuda::to_device(b1), d3 = cuda::to_device(w2), d4 = cuda::to_device(b2);
+  const auto dx = cuda::to_device(x);
+  const auto dy = cuda::to_device(y);
+  const cuda::Stream stream;
+  float there = 0, here = 0;
+  std::uint64_t allocated = 0;
+  for (int i = 0; i < 5; ++i) {
+    gpu.on(stream).into(there, d1, d2, d3, d4, d1, d2, d3, d4, dx, dy, 0.1f);
+    std::tie(here, w1, b1, w2, b2) = cpu(w1, b1, w2, b2, x, y, 0.1f);
+    CHECK(there == Approx(here).epsilon(1e-5));
+    if (i == 1) allocated = cuda::allocations();
+  }
+  same(cuda::to_host(d1, stream), w1, 1e-5);
+  same(cuda::to_host(d4, stream), b2, 1e-5);
+  CHECK(cuda::allocations() == allocated);  // none from the second call on
+  CHECK(cuda::last_call().waits == 1);      // for the loss
+  CHECK(cuda::last_call().launches <= 30);
+
+  const auto [l, n1, n2, n3, n4] = gpu.on(stream)(d1, d2, d3, d4, dx, dy, 0.1f);  // results of their own
+  const auto expected = cpu(w1, b1, w2, b2, x, y, 0.1f);
+  same(cuda::to_host(n1, stream), std::get<1>(expected), 1e-5);
+  same(cuda::to_host(d1, stream), w1, 1e-5);
+  // Arguments of the host are copied.
+  const auto mixed = gpu.on(stream)(w1, b1, w2, d4, x, dy, 0.1f);
+  same(cuda::to_host(std::get<1>(mixed), stream), std::get<1>(expected), 1e-5);
+}
+
+TEST_CASE("what a kernel finds wrong is raised, and the next call works", "[cuda]") {
+  const auto taken = compile([](Matrix x, Labels at) { return take<0>(x, at) * 2.0f; }, {.target = Target::cuda});
+  auto at = labels(50, 20);
+  at.data[41] = 20;
+  at.data[17] = -3;
+  for (int i = 0; i < 2; ++i)
+    CHECK_THROWS_WITH(taken(numbers({20, 5}), at), Catch::StartsWith("index -3 is outside 0..19 ("));
+  at = labels(50, 20);
+  CHECK(taken(numbers({20, 5}), at).shape == std::vector<std::int64_t>{50, 5});
+}
+
+TEST_CASE("misuse of the GPU's memory", "[cuda]") {
+  const auto doubled = [](Row x) { return x * 2.0f; };
+  const auto gpu = compile(doubled, {.target = Target::cuda});
+  const cuda::Stream stream;
+  auto x = cuda::to_device(numbers({8}));
+  auto moved = std::move(x);
+  CHECK(gpu.on(stream)(moved).shape() == std::vector<std::int64_t>{8});
+  float host[8] = {};
+  CHECK_THROWS_WITH(gpu.on(stream)(cuda::DeviceView<const float>(host, {8})),
+                    Catch::Contains("argument 1 is a DeviceView of memory that is not the GPU's"));
+  CHECK_THROWS_WITH(gpu.on(stream)(cuda::DeviceView<const float>(nullptr, {8})), Catch::Contains("moved from or never made"));
+  cuda::DeviceTensor<float> small({7});
+  CHECK_THROWS_WITH(gpu.on(stream).into(small, moved), Catch::Contains("into: expected room for 8 elements, got 7"));
+  const auto cpu = compile(doubled, {.target = Target::cpp, .name = "doubled"});
+  CHECK_THROWS_WITH(cpu.on(stream)(moved), Catch::Contains("expected a function that is compiled for Target::cuda, got 'doubled'"));
+}
+
+TEST_CASE("loops with sizes and numbers of the GPU", "[cuda]") {
+  const auto until = [](Row64 u) {
+    return WHILE(
+        u, [](Row64 now) { return sum(now * now) > 1.0; }, [](Row64 now) { return now * 0.5; });
+  };
+  same(compile(until, {.target = Target::cuda})(numbers<double>({300})), compile(until, {.target = Target::c})(numbers<double>({300})), 1e-12);
+  const auto stencil = grad<0>([](Row64 u, Rep<std::int64_t> steps) {
+    return sum(FOR(0, steps, u, [](Rep<std::int64_t>, Row64 v) { return Row64(v + 0.1 * (roll<0>(v, 1) - sin(v))); }));
+  });
+  same(compile(stencil, {.target = Target::cuda})(numbers<double>({64}), 7), compile(stencil, {.target = Target::c})(numbers<double>({64}), 7),
+       1e-12);
+}
+
+TEST_CASE("threads have memory of the GPU of their own", "[cuda]") {
+  const auto gpu = compile([](Row64 x) { return sum(x * x); }, {.target = Target::cuda});
+  std::vector<std::thread> threads;
+  std::vector<double> sums(4);
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 3; ++i) sums[t] = gpu(numbers<double>({100 + static_cast<std::int64_t>(t)}));
+    });
+  for (std::thread& t : threads) t.join();
+  const auto cpu = compile([](Row64 x) { return sum(x * x); }, {.target = Target::c});
+  for (std::size_t t = 0; t < 4; ++t) CHECK(sums[t] == Approx(cpu(numbers<double>({100 + static_cast<std::int64_t>(t)}))).epsilon(1e-13));
+}
