@@ -241,7 +241,7 @@ std::string StatementPrinter::definition() {
     mark_ = names_.unique("mark");
     ws();
   }
-  const bool may_be_deep = info_.recursive && unit_.options().limited_stack && unit_.target().has_threads();
+  const bool may_be_deep = info_.recursive && unit_.options().limited_stack && unit_.target().knows_stack_end();
   if (may_be_deep) {
     unit_.prelude().need("deep");
     ws();

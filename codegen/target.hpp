@@ -42,6 +42,9 @@ class Target {
   /// The code runs where threads can be made.
   virtual bool has_threads() const { return true; }
 
+  /// A recursion is told how far down the stack it may go.
+  virtual bool knows_stack_end() const { return has_threads(); }
+
   /// Loops whose trips do not depend on each other are launched as kernels.
   virtual bool has_kernels() const { return false; }
 

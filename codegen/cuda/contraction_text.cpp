@@ -45,9 +45,12 @@ static lt_contraction_$K lt_merged_$K(const lt_contraction_$K* c) {
 }
 )c"},
       {"blas", functions, {"gpu"}, R"c(/* cuBLAS, loaded when it is first needed: a program starts, and computes, without it. */
+#define LT_BLAS_ROOM ((size_t)32 << 20)
 typedef struct lt_blas {
   void* handle;
+  void* room; /* for what cuBLAS keeps beside the matrices: it forgets that with every stream that it is given */
   int (*set_stream)(void* handle, cudaStream_t stream);
+  int (*set_room)(void* handle, void* room, size_t bytes);
   int (*multiply)(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* a, int type_a,
                   int lda, long long step_a, const void* b, int type_b, int ldb, long long step_b, const void* beta,
                   void* c, int type_c, int ldc, long long step_c, int batch, int arithmetic, int algorithm);
@@ -66,15 +69,13 @@ static const lt_blas* lt_blas_of(lt_workspace* ws) {
   if (!library) library = dlopen("libcublas.so", RTLD_NOW);
   if (!library) return 0;
   int (*create)(void**) = (int (*)(void**))dlsym(library, "cublasCreate_v2");
-  int (*memory)(void*, void*, size_t) = (int (*)(void*, void*, size_t))dlsym(library, "cublasSetWorkspace_v2");
   lt_blas* blas = (lt_blas*)calloc(1, sizeof(lt_blas));
   if (!blas) return 0;
   blas->set_stream = (int (*)(void*, cudaStream_t))dlsym(library, "cublasSetStream_v2");
+  blas->set_room = (int (*)(void*, void*, size_t))dlsym(library, "cublasSetWorkspace_v2");
   *(void**)&blas->multiply = dlsym(library, "cublasGemmStridedBatchedEx");
-  void* room = 0;
-  const size_t bytes = (size_t)32 << 20;
-  if (!create || !memory || !blas->set_stream || !blas->multiply || create(&blas->handle) != 0 ||
-      cudaMalloc(&room, bytes) != cudaSuccess || memory(blas->handle, room, bytes) != 0) {
+  if (!create || !blas->set_room || !blas->set_stream || !blas->multiply || create(&blas->handle) != 0 ||
+      cudaMalloc(&blas->room, LT_BLAS_ROOM) != cudaSuccess) {
     (void)cudaGetLastError();
     free(blas);
     return 0;
@@ -226,7 +227,9 @@ static bool lt_multiplied_$K(lt_workspace* ws, const lt_contraction_$K* c, const
   const lt_blas* blas = lt_blas_of(ws);
   if (!blas) return false;
   const $T beta = c->fresh ? 0 : 1;
-  if (blas->set_stream(blas->handle, ws->device->stream) != 0) return false;
+  if (blas->set_stream(blas->handle, ws->device->stream) != 0 ||
+      blas->set_room(blas->handle, blas->room, LT_BLAS_ROOM) != 0)
+    return false;
   /* cuBLAS has matrices by columns: r^T = y^T x^T. */
   const int status = blas->multiply(
       blas->handle, y_by_columns ? 0 : 1, x_by_sums ? 0 : 1, (int)count[2], (int)count[1], (int)count[3], &scale, c->y, type,

@@ -41,6 +41,17 @@ $FIELDS  __device__ void fail(lt_workspace*, const char* message) { lt_raise(err
 
 )c";
 
+inline constexpr const char* stack_bytes = R"c(#define LT_STACK_BYTES 16384 /* of a thread: calls nest as deep as the data says */
+
+)c";
+inline constexpr const char* stack_field = "  char* stack_end;  /* how far down calls may nest */\n";
+inline constexpr const char* more_stack = R"c(  size_t stack_before = 0;
+  if (status == cudaSuccess) status = cudaDeviceGetLimit(&stack_before, cudaLimitStackSize);
+  if (status == cudaSuccess && stack_before < LT_STACK_BYTES) status = cudaDeviceSetLimit(cudaLimitStackSize, LT_STACK_BYTES);
+)c";
+inline constexpr const char* stack_before =
+    "  if (stack_before > 0 && stack_before < LT_STACK_BYTES) cudaDeviceSetLimit(cudaLimitStackSize, stack_before);\n";
+
 inline constexpr const char* tape =
     R"c(/* Tape by tape, value by value, thread by thread: eight bytes each. */
 static __device__ char* lt_value(const lt_workspace* ws, int64_t number, int64_t i) {

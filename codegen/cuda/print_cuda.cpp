@@ -38,6 +38,7 @@ class CudaTarget final : public CTarget {
   bool contiguous_tapes() const override { return false; }
   bool integers_wrap() const override { return false; }
   bool has_threads() const override { return false; }
+  bool knows_stack_end() const override { return true; }
   bool calls_host() const override { return false; }
 };
 
@@ -122,6 +123,7 @@ std::string helper_text(const std::string& helper, const Target& target) {
     const std::string text = replaced(push ? cuda_text::push : cuda_text::pop, "$NAME", helper);
     return replaced(text, "$T", target.element(kind_of(helper)));
   }
+  if (helper == "lt_deep") return device_part("deep", Kind::f64, target);
   if (helper.starts_with("lt_div_") || helper.starts_with("lt_rem_"))
     return device_part("K:" + helper.substr(3, 3), kind_of(helper), target);
   // The compilers for devices know printf.
@@ -138,7 +140,7 @@ struct Array {
 class Printer {
  public:
   Printer(const ir::Module& module, const PrintOptions& options)
-      : module_(module), functions_(reachable(module)), unit_(module, options, target_) {
+      : module_(module), functions_(reachable(module)), unit_(module, limited(options), target_) {
     if (module.entry->result_types.empty())
       throw Error(
           "cuda: expected a function that returns what is to be computed, got one of numbers without a "
@@ -158,11 +160,13 @@ class Printer {
     if (helpers.contains("lt_polygammaf")) helpers.insert("lt_polygamma");  // and stands before it
     std::string prelude =
         !fails_ ? "" : replaced(cuda_text::failure, "$FAILED", std::to_string(cuda_check_failed));
-    if (fails_) prelude = replaced(prelude, "$FIELDS", tapes_ ? tape_fields() : "");
+    if (fails_)
+      prelude = replaced(prelude, "$FIELDS", std::string(recursive() ? cuda_text::stack_field : "") + (tapes_ ? tape_fields() : ""));
     if (tapes_) prelude += replaced(cuda_text::tape, "$OVERFLOW", std::to_string(cuda_tape_overflow));
     for (const std::string& helper : helpers) prelude += helper_text(helper, target_) + "\n";
 
     std::string text = replaced(cuda_text::title, "$NAME", entry.name);
+    if (recursive()) text += cuda_text::stack_bytes;
     text += "namespace " + code_ + " {\n\n" + prelude;
     if (!functions.declarations.empty()) text += functions.declarations + "\n";
     text += functions.definitions + "}  // namespace " + code_ + "\n\n";
@@ -170,6 +174,14 @@ class Printer {
   }
 
  private:
+  /// Calls nest as deep as the data says, on a stack of a few kilobytes.
+  static PrintOptions limited(PrintOptions options) {
+    options.limited_stack = true;
+    return options;
+  }
+  bool recursive() const {
+    return std::ranges::any_of(functions_, [&](const ir::Function* f) { return unit_.info(f).recursive; });
+  }
   const std::string& name() const { return unit_.info(module_.entry).name; }
 
   std::string tape_fields() const {
@@ -180,7 +192,7 @@ class Printer {
   }
 
   void name_arrays() {
-    for (const char* taken : {"tape", "values", "error", "thread", "threads", "status", "blocks", "wanted",
+    for (const char* taken : {"stack_before", "tape", "values", "error", "thread", "threads", "status", "blocks", "wanted",
                               "fitting", "code", "cudaFree", "cudaSuccess", "cudaDeviceSetLimit"})
       scope_.reserve(taken);
     const auto parameter_types = module_.entry->parameter_types();
@@ -226,10 +238,12 @@ class Printer {
     if (tapes_) more += "char* tape, int64_t values, ";
     if (fails_) more += code_ + "::lt_error* error, ";
     if (tapes_) {
-      body = "    " + code_ + "::lt_workspace ws = {error, tape + 8 * thread, 8 * threads, values, {0}};\n";
+      body = "    " + code_ + "::lt_workspace ws = {error, " + (recursive() ? "0, " : "") +
+             "tape + 8 * thread, 8 * threads, values, {0}};\n";
     } else if (fails_) {
-      body = "    " + code_ + "::lt_workspace ws = {error};\n";
+      body = "    " + code_ + "::lt_workspace ws = {error" + (recursive() ? ", 0" : "") + "};\n";
     }
+    if (fails_ && recursive()) body += "    ws.stack_end = (char*)&ws - LT_STACK_BYTES + 4096;\n";
     return wrapped("extern \"C\" __global__ void " + name() + "_kernel(" + array_parameters() + more +
                    "int64_t " + n_ + ") {") +
            "\n  const int64_t threads = (int64_t)gridDim.x * blockDim.x;\n"
@@ -264,11 +278,9 @@ class Printer {
             "  cudaError_t status = cudaSuccess;\n";
     if (fails_) text += "  int code = 0;\n";
     text += in;
-    if (std::ranges::any_of(functions_, [&](const ir::Function* f) { return unit_.info(f).recursive; }))
-      text +=
-          "  /* Calls nest as deep as the data says. */\n"
-          "  if (status == cudaSuccess) status = cudaDeviceSetLimit(cudaLimitStackSize, 16384);\n";
+    if (recursive()) text += cuda_text::more_stack;
     text += tapes_ ? tape_launches(list) : launch(list);
+    if (recursive()) text += cuda_text::stack_before;
     text +=
         (fails_ ? "  if (code == 0) {\n" + replaced("\n" + out, "\n  ", "\n    ").substr(1) + "  }\n" : out) +
         free;

@@ -51,7 +51,7 @@ cudaError_t cudaMemcpy(void*, const void*, size_t, cudaMemcpyKind);
 cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t);
 cudaError_t cudaMemset(void*, int, size_t); cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t);
 cudaError_t cudaStreamSynchronize(cudaStream_t); cudaError_t cudaDeviceSynchronize(void);
-cudaError_t cudaDeviceSetLimit(cudaLimit, size_t);
+cudaError_t cudaDeviceSetLimit(cudaLimit, size_t); cudaError_t cudaDeviceGetLimit(size_t*, cudaLimit);
 cudaError_t cudaPeekAtLastError(void); cudaError_t cudaGetLastError(void);
 const char* cudaGetErrorString(cudaError_t);
 cudaError_t cudaGetDevice(int*); cudaError_t cudaDeviceGetAttribute(int*, cudaDeviceAttr, int);

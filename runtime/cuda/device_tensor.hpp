@@ -23,7 +23,7 @@ class Stream {
   static Stream standard() { return Stream(nullptr); }
 
   void* get() const { return stream_.get(); }
-  /// Waits until all that was queued is done.
+  /// Waits until all that was queued is done. Error: what failed in a kernel of this thread's calls.
   void wait() const { cuda_driver::wait(get()); }
 
  private:

@@ -40,6 +40,7 @@ struct Driver {
   Status (*stream_wait)(void*);
   Status (*wait)();
   Status (*set_limit)(int, std::size_t);
+  Status (*get_limit)(std::size_t*, int);
   Status (*module_load)(void**, const void*);
   Status (*module_unload)(void*);
   Status (*module_function)(void**, void*, const char*);
@@ -86,6 +87,7 @@ std::unique_ptr<const Driver> open() {
       find(library, "cuMemsetD8Async", d->fill_async) && find(library, "cuStreamCreate", d->stream_create) &&
       find(library, "cuStreamDestroy_v2", d->stream_destroy) && find(library, "cuStreamSynchronize", d->stream_wait) &&
       find(library, "cuCtxSynchronize", d->wait) && find(library, "cuCtxSetLimit", d->set_limit) &&
+      find(library, "cuCtxGetLimit", d->get_limit) &&
       find(library, "cuModuleLoadData", d->module_load) && find(library, "cuModuleUnload", d->module_unload) &&
       find(library, "cuModuleGetFunction", d->module_function) && find(library, "cuLaunchKernel", d->launch) &&
       find(library, "cuPointerGetAttribute", d->pointer_attribute) && find(library, "cuGetErrorString", d->error_text);
@@ -200,6 +202,7 @@ static Status shim_fill_async(void* to, int byte, std::size_t bytes, void* strea
 static Status shim_stream_wait(void* stream) { return loaded().stream_wait(stream); }
 static Status shim_wait() { return loaded().wait(); }
 static Status shim_limit(int limit, std::size_t value) { return loaded().set_limit(limit, value); }
+static Status shim_get_limit(std::size_t* value, int limit) { return loaded().get_limit(value, limit); }
 static Status shim_peek() { return local().last; }
 static Status shim_last() { return std::exchange(local().last, 0); }
 static const char* shim_words(Status status) {
@@ -292,6 +295,7 @@ std::vector<std::pair<const char*, void*>> host_functions() {
           entry("cudaStreamSynchronize", shim_stream_wait),
           entry("cudaDeviceSynchronize", shim_wait),
           entry("cudaDeviceSetLimit", shim_limit),
+          entry("cudaDeviceGetLimit", shim_get_limit),
           entry("cudaPeekAtLastError", shim_peek),
           entry("cudaGetLastError", shim_last),
           entry("cudaGetErrorString", shim_words),
@@ -326,9 +330,24 @@ void copy(void* to, const void* from, std::int64_t bytes, void* stream) {
   check(d, d.copy_async(address(to), address(from), static_cast<std::size_t>(bytes), stream), "a copy to or from the GPU");
 }
 
+/// What failed first in a kernel of this thread's calls since the last look; empty where nothing did.
+std::string failure(const Driver& d) {
+  lt_device& device = local().device;
+  unsigned long long iteration = ~0ULL;
+  constexpr std::size_t message_at = 12;  // behind the iteration and a lock: lt_failure
+  char message[512] = {};
+  if (!device.checked || device.control == nullptr) return {};
+  check(d, d.copy(address(&iteration), address(device.control), sizeof iteration), "the GPU");
+  if (iteration == ~0ULL) return {};
+  check(d, d.copy(address(message), address(device.control) + message_at, sizeof message), "the GPU");
+  check(d, d.fill(address(device.control), 0xff, sizeof iteration), "the GPU");
+  return message;
+}
+
 void wait(void* stream) {
   const Driver& d = driver();
   check(d, d.stream_wait(stream), "the GPU");
+  if (const std::string failed = failure(d); !failed.empty()) throw Error(failed);
 }
 
 void* make_stream() {

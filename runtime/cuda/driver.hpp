@@ -56,6 +56,7 @@ void* allocate(std::int64_t bytes);
 void release(void* memory) noexcept;
 /// Between host and device, or within the device: queued on the stream. `to` and `from` say where they are.
 void copy(void* to, const void* from, std::int64_t bytes, void* stream);
+/// Waits, and raises what failed in a kernel of this thread's calls.
 void wait(void* stream);
 void* make_stream();
 void end_stream(void* stream) noexcept;

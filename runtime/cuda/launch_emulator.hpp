@@ -708,6 +708,10 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
   return lantern_emulator::last_error;
 }
 inline cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+inline cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit) {
+  *value = 1024;
+  return cudaSuccess;
+}
 
 // ---- what a test asks
 

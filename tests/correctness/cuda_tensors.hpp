@@ -161,7 +161,6 @@ struct Cuda {
   std::size_t kernels = 1;  ///< at least
   double tolerance = 1e-12;
   bool nvcc = false;  ///< the host's part too
-  bool device = true;  ///< also as passes for a GPU make it
 };
 
 /// Everything about a program with tensors; its text.
@@ -175,7 +174,6 @@ std::string check_cuda(const std::string& name, F f, const Cuda& settings, const
   CHECK(kernels_in(text) >= settings.kernels);
   if (codegen::nvrtc_available() && kernels_in(text) > 0)
     CHECK(codegen::compile_with_nvrtc(text).find(".entry") != std::string::npos);
-  if (settings.nvcc && codegen::find_nvcc()) CHECK(!codegen::object_with_nvcc(text).empty());
   const auto emulate = [&](const std::string& source) {
     const Emulated emulated(source, name);
     compare_all(emulated(args...), expected, settings.tolerance);
@@ -183,13 +181,14 @@ std::string check_cuda(const std::string& name, F f, const Cuda& settings, const
     emulated.backwards(true);
     compare_all(emulated(args...), expected, settings.tolerance);
   };
-  emulate(text);
-  if (codegen::nvrtc_available() && settings.device) {  // as it is made for a GPU, by passes of its own
-    INFO("for the GPU");
-    const std::string own = compile(f, {.target = Target::cuda, .name = name}).source("cuda");
-    if (settings.nvcc && codegen::find_nvcc()) CHECK(!codegen::object_with_nvcc(own).empty());
-    emulate(own);
+  if (!codegen::nvrtc_available()) {
+    emulate(text);
+    return text;
   }
+  INFO("for the GPU");  // as it is made for one, by passes of its own
+  const std::string own = compile(f, {.target = Target::cuda, .name = name}).source("cuda");
+  if (settings.nvcc && codegen::find_nvcc()) CHECK(!codegen::object_with_nvcc(own).empty());
+  emulate(own);
   return text;
 }
 

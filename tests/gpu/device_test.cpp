@@ -125,8 +125,13 @@ TEST_CASE("what a kernel finds wrong is raised, and the next call works", "[cuda
   at.data[17] = -3;
   for (int i = 0; i < 2; ++i)
     CHECK_THROWS_WITH(taken(numbers({20, 5}), at), Catch::StartsWith("index -3 is outside 0..19 ("));
+  // Of a queued call that gives no number the next wait says so.
+  const cuda::Stream stream;
+  const auto queued = taken.on(stream)(numbers({20, 5}), at);
+  CHECK_THROWS_WITH(cuda::to_host(queued, stream), Catch::StartsWith("index -3 is outside 0..19 ("));
   at = labels(50, 20);
   CHECK(taken(numbers({20, 5}), at).shape == std::vector<std::int64_t>{50, 5});
+  stream.wait();
 }
 
 TEST_CASE("misuse of the GPU's memory", "[cuda]") {
