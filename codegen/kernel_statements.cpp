@@ -260,6 +260,8 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   Statements host = std::exchange(statements_, {});
   std::vector<Open> around = std::exchange(open_, {});
   auto host_bindings = std::exchange(bindings_, launch.bindings);
+  auto host_numbers = std::exchange(device_numbers_, {});
+  auto host_read = std::exchange(read_, {});
   const int allocations = allocations_;
   const Op* const self = current_;
   const Place host_place = std::exchange(place_, kernel.mapping == Mapping::rows ? Place::block : Place::thread);
@@ -335,6 +337,8 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   statements_ = std::move(host);
   open_ = std::move(around);
   bindings_ = std::move(host_bindings);
+  device_numbers_ = std::move(host_numbers);
+  read_ = std::move(host_read);
   allocations_ = allocations;
   current_ = self;
 }
@@ -568,13 +572,14 @@ void StatementPrinter::show_arguments() {
 void StatementPrinter::bind_device(const Value* v, const std::string& pointer) {
   bind(v, "*" + pointer);
   bindings_[v].device = true;
-  device_numbers_.push_back(v);
+  device_numbers_.push_back({v, pointer, open_.size()});
 }
 
 /// The host needs a number of the GPU: it waits, and takes all others with it that it will ask for.
 void StatementPrinter::read_numbers(const Value* wanted) {
   std::vector<std::pair<const Value*, std::string>> fetched;
-  for (const Value* v : device_numbers_) {
+  for (const Known& k : device_numbers_) {
+    const Value* v = k.value;
     const auto known = bindings_.find(v);
     if (known == bindings_.end() || !known->second.device || (v != wanted && !asked_on_host(v))) continue;
     unit_.prelude().need("fetch");
@@ -585,7 +590,7 @@ void StatementPrinter::read_numbers(const Value* wanted) {
   }
   line("lt_await(ws);");
   for (const auto& [v, name] : fetched) {
-    const std::string pointer = bindings_[v].expression.text, number = fresh_name(v);
+    const std::string pointer = bindings_[v].expression.text.substr(1), number = fresh_name(v);
     line(unit_.declaration(v->type, number) + " = *" + name + ";");
     bind(v, number);
     read_.push_back({v, pointer, open_.size()});
@@ -639,17 +644,28 @@ void StatementPrinter::on_host(const Op& op) {
   std::vector<std::pair<const Value*, Binding>> results;
   for (const Value* v : op.results) {
     if (uses_.count(v) == 0) continue;
-    if (v->type.is_tensor()) {
-      const std::string from = atom(v), name = fresh_name(v);
-      const std::string copy = unit_.prelude().tensor_function("to_device", v->type.element(), v->type.rank());
-      line(unit_.declaration(v->type, name) + " = " + copy + "(ws, " + from + ");");
-      ++allocations_;
-      const Dims known = dims(v);
-      bind(v, name);
-      set_dims(v, known);
-    } else {
+    if (!v->type.is_tensor()) {
       atom(v);
+      results.emplace_back(v, bindings_.at(v));
+      continue;
     }
+    const std::string from = atom(v), element = unit_.target().element(v->type.element());
+    // What works in the memory of another tensor changes that one.
+    if (const auto root = device_bindings.find(memory_root(v)); root != device_bindings.end()) {
+      const Dims known = dims(root->first);
+      line("lt_gpu_copy(ws, " + root->second.expression.text + ".data, " + from + ".data, " + elements(v) + " * (int64_t)sizeof(" +
+           element + "));");
+      set_dims(v, known);
+      results.emplace_back(v, root->second);
+      continue;
+    }
+    const std::string name = fresh_name(v);
+    const std::string copy = unit_.prelude().tensor_function("to_device", v->type.element(), v->type.rank());
+    line(unit_.declaration(v->type, name) + " = " + copy + "(ws, " + from + ");");
+    ++allocations_;
+    const Dims known = dims(v);
+    bind(v, name);
+    set_dims(v, known);
     results.emplace_back(v, bindings_.at(v));
   }
   if (!escapes) line("lt_leave(ws, " + mark + ");");

@@ -56,11 +56,15 @@ void StatementPrinter::close(const std::string& text) {
   construct.head.end_place = debug_place({});
   statements_ = std::move(construct.before);
   statements_.push_back(std::move(construct.head));
-  // What the host has read inside is not known outside.
-  while (!read_.empty() && read_.back().depth > open_.size()) {
-    bind_device(read_.back().value, read_.back().pointer.substr(1));
-    read_.pop_back();
-  }
+  // What is known, or was read, inside is not outside.
+  const auto inside = [&](const Known& k) { return k.depth > open_.size(); };
+  std::erase_if(device_numbers_, inside);
+  for (const Known& k : read_)
+    if (inside(k) && std::ranges::find(device_numbers_, k.value, &Known::value) != device_numbers_.end()) {
+      bind(k.value, "*" + k.pointer);
+      bindings_[k.value].device = true;
+    }
+  std::erase_if(read_, inside);
 }
 
 std::string StatementPrinter::memory(const std::string& what) {

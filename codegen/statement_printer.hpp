@@ -265,14 +265,13 @@ class StatementPrinter {
     bool read = false, written = false;
   };
   Touched touched_;
-  std::vector<const ir::Value*> device_numbers_;
-  /// Numbers that the host has read, with their pointers; and in how many constructs that was.
-  struct Read {
+  /// A number of the GPU, whose pointer is known in so many constructs; or the place where the host has read it.
+  struct Known {
     const ir::Value* value;
     std::string pointer;
     std::size_t depth;
   };
-  std::vector<Read> read_;
+  std::vector<Known> device_numbers_, read_;
   const ir::Op* current_ = nullptr;
   const char* last_file_ = nullptr;
   std::uint32_t last_line_ = 0;
