@@ -46,6 +46,7 @@ void StatementPrinter::open(Statement head) {
 void StatementPrinter::otherwise() {
   open_.back().head.body = std::exchange(statements_, {});
   open_.back().otherwise = true;
+  leave(open_.size() - 1);
 }
 
 void StatementPrinter::close(const std::string& text) {
@@ -56,8 +57,12 @@ void StatementPrinter::close(const std::string& text) {
   construct.head.end_place = debug_place({});
   statements_ = std::move(construct.before);
   statements_.push_back(std::move(construct.head));
-  // What is known, or was read, inside is not outside.
-  const auto inside = [&](const Known& k) { return k.depth > open_.size(); };
+  leave(open_.size());
+}
+
+/// What is known of numbers of the GPU, or was read, in more constructs than these is not known from here on.
+void StatementPrinter::leave(std::size_t depth) {
+  const auto inside = [&](const Known& k) { return k.depth > depth; };
   std::erase_if(device_numbers_, inside);
   for (const Known& k : read_)
     if (inside(k) && std::ranges::find(device_numbers_, k.value, &Known::value) != device_numbers_.end()) {

@@ -59,6 +59,7 @@ class StatementPrinter {
   void open(const std::string& text) { open(annotated(text)); }
   void open(Statement head);
   void otherwise();
+  void leave(std::size_t depth);
   void close(const std::string& text = "}");
   std::string ws();
   std::string where(const ir::Op& op) const;
