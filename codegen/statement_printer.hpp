@@ -70,11 +70,8 @@ class StatementPrinter {
   ir::Location head_place() const;
   bool is_named(const ir::Value* v) const;
   void print(const ir::Op& op);
-  bool is_checked(const ir::Op& op) const;
   std::string finite(const ir::Value* v);
   void check_value(const ir::Op& op);
-  void check_place(ir::Opcode code, ir::Kind kind, const std::string& good, const std::string& value,
-                   const std::string& operands_finite);
   void check_arguments();
 
   // ---- values
@@ -105,7 +102,6 @@ class StatementPrinter {
   static std::string assignment(const std::string& target, const Expression& from);
   void copies(const std::vector<const ir::Value*>& values, const Sink& sink);
   void operation(const ir::Op& op);
-  void statement(const ir::Op& op);
   void branch(const ir::Op& op, const Sink* forwarded);
   void loop(const ir::Op& op);
   std::string keep_state(const ir::Op& loop, const Sink& sink, const std::string& mark);

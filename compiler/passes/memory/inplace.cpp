@@ -34,6 +34,8 @@ Usage usage(const Op& op, std::size_t i) {
   switch (op.code) {
     case Opcode::external_:
       return Usage::read;  // what it changes is a copy
+    case Opcode::finite_:
+      return Usage::read;
     case Opcode::push_:
       return ir::owns_elements(op) ? Usage::read : Usage::hold;
     case Opcode::reshape_:
