@@ -1,4 +1,5 @@
 // lanternc with native control flow, as its users run it.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -86,6 +87,21 @@ TEST_CASE("what native control flow becomes is compiled in proportion to the pro
   CAPTURE(few, twice, four_times);
   CHECK(twice - few < 6 * 60e3);  // bytes of an object for a state, which is eight pieces of a program
   CHECK(four_times - twice < 2.5 * (twice - few));
+}
+
+TEST_CASE("of the sides of many branches one runs, and what it keeps for the derivative has one place") {
+  const TemporaryDirectory directory;
+  const std::string source = directory.path() / "machine.cpp", graph = directory.path() / "machine.ir";
+  const auto lines = [&](int states) {
+    write_file(source, state_machine(states));
+    const ProcessResult r = lanternc({source, "--emit=ir", "-o", graph});
+    INFO(r.err);
+    REQUIRE(r.status == 0);
+    return static_cast<double>(std::ranges::count(read_file(graph), '\n'));
+  };
+  const double few = lines(12), twice = lines(24), four_times = lines(48);
+  CAPTURE(few, twice, four_times);
+  CHECK(four_times - twice < 2.4 * (twice - few));
 }
 
 TEST_CASE("a program of one file holds the functions that stage only where it calls them") {

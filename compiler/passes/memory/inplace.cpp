@@ -450,6 +450,7 @@ class Ownership {
                         from->operands[0]->def->is(Opcode::constant_);
     Op* op = module_.new_op(filled ? Opcode::fill_ : Opcode::copy_, loop->parent);
     op->loc = loop->loc;
+    positions_[op] = positions_.at(loop);  // it may be the first of its block
     op->operands = filled ? from->operands : std::vector<Value*>{loop->operands[i]};
     loop->operands[i] = module_.add_result(op, loop->operands[i]->type);
     return op;
