@@ -17,11 +17,12 @@ namespace lantern::test {
 
 /// What was compared, to be printed at the end where LANTERN_VERBOSE is set.
 struct WatchedTally {
-  std::size_t programs = 0, compared = 0, numbers = 0, trapped = 0, raised = 0;
+  std::size_t programs = 0, compared = 0, numbers = 0, trapped = 0, alone = 0, raised = 0;
   ~WatchedTally() {
     if (std::getenv("LANTERN_VERBOSE") && programs > 0)
-      fmt::print("checked: {} programs, {} calls compared, {} numbers equal, {} calls trapped, {} raised\n", programs,
-                 compared, numbers, trapped, raised);
+      fmt::print("checked: {} programs, {} calls compared, {} numbers equal, {} calls trapped, {} of them not eagerly, {} "
+                 "raised\n",
+                 programs, compared, numbers, trapped, alone, raised);
   }
 };
 inline WatchedTally watched;
@@ -57,13 +58,18 @@ inline bool same_bits(double x, double y) {
 template <class P, class Inputs, class Run>
 void compare_watched(const std::string& about, const P& program, const std::vector<CompileOptions>& ways,
                      const Inputs& inputs, const Run& run) {
+  std::vector<bool> eagerly;  ///< for each input, whether eager evaluation trapped
   const auto compare = [&](const std::string& way, const auto& plain, const auto& checked) {
-    for (const auto& in : inputs) {
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const auto& in = inputs[k];
       const Answer expected = answer(run, plain, in), found = answer(run, checked, in);
       INFO(about << ", " << way << ": '" << found.error << "' for '" << expected.error << "'");
       ++watched.compared;
-      if (found.error.find("expected finite values, got") != std::string::npos) {
+      const bool trapped = found.error.find("expected finite values, got") != std::string::npos;
+      if (eagerly.size() < inputs.size()) eagerly.push_back(trapped);
+      if (trapped) {
         ++watched.trapped;
+        watched.alone += eagerly[k] ? 0 : 1;
         continue;
       }
       CHECK(found.error == expected.error);
