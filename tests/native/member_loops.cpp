@@ -29,7 +29,7 @@ T rejection(T scale, T n) {
   for (Index<T> i = 0; i < integer(n); ++i) sum += scale * r.inside();
   return sum;
 }
-PROGRAM(rejection, 2, {2.0, 10.0}, {0.5, 3.0})
+PROGRAM(rejection, 2, {2.0, 10.4}, {0.5, 3.6})
 
 template <class T>
 struct Halving {
