@@ -103,8 +103,8 @@ struct Order {
 const Order orders[] = {{"value", value_of, 10},
                         {"gradient", gradient_of, 150},
                         {"forward", forward_of, 100},
-                        {"second", second_of, 600},
-                        {"forward over reverse", forward_over_reverse_of, 300}};
+                        {"second", second_of, 800},
+                        {"forward over reverse", forward_over_reverse_of, 450}};
 
 }  // namespace
 
