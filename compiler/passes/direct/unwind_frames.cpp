@@ -341,8 +341,31 @@ Value* Unwinder::at(Region& r, Value* v) {
     if (!known) at(*home, number);
     if (cost(*home, v, budget) <= budget) return derive(*home, v);
   }
+  if (Value* const number = compared_number(*home, v)) {
+    at(*home, number);
+    if (cost(*home, v, budget) <= budget) return derive(*home, v);
+  }
   if (Value* const kept = kept_alike(*home, v)) return kept;
   return save(*home, v);
+}
+
+/// The whole number from many branches further out that a condition compares with a constant. It tells all conditions
+/// of a chain, each of which would have to leave all branches around it.
+Value* Unwinder::compared_number(const Region& home, const Value* v) const {
+  constexpr int few_branches = 4;
+  if (!v->type.is_bool() || !v->def) return nullptr;
+  const Op& op = *v->def;
+  if (!(op.is(Opcode::eq_) || op.is(Opcode::ne_) || op.is(Opcode::lt_) || op.is(Opcode::le_))) return nullptr;
+  const bool first = constant(op.operands[0]) != nullptr;
+  if (!first && !constant(op.operands[1])) return nullptr;
+  Value* const number = op.operands[first ? 1 : 0];
+  if (!number->type.is_integer() || !number->type.is_scalar()) return nullptr;
+  const auto outer = homes_.find(number->block);
+  if (outer == homes_.end()) return nullptr;
+  int branches = 0;
+  const Region* around = &home;
+  for (; around && around != outer->second; around = around->parent) branches += around->kind == Region::Kind::side;
+  return around && branches >= few_branches ? number : nullptr;
 }
 
 /// What stands for a value of the region's forward part, made at the start of its backward part: at the end,

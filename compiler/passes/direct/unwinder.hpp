@@ -127,6 +127,7 @@ class Unwinder {
   Value* at(Region& r, Value* forward_value);
   Value* save(Region& home, Value* v);
   Value* shared_result(const Region& side, Value* v);
+  Value* compared_number(const Region& home, const Value* v) const;
   Value* derive(Region& home, Value* v);
   Value* made_again(Region& home, Value* v, const std::function<Value*()>& make);
   void settle(Region& home);
