@@ -79,7 +79,7 @@ NativeIterator<T> end(const Rep<Array<T>>&);
 namespace native {
 
 /// The condition of `while (true)` and `for (;;)`: such a loop ends by a break or a return. V: the types of the
-/// variables that the loop names. Where none holds a Rep, the loop is one of C++ until the end of a trip depends
+/// variables that the loop names. Where none holds a Rep, the loop is one of C++ until an iteration's end depends
 /// on the program.
 template <class... V>
 struct Always {
@@ -130,7 +130,7 @@ struct BranchResult<Deduced, void, void> {
   using type = void;
 };
 
-/// A piece of the program as a function, which whoever takes it calls before the statement that it is part of ends.
+/// A piece of the program as a function, to be called before the statement that it is part of ends.
 /// So what handles it is compiled once for each type of result, not for each piece.
 template <class R>
 class Piece {
@@ -266,8 +266,8 @@ void staged_loop(bool flagged, const Test& test, const Advance& advance, const L
       loc);
 }
 
-/// Runs a trip of a loop in C++: whether to go on. Nothing where that depends on the program: then the graph and
-/// the variables that the trip changed are as they were before it.
+/// Runs an iteration of a loop in C++: whether to go on. Nothing where that depends on the program: then the graph
+/// and the variables that the iteration changed are as they were before it.
 std::optional<bool> tried(const std::function<Flag()>& trip, const Location& loc);
 
 /// A step after a trip that answered whether to go on.

@@ -70,7 +70,7 @@ class Region {
   bool open_ = true, lost_ = false;
 };
 
-/// A piece that runs once, as it stands: kept, it was part of the region around; else it is taken back.
+/// A piece that runs once: kept, it becomes part of the region around; else it is taken back.
 class TripRegion : public Region {
  public:
   TripRegion(Staging& s, const Location& loc) : Region(s, "loop", loc) {}

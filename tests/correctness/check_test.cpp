@@ -188,7 +188,7 @@ TEST_CASE("an array of which only the size is needed is not looked at") {
       const auto g = compile(grad<0, 1>(program), {.target = target, .opt = opt, .check = Check::nan});
       CHECK(g(1.0, 2.0, a, a, false) == std::tuple(0.0, 0.0));
     }
-  // Its size is the sum of two that nobody makes.
+  // Of the logarithm and the product only the size is asked for.
   const auto size_only = [](A x) { return cast<double>((log(x) * x).size()) + x[0]; };
   for (const Target target : {Target::c, Target::cpp})
     for (const int opt : {0, 3})

@@ -116,7 +116,7 @@ class Lowering : Complaints {
     }
     return out + copied(from, to);
   }
-  /// What stands before a body. A function that stages is compiled for the program only where that calls it.
+  /// What comes before a body. A function that stages is compiled for the program only where that calls it.
   std::string head(const Function& f, std::uint32_t from) const {
     const std::uint32_t body = f.body->range.begin;
     if (!unit_.whole_program || !f.others_call || *f.others_call < from) return copied(from, body);
