@@ -72,12 +72,7 @@ void StatementPrinter::cell(const Op& op) {
     case Opcode::ref_add_: {
       const Value* v = op.operands[1];
       if (!v->type.is_tensor()) {
-        line(place(c) + " += " + text(v) + ";");
-        if (unit_.options().check_nan && v->type.is_differentiable())
-          check_place(Opcode::add_, v->type.kind(),
-                      unit_.prelude().kernel("finite", v->type.kind()) + "(" + place(c) + ")", place(c),
-                      finite(v));
-        return;
+        return line(place(c) + " += " + text(v) + ";");
       }
       check_dims(op, c, 0, v, 0, dims(v).size());
       return line(unit_.prelude().kernel("accumulate", v->type.element()) + "(" + place(c) + ".data, " +

@@ -16,7 +16,7 @@ struct PrintOptions {
   bool with_main = false;     ///< beside it a main function that calls each function once
   bool named_values = false;  ///< a value with a name of the user's is a variable, though it be used once
   bool limited_stack = false;  ///< a recursion fails where it would leave the stack (workspace.h)
-  bool check_nan = false;     ///< a NaN, or an infinity that arises, fails
+  bool check_nan = false;     ///< a NaN or an infinity among the arguments fails (pass value_checks: those that arise)
   int threads = 1;             ///< that products which call a routine may be shared out to
   /// How many f64 a register holds on the processor that the source is for; 0: not known. g++ keeps a loop's vectors
   /// that are wider in memory, so that it is given their halves.

@@ -113,35 +113,6 @@ void StatementPrinter::print(const Op& op) {
 
 // ---- checks
 
-bool StatementPrinter::is_checked(const Op& op) const {
-  if (!unit_.options().check_nan || op.results.size() != 1 || !op.blocks.empty()) return false;
-  const ir::Type& type = op.result()->type;
-  if (!type.is_differentiable() || type.is_vector()) return false;
-  switch (op.code) {
-    case Opcode::constant_:
-    case Opcode::undef_:
-    case Opcode::call_:
-    case Opcode::closure_:
-    case Opcode::ref_new_:
-    case Opcode::ref_get_:
-    case Opcode::slot_:
-    case Opcode::pop_:
-    case Opcode::get_:
-    case Opcode::set_:
-    case Opcode::lane_set_:
-    case Opcode::take_:
-    case Opcode::slice_:
-    case Opcode::zeros_like_:
-    case Opcode::copy_:
-    case Opcode::tree_value_:
-      return false;  // nothing arises where values are only moved
-    case Opcode::fill_:  // without a value it is memory, in which anything may lie
-      return !op.operands[0]->def || !op.operands[0]->def->is(Opcode::undef_);
-    default:
-      return true;
-  }
-}
-
 /// "lt_finite_f64(x)" for a number; of a tensor all elements.
 std::string StatementPrinter::finite(const Value* v) {
   const ir::Kind kind = v->type.element();
@@ -149,32 +120,28 @@ std::string StatementPrinter::finite(const Value* v) {
   return unit_.prelude().kernel("finite_all", kind) + "(" + atom(v) + ".data, " + elements(v) + ")";
 }
 
-/// After the statements of an operation: fails where it has made a NaN, or an infinity of finite operands.
+/// Fails where an operation has made a NaN, or an infinity of finite operands. What these are is asked only where
+/// there is an infinity.
 void StatementPrinter::check_value(const Op& op) {
-  const Value* result = op.result();
-  const ir::Kind kind = result->type.element();
-  const bool same_memory = op.in_place;
-  std::string condition;
-  for (std::size_t i = 0; i < op.operands.size(); ++i) {
-    const Value* v = op.operands[i];
-    const bool constant = v->def && v->def->is(Opcode::constant_) && ir::info(op.code).elementwise;
-    if (!v->type.is_differentiable() || v->type.is_vector() || (i == 0 && same_memory)) continue;
-    if (constant && v->def->number - v->def->number == 0) continue;
-    condition += (condition.empty() ? "" : " && ") + finite(v);
+  const Value* made = op.operands[0];
+  std::string good, found;
+  const bool cell = made->type.is_ref();
+  const ir::Kind kind = cell ? made->type.content().element() : made->type.element();
+  if (cell) {
+    found = place(made);
+    good = unit_.prelude().kernel("finite", kind) + "(" + found + ")";
+  } else {
+    good = finite(made);
+    found = made->type.is_scalar() ? text(made)
+                                   : unit_.prelude().kernel("not_finite_in", kind) + "(" + atom(made) +
+                                         ".data, " + elements(made) + ")";
   }
-  check_place(op.code, kind, finite(result),
-              result->type.is_scalar() ? text(result)
-                                       : unit_.prelude().kernel("not_finite_in", kind) + "(" + atom(result) +
-                                             ".data, " + elements(result) + ")",
-              condition);
-}
-
-void StatementPrinter::check_place(Opcode code, ir::Kind kind, const std::string& good,
-                                   const std::string& value, const std::string& operands_finite) {
-  const ir::NotFinite message = ir::not_finite(current_->loc, code);
-  const std::string f = unit_.prelude().kernel("fail_value", kind);
-  line("if (!" + good + ") " + f + "(" + ws() + ", " + value + ", " +
-       (operands_finite.empty() ? "1" : operands_finite) + ", " + ir::c_string(message.before) + ", " +
+  std::string operands;
+  for (std::size_t i = 1; i < op.operands.size(); ++i)
+    operands += (operands.empty() ? "" : " && ") + finite(op.operands[i]);
+  const ir::NotFinite message = ir::not_finite(op.loc, static_cast<Opcode>(op.integer));
+  line("if (!" + good + ") " + unit_.prelude().kernel("fail_value", kind) + "(" + ws() + ", " + found + ", " +
+       (operands.empty() ? "1" : operands) + ", " + ir::c_string(message.before) + ", " +
        ir::c_string(message.after) + ");");
 }
 

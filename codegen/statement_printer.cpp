@@ -20,7 +20,8 @@ constexpr std::size_t longest_operands = 80;
 
 /// True where C computes an operand only if another one asks for it.
 bool may_be_skipped(const Op& user, std::size_t operand) {
-  return operand > 0 && (user.is(Opcode::select_) || user.is(Opcode::land_) || user.is(Opcode::lor_));
+  return operand > 0 && (user.is(Opcode::select_) || user.is(Opcode::land_) || user.is(Opcode::lor_) ||
+                         user.is(Opcode::finite_));
 }
 
 }  // namespace
@@ -190,7 +191,8 @@ bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
     case Opcode::add_slice_:
     case Opcode::tree_left_:
     case Opcode::tree_right_:
-    case Opcode::tree_value_: {
+    case Opcode::tree_value_:
+    case Opcode::finite_: {
       // Indices are checked and then used. The value stored at the end is used once.
       const bool stores = user.is(Opcode::set_) || user.is(Opcode::add_at_) || user.is(Opcode::ref_acc_);
       return !(stores && operand + 1 == user.operands.size());
@@ -203,7 +205,7 @@ bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
 /// `epoch`: the state of memory that the expression reads.
 bool StatementPrinter::foldable(const Op& op, const Expression& e, int epoch) const {
   const Value* v = op.result();
-  if (!v->type.is_scalar() || uses_.count(v) != 1 || is_named(v) || is_checked(op)) return false;
+  if (!v->type.is_scalar() || uses_.count(v) != 1 || is_named(v)) return false;
   if (e.text.size() > longest_expression) return false;
   const Op* user = uses_.user(v);
   // Each line of the user's is to be seen in a debugger, in both parts of a derivative.
@@ -381,7 +383,6 @@ void StatementPrinter::operation(const Op& op) {
   if (place_ == Place::block && in_block(op)) return;
   if (place_ == Place::host && unit_.runs_on_host(&op)) return on_host(op);
   statement(op);
-  if (is_checked(op)) check_value(op);
 }
 
 void StatementPrinter::statement(const Op& op) {
@@ -420,6 +421,8 @@ void StatementPrinter::statement(const Op& op) {
       return line("if (!" + (bare ? c.text : "(" + c.text + ")") + ") " + ws() + "->fail(ws, " +
                   ir::c_string(op.text ? op.text : "check failed") + ");");
     }
+    case Opcode::finite_:
+      return check_value(op);
     case Opcode::print_:
       return print(op);
     case Opcode::external_:

@@ -71,11 +71,8 @@ class StatementPrinter {
   ir::Location head_place() const;
   bool is_named(const ir::Value* v) const;
   void print(const ir::Op& op);
-  bool is_checked(const ir::Op& op) const;
   std::string finite(const ir::Value* v);
   void check_value(const ir::Op& op);
-  void check_place(ir::Opcode code, ir::Kind kind, const std::string& good, const std::string& value,
-                   const std::string& operands_finite);
   void check_arguments();
 
   // ---- values

@@ -35,7 +35,7 @@ enum class Attribute : std::uint8_t {
   lanes,      ///< lane_splat[4]
   kind,       ///< cast[f32]: of the result
   tape,       ///< push[3]; push[3, copy]: with the elements of tensors (checkpoint.hpp)
-  operation,  ///< ref_acc[add_at]: by which the cell accumulates
+  operation,  ///< ref_acc[add_at]: by which the cell accumulates; finite[log]: what made the value
   sizes,      ///< check[2]: of the first of two shapes, among the operands (ops.inc)
   threads,    ///< external[threads]: calls may run in several at once
   bounds,     ///< einsum[inside]: no index of a window lies outside (notation.hpp)

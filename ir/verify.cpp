@@ -223,7 +223,8 @@ class Verifier {
     const bool ref_op = op.is(Opcode::ref_get_) || op.is(Opcode::ref_set_) || op.is(Opcode::ref_add_) ||
                         op.is(Opcode::ref_acc_);
     const bool passed = op.is(Opcode::jump_) || op.is(Opcode::call_) || op.is(Opcode::closure_);
-    if (!passed && !(ref_op && i == 0))
+    const bool looked_at = op.is(Opcode::finite_) && i == 0;
+    if (!passed && !looked_at && !(ref_op && i == 0))
       fail("expected the cell " + name(&cell) +
            " to be used by a ref operation or handed to jump, call or closure, got another use");
     if (!op.is(Opcode::ref_get_)) return;
@@ -314,6 +315,8 @@ class Verifier {
         if (op.operands.size() > 1)
           need(op.integer >= 0 && op.integer + 1 < std::ssize(op.operands), "sizes of two shapes", op.integer);
         return need(op.text != nullptr, "a message", "none");
+      case Opcode::finite_:
+        return check_finite(op);
       case Opcode::forget_:
         check_shape(op, std::max<std::size_t>(op.operands.size(), 1), 0, 0);
         for (const Value* v : op.operands) need(v->type.is_tensor(), "a tensor", v->type);
@@ -372,6 +375,15 @@ class Verifier {
     const Type inferred = infer(op.code, types_of(op.operands), op.integer, result, op.text);
     need(
         fits(inferred, result), [&] { return "a result of type " + inferred.str(); }, result);
+  }
+
+  void check_finite(const Op& op) {
+    check_shape(op, std::max<std::size_t>(op.operands.size(), 1), 0, 0);
+    for (const Value* v : op.operands) {
+      const Type& type = v->type.is_ref() ? v->type.content() : v->type;
+      need(type.is_differentiable() && !type.is_vector(), "floating numbers", v->type);
+    }
+    need(op.integer >= 0 && op.integer < static_cast<std::int64_t>(Opcode::count_), "an operation", op.integer);
   }
 
   void check_external(const Op& op) {

@@ -287,21 +287,56 @@ namespace {
 
 constexpr std::size_t inline_limit = 400;
 
+/// Of a function that calls others and is called from several places: each of these would get all of them.
+constexpr std::size_t shared_limit = 80;
+
 /// An operation on tensors becomes a nest of loops, in several widths of vectors.
 constexpr std::size_t tensor_weight = 40;
 
-/// A function worth running in place: small, and not recursive.
-bool inlinable(const ir::Function& f) {
-  std::size_t weight = ir::size(f);
-  ir::walk(f.body, [&](const ir::Op* op) {
-    const bool loops = !op->results.empty() && op->result()->type.is_tensor() &&
-                       (ir::info(op->code).elementwise || ir::info(op->code).in_notation());
-    if (loops) weight += tensor_weight;
-  });
-  return weight <= inline_limit && !ir::callees(f.body).contains(&f);
+}  // namespace
+
+bool StagedMode::has_several_calls(const ir::Function& callee) {
+  if (calls_.empty())
+    for (const ir::Function* f : staging_.module().functions())
+      ir::walk(f->body, [&](const ir::Op* op) {
+        if (op->callee) ++calls_[op->callee];
+      });
+  const auto found = calls_.find(&callee);
+  return found != calls_.end() && found->second > 1;
 }
 
-}  // namespace
+/// Its operations, and what the calls in it bring that are run in place in turn.
+StagedMode::Brought StagedMode::brought_by(const ir::Function& callee) {
+  const auto known = brought_.find(&callee);
+  if (known != brought_.end()) return known->second;
+  Brought all;
+  if (!ir::callees(callee.body).contains(&callee)) {
+    all.operations = ir::size(callee);
+    bool calls = false;
+    ir::walk(callee.body, [&](const ir::Op* op) {
+      const bool loops = !op->results.empty() && op->result()->type.is_tensor() &&
+                         (ir::info(op->code).elementwise || ir::info(op->code).in_notation());
+      if (loops) all.operations += tensor_weight;
+      if (!op->is(Opcode::call_) || ir::is_checkpointed(*op) || staging_.rules.contains(op->callee)) return;
+      const Brought inner = brought_by(*op->callee);
+      if (!inner.is_small) return;
+      calls = true;
+      all.operations += inner.operations;
+    });
+    all.is_shared = calls && has_several_calls(callee);
+    all.is_small = all.operations <= (all.is_shared ? shared_limit : inline_limit);
+  }
+  return brought_[&callee] = all;
+}
+
+/// Of shared functions one function takes in no more than one that is not shared may have.
+bool Replay::runs_in_place(const ir::Function& callee) {
+  const StagedMode::Brought all = mode_->brought_by(callee);
+  if (!all.is_small || !all.is_shared) return all.is_small;
+  if (brought_ + all.operations > inline_limit) return false;
+  brought_ += all.operations;
+  return true;
+}
 
 Datums Replay::run_call(ir::Op* op) {
   const Datums arguments = values(op->operands);
@@ -310,7 +345,7 @@ Datums Replay::run_call(ir::Op* op) {
   if (active(op)) {
     passes::unwind(*op->callee);
     passes::tail_calls(*op->callee);
-    if (!ir::is_checkpointed(*op) && inlinable(*op->callee)) return run(*op->callee, arguments);
+    if (!ir::is_checkpointed(*op) && runs_in_place(*op->callee)) return run(*op->callee, arguments);
   }
   if (active(op)) return mode_->call(op->callee, arguments, op->integer, place(op));
   Datums results = staging_.call(op->callee, stripped(arguments), place(op));

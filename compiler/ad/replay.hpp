@@ -29,6 +29,13 @@ class StagedMode {
   /// Whether a datum is a number of the mode.
   bool is_active(const Datum& d) const { return mode_.number_of(d) != nullptr; }
   Active active_of(const Datums& data) const;
+  /// What running a call in place brings. It is worth it where that is small, and the function not recursive.
+  struct Brought {
+    std::size_t operations = 0;
+    bool is_small = false;
+    bool is_shared = false;  ///< it calls others, and is called from several places
+  };
+  Brought brought_by(const ir::Function& callee);
   /// What the program's own operations become part of; plain: what they were before.
   virtual ir::Part part() const { return ir::Part::plain; }
 
@@ -60,8 +67,12 @@ class StagedMode {
   Staging& staging_;
 
  private:
+  bool has_several_calls(const ir::Function& callee);
+
   Mode& mode_;
   std::map<std::pair<std::int64_t, std::size_t>, std::int64_t> tapes_;
+  std::unordered_map<const ir::Function*, Brought> brought_;
+  std::unordered_map<const ir::Function*, std::size_t> calls_;  ///< of each function, when that was first asked
 };
 
 /// What tells apart the functions that a derivative makes of one: f1 with an active argument is not f with two.
@@ -86,6 +97,7 @@ class Replay {
   Datums run_bounded_loop(ir::Op* op, const Datums& initial);
   std::vector<const ir::Value*> used_from_outside(ir::Op* op) const;
   Datums run_call(ir::Op* op);
+  bool runs_in_place(const ir::Function& callee);
 
   Location place(const ir::Op* op) const;
   void keep_name(const ir::Value* from, const Datum& to);
@@ -98,6 +110,7 @@ class Replay {
   Staging& staging_;
   StagedMode* mode_;
   bool primal_only_ = false;  ///< values are without the mode's tag
+  std::size_t brought_ = 0;   ///< operations, by calls of shared functions that were run in place
   std::unordered_map<const ir::Value*, Datum> env_;
 };
 

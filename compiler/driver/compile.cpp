@@ -88,6 +88,7 @@ class CompiledCode : public Code {
     pipeline_.disabled = options_.disabled_passes;
     pipeline_.reassociate = options_.reassociate;
     pipeline_.device = options_.target == Target::cuda;
+    pipeline_.check_values = options_.check == Check::nan;
     if (!options_.debug) pipeline_.threads = print_.threads = options_.threads;
     // A lane has no line, and a check would have to look into it.
     const bool vectors = options_.opt >= 2 && !options_.debug && options_.check == Check::none;

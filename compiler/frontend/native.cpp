@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "lantern/compiler/staging/region.hpp"
 #include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
@@ -17,6 +18,21 @@ std::shared_ptr<FunctionDefinition>& recursive_definition(const void* function, 
   if (graph != now) known.clear();
   graph = now;
   return known[{function, plain}];
+}
+
+std::optional<bool> tried(const std::function<Flag()>& trip, const Location& loc) {
+  Staging* const s = context().staging;
+  if (!s) return known(trip());
+  Staging::Attempt attempt(*s);
+  TripRegion region(*s, loc);
+  const std::optional<bool> go = known(trip());
+  if (go) {
+    region.keep();
+    attempt.keep();
+  } else {
+    region.leave();
+  }
+  return go;
 }
 
 namespace {

@@ -79,7 +79,8 @@ NativeIterator<T> end(const Rep<Array<T>>&);
 namespace native {
 
 /// The condition of `while (true)` and `for (;;)`: such a loop ends by a break or a return. V: the types of the
-/// variables that the loop names. Where none holds a Rep, the loop is one of C++.
+/// variables that the loop names. Where none holds a Rep, the loop is one of C++ until an iteration's end depends
+/// on the program.
 template <class... V>
 struct Always {
   static constexpr bool staged = (detail::has_rep<V>() || ...);
@@ -109,6 +110,15 @@ inline constexpr bool is_always = false;
 template <class... V>
 inline constexpr bool is_always<Always<V...>> = true;
 
+/// What a branch gives, where that has to be found.
+template <class R, class F>
+struct ResultOf {
+  using type = R;
+};
+template <class F>
+struct ResultOf<Deduced, F> {
+  using type = std::remove_cvref_t<std::invoke_result_t<const F&>>;
+};
 template <class R, class A, class B>
 struct BranchResult {
   using type = R;
@@ -120,17 +130,42 @@ struct BranchResult<Deduced, void, void> {
   using type = void;
 };
 
+/// A piece of the program as a function, to be called before the statement that it is part of ends.
+/// So what handles it is compiled once for each type of result, not for each piece.
+template <class R>
+class Piece {
+ public:
+  template <class F>
+  requires(!std::same_as<F, Piece>) [[gnu::always_inline]] Piece(const F& f) : object_(&f), call_(&call<F>) {}
+  R operator()() const { return call_(object_); }
+
+ private:
+  template <class F>
+  static R call(const void* object) {
+    const F& piece = *static_cast<const F*>(object);
+    if constexpr (std::is_void_v<R>)
+      static_cast<void>(piece());
+    else if constexpr (std::same_as<decltype(piece()), R>)
+      return piece();
+    else
+      return convert<R>(piece());
+  }
+
+  const void* object_;
+  R (*call_)(const void*);
+};
+
 /// A branch of the graph. `a` and `b` are run once each.
-template <class R, class A, class B>
-R staged_branch(const Datum& condition, A& a, B& b, const Location& loc) {
+template <class R>
+R staged_branch(const Datum& condition, const Piece<R>& a, const Piece<R>& b, const Location& loc) {
   if constexpr (std::is_void_v<R>) {
     branch(
         condition, [&] { return a(), Datums(); }, [&] { return b(), Datums(); }, loc);
   } else {
     std::optional<R> result;
     std::optional<std::vector<std::byte>> plain;
-    const auto run = [&](auto& body) {
-      result.emplace(convert<R>(body()));
+    const auto run = [&](const Piece<R>& body) {
+      result.emplace(body());
       std::vector<std::byte> now = plain_parts(*result);
       if (plain && *plain != now)
         raise_at(loc, "the branches give different plain values, and their condition is staged; make them Reps");
@@ -158,28 +193,27 @@ inline std::optional<bool> known(const Flag& f) {
 
 /// `if`, and `?:` where the branches have values. R: the type of the result; Deduced: found from the
 /// branches.
+template <class R>
+[[gnu::noinline]] R branch(const Flag& c, const detail::Piece<std::type_identity_t<R>>& a,
+         const detail::Piece<std::type_identity_t<R>>& b,
+         std::source_location l = std::source_location::current()) {
+  if (const auto holds = detail::known(c)) return *holds ? a() : b();
+  return detail::staged_branch<R>(c.datum(), a, b, here(l));
+}
 template <class R = Deduced, class C, class A, class B>
-auto branch(const C& c, A&& a, B&& b, std::source_location l = std::source_location::current()) {
-  using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
-  using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
-  if constexpr (!detail::StagedCondition<C>) {
-    if constexpr (std::is_void_v<RA> || std::is_void_v<RB>)
-      return static_cast<void>(c ? (static_cast<void>(a()), 0) : (static_cast<void>(b()), 0));
-    else if constexpr (std::same_as<R, Deduced>)
-      return c ? a() : b();
-    else
-      return c ? static_cast<R>(a()) : static_cast<R>(b());
+requires(std::same_as<R, Deduced> || !std::same_as<C, Flag>)
+auto branch(const C& c, const A& a, const B& b, std::source_location l = std::source_location::current()) {
+  constexpr bool deduced = std::same_as<R, Deduced>;
+  using RA = typename detail::ResultOf<R, A>::type;
+  using RB = typename detail::ResultOf<R, B>::type;
+  if constexpr (detail::StagedCondition<C>) {
+    return branch<typename detail::BranchResult<R, RA, RB>::type>(truth(c), a, b, l);
+  } else if constexpr (std::is_void_v<RA> || std::is_void_v<RB>) {
+    return static_cast<void>(c ? (static_cast<void>(a()), 0) : (static_cast<void>(b()), 0));
+  } else if constexpr (deduced) {
+    return c ? a() : b();
   } else {
-    using Result = typename detail::BranchResult<R, RA, RB>::type;
-    const Flag flag = truth(c);
-    if (const auto known = detail::known(flag)) {
-      if constexpr (std::is_void_v<Result>)
-        return *known ? a() : b();
-      else
-        return *known ? detail::convert<Result>(a()) : detail::convert<Result>(b());
-    } else {
-      return detail::staged_branch<Result>(flag.datum(), a, b, here(l));
-    }
+    return c ? static_cast<R>(a()) : static_cast<R>(b());
   }
 }
 
@@ -232,6 +266,10 @@ void staged_loop(bool flagged, const Test& test, const Advance& advance, const L
       loc);
 }
 
+/// Runs an iteration of a loop in C++: whether to go on. Nothing where that depends on the program: then the graph
+/// and the variables that the iteration changed are as they were before it.
+std::optional<bool> tried(const std::function<Flag()>& trip, const Location& loc);
+
 /// A step after a trip that answered whether to go on.
 template <class Step>
 void run_step(const Flag& go, Step& step, const std::source_location& l) {
@@ -279,17 +317,14 @@ void loop(Cond&& cond, Step step, Body&& body, std::source_location l = std::sou
   const auto advance = [&] { return detail::trip(body, step, l); };
   if constexpr (detail::is_always<C>) {
     static_assert(breaks, "a loop without an end");
-    if constexpr (C::staged) {
-      detail::staged_loop(
-          true, [](const Flag& go) { return go; }, advance, here(l));
-    } else {
-      for (;;) {
-        const auto go = detail::known(advance());
-        if (!go)
-          raise_at(here(l), "the loop's end depends on staged values, but nothing staged is named in it");
-        if (!*go) break;
-      }
+    std::optional<bool> go;
+    if constexpr (!C::staged) {
+      do go = detail::tried(advance, here(l));
+      while (go == true);
     }
+    if (!go)
+      detail::staged_loop(
+          true, [](const Flag& again) { return again; }, advance, here(l));
   } else if constexpr (detail::StagedCondition<C>) {
     const auto test = [&](const Flag& go) {
       if constexpr (breaks)

@@ -32,6 +32,7 @@
 #include "lantern/compiler/passes/memory/merge.hpp"
 #include "lantern/compiler/passes/memory/outline.hpp"
 #include "lantern/compiler/passes/memory/tape_coalescing.hpp"
+#include "lantern/compiler/passes/schedule/value_checks.hpp"
 #include "lantern/compiler/passes/schedule/contract.hpp"
 #include "lantern/compiler/passes/schedule/device.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
@@ -177,6 +178,9 @@ constexpr std::array all_passes{
     // when no pass forms or moves a product or a sum any more
     Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false,
          true},
+    // once it is known what is computed, and before anything is decided by who reads it
+    Pass{"value_checks", "values are looked at for NaN and infinities", plain<value_checks>, false, false,
+         false, false, true},
 
     // Memory (memory/). Needs the operations in their final order; gives each the memory that it may work in,
     // and tapes and functions as they are printed. Nothing that changes the order of uses may follow.
@@ -204,7 +208,7 @@ constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
     Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "simplify")},
     Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariant_integers")},
-    Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "contract")},
+    Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "value_checks")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},
 };
 
@@ -245,6 +249,7 @@ bool run(const Pass& pass, ir::Module& module, const PipelineOptions& options) {
   if (pass.for_threads && options.threads <= 1) return true;
   if (pass.for_fused && !options.fused_multiply_add) return true;
   if (pass.for_device && !options.device) return true;
+  if (pass.for_checks && !options.check_values) return true;
   const auto start = std::chrono::steady_clock::now();
   pass.run(module, options);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
@@ -266,6 +271,7 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
     keep_shape_checks(module);  // what nobody needs is not printed
     lower(module, {.fuse = false});
     parallel(module, options.reassociate);  // a GPU runs nothing else
+    if (options.check_values) value_checks(module);
     return;
   }
   // What a pass that was left out would have seen to may be missing from then on.

@@ -22,6 +22,7 @@ struct Pass {
   bool for_threads = false;  ///< only where several threads may be used
   bool for_fused = false;    ///< only for targets with a fused multiply-add
   bool for_device = false;   ///< only for a GPU
+  bool for_checks = false;   ///< only where values are checked
 };
 
 /// All passes in the order in which they run.
@@ -56,6 +57,7 @@ struct PipelineOptions {
   bool device = false;                     ///< for a GPU: products stay operations, trips keep arrays of their own
   bool reassociate = true;                 ///< false: sums that the program forms keep their order
   bool fused_multiply_add = false;         ///< the target has one, and it is wanted; false: no contract
+  bool check_values = false;               ///< a NaN, or an infinity that arises, is an error: value_checks
   bool verify_each = verify_by_default;  ///< the graph after each pass, its form after each phase
   std::function<void(std::string_view pass, const ir::Module&)> after = {};  ///< called after each pass
   std::vector<PassTiming>* timings = nullptr;                                ///< one entry per pass that ran

@@ -235,6 +235,7 @@ std::shared_ptr<FunctionDefinition> make_definition(std::string name) {
   auto d = std::make_shared<FunctionDefinition>();
   d->name = std::move(name);
   d->id = fresh_number();
+  if (const Staging* s = context().staging) d->home = s->run;
   return d;
 }
 
@@ -247,27 +248,63 @@ Datums run_body(const FunctionDefinition& definition, const Datums& arguments, c
   return definition.body(arguments);
 }
 
-/// The function that the body is for arguments of these types. It is staged for every call from outside, as
-/// it is run for every call when evaluated at once: what it captured may have changed. Where that gives a
-/// function that is there, nothing is left of it.
+/// Is the innermost run for its lifetime.
+class RunScope {
+ public:
+  RunScope(Staging& s, const FunctionDefinition& definition) : staging_(s), around_(s.run) {
+    s.run = std::make_shared<BodyRun>(BodyRun{s.id(), definition.home, 0, false});
+  }
+  ~RunScope() {
+    staging_.run->ended = true;
+    staging_.run = around_;
+  }
+  RunScope(const RunScope&) = delete;
+  RunScope& operator=(const RunScope&) = delete;
+
+ private:
+  Staging& staging_;
+  std::shared_ptr<BodyRun> around_;
+};
+
+/// Whether no code that can change what the function captured has run since that call.
+bool unchanged_since(const Staging& s, const FunctionDefinition& definition, std::uint64_t call) {
+  if (s.outside.last > call) return false;
+  for (const BodyRun* r = definition.home.get(); r; r = r->home.get())
+    if (r->graph == s.id() && !r->ended && r->last > call) return false;
+  return true;
+}
+
+/// The function that the body is for arguments of these types. It is staged for every call, as it is run for
+/// every call when evaluated at once, where what it captured may have changed. Where that gives a function that
+/// is there, nothing is left of it.
 StagedFunction& instance(Staging& s, const FunctionDefinition& definition, const std::vector<ir::Type>& types,
                          const Location& loc) {
   std::string key = std::to_string(definition.id);
   for (const ir::Type& t : types) key += "," + t.str();
+  const std::uint64_t now = ++s.calls;
+  (s.run ? *s.run : s.outside).last = now;
   if (const auto known = s.instances.find(key); known != s.instances.end() && !known->second.empty()) {
     const auto open = std::ranges::find_if(known->second, [](const StagedFunction* f) { return f->open; });
     if (open != known->second.end()) return **open;
-    if (definition.captures_nothing) return *known->second.back();
+    StagedFunction* const latest = *std::ranges::max_element(known->second, {}, &StagedFunction::checked);
+    if (definition.captures_nothing || unchanged_since(s, definition, latest->checked)) return *latest;
   }
   Staging::Attempt attempt(s);
   StagedFunction* own = nullptr;
   const std::vector<ir::Type>* results = definition.results_known ? &definition.results : nullptr;
-  s.stage(definition.name, types, results, definition.body, loc, [&](StagedFunction* f) {
-    own = f;
-    if (f) s.instances[key].push_back(f);  // recursive calls find it
-  });
+  {
+    const RunScope run(s, definition);
+    s.stage(definition.name, types, results, definition.body, loc, [&](StagedFunction* f) {
+      own = f;
+      if (f) s.instances[key].push_back(f);  // recursive calls find it
+    });
+  }
+  own->checked = now;
   for (StagedFunction* f : s.instances[key])
-    if (f != own && same_function(s, *own, *f)) return *f;
+    if (f != own && same_function(s, *own, *f)) {
+      f->checked = now;
+      return *f;
+    }
   attempt.keep();
   return *own;
 }

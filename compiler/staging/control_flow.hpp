@@ -41,6 +41,9 @@ Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
           const std::function<Datums(const Datums&)>& body, const Location& loc, std::int64_t attribute = 0);
 std::int64_t attribute_of(const LoopOptions& options, const Location& loc);
 
+/// A run of a function's body while a graph is built (control_flow.cpp).
+struct BodyRun;
+
 /// What FUN and TREE define: a name and a body over flattened products.
 struct FunctionDefinition {
   std::string name;
@@ -48,6 +51,7 @@ struct FunctionDefinition {
   std::vector<ir::Type> results;  ///< declared result types
   bool results_known = false;     ///< false while a tensor result has no rank
   bool captures_nothing = false;  ///< the body means the same at every call
+  std::shared_ptr<const BodyRun> home;  ///< the run in which it was defined; null outside of all
   std::function<Datums(const Datums&)> body;
 };
 std::shared_ptr<FunctionDefinition> make_definition(std::string name);
@@ -265,8 +269,10 @@ requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>) void FOR(
 /// Every call means what the body means then: what it captured by reference is read as it is at the call,
 /// eagerly and while staging, where calls of one meaning share one function of the graph. A call inside the
 /// body is a recursion: of the same meaning as the call that it is part of. The body may be run any number of
-/// times, so it changes nothing outside. (A body that captures nothing is staged once for each graph: what it
-/// reads of global variables is what they were then.)
+/// times, so it changes nothing outside. Hence the body is staged again for a call only where code has run
+/// since that may have changed what it captured: code outside of all bodies, and that of the bodies in which
+/// the function was defined. Functions that call functions are so staged once each. (A body that captures
+/// nothing is staged once for each graph: what it reads of global variables is what they were then.)
 ///
 /// A recursion may take half of the memory, or 4 GB, of stack; beyond that it is an Error that names the
 /// function.

@@ -47,8 +47,16 @@ std::uint64_t StorageBase::current_region() noexcept {
 StorageBase::Kept::Kept() noexcept { ++context().keeping; }
 StorageBase::Kept::~Kept() { --context().keeping; }
 
+/// A region that has joined another one is that.
+void StorageBase::follow(const Staging& s) noexcept {
+  for (auto joined = s.joined_regions.find(number()); joined != s.joined_regions.end();
+       joined = s.joined_regions.find(number()))
+    region_ = joined->second << flags | (region_ & (noted | outside | constant));
+}
+
 /// Lets the regions between the variable's own and the current one meet it.
 void StorageBase::meet(Staging& s, ir::Kind kind) {
+  follow(s);
   const std::vector<Region*>& regions = s.regions();
   std::size_t at = regions.size();
   while (at > 0 && regions[at - 1]->number() != number()) --at;
@@ -102,6 +110,7 @@ void StorageBase::end() noexcept {
   if (region_ >= detached) return;
   Staging* const s = context().staging;
   if (!s || s->regions().empty()) return;
+  follow(*s);
   if ((region_ & noted) != 0 || number() != s->regions().back()->number()) Region::forget(*s, *this);
 }
 
@@ -173,6 +182,22 @@ void Region::forget(Staging& s, StorageBase& v) noexcept {
     c->variable = nullptr;
     v.region_ = c->region;
   }
+}
+
+/// What was lost is lost to the region around, unless it was a variable of that.
+void Region::join() noexcept {
+  restore();
+  Region& around = *staging_.regions().back();
+  staging_.joined_regions.emplace(number_, around.number_);
+  for (const Change& c : met_)
+    around.lost_ |= !c.variable && ((c.region & StorageBase::noted) != 0 ||
+                                    c.region >> StorageBase::flags != around.number_);
+}
+
+void TripRegion::keep() {
+  join();
+  for (const Change& c : met_)
+    if (c.variable && !same(value(*c.variable), c.after)) assign(*c.variable, c.after);
 }
 
 LoopRegion::LoopRegion(Staging& s, ir::Op* loop, Types& types, const Location& loc)

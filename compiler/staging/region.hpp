@@ -51,6 +51,8 @@ class Region {
   virtual Datum enter(StorageBase& variable, const Datum& before);
   /// Raises where a variable was lost.
   void require_all() const;
+  /// Ends the region as a part of the one around.
+  void join() noexcept;
 
   std::vector<Change> met_;
   Staging& staging_;
@@ -66,6 +68,13 @@ class Region {
   Location loc_;
   std::uint64_t number_;
   bool open_ = true, lost_ = false;
+};
+
+/// A piece that runs once: kept, it becomes part of the region around; else it is taken back.
+class TripRegion : public Region {
+ public:
+  TripRegion(Staging& s, const Location& loc) : Region(s, "loop", loc) {}
+  void keep();
 };
 
 class FunctionRegion : public Region {

@@ -19,6 +19,20 @@ class StagedRule;
 
 class Region;
 
+namespace detail {
+
+/// A run of a function's body. What a function captured was visible where it was defined: it lies in the run of
+/// a body, in those in which that body's function was defined in turn, and outside of all bodies. Only code
+/// there can change it: a body changes nothing outside of itself.
+struct BodyRun {
+  std::uint32_t graph = 0;
+  std::shared_ptr<const BodyRun> home;  ///< in which the function was defined; null outside of all
+  std::uint64_t last = 0;               ///< the call of a function that its own code made last
+  bool ended = false;                   ///< what lay in it is gone
+};
+
+}  // namespace detail
+
 /// The ambient state of a thread: which graph is being built, or which evaluation it is in the middle of.
 struct Context {
   Staging* staging = nullptr;
@@ -61,6 +75,7 @@ struct StagedFunction {
   std::unordered_map<const ir::Value*, ir::Value*> captures;  ///< captured value -> parameter
   std::vector<CallSite> calls;
   std::size_t depth = 0;
+  std::uint64_t checked = 0;  ///< of a body: the call (Staging::calls) for which it was found to mean this
 };
 
 /// What is done to an outermost loop as soon as it is staged; gives what stands for its results.
@@ -83,6 +98,8 @@ class Staging {
   const std::vector<Region*>& regions() const { return regions_; }
   /// Where regions that have ended stood, by number: for messages.
   std::unordered_map<std::uint64_t, Location> ended_regions;
+  /// The region that a region has become part of, by number (TripRegion).
+  std::unordered_map<std::uint64_t, std::uint64_t> joined_regions;
   ir::Block* block() { return current_->block; }
   void set_block(ir::Block* b) { current_->block = b; }
 
@@ -112,6 +129,9 @@ class Staging {
 
   /// Staged functions by definition and argument types: one for each meaning that the body had.
   std::unordered_map<std::string, std::vector<StagedFunction*>> instances;
+  std::shared_ptr<detail::BodyRun> run;  ///< the innermost one; null outside of all bodies
+  detail::BodyRun outside;
+  std::uint64_t calls = 0;  ///< of functions so far: a clock
   /// Functions with a derivative of their own.
   std::unordered_map<const ir::Function*, std::shared_ptr<ad::StagedRule>> rules;
   const FinishLoop finish_loop;  ///< staging knows no passes: whoever makes it says which ones loops get

@@ -83,6 +83,7 @@ class StorageBase {
   static constexpr std::uint64_t detached = ~std::uint64_t{7};
 
   static std::uint64_t current_region() noexcept;
+  void follow(const Staging& s) noexcept;
   void meet(Staging& s, ir::Kind kind);
   const Datum& read_staged(ir::Kind kind) const;
   Datum take_staged(ir::Kind kind) noexcept;

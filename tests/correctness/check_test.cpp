@@ -168,3 +168,88 @@ TEST_CASE("an array that a loop fills is not looked at before it is filled") {
     CHECK(f(std::vector<double>(9, 1.0)) == std::vector<double>(9, 2.0));
   }
 }
+
+TEST_CASE("an array of which only the size is needed is not looked at") {
+  using D = Rep<double>;
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  const auto program = [](D x, D y, A a, A b, Rep<bool> c) {
+    IF(
+        c, [&] { return std::tuple(b, c); },
+        [&] {
+          FOR(0, a.size(), fill(D(0.0), a.size()), [&](I, A v) { return v.set(1, y); });
+          return std::tuple(b, c);
+        });
+    return D(1.0) + 0.0 * x;
+  };
+  const std::vector<double> a(5, 1.0);
+  for (const Target target : {Target::c, Target::cpp})
+    for (const int opt : {0, 3}) {
+      const auto g = compile(grad<0, 1>(program), {.target = target, .opt = opt, .check = Check::nan});
+      CHECK(g(1.0, 2.0, a, a, false) == std::tuple(0.0, 0.0));
+    }
+  // Of the logarithm and the product only the size is asked for.
+  const auto size_only = [](A x) { return cast<double>((log(x) * x).size()) + x[0]; };
+  for (const Target target : {Target::c, Target::cpp})
+    for (const int opt : {0, 3})
+      CHECK(compile(size_only, {.target = target, .opt = opt, .check = Check::nan})(std::vector<double>{-1.0, 2.0}) ==
+            1.0);
+}
+
+TEST_CASE("of an update the part that is changed is looked at, before and after") {
+  using D = Rep<double>;
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  // An infinity that the array holds on purpose, in the element that is added to and in others.
+  const auto lowest = [](A a, A costs) {
+    const A start = fill(D(infinity), a.size());
+    const A best = FOR(0, a.size(), start, [&](I i, A b) {
+      return b.set(i % 2, min(b[i % 2], a[i]) + costs[i]);
+    });
+    return FOR(0, a.size(), best, [&](I i, A b) { return b.set(i, b[i] + costs[i]); })[0];
+  };
+  check_passes(lowest, std::vector<double>{3, 1, 2}, std::vector<double>{0.5, 0.25, 1});
+  // One that arises there.
+  const auto overflow = [](A a) {
+    return sum(FOR(0, a.size(), a, [&](I i, A b) { return b.set(0, b[0] * a[i]); }));
+  };
+  CHECK_THROWS_WITH(compile(overflow, {.target = Target::c, .check = Check::nan})(std::vector<double>{1e200, 1e200}),
+                    EndsWith("inf from mul"));
+  // The gradient of reads at one place adds up there.
+  const auto reads = [](A a) {
+    return FOR(0, a.size(), 0.0, [&](I i, D s) { return s + a[0] * a[i]; });
+  };
+  const std::vector<double> x{1.5, -2.0, 0.5};
+  for (const Target target : {Target::c, Target::cpp})
+    for (const int opt : {0, 1, 3})
+      CHECK(compile(grad(reads), {.target = target, .opt = opt, .check = Check::nan})(x) == eager(grad(reads))(x));
+}
+
+TEST_CASE("rows that are added to are looked at, and matrix products") {
+  using A = Rep<Array<double>>;
+  using M = Rep<Tensor<double, dyn, dyn>>;
+  const auto program = [](M m, A v) {
+    const auto w = matmul(m, transpose(m));
+    return FOR(0, m.dim(0), sum(w * w), [&](Rep<std::int64_t> i, Rep<double> s) { return s + dot(m.row(i), v) * s; });
+  };
+  const std::vector<double> data{0.3, -0.2, 0.5, 0.1, 0.4, -0.6};
+  const TensorView<const double> m(data.data(), {2, 3});
+  const std::vector<double> v{0.5, -1.0, 2.0};
+  const auto expected = eager(grad<0, 1>(program))(m, v);
+  for (const Target target : {Target::c, Target::cpp})
+    for (const int opt : {0, 1, 2, 3}) {
+      const auto checked = compile(grad<0, 1>(program), {.target = target, .opt = opt, .check = Check::nan});
+      const auto found = checked(m, v);
+      for (std::size_t i = 0; i < 6; ++i)
+        CHECK(std::get<0>(found).data[i] == Approx(std::get<0>(expected).data[i]));
+      for (std::size_t i = 0; i < 3; ++i) CHECK(std::get<1>(found)[i] == Approx(std::get<1>(expected)[i]));
+    }
+}
+
+TEST_CASE("the check is an operation of the graph, which passes see") {
+  const auto f = [](Rep<double> x) { return log(x) * 2.0; };
+  const std::string with = compile(f, {.target = Target::c, .check = Check::nan}).source("ir");
+  CHECK_THAT(with, Contains("finite[log] %"));
+  CHECK_THAT(with, Contains("finite[mul] %"));
+  CHECK_THAT(compile(f, {.target = Target::c, .check = Check::none}).source("ir"), !Contains("finite"));
+}

@@ -10,6 +10,7 @@
 #include "depth.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/lantern.hpp"
+#include "watched.hpp"
 
 using namespace lantern;
 
@@ -520,7 +521,20 @@ void check_kernels(unsigned seed) {
   }
 }
 
+/// With the check for NaN and without: the same numbers.
+void check_watched(unsigned seed) {
+  const Plan plan = Source(seed).plan();
+  const std::vector<Input> inputs{{1, 1}, {3, 5}, {37, 3}};
+  test::compare_watched(fmt::format("seed {}", seed), value_and_grad<0, 1, 2>(program_of(plan)),
+                        test::watched_ways(seed % 4 == 0), inputs,
+                        [](const auto& f, const Input& in) { return run(f, in); });
+}
+
 }  // namespace
+
+TEST_CASE("random programs over arrays, their values checked", "[arrays][check]") {
+  test::Seeds(6, 3000).each(check_watched);
+}
 
 TEST_CASE("random programs over arrays as kernels", "[arrays][cuda]") {
   test::Seeds(6, 300).each(check_kernels);

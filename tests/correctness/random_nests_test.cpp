@@ -12,6 +12,7 @@
 #include "depth.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/lantern.hpp"
+#include "watched.hpp"
 
 using namespace lantern;
 
@@ -428,7 +429,19 @@ void check_slope(unsigned seed) {
   CHECK(std::abs(slope - difference) <= 1e-6 * std::max({1.0, largest(slopes), std::abs(difference)}));
 }
 
+/// With the check for NaN and without: the same numbers.
+void check_watched(unsigned seed) {
+  const auto gradient = value_and_grad<0, 1, 2, 3, 4>(program(Source(seed).plan()));
+  const std::vector<Input> inputs{Input(1), Input(2), Input(5)};
+  test::compare_watched(fmt::format("seed {}", seed), gradient, test::watched_ways(seed % 4 == 0), inputs,
+                        [](const auto& f, const Input& in) { return results(f, in); });
+}
+
 }  // namespace
+
+TEST_CASE("random nests of loops, their values checked", "[arrays][check]") {
+  test::Seeds(6, 3000).each(check_watched);
+}
 
 TEST_CASE("an array that becomes another at the end of a step, and is not asked for itself", "[arrays]") {
   const auto f = [](A a, I steps) {

@@ -13,6 +13,7 @@
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "random_plan_run.hpp"
 #include "random_plan_text.hpp"
+#include "watched.hpp"
 
 using namespace lantern;
 using namespace lantern::core;
@@ -354,6 +355,15 @@ void check_results(unsigned seed) {
   }
 }
 
+/// With the check for NaN and without: the same numbers.
+void check_watched(unsigned seed) {
+  const RandomPlan plan = PlanSource(seed).plan();
+  const PlanRunner runner(plan);
+  const std::vector<Input> inputs{{static_cast<std::int64_t>(seed % 3), 2}, {5, 3}, {33, 1}};
+  compare_watched(fmt::format("seed {}", seed), value_and_grad(program_of(runner)), watched_ways(seed % 4 == 0), inputs,
+                  [](const auto& f, const Input& in) { return run(f, in); });
+}
+
 /// The suite's seeds, those of a deep run, or those asked for.
 void each_seed(const std::function<void(unsigned)>& check, const Seeds& seeds) {
   const bool talk = std::getenv("LANTERN_VERBOSE") != nullptr;
@@ -380,6 +390,10 @@ TEST_CASE("random programs with every construct", "[arrays]") {
 
 TEST_CASE("random programs with arrays as results", "[arrays]") {
   each_seed(check_results, {8, 500});
+}
+
+TEST_CASE("random programs with every construct, their values checked", "[arrays][check]") {
+  each_seed(check_watched, {6, 3000});
 }
 
 TEST_CASE("random programs as C++", "[arrays]") {

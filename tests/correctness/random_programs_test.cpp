@@ -3,6 +3,7 @@
 #include "agree.hpp"
 #include "depth.hpp"
 #include "random_source.hpp"
+#include "watched.hpp"
 
 using namespace lantern;
 using namespace lantern::test;
@@ -68,7 +69,23 @@ std::string run(unsigned seed) {
   return text.empty() ? "" : text + c.tree->str() + "\n" + graph;
 }
 
+/// With the check for NaN and without: the same numbers.
+void check_watched(unsigned seed) {
+  const Case c(seed);
+  const auto program = [f = program_of_array(*c.tree)](A a, I n) { return f(a, n); };
+  compare_watched("seed " + std::to_string(seed), value_and_grad<0>(program), watched_ways(seed % 10 == 0),
+                  std::vector{elements, std::vector<double>{-0.4, 1.3, 0.2, 2.1}},
+                  [](const auto& f, const std::vector<double>& a) {
+                    const auto [value, slopes] = f(a, 2);
+                    std::vector<double> all = slopes;
+                    all.push_back(value);
+                    return all;
+                  });
+}
+
 }  // namespace
+
+TEST_CASE("random programs, their values checked", "[random][check]") { Seeds(20, 6000).each(check_watched); }
 
 // LANTERN_FIRST_SEED and LANTERN_SEEDS choose others than the suite's.
 TEST_CASE("random programs", "[random]") {

@@ -1,4 +1,5 @@
 // lanternc with native control flow, as its users run it.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -29,7 +30,107 @@ void check_compiles(const std::string& compiler, const std::string& file) {
   CHECK(r.status == 0);
 }
 
+/// A switch of so many states in a loop, each with three early ways out, over double and Rep<double>.
+std::string state_machine(int states) {
+  std::string text =
+      "#include <cstdio>\n#include <cmath>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
+      "using std::sin;\n"
+      "template <class T, class I> T machine(T x, T c, I trips) {\n  I state = 0;\n  T sum = 0.0;\n"
+      "  for (I k = 0; k < trips; ++k) {\n    switch (state) {\n";
+  for (int k = 0; k < states; ++k) {
+    const std::string n = std::to_string(k), all = std::to_string(states);
+    text += "      case " + n + ": x = x * (0.9 + 0.001 * " + n + ") + 0.05 * c; if (x > 1.1) { state = (" + n +
+            " * 5 + 3) % " + all + "; x -= 1.5; continue; } if (x < -2.0) return sum * x; if (sum > 50.0) break; " +
+            "sum += x * 0.01 * " + n + "; state = (" + n + " + 7) % " + all + "; break;\n";
+  }
+  return text +
+         "    }\n    x += sin(c) * 0.3;\n  }\n  return sum + 3.0 * x;\n}\n"
+         "Rep<double> staged(Rep<double> x, Rep<double> c, Rep<std::int64_t> trips) {\n"
+         "  return machine<Rep<double>, Rep<std::int64_t>>(x, c, trips);\n}\n"
+         "LANTERN_FUNCTION(slope, value_and_grad<0>(staged))\n"
+         "int main() {\n  for (const double x : {0.3, 1.2, -3.0}) {\n"
+         "    const auto [value, dx] = slope(x, 0.7, 40);\n    const double h = 1e-6;\n"
+         "    const double plain = machine<double, std::int64_t>(x, 0.7, 40);\n"
+         "    const double difference = (machine<double, std::int64_t>(x + h, 0.7, 40) -\n"
+         "                               machine<double, std::int64_t>(x - h, 0.7, 40)) / (2 * h);\n"
+         "    std::printf(\"%d %d\\n\", std::abs(value - plain) < 1e-12, std::abs(dx - difference) < 1e-6);\n  }\n}\n";
+}
+
 }  // namespace
+
+TEST_CASE("a state machine of many states is computed and differentiated as it is written") {
+  const TemporaryDirectory directory;
+  const std::string source = directory.path() / "machine.cpp", program = directory.path() / "machine";
+  write_file(source, state_machine(9));
+  const ProcessResult built = lanternc({source, "-o", program});
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  CHECK(run_process({program}).out == "1 1\n1 1\n1 1\n");
+}
+
+TEST_CASE("what native control flow becomes is compiled in proportion to the program") {
+  const TemporaryDirectory directory;
+  const std::string source = directory.path() / "machine.cpp", rewritten = directory.path() / "rewritten.cpp",
+                    object = directory.path() / "machine.o";
+  const auto size = [&](int states) {
+    write_file(source, state_machine(states));
+    const ProcessResult r = lanternc({source, "--emit=rewritten", "-o", rewritten});
+    INFO(r.err);
+    REQUIRE(r.status == 0);
+    const ProcessResult c = run_process({LANTERN_TEST_COMPILER, "-std=c++20", "-O0", "-DLANTERN_STAGING_IMAGE",
+                                         "-I" LANTERN_TEST_INCLUDE, "-c", "-o", object, rewritten});
+    INFO(c.err);
+    REQUIRE(c.status == 0);
+    return static_cast<double>(fs::file_size(object));
+  };
+  const double few = size(6), twice = size(12), four_times = size(24);
+  CAPTURE(few, twice, four_times);
+  CHECK(twice - few < 6 * 60e3);  // bytes of an object for a state, which is eight pieces of a program
+  CHECK(four_times - twice < 2.5 * (twice - few));
+}
+
+TEST_CASE("of the sides of many branches one runs, and what it keeps for the derivative has one place") {
+  const TemporaryDirectory directory;
+  const std::string source = directory.path() / "machine.cpp", graph = directory.path() / "machine.ir";
+  const auto lines = [&](int states) {
+    write_file(source, state_machine(states));
+    const ProcessResult r = lanternc({source, "--emit=ir", "-o", graph});
+    INFO(r.err);
+    REQUIRE(r.status == 0);
+    return static_cast<double>(std::ranges::count(read_file(graph), '\n'));
+  };
+  const double few = lines(12), twice = lines(24), four_times = lines(48);
+  CAPTURE(few, twice, four_times);
+  CHECK(four_times - twice < 2.4 * (twice - few));
+}
+
+TEST_CASE("a program of one file holds the functions that stage only where it calls them") {
+  const TemporaryDirectory directory;
+  const std::string source = directory.path() / "model.cpp", other = directory.path() / "other.cpp",
+                    program = directory.path() / "model";
+  const std::string head = "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n";
+  const std::string model =
+      head + "Rep<double> bent(Rep<double> x) { if (x > 1.0) return x * x; return 2.0 * x; }\n";
+  const auto has_model = [&](const std::string& last, const std::vector<std::string>& more) {
+    write_file(source, model + last);
+    std::vector<std::string> arguments{source, "-o", program};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult built = lanternc(arguments);
+    INFO(built.err);
+    REQUIRE(built.status == 0);
+    return run_process({"nm", "-C", program}).out.find(" bent(") != std::string::npos;
+  };
+  const std::string slope = "LANTERN_FUNCTION(slope, grad(bent))\n";
+  CHECK_FALSE(has_model(slope + "int main() { std::printf(\"%g\\n\", slope(3.0)); }\n", {}));
+  CHECK(run_process({program}).out == "6\n");
+  CHECK(has_model(slope + "int main() { std::printf(\"%g %g\\n\", slope(3.0), eager(bent)(3.0)); }\n", {}));
+  CHECK(run_process({program}).out == "6 9\n");
+  // Another file may call it.
+  write_file(other, head + "Rep<double> bent(Rep<double>);\ndouble called(double x) { return eager(bent)(x); }\n");
+  CHECK(has_model(slope + "double called(double);\nint main() { std::printf(\"%g %g\\n\", slope(3.0), called(3.0)); }\n",
+                  {other}));
+  CHECK(run_process({program}).out == "6 9\n");
+}
 
 TEST_CASE("a program with native control flow is built as it is written") {
   const TemporaryDirectory directory;

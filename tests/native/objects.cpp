@@ -538,3 +538,37 @@ T user_increments(T x) {
   return a * i.v;
 }
 PROGRAM(user_increments, 1, {0.4}, {1.3}, {-1.7})
+
+// The remedy of the message about virtual functions: the object is chosen before the loop.
+template <class T>
+struct Force {
+  virtual ~Force() = default;
+  virtual T at(const T& x) const = 0;
+};
+template <class T>
+struct Spring : Force<T> {
+  T at(const T& x) const override { return -2.0 * x; }
+};
+template <class T>
+struct Wall : Force<T> {
+  T at(const T& x) const override {
+    if (x > 1.0) return -5.0 * (x - 1.0);
+    return 0.0 * x;
+  }
+};
+template <class T>
+T moved(const Force<T>& force, T x) {
+  const auto call = [&](const auto&... at) { return force.at(at...); };
+  T v = 0.3;
+  for (Index<T> i = 0; i < 6; ++i) {
+    v += 0.2 * call(x);
+    if (v > 0.5) v = 0.5 * call(v) + 0.1;
+    x += 0.2 * v;
+  }
+  return x;
+}
+template <class T>
+T virtual_in_loop(T x) {
+  return moved<T>(Spring<T>(), x) + moved<T>(Wall<T>(), 2.0 * x);
+}
+PROGRAM(virtual_in_loop, 1, {0.4}, {1.3}, {-2.1})

@@ -1,6 +1,7 @@
 // The frontend, with the flags that the file will be compiled with.
 #include "rewrite.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "lantern/codegen/toolchain/disk_cache.hpp"
@@ -31,9 +32,20 @@ MessageOptions message_options(const Options& options, const Installation& insta
   return messages;
 }
 
+/// Whether a program is made of one file, and nothing is linked that could call its functions by their names.
+static bool is_whole_program(const Options& options) {
+  const auto is_library_or_plain = [](const std::string& flag) {
+    return flag.starts_with('-') && !flag.starts_with("-Wl") && !flag.starts_with("-X") && flag != "-rdynamic" &&
+           flag != "-shared";
+  };
+  return options.emit == Emit::program && options.sources.size() == 1 &&
+         std::ranges::all_of(options.link_flags, is_library_or_plain);
+}
+
 std::optional<frontend::Rewritten> rewritten(const std::string& source, const Options& options,
                                              const Installation& installation) {
-  frontend::Rewritten result = frontend::rewrite_native(source, frontend_arguments(options, installation));
+  frontend::Rewritten result = frontend::rewrite_native(
+      source, frontend_arguments(options, installation), is_whole_program(options));
   if (result.failed) {
     tell(result.compiler_failed && !options.all_messages
              ? messages_for_users(result.messages, message_options(options, installation))

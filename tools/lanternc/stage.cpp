@@ -83,6 +83,7 @@ passes::PipelineOptions pipeline_of(const Options& options, int lanes) {
   pipeline.threads = options.threads;
   pipeline.device = options.cuda;
   pipeline.reassociate = options.reassociate;
+  pipeline.check_values = options.check == Check::nan;
   pipeline.fused_multiply_add = contracts(options);
   return pipeline;
 }

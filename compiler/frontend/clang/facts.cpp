@@ -484,12 +484,14 @@ class Collector : public RecursiveASTVisitor<Collector> {
     if (method->isVirtual() && (named == nullptr || !named->hasQualifier()) &&
         !object->getBestDynamicClassType()->isEffectivelyFinal() &&
         object->getType()->isPointerType() + object->isLValue() > 0) {
-      std::string text = "the virtual function '" + method->getNameAsString() +
-                         "' is called under a staged condition; its object is chosen while the program is "
-                         "staged, so make the call before the branch or use an overload";
+      const std::string name = method->getNameAsString();
+      std::string text = "the virtual function '" + name +
+                         "' is called under a staged condition; its object is chosen while the program is staged, "
+                         "whatever the condition. Choose it before: const auto call = [&](const auto&... x) { return "
+                         "object." + name + "(x...); }; in front of the branch or loop, and call(...) inside";
       if (!isa<DeclRefExpr>(bare(object)) || bare(object)->getType()->isPointerType() ||
           is_reference(bare(object)))
-        hazard(e->getExprLoc(), static_cast<std::uint32_t>(method->getNameAsString().size()), text);
+        hazard(e->getExprLoc(), static_cast<std::uint32_t>(name.size()), text);
     }
     if (method->isConst() || method->isStatic() || is_accessor(method)) return;
     if (isa<CXXThisExpr>(bare(object)) || holds_rep(object->getType())) {

@@ -110,11 +110,17 @@ class Lowering : Complaints {
     for (; f != functions_.end() && (*f)->body->range.begin < to; ++f) {
       const Span body = (*f)->body->range;
       if (body.begin < from || body.end > to || !open_.insert(*f).second) continue;
-      out += copied(from, body.begin) + function(**f) + mark_line(body.end);
+      out += head(**f, from) + function(**f) + mark_line(body.end);
       open_.erase(*f);
       from = body.end;
     }
     return out + copied(from, to);
+  }
+  /// What comes before a body. A function that stages is compiled for the program only where that calls it.
+  std::string head(const Function& f, std::uint32_t from) const {
+    const std::uint32_t body = f.body->range.begin;
+    if (!unit_.whole_program || !f.others_call || *f.others_call < from) return copied(from, body);
+    return copied(from, *f.others_call) + "inline " + copied(*f.others_call, body);
   }
   std::string copied(std::uint32_t from, std::uint32_t to) const {
     return from < to ? mark_copy(from) + text_.substr(from, to - from) : "";

@@ -24,6 +24,11 @@ class Reader {
     if (!concerns(range)) return;
     Function* made = describe(f, f->getBody());
     made->id = places_.offset(f->getLocation());
+    const bool by_name = f->getDeclContext()->isFileContext() && f->isExternallyVisible() && !f->isInlined() &&
+                         !f->isMain() && !f->isExternC() && f->getStorageClass() == SC_None &&
+                         f->getTemplatedKind() == FunctionDecl::TK_NonTemplate;
+    if (by_name && f->getBeginLoc().isFileID() && places_.own(f->getBeginLoc()))
+      made->others_call = places_.offset(f->getBeginLoc());
   }
 
   /// An expression outside of functions' bodies: what initialises a variable of a namespace or a member; a lambda

@@ -11,7 +11,8 @@
 
 namespace lantern::frontend {
 
-Rewritten rewrite_native(const std::string& path, const std::vector<std::string>& arguments) {
+Rewritten rewrite_native(const std::string& path, const std::vector<std::string>& arguments,
+                         bool whole_program) {
   Rewritten result;
   Unit unit;
   Inclusions inclusions;
@@ -30,6 +31,7 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
     result.messages = parsed.messages;
     return result;
   }
+  unit.whole_program = whole_program;
   HeaderTexts texts(unit, inclusions);
   const std::string text = texts.text();
   if (any(complains)) {

@@ -32,7 +32,9 @@ struct Rewritten {
 
 /// Rewrites a file, and the headers of the user's that it includes: where one holds something staged, its new
 /// text takes the place of the directive. `arguments`: for the compiler, include directories among them.
-/// Never changes a function in which nothing is staged.
-Rewritten rewrite_native(const std::string& path, const std::vector<std::string>& arguments);
+/// Never changes a function in which nothing is staged. `whole_program`: no other file calls the functions of this
+/// one; those that are rewritten become inline, so that a compiler drops the ones that nothing calls.
+Rewritten rewrite_native(const std::string& path, const std::vector<std::string>& arguments,
+                         bool whole_program = false);
 
 }  // namespace lantern::frontend

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,7 @@ struct Function {
   bool is_lambda = false;
   bool is_coroutine = false;
   bool is_structor = false;  ///< a constructor or destructor
+  std::optional<std::uint32_t> others_call;  ///< where it begins, of one that another file may call by its name
   bool is_member = false;      ///< may use `this`
   bool object_staged = false;  ///< `this` holds Reps
   bool staged = false;         ///< some condition in it is a Rep
@@ -132,6 +134,7 @@ struct Hazard {
 struct Unit {
   std::string path;
   std::string text;
+  bool whole_program = false;  ///< no other file calls its functions
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<Function>> functions;  ///< of the file, outermost first; lambdas too
   std::vector<PlainWrite> plain_writes;  ///< in the order of the text

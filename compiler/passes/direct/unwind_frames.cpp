@@ -341,8 +341,31 @@ Value* Unwinder::at(Region& r, Value* v) {
     if (!known) at(*home, number);
     if (cost(*home, v, budget) <= budget) return derive(*home, v);
   }
+  if (Value* const number = compared_number(*home, v)) {
+    at(*home, number);
+    if (cost(*home, v, budget) <= budget) return derive(*home, v);
+  }
   if (Value* const kept = kept_alike(*home, v)) return kept;
   return save(*home, v);
+}
+
+/// The whole number from many branches further out that a condition compares with a constant. It tells all conditions
+/// of a chain, each of which would have to leave all branches around it.
+Value* Unwinder::compared_number(const Region& home, const Value* v) const {
+  constexpr int few_branches = 4;
+  if (!v->type.is_bool() || !v->def) return nullptr;
+  const Op& op = *v->def;
+  if (!(op.is(Opcode::eq_) || op.is(Opcode::ne_) || op.is(Opcode::lt_) || op.is(Opcode::le_))) return nullptr;
+  const bool first = constant(op.operands[0]) != nullptr;
+  if (!first && !constant(op.operands[1])) return nullptr;
+  Value* const number = op.operands[first ? 1 : 0];
+  if (!number->type.is_integer() || !number->type.is_scalar()) return nullptr;
+  const auto outer = homes_.find(number->block);
+  if (outer == homes_.end()) return nullptr;
+  int branches = 0;
+  const Region* around = &home;
+  for (; around && around != outer->second; around = around->parent) branches += around->kind == Region::Kind::side;
+  return around && branches >= few_branches ? number : nullptr;
 }
 
 /// What stands for a value of the region's forward part, made at the start of its backward part: at the end,
@@ -402,11 +425,38 @@ Value* Unwinder::derive(Region& home, Value* v) {
   });
 }
 
+namespace {
+
+/// As many results a branch may have for values of its sides alone: each has a name of its own then.
+constexpr std::size_t few_results = 12;
+
+bool is_undefined(const Value* v) { return v->def && v->def->is(Opcode::undef_); }
+
+}  // namespace
+
+/// A result by which the other side of a branch alone says something, of the type: one of the two sides runs, so that
+/// it serves both. Of many sides in a chain, the states of a machine, each would have results of its own otherwise, and
+/// each branch those of all that are inside it.
+Value* Unwinder::shared_result(const Region& side, Value* v) {
+  Op* const op = side.construct;
+  const std::vector<std::size_t>& added = side_results_[op];
+  if (added.size() < few_results || !v->type.is_scalar()) return nullptr;
+  std::vector<Value*>& here = op->blocks[side.side]->yields();
+  for (const std::size_t i : added)
+    if (is_undefined(here[i]) && op->results[i]->type == v->type) {
+      here[i] = v;
+      return op->results[i];
+    }
+  return nullptr;
+}
+
 /// Puts a value of the region's forward part into its frame, once.
 Value* Unwinder::save(Region& home, Value* v) {
   if (home.kind == Region::Kind::side) {
-    // Out of the branch as one more result; the other side has nothing to say.
     Op* op = home.construct;
+    if (Value* const shared = shared_result(home, v)) return home.saved[v] = at(*home.parent, shared);
+    // Out of the branch as one more result; the other side has nothing to say.
+    side_results_[op].push_back(op->results.size());
     for (std::size_t i = 0; i < 2; ++i) {
       Block* b = op->blocks[i];
       Value* out = v;

@@ -126,6 +126,8 @@ class Unwinder {
   // Frames and cells.
   Value* at(Region& r, Value* forward_value);
   Value* save(Region& home, Value* v);
+  Value* shared_result(const Region& side, Value* v);
+  Value* compared_number(const Region& home, const Value* v) const;
   Value* derive(Region& home, Value* v);
   Value* made_again(Region& home, Value* v, const std::function<Value*()>& make);
   void settle(Region& home);
@@ -231,6 +233,7 @@ class Unwinder {
   std::unordered_map<ir::Function*, ir::Function*> values_;  ///< forward half -> the same without frames
   std::vector<ir::Function*> unfilled_;                      ///< forward halves whose copies are empty so far
   std::unordered_set<std::int64_t> frames_;                  ///< tapes that hold frames
+  std::unordered_map<const Op*, std::vector<std::size_t>> side_results_;  ///< of branches: values of one side
   std::unordered_set<const Op*> parallel_;  ///< backward loops whose trips hold forward parts
 };
 

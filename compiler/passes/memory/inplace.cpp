@@ -34,6 +34,8 @@ Usage usage(const Op& op, std::size_t i) {
   switch (op.code) {
     case Opcode::external_:
       return Usage::read;  // what it changes is a copy
+    case Opcode::finite_:
+      return Usage::read;
     case Opcode::push_:
       return ir::owns_elements(op) ? Usage::read : Usage::hold;
     case Opcode::reshape_:
@@ -448,6 +450,7 @@ class Ownership {
                         from->operands[0]->def->is(Opcode::constant_);
     Op* op = module_.new_op(filled ? Opcode::fill_ : Opcode::copy_, loop->parent);
     op->loc = loop->loc;
+    positions_[op] = positions_.at(loop);  // it may be the first of its block
     op->operands = filled ? from->operands : std::vector<Value*>{loop->operands[i]};
     loop->operands[i] = module_.add_result(op, loop->operands[i]->type);
     return op;

@@ -1,0 +1,162 @@
+// One walk over each function; an operation is followed by its check in its block.
+#include "lantern/compiler/passes/schedule/value_checks.hpp"
+
+#include <unordered_map>
+
+#include "lantern/compiler/passes/analysis/live_uses.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/shape.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+bool is_checked_type(const ir::Type& type) { return type.is_differentiable() && !type.is_vector(); }
+
+/// Nothing arises where values are only moved.
+bool moves(const Op& op) {
+  switch (op.code) {
+    case Opcode::constant_:
+    case Opcode::undef_:
+    case Opcode::call_:
+    case Opcode::external_:
+    case Opcode::closure_:
+    case Opcode::ref_new_:
+    case Opcode::ref_get_:
+    case Opcode::slot_:
+    case Opcode::pop_:
+    case Opcode::get_:
+    case Opcode::set_:
+    case Opcode::lane_get_:
+    case Opcode::lane_set_:
+    case Opcode::take_:
+    case Opcode::slice_:
+    case Opcode::concat_:
+    case Opcode::reshape_:
+    case Opcode::fill_:
+    case Opcode::zeros_like_:
+    case Opcode::copy_:
+    case Opcode::stop_gradient_:
+    case Opcode::tree_value_:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_update_of_part(const Op& op) {
+  return op.is(Opcode::add_at_) || op.is(Opcode::add_take_) || op.is(Opcode::add_slice_);
+}
+
+class Insertion {
+ public:
+  explicit Insertion(ir::Function& function) : module_(*function.module), uses_(function) {
+    std::vector<Op*> all;
+    ir::walk(function.body, [&](Op* op) { all.push_back(op); });
+    for (Op* op : all) visit(op);
+    for (auto& [block, around] : around_) insert(*block, around);
+  }
+
+ private:
+  struct Around {
+    std::vector<Op*> before, after;
+  };
+
+  void visit(Op* op) {
+    if (!uses_.live(op)) return;
+    if (op->is(Opcode::ref_add_)) {
+      const bool number = op->operands[1]->type.is_scalar() && is_checked_type(op->operands[1]->type);
+      if (number) check(op, Opcode::add_, op->operands);
+      return;
+    }
+    if (op->results.size() != 1 || !op->blocks.empty() || moves(*op)) return;
+    Value* const result = op->result();
+    if (!is_checked_type(result->type) || (result->type.is_tensor() && !uses_.elements_matter(result))) return;
+    if (is_update_of_part(*op)) return check_part(op);
+    std::vector<Value*> operands{result};
+    for (std::size_t i = 0; i < op->operands.size(); ++i)
+      if (!ir::only_shape(*op, i)) operands.push_back(op->operands[i]);
+    check(op, op->code, std::move(operands));
+  }
+
+  /// Of the element, row or rows that are added to, before and after.
+  void check_part(Op* op) {
+    Value* const added = op->operands.back();
+    if (!is_checked_type(added->type)) return;
+    Around& around = around_[op->parent][op];
+    Value* const before = part(op, op->operands[0], around.before);
+    Value* const after = part(op, op->result(), around.after);
+    check(op, op->code, {after, before, added});
+  }
+
+  /// The part of a tensor that an update is about; of the one that it changes, in memory of its own.
+  Value* part(Op* op, Value* tensor, std::vector<Op*>& list) {
+    const Value* added = op->operands.back();
+    const auto result = [&](Op* made, std::vector<Value*> operands, const ir::Type& type) {
+      made->operands = std::move(operands);
+      return module_.add_result(made, type);
+    };
+    std::vector<Value*> place(op->operands.begin(), op->operands.end() - 1);
+    place[0] = tensor;
+    if (op->is(Opcode::add_at_))
+      return result(make(op, Opcode::get_, list), std::move(place), ir::Type(tensor->type.element()));
+    Opcode code = Opcode::take_;
+    std::vector<std::int64_t> dims = tensor->type.dims();
+    if (op->is(Opcode::add_take_)) {
+      dims.erase(dims.begin());
+    } else {
+      code = Opcode::slice_;
+      dims[0] = added->type.dims()[0];
+      Value* const rows = result(make(op, Opcode::dim_, list), {op->operands.back()}, ir::I64);
+      place.push_back(result(make(op, Opcode::add_, list), {place[1], rows}, ir::I64));
+    }
+    const ir::Type type = ir::Type::tensor(tensor->type.element(), dims);
+    Value* const view = result(make(op, code, list), std::move(place), type);
+    return tensor == op->result() ? view : result(make(op, Opcode::copy_, list), {view}, type);
+  }
+
+  /// `values`: what is looked at, and what it was made of.
+  void check(Op* op, Opcode code, std::vector<Value*> values) {
+    std::vector<Op*>& list = around_[op->parent][op].after;
+    Op* const finite = make(op, Opcode::finite_, list);
+    finite->integer = static_cast<std::int64_t>(code);
+    finite->operands = {values[0]};
+    for (std::size_t i = 1; i < values.size(); ++i) {
+      const Op* const from = constant(values[i]);
+      const bool known = from && from->number - from->number == 0;
+      if (is_checked_type(values[i]->type) && !known) finite->operands.push_back(values[i]);
+    }
+  }
+
+  Op* make(const Op* at, Opcode code, std::vector<Op*>& list) {
+    Op* const op = module_.new_op(code, at->parent);
+    op->loc = at->loc;
+    list.push_back(op);
+    return op;
+  }
+
+  static void insert(Block& block, const std::unordered_map<const Op*, Around>& around) {
+    std::vector<Op*> ops;
+    for (Op* op : block.ops) {
+      const auto found = around.find(op);
+      if (found != around.end())
+        ops.insert(ops.end(), found->second.before.begin(), found->second.before.end());
+      ops.push_back(op);
+      if (found != around.end())
+        ops.insert(ops.end(), found->second.after.begin(), found->second.after.end());
+    }
+    block.ops = std::move(ops);
+  }
+
+  ir::Module& module_;
+  const LiveUses uses_;
+  std::unordered_map<Block*, std::unordered_map<const Op*, Around>> around_;
+};
+
+}  // namespace
+
+void value_checks(ir::Module& module) {
+  for (ir::Function* f : module.functions()) Insertion insertion(*f);
+}
+
+}  // namespace lantern::passes
