@@ -13,7 +13,7 @@
 // functions of runtime/linalg/kernels.h, and are linked likewise.
 //
 // Every function takes matrices of double or float of known or unknown sizes, eagerly and compiled, and may
-// be differentiated to any order, forward and reverse. All take batches as well: tensors of which the last two
+// be differentiated to any order, forward and reverse; `eigh` and `svd` say how far where values are equal. All take batches as well: tensors of which the last two
 // dimensions are those of matrices, and the ones before them, up to six, count matrices; the other operands have the
 // same dimensions first.
 //
@@ -26,4 +26,5 @@
 
 #include "lantern/compiler/linalg/decompositions.hpp"
 #include "lantern/compiler/linalg/fourier.hpp"
+#include "lantern/compiler/linalg/matrix_functions.hpp"
 #include "lantern/compiler/linalg/systems.hpp"

@@ -1,7 +1,6 @@
-// Factorisations: Cholesky, QR, eigenvectors, singular vectors; least squares; the exponential.
+// Factorisations: Cholesky, QR; the exponential.
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/linalg/functions.hpp"
-#include "lantern/compiler/staging/requirement.hpp"
 
 namespace lantern::linalg::detail {
 
@@ -65,11 +64,11 @@ Values qr_of_tall(const Value& a) {
   return with_rule({"qr", primal, backward, tangent}, {a});
 }
 
+}  // namespace
+
 Datum smaller(const Datum& a, const Datum& b, const Call& call) {
   return core::perform({Opcode::imin_, 0, call.loc}, {a, b});
 }
-
-}  // namespace
 
 Value cholesky(const Value& a) {
   require_square("cholesky", a);
@@ -96,79 +95,6 @@ Values qr(const Value& a) {
   if (n.is_literal() && k.is_literal() && n.i() == k.i()) return qr_of_tall(a);
   const Values square = qr_of_tall(column_range(a, integer(0), k));
   return {square[0], beside(square[1], product(square[0], column_range(a, k, n), true))};
-}
-
-/// Source: Giles 2008, section 3.1; where two values are equal the vectors turn by no angle.
-Values eigh(const Value& a) {
-  require_square("eigh", a);
-  if (in_several(a)) return in_batches_of(a, eigh(as_one_batch(a)));
-  const auto primal = [](const Values& in) {
-    const Value& m = in[0];
-    const Datum n = m.rows();
-    const Value w = filled(0, sizes_for(m, {n}), m);
-    return run(&Kernels::eigh, m.call, {m.batch(), n, w.datum, m.datum});
-  };
-  const auto backward = [](const Values&, const Values& out, const Values& g) -> Values {
-    const Value &w = out[0], &v = out[1];
-    const Value turned = reciprocal_or_zero(differences_of_pairs(w)) * product(v, g[1], true);
-    return {symmetric(product(product(v, turned + diagonal_matrix(g[0])), v, false, true))};
-  };
-  const auto tangent = [](const Values&, const Values& out, const Values& d) -> Values {
-    const Value &w = out[0], &v = out[1];
-    const Value m = product(product(v, symmetric(d[0]), true), v);
-    return {diagonal(m), product(v, reciprocal_or_zero(differences_of_pairs(w)) * m)};
-  };
-  return with_rule({"eigh", primal, backward, tangent}, {a});
-}
-
-/// Sources: J. Townsend, "Differentiating the singular value decomposition", 2016; Wan & Zhang, "Automatic
-/// differentiation for complex valued SVD", 2019.
-Values svd(const Value& a) {
-  require_rank("svd", a, 2, most_dimensions);
-  if (in_several(a)) return in_batches_of(a, svd(as_one_batch(a)));
-  const auto gaps = [](const Value& s) {
-    return reciprocal_or_zero(differences_of_pairs(s) * sums_of_pairs(s));  // 1 / (s_j^2 - s_i^2)
-  };
-  const auto primal = [](const Values& in) {
-    const Value& x = in[0];
-    const Datum m = x.rows(), n = x.columns(), k = smaller(m, n, x.call);
-    return run(&Kernels::svd, x.call,
-               {x.batch(), m, n, x.datum, filled(0, sizes_for(x, {m, k}), x).datum,
-                filled(0, sizes_for(x, {k}), x).datum, filled(0, sizes_for(x, {k, n}), x).datum});
-  };
-  const auto backward = [=](const Values&, const Values& out, const Values& g) -> Values {
-    const Value &u = out[0], &s = out[1], &vt = out[2], f = gaps(s), over_s = reciprocal_or_zero(s);
-    const Value of_u = product(u, g[0], true), of_v = product(vt, g[2], false, true);
-    const Value j = f * of_u, k = f * of_v;
-    const Value inside = scale_columns(j + t(j), s) + scale_rows(s, k + t(k)) + diagonal_matrix(g[1]);
-    return {product(product(u, inside), vt) + product(scale_columns(g[0] - product(u, of_u), over_s), vt) +
-            product(scale_columns(u, over_s), g[2] - product(of_v, vt, true))};
-  };
-  const auto tangent = [=](const Values&, const Values& out, const Values& d) -> Values {
-    const Value &u = out[0], &s = out[1], &vt = out[2], f = gaps(s), over_s = reciprocal_or_zero(s);
-    const Value right = product(d[0], vt, false, true), left = product(d[0], u, true);  // da v, da^T u
-    const Value p = product(u, right, true);
-    const Value du = product(u, f * (scale_columns(p, s) + scale_rows(s, t(p)))) +
-                     scale_columns(right - product(u, p), over_s);
-    const Value dv = product(vt, f * (scale_rows(s, p) + scale_columns(t(p), s)), true) +
-                     scale_columns(left - product(vt, p, true, true), over_s);
-    return {du, diagonal(p), t(dv)};
-  };
-  return with_rule({"svd", primal, backward, tangent}, {a});
-}
-
-/// By QR, whose derivatives these are.
-Value lstsq(const Value& a, const Value& b) {
-  require_rank("lstsq", a, 2, most_dimensions);
-  if (in_several(a)) return in_batches_of(a, lstsq(as_one_batch(a), right_in_one_batch("lstsq", a, b)));
-  const Value columns = columns_for("lstsq", a, b);
-  core::detail::require(core::perform({core::Opcode::le_, 0, a.call.loc}, {a.columns(), a.rows()}),
-                        "lstsq: expected no more columns than rows, got {} columns and {} rows", a.call.loc,
-                        std::array{a.columns(), a.rows()});
-  const Values f = qr_of_tall(a);
-  const Value x = solve_triangular(f[1], product(f[0], columns, true), {.lower = false});
-  if (b.rank() == a.rank()) return x;
-  return in_shape_of(x, filled(0, sizes_for(a, {a.columns()}), a));
 }
 
 /// Source: I. Najfeld, T. F. Havel, "Derivatives of the matrix exponential and their computation", 1995, and

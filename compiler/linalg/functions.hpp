@@ -38,7 +38,15 @@ Values qr(const Value& a);
 Values eigh(const Value& a);
 Values svd(const Value& a);
 Value lstsq(const Value& a, const Value& b);
+Value pinv(const Value& a);
 Value expm(const Value& a);
+/// A function of numbers, and the matrix that is that function of a symmetric one.
+using Scalar = std::function<Datum(const Datum& x)>;
+Value spectral(const Value& a, const Scalar& f);
+Value sqrtm(const Value& a);
+Values polar(const Value& a);
+/// The smaller of two sizes.
+Datum smaller(const Datum& a, const Datum& b, const Call& call);
 /// Of the last `dimensions` dimensions.
 Values fft(const Value& re, const Value& im, int dimensions, bool inverse);
 Values rfft(const Value& x, int dimensions);

@@ -13,7 +13,8 @@ using Kernel = const core::detail::ExternalFunction*;
 /// Those of one element type.
 struct Kernels {
   Kernel product, weighted, triangular, cholesky, cholesky_adjoint, lu, lu_solve, rows, inverse, determinant,
-      cofactors, qr, eigh, svd, expm, fft, rfft, irfft;
+      cofactors, qr, eigh, svd, expm, sqrtm, lyapunov, polar, pinv, cofactors_tangent, turn, turn_both, quotient,
+      groups, level, size, unless, fft, rfft, irfft;
 };
 
 template <class... P>
@@ -42,6 +43,18 @@ const Kernels& kernels() {
    LINALG_KERNEL(eigh_##S),             \
    LINALG_KERNEL(svd_##S),              \
    LINALG_KERNEL(expm_##S),             \
+   LINALG_KERNEL(sqrtm_##S),            \
+   LINALG_KERNEL(lyapunov_##S),         \
+   LINALG_KERNEL(polar_##S),            \
+   LINALG_KERNEL(pinv_##S),             \
+   LINALG_KERNEL(cofactors_tangent_##S),\
+   LINALG_KERNEL(turn_##S),             \
+   LINALG_KERNEL(turn_both_##S),        \
+   LINALG_KERNEL(quotient_##S),         \
+   LINALG_KERNEL(groups_##S),           \
+   LINALG_KERNEL(level_##S),            \
+   LINALG_KERNEL(size_##S),             \
+   LINALG_KERNEL(unless_##S),           \
    LINALG_KERNEL(fft_##S),              \
    LINALG_KERNEL(rfft_##S),             \
    LINALG_KERNEL(irfft_##S)}

@@ -1,4 +1,5 @@
 // Linear systems: triangular, by a Cholesky factor, by LU; inverses and determinants.
+#include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/linalg/functions.hpp"
 #include "lantern/compiler/staging/rep.hpp"
 
@@ -88,18 +89,53 @@ Values determinants(const Value& a) {
              {a.batch(), a.rows(), a.datum, none.datum, none.datum, none.datum});
 }
 
-/// The gradient of the determinant, det(a) a^-T, whose own derivative follows from that.
+Value cofactors(const Value& a);
+
+/// The derivative of the cofactors c in the direction h, <x, h> c - c h^T x for x = a^-T.
+Value cofactors_formula(const Value& a, const Value& h) {
+  const Value x = t(inverse(a)), c = cofactors(a);
+  return scaled(inner(x, h), c) - product(product(c, h, false, true), x);
+}
+core::ad::Program cofactors_program(const Call& call) {
+  return {"cofactors_tangent",
+          [call](const Datums& in) { return Datums{cofactors_formula({in[0], call}, {in[1], call}).datum}; }};
+}
+
+/// The same where a is singular too: the second derivative of the determinant, which is symmetric. Its own
+/// derivative is that of the formula.
+Value cofactors_tangent(const Value& a, const Value& h) {
+  const auto primal = [](const Values& in) {
+    return run(&Kernels::cofactors_tangent, in[0].call,
+               {in[0].batch(), in[0].rows(), in[0].datum, in[1].datum});
+  };
+  const auto backward = [](const Values& in, const Values&, const Values& g) -> Values {
+    const Call& call = in[0].call;
+    return {{core::ad::vjp(cofactors_program(call), {in[0].datum, in[1].datum}, {true, false}, {g[0].datum}, false,
+                           call.loc)[0],
+             call},
+            cofactors_tangent(in[0], g[0])};
+  };
+  const auto tangent = [](const Values& in, const Values&, const Values& d) -> Values {
+    const Call& call = in[0].call;
+    const Value of_a{core::ad::jvp(cofactors_program(call), {in[0].datum, in[1].datum}, {true, false},
+                                   {d[0].datum}, call.loc)
+                         .back(),
+                     call};
+    return {of_a + cofactors_tangent(in[0], d[1])};
+  };
+  return with_rule({"cofactors_tangent", primal, backward, tangent}, {a, h})[0];
+}
+
+/// The gradient of the determinant, det(a) a^-T.
 Value cofactors(const Value& a) {
   const auto primal = [](const Values& in) {
     return run(&Kernels::cofactors, in[0].call, {in[0].batch(), in[0].rows(), in[0].datum});
   };
-  const auto backward = [](const Values& in, const Values& out, const Values& g) -> Values {
-    const Value x = t(inverse(in[0]));
-    return {scaled(inner(g[0], out[0]), x) - product(product(x, g[0], false, true), out[0])};
+  const auto backward = [](const Values& in, const Values&, const Values& g) -> Values {
+    return {cofactors_tangent(in[0], g[0])};
   };
-  const auto tangent = [](const Values& in, const Values& out, const Values& d) -> Values {
-    const Value x = t(inverse(in[0]));
-    return {scaled(inner(x, d[0]), out[0]) - product(product(out[0], d[0], false, true), x)};
+  const auto tangent = [](const Values& in, const Values&, const Values& d) -> Values {
+    return {cofactors_tangent(in[0], d[0])};
   };
   return with_rule({"cofactors", primal, backward, tangent}, {a})[0];
 }

@@ -79,7 +79,8 @@ detail::Matrix<T> inverse(const Rep<T>& a, std::source_location l = std::source_
 }
 
 /// The determinant of a, n x n, a number; of a batch, Rep<Tensor<T, m, n, n>>, one for each matrix. Its gradient,
-/// the matrix of cofactors, is there for singular matrices too; second derivatives of those are NaN. Sources:
+/// the matrix of cofactors, and its second derivatives are right for singular matrices too, of any rank; third
+/// derivatives of those are NaN. Sources:
 /// Giles 2008, section 2.2.4; G. W. Stewart, "On the adjugate matrix", 1998.
 template <detail::Dense T>
 detail::Number<T> det(const Rep<T>& a, std::source_location l = std::source_location::current()) {

@@ -38,14 +38,6 @@ Value operator*(const Value& a, const Value& b) { return binary(Opcode::mul_, a,
 Value operator*(double a, const Value& b) { return with(b, number(a, b)) * b; }
 Value operator-(const Value& a) { return with(a, perform({Opcode::neg_, 0, a.call.loc}, {a.datum})); }
 
-Value reciprocal_or_zero(const Value& a) {
-  const Location& loc = a.call.loc;
-  const Datum is_zero = perform_broadcast({Opcode::eq_, 0, loc}, a.datum, number(0, a));
-  const auto kind = static_cast<std::int64_t>(a.datum.type().element());
-  const Value zero = with(a, perform({Opcode::cast_, kind, loc}, {is_zero}));
-  return binary(Opcode::div_, with(a, number(1, a)) - zero, a + zero);
-}
-
 Value zeros_like(const Value& a) { return with(a, core::zeros_like(a.datum, a.call.loc)); }
 Value stop_gradient(const Value& a) {
   return with(a, perform({Opcode::stop_gradient_, 0, a.call.loc}, {a.datum}));
@@ -80,21 +72,6 @@ Value scale_columns(const Value& a, const Value& v) {
 }
 Value scale_rows(const Value& v, const Value& a) {
   return indexed("ij,i->ij", "bij,bi->bij", a, {a.datum, v.datum});
-}
-namespace {
-/// v[j] in row i and column j.
-Value repeated(const Value& v) {
-  const Datum n = v.columns();
-  return scale_columns(filled(1, v.rank() == 2 ? Datums{v.dim(0), n, n} : Datums{n, n}, v), v);
-}
-}  // namespace
-Value sums_of_pairs(const Value& v) {
-  const Value all = repeated(v);
-  return all + t(all);
-}
-Value differences_of_pairs(const Value& v) {
-  const Value all = repeated(v);
-  return all - t(all);
 }
 
 namespace {
@@ -193,13 +170,18 @@ Values with_rule(const Ruled& ruled, const Values& in) {
   rule->name = ruled.name;
   rule->what = "linalg::" + ruled.name;
   rule->primal = [=](const Datums& d) { return data(ruled.primal(values(d))); };
+  if (ruled.forward)
+    rule->forward = [=](const Datums& d) -> core::ad::Rule::Split {
+      const Datums out = data(ruled.forward(values(d)));
+      return {out, core::ad::joined(d, out)};
+    };
   rule->backward = [=](const Datums& residuals, const Datums& cotangents) {
     return data(ruled.backward(values(core::ad::slice(residuals, 0, arguments)),
                                values(core::ad::slice(residuals, arguments, residuals.size())),
                                values(cotangents)));
   };
   rule->tangent = [=](const Datums& d, const Datums& tangents) -> core::ad::Rule::Split {
-    const Values out = with_rule(ruled, values(d));
+    const Values out = ruled.along ? ruled.along(values(d), values(tangents)) : with_rule(ruled, values(d));
     return {data(out), data(ruled.tangent(values(d), out, values(tangents)))};
   };
   return values(core::ad::call_with_rule(rule, data(in), call.loc));

@@ -49,8 +49,6 @@ Value operator-(const Value& a, const Value& b);
 Value operator*(const Value& a, const Value& b);
 Value operator*(double a, const Value& b);
 Value operator-(const Value& a);
-/// 1 / a, and 0 where a is 0.
-Value reciprocal_or_zero(const Value& a);
 Value zeros_like(const Value& a);
 Value stop_gradient(const Value& a);
 /// A new tensor of one number; its elements are of the type of `like`.
@@ -70,9 +68,6 @@ Value diagonal_matrix(const Value& v);
 /// Column j times v[j]; row i times v[i].
 Value scale_columns(const Value& a, const Value& v);
 Value scale_rows(const Value& v, const Value& a);
-/// v[j] + v[i] and v[j] - v[i] in row i and column j.
-Value sums_of_pairs(const Value& v);
-Value differences_of_pairs(const Value& v);
 /// The sizes of a tensor that has one of these for each matrix of `like`.
 Datums sizes_for(const Value& like, Datums sizes);
 /// Of each matrix: rows lo .. hi-1; columns; one under, or beside, the other.
@@ -106,6 +101,10 @@ struct Ruled {
   std::function<Values(const Values& in)> primal;
   std::function<Values(const Values& in, const Values& out, const Values& cotangents)> backward;
   std::function<Values(const Values& in, const Values& out, const Values& tangents)> tangent;
+  /// Where there is more than one choice of results: what reverse mode computes, and forward mode for these tangents,
+  /// in place of the function itself.
+  std::function<Values(const Values& in)> forward = nullptr;
+  std::function<Values(const Values& in, const Values& tangents)> along = nullptr;
 };
 Values with_rule(const Ruled& rule, const Values& in);
 

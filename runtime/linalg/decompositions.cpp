@@ -77,9 +77,98 @@ void svd(Size batch, Size m, Size n, const T* a, T* u, T* s, T* vt) {
   }
 }
 
+/// What is left of values that should be 0, of an n-row matrix whose largest is `most`.
+template <class T>
+T rounding(Size n, T most) {
+  return most * static_cast<T>(n) * std::numeric_limits<T>::epsilon();
+}
+
+template <class T>
+void sqrtm(Size batch, Size n, T* a) {
+  std::vector<T> w(count(n)), v(count(n * n)), scaled(count(n * n));
+  for (Size b = 0; b < batch && n > 0; ++b, a += n * n) {
+    v.assign(a, a + n * n);
+    eigh(1, n, w.data(), v.data());
+    const T least = rounding(n, std::max(std::abs(w[0]), std::abs(w.back())));
+    for (Size j = 0; j < n; ++j) {
+      const T value = w[count(j)], root = std::sqrt(value < 0 && value >= -least ? 0 : value);
+      for (Size i = 0; i < n; ++i) scaled[count(i * n + j)] = root * v[count(i * n + j)];
+    }
+    gemm<T>(1, false, {scaled.data(), n, n, n}, true, {v.data(), n, n, n}, 0, {a, n, n, n});
+  }
+}
+
+template <class T>
+void lyapunov(Size batch, Size n, const T* p, T* c) {
+  std::vector<T> w(count(n)), v(count(n * n)), left(count(n * n)), x(count(n * n));
+  const Block<const T> vectors{v.data(), n, n, n};
+  for (Size b = 0; b < batch && n > 0; ++b, p += n * n, c += n * n) {
+    v.assign(p, p + n * n);
+    eigh(1, n, w.data(), v.data());
+    gemm<T>(1, true, vectors, false, {c, n, n, n}, 0, {left.data(), n, n, n});
+    gemm<T>(1, false, {left.data(), n, n, n}, false, vectors, 0, {x.data(), n, n, n});
+    const T least = rounding(n, w.back());
+    T most = 0;
+    for (const T& e : x) most = std::max(most, std::abs(e));
+    for (Size i = 0; i < n; ++i)
+      for (Size j = 0; j < n; ++j) {
+        T& e = x[count(i * n + j)];
+        const T sum = w[count(i)] + w[count(j)];
+        if (!(std::abs(sum) <= least))
+          e /= sum;
+        else
+          e = std::abs(e) <= std::sqrt(std::numeric_limits<T>::epsilon()) * most
+                  ? 0
+                  : std::numeric_limits<T>::quiet_NaN();
+      }
+    gemm<T>(1, false, vectors, false, {x.data(), n, n, n}, 0, {left.data(), n, n, n});
+    gemm<T>(1, false, {left.data(), n, n, n}, true, vectors, 0, {c, n, n, n});
+  }
+}
+
+template <class T>
+void polar(Size batch, Size m, Size n, const T* a, T* u, T* p) {
+  if (m < n) return set_nan(u, batch * m * n), set_nan(p, batch * n * n);
+  std::vector<T> left(count(m * n)), s(count(n)), vt(count(n * n)), scaled(count(n * n));
+  for (Size b = 0; b < batch && n > 0; ++b, a += m * n, u += m * n, p += n * n) {
+    svd(1, m, n, a, left.data(), s.data(), vt.data());
+    if (!(s.back() > rounding(m, s[0]))) {
+      set_nan(u, m * n), set_nan(p, n * n);
+      continue;
+    }
+    for (Size i = 0; i < n; ++i)
+      for (Size j = 0; j < n; ++j) scaled[count(i * n + j)] = s[count(i)] * vt[count(i * n + j)];
+    gemm<T>(1, false, {left.data(), m, n, n}, false, {vt.data(), n, n, n}, 0, {u, m, n, n});
+    gemm<T>(1, true, {vt.data(), n, n, n}, false, {scaled.data(), n, n, n}, 0, {p, n, n, n});
+  }
+}
+
+template <class T>
+void pinv(Size batch, Size m, Size n, const T* a, T* x) {
+  const Size k = std::min(m, n);
+  std::vector<T> u(count(m * k)), s(count(k)), vt(count(k * n));
+  for (Size b = 0; b < batch && k > 0; ++b, a += m * n, x += n * m) {
+    svd(1, m, n, a, u.data(), s.data(), vt.data());
+    const T least = rounding(std::max(m, n), s[0]);
+    for (Size i = 0; i < k; ++i) {
+      const T factor = s[count(i)] <= least ? 0 : 1 / s[count(i)];
+      for (Size j = 0; j < n; ++j) vt[count(i * n + j)] *= factor;
+    }
+    gemm<T>(1, true, {vt.data(), k, n, n}, true, {u.data(), m, k, k}, 0, {x, n, m, m});
+  }
+}
+
 }  // namespace
 
 extern "C" {
+LINALG_SQRTM(double, f64) { sqrtm(batch, n, a); }
+LINALG_SQRTM(float, f32) { sqrtm(batch, n, a); }
+LINALG_LYAPUNOV(double, f64) { lyapunov(batch, n, p, c); }
+LINALG_LYAPUNOV(float, f32) { lyapunov(batch, n, p, c); }
+LINALG_POLAR(double, f64) { polar(batch, m, n, a, u, p); }
+LINALG_POLAR(float, f32) { polar(batch, m, n, a, u, p); }
+LINALG_PINV(double, f64) { pinv(batch, m, n, a, x); }
+LINALG_PINV(float, f32) { pinv(batch, m, n, a, x); }
 LINALG_QR(double, f64) { qr(batch, m, n, a, q, r); }
 LINALG_QR(float, f32) { qr(batch, m, n, a, q, r); }
 LINALG_EIGH(double, f64) { eigh(batch, n, w, a); }

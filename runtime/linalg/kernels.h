@@ -54,6 +54,49 @@ extern "C" {
 #define LINALG_SVD(T, S) \
   void linalg_svd_##S(int64_t batch, int64_t m, int64_t n, const T* a, T* u, T* s, T* vt)
 #define LINALG_EXPM(T, S) void linalg_expm_##S(int64_t batch, int64_t n, T* a)
+/* x, n x m, becomes the pseudoinverse of a, m x n; singular values up to max(m, n) eps times the largest count as 0. */
+#define LINALG_PINV(T, S) void linalg_pinv_##S(int64_t batch, int64_t m, int64_t n, const T* a, T* x)
+/* Symmetric a, of which the lower triangle is read, becomes its symmetric square root. An eigenvalue below 0 by
+ * rounding counts as 0. */
+#define LINALG_SQRTM(T, S) void linalg_sqrtm_##S(int64_t batch, int64_t n, T* a)
+/* c becomes x with p x + x p = c, for symmetric p with eigenvalues >= 0. NaN where 0 is divided into more than 0. */
+#define LINALG_LYAPUNOV(T, S) void linalg_lyapunov_##S(int64_t batch, int64_t n, const T* p, T* c)
+/* a, m x n with m >= n: u, m x n, with orthonormal columns, symmetric p, n x n, with eigenvalues >= 0 and u p = a; of
+ * full rank. */
+#define LINALG_POLAR(T, S) \
+  void linalg_polar_##S(int64_t batch, int64_t m, int64_t n, const T* a, T* u, T* p)
+/* h, n x n, becomes the derivative of the matrix of cofactors of a in its direction; also where det(a) is 0. */
+#define LINALG_COFACTORS_TANGENT(T, S) \
+  void linalg_cofactors_tangent_##S(int64_t batch, int64_t n, const T* a, T* h)
+
+/* What follows has groups of equal values: neighbours in w, n, which is sorted, are in one group where they differ by
+ * no more than eps^(2/3) times the largest |w|.
+ *
+ * Another basis of each group, of the columns of v: that in which `along`, n x n in the basis of v, is diagonal;
+ * where that is a multiple of 1, one that is no special one. Twice: of the columns of u and the rows of vt. */
+#define LINALG_TURN(T, S) void linalg_turn_##S(int64_t batch, int64_t n, const T* w, const T* along, T* v)
+#define LINALG_TURN_BOTH(T, S) \
+  void linalg_turn_both_##S(int64_t batch, int64_t m, int64_t n, int64_t k, const T* s, const T* along, T* u, T* vt)
+/* x, m x n: column j and, of kinds 0 and 1, row i, divided by w[j] - w[i] (kind 0, and 0 inside groups), by
+ * w[i] + w[j] (kind 1), by w[j] (kind 2). A numerator that is no larger than sqrt(eps) times `size`, the size of what
+ * it was made of, counts as 0 over 0, which is 0; a larger one over 0 is NaN: of kind 0 where `strict`, else 0. */
+#define LINALG_QUOTIENT(T, S)                                                                             \
+  void linalg_quotient_##S(int64_t batch, int64_t m, int64_t n, int64_t kind, bool strict, const T* w,    \
+                           const T* size, T* x)
+/* x, n x n: 0 outside of groups; several: and in those of one value. */
+#define LINALG_GROUPS(T, S) void linalg_groups_##S(int64_t batch, int64_t n, bool several, const T* w, T* x)
+/* x, n x n, is the direction that g, n, was taken along, in the basis of the vectors; it becomes the matrix that has
+ * g for its diagonal in every basis of a group: p x + q inside each group with p and q from g and the diagonal of x.
+ * Where x is a multiple of 1 and g is one number, to sqrt(eps) of its `size`, that number; where there is none, NaN.
+ * Of `singular` values, a group of 0 gives 0 where g is 0 there, else NaN, unless it is one value of a `square`
+ * matrix. */
+#define LINALG_LEVEL(T, S)                                                                             \
+  void linalg_level_##S(int64_t batch, int64_t n, bool singular, bool square, const T* w, const T* g,  \
+                        const T* size, T* x)
+/* The largest absolute value of the n numbers of each x; and c, k numbers, 0 where a number of x is not 0. */
+#define LINALG_SIZE(T, S) void linalg_size_##S(int64_t batch, int64_t n, const T* x, T* size)
+#define LINALG_UNLESS(T, S) \
+  void linalg_unless_##S(int64_t batch, int64_t n, int64_t k, const T* x, T* c)
 /* re + i im, n0 x n1 x n2, becomes its unnormalised transform, with exp(-i ...), or exp(i ...) where
  * `backward`. */
 #define LINALG_FFT(T, S) \
@@ -81,6 +124,18 @@ extern "C" {
   FUNCTION(EIGH)                 \
   FUNCTION(SVD)                  \
   FUNCTION(EXPM)                 \
+  FUNCTION(SQRTM)                \
+  FUNCTION(LYAPUNOV)             \
+  FUNCTION(POLAR)                \
+  FUNCTION(PINV)                 \
+  FUNCTION(COFACTORS_TANGENT)    \
+  FUNCTION(TURN)                 \
+  FUNCTION(TURN_BOTH)            \
+  FUNCTION(QUOTIENT)             \
+  FUNCTION(GROUPS)               \
+  FUNCTION(LEVEL)                \
+  FUNCTION(SIZE)                 \
+  FUNCTION(UNLESS)               \
   FUNCTION(FFT)                  \
   FUNCTION(RFFT)                 \
   FUNCTION(IRFFT)

@@ -108,6 +108,27 @@ bool regular(Size n, const std::vector<T>& factor) {
 void svd(Size n, const double* a, double* u, double* s, double* vt) { linalg_svd_f64(1, n, n, a, u, s, vt); }
 void svd(Size n, const float* a, float* u, float* s, float* vt) { linalg_svd_f32(1, n, n, a, u, s, vt); }
 
+/// u s v^T of a square matrix, and the sign of det(u) det(v).
+template <class T>
+struct Singular {
+  std::vector<T> u, s, vt;
+  T sign = 1;
+  Singular(Size n, const T* a) : u(count(n * n)), s(count(n)), vt(count(n * n)) {
+    svd(n, a, u.data(), s.data(), vt.data());
+    T sign_v = 1, logarithm = 0, value = 0;
+    determinant(1, n, u.data(), &sign, &logarithm, &value);
+    determinant(1, n, vt.data(), &sign_v, &logarithm, &value);
+    sign *= sign_v;
+  }
+  /// Of all values but numbers i and j.
+  T product_without(Size i, Size j) const {
+    T all = 1;
+    for (Size k = 0; k < static_cast<Size>(s.size()); ++k)
+      if (k != i && k != j) all *= s[count(k)];
+    return all;
+  }
+};
+
 /// det(a) a^-T; near singular matrices det(u v^T) u diag(product of the other singular values) v^T.
 /// Source: G. W. Stewart, "On the adjugate matrix", Linear Algebra and its Applications 283 (1998).
 template <class T>
@@ -124,24 +145,47 @@ void cofactors(Size batch, Size n, T* a) {
       for (Size i = 0; i < n * n; ++i) a[i] *= value;
       continue;
     }
-    std::vector<T> u(count(n * n)), s(count(n)), vt(count(n * n));
-    svd(n, a, u.data(), s.data(), vt.data());
-    T sign_u = 1, sign_v = 1;
-    determinant(1, n, u.data(), &sign_u, &logarithm, &value);
-    determinant(1, n, vt.data(), &sign_v, &logarithm, &value);
+    Singular<T> f_svd(n, a);
     for (Size k = 0; k < n; ++k) {
-      T others = sign_u * sign_v;
-      for (Size j = 0; j < n; ++j)
-        if (j != k) others *= s[count(j)];
-      for (Size i = 0; i < n; ++i) u[count(i * n + k)] *= others;
+      const T others = f_svd.sign * f_svd.product_without(k, k);
+      for (Size i = 0; i < n; ++i) f_svd.u[count(i * n + k)] *= others;
     }
-    gemm<T>(1, false, {u.data(), n, n, n}, false, {vt.data(), n, n, n}, 0, {a, n, n, n});
+    gemm<T>(1, false, {f_svd.u.data(), n, n, n}, false, {f_svd.vt.data(), n, n, n}, 0, {a, n, n, n});
+  }
+}
+
+/// The derivative of the cofactors in the direction h: u m v^T times det(u v^T), where with d = u^T h v
+/// m_ii = sum over j of p_ij d_jj, m_ij = -p_ij d_ji, and p_ij is the product of the singular values but i and j:
+/// the derivative of the cofactors of a diagonal matrix.
+template <class T>
+void cofactors_tangent(Size batch, Size n, const T* a, T* h) {
+  const auto all = [n](const T* x) { return Block<const T>{x, n, n, n}; };
+  std::vector<T> c(count(n * n)), d(count(n * n)), f(count(n * n));
+  const auto block = [n](std::vector<T>& x) { return Block<T>{x.data(), n, n, n}; };
+  for (Size b = 0; b < batch; ++b, a += n * n, h += n * n) {
+    const Singular<T> s(n, a);
+    gemm<T>(1, true, all(s.u.data()), false, all(h), 0, block(c));
+    gemm<T>(1, false, all(c.data()), true, all(s.vt.data()), 0, block(d));
+    for (Size i = 0; i < n; ++i) {
+      T own = 0;
+      for (Size j = 0; j < n; ++j) {
+        if (j == i) continue;
+        const T others = s.sign * s.product_without(i, j);
+        own += others * d[count(j * n + j)];
+        f[count(i * n + j)] = -others * d[count(j * n + i)];
+      }
+      f[count(i * n + i)] = own;
+    }
+    gemm<T>(1, false, all(s.u.data()), false, all(f.data()), 0, block(c));
+    gemm<T>(1, false, all(c.data()), false, all(s.vt.data()), 0, {h, n, n, n});
   }
 }
 
 }  // namespace
 
 extern "C" {
+LINALG_COFACTORS_TANGENT(double, f64) { cofactors_tangent(batch, n, a, h); }
+LINALG_COFACTORS_TANGENT(float, f32) { cofactors_tangent(batch, n, a, h); }
 LINALG_LU(double, f64) { lu(batch, n, a, p); }
 LINALG_LU(float, f32) { lu(batch, n, a, p); }
 LINALG_LU_SOLVE(double, f64) { lu_solve(batch, n, k, transposed, lu, p, b); }
