@@ -200,6 +200,7 @@ struct Operator {
   Rule rule;
   PartialRule partial = nullptr;
   bool foldable = true;  ///< computed at once where all operands are known
+  bool texts = false;    ///< of strings, too
 };
 
 /// All operators (table.cpp).
@@ -214,6 +215,7 @@ struct Frame {
   std::unordered_map<std::string, Term> values;
   /// Of a function: the attributes of the node that calls it.
   const Node* caller = nullptr;
+  const Function* function = nullptr;
   const std::map<std::string, std::int64_t>* opsets = nullptr;
   int depth = 0;
 
@@ -254,6 +256,7 @@ struct Execution {
 struct Leaf {
   std::string name;
   const Value* value;
+  bool constant = false;  ///< stands in a node
 };
 std::vector<Leaf> leaves_of(const Model& model);
 bool is_leaf(const Value& v);

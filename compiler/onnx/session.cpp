@@ -8,6 +8,8 @@
 
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/onnx/operator.hpp"
+#include "lantern/compiler/onnx/prepare.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::onnx {
 
@@ -89,8 +91,7 @@ Value unflatten(const Skeleton& s, Take& take_tensor) {
 void require_supported(const Model& model, const std::vector<Node>& nodes,
                        const std::map<std::string, std::int64_t>& opsets) {
   for (const Node& n : nodes) {
-    const bool own = std::ranges::any_of(
-        model.functions, [&](const Function& f) { return f.domain == n.domain && f.name == n.op; });
+    const bool own = model.function(n) != nullptr;
     const auto version = opsets.find(n.domain);
     std::string why;
     if (!own && !find_operator(n.domain, n.op, version == opsets.end() ? 1 : version->second, why))
@@ -144,13 +145,6 @@ struct Session::State {
 
   std::string file() const { return model.file.empty() ? "model" : model.file; }
 
-  /// The first node that takes an argument, for messages; empty where none does.
-  std::string taken_by(const std::string& argument) const {
-    for (const Node& n : model.graph.nodes)
-      if (std::ranges::find(n.inputs, argument) != n.inputs.end()) return n.label() + ": ";
-    return {};
-  }
-
   void require_fitting(const std::vector<Value>& given) const {
     const auto fail = [&](const std::string& what) { throw Error(file() + ": " + what); };
     if (given.size() != arguments.size())
@@ -163,9 +157,6 @@ struct Session::State {
       using Structure = ValueInfo::Structure;
       if (want.structure == Structure::map || want.structure == Structure::sparse_tensor)
         fail(label + "expected by the model is a map or a sparse tensor, which are not supported");
-      if (want.element == Element::string || have.element() == Element::string)
-        throw Unsupported(file() + ": " + label + taken_by(want.name) +
-                          "expected numbers or bools, got strings, which nothing is computed from");
       if (want.structure == Structure::optional && !have.is_sequence() &&
           have.element() == Element::undefined)
         continue;
@@ -456,6 +447,7 @@ std::shared_ptr<State> state_of(Model model) {
   auto state = std::make_shared<State>();
   check(model);
   require_supported(model, model.graph.nodes, model.opsets);
+  prepare(model);
   state->model = std::move(model);
   state->arguments = state->model.graph.arguments();
   for (Initialiser& i : state->model.graph.initialisers) state->parameters[i.name] = &i.value;
@@ -472,6 +464,40 @@ Session compile(Model model, core::CompileOptions options) {
   auto state = state_of<Session::State>(std::move(model));
   state->options = std::move(options);
   return Session(std::move(state));
+}
+
+std::optional<std::string> obstacle(const Model& given) {
+  try {
+    const auto state = state_of<Session::State>(given);
+    std::vector<ir::Type> types;
+    for (const ValueInfo& v : state->arguments) {
+      if (v.structure != ValueInfo::Structure::tensor || !v.shape || v.element == Element::undefined) return {};
+      Sizes dims;
+      for (const Dimension& d : *v.shape) dims.push_back(d.size.value_or(ir::dynamic));
+      types.push_back(dims.empty() ? ir::Type(kind_of(v.element)) : ir::Type::tensor(kind_of(v.element), dims));
+    }
+    const std::vector<Leaf> leaves = leaves_of(state->model);
+    for (const Leaf& l : leaves)
+      types.push_back(ir::Type::tensor(kind_of(l.value->element()), l.value->shape()));
+    core::driver::stage("model", types, [&](const Datums& data) {
+      Execution execution(state->model);
+      std::size_t next = 0;
+      Terms terms;
+      for (std::size_t i = 0; i < state->arguments.size(); ++i) {
+        terms.push_back(Term::tensor(data[next++], state->arguments[i].element));
+        terms.back().origins = origin(i);
+      }
+      for (const Leaf& l : leaves) execution.leaves[l.value] = data[next++];
+      Datums results;
+      for (const Term& t : execution.run(terms)) flatten(t, results);
+      return results;
+    });
+  } catch (const Unknown&) {
+    return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
 }
 
 Session eager(Model model) {

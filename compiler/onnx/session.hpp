@@ -7,6 +7,7 @@
 #include <concepts>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class Session {
  private:
   friend Session compile(Model model, core::CompileOptions options);
   friend Session eager(Model model);
+  friend std::optional<std::string> obstacle(const Model& model);
   std::map<std::string, Value> run_named(const std::map<std::string, Value>& arguments) const;
 
   struct State;
@@ -62,6 +64,9 @@ class Session {
 
 /// A session that compiles what it runs. Error: an operator that is not known at all.
 Session compile(Model model, core::CompileOptions options = {});
+/// What is in the way of running the model, found as a session finds it, for arguments as the model declares them;
+/// nothing where there is nothing, or where that depends on the arguments.
+std::optional<std::string> obstacle(const Model& model);
 /// A session that runs operator by operator.
 Session eager(Model model);
 

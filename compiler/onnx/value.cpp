@@ -1,8 +1,13 @@
 #include "lantern/compiler/onnx/value.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <unordered_map>
 
 #include "lantern/ir/error.hpp"
 
@@ -64,76 +69,95 @@ const char* name(Element e) {
       return "complex128";
     case Element::bfloat16:
       return "bfloat16";
+    case Element::float8e4m3fn:
+      return "float8e4m3fn";
+    case Element::float8e4m3fnuz:
+      return "float8e4m3fnuz";
+    case Element::float8e5m2:
+      return "float8e5m2";
+    case Element::float8e5m2fnuz:
+      return "float8e5m2fnuz";
+    case Element::uint4:
+      return "uint4";
+    case Element::int4:
+      return "int4";
+    case Element::float4e2m1:
+      return "float4e2m1";
+    case Element::float8e8m0:
+      return "float8e8m0";
+    case Element::uint2:
+      return "uint2";
+    case Element::int2:
+      return "int2";
     case Element::undefined:
       break;
   }
   return "undefined";
 }
 
-bool is_float(Element e) {
-  return e == Element::float32 || e == Element::float64 || e == Element::float16 || e == Element::bfloat16;
-}
+bool is_float(Element e) { return e == Element::float32 || e == Element::float64 || format_of(e).has_value(); }
 bool is_unsigned(Element e) {
-  return e == Element::uint8 || e == Element::uint16 || e == Element::uint32 || e == Element::uint64;
+  return e == Element::uint8 || e == Element::uint16 || e == Element::uint32 || e == Element::uint64 ||
+         e == Element::uint4 || e == Element::uint2;
 }
 bool is_integer(Element e) {
   return is_unsigned(e) || e == Element::int8 || e == Element::int16 || e == Element::int32 ||
-         e == Element::int64;
+         e == Element::int64 || e == Element::int4 || e == Element::int2;
 }
 bool is_supported(Element e) { return is_float(e) || is_integer(e) || e == Element::boolean; }
 
-std::size_t bytes_in_file(Element e) {
+std::size_t bits_in_file(Element e) {
   switch (e) {
+    case Element::uint2:
+    case Element::int2:
+      return 2;
+    case Element::uint4:
+    case Element::int4:
+    case Element::float4e2m1:
+      return 4;
     case Element::uint8:
     case Element::int8:
     case Element::boolean:
-      return 1;
+    case Element::float8e4m3fn:
+    case Element::float8e4m3fnuz:
+    case Element::float8e5m2:
+    case Element::float8e5m2fnuz:
+    case Element::float8e8m0:
+      return 8;
     case Element::uint16:
     case Element::int16:
     case Element::float16:
     case Element::bfloat16:
-      return 2;
+      return 16;
     case Element::float32:
     case Element::int32:
     case Element::uint32:
-      return 4;
+      return 32;
     case Element::float64:
     case Element::int64:
     case Element::uint64:
     case Element::complex64:
-      return 8;
+      return 64;
     case Element::complex128:
-      return 16;
+      return 128;
     case Element::string:
     case Element::undefined:
       break;
   }
   return 0;
 }
+std::size_t bytes_in_file(Element e, std::size_t count) {
+  const std::size_t bits = bits_in_file(e);
+  return bits < 8 ? (count * bits + 7) / 8 : count * (bits / 8);
+}
 
 ir::Kind kind_of(Element e) {
-  switch (e) {
-    case Element::boolean:
-      return ir::Kind::boolean;
-    case Element::uint8:
-    case Element::int8:
-    case Element::uint16:
-    case Element::int16:
-    case Element::int32:
-      return ir::Kind::i32;
-    case Element::uint32:
-    case Element::int64:
-    case Element::uint64:
-      return ir::Kind::i64;
-    case Element::float16:
-    case Element::bfloat16:
-    case Element::float32:
-      return ir::Kind::f32;
-    case Element::float64:
-      return ir::Kind::f64;
-    default:
-      break;
-  }
+  if (e == Element::boolean) return ir::Kind::boolean;
+  if (e == Element::float64) return ir::Kind::f64;
+  if (is_float(e)) return ir::Kind::f32;
+  if (e == Element::uint32 || e == Element::int64 || e == Element::uint64 || e == Element::string)
+    return ir::Kind::i64;
+  if (is_integer(e)) return ir::Kind::i32;
   throw Error(std::string("expected elements that are bool, integers or real floating-point numbers, got ") +
               name(e) + ": nothing is computed with those");
 }
@@ -152,14 +176,20 @@ Value::Value(Element element, std::vector<std::int64_t> shape) : element_(elemen
 }
 
 Value Value::of_texts(std::vector<std::string> texts, std::vector<std::int64_t> shape) {
-  Value v;
-  v.element_ = Element::string;
-  v.shape_ = std::move(shape);
-  v.texts_ = std::move(texts);
-  if (!core::addressable(v.shape_) || static_cast<std::size_t>(v.size()) != v.texts_.size())
+  Value v(Element::string, std::move(shape));
+  if (static_cast<std::size_t>(v.size()) != texts.size())
     throw Error("expected a string for each element of a tensor of shape " + shape_text(v.shape_) + ", got " +
-                std::to_string(v.texts_.size()));
+                std::to_string(texts.size()));
+  const auto to = v.mutable_elements<std::int64_t>();
+  for (std::size_t i = 0; i < texts.size(); ++i) to[i] = number_of_text(texts[i]);
   return v;
+}
+
+std::vector<std::string> Value::texts() const {
+  if (element_ != Element::string) throw Error("expected a tensor of strings, got " + describe());
+  std::vector<std::string> all;
+  for (const std::int64_t number : elements<std::int64_t>()) all.push_back(text_of(number));
+  return all;
 }
 
 Value Value::sequence(std::vector<Value> items, Element element) {
@@ -231,7 +261,116 @@ void Value::require_count(std::size_t count) const {
                 std::to_string(count));
 }
 
-// ---- numbers of 16 bits
+// ---- strings
+
+namespace {
+
+/// Texts by their numbers, and the other way; a deque moves none of them.
+struct Texts {
+  std::mutex mutex;
+  std::deque<std::string> all = {""};
+  std::unordered_map<std::string_view, std::int64_t> numbers = {{all[0], 0}};
+};
+Texts& known_texts() {
+  static Texts texts;
+  return texts;
+}
+
+}  // namespace
+
+std::int64_t number_of_text(std::string_view text) {
+  Texts& texts = known_texts();
+  const std::lock_guard lock(texts.mutex);
+  if (const auto at = texts.numbers.find(text); at != texts.numbers.end()) return at->second;
+  const auto number = static_cast<std::int64_t>(texts.all.size());
+  texts.numbers.emplace(texts.all.emplace_back(text), number);
+  return number;
+}
+
+const std::string& text_of(std::int64_t number) {
+  Texts& texts = known_texts();
+  const std::lock_guard lock(texts.mutex);
+  if (number < 0 || static_cast<std::size_t>(number) >= texts.all.size())
+    throw Error("expected the number of a string, got " + std::to_string(number));
+  return texts.all[static_cast<std::size_t>(number)];
+}
+
+// ---- numbers of few bits
+
+std::optional<FloatFormat> format_of(Element e) {
+  switch (e) {
+    case Element::float16:
+      return FloatFormat{16, 11, -24, 65504, true, true, true, true};
+    case Element::bfloat16:
+      return FloatFormat{16, 8, -133, std::ldexp(255.0, 120), true, true, true, true};
+    case Element::float8e4m3fn:
+      return FloatFormat{8, 4, -9, 448, false, true, true, true};
+    case Element::float8e4m3fnuz:
+      return FloatFormat{8, 4, -10, 240, false, true, true, false};
+    case Element::float8e5m2:
+      return FloatFormat{8, 3, -16, 57344, true, true, true, true};
+    case Element::float8e5m2fnuz:
+      return FloatFormat{8, 3, -17, 57344, false, true, true, false};
+    case Element::float4e2m1:
+      return FloatFormat{4, 2, -1, 6, false, false, true, true};
+    case Element::float8e8m0:
+      return FloatFormat{8, 1, -127, std::ldexp(1.0, 127), false, true, false, false};
+    default:
+      return std::nullopt;
+  }
+}
+
+namespace {
+
+/// What a code of a format of 8 or 4 bits means.
+float decoded(Element e, const FloatFormat& f, unsigned code) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  if (!f.negative) return code == 255 ? nan : std::ldexp(1.0f, static_cast<int>(code) + f.least);
+  const unsigned sign = 1u << (f.bits - 1), size = code & (sign - 1), hidden = 1u << (f.digits - 1);
+  if (!f.signed_zero && code == sign) return nan;
+  if (e == Element::float8e4m3fn && size == 0x7f) return nan;
+  if (f.infinite && size > 0x7c) return nan;
+  const unsigned exponent = size / hidden, fraction = size % hidden;
+  float v = exponent == 0 ? std::ldexp(static_cast<float>(fraction), f.least)
+                          : std::ldexp(static_cast<float>(hidden + fraction), f.least + static_cast<int>(exponent) - 1);
+  if (f.infinite && size == 0x7c) v = std::numeric_limits<float>::infinity();
+  return code >= sign ? -v : v;
+}
+
+}  // namespace
+
+float from_format_bits(Element e, std::uint8_t bits) {
+  const std::optional<FloatFormat> f = format_of(e);
+  if (!f || f->bits > 8) throw InternalError(std::string("bits of ") + name(e));
+  return decoded(e, *f, f->bits == 4 ? bits & 15u : bits);
+}
+
+std::uint8_t format_bits(Element e, float x) {
+  const std::optional<FloatFormat> f = format_of(e);
+  if (!f || f->bits > 8) throw InternalError(std::string("bits of ") + name(e));
+  const unsigned sign = f->negative ? 1u << (f->bits - 1) : 0u;
+  if (std::isnan(x) && f->not_a_number)
+    return static_cast<std::uint8_t>(!f->negative ? 255u : f->signed_zero ? 0x7fu : sign);
+  const double size = std::isnan(x) ? f->largest : std::abs(static_cast<double>(x));
+  unsigned code = 0;
+  const int lowest = f->least + f->digits - 1;  // the exponent of the smallest number with all digits
+  const int exponent = std::isinf(size) ? 128 : size > 0 ? std::max(std::ilogb(size), lowest) : lowest;
+  const auto units = std::isinf(size) ? 0u
+                                      : static_cast<unsigned>(std::nearbyint(
+                                            std::ldexp(size, f->digits - 1 - exponent)));
+  const unsigned hidden = 1u << (f->digits - 1);
+  if (std::isinf(size) || std::ldexp(units, exponent - f->digits + 1) > f->largest) {
+    if (f->infinite) return static_cast<std::uint8_t>(0x7cu | (std::signbit(x) ? sign : 0u));
+    return format_bits(e, static_cast<float>(std::copysign(f->largest, x)));
+  }
+  if (!f->negative)  // powers of 2: the nearest one
+    code = static_cast<unsigned>(std::max(0, exponent + (units > 1 ? 1 : 0) - f->least));
+  else
+    code = units < hidden ? units : static_cast<unsigned>(exponent - lowest) * hidden + units;
+  if (std::signbit(x) && (code != 0 || f->signed_zero)) code |= sign;
+  return static_cast<std::uint8_t>(code);
+}
+
 
 std::uint16_t half_bits(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);

@@ -439,8 +439,10 @@ TEST_CASE("a malformed safetensors file is told with what was expected", "[data]
         e + "BOOL, I8 to I64, U8 to U32, F16, BF16, F32 or F64 as the dtype of tensor 'w', got 'F8_E4M3'; "
             "convert it "
             "before it is saved");
-  CHECK(header("{\"w\": {\"colour\": 1") ==
-        e + "'dtype', 'shape' and 'data_offsets' of tensor 'w', got 'colour'");
+  // Other keys say nothing of the tensor.
+  CHECK(header("{\"w\": {\"colour\": {\"x\": [1, null]}, \"dtype\": 1") ==
+        e + "text as 'dtype' of tensor 'w', got a number");
+  CHECK(header(" {\"__metadata__\": null, \"w\": null") == e + "an object as tensor 'w', got null");
   CHECK(header("{\"w\": {\"dtype\": \"F32\", \"shape\": []}}") ==
         e + "'data_offsets' of tensor 'w', got none");
   CHECK(header("{\"__metadata__\": {\"a\": 1") == e + "text as 'a' of the metadata, got a number");
@@ -523,6 +525,15 @@ TEST_CASE("a table of numbers is read with and without names", "[data]") {
   CHECK(read("a,b").values.shape == Shape{0, 2});
   CHECK(load_csv<float>(bytes("0.1\n1e-46\n")).values.data == std::vector<float>{0.1F, 0});
   CHECK(read("\"a\nb\",c\n1,2\n").columns[0] == "a\nb");
+  // As pandas writes a table without names; of whole numbers it could be a row.
+  t = read("0,1,2\n0.5,1.0,2.0\n");
+  CHECK(t.columns == std::vector<std::string>{"0", "1", "2"});
+  CHECK(t.values.data == std::vector<double>{0.5, 1, 2});
+  CHECK(message_of([&] { read("0,1\n3,4\n"); }).starts_with("t.csv:1: error: expected a first line that is either"));
+  CHECK(read("0,1\n3,4\n", {.header = false}).values.shape == Shape{2, 2});
+  CHECK(read("1,0\n0,1\n").values.shape == Shape{2, 2});
+  CHECK(read("a,b\r1,2\r3,4\r").values.data == std::vector<double>{1, 2, 3, 4});
+  CHECK(read("True,False\n0,1\n").values.data == std::vector<double>{1, 0, 0, 1});
 }
 
 TEST_CASE("a malformed table is told with line and column", "[data]") {

@@ -81,7 +81,7 @@ TEST_CASE("tensors that are damaged") {
         "test.onnx: tensor 'w': expected the shape of a tensor, got [-3]: sizes are 0 or more, and a tensor "
         "has to fit into memory");
   CHECK(parsing(graph_with(varint(1, 1) + varint(2, 77) + name)) ==
-        "test.onnx: tensor 'w': expected the number of an element type, 1 to 16, got 77");
+        "test.onnx: tensor 'w': expected the number of an element type, 1 to 26, got 77");
   CHECK(parsing(graph_with(varint(1, 1) + varint(2, 14) + name)) ==
         "test.onnx: tensor 'w': expected elements that are bool, integers or real floating-point numbers, "
         "got complex64: nothing is computed with those");

@@ -38,6 +38,7 @@ void describe(CLI::App& app, OnnxOptions& o) {
   app.add_option("--optimizer", o.optimizer,
                  "instead of the gradient the weights after a step of sgd or adam")
       ->type_name("NAME");
+  app.add_flag("--train-constants", o.train_constants, "train constants that stand in nodes, as weights are");
   app.add_option("--learning-rate", o.learning_rate, "of that step; default 0.001")->type_name("RATE");
   app.add_option("--run", o.inputs,
                  "run the model on arrays named as its arguments; -o: where the results go")
@@ -66,6 +67,7 @@ void check(const OnnxOptions& o) {
   if (o.train) one_of("--loss", o.loss, {"cross_entropy", "mse"});
   if (!o.optimizer.empty()) one_of("--optimizer", o.optimizer, {"sgd", "adam"});
   if (!o.optimizer.empty() && !o.train) throw Error("--optimizer is for use with --train");
+  if (o.train_constants && !o.train) throw Error("--train-constants is for use with --train");
   if (o.train && o.emit.empty()) throw Error("--train: say what to make of it, for instance --emit=cpp");
   if (o.train && o.emit == "weights") throw Error("--train does not go with --emit=weights");
   if (!o.inputs.empty() && !o.emit.empty()) throw Error("--run does not go with --emit");
