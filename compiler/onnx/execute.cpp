@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/ad/program.hpp"
-#include "lantern/compiler/onnx/operator.hpp"
+#include "lantern/compiler/onnx/rules.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::onnx {
@@ -190,6 +190,18 @@ Terms Execution::run_node(const Node& given, Frame& frame) {
 }
 
 Terms Execution::run_operator(const Operator& op, Call& call) {
+  Terms results = computed(op, call);
+  if (half == Half::wide || op.texts) return results;  // what may be strings is only moved
+  for (Term& t : results)
+    if (t.is_tensor() && (t.element == Element::float16 || t.element == Element::bfloat16)) {
+      const Origins from = t.origins;
+      t = Term::tensor(rules::converted(call, call.datum(t), Element::float32, t.element), t.element);
+      t.origins = from;
+    }
+  return results;
+}
+
+Terms Execution::computed(const Operator& op, Call& call) {
   for (const Term& t : call.in)
     if (!op.texts && t.element == Element::string) throw Unsupported("operands of type string");
   const auto small = [](const Term& t) { return !t.present() || (t.is_tensor() && t.literal()); };

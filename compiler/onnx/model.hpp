@@ -128,6 +128,10 @@ struct Model {
   const Function* function(const Node& n) const;
 };
 
+/// How operators compute with numbers of float16 and bfloat16, which lie in float32: as those, of which only a model's
+/// results are rounded, or with each operator's results rounded to the nearest number of the type.
+enum class Half : std::uint8_t { wide, exact };
+
 /// Whether an error says that nothing computes what a node asks for, not that something is wrong.
 bool is_unsupported(const Error& e);
 

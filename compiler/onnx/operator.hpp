@@ -231,6 +231,7 @@ struct Execution {
   std::set<const Value*> consulted;
   std::size_t nodes = 0;     ///< that were computed
   std::uint64_t random = 0;  ///< random operators so far
+  Half half = Half::wide;
 
   std::string place;                ///< stands for the file in the places of operations
   std::vector<std::string> labels;  ///< of the nodes, by number
@@ -248,6 +249,7 @@ struct Execution {
   void run_nodes(const std::vector<Node>& nodes, Frame& frame);
   Terms run_node(const Node& node, Frame& frame);
   Terms run_operator(const Operator& op, Call& call);
+  Terms computed(const Operator& op, Call& call);
   Terms run_function(const Function& f, const Node& node, const Terms& operands, const Frame& frame);
 };
 

@@ -122,9 +122,9 @@ Mask mask_of(const Call& c, const Datum& before, bool each, const Datum& queries
     m.allow(c, c.b.tabulate(ir::Kind::boolean, {each ? batch : c.integer(1), c.integer(1), n, count},
                             [&](const Indices& at) {
                               const Datum place = c.b.add(at[2], each ? c.b.get(before, {at[0]}) : before);
-                              Datum yes = Datum::integer(1, ir::Bool);
+                              Datum yes;
                               const auto also = [&](const Datum& v) {
-                                yes = yes.is_literal() ? v : c.op(Opcode::land_, yes, v);
+                                yes = yes.empty() ? v : c.op(Opcode::land_, yes, v);
                               };
                               if (causal) also(c.op(Opcode::le_, at[3], place));
                               if (left >= 0)

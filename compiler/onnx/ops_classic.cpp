@@ -332,9 +332,10 @@ Terms linear_classifier(const Call& c) {
   const Datum scores = linear_scores(c, x, rows);
   const auto result = [&](const Datum& z) { return c.result(c.cast(z, ir::Kind::f32), Element::float32); };
   if (rows == 1 && classes == 2) {
-    const std::string how = post_transform(c);
-    const Datum both = pair_of(c, c.op(Opcode::neg_, scores), scores);
-    return {chosen(c, labels, above(c, scores, 0)), result(transformed(c, both, how))};
+    const Term label = chosen(c, labels, above(c, scores, 0));
+    if (post_transform(c) == "LOGISTIC")
+      return {label, result(transformed(c, pair_of(c, c.op(Opcode::neg_, scores), scores), "LOGISTIC"))};
+    return {label, result(pair_of(c, c.b.sub(constant_like(1, scores), scores), scores))};
   }
   if (rows != classes)
     c.fail("expected a row of coefficients for each of " + std::to_string(classes) + " classes, got " +
@@ -502,7 +503,6 @@ Terms svm_classifier(const Call& c) {
     }
   const Datum pairwise = scores.size() == 1 ? scores[0] : core::detail::concat(scores, 1, c.b.loc);
   const Datum n = c.b.size(x, 0), zero = c.integer(0);
-  const ir::Kind kind = x.type().element();
   const Datum votes = [&] {
     Datum v = c.b.fill(constant_like(0, x), {n, c.integer(classes)});
     return c.b.loop(zero, n, {v}, [&](const Datum& row, const Datums& s) {
@@ -540,7 +540,6 @@ Terms svm_classifier(const Call& c) {
     const Datum p = coupled(c, r, classes);
     return {chosen(c, labels, best(c, classes == 2 ? p : votes)), result(transformed(c, p, post_transform(c)))};
   }
-  (void)kind;
   if (classes == 2) {
     const Datum both = pair_of(c, c.op(Opcode::neg_, pairwise), pairwise);
     return {chosen(c, labels, best(c, votes)), result(transformed(c, both, post_transform(c)))};
@@ -697,17 +696,18 @@ Terms tree_ensemble_classifier(const Call& c) {
     const Datum scores = trees.scores(classes, "SUM");
     return {chosen(c, labels, best(c, scores)), result(transformed(c, scores, last))};
   }
-  // Votes for one class of two: those for the other are what is left of 1, or of 0 where votes may be below it.
+  // Votes for one class of two decide alone. Where they are for class 0 they are the score of class 1, and the other
+  // is what is left of 1, or of 0 where votes may be below it: so onnxruntime takes what gradient boosting writes.
   const Datum all = trees.scores(classes, "SUM");
-  const Datum column = c.integer(trees.targets[0]);
-  const Datum score = part_of(c, all, 1, column, c.integer(trees.targets[0] + 1));
+  const Datum score = part_of(c, all, 1, c.integer(trees.targets[0]), c.integer(trees.targets[0] + 1));
   const Value weights = c.value(list(c, "trees_weight"), "weights");
   bool positive = true;
   for (std::size_t i = 0; i < static_cast<std::size_t>(weights.size()); ++i) positive = positive && weights.at(i) >= 0;
-  const Datum other = positive ? c.b.sub(constant_like(1, score), score) : c.op(Opcode::neg_, score);
-  const Datum both = pair_of(c, other, score);
-  return {chosen(c, labels, above(c, score, positive ? 0.5 : 0)),
-          result(positive ? both : transformed(c, both, last))};
+  const Term label = chosen(c, labels, above(c, score, positive ? 0.5 : 0));
+  if (trees.targets[0] != 0) return {label, result(transformed(c, all, last))};
+  const Datum negated = c.op(Opcode::neg_, score);
+  if (last == "LOGISTIC") return {label, result(transformed(c, pair_of(c, negated, score), last))};
+  return {label, result(pair_of(c, positive ? c.b.sub(constant_like(1, score), score) : negated, score))};
 }
 
 }  // namespace lantern::onnx::rules

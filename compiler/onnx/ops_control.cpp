@@ -37,6 +37,7 @@ Term rebuilt(const Shape& s, const Datums& data, std::size_t& next, Origins from
 
 Datum truth(const Call& c, const Term& t) {
   if (!t.is_tensor() || t.element != Element::boolean) c.fail("expected a condition of type bool");
+  if (t.elements && t.elements->size() == 1) return (*t.elements)[0];
   return c.reshape(c.datum(t), {});
 }
 

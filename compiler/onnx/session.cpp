@@ -88,6 +88,15 @@ Value unflatten(const Skeleton& s, Take& take_tensor) {
   return Value::sequence(std::move(items), s.element);
 }
 
+/// A result of half precision, each of its elements a number of the type.
+Value rounded(Value v) {
+  if (v.element() == Element::float16)
+    for (float& x : v.mutable_elements<float>()) x = from_half_bits(half_bits(x));
+  if (v.element() == Element::bfloat16)
+    for (float& x : v.mutable_elements<float>()) x = from_bfloat_bits(bfloat_bits(x));
+  return v;
+}
+
 void require_supported(const Model& model, const std::vector<Node>& nodes,
                        const std::map<std::string, std::int64_t>& opsets) {
   for (const Node& n : nodes) {
@@ -134,6 +143,7 @@ struct Session::State {
   Model model;
   core::CompileOptions options;
   bool eager = false;
+  Half half = Half::wide;
   std::vector<ValueInfo> arguments;
   std::unordered_map<std::string, Value*> parameters;
 
@@ -211,6 +221,7 @@ struct Session::State {
     out->policy = p;
     const auto program = [&](const Datums& data) {
       Execution execution(model);
+      execution.half = half;
       std::size_t next = 0;
       Terms terms;
       for (std::size_t i = 0; i < given.size(); ++i) {
@@ -295,7 +306,7 @@ struct Session::State {
       const auto* from =
           tensor ? reinterpret_cast<const std::byte*>(w[0]) : reinterpret_cast<const std::byte*>(w.data());
       std::copy_n(from, v.bytes().size(), v.mutable_bytes().begin());
-      return v;
+      return rounded(std::move(v));
     };
     std::vector<Value> values;
     for (const Skeleton& s : code.results) values.push_back(unflatten(s, take_tensor));
@@ -325,6 +336,7 @@ struct Session::State {
 
   std::vector<Value> run_eagerly(const std::vector<Value>& given) const {
     Execution execution(model);
+    execution.half = half;
     std::vector<Skeleton> skeletons;
     Datums data;
     try {
@@ -352,7 +364,7 @@ struct Session::State {
       throw Unsupported(e.what());
     }
     std::size_t next = 0;
-    const auto take_tensor = [&](Element e) { return unboxed(data[next++], e); };
+    const auto take_tensor = [&](Element e) { return rounded(unboxed(data[next++], e)); };
     std::vector<Value> values;
     for (const Skeleton& s : skeletons) values.push_back(unflatten(s, take_tensor));
     return values;
@@ -460,8 +472,9 @@ std::shared_ptr<State> state_of(Model model) {
 
 }  // namespace
 
-Session compile(Model model, core::CompileOptions options) {
+Session compile(Model model, core::CompileOptions options, Half half) {
   auto state = state_of<Session::State>(std::move(model));
+  state->half = half;
   state->options = std::move(options);
   return Session(std::move(state));
 }
@@ -500,8 +513,9 @@ std::optional<std::string> obstacle(const Model& given) {
   return {};
 }
 
-Session eager(Model model) {
+Session eager(Model model, Half half) {
   auto state = state_of<Session::State>(std::move(model));
+  state->half = half;
   state->eager = true;
   return Session(std::move(state));
 }

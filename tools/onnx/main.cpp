@@ -43,6 +43,9 @@ void describe(CLI::App& app, OnnxOptions& o) {
   app.add_option("--run", o.inputs,
                  "run the model on arrays named as its arguments; -o: where the results go")
       ->type_name("FILE.npz");
+  app.add_option("--half", o.half,
+                 "with --run: float16 and bfloat16 as float32 (wide, default), or rounded after each operator (exact)")
+      ->type_name("HOW");
   app.add_option("--repeat", o.repeat, "run it N times more, and print how long a run takes")->type_name("N");
   app.add_option("-O", o.opt, "level of optimisation, 0 to 3 (default)")->type_name("LEVEL");
   app.add_option("--threads", o.threads, "let loops use up to N threads; default 1")->type_name("N");
@@ -72,6 +75,8 @@ void check(const OnnxOptions& o) {
   if (o.train && o.emit == "weights") throw Error("--train does not go with --emit=weights");
   if (!o.inputs.empty() && !o.emit.empty()) throw Error("--run does not go with --emit");
   if (!o.inputs.empty() && o.output.empty()) throw Error("--run: expected -o FILE.npz, for the results");
+  one_of("--half", o.half, {"wide", "exact"});
+  if (o.half != "wide" && o.inputs.empty()) throw Error("--half is for use with --run");
   if (o.repeat < 0) throw Error("--repeat: expected a number of runs, got " + std::to_string(o.repeat));
   if (o.repeat > 0 && o.inputs.empty()) throw Error("--repeat is for use with --run");
   if ((o.emit == "object" || o.emit == "shared" || o.emit == "weights") && o.output.empty())

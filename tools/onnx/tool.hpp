@@ -21,6 +21,7 @@ struct OnnxOptions {
   std::string loss = "cross_entropy", optimizer;
   double learning_rate = 1e-3;
   int opt = 3, threads = 1;
+  std::string half = "wide";  ///< --half
   int repeat = 0;  ///< --repeat: runs that are timed
   bool strict_math = false, with_main = false;
   std::string cpu;
