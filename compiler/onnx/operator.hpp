@@ -30,6 +30,7 @@ namespace lantern::onnx {
 
 using core::Datum;
 using core::Datums;
+using core::FloatFormat;
 using core::Opcode;
 using core::detail::Build;
 using core::detail::Indices;

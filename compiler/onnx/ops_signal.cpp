@@ -37,10 +37,9 @@ Terms cosine_window(const Call& c, double a0, double a1, double a2) {
 /// imaginary one: a product with the cosines and sines of all frequencies. `length`: elements that are
 /// transformed, with zeros. Of one side: the frequencies from 0 to half of them, or, the other way, a real signal of
 /// those, which stand for the others as well.
-Datum transformed(const Call& c, const Datum& given, int axis, const Datum& length, bool inverse, bool onesided) {
-  const Datum x = c.cast(given, f64);  // sums of so many terms lose digits
+Datum transformed(const Call& c, const Datum& x, int axis, const Datum& length, bool inverse, bool onesided) {
   const int rank = x.type().rank();
-  const ir::Kind k = f64;
+  const ir::Kind k = x.type().element();
   const std::int64_t parts = c.known_size(x, rank - 1);
   if (parts != 1 && parts != 2)
     c.fail("expected a last dimension of 1 or 2, the real and imaginary parts, got " + std::to_string(parts));
@@ -90,7 +89,7 @@ Datum transformed(const Call& c, const Datum& given, int axis, const Datum& leng
     y = core::detail::stack(Datums{re, im}, rank - 1, c.b.loc);
   }
   if (inverse) y = c.b.div(y, c.cast(length, k));
-  return c.cast(y, given.type().element());
+  return y;
 }
 
 }  // namespace

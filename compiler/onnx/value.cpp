@@ -1,11 +1,9 @@
 #include "lantern/compiler/onnx/value.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <deque>
-#include <limits>
 #include <mutex>
 #include <unordered_map>
 
@@ -297,24 +295,24 @@ const std::string& text_of(std::int64_t number) {
 
 // ---- numbers of few bits
 
-std::optional<FloatFormat> format_of(Element e) {
+std::optional<core::FloatFormat> format_of(Element e) {
   switch (e) {
     case Element::float16:
-      return FloatFormat{16, 11, -24, 65504, true, true, true, true};
+      return core::float16_format;
     case Element::bfloat16:
-      return FloatFormat{16, 8, -133, std::ldexp(255.0, 120), true, true, true, true};
+      return core::bfloat16_format;
     case Element::float8e4m3fn:
-      return FloatFormat{8, 4, -9, 448, false, true, true, true};
+      return core::float8e4m3fn_format;
     case Element::float8e4m3fnuz:
-      return FloatFormat{8, 4, -10, 240, false, true, true, false};
+      return core::float8e4m3fnuz_format;
     case Element::float8e5m2:
-      return FloatFormat{8, 3, -16, 57344, true, true, true, true};
+      return core::float8e5m2_format;
     case Element::float8e5m2fnuz:
-      return FloatFormat{8, 3, -17, 57344, false, true, true, false};
+      return core::float8e5m2fnuz_format;
     case Element::float4e2m1:
-      return FloatFormat{4, 2, -1, 6, false, false, true, true};
+      return core::float4e2m1_format;
     case Element::float8e8m0:
-      return FloatFormat{8, 1, -127, std::ldexp(1.0, 127), false, true, false, false};
+      return core::float8e8m0_format;
     default:
       return std::nullopt;
   }
@@ -322,55 +320,19 @@ std::optional<FloatFormat> format_of(Element e) {
 
 namespace {
 
-/// What a code of a format of 8 or 4 bits means.
-float decoded(Element e, const FloatFormat& f, unsigned code) {
-  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  if (!f.negative) return code == 255 ? nan : std::ldexp(1.0f, static_cast<int>(code) + f.least);
-  const unsigned sign = 1u << (f.bits - 1), size = code & (sign - 1), hidden = 1u << (f.digits - 1);
-  if (!f.signed_zero && code == sign) return nan;
-  if (e == Element::float8e4m3fn && size == 0x7f) return nan;
-  if (f.infinite && size > 0x7c) return nan;
-  const unsigned exponent = size / hidden, fraction = size % hidden;
-  float v = exponent == 0 ? std::ldexp(static_cast<float>(fraction), f.least)
-                          : std::ldexp(static_cast<float>(hidden + fraction), f.least + static_cast<int>(exponent) - 1);
-  if (f.infinite && size == 0x7c) v = std::numeric_limits<float>::infinity();
-  return code >= sign ? -v : v;
+core::FloatFormat small_format(Element e) {
+  const std::optional<core::FloatFormat> f = format_of(e);
+  if (!f || f->bits > 8) throw InternalError(std::string("bits of ") + name(e));
+  return *f;
 }
 
 }  // namespace
 
 float from_format_bits(Element e, std::uint8_t bits) {
-  const std::optional<FloatFormat> f = format_of(e);
-  if (!f || f->bits > 8) throw InternalError(std::string("bits of ") + name(e));
-  return decoded(e, *f, f->bits == 4 ? bits & 15u : bits);
+  const core::FloatFormat f = small_format(e);
+  return core::decoded(f, f.bits == 4 ? bits & 15u : bits);
 }
-
-std::uint8_t format_bits(Element e, float x) {
-  const std::optional<FloatFormat> f = format_of(e);
-  if (!f || f->bits > 8) throw InternalError(std::string("bits of ") + name(e));
-  const unsigned sign = f->negative ? 1u << (f->bits - 1) : 0u;
-  if (std::isnan(x) && f->not_a_number)
-    return static_cast<std::uint8_t>(!f->negative ? 255u : f->signed_zero ? 0x7fu : sign);
-  const double size = std::isnan(x) ? f->largest : std::abs(static_cast<double>(x));
-  unsigned code = 0;
-  const int lowest = f->least + f->digits - 1;  // the exponent of the smallest number with all digits
-  const int exponent = std::isinf(size) ? 128 : size > 0 ? std::max(std::ilogb(size), lowest) : lowest;
-  const auto units = std::isinf(size) ? 0u
-                                      : static_cast<unsigned>(std::nearbyint(
-                                            std::ldexp(size, f->digits - 1 - exponent)));
-  const unsigned hidden = 1u << (f->digits - 1);
-  if (std::isinf(size) || std::ldexp(units, exponent - f->digits + 1) > f->largest) {
-    if (f->infinite) return static_cast<std::uint8_t>(0x7cu | (std::signbit(x) ? sign : 0u));
-    return format_bits(e, static_cast<float>(std::copysign(f->largest, x)));
-  }
-  if (!f->negative)  // powers of 2: the nearest one
-    code = static_cast<unsigned>(std::max(0, exponent + (units > 1 ? 1 : 0) - f->least));
-  else
-    code = units < hidden ? units : static_cast<unsigned>(exponent - lowest) * hidden + units;
-  if (std::signbit(x) && (code != 0 || f->signed_zero)) code |= sign;
-  return static_cast<std::uint8_t>(code);
-}
-
+std::uint8_t format_bits(Element e, float x) { return static_cast<std::uint8_t>(core::encoded(small_format(e), x)); }
 
 std::uint16_t half_bits(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lantern/ir/type.hpp"
+#include "lantern/runtime/small_float.hpp"
 #include "lantern/runtime/tensor.hpp"
 
 namespace lantern::onnx {
@@ -191,23 +192,9 @@ std::string shape_text(std::span<const std::int64_t> shape);
 std::int64_t number_of_text(std::string_view text);
 const std::string& text_of(std::int64_t number);
 
-/// A format of floating-point numbers of 16 bits or fewer.
-struct FloatFormat {
-  int bits;           ///< of a number
-  int digits;         ///< binary digits of a number, the leading one among them
-  int least;          ///< the smallest number above 0 is 2^least
-  double largest;     ///< finite number
-  bool infinite;      ///< whether there are infinities
-  bool not_a_number;  ///< whether there is a NaN
-  bool negative;      ///< whether there are numbers below 0
-  bool signed_zero;   ///< whether 0 has a sign
-};
-/// Of float16, bfloat16 and the formats of 8 and 4 bits; nothing for the others. Those of 8 bits: "OCP 8-bit
-/// Floating Point Specification", 2023, with their fnuz variants of one zero and no infinity; float4e2m1 and
-/// float8e8m0 (powers of 2): "OCP Microscaling Formats", 2023.
-std::optional<FloatFormat> format_of(Element e);
-/// The number that bits of a format of 8 or 4 bits mean, and the bits of the nearest number, ties to even; what is
-/// larger than the largest becomes infinite or, where nothing is, that.
+/// Of float16, bfloat16 and the formats of 8 and 4 bits; nothing for the others.
+std::optional<core::FloatFormat> format_of(Element e);
+/// The number that bits of a format of 8 or 4 bits mean, and the bits of the nearest number.
 float from_format_bits(Element e, std::uint8_t bits);
 std::uint8_t format_bits(Element e, float x);
 
