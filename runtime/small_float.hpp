@@ -1,8 +1,8 @@
 // Floating-point numbers of 16 bits or fewer: what their bits mean.
 //
-// Those of 8 bits: "OCP 8-bit Floating Point Specification", 2023, and their fnuz variants of one zero and no infinity
-// (Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022). Those of 4 bits and the powers of 2: "OCP
-// Microscaling Formats", 2023.
+// Those of 8 bits: "OCP 8-bit Floating Point Specification", 2023, and their fnuz variants of one zero and no
+// infinity (Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022). Those of 4 bits and the
+// powers of 2: "OCP Microscaling Formats", 2023.
 #pragma once
 
 #include <algorithm>
@@ -41,14 +41,15 @@ inline float decoded(const FloatFormat& f, unsigned code) {
   if (!f.signed_zero && code == sign) return nan;
   if (f.infinite ? size > ends : f.signed_zero && f.not_a_number && size == sign - 1) return nan;
   const unsigned exponent = size / hidden, fraction = size % hidden;
-  float v = exponent == 0 ? std::ldexp(static_cast<float>(fraction), f.least)
-                          : std::ldexp(static_cast<float>(hidden + fraction), f.least + static_cast<int>(exponent) - 1);
+  float v = exponent == 0
+                ? std::ldexp(static_cast<float>(fraction), f.least)
+                : std::ldexp(static_cast<float>(hidden + fraction), f.least + static_cast<int>(exponent) - 1);
   if (f.infinite && size == ends) v = std::numeric_limits<float>::infinity();
   return code >= sign ? -v : v;
 }
 
-/// The bits of the nearest number, ties to even; what is larger than the largest becomes infinite or, where nothing
-/// is, that. Where there is no NaN, it is the largest.
+/// The bits of the nearest number, ties to even; what is larger than the largest becomes infinite or, where
+/// nothing is, that. Where there is no NaN, it is the largest.
 inline unsigned encoded(const FloatFormat& f, float x) {
   const unsigned sign = f.negative ? 1U << (f.bits - 1) : 0U, hidden = 1U << (f.digits - 1);
   if (std::isnan(x) && f.not_a_number) return !f.negative ? 255U : f.signed_zero ? sign - 1 : sign;

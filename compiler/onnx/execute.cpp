@@ -19,8 +19,8 @@ constexpr std::int64_t most_literals = 65536;
 
 std::string model_name(const Model& m) { return m.file.empty() ? "model" : m.file; }
 
-/// The node with the values of the attributes that it takes from the call of its function, or from the function's
-/// defaults.
+/// The node with the values of the attributes that it takes from the call of its function, or from the
+/// function's defaults.
 Node resolved(const Node& node, const Frame& frame) {
   Node out = node;
   std::erase_if(out.attributes, [&](Attribute& a) {
@@ -264,9 +264,9 @@ void add_constants(const std::vector<Node>& nodes, const std::string& prefix, st
       if (const auto* v = std::get_if<Value>(&a.content);
           v && is_supported(v->element()) &&
           v->size() > (is_float(v->element()) || n.op != "Constant" ? 64 : most_elements))
-        all.push_back({prefix + (n.outputs.empty() ? n.name : n.outputs[0]) +
-                           (n.op == "Constant" ? "" : "/" + a.name),
-                       v, true});
+        all.push_back(
+            {prefix + (n.outputs.empty() ? n.name : n.outputs[0]) + (n.op == "Constant" ? "" : "/" + a.name),
+             v, true});
       const auto graph = [&](const Graph& g) {
         for (const Initialiser& i : g.initialisers)
           if (is_supported(i.value.element()) &&

@@ -418,8 +418,8 @@ Model exported(const std::string& name, const std::vector<ir::Type>& types,
                const std::function<core::Datums(const core::Datums&)>& program,
                const std::vector<Bound>& bound, const ExportOptions& options) {
   if (options.opset < 16 || options.opset > newest)
-    throw Error("export_onnx: expected a version of the operators from 16 to " + std::to_string(newest) + ", got " +
-                std::to_string(options.opset));
+    throw Error("export_onnx: expected a version of the operators from 16 to " + std::to_string(newest) +
+                ", got " + std::to_string(options.opset));
   for (const ir::Type& t : types) require_expressible(t, "arguments");
   const std::unique_ptr<ir::Module> module = core::driver::stage(name, types, program);
   bring_into_direct_style(*module);

@@ -236,8 +236,8 @@ struct Checker {
     for (const std::string& i : f.inputs) define(i, label);
     for (const Attribute& a : f.defaults)
       if (!a.reference.empty())
-        fail(label + ": attribute " + quoted(a.name) + ": expected a default value, got a reference to attribute " +
-             quoted(a.reference));
+        fail(label + ": attribute " + quoted(a.name) +
+             ": expected a default value, got a reference to attribute " + quoted(a.reference));
     nodes(f.nodes, scope, define, 0, true);
     for (const std::string& o : f.outputs)
       if (!own.contains(o))
@@ -270,7 +270,8 @@ void check(const Model& model) {
     call.domain = f.domain, call.op = f.name, call.overload = f.overload;
     if (model.function(call) != &f)
       c.fail("function " + quoted(f.name) + (f.overload.empty() ? "" : ", overload " + quoted(f.overload)) +
-             ": expected one of its name in its domain, got a second; functions of one name differ in their overload");
+             ": expected one of its name in its domain, got a second; functions of one name differ in their "
+             "overload");
     c.function(f);
   }
 }

@@ -109,8 +109,9 @@ struct Function {
   std::vector<std::string> attributes;
   std::vector<Node> nodes;
   std::map<std::string, std::int64_t> opsets;
-  std::string overload = {};             ///< tells functions of one name from each other
-  std::vector<Attribute> defaults = {};  ///< attributes that a call may leave out, with the values that then hold
+  std::string overload = {};  ///< tells functions of one name from each other
+  std::vector<Attribute> defaults =
+      {};  ///< attributes that a call may leave out, with the values that then hold
 };
 
 struct Model {
@@ -128,8 +129,8 @@ struct Model {
   const Function* function(const Node& n) const;
 };
 
-/// How operators compute with numbers of float16 and bfloat16, which lie in float32: as those, of which only a model's
-/// results are rounded, or with each operator's results rounded to the nearest number of the type.
+/// How operators compute with numbers of float16 and bfloat16, which lie in float32: as those, of which only
+/// a model's results are rounded, or with each operator's results rounded to the nearest number of the type.
 enum class Half : std::uint8_t { wide, exact };
 
 /// Whether an error says that nothing computes what a node asks for, not that something is wrong.

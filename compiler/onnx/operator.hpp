@@ -259,7 +259,7 @@ struct Execution {
 struct Leaf {
   std::string name;
   const Value* value;
-  bool constant = false;  ///< stands in a node
+  bool constant = false;  ///< an attribute of a node
 };
 std::vector<Leaf> leaves_of(const Model& model);
 bool is_leaf(const Value& v);

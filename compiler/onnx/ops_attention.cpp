@@ -1,9 +1,8 @@
-// Attention and what stands beside it in models of language: turned positions, caches, attention without softmax.
-#include "lantern/compiler/onnx/attention.hpp"
-
+// Attention and its neighbours in models of language: turned positions, caches, attention without softmax.
 #include <cmath>
 #include <limits>
 
+#include "lantern/compiler/onnx/attention.hpp"
 #include "lantern/compiler/onnx/rules.hpp"
 #include "lantern/compiler/staging/functions.hpp"
 
@@ -71,7 +70,8 @@ Datum Mask::softmax(const Call& c, const Datum& scores) const {
   if (!added.empty()) open.allow(c, c.b.less(infinity(-1, added), c.b.primal(added)));
   if (!allowed.empty()) open.allow(c, allowed);
   const std::vector<int> axes = {open.allowed.type().rank() - 1};
-  const Datum any = core::detail::any_of(open.allowed, {axes, true}, true, c.b.loc), none = Build::number(0, scores);
+  const Datum any = core::detail::any_of(open.allowed, {axes, true}, true, c.b.loc),
+              none = Build::number(0, scores);
   // Such a row would be -inf less -inf, whose derivative is none either.
   const Datum p = core::detail::softmax(c.where(any, scores, none), last, false, c.b.loc);
   return c.where(any, p, none);
@@ -82,12 +82,14 @@ Datum rotated(const Call& c, const Datum& x, const Datum& cosines, const Datum& 
   const int last = x.type().rank() - 1;
   const Datum n = c.b.size(x, last), turned = dim == 0 ? n : c.integer(dim);
   const Datum half = c.b.div(turned, c.integer(2)), zero = c.integer(0);
-  c.b.require(c.op(Opcode::land_, c.op(Opcode::eq_, c.b.add(half, half), turned), c.op(Opcode::le_, turned, n)),
-              "expected an even number of turned elements of {}, got {}", {n, turned});
+  c.b.require(
+      c.op(Opcode::land_, c.op(Opcode::eq_, c.b.add(half, half), turned), c.op(Opcode::le_, turned, n)),
+      "expected an even number of turned elements of {}, got {}", {n, turned});
   c.b.require_equal(c.b.size(cosines, cosines.type().rank() - 1), half,
                     "expected cosines and sines of half as many angles as elements are turned");
   const Datum x1 = interleaved ? part_of(c, x, last, zero, turned, 2) : part_of(c, x, last, zero, half);
-  const Datum x2 = interleaved ? part_of(c, x, last, c.integer(1), turned, 2) : part_of(c, x, last, half, turned);
+  const Datum x2 =
+      interleaved ? part_of(c, x, last, c.integer(1), turned, 2) : part_of(c, x, last, half, turned);
   const Datum real = c.b.sub(c.b.mul(cosines, x1), c.b.mul(sines, x2));
   const Datum imaginary = c.b.add(c.b.mul(sines, x1), c.b.mul(cosines, x2));
   Datum y;
@@ -107,7 +109,8 @@ Datum rotated(const Call& c, const Datum& x, const Datum& cosines, const Datum& 
 
 namespace {
 
-/// What the attributes and operands of Attention say of its mask. Query i is at place `before` + i of the sequence.
+/// What the attributes and operands of Attention say of its mask. Query i is at place `before` + i of the
+/// sequence.
 Mask mask_of(const Call& c, const Datum& before, bool each, const Datum& queries, const Datum& keys,
              const Datum& like) {
   Mask m;
@@ -127,8 +130,7 @@ Mask mask_of(const Call& c, const Datum& before, bool each, const Datum& queries
                                 yes = yes.empty() ? v : c.op(Opcode::land_, yes, v);
                               };
                               if (causal) also(c.op(Opcode::le_, at[3], place));
-                              if (left >= 0)
-                                also(c.op(Opcode::le_, c.b.sub(place, c.integer(left)), at[3]));
+                              if (left >= 0) also(c.op(Opcode::le_, c.b.sub(place, c.integer(left)), at[3]));
                               if (right >= 0)
                                 also(c.op(Opcode::le_, at[3], c.b.add(place, c.integer(right))));
                               if (c.has(6))
@@ -139,12 +141,14 @@ Mask mask_of(const Call& c, const Datum& before, bool each, const Datum& queries
   Datum given = c[3];
   const bool truth = c.element(3) == Element::boolean;
   if (!truth && !is_float(c.element(3)))
-    c.fail(std::string("operand 4: expected a mask of bool or floating-point numbers, got ") + name(c.element(3)));
+    c.fail(std::string("operand 4: expected a mask of bool or floating-point numbers, got ") +
+           name(c.element(3)));
   if (!given.type().is_tensor()) c.fail("operand 4: expected a mask of one dimension or more, got a number");
   const int last = given.type().rank() - 1;
   const std::int64_t have = known(c.b.size(given, last)), want = known(count);
   if (have != ir::dynamic && want != ir::dynamic && have < want) {  // what it says nothing of is not attended
-    std::vector<std::array<Datum, 2>> widths(static_cast<std::size_t>(last) + 1, {c.integer(0), c.integer(0)});
+    std::vector<std::array<Datum, 2>> widths(static_cast<std::size_t>(last) + 1,
+                                             {c.integer(0), c.integer(0)});
     widths.back()[1] = c.integer(want - have);
     given = core::detail::pad(given, widths, core::Pad::constant,
                               truth ? Datum::integer(0, ir::Bool) : infinity(-1, given), c.b.loc);
@@ -181,7 +185,8 @@ Terms attention(const Call& c) {
   if (flat) {
     const auto heads = [&](const char* name) {
       const std::int64_t n = c.attribute(name);
-      if (n < 1) c.fail(std::string("attribute '") + name + "': expected 1 or more, got " + std::to_string(n));
+      if (n < 1)
+        c.fail(std::string("attribute '") + name + "': expected 1 or more, got " + std::to_string(n));
       return c.integer(n);
     };
     q = with_heads(c, q, heads("q_num_heads"));
@@ -199,8 +204,7 @@ Terms attention(const Call& c) {
   const Mask mask = mask_of(c, before, c.has(6), q, k, q);
   const Datum factor = c.number(std::sqrt(std::abs(scale_of(c, q))), q);
   const Datum turned = scale_of(c, q) < 0 ? c.op(Opcode::neg_, factor) : factor;
-  const Datum raw =
-      row_products(c, c.b.mul(q, turned), c.b.mul(for_each_query_head(c, k, q), factor));
+  const Datum raw = row_products(c, c.b.mul(q, turned), c.b.mul(for_each_query_head(c, k, q), factor));
   const double cap = c.attribute("softcap", 0.0);
   const Datum limit = c.number(cap, raw);
   const Datum capped = cap == 0 ? raw : c.b.mul(c.op(Opcode::tanh_, c.b.div(raw, limit)), limit);
@@ -228,7 +232,8 @@ Terms flex_attention(const Call& c) {
     if (!c.has_attribute(name)) return x;
     const Terms out = c.execution.run(c.graph_attribute(name), {c.result(x, inner)}, c.frame);
     if (out.size() != 1 || !out[0].is_tensor() || out[0].element != inner)
-      c.fail(std::string("attribute '") + name + "': expected a graph of one result of type " + onnx::name(inner));
+      c.fail(std::string("attribute '") + name + "': expected a graph of one result of type " +
+             onnx::name(inner));
     return c.datum(out[0]);
   };
   const Datum q = c.cast(c[0], inner), k = c.cast(c[1], inner);
@@ -238,13 +243,14 @@ Terms flex_attention(const Call& c) {
   return {c.result(matrix_product(c, c.cast(weights, e), for_each_query_head(c, c[2], q)))};
 }
 
-// The state S [batch, heads, key, value] at each place: S = exp(decay) S + key (x) (beta (value - S^T key)), of which
-// the attribute says what there is; the result is S^T query.
+// The state S [batch, heads, key, value] at each place: S = exp(decay) S + key (x) (beta (value - S^T key)),
+// of which the attribute says what there is; the result is S^T query.
 Terms linear_attention(const Call& c) {
   c.require_operands(3, 6);
   c.require_float(0);
   const std::string rule = c.attribute("update_rule", std::string("gated_delta"));
-  const bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
+  const bool gated = rule == "gated" || rule == "gated_delta",
+             delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear")
     c.fail("attribute 'update_rule': expected linear, gated, delta or gated_delta, got '" + rule + "'");
   if (gated != c.has(4) || delta != c.has(5))
@@ -252,8 +258,8 @@ Terms linear_attention(const Call& c) {
            (delta ? "a" : "no") + " rate of updates");
   const std::int64_t heads = c.attribute("q_num_heads"), groups = c.attribute("kv_num_heads");
   if (heads < 1 || groups < 1 || heads % groups != 0)
-    c.fail("attribute 'q_num_heads': expected a multiple of kv_num_heads, got " + std::to_string(heads) + " and " +
-           std::to_string(groups));
+    c.fail("attribute 'q_num_heads': expected a multiple of kv_num_heads, got " + std::to_string(heads) +
+           " and " + std::to_string(groups));
   const ir::Kind k = c.element(0) == Element::float64 ? ir::Kind::f64 : ir::Kind::f32;
   // [length, batch, heads, size]: a place is a row.
   const auto rows = [&](std::size_t i, std::int64_t n) {
@@ -278,24 +284,30 @@ Terms linear_attention(const Call& c) {
   for (int d = 0; d < 4; ++d)
     c.b.require_equal(c.b.size(start, d), shape[static_cast<std::size_t>(d)],
                       "operand 4: expected a state [batch, heads, key size, value size]");
-  const auto row = [&](const Datum& x, const Datum& t) { return core::perform({Opcode::take_, 0, c.b.loc}, {x, t}); };
+  const auto row = [&](const Datum& x, const Datum& t) {
+    return core::perform({Opcode::take_, 0, c.b.loc}, {x, t});
+  };
   const Datum per = c.integer(heads / groups);
-  const Datums end = c.b.loop(
-      c.integer(0), length, {c.b.reshape(start, shape), c.b.fill(none, {length, batch, c.integer(groups), per, m})},
-      [&](const Datum& t, const Datums& s) {
-        Datum state = s[0], v = row(value, t);
-        const Datum now = row(key, t);
-        const int last = 3;
-        if (gated) state = c.b.mul(state, c.b.with_ones(c.op(Opcode::exp_, row(decay, t)), {&last, 1}));
-        if (delta) v = c.b.mul(row(rate, t), c.b.sub(v, c.b.einsum("abij,abi->abj", {state, now})));
-        state = c.b.add(state, c.b.einsum("abi,abj->abij", {now, v}));
-        const Datum asked = c.b.reshape(row(q, t), {batch, c.integer(groups), per, n});
-        const Datum y = c.b.einsum("abgi,abij->abgj", {asked, state});
-        return Datums{state, core::perform({Opcode::add_take_, 0, c.b.loc}, {s[1], t, y})};
-      });
-  const Datum y = c.b.reshape(c.permute(end[1], {1, 0, 2, 3, 4}), {batch, length, c.product({c.integer(heads), m})});
+  const Datums end =
+      c.b.loop(c.integer(0), length,
+               {c.b.reshape(start, shape), c.b.fill(none, {length, batch, c.integer(groups), per, m})},
+               [&](const Datum& t, const Datums& s) {
+                 Datum state = s[0], v = row(value, t);
+                 const Datum now = row(key, t);
+                 const int last = 3;
+                 if (gated)
+                   state = c.b.mul(state, c.b.with_ones(c.op(Opcode::exp_, row(decay, t)), {&last, 1}));
+                 if (delta) v = c.b.mul(row(rate, t), c.b.sub(v, c.b.einsum("abij,abi->abj", {state, now})));
+                 state = c.b.add(state, c.b.einsum("abi,abj->abij", {now, v}));
+                 const Datum asked = c.b.reshape(row(q, t), {batch, c.integer(groups), per, n});
+                 const Datum y = c.b.einsum("abgi,abij->abgj", {asked, state});
+                 return Datums{state, core::perform({Opcode::add_take_, 0, c.b.loc}, {s[1], t, y})};
+               });
+  const Datum y =
+      c.b.reshape(c.permute(end[1], {1, 0, 2, 3, 4}), {batch, length, c.product({c.integer(heads), m})});
   const Element kept = c.has(3) ? c.element(3) : c.element(0);
-  return {c.result(c.cast(c.b.mul(y, c.number(scale, y)), c.element(0))), c.result(c.cast(end[0], kept), kept)};
+  return {c.result(c.cast(c.b.mul(y, c.number(scale, y)), c.element(0))),
+          c.result(c.cast(end[0], kept), kept)};
 }
 
 // ---- positions and caches
@@ -310,10 +322,12 @@ Terms rotary_embedding(const Call& c) {
   const auto angles = [&](std::size_t i) {
     Datum t = c[i];
     if (c.has(3)) {
-      if (c.rank(i) != 2 || c.rank(3) != 2) c.fail("expected angles [positions, n] and positions [batch, length]");
+      if (c.rank(i) != 2 || c.rank(3) != 2)
+        c.fail("expected angles [positions, n] and positions [batch, length]");
       const Datum positions = c.cast(c[3], ir::Kind::i64), table = t;
       t = c.b.tabulate(table.type().element(),
-                       {c.b.size(positions, 0), c.b.size(positions, 1), c.b.size(table, 1)}, [&](const Indices& at) {
+                       {c.b.size(positions, 0), c.b.size(positions, 1), c.b.size(table, 1)},
+                       [&](const Indices& at) {
                          return c.b.get(table, {c.b.get(positions, {at[0], at[1]}), at[2]});
                        });
     }
@@ -331,7 +345,8 @@ Terms tensor_scatter(const Call& c) {
   c.require_operands(2, 3);
   const Datum cache = c[0], update = c[1];
   const int rank = c.rank();
-  if (rank < 2 || c.rank(1) != rank) c.fail("expected a cache and an update of 2 or more dimensions, as many each");
+  if (rank < 2 || c.rank(1) != rank)
+    c.fail("expected a cache and an update of 2 or more dimensions, as many each");
   const auto axis = static_cast<std::size_t>(c.axis(c.attribute("axis", std::int64_t{-2}), rank));
   if (axis == 0) c.fail("attribute 'axis': expected a dimension that is not the batch, got 0");
   const std::string mode = c.attribute("mode", std::string("linear"));
@@ -348,8 +363,9 @@ Terms tensor_scatter(const Call& c) {
   if (mode == "linear" && c.has(2))
     c.b.loop(zero, sizes[0], {zero}, [&](const Datum& i, const Datums& s) {
       const Datum first = c.b.get(from, {i});
-      c.b.require(c.op(Opcode::land_, c.op(Opcode::le_, zero, first), c.op(Opcode::le_, c.b.add(first, n), most)),
-                  "expected {} places from {} on in a cache of {}", {n, first, most});
+      c.b.require(
+          c.op(Opcode::land_, c.op(Opcode::le_, zero, first), c.op(Opcode::le_, c.b.add(first, n), most)),
+          "expected {} places from {} on in a cache of {}", {n, first, most});
       return s;
     });
   return {c.result(c.b.tabulate(cache.type().element(), sizes, [&](const Indices& at) {
@@ -367,8 +383,8 @@ Terms causal_conv_with_state(const Call& c) {
   c.require_operands(2, 4);
   c.require_float(0);
   if (c.rank(0) != 3 || c.rank(1) != 3)
-    c.fail("expected a tensor [batch, channels, length] and weights [channels, 1, n], got " + c[0].type().str() +
-           " and " + c[1].type().str());
+    c.fail("expected a tensor [batch, channels, length] and weights [channels, 1, n], got " +
+           c[0].type().str() + " and " + c[1].type().str());
   const std::string activation = c.attribute("activation", std::string("none"));
   if (activation != "none" && activation != "silu" && activation != "swish")
     c.fail("attribute 'activation': expected silu, swish or none, got '" + activation + "'");

@@ -34,7 +34,8 @@ Term list(const Call& c, const std::string& name) {
 }
 std::int64_t length_of(const Term& t) {
   if (!t.present()) return 0;
-  if (t.rank() != 1) throw Error("expected a list, got a tensor of " + std::to_string(t.rank()) + " dimensions");
+  if (t.rank() != 1)
+    throw Error("expected a list, got a tensor of " + std::to_string(t.rank()) + " dimensions");
   return t.dims()[0];
 }
 
@@ -50,8 +51,8 @@ Datum examples(const Call& c) {
 Datum rows_of(const Call& c, const Term& t, std::int64_t rows, const char* what, const Datum& like) {
   const std::int64_t n = length_of(t);
   if (rows < 1 || n % rows != 0)
-    c.fail(std::string("attribute '") + what + "': expected a number of entries that " + std::to_string(rows) +
-           " divides, got " + std::to_string(n));
+    c.fail(std::string("attribute '") + what + "': expected a number of entries that " +
+           std::to_string(rows) + " divides, got " + std::to_string(n));
   return c.b.reshape(c.cast(c.datum(t), like.type().element()), {c.integer(rows), c.integer(n / rows)});
 }
 
@@ -82,7 +83,8 @@ Datum transformed(const Call& c, const Datum& scores, const std::string& how) {
     const Datum sum = core::detail::sum_along(kept, {{&last, 1}, true}, c.b.loc);
     return c.where(c.op(Opcode::eq_, c.b.primal(sum), none), constant_like(0.5, scores), c.b.div(kept, sum));
   }
-  c.fail("attribute 'post_transform': expected NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT, got '" + how + "'");
+  c.fail("attribute 'post_transform': expected NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT, got '" + how +
+         "'");
 }
 std::string post_transform(const Call& c) { return c.attribute("post_transform", std::string("NONE")); }
 
@@ -108,7 +110,8 @@ Datum pair_of(const Call& c, const Datum& first, const Datum& second) {
 /// Label 1 where the one score [n, 1] is above a bound, else label 0.
 Datum above(const Call& c, const Datum& score, double bound) {
   return c.b.tabulate(ir::Kind::i64, {c.b.size(score, 0)}, [&](const Indices& at) {
-    return c.cast(c.b.less(constant_like(bound, score), c.b.get(score, {at[0], c.integer(0)})), ir::Kind::i64);
+    return c.cast(c.b.less(constant_like(bound, score), c.b.get(score, {at[0], c.integer(0)})),
+                  ir::Kind::i64);
   });
 }
 
@@ -159,12 +162,12 @@ Terms imputer(const Call& c) {
   const Datum x = c[0];
   const bool real = is_float(c.element());
   const Term t = list(c, real ? "imputed_value_floats" : "imputed_value_int64s");
-  if (!t.present()) c.fail("expected an attribute 'imputed_value_floats' or 'imputed_value_int64s', got none that fits");
+  if (!t.present())
+    c.fail("expected an attribute 'imputed_value_floats' or 'imputed_value_int64s', got none that fits");
   Datum values = c.cast(c.datum(t), c.element());
   if (length_of(t) == 1) values = c.b.get(values, {c.integer(0)});
-  const double replaced =
-      real ? c.attribute("replaced_value_float", 0.0)
-           : static_cast<double>(c.attribute("replaced_value_int64", std::int64_t{0}));
+  const double replaced = real ? c.attribute("replaced_value_float", 0.0)
+                               : static_cast<double>(c.attribute("replaced_value_int64", std::int64_t{0}));
   const Datum primal = c.b.primal(x);
   const Datum gone = std::isnan(replaced) ? c.op(Opcode::ne_, primal, primal)
                                           : c.op(Opcode::eq_, primal, c.number(replaced, x));
@@ -195,23 +198,27 @@ Terms one_hot_encoder(const Call& c) {
   const bool text = c.element() == Element::string;
   const Term categories = list(c, text ? "cats_strings" : "cats_int64s");
   if (!categories.present()) c.fail("expected an attribute of categories of the operand's type, got none");
-  const Datum x = c.cast(c[0], ir::Kind::i64), all = c.datum(categories), n = c.integer(length_of(categories));
+  const Datum x = c.cast(c[0], ir::Kind::i64), all = c.datum(categories),
+              n = c.integer(length_of(categories));
   Indices sizes = c.sizes(x);
   if (c.attribute("zeros", std::int64_t{1}) == 0)
-    c.b.points(sizes.empty() ? Indices{c.integer(1)} : sizes, {c.integer(0)}, [&](const Indices& at, const Datums& s) {
-      const Datum v = sizes.empty() ? x : c.b.get(x, at);
-      const Datum found = c.b.loop(c.integer(0), n, {Datum::integer(0, ir::Bool)}, [&](const Datum& i, const Datums& b) {
-        return Datums{c.op(Opcode::lor_, b[0], c.op(Opcode::eq_, c.b.get(all, {i}), v))};
-      })[0];
-      c.b.require(found, "attribute 'zeros' of 0: expected one of the categories, got another");
-      return s;
-    });
+    c.b.points(sizes.empty() ? Indices{c.integer(1)} : sizes, {c.integer(0)},
+               [&](const Indices& at, const Datums& s) {
+                 const Datum v = sizes.empty() ? x : c.b.get(x, at);
+                 const Datum found = c.b.loop(
+                     c.integer(0), n, {Datum::integer(0, ir::Bool)}, [&](const Datum& i, const Datums& b) {
+                       return Datums{c.op(Opcode::lor_, b[0], c.op(Opcode::eq_, c.b.get(all, {i}), v))};
+                     })[0];
+                 c.b.require(found, "attribute 'zeros' of 0: expected one of the categories, got another");
+                 return s;
+               });
   sizes.push_back(n);
   return {c.result(c.b.tabulate(ir::Kind::f32, sizes,
                                 [&](Indices at) {
                                   const Datum k = at.back();
                                   at.pop_back();
-                                  return c.cast(c.op(Opcode::eq_, c.get(x, at), c.b.get(all, {k})), ir::Kind::f32);
+                                  return c.cast(c.op(Opcode::eq_, c.get(x, at), c.b.get(all, {k})),
+                                                ir::Kind::f32);
                                 }),
                    Element::float32)};
 }
@@ -223,31 +230,34 @@ Terms mapped(const Call& c, const Term& keys, const Term& values, const Term& ot
   if (length_of(keys) != length_of(values))
     c.fail("expected as many keys as values, got " + std::to_string(length_of(keys)) + " and " +
            std::to_string(length_of(values)));
-  if (kind_of(keys.element) != kind_of(c.element()) || (keys.element == Element::string) != (c.element() == Element::string))
-    c.fail(std::string("expected keys of the operand's type ") + name(c.element()) + ", got " + name(keys.element));
+  if (kind_of(keys.element) != kind_of(c.element()) ||
+      (keys.element == Element::string) != (c.element() == Element::string))
+    c.fail(std::string("expected keys of the operand's type ") + name(c.element()) + ", got " +
+           name(keys.element));
   const Datum x = c[0], all = c.datum(keys), to = c.datum(values), rest = c.reshape(c.datum(otherwise), {});
   const Datum n = c.integer(length_of(keys));
-  return {c.result(c.tabulate(kind_of(values.element), c.sizes(x),
-                              [&](const Indices& at) {
-                                const Datum v = c.get(x, at);
-                                return c.b.loop(c.integer(0), n, {rest}, [&](const Datum& i, const Datums& s) {
-                                  const Datum key = c.b.get(all, {i});
-                                  Datum same = c.op(Opcode::eq_, key, v);
-                                  if (is_float(keys.element))
-                                    same = c.op(Opcode::lor_, same,
-                                                c.op(Opcode::land_, c.op(Opcode::ne_, key, key), c.op(Opcode::ne_, v, v)));
-                                  return Datums{c.b.select(same, c.b.get(to, {i}), s[0])};
-                                })[0];
-                              }),
-                   values.element)};
+  return {c.result(
+      c.tabulate(kind_of(values.element), c.sizes(x),
+                 [&](const Indices& at) {
+                   const Datum v = c.get(x, at);
+                   return c.b.loop(c.integer(0), n, {rest}, [&](const Datum& i, const Datums& s) {
+                     const Datum key = c.b.get(all, {i});
+                     Datum same = c.op(Opcode::eq_, key, v);
+                     if (is_float(keys.element))
+                       same = c.op(Opcode::lor_, same,
+                                   c.op(Opcode::land_, c.op(Opcode::ne_, key, key), c.op(Opcode::ne_, v, v)));
+                     return Datums{c.b.select(same, c.b.get(to, {i}), s[0])};
+                   })[0];
+                 }),
+      values.element)};
 }
 
 /// The list of keys or values that a node has, whatever its type.
 Term some_list(const Call& c, const std::string& what) {
   for (const char* type : {"_strings", "_int64s", "_floats", "_tensor"})
     if (Term t = list(c, what + type); t.present()) return t;
-  c.fail("expected an attribute '" + what + "_strings', '" + what + "_int64s', '" + what + "_floats' or '" + what +
-         "_tensor', got none");
+  c.fail("expected an attribute '" + what + "_strings', '" + what + "_int64s', '" + what + "_floats' or '" +
+         what + "_tensor', got none");
 }
 
 }  // namespace
@@ -270,15 +280,17 @@ Terms label_encoder(const Call& c) {
     if (values.element == Element::string)
       otherwise = text(c.attribute("default_string", std::string("_Unused")));
     else if (is_float(values.element))
-      otherwise = c.result(Datum::number(c.attribute("default_float", -0.0), ir::Type(kind_of(values.element))),
-                           values.element);
+      otherwise =
+          c.result(Datum::number(c.attribute("default_float", -0.0), ir::Type(kind_of(values.element))),
+                   values.element);
     else
-      otherwise = c.result(Datum::integer(c.attribute("default_int64", std::int64_t{-1}),
-                                          ir::Type(kind_of(values.element))),
-                           values.element);
+      otherwise = c.result(
+          Datum::integer(c.attribute("default_int64", std::int64_t{-1}), ir::Type(kind_of(values.element))),
+          values.element);
   }
   if (otherwise.element != values.element)
-    c.fail(std::string("expected a default of type ") + name(values.element) + ", got " + name(otherwise.element));
+    c.fail(std::string("expected a default of type ") + name(values.element) + ", got " +
+           name(otherwise.element));
   return mapped(c, keys, values, otherwise);
 }
 
@@ -314,13 +326,16 @@ Datum linear_scores(const Call& c, const Datum& x, std::int64_t rows) {
   const Datum b = c.cast(c.datum(intercepts), x.type().element());
   return c.b.add(y, length_of(intercepts) == 1 ? c.b.get(b, {c.integer(0)}) : b);
 }
-Element real_element(const Call& c) { return c.element() == Element::float64 ? Element::float64 : Element::float32; }
+Element real_element(const Call& c) {
+  return c.element() == Element::float64 ? Element::float64 : Element::float32;
+}
 
 }  // namespace
 
 Terms linear_regressor(const Call& c) {
   const Datum x = examples(c);
-  const Datum y = transformed(c, linear_scores(c, x, c.attribute("targets", std::int64_t{1})), post_transform(c));
+  const Datum y =
+      transformed(c, linear_scores(c, x, c.attribute("targets", std::int64_t{1})), post_transform(c));
   return {c.result(c.cast(y, ir::Kind::f32), Element::float32)};
 }
 
@@ -357,10 +372,11 @@ Datum kernels(const Call& c, const Datum& x, const Datum& vectors, const std::st
   }
   if (how == "RBF")
     return c.b.tabulate(x.type().element(), {c.b.size(x, 0), c.b.size(vectors, 0)}, [&](const Indices& at) {
-      const Datum sum = c.b.loop(c.integer(0), c.b.size(x, 1), {constant_like(0, x)}, [&](const Datum& k, const Datums& s) {
-        const Datum d = c.b.sub(c.b.get(x, {at[0], k}), c.b.get(vectors, {at[1], k}));
-        return Datums{c.b.add(s[0], c.b.mul(d, d))};
-      })[0];
+      const Datum sum =
+          c.b.loop(c.integer(0), c.b.size(x, 1), {constant_like(0, x)}, [&](const Datum& k, const Datums& s) {
+            const Datum d = c.b.sub(c.b.get(x, {at[0], k}), c.b.get(vectors, {at[1], k}));
+            return Datums{c.b.add(s[0], c.b.mul(d, d))};
+          })[0];
       return c.op(Opcode::exp_, c.b.mul(sum, constant_like(-p[0], x)));
     });
   const Datum products = c.b.einsum("ik,jk->ij", {x, vectors});
@@ -371,8 +387,8 @@ Datum kernels(const Call& c, const Datum& x, const Datum& vectors, const std::st
   c.fail("attribute 'kernel_type': expected LINEAR, POLY, RBF or SIGMOID, got '" + how + "'");
 }
 
-/// Probabilities of k classes from those of each pair, r [n, k, k], by the iteration of Wu, Lin and Weng, "Probability
-/// Estimates for Multi-class Classification by Pairwise Coupling", 2004.
+/// Probabilities of k classes from those of each pair, r [n, k, k], by the iteration of Wu, Lin and Weng,
+/// "Probability Estimates for Multi-class Classification by Pairwise Coupling", 2004.
 Datum coupled(const Call& c, const Datum& r, std::int64_t k) {
   const ir::Kind kind = r.type().element();
   const Datum n = c.b.size(r, 0), size = c.integer(k), zero = c.integer(0);
@@ -382,54 +398,66 @@ Datum coupled(const Call& c, const Datum& r, std::int64_t k) {
                     [&](const Datum& j, const Datums& s) { return Datums{c.b.add(s[0], f(j))}; })[0];
   };
   const Datum q = c.b.tabulate(kind, {n, size, size}, [&](const Indices& at) {
-    const Datum off = c.op(Opcode::neg_, c.b.mul(c.b.get(r, {at[0], at[2], at[1]}), c.b.get(r, {at[0], at[1], at[2]})));
+    const Datum off =
+        c.op(Opcode::neg_, c.b.mul(c.b.get(r, {at[0], at[2], at[1]}), c.b.get(r, {at[0], at[1], at[2]})));
     const Datum diagonal = sum([&](const Datum& j) {
       const Datum v = c.b.get(r, {at[0], j, at[1]});
       return c.b.select(c.op(Opcode::eq_, j, at[1]), number(0), c.b.mul(v, v));
     });
     return c.b.select(c.op(Opcode::eq_, at[1], at[2]), diagonal, off);
   });
-  return c.b.points({n}, {c.b.fill(number(1.0 / static_cast<double>(k)), {n, size})}, [&](const Indices& row, const Datums& s) {
-    const Datum i = row[0];
-    const auto q_at = [&](const Datum& a, const Datum& b) { return c.b.get(q, {i, a, b}); };
-    const auto products = [&](const Datum& p) {
-      return c.b.tabulate(kind, {size}, [&](const Indices& t) {
-        return sum([&](const Datum& j) { return c.b.mul(q_at(t[0], j), c.b.get(p, {i, j})); });
-      });
-    };
-    // As long as a product is further from their mean than this.
-    const Datum enough = number(0.005 / static_cast<double>(k));
-    const std::int64_t most = std::max<std::int64_t>(100, k);
-    return Datums{core::detail::loop(
-        {zero, s[0], Datum::integer(1, ir::Bool)},
-        [&](const Datums& now) { return c.op(Opcode::land_, now[2], c.b.less(now[0], c.integer(most))); },
-        [&](const Datums& now) {
-          const Datum start = products(now[1]);
-          const Datum mean = sum([&](const Datum& j) { return c.b.mul(c.b.get(now[1], {i, j}), c.b.get(start, {j})); });
-          const Datum error = c.b.loop(zero, size, {number(0)}, [&](const Datum& j, const Datums& e) {
-            return Datums{c.op(Opcode::max_, e[0], c.op(Opcode::abs_, c.b.sub(c.b.get(start, {j}), mean)))};
-          })[0];
-          const Datum more = c.op(Opcode::le_, enough, error);
-          const Datums step = c.b.loop(zero, size, {now[1], start, mean}, [&](const Datum& t, const Datums& w) {
-            const Datum own = q_at(t, t), d = c.b.div(c.b.sub(w[2], c.b.get(w[1], {t})), own);
-            const Datum scale = c.b.add(number(1), d);
-            const Datum next_mean =
-                c.b.div(c.b.add(w[2], c.b.mul(d, c.b.add(c.b.mul(d, own), c.b.mul(number(2), c.b.get(w[1], {t}))))),
-                        c.b.mul(scale, scale));
-            const Datum grown = c.b.set(w[0], {i, t}, c.b.add(c.b.get(w[0], {i, t}), d));
-            const Datums both = c.b.loop(zero, size, {grown, w[1]}, [&](const Datum& j, const Datums& v) {
-              return Datums{c.b.set(v[0], {i, j}, c.b.div(c.b.get(v[0], {i, j}), scale)),
-                            c.b.set(v[1], {j}, c.b.div(c.b.add(c.b.get(v[1], {j}), c.b.mul(d, q_at(t, j))), scale))};
-            });
-            return Datums{both[0], both[1], next_mean};
+  return c.b.points(
+      {n}, {c.b.fill(number(1.0 / static_cast<double>(k)), {n, size})},
+      [&](const Indices& row, const Datums& s) {
+        const Datum i = row[0];
+        const auto q_at = [&](const Datum& a, const Datum& b) { return c.b.get(q, {i, a, b}); };
+        const auto products = [&](const Datum& p) {
+          return c.b.tabulate(kind, {size}, [&](const Indices& t) {
+            return sum([&](const Datum& j) { return c.b.mul(q_at(t[0], j), c.b.get(p, {i, j})); });
           });
-          const Datum next = c.b.loop(zero, size, {now[1]}, [&](const Datum& j, const Datums& v) {
-            return Datums{c.b.set(v[0], {i, j}, c.b.select(more, c.b.get(step[0], {i, j}), c.b.get(now[1], {i, j})))};
-          })[0];
-          return Datums{c.b.add(now[0], c.integer(1)), next, more};
-        },
-        c.b.loc)[1]};
-  })[0];
+        };
+        // As long as a product is further from their mean than this.
+        const Datum enough = number(0.005 / static_cast<double>(k));
+        const std::int64_t most = std::max<std::int64_t>(100, k);
+        return Datums{core::detail::loop(
+            {zero, s[0], Datum::integer(1, ir::Bool)},
+            [&](const Datums& now) { return c.op(Opcode::land_, now[2], c.b.less(now[0], c.integer(most))); },
+            [&](const Datums& now) {
+              const Datum start = products(now[1]);
+              const Datum mean = sum([&](const Datum& j) {
+                return c.b.mul(c.b.get(now[1], {i, j}), c.b.get(start, {j}));
+              });
+              const Datum error = c.b.loop(zero, size, {number(0)}, [&](const Datum& j, const Datums& e) {
+                return Datums{
+                    c.op(Opcode::max_, e[0], c.op(Opcode::abs_, c.b.sub(c.b.get(start, {j}), mean)))};
+              })[0];
+              const Datum more = c.op(Opcode::le_, enough, error);
+              const Datums step =
+                  c.b.loop(zero, size, {now[1], start, mean}, [&](const Datum& t, const Datums& w) {
+                    const Datum own = q_at(t, t), d = c.b.div(c.b.sub(w[2], c.b.get(w[1], {t})), own);
+                    const Datum scale = c.b.add(number(1), d);
+                    const Datum next_mean = c.b.div(
+                        c.b.add(w[2],
+                                c.b.mul(d, c.b.add(c.b.mul(d, own), c.b.mul(number(2), c.b.get(w[1], {t}))))),
+                        c.b.mul(scale, scale));
+                    const Datum grown = c.b.set(w[0], {i, t}, c.b.add(c.b.get(w[0], {i, t}), d));
+                    const Datums both =
+                        c.b.loop(zero, size, {grown, w[1]}, [&](const Datum& j, const Datums& v) {
+                          return Datums{
+                              c.b.set(v[0], {i, j}, c.b.div(c.b.get(v[0], {i, j}), scale)),
+                              c.b.set(v[1], {j},
+                                      c.b.div(c.b.add(c.b.get(v[1], {j}), c.b.mul(d, q_at(t, j))), scale))};
+                        });
+                    return Datums{both[0], both[1], next_mean};
+                  });
+              const Datum next = c.b.loop(zero, size, {now[1]}, [&](const Datum& j, const Datums& v) {
+                return Datums{c.b.set(v[0], {i, j},
+                                      c.b.select(more, c.b.get(step[0], {i, j}), c.b.get(now[1], {i, j})))};
+              })[0];
+              return Datums{c.b.add(now[0], c.integer(1)), next, more};
+            },
+            c.b.loc)[1]};
+      })[0];
 }
 
 }  // namespace
@@ -519,9 +547,11 @@ Terms svm_classifier(const Call& c) {
   }();
   const Term a = list(c, "prob_a"), b = list(c, "prob_b");
   if (length_of(a) > 0) {
-    const Value slope = c.value(a, "parameters of probabilities"), offset = c.value(b, "parameters of probabilities");
+    const Value slope = c.value(a, "parameters of probabilities"),
+                offset = c.value(b, "parameters of probabilities");
     if (slope.size() != pairs || offset.size() != pairs)
-      c.fail("attributes 'prob_a' and 'prob_b': expected a number for each of " + std::to_string(pairs) + " pairs");
+      c.fail("attributes 'prob_a' and 'prob_b': expected a number for each of " + std::to_string(pairs) +
+             " pairs");
     Datum r = c.b.fill(constant_like(0, x), {n, c.integer(classes), c.integer(classes)});
     r = c.b.loop(zero, n, {r}, [&](const Datum& row, const Datums& s) {
       Datum now = s[0];
@@ -529,7 +559,8 @@ Terms svm_classifier(const Call& c) {
       for (std::int64_t i = 0; i < classes; ++i)
         for (std::int64_t j = i + 1; j < classes; ++j, ++k) {
           const Datum score = c.b.get(pairwise, {row, c.integer(static_cast<std::int64_t>(k))});
-          const Datum v = c.b.add(c.b.mul(score, constant_like(slope.at(k), x)), constant_like(offset.at(k), x));
+          const Datum v =
+              c.b.add(c.b.mul(score, constant_like(slope.at(k), x)), constant_like(offset.at(k), x));
           Datum p = core::detail::sigmoid(c.op(Opcode::neg_, v), c.b.loc);
           p = c.op(Opcode::min_, c.op(Opcode::max_, p, constant_like(1e-7, x)), constant_like(1 - 1e-7, x));
           now = c.b.set(now, {row, c.integer(i), c.integer(j)}, p);
@@ -538,7 +569,8 @@ Terms svm_classifier(const Call& c) {
       return Datums{now};
     })[0];
     const Datum p = coupled(c, r, classes);
-    return {chosen(c, labels, best(c, classes == 2 ? p : votes)), result(transformed(c, p, post_transform(c)))};
+    return {chosen(c, labels, best(c, classes == 2 ? p : votes)),
+            result(transformed(c, p, post_transform(c)))};
   }
   if (classes == 2) {
     const Datum both = pair_of(c, c.op(Opcode::neg_, pairwise), pairwise);
@@ -561,7 +593,8 @@ struct Trees {
   explicit Trees(const Call& call) : c(call), x(examples(call)) {
     const auto table = [&](const char* name) {
       const Term t = list(c, name);
-      if (!t.present()) c.fail(std::string("expected an attribute '") + name + "', which a prepared model has");
+      if (!t.present())
+        c.fail(std::string("expected an attribute '") + name + "', which a prepared model has");
       return t;
     };
     roots = c.datum(table("trees_roots"));
@@ -606,9 +639,11 @@ struct Trees {
     };
     Datum yes_way = modes.empty() ? Datum::integer(1, ir::Bool) : compared(modes[0]);
     for (std::size_t k = 1; k < modes.size(); ++k)
-      yes_way = c.b.select(c.op(Opcode::eq_, wide(mode, node), c.integer(modes[k])), compared(modes[k]), yes_way);
+      yes_way =
+          c.b.select(c.op(Opcode::eq_, wide(mode, node), c.integer(modes[k])), compared(modes[k]), yes_way);
     if (!any_missing) return yes_way;
-    const Datum gone = c.op(Opcode::land_, c.op(Opcode::ne_, v, v), c.op(Opcode::ne_, wide(missing, node), c.integer(0)));
+    const Datum gone =
+        c.op(Opcode::land_, c.op(Opcode::ne_, v, v), c.op(Opcode::ne_, wide(missing, node), c.integer(0)));
     return c.op(Opcode::lor_, gone, yes_way);
   }
 
@@ -629,21 +664,25 @@ struct Trees {
   Datum scores(std::int64_t count, const std::string& how) const {
     for (const std::int64_t t : targets)
       if (t < 0 || t >= count)
-        c.fail("expected votes for targets from 0 to " + std::to_string(count - 1) + ", got " + std::to_string(t));
+        c.fail("expected votes for targets from 0 to " + std::to_string(count - 1) + ", got " +
+               std::to_string(t));
     const ir::Kind k = weight.type().element();
     const double inf = std::numeric_limits<double>::infinity();
     const Datum start = Datum::number(how == "MIN" ? inf : how == "MAX" ? -inf : 0, ir::Type(k));
     const Opcode join = how == "MIN" ? Opcode::min_ : how == "MAX" ? Opcode::max_ : Opcode::add_;
     const Datum n = c.b.size(x, 0), trees = c.b.size(roots, 0);
-    Datum y = c.b.points({n, trees}, {c.b.fill(start, {n, c.integer(count)})}, [&](const Indices& at, const Datums& s) {
-      const Datum node = leaf(at[0], at[1]);
-      const Datum next = c.b.add(node, c.integer(1));
-      return c.b.loop(wide(first, node), wide(first, next), {s[0]}, [&](const Datum& vote, const Datums& now) {
-        const Datum to = count == 1 ? c.integer(0) : wide(target, vote);
-        return Datums{c.b.set(now[0], {at[0], to},
-                              c.op(join, c.b.get(now[0], {at[0], to}), c.b.get(weight, {vote})))};
-      });
-    })[0];
+    // All examples go through a tree, then through the next one: a tree's tables stay near.
+    Datum y = c.b.points(
+        {trees, n}, {c.b.fill(start, {n, c.integer(count)})}, [&](const Indices& at, const Datums& s) {
+          const Datum node = leaf(at[1], at[0]);
+          const Datum next = c.b.add(node, c.integer(1));
+          return c.b.loop(
+              wide(first, node), wide(first, next), {s[0]}, [&](const Datum& vote, const Datums& now) {
+                const Datum to = count == 1 ? c.integer(0) : wide(target, vote);
+                return Datums{c.b.set(now[0], {at[1], to},
+                                      c.op(join, c.b.get(now[0], {at[1], to}), c.b.get(weight, {vote})))};
+              });
+        })[0];
     if (how == "AVERAGE") y = c.b.div(y, c.cast(trees, k));
     if (how == "MIN" || how == "MAX")  // what no leaf votes for is 0
       y = c.where(c.op(Opcode::eq_, y, start), Datum::number(0, ir::Type(k)), y);
@@ -662,7 +701,8 @@ struct Trees {
 
 Terms tree_ensemble(const Call& c) {
   const std::int64_t count = c.attribute("n_targets", std::int64_t{1});
-  if (count < 1 || count > 1 << 20) c.fail("attribute 'n_targets': expected 1 or more, got " + std::to_string(count));
+  if (count < 1 || count > 1 << 20)
+    c.fail("attribute 'n_targets': expected 1 or more, got " + std::to_string(count));
   const Trees trees(c);
   static constexpr const char* functions[] = {"AVERAGE", "SUM", "MIN", "MAX"};
   static constexpr const char* after[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
@@ -696,13 +736,15 @@ Terms tree_ensemble_classifier(const Call& c) {
     const Datum scores = trees.scores(classes, "SUM");
     return {chosen(c, labels, best(c, scores)), result(transformed(c, scores, last))};
   }
-  // Votes for one class of two decide alone. Where they are for class 0 they are the score of class 1, and the other
-  // is what is left of 1, or of 0 where votes may be below it: so onnxruntime takes what gradient boosting writes.
+  // Votes for one class of two decide alone. Where they are for class 0 they are the score of class 1, and
+  // the other is what is left of 1, or of 0 where votes may be below it: so onnxruntime takes what gradient
+  // boosting writes.
   const Datum all = trees.scores(classes, "SUM");
   const Datum score = part_of(c, all, 1, c.integer(trees.targets[0]), c.integer(trees.targets[0] + 1));
   const Value weights = c.value(list(c, "trees_weight"), "weights");
   bool positive = true;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(weights.size()); ++i) positive = positive && weights.at(i) >= 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(weights.size()); ++i)
+    positive = positive && weights.at(i) >= 0;
   const Term label = chosen(c, labels, above(c, score, positive ? 0.5 : 0));
   if (trees.targets[0] != 0) return {label, result(transformed(c, all, last))};
   const Datum negated = c.op(Opcode::neg_, score);

@@ -249,7 +249,8 @@ Terms if_else(const Call& c) {
     }
     if (k == 1 && shapes[0] != shapes[1])
       throw Unknown(
-          "expected branches whose outputs have one structure, element type and number of dimensions, or a condition "
+          "expected branches whose outputs have one structure, element type and number of dimensions, or a "
+          "condition "
           "that is known while the program is made",
           c.in[0].origins, false);
     return data;

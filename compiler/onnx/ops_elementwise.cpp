@@ -125,7 +125,8 @@ Datum power_of_two(const Call& c, const Datum& size, const FloatFormat& f, const
     const Datum up = how.rounding == "up" ? c.b.less(least, some) : c.op(Opcode::le_, least, some);
     p = c.where(up, c.b.add(p, p), p);
   }
-  const Datum nothing = c.number(std::numeric_limits<double>::quiet_NaN(), p), largest = c.number(f.largest, p);
+  const Datum nothing = c.number(std::numeric_limits<double>::quiet_NaN(), p),
+              largest = c.number(f.largest, p);
   p = c.where(c.b.less(largest, p), how.saturate ? largest : nothing, p);
   const Datum finite = c.b.less(size, c.number(std::numeric_limits<double>::infinity(), size));
   return c.where(finite, p, nothing);
@@ -141,7 +142,7 @@ Datum narrowed(const Call& c, const Datum& narrow, const FloatFormat& f, const N
       c.op(Opcode::max_, c.op(Opcode::exp2_, c.b.sub(exponent, c.number(f.digits - 1, x))), lowest);
   const Datum near = c.b.mul(round_half_even(c, c.b.div(x, unit)), unit);
   const Datum finite = c.op(Opcode::le_, c.op(Opcode::abs_, near), c.number(f.largest, x));
-  const double end = f.infinite && !how.saturate                       ? std::numeric_limits<double>::infinity()
+  const double end = f.infinite && !how.saturate    ? std::numeric_limits<double>::infinity()
                      : f.bits == 8 && !how.saturate ? std::numeric_limits<double>::quiet_NaN()
                                                     : f.largest;
   const Datum beyond = c.b.mul(c.op(Opcode::sign_, x), c.number(end, x));
@@ -187,10 +188,9 @@ Datum bits_of(const Call& c, const Datum& x, Element e) {
   const Datum rest = scaled(c, some, c.op(Opcode::neg_, guess));
   const Datum above = c.op(Opcode::le_, c.number(2, v), rest), below = c.b.less(rest, one);
   const Datum exponent =
-      c.op(Opcode::max_,
-           c.b.add(guess, c.b.sub(c.cast(above, ir::Kind::f64), c.cast(below, ir::Kind::f64))), c.number(lowest, v));
-  const Datum units =
-      c.cast(scaled(c, some, c.b.sub(c.number(f.digits - 1, v), exponent)), ir::Kind::i64);
+      c.op(Opcode::max_, c.b.add(guess, c.b.sub(c.cast(above, ir::Kind::f64), c.cast(below, ir::Kind::f64))),
+           c.number(lowest, v));
+  const Datum units = c.cast(scaled(c, some, c.b.sub(c.number(f.digits - 1, v), exponent)), ir::Kind::i64);
   const Datum steps = c.b.mul(c.cast(c.b.sub(exponent, c.number(lowest, v)), ir::Kind::i64), int64(hidden));
   const std::int64_t ends = f.infinite ? sign - hidden : 0;
   Datum code = c.where(finite, c.b.add(steps, units), c.where(c.b.less(zero, size), int64(ends), int64(0)));
@@ -202,12 +202,14 @@ Datum bits_of(const Call& c, const Datum& x, Element e) {
 
 /// Numbers of a type by their bits.
 Datum from_bits(const Call& c, const Datum& bits, Element e) {
-  if (!is_float(e)) return e == Element::boolean ? c.op(Opcode::ne_, bits, int64(0)) : c.wrapped(c.cast(bits, e), e);
+  if (!is_float(e))
+    return e == Element::boolean ? c.op(Opcode::ne_, bits, int64(0)) : c.wrapped(c.cast(bits, e), e);
   const FloatFormat f = layout_of(c, e);
   const std::int64_t hidden = std::int64_t{1} << (f.digits - 1), sign = std::int64_t{1} << (f.bits - 1);
   const std::int64_t exponents = f.bits == 64 ? 2047 : sign / hidden - 1;
   const Datum size = c.op(Opcode::bit_and_, bits, int64(sign - 1));
-  const Datum exponent = c.b.div(size, int64(hidden)), fraction = c.op(Opcode::bit_and_, size, int64(hidden - 1));
+  const Datum exponent = c.b.div(size, int64(hidden)),
+              fraction = c.op(Opcode::bit_and_, size, int64(hidden - 1));
   const Datum subnormal = c.op(Opcode::eq_, exponent, int64(0));
   const Datum digits = c.b.add(fraction, c.where(subnormal, int64(0), int64(hidden)));
   const Datum power = c.b.add(c.op(Opcode::imax_, exponent, int64(1)), int64(f.least - 1));
@@ -217,8 +219,8 @@ Datum from_bits(const Call& c, const Datum& bits, Element e) {
   Datum whole = v;
   if (f.infinite)
     whole = c.where(c.op(Opcode::eq_, exponent, int64(exponents)),
-                    c.where(c.op(Opcode::eq_, fraction, int64(0)), constant(std::numeric_limits<double>::infinity()),
-                            nothing),
+                    c.where(c.op(Opcode::eq_, fraction, int64(0)),
+                            constant(std::numeric_limits<double>::infinity()), nothing),
                     v);
   else if (f.signed_zero && f.not_a_number)
     whole = c.where(c.op(Opcode::eq_, size, int64(sign - 1)), nothing, v);
@@ -293,11 +295,13 @@ Terms mean(const Call& c) {
 Terms bit_shift(const Call& c) {
   const Element e = joint(c);
   if (!is_integer(e) || (!is_unsigned(e) && c.opset < 28))
-    c.fail(std::string("expected unsigned integers") + (c.opset < 28 ? ", or version 28" : "") + ", got " + name(e));
+    c.fail(std::string("expected unsigned integers") + (c.opset < 28 ? ", or version 28" : "") + ", got " +
+           name(e));
   const std::string direction = c.attribute("direction", std::string());
   if (direction != "LEFT" && direction != "RIGHT")
     c.fail("attribute 'direction': expected LEFT or RIGHT, got '" + direction + "'");
-  const Datum x = c[0], y = c[1], none = c.number(0, x), last = c.number(static_cast<double>(bits_in_file(e)) - 1, x);
+  const Datum x = c[0], y = c[1], none = c.number(0, x),
+              last = c.number(static_cast<double>(bits_in_file(e)) - 1, x);
   const Datum some = c.op(Opcode::imin_, c.op(Opcode::imax_, y, none), last);
   // By more places than there are, or a number of places below 0: what copies of the sign leave.
   const Datum outside = c.op(Opcode::lor_, c.b.less(y, none), c.b.less(last, y));
@@ -536,7 +540,8 @@ Terms cast(const Call& c) {
           (wanted == "double" && known == "float64"))
         to = static_cast<Element>(n);
     }
-    if (!is_supported(to) && to != Element::string) c.fail("attribute 'to': expected an element type, got '" + wanted + "'");
+    if (!is_supported(to) && to != Element::string)
+      c.fail("attribute 'to': expected an element type, got '" + wanted + "'");
   } else {
     const bool text = c.attribute("to") == static_cast<std::int64_t>(Element::string);
     to = text ? Element::string : c.element_attribute("to", Element::undefined);
@@ -548,14 +553,14 @@ Terms cast_like(const Call& c) {
   return {cast_to(c, c.element(1))};
 }
 
-// The bits of a number are computed from its sign, its exponent and its digits, so that this is a program like any
-// other; a NaN has one pattern.
+// The bits of a number are computed from its sign, its exponent and its digits, so that this is a program
+// like any other; a NaN has one pattern.
 Terms bit_cast(const Call& c) {
   c.attribute("to");
   const Element from = c.element(), to = c.element_attribute("to", Element::undefined);
   if (bits_in_file(from) != bits_in_file(to))
-    c.fail("attribute 'to': expected an element type of " + std::to_string(bits_in_file(from)) + " bits, as " +
-           name(from) + ", got " + name(to));
+    c.fail("attribute 'to': expected an element type of " + std::to_string(bits_in_file(from)) +
+           " bits, as " + name(from) + ", got " + name(to));
   if (from == to) return {c.term(0)};
   return {c.result(from_bits(c, bits_of(c, c[0], from), to), to)};
 }

@@ -75,18 +75,19 @@ struct Resampling {
                       c.b.select(c.b.less(d, real(2)), polynomial({a, -5 * a, 8 * a, -4 * a}), real(0)));
   }
 
-  /// Along an axis that becomes shorter: the kernel is as much wider as the elements get further away from each
-  /// other, so that each of them counts.
+  /// Along an axis that becomes shorter: the kernel is as much wider as the elements get further away from
+  /// each other, so that each of them counts.
   Datum filtered(const Call& c, const Datum& x, std::size_t axis, const Indices& sizes, const Datum& places,
                  const Datum& scale) const {
     const ir::Kind k = x.type().element();
     const Datum n = c.b.size(x, static_cast<int>(axis)), last = c.b.sub(n, c.integer(1));
     const Datum narrow = c.op(Opcode::min_, scale, real(1)), reach = real(mode == "linear" ? 1 : 2);
-    const Datum first = c.cast(c.b.add(c.op(Opcode::floor_, c.op(Opcode::neg_, c.b.div(reach, narrow))), real(1)),
-                               ir::Kind::i64);
+    const Datum first = c.cast(
+        c.b.add(c.op(Opcode::floor_, c.op(Opcode::neg_, c.b.div(reach, narrow))), real(1)), ir::Kind::i64);
     const Datum taps = c.b.mul(c.b.sub(c.integer(1), first), c.integer(2));
     const auto number = [&](const Datum& place, const Datum& tap) {
-      return c.b.add(c.cast(c.op(Opcode::floor_, c.b.get(places, {place})), ir::Kind::i64), c.b.add(first, tap));
+      return c.b.add(c.cast(c.op(Opcode::floor_, c.b.get(places, {place})), ir::Kind::i64),
+                     c.b.add(first, tap));
     };
     const Datum weights = c.b.tabulate(f64, {sizes[axis], taps}, [&](const Indices& at) {
       const Datum i = number(at[0], at[1]), off = c.b.sub(c.cast(i, f64), c.b.get(places, {at[0]}));
@@ -189,7 +190,8 @@ Terms resized(const Call& c, const Resampling& how, const std::vector<double>& s
   if (how.mode != "nearest" && !is_float(c.element())) c.require_float(0);
   const std::string policy = c.attribute("keep_aspect_ratio_policy", std::string("stretch"));
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
-    c.fail("attribute 'keep_aspect_ratio_policy': expected stretch, not_larger or not_smaller, got '" + policy + "'");
+    c.fail("attribute 'keep_aspect_ratio_policy': expected stretch, not_larger or not_smaller, got '" +
+           policy + "'");
   Datum common;  // one scale for all dimensions: the least, or the largest, of theirs
   for (std::size_t i = 0; i < axes.size() && !wanted.empty() && policy != "stretch"; ++i) {
     const Datum own = c.b.div(real(static_cast<double>(wanted[i])), c.cast(c.b.size(x, axes[i]), f64));
@@ -208,7 +210,8 @@ Terms resized(const Call& c, const Resampling& how, const std::vector<double>& s
       if (!common.empty()) {
         scale = common;
         out = c.cast(c.op(Opcode::floor_, c.b.add(c.b.mul(c.cast(n, f64), scale), real(0.5))), ir::Kind::i64);
-      } else if (known(n) == wanted[i] && how.transform != "tf_crop_and_resize") continue;
+      } else if (known(n) == wanted[i] && how.transform != "tf_crop_and_resize")
+        continue;
     } else {
       if (!(scales[i] > 0) || scales[i] > 1e6)
         c.fail("expected scales above 0, got " + std::to_string(scales[i]));

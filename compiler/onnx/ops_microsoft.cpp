@@ -32,19 +32,23 @@ Terms as_integers(const Call& c, const Datum& x, std::size_t i) {
 Datum activated(const Call& c, const Datum& x) {
   const std::string name = c.attribute("activation", std::string());
   const std::vector<double> p = c.real_attributes("activation_params");
-  const auto parameter = [&](std::size_t i, double otherwise) { return c.number(i < p.size() ? p[i] : otherwise, x); };
+  const auto parameter = [&](std::size_t i, double otherwise) {
+    return c.number(i < p.size() ? p[i] : otherwise, x);
+  };
   if (name.empty()) return x;
   if (name == "Relu") return core::detail::relu(x, c.b.loc);
   if (name == "Sigmoid") return core::detail::sigmoid(x, c.b.loc);
   if (name == "Tanh") return c.op(Opcode::tanh_, x);
   const Datum zero = c.number(0, x);
   if (name == "LeakyRelu") return c.where(c.b.less(x, zero), c.b.mul(x, parameter(0, 0.01)), x);
-  if (name == "Clip") return c.op(Opcode::min_, c.op(Opcode::max_, x, parameter(0, -3.4e38)), parameter(1, 3.4e38));
+  if (name == "Clip")
+    return c.op(Opcode::min_, c.op(Opcode::max_, x, parameter(0, -3.4e38)), parameter(1, 3.4e38));
   if (name == "HardSigmoid") {
     const Datum y = c.b.add(c.b.mul(x, parameter(0, 0.2)), parameter(1, 0.5));
     return c.op(Opcode::min_, c.op(Opcode::max_, y, zero), c.number(1, x));
   }
-  c.fail("attribute 'activation': expected Relu, Sigmoid, Tanh, LeakyRelu, Clip or HardSigmoid, got '" + name + "'");
+  c.fail("attribute 'activation': expected Relu, Sigmoid, Tanh, LeakyRelu, Clip or HardSigmoid, got '" +
+         name + "'");
 }
 
 Datum turned(const Call& c, const Datum& x) {
@@ -57,7 +61,8 @@ Datum turned(const Call& c, const Datum& x) {
 }
 
 /// Less its mean, over its deviation, along the last dimension, with a factor and a shift.
-Datum normalised(const Call& c, const Datum& x, const Datum& factor, const Datum& shift, double epsilon, bool centre) {
+Datum normalised(const Call& c, const Datum& x, const Datum& factor, const Datum& shift, double epsilon,
+                 bool centre) {
   const int last = x.type().rank() - 1;
   const core::detail::Over over{{&last, 1}, true};
   const Datum off = centre ? c.b.sub(x, core::detail::mean_along(x, over, c.b.loc)) : x;
@@ -79,14 +84,16 @@ Terms skipped(const Call& c, bool centre) {
 }
 
 /// Weights [rows, columns] of so many bits, in blocks along the columns, each with a scale and a zero point.
-Datum unpacked(const Call& c, std::int64_t rows, std::int64_t columns, std::int64_t bits, std::int64_t block) {
-  const std::int64_t each = 8 / bits, blocks = (columns + block - 1) / block, bytes = (blocks + each - 1) / each;
-  const Datum packed = c.cast(c.reshape(c[1], {c.integer(rows), c.integer(blocks), c.integer(block / each)}), ir::Kind::i64);
+Datum unpacked(const Call& c, std::int64_t rows, std::int64_t columns, std::int64_t bits,
+               std::int64_t block) {
+  const std::int64_t each = 8 / bits, blocks = (columns + block - 1) / block,
+                     bytes = (blocks + each - 1) / each;
+  const Datum packed =
+      c.cast(c.reshape(c[1], {c.integer(rows), c.integer(blocks), c.integer(block / each)}), ir::Kind::i64);
   const Datum scales = c.reshape(c[2], {c.integer(rows), c.integer(blocks)});
   const bool real_zero = c.has(3) && is_float(c.element(3));
   Datum zeros;
-  if (c.has(3))
-    zeros = c.reshape(c[3], {c.integer(rows), c.integer(real_zero ? blocks : bytes)});
+  if (c.has(3)) zeros = c.reshape(c[3], {c.integer(rows), c.integer(real_zero ? blocks : bytes)});
   const auto field = [&](const Datum& byte, const Datum& number) {
     if (bits == 8) return byte;
     const Datum moved = c.op(Opcode::shift_right_, byte, c.b.mul(number, c.integer(bits)));
@@ -116,17 +123,16 @@ Datum attended(const Call& c, const Datum& q, const Datum& k, const Datum& v, co
   return without_heads(c, matrix_product(c, mask.softmax(c, mask.applied(c, scores)), v));
 }
 
-/// The mask of keys that operand i says: as many as there are [batch], or 1 and 0 of each [batch, keys] or of each
-/// query [batch, queries, keys].
+/// The mask of keys that operand i says: as many as there are [batch], or 1 and 0 of each [batch, keys] or of
+/// each query [batch, queries, keys].
 void mask_keys(const Call& c, Mask& mask, std::size_t i, const Datum& keys) {
   if (!c.has(i)) return;
   const Datum given = c.cast(c[i], ir::Kind::i64), n = c.b.size(keys, 2), batch = c.b.size(keys, 0);
   const int rank = c.rank(i);
   if (rank == 1) {
     c.b.require_equal(c.b.size(given, 0), batch, "expected a number of keys for each example");
-    mask.allow(c, c.b.tabulate(ir::Kind::boolean, {batch, c.integer(1), c.integer(1), n}, [&](const Indices& at) {
-      return c.b.less(at[3], c.b.get(given, {at[0]}));
-    }));
+    mask.allow(c, c.b.tabulate(ir::Kind::boolean, {batch, c.integer(1), c.integer(1), n},
+                               [&](const Indices& at) { return c.b.less(at[3], c.b.get(given, {at[0]})); }));
     return;
   }
   const Datum open = c.op(Opcode::ne_, given, c.integer(0));
@@ -218,13 +224,14 @@ Terms embed_layer_normalization(const Call& c) {
   });
   const Datum y = normalised(c, sum, c[5], c[6], c.attribute("epsilon", 1e-12), true);
   const int last = 1;
-  const Datum counts = c.has(7) ? core::detail::sum_along(c.cast(c[7], ir::Kind::i32), {{&last, 1}, false}, c.b.loc)
-                                : c.b.fill(Datum::integer(0, ir::Type(ir::Kind::i32)), {sizes[0]});
+  const Datum counts =
+      c.has(7) ? core::detail::sum_along(c.cast(c[7], ir::Kind::i32), {{&last, 1}, false}, c.b.loc)
+               : c.b.fill(Datum::integer(0, ir::Type(ir::Kind::i32)), {sizes[0]});
   return {c.result(y, c.element(2)), c.result(counts, Element::int32), c.result(sum, c.element(2))};
 }
 
-// Operands: a tensor, the matrices of queries, keys and values side by side, their bias, a mask, earlier keys and
-// values [2, ...], numbers that are added to the scores.
+// Operands: a tensor, the matrices of queries, keys and values side by side, their bias, a mask, earlier keys
+// and values [2, ...], numbers that are added to the scores.
 Terms packed_attention(const Call& c) {
   c.require_operands(2, 7);
   c.require_float(0);
@@ -235,15 +242,19 @@ Terms packed_attention(const Call& c) {
   const Datum width = c.b.size(all, 2);
   Indices ends = {c.b.div(width, c.integer(3)), c.b.div(c.b.mul(width, c.integer(2)), c.integer(3)), width};
   if (const Sizes own = c.attributes("qkv_hidden_sizes"); !own.empty()) {
-    if (own.size() != 3) c.fail("attribute 'qkv_hidden_sizes': expected three sizes, got " + std::to_string(own.size()));
+    if (own.size() != 3)
+      c.fail("attribute 'qkv_hidden_sizes': expected three sizes, got " + std::to_string(own.size()));
     ends = {c.integer(own[0]), c.integer(own[0] + own[1]), c.integer(own[0] + own[1] + own[2])};
-    c.b.require_equal(ends[2], width, "attribute 'qkv_hidden_sizes': expected sizes that make up the weights");
+    c.b.require_equal(ends[2], width,
+                      "attribute 'qkv_hidden_sizes': expected sizes that make up the weights");
   }
   const Datum q = with_heads(c, part_of(c, all, 2, c.integer(0), ends[0]), heads);
   Datum k = with_heads(c, part_of(c, all, 2, ends[0], ends[1]), heads),
         v = with_heads(c, part_of(c, all, 2, ends[1], ends[2]), heads);
   if (c.has(4)) {
-    const auto before = [&](std::int64_t i) { return core::perform({Opcode::take_, 0, c.b.loc}, {c[4], c.integer(i)}); };
+    const auto before = [&](std::int64_t i) {
+      return core::perform({Opcode::take_, 0, c.b.loc}, {c[4], c.integer(i)});
+    };
     k = core::detail::concat(Datums{before(0), k}, 2, c.b.loc);
     v = core::detail::concat(Datums{before(1), v}, 2, c.b.loc);
   }
@@ -256,7 +267,8 @@ Terms packed_attention(const Call& c) {
   return {c.result(y), c.result(core::detail::stack(Datums{k, v}, 0, c.b.loc))};
 }
 
-// Operands: queries, keys, values, a bias, a mask of keys, numbers that are added to the scores, earlier keys and values.
+// Operands: queries, keys, values, a bias, a mask of keys, numbers that are added to the scores, earlier keys
+// and values.
 Terms multi_head_attention(const Call& c) {
   c.require_operands(3, 10);
   c.require_float(0);
@@ -269,7 +281,8 @@ Terms multi_head_attention(const Call& c) {
   };
   const Datum q = with_heads(c, biased(c[0], c.integer(0), width), heads);
   Datum k = c.rank(1) == 4 ? c[1] : with_heads(c, biased(c[1], width, twice), heads);
-  Datum v = c.rank(2) == 4 ? c[2] : with_heads(c, biased(c[2], twice, c.b.add(twice, c.b.size(c[2], 2))), heads);
+  Datum v =
+      c.rank(2) == 4 ? c[2] : with_heads(c, biased(c[2], twice, c.b.add(twice, c.b.size(c[2], 2))), heads);
   if (c.has(6) && c.has(7)) {
     k = core::detail::concat(Datums{c[6], k}, 2, c.b.loc);
     v = core::detail::concat(Datums{c[7], v}, 2, c.b.loc);
@@ -288,20 +301,21 @@ Terms microsoft_rotary_embedding(const Call& c) {
   const bool flat = c.rank(0) == 3;
   const std::int64_t dim = c.attribute("rotary_embedding_dim", std::int64_t{0});
   const Datum places = c.cast(c[1], ir::Kind::i64), half = c.b.size(c[2], 1);
-  if (c.rank(0) != 3 && c.rank(0) != 4) c.fail("expected a tensor of 3 or 4 dimensions, got " + c[0].type().str());
+  if (c.rank(0) != 3 && c.rank(0) != 4)
+    c.fail("expected a tensor of 3 or 4 dimensions, got " + c[0].type().str());
   const std::int64_t said = c.attribute("num_heads", std::int64_t{0});
   const Datum heads = said > 0 ? c.integer(said) : c.b.div(c.b.size(c[0], 2), c.b.add(half, half));
   const Datum x = flat ? with_heads(c, c[0], heads) : c[0];
   const bool start = c.rank(1) == 1 || known(c.b.size(places, c.rank(1) - 1)) == 1;
   const auto angles = [&](std::size_t i) {
     const Datum t = c[i], one = c.integer(1);
-    return c.b.tabulate(t.type().element(), {c.rank(1) == 1 ? one : c.b.size(x, 0), one, c.b.size(x, 2), half},
-                        [&](const Indices& at) {
-                          if (c.rank(1) == 1)
-                            return c.b.get(t, {c.b.add(c.b.get(places, {c.integer(0)}), at[2]), at[3]});
-                          if (start) return c.b.get(t, {c.b.add(c.b.get(places, {at[0], c.integer(0)}), at[2]), at[3]});
-                          return c.b.get(t, {c.b.get(places, {at[0], at[2]}), at[3]});
-                        });
+    return c.b.tabulate(
+        t.type().element(), {c.rank(1) == 1 ? one : c.b.size(x, 0), one, c.b.size(x, 2), half},
+        [&](const Indices& at) {
+          if (c.rank(1) == 1) return c.b.get(t, {c.b.add(c.b.get(places, {c.integer(0)}), at[2]), at[3]});
+          if (start) return c.b.get(t, {c.b.add(c.b.get(places, {at[0], c.integer(0)}), at[2]), at[3]});
+          return c.b.get(t, {c.b.get(places, {at[0], at[2]}), at[3]});
+        });
   };
   const Datum y = rotated(c, x, angles(2), angles(3), dim, c.attribute("interleaved", std::int64_t{0}) != 0);
   const double scale = c.attribute("scale", 1.0);
@@ -315,10 +329,12 @@ Terms microsoft_rotary_embedding(const Call& c) {
 Terms matmul_n_bits(const Call& c) {
   c.require_operands(3, 6);
   c.require_float(0);
-  const std::int64_t columns = c.attribute("K"), rows = c.attribute("N"), bits = c.attribute("bits", std::int64_t{4}),
-                     block = c.attribute("block_size");
+  const std::int64_t columns = c.attribute("K"), rows = c.attribute("N"),
+                     bits = c.attribute("bits", std::int64_t{4}), block = c.attribute("block_size");
   if (columns < 1 || rows < 1 || (bits != 2 && bits != 4 && bits != 8) || block < 8 || block % 8 != 0)
-    c.fail("expected attributes K and N of 1 or more, bits of 2, 4 or 8, and blocks of a multiple of 8 elements");
+    c.fail(
+        "expected attributes K and N of 1 or more, bits of 2, 4 or 8, and blocks of a multiple of 8 "
+        "elements");
   if (c.has(4)) c.unsupported("an order of groups");
   const Datum y = matrix_product(c, c[0], turned(c, unpacked(c, rows, columns, bits, block)));
   return {c.result(c.has(5) ? c.b.add(y, c[5]) : y)};
@@ -327,10 +343,12 @@ Terms matmul_n_bits(const Call& c) {
 // Operands: a, its scale and zero point, b, its scale and zero point, c, the result's scale and zero point.
 Terms qgemm(const Call& c) {
   c.require_operands(6, 9);
-  const bool turn_a = c.attribute("transA", std::int64_t{0}) != 0, turn_b = c.attribute("transB", std::int64_t{0}) != 0;
+  const bool turn_a = c.attribute("transA", std::int64_t{0}) != 0,
+             turn_b = c.attribute("transB", std::int64_t{0}) != 0;
   const int columns = turn_b ? 0 : 1;
-  Datum sums = core::detail::einsum((std::string(turn_a ? "ki" : "ik") + "," + (turn_b ? "jk" : "kj") + "->ij").c_str(),
-                                    {centred(c, 0, 2, 0), centred(c, 3, 5, columns)}, c.b.loc);
+  Datum sums = core::detail::einsum(
+      (std::string(turn_a ? "ki" : "ik") + "," + (turn_b ? "jk" : "kj") + "->ij").c_str(),
+      {centred(c, 0, 2, 0), centred(c, 3, 5, columns)}, c.b.loc);
   if (c.has(6)) sums = c.b.add(sums, c[6]);
   const Datum factor = c.b.mul(c.cast(one_of(c, 1), f32), along(c, c.cast(c[4], f32), 1, 2));
   Datum y = c.b.mul(c.cast(sums, f32), factor);
@@ -367,7 +385,7 @@ Terms qlinear_softmax(const Call& c) {
 
 namespace {
 
-/// What a rule makes of the numbers that operand 0 stands for.
+/// What a rule makes of the numbers of operand 0, less their zero point, times their scale.
 Datum by_rule(const Call& c, Rule rule) {
   Call real = c;
   real.in = {Term::tensor(real_of(c, 0), Element::float32)};
@@ -389,7 +407,8 @@ Terms qlinear_average_pool(const Call& c) {
 // Operands: the result's scale and zero point, then three for each part.
 Terms qlinear_concat(const Call& c) {
   if (c.in.size() < 5 || (c.in.size() - 2) % 3 != 0)
-    c.fail("expected a scale, a zero point, and three operands for each part, got " + std::to_string(c.in.size()));
+    c.fail("expected a scale, a zero point, and three operands for each part, got " +
+           std::to_string(c.in.size()));
   Datums all;
   for (std::size_t i = 2; i < c.in.size(); i += 3) all.push_back(real_of(c, i));
   const int axis = c.axis(c.attribute("axis"), c.rank(2));
@@ -416,7 +435,8 @@ Terms matmul_integer_to_float(const Call& c) {
   product.in = {c.term(0), c.term(1), c.has(4) ? c.in[4] : Term(), c.has(5) ? c.in[5] : Term()};
   const Datum sums = c.cast(c.datum(matmul_integer(product)[0]), f32);
   const int rank = sums.type().rank();
-  const Datum y = c.b.mul(c.b.mul(sums, along(c, c[2], std::max(0, rank - 2), rank)), along(c, c[3], rank - 1, rank));
+  const Datum y =
+      c.b.mul(c.b.mul(sums, along(c, c[2], std::max(0, rank - 2), rank)), along(c, c[3], rank - 1, rank));
   return {c.result(c.has(6) ? c.b.add(y, c[6]) : y, c.element(2))};
 }
 

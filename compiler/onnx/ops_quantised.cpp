@@ -62,13 +62,14 @@ Datum quantised(const Call& c, const Datum& x, const Datum& scale, const Datum& 
                 Element precision) {
   const Datum quotient = rounded_half(c, c.b.div(x, scale), precision);
   if (is_float(to)) {
-    const Datum shifted = zero.empty() ? quotient : c.b.add(quotient, c.cast(zero, quotient.type().element()));
+    const Datum shifted =
+        zero.empty() ? quotient : c.b.add(quotient, c.cast(zero, quotient.type().element()));
     return converted(c, shifted, Element::float32, to, {c.attribute("saturate", std::int64_t{1}) != 0});
   }
   const auto [lo, hi] = range_of(c, to);
   Call round = c;
-  round.in = {Term::tensor(quotient,
-                           x.type().element() == ir::Kind::f64 ? Element::float64 : Element::float32)};
+  round.in = {
+      Term::tensor(quotient, x.type().element() == ir::Kind::f64 ? Element::float64 : Element::float32)};
   Datum q = rules::round(round)[0].datum;
   if (!zero.empty()) q = c.b.add(q, c.cast(zero, q.type().element()));
   q = c.op(Opcode::min_, c.op(Opcode::max_, q, c.number(lo, q)), c.number(hi, q));

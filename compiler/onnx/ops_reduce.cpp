@@ -42,7 +42,8 @@ Datum end_of(Element e, bool largest) {
   if (e == Element::boolean) return Datum::integer(largest ? 1 : 0, type);
   if (e == Element::uint64) return Datum::integer(largest ? -1 : 0, type);
   const std::size_t bits = bits_in_file(e) - (is_unsigned(e) ? 0 : 1);
-  const std::int64_t most = bits == 63 ? std::numeric_limits<std::int64_t>::max() : (std::int64_t{1} << bits) - 1;
+  const std::int64_t most =
+      bits == 63 ? std::numeric_limits<std::int64_t>::max() : (std::int64_t{1} << bits) - 1;
   return Datum::integer(largest ? most : is_unsigned(e) ? 0 : -most - 1, type);
 }
 
@@ -164,8 +165,8 @@ Terms cumulative(const Call& c, Opcode code, double neutral) {
   const bool exclusive = c.attribute("exclusive", std::int64_t{0}) != 0,
              reverse = c.attribute("reverse", std::int64_t{0}) != 0;
   if (!exclusive && !reverse)
-    return {c.result(
-        c.wrapped(core::detail::running(code, x, static_cast<int>(axis), c.b.loc), c.element()))};
+    return {
+        c.result(c.wrapped(core::detail::running(code, x, static_cast<int>(axis), c.b.loc), c.element()))};
   const Indices sizes = c.sizes(x);
   Indices outer = sizes;
   outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(axis));

@@ -134,7 +134,8 @@ Terms grid_sample(const Call& c) {
   Indices sizes = {c.b.size(x, 0), c.b.size(x, 1)};
   for (int d = 1; d + 1 < c.rank(1); ++d) sizes.push_back(c.b.size(grid, d));
   const auto spatial = static_cast<std::int64_t>(s.size.size());
-  c.b.require_equal(c.b.size(grid, c.rank(1) - 1), c.integer(spatial), "expected a coordinate for each dimension");
+  c.b.require_equal(c.b.size(grid, c.rank(1) - 1), c.integer(spatial),
+                    "expected a coordinate for each dimension");
   return {c.result(c.b.tabulate(x.type().element(), sizes, [&](const Indices& at) {
     Indices places;
     for (std::int64_t d = 0; d < spatial; ++d) {
@@ -147,8 +148,10 @@ Terms grid_sample(const Call& c) {
     for (std::size_t d = 0; d < places.size(); ++d) places[d] = s.inside(places[d], s.size[d]);
     if (mode == "nearest") return s.nearest(at[0], at[1], places);
     if (mode == "bilinear" || mode == "linear") return s.linear(at[0], at[1], places);
-    c.fail("attribute 'mode': expected linear, nearest or cubic (before version 20 bilinear and bicubic), got '" +
-           mode + "'");
+    c.fail(
+        "attribute 'mode': expected linear, nearest or cubic (before version 20 bilinear and bicubic), got "
+        "'" +
+        mode + "'");
   }))};
 }
 
@@ -189,16 +192,17 @@ Terms affine_grid(const Call& c) {
   }))};
 }
 
-// A convolution whose elements are read where offsets say. Dai et al., "Deformable Convolutional Networks", 2017; with
-// masks Zhu et al., "Deformable ConvNets v2", 2019.
+// A convolution whose elements are read where offsets say. Dai et al., "Deformable Convolutional Networks",
+// 2017; with masks Zhu et al., "Deformable ConvNets v2", 2019.
 Terms deform_conv(const Call& c) {
   c.require_operands(3, 5);
   c.require_float(0);
   const Datum x = c[0], w = c[1], offsets = c[2];
   const int rank = c.rank();
   if (rank < 3 || rank > 5 || c.rank(1) != rank || c.rank(2) != rank)
-    c.fail("expected a tensor [batch, channels, size...], and weights and offsets of as many dimensions, got " +
-           x.type().str() + ", " + w.type().str() + " and " + offsets.type().str());
+    c.fail(
+        "expected a tensor [batch, channels, size...], and weights and offsets of as many dimensions, got " +
+        x.type().str() + ", " + w.type().str() + " and " + offsets.type().str());
   const Indices kernel = from_second(c.sizes(w)), places = from_second(c.sizes(offsets));
   const Window window(c, x, kernel);
   const Indices fits = window.places(x, false);
@@ -209,7 +213,8 @@ Terms deform_conv(const Call& c) {
   if (groups < 1 || offset_groups < 1) c.fail("attributes 'group' and 'offset_group': expected 1 or more");
   const std::size_t spatial = kernel.size();
   const Sampler s{c, x, from_second(c.sizes(x)), "zeros"};
-  const Datum batch = c.b.size(x, 0), channels = c.b.size(x, 1), outputs = c.b.size(w, 0), taps = c.product(kernel);
+  const Datum batch = c.b.size(x, 0), channels = c.b.size(x, 1), outputs = c.b.size(w, 0),
+              taps = c.product(kernel);
   const Datum in_group = c.b.div(channels, c.integer(offset_groups));
   const auto dimensions = static_cast<std::int64_t>(spatial);
   c.b.require_equal(c.b.size(offsets, 1), c.product({c.integer(offset_groups * dimensions), taps}),

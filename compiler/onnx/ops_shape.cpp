@@ -78,8 +78,7 @@ Sizes axes_operand(const Call& c, std::size_t i) {
 
 }  // namespace
 
-Datum part_of(const Call& c, const Datum& x, int axis, const Datum& lo, const Datum& hi,
-              std::int64_t step) {
+Datum part_of(const Call& c, const Datum& x, int axis, const Datum& lo, const Datum& hi, std::int64_t step) {
   std::vector<core::Part> parts(static_cast<std::size_t>(x.type().rank()), core::Part(core::named::all));
   core::Part& p = parts[static_cast<std::size_t>(axis)];
   p.lo = lo;
@@ -121,7 +120,8 @@ Terms constant(const Call& c) {
         return one(Value::of_texts(*v, {static_cast<std::int64_t>(v->size())}));
   }
   c.fail(
-      "expected an attribute 'value', 'sparse_value', 'value_float', 'value_int', 'value_string', 'value_floats', "
+      "expected an attribute 'value', 'sparse_value', 'value_float', 'value_int', 'value_string', "
+      "'value_floats', "
       "'value_ints' or 'value_strings', got none of them");
 }
 
@@ -524,13 +524,14 @@ Terms space_to_depth(const Call& c) {
   const Datum h = c.b.div(s[2], k), w = c.b.div(s[3], k);
   const std::string mode = c.attribute("mode", std::string("DCR"));
   if (mode != "DCR" && mode != "CRD") c.fail("attribute 'mode': expected DCR or CRD, got '" + mode + "'");
-  const std::vector<int> order = mode == "DCR" ? std::vector{0, 3, 5, 1, 2, 4} : std::vector{0, 1, 3, 5, 2, 4};
-  return {c.result(regrouped(c, x, {s[0], s[1], h, k, w, k}, order,
-                             {s[0], c.b.mul(s[1], c.b.mul(k, k)), h, w}))};
+  const std::vector<int> order =
+      mode == "DCR" ? std::vector{0, 3, 5, 1, 2, 4} : std::vector{0, 1, 3, 5, 2, 4};
+  return {
+      c.result(regrouped(c, x, {s[0], s[1], h, k, w, k}, order, {s[0], c.b.mul(s[1], c.b.mul(k, k)), h, w}))};
 }
 
-// Blocks [batch, channels * block, n] added into a tensor at the places where windows stand: the transpose of taking
-// them out of it.
+// Blocks [batch, channels * block, n] added into a tensor at the places where windows stand: the transpose of
+// taking them out of it.
 Terms col2im(const Call& c) {
   c.require_operands(3, 3);
   const Datum x = c[0];
@@ -542,7 +543,8 @@ Terms col2im(const Call& c) {
   const auto each = [&](const char* name, std::int64_t otherwise, std::size_t n) {
     Sizes all = c.attributes(name);
     if (all.empty()) all.assign(n, otherwise);
-    if (all.size() != n || std::ranges::any_of(all, [&](std::int64_t v) { return v < otherwise || v > 1 << 28; }))
+    if (all.size() != n ||
+        std::ranges::any_of(all, [&](std::int64_t v) { return v < otherwise || v > 1 << 28; }))
       c.fail(std::string("attribute '") + name + "': expected " + std::to_string(n) + " integers of " +
              std::to_string(otherwise) + " or more");
     return all;
@@ -602,7 +604,8 @@ Terms center_crop_pad(const Call& c) {
   bool any = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t have = c.known_size(x, axes[i]), want = wanted[i];
-    if (want < 0 || want > std::int64_t{1} << 40) c.fail("expected sizes of 0 or more, got " + std::to_string(want));
+    if (want < 0 || want > std::int64_t{1} << 40)
+      c.fail("expected sizes of 0 or more, got " + std::to_string(want));
     if (want < have) {
       const std::int64_t first = (have - want) / 2;
       x = part_of(c, x, axes[i], c.integer(first), c.integer(first + want));
@@ -613,8 +616,8 @@ Terms center_crop_pad(const Call& c) {
     }
   }
   if (!any) return {c.result(x)};
-  return {c.result(core::detail::pad(x, widths, core::Pad::constant, Datum::zero(ir::Type(x.type().element())),
-                                     c.b.loc))};
+  return {c.result(
+      core::detail::pad(x, widths, core::Pad::constant, Datum::zero(ir::Type(x.type().element())), c.b.loc))};
 }
 
 Terms trilu(const Call& c) {

@@ -1,5 +1,5 @@
-// Strings. They are known by their numbers, so that what moves, compares or chooses numbers does so with them; what
-// looks into them needs them while the program is made.
+// Strings. They are known by their numbers, so that what moves, compares or chooses numbers does so with
+// them; what looks into them needs them while the program is made.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -19,7 +19,9 @@ Value texts_of(const Call& c, std::size_t i) {
   return c.value(c.term(i), "strings");
 }
 
-Term term_of(Texts all, Sizes shape) { return onnx::constant(Value::of_texts(std::move(all), std::move(shape))); }
+Term term_of(Texts all, Sizes shape) {
+  return onnx::constant(Value::of_texts(std::move(all), std::move(shape)));
+}
 
 std::string lowered(std::string text) {
   for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -72,10 +74,9 @@ Datum from_texts(const Call& c, const Term& t, Element to) {
     }
     std::int64_t n = 0;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-    numbers.mutable_elements<std::int64_t>()[i] =
-        error == std::errc() && *rest == '\0'  ? n
-        : std::abs(x) < 9.2e18 ? static_cast<std::int64_t>(x)
-                               : 0;
+    numbers.mutable_elements<std::int64_t>()[i] = error == std::errc() && *rest == '\0' ? n
+                                                  : std::abs(x) < 9.2e18 ? static_cast<std::int64_t>(x)
+                                                                         : 0;
   }
   return converted(c, c.datum(onnx::constant(numbers)), numbers.element(), to);
 }
@@ -113,7 +114,8 @@ Terms string_concat(const Call& c) {
       const std::int64_t own = v->shape()[v->shape().size() - 1 - k];
       std::int64_t& d = shape[shape.size() - 1 - k];
       if (d != own && own != 1 && d != 1)
-        c.fail("expected shapes that broadcast, got " + shape_text(x.shape()) + " and " + shape_text(y.shape()));
+        c.fail("expected shapes that broadcast, got " + shape_text(x.shape()) + " and " +
+               shape_text(y.shape()));
       if (d == 1) d = own;
     }
   std::int64_t count = 1;
@@ -187,11 +189,13 @@ Terms regex_full_match(const Call& c) {
   Value out(Element::boolean, v.shape());
   constexpr std::size_t longest = 1000;  // the library's matcher needs stack for each letter
   try {
-    if (pattern.size() > longest) c.unsupported("patterns of more than " + std::to_string(longest) + " letters");
+    if (pattern.size() > longest)
+      c.unsupported("patterns of more than " + std::to_string(longest) + " letters");
     const std::regex expression(pattern, std::regex::ECMAScript);
     const Texts all = v.texts();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].size() > longest) c.unsupported("strings of more than " + std::to_string(longest) + " letters");
+      if (all[i].size() > longest)
+        c.unsupported("strings of more than " + std::to_string(longest) + " letters");
       out.mutable_elements<bool>()[i] = std::regex_match(all[i], expression);
     }
   } catch (const std::regex_error& e) {
@@ -214,12 +218,13 @@ Terms tf_idf_vectorizer(const Call& c) {
   const std::vector<double> weights = c.real_attributes("weights");
   const std::int64_t shortest = c.attribute("min_gram_length"), longest = c.attribute("max_gram_length"),
                      skips = c.attribute("max_skip_count");
-  if (shortest < 1 || longest < shortest || skips < 0 || (!weights.empty() && weights.size() != columns.size()) ||
-      (texts && c.has_attribute("pool_int64s")))
+  if (shortest < 1 || longest < shortest || skips < 0 ||
+      (!weights.empty() && weights.size() != columns.size()) || (texts && c.has_attribute("pool_int64s")))
     c.fail("expected a pool of the operand's type, lengths from 1 on, and a weight for each sequence");
   std::int64_t width = 0;
   for (const std::int64_t k : columns) {
-    if (k < 0 || k > 1 << 24) c.fail("attribute 'ngram_indexes': expected numbers of columns, got " + std::to_string(k));
+    if (k < 0 || k > 1 << 24)
+      c.fail("attribute 'ngram_indexes': expected numbers of columns, got " + std::to_string(k));
     width = std::max(width, k + 1);
   }
   const Datum x = c.cast(c[0], ir::Kind::i64);
@@ -237,7 +242,8 @@ Terms tf_idf_vectorizer(const Call& c) {
         (end - starts[k]) % length != 0)
       c.fail("attribute 'ngram_counts': expected places in the pool, ascending, of whole sequences");
     for (std::int64_t first = starts[k]; first < end; first += length, ++sequence) {
-      if (sequence >= columns.size()) c.fail("attribute 'ngram_indexes': expected a column for each sequence");
+      if (sequence >= columns.size())
+        c.fail("attribute 'ngram_indexes': expected a column for each sequence");
       if (length < shortest || length > longest) continue;
       const double weight = mode == "TF" || weights.empty() ? 1 : weights[sequence];
       const Datum column = c.integer(columns[sequence]);

@@ -87,9 +87,9 @@ struct Reader {
   /// TreeEnsembleRegressor and TreeEnsembleClassifier: nodes by the numbers of their trees and their own.
   Forest by_numbers(const std::string& votes) const {
     Forest f;
-    const auto trees = integers("nodes_treeids"), ids = integers("nodes_nodeids"), features = integers("nodes_featureids"),
-               yes = integers("nodes_truenodeids"), no = integers("nodes_falsenodeids"),
-               missing = integers("nodes_missing_value_tracks_true");
+    const auto trees = integers("nodes_treeids"), ids = integers("nodes_nodeids"),
+               features = integers("nodes_featureids"), yes = integers("nodes_truenodeids"),
+               no = integers("nodes_falsenodeids"), missing = integers("nodes_missing_value_tracks_true");
     const auto values = numbers("nodes_values", &f.element);
     const Attribute* const modes = node.find("nodes_modes");
     const auto* const names = modes ? std::get_if<std::vector<std::string>>(&modes->content) : nullptr;
@@ -110,18 +110,24 @@ struct Reader {
     const auto place = [&](std::int64_t tree, std::int64_t id) {
       const auto at = places.find({tree, id});
       if (at == places.end())
-        fail("expected numbers of nodes that there are, got " + std::to_string(id) + " in tree " + std::to_string(tree));
+        fail("expected numbers of nodes that there are, got " + std::to_string(id) + " in tree " +
+             std::to_string(tree));
       return at->second;
     };
-    static constexpr const char* known[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT",
+    static constexpr const char* known[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
                                             "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
     std::vector<bool> child(n, false);
     for (std::size_t i = 0; i < n; ++i) {
       const auto at = std::ranges::find(known, (*names)[i]);
       if (at == std::end(known) || at == known + static_cast<int>(TreeMode::member))
-        fail("attribute 'nodes_modes': expected BRANCH_LEQ, BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ, BRANCH_NEQ or "
-             "LEAF, got '" + (*names)[i] + "'");
-      Branch b{features[i], values[i], static_cast<TreeMode>(at - known), -1, -1, !missing.empty() && missing[i] != 0, {}, {}};
+        fail(
+            "attribute 'nodes_modes': expected BRANCH_LEQ, BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ, "
+            "BRANCH_NEQ or "
+            "LEAF, got '" +
+            (*names)[i] + "'");
+      Branch b{features[i], values[i], static_cast<TreeMode>(at - known),
+               -1,          -1,        !missing.empty() && missing[i] != 0,
+               {},          {}};
       if (b.mode != TreeMode::leaf) {
         b.yes = place(trees[i], yes[i]);
         b.no = place(trees[i], no[i]);
@@ -132,14 +138,15 @@ struct Reader {
     for (std::size_t i = 0; i < n; ++i)
       if (!child[i]) f.roots.push_back(static_cast<std::int64_t>(i));
     const std::string plural = votes + "_ids", weights = votes + "_weights";
-    const auto at_trees = integers((votes + "_treeids").c_str()), at_nodes = integers((votes + "_nodeids").c_str()),
-               targets = integers(plural.c_str());
+    const auto at_trees = integers((votes + "_treeids").c_str()),
+               at_nodes = integers((votes + "_nodeids").c_str()), targets = integers(plural.c_str());
     const auto weight = numbers(weights, &f.element);
     require_as_many("..._nodeids", at_nodes.size(), at_trees.size());
     require_as_many("..._ids", targets.size(), at_trees.size());
     require_as_many("..._weights", weight.size(), at_trees.size());
     for (std::size_t i = 0; i < at_trees.size(); ++i)
-      f.branches[static_cast<std::size_t>(place(at_trees[i], at_nodes[i]))].votes.emplace_back(targets[i], weight[i]);
+      f.branches[static_cast<std::size_t>(place(at_trees[i], at_nodes[i]))].votes.emplace_back(targets[i],
+                                                                                               weight[i]);
     return f;
   }
 
@@ -165,17 +172,25 @@ struct Reader {
     const auto place = [&](std::int64_t at, std::int64_t leaf) {
       const std::int64_t most = static_cast<std::int64_t>(leaf != 0 ? targets.size() : n);
       if (at < 0 || at >= most)
-        fail("expected places of nodes or leaves below " + std::to_string(most) + ", got " + std::to_string(at));
+        fail("expected places of nodes or leaves below " + std::to_string(most) + ", got " +
+             std::to_string(at));
       return at + (leaf != 0 ? static_cast<std::int64_t>(n) : 0);
     };
     std::size_t member = 0;
     for (std::size_t i = 0; i < n; ++i) {
       if (modes[i] < 0 || modes[i] > static_cast<int>(TreeMode::member))
         fail("attribute 'nodes_modes': expected numbers from 0 to 6, got " + std::to_string(modes[i]));
-      Branch b{features[i], values[i], static_cast<TreeMode>(modes[i]), place(yes[i], yes_leaf[i]),
-               place(no[i], no_leaf[i]), !missing.empty() && missing[i] != 0, {}, {}};
+      Branch b{features[i],
+               values[i],
+               static_cast<TreeMode>(modes[i]),
+               place(yes[i], yes_leaf[i]),
+               place(no[i], no_leaf[i]),
+               !missing.empty() && missing[i] != 0,
+               {},
+               {}};
       if (b.mode == TreeMode::member) {
-        for (; member < members.size() && !std::isnan(members[member]); ++member) b.members.push_back(members[member]);
+        for (; member < members.size() && !std::isnan(members[member]); ++member)
+          b.members.push_back(members[member]);
         ++member;
       }
       f.branches.push_back(std::move(b));
@@ -236,12 +251,14 @@ Tables tables_of(const Forest& f, const Reader& reader) {
         used[static_cast<std::size_t>(v.branch)] = true;
       }
       const bool member = b.mode == TreeMode::member;
-      std::int64_t at = t.add(b, member ? TreeMode::eq : b.mode, member && !b.members.empty() ? b.members[0] : b.value);
+      std::int64_t at =
+          t.add(b, member ? TreeMode::eq : b.mode, member && !b.members.empty() ? b.members[0] : b.value);
       if (!begun) t.roots.push_back(at);
       begun = true;
       for (const std::int64_t from : v.from) (v.yes ? t.yes : t.no)[static_cast<std::size_t>(from)] = at;
       if (b.mode == TreeMode::leaf) continue;
-      if (member && b.members.empty()) reader.fail("attribute 'membership_values': expected members for each node");
+      if (member && b.members.empty())
+        reader.fail("attribute 'membership_values': expected members for each node");
       // A set is compared with member by member.
       std::vector<std::int64_t> chain = {at};
       for (std::size_t k = 1; k < b.members.size(); ++k) {
@@ -265,7 +282,8 @@ void prepare(std::vector<Node>& nodes, int depth) {
         if (const auto* v = std::get_if<std::vector<double>>(&a.content); v && v->size() > most_in_list) {
           Value tensor = floats(*v);
           a.content = std::move(tensor);
-        } else if (const auto* w = std::get_if<std::vector<std::int64_t>>(&a.content); w && w->size() > most_in_list) {
+        } else if (const auto* w = std::get_if<std::vector<std::int64_t>>(&a.content);
+                   w && w->size() > most_in_list) {
           Value tensor = integers(*w, Element::int64);
           a.content = std::move(tensor);
         }

@@ -1,13 +1,13 @@
-// What a model's nodes have in lists becomes tensors, before a program is made of them: tables of trees, support
-// vectors, coefficients. Tensors are arguments of the code, lists would be numbers in it.
+// What a model's nodes have in lists becomes tensors, before a program is made of them: tables of trees,
+// support vectors, coefficients. Tensors are arguments of the code, lists would be numbers in it.
 #pragma once
 
 #include "lantern/compiler/onnx/model.hpp"
 
 namespace lantern::onnx {
 
-/// Replaces lists of numbers by tensors in the nodes of ai.onnx.ml, and adds the tables of their trees. Error: trees
-/// that are none.
+/// Replaces lists of numbers by tensors in the nodes of ai.onnx.ml, and adds the tables of their trees.
+/// Error: trees that are none.
 void prepare(Model& model);
 
 /// Adds to a node of trees what it is made of, in one form for all three operators:

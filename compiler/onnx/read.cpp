@@ -160,7 +160,8 @@ Value Reader::value(const ::onnx::TensorProto& t, const std::string& where) cons
   const Element element = element_of_number(t.data_type());
   if (element == Element::undefined)
     fail(where, "expected the number of an element type, 1 to " +
-                    std::to_string(static_cast<int>(last_element)) + ", got " + std::to_string(t.data_type()));
+                    std::to_string(static_cast<int>(last_element)) + ", got " +
+                    std::to_string(t.data_type()));
   if (!is_supported(element) && element != Element::string)
     fail(where,
          std::string("expected elements that are bool, integers or real floating-point numbers, got ") +
@@ -204,7 +205,8 @@ Value Reader::value(const ::onnx::TensorProto& t, const std::string& where) cons
     return v;
   };
   const auto as_integer = [](auto x) { return static_cast<std::int64_t>(x); };
-  if (element != Element::boolean && bits <= 16) {  // each entry has the bits of an element, or of a byte of them
+  if (element != Element::boolean &&
+      bits <= 16) {  // each entry has the bits of an element, or of a byte of them
     need(static_cast<std::size_t>(t.int32_data_size()), "elements", bits < 8 ? bytes : n);
     std::string raw;
     raw.reserve(bytes);
@@ -244,14 +246,15 @@ Value Reader::dense(const ::onnx::SparseTensorProto& t, const std::string& where
   std::int64_t count = 1;
   for (const std::int64_t d : shape) {
     if (d < 0 || (d > 0 && count > most / d))
-      fail(where, "expected a sparse tensor of at most " + std::to_string(most) + " elements in all, got shape " +
-                      shape_text(shape) + ": make it dense in the file");
+      fail(where, "expected a sparse tensor of at most " + std::to_string(most) +
+                      " elements in all, got shape " + shape_text(shape) + ": make it dense in the file");
     count *= d;
   }
   const std::int64_t given = values.size();
   const auto rank = static_cast<std::int64_t>(shape.size());
   const bool flat = places.shape() == std::vector<std::int64_t>{given};
-  if (values.element() == Element::string || values.shape().size() != 1 || places.element() != Element::int64 ||
+  if (values.element() == Element::string || values.shape().size() != 1 ||
+      places.element() != Element::int64 ||
       (!flat && places.shape() != std::vector<std::int64_t>{given, rank}))
     fail(where, "expected a vector of numbers, and int64 indices of shape " + shape_text({{given}}) + " or " +
                     shape_text({{given, rank}}) + ", got " + values.describe() + " and " + places.describe());
@@ -369,8 +372,8 @@ bool parsed(std::span<const std::byte> bytes, Message& message) {
   return message.ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
 }
 
-/// Fields that the format got after the headers of its library were made, by their numbers: the strings, or messages
-/// as strings, in them.
+/// Fields that the format got after the headers of its library were made, by their numbers: the strings, or
+/// messages as strings, in them.
 template <class Message>
 std::vector<std::string> newer_fields(const Message& message, int number) {
   std::vector<std::string> out;
@@ -471,7 +474,8 @@ Function Reader::function(const ::onnx::FunctionProto& f) const {
   for (const std::string& bytes : newer_fields(f, defaults_of_function)) {
     ::onnx::AttributeProto a;
     if (!parsed(std::as_bytes(std::span(bytes)), a))
-      fail("function '" + out.name + "'", "expected a default of an attribute, got " + std::to_string(bytes.size()) +
+      fail("function '" + out.name + "'", "expected a default of an attribute, got " +
+                                              std::to_string(bytes.size()) +
                                               " bytes that are none: the file is damaged");
     out.defaults.push_back(attribute(a, "function '" + out.name + "'", 0));
   }

@@ -31,7 +31,8 @@ Datum matrix_product(const Call& c, const Datum& a, const Datum& b);
 /// The logarithm of exp(x) divided by its sum along an axis, and that itself.
 Datum log_softmax_along(const Call& c, const Datum& x, int axis);
 /// The elements along one dimension from lo to below hi, each step-th.
-Datum part_of(const Call& c, const Datum& x, int axis, const Datum& lo, const Datum& hi, std::int64_t step = 1);
+Datum part_of(const Call& c, const Datum& x, int axis, const Datum& lo, const Datum& hi,
+              std::int64_t step = 1);
 /// A tensor whose elements are known, as a term.
 Term literal_term(const Sizes& values, Element e);
 }  // namespace rules

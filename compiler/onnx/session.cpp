@@ -484,10 +484,12 @@ std::optional<std::string> obstacle(const Model& given) {
     const auto state = state_of<Session::State>(given);
     std::vector<ir::Type> types;
     for (const ValueInfo& v : state->arguments) {
-      if (v.structure != ValueInfo::Structure::tensor || !v.shape || v.element == Element::undefined) return {};
+      if (v.structure != ValueInfo::Structure::tensor || !v.shape || v.element == Element::undefined)
+        return {};
       Sizes dims;
       for (const Dimension& d : *v.shape) dims.push_back(d.size.value_or(ir::dynamic));
-      types.push_back(dims.empty() ? ir::Type(kind_of(v.element)) : ir::Type::tensor(kind_of(v.element), dims));
+      types.push_back(dims.empty() ? ir::Type(kind_of(v.element))
+                                   : ir::Type::tensor(kind_of(v.element), dims));
     }
     const std::vector<Leaf> leaves = leaves_of(state->model);
     for (const Leaf& l : leaves)

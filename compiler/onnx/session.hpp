@@ -64,8 +64,8 @@ class Session {
 
 /// A session that compiles what it runs. Error: an operator that is not known at all.
 Session compile(Model model, core::CompileOptions options = {}, Half half = Half::wide);
-/// What is in the way of running the model, found as a session finds it, for arguments as the model declares them;
-/// nothing where there is nothing, or where that depends on the arguments.
+/// What is in the way of running the model, found as a session finds it, for arguments as the model declares
+/// them; nothing where there is nothing, or where that depends on the arguments.
 std::optional<std::string> obstacle(const Model& model);
 /// A session that runs operator by operator.
 Session eager(Model model, Half half = Half::wide);

@@ -93,7 +93,9 @@ const char* name(Element e) {
   return "undefined";
 }
 
-bool is_float(Element e) { return e == Element::float32 || e == Element::float64 || format_of(e).has_value(); }
+bool is_float(Element e) {
+  return e == Element::float32 || e == Element::float64 || format_of(e).has_value();
+}
 bool is_unsigned(Element e) {
   return e == Element::uint8 || e == Element::uint16 || e == Element::uint32 || e == Element::uint64 ||
          e == Element::uint4 || e == Element::uint2;
@@ -332,7 +334,9 @@ float from_format_bits(Element e, std::uint8_t bits) {
   const core::FloatFormat f = small_format(e);
   return core::decoded(f, f.bits == 4 ? bits & 15u : bits);
 }
-std::uint8_t format_bits(Element e, float x) { return static_cast<std::uint8_t>(core::encoded(small_format(e), x)); }
+std::uint8_t format_bits(Element e, float x) {
+  return static_cast<std::uint8_t>(core::encoded(small_format(e), x));
+}
 
 std::uint16_t half_bits(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);

@@ -30,8 +30,8 @@ void pack(const Value& v, std::string& raw) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(v.size()); ++i) {
     const unsigned code = is_float(v.element()) ? format_bits(v.element(), v.elements<float>()[i])
                                                 : static_cast<unsigned>(v.elements<std::int32_t>()[i]);
-    raw[i / each] = static_cast<char>(static_cast<unsigned char>(raw[i / each]) |
-                                      (code & ((1u << bits) - 1)) << (bits * (i % each)));
+    raw[i / each] = static_cast<char>(static_cast<unsigned char>(raw[i / each]) | (code & ((1u << bits) - 1))
+                                                                                      << (bits * (i % each)));
   }
 }
 

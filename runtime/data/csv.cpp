@@ -38,7 +38,8 @@ Parsed parse_number(std::string_view text, T& number) {
   // A sign '+' is what from_chars does not take.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const char* last = text.data() + text.size();
-  if (text == "True" || text == "False" || text == "true" || text == "false") {  // as NumPy and pandas write bools
+  if (text == "True" || text == "False" || text == "true" ||
+      text == "false") {  // as NumPy and pandas write bools
     number = text[0] == 'T' || text[0] == 't' ? 1 : 0;
     return Parsed::number;
   }
@@ -84,7 +85,8 @@ class Reader {
       }
       if (counted && table.columns.empty() && rows > 1)
         fail(fmt::format("{}:{}", where_, first.front().line),
-             "expected a first line that is either names or numbers, got 0, 1, ..., which pandas writes as names "
+             "expected a first line that is either names or numbers, got 0, 1, ..., which pandas writes as "
+             "names "
              "where columns have none; CsvOptions::header tells which it is");
     } else if (options_.header.value_or(false)) {
       fail(where_, "expected a line with the names of the columns, got an empty file");
@@ -96,9 +98,7 @@ class Reader {
  private:
   char separator() const { return options_.separator; }
   bool ended() const { return at_ >= text_.size(); }
-  bool at_line_end() const {
-    return ended() || text_[at_] == '\n' || text_[at_] == '\r';
-  }
+  bool at_line_end() const { return ended() || text_[at_] == '\n' || text_[at_] == '\r'; }
   void skip_spaces() {
     while (!ended() && (text_[at_] == ' ' || text_[at_] == '\t') && text_[at_] != separator()) ++at_;
   }
@@ -143,11 +143,9 @@ class Reader {
       if (first[i].text != std::to_string(i)) return false;
     return first.size() > 1;
   }
-  /// Whether a number behind the first line is written with a fraction or an exponent, so that the whole numbers of
-  /// that line are no row of the table.
-  bool fractions_follow() const {
-    return text_.find_first_of(".eEnN", at_) != std::string_view::npos;
-  }
+  /// Whether a number behind the first line is written with a fraction or an exponent, so that the whole
+  /// numbers of that line are no row of the table.
+  bool fractions_follow() const { return text_.find_first_of(".eEnN", at_) != std::string_view::npos; }
 
   template <class T>
   void row(CsvTable<T>& table, std::size_t columns, std::size_t first_line) {

@@ -50,9 +50,10 @@ float float_of_code(std::uint8_t code) {
 
 std::int64_t signed_of(std::uint64_t x) {
   if (x > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    throw Error(fmt::format("expected integers up to 2^63 - 1, got {} among those of type uint64; convert them before they "
-                            "are saved",
-                            x));
+    throw Error(fmt::format(
+        "expected integers up to 2^63 - 1, got {} among those of type uint64; convert them before they "
+        "are saved",
+        x));
   return static_cast<std::int64_t>(x);
 }
 
@@ -174,8 +175,9 @@ TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte
 
 std::string_view name_of(Stored type) {
   static constexpr std::array<std::string_view, 18> names{
-      "bool",    "int8",   "uint8",        "int16",          "uint16",     "int32",          "uint32",     "int64", "float16", "bfloat16",
-      "float32", "float64", "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"};
+      "bool",   "int8",          "uint8",           "int16",       "uint16",          "int32",
+      "uint32", "int64",         "float16",         "bfloat16",    "float32",         "float64",
+      "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"};
   return names[static_cast<std::size_t>(type)];
 }
 

@@ -63,8 +63,8 @@ template <Element T>
 TensorValue<T> decode(const std::string& where, const Layout& layout, std::span<const std::byte> bytes);
 
 /// The same as a tensor of the stored type, or of the smallest that holds all of its values: int32 for
-/// shorter integers, int64 for uint32 and uint64, float for float16, bfloat16 and numbers of 8 bits. Error: a uint64
-/// of 2^63 or more.
+/// shorter integers, int64 for uint32 and uint64, float for float16, bfloat16 and numbers of 8 bits. Error: a
+/// uint64 of 2^63 or more.
 AnyTensor decode(const Layout& layout, std::span<const std::byte> bytes);
 
 /// Takes the bytes of a file in turn.

@@ -120,7 +120,8 @@ class HeaderReader {
       fail(where_, "expected elements that are numbers, got records; save each of their fields by itself");
     const std::string_view descr = string("the dtype");
     // As NumPy reads it: '<f4', '=f4' and 'f4' in this machine's order, or 'float32'.
-    const bool ordered = !descr.empty() && std::string_view("<>|=").find(descr.front()) != std::string_view::npos;
+    const bool ordered =
+        !descr.empty() && std::string_view("<>|=").find(descr.front()) != std::string_view::npos;
     const char order = ordered ? descr.front() : '=';
     const std::optional<Stored> type = stored(descr.substr(ordered ? 1 : 0), !ordered);
     if (!type || (order == '|' && bytes_of(*type) != 1))
@@ -136,7 +137,7 @@ class HeaderReader {
   static std::optional<Stored> stored(std::string_view code, bool by_name) {
     using enum Stored;
     static constexpr std::pair<std::string_view, Stored> codes[] = {
-        {"b1", boolean}, {"i1", int8},  {"u1", uint8},   {"i2", int16},   {"u2", uint16}, {"i4", int32},
+        {"b1", boolean}, {"i1", int8},  {"u1", uint8},  {"i2", int16},   {"u2", uint16},  {"i4", int32},
         {"u4", uint32},  {"i8", int64}, {"u8", uint64}, {"f2", float16}, {"f4", float32}, {"f8", float64}};
     for (const auto& [name, type] : codes)
       if (name == code || (by_name && name_of(type) == code)) return type;

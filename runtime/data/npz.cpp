@@ -95,7 +95,8 @@ class Reader {
   /// whatever the archive says: deflate makes at most 1032 bytes of one.
   std::vector<std::byte> read(zip_uint64_t index, const std::string& member, const zip_stat_t& status) {
     constexpr std::uint64_t most_from_one = 1032, most_from_none = 64;
-    constexpr std::uint64_t most_from_packed = 8192;  // of one byte by bzip2 or LZMA, which have no bound worth having
+    constexpr std::uint64_t most_from_packed =
+        8192;  // of one byte by bzip2 or LZMA, which have no bound worth having
     constexpr zip_uint64_t needed =
         ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if ((status.valid & needed) != needed) broken(in_quotes(member));
@@ -107,9 +108,10 @@ class Reader {
       fail(where_, fmt::format("expected members stored or deflated, got {} with compression method {}; "
                                "numpy.savez and numpy.savez_compressed write such",
                                in_quotes(member), status.comp_method));
-    const std::uint64_t most = status.comp_method == ZIP_CM_STORE
-                                   ? status.comp_size
-                                   : status.comp_size * (packed ? most_from_packed : most_from_one) + most_from_none;
+    const std::uint64_t most =
+        status.comp_method == ZIP_CM_STORE
+            ? status.comp_size
+            : status.comp_size * (packed ? most_from_packed : most_from_one) + most_from_none;
     if (status.comp_size > bytes_left_)
       fail(where_,
            fmt::format("expected members that lie in the file one after the other, got {} of {} bytes where "

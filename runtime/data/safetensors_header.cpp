@@ -18,16 +18,24 @@ using nlohmann::json;
 
 constexpr const char* metadata_name = "__metadata__";
 
-constexpr std::pair<std::string_view, Stored> dtypes[] = {
-    {"BOOL", Stored::boolean},  {"I8", Stored::int8},     {"U8", Stored::uint8},
-    {"I16", Stored::int16},     {"U16", Stored::uint16},  {"I32", Stored::int32},
-    {"U32", Stored::uint32},    {"I64", Stored::int64},   {"F16", Stored::float16},
-    {"BF16", Stored::bfloat16}, {"F32", Stored::float32}, {"F64", Stored::float64},
-    {"U64", Stored::uint64},    {"F8_E4M3", Stored::float8e4m3fn},
-    {"F8_E4M3FNUZ", Stored::float8e4m3fnuz},
-    {"F8_E5M2", Stored::float8e5m2},
-    {"F8_E5M2FNUZ", Stored::float8e5m2fnuz},
-    {"F8_E8M0", Stored::float8e8m0}};
+constexpr std::pair<std::string_view, Stored> dtypes[] = {{"BOOL", Stored::boolean},
+                                                          {"I8", Stored::int8},
+                                                          {"U8", Stored::uint8},
+                                                          {"I16", Stored::int16},
+                                                          {"U16", Stored::uint16},
+                                                          {"I32", Stored::int32},
+                                                          {"U32", Stored::uint32},
+                                                          {"I64", Stored::int64},
+                                                          {"F16", Stored::float16},
+                                                          {"BF16", Stored::bfloat16},
+                                                          {"F32", Stored::float32},
+                                                          {"F64", Stored::float64},
+                                                          {"U64", Stored::uint64},
+                                                          {"F8_E4M3", Stored::float8e4m3fn},
+                                                          {"F8_E4M3FNUZ", Stored::float8e4m3fnuz},
+                                                          {"F8_E5M2", Stored::float8e5m2},
+                                                          {"F8_E5M2FNUZ", Stored::float8e5m2fnuz},
+                                                          {"F8_E8M0", Stored::float8e8m0}};
 
 /// Takes the parser's events: an object of objects, of which only "shape" and "data_offsets" hold arrays.
 /// Whatever else a text nests is refused where it begins; other keys of a tensor say nothing of it.
@@ -63,7 +71,8 @@ class HeaderEvents : public nlohmann::json_sax<json> {
       fail(where_, depth_ == 1 ? "expected one tensor for each name, got two of " + in_quotes(text)
                                : "expected each key of " + tensor() + " once, got two of " + in_quotes(text));
     (depth_ == 1 ? name_ : key_) = text;
-    other_ = depth_ == 2 && name_ != metadata_name && text != "dtype" && text != "shape" && text != "data_offsets";
+    other_ =
+        depth_ == 2 && name_ != metadata_name && text != "dtype" && text != "shape" && text != "data_offsets";
     return true;
   }
 
@@ -111,15 +120,20 @@ class HeaderEvents : public nlohmann::json_sax<json> {
     const auto* known =
         std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& d) { return d.first == text; });
     if (known == std::end(dtypes))
-      fail(where_, "expected BOOL, I8 to I64, U8 to U64, F8 of five kinds, F16, BF16, F32 or F64 as the dtype of " + tensor() +
-                       ", got " + in_quotes(text) + "; convert it before it is saved");
+      fail(where_,
+           "expected BOOL, I8 to I64, U8 to U64, F8 of five kinds, F16, BF16, F32 or F64 as the dtype of " +
+               tensor() + ", got " + in_quotes(text) + "; convert it before it is saved");
     header.entries.back().layout.type = known->second;
     return true;
   }
 
-  bool null() override { return other_ || (depth_ == 1 && name_ == metadata_name) || (unexpected("null"), false); }
+  bool null() override {
+    return other_ || (depth_ == 1 && name_ == metadata_name) || (unexpected("null"), false);
+  }
   bool boolean(bool) override { return other_ || (unexpected("a boolean"), false); }
-  bool number_integer(number_integer_t) override { return other_ || (unexpected("a negative number"), false); }
+  bool number_integer(number_integer_t) override {
+    return other_ || (unexpected("a negative number"), false);
+  }
   bool number_float(number_float_t, const std::string&) override {
     return other_ || (unexpected("a number that is no integer"), false);
   }

@@ -1,5 +1,5 @@
-// What the file format and its operators got from version 23 on, and what files of that time have: overloads and
-// defaults of functions, weights of one element, numbers of few bits, attention, classic models, strings.
+// What the file format and its operators got from version 23 on, and what files of that time have: overloads
+// and defaults of functions, weights of one element, numbers of few bits, attention, classic models, strings.
 #include <algorithm>
 #include <map>
 
@@ -36,7 +36,8 @@ onnx::Node call(const std::string& from, const std::string& to, const std::strin
 TEST_CASE("functions of one name differ in their overload, and have defaults of attributes") {
   onnx::Graph g;
   g.inputs = {info("x", Element::float32, {2})};
-  g.nodes = {call("x", "y", "half"), call("x", "z", "double"), call("x", "u", "double", {real("slope", 0.125)})};
+  g.nodes = {call("x", "y", "half"), call("x", "z", "double"),
+             call("x", "u", "double", {real("slope", 0.125)})};
   g.outputs = {result("y"), result("z"), result("u")};
   onnx::Model m = model(g);
   m.opsets["own"] = 1;
@@ -93,8 +94,8 @@ TEST_CASE("a weight of one element is repeated, and trained") {
 }
 
 TEST_CASE("numbers of 8 and 4 bits: every code comes back, and Cast gives the nearest") {
-  for (const Element e : {Element::float8e4m3fn, Element::float8e4m3fnuz, Element::float8e5m2, Element::float8e5m2fnuz,
-                          Element::float4e2m1, Element::float8e8m0}) {
+  for (const Element e : {Element::float8e4m3fn, Element::float8e4m3fnuz, Element::float8e5m2,
+                          Element::float8e5m2fnuz, Element::float4e2m1, Element::float8e8m0}) {
     INFO(onnx::name(e));
     const int codes = e == Element::float4e2m1 ? 16 : 256;
     std::vector<float> all;
@@ -147,7 +148,8 @@ TEST_CASE("integers of 4 and 2 bits wrap, and lie packed in files") {
 TEST_CASE("attention is differentiated, also where a query attends no key") {
   onnx::Graph g;
   g.inputs = {info("k", Element::float32, {1, 1, 3, 2}), info("v", Element::float32, {1, 1, 3, 2})};
-  g.initialisers = {{"q", wave({1, 2, 2, 2}, 4)}, {"mask", bools({2, 3}, {true, false, true, false, false, false})}};
+  g.initialisers = {{"q", wave({1, 2, 2, 2}, 4)},
+                    {"mask", bools({2, 3}, {true, false, true, false, false, false})}};
   g.nodes = {node("Attention", {"q", "k", "v", "mask"}, {"y"})};
   g.outputs = {result("y")};
   const onnx::Model m = model(g, 23);
@@ -194,14 +196,15 @@ TEST_CASE("strings are chosen, compared and looked into") {
 
 TEST_CASE("trees: damaged ones are errors, a NaN goes where the node says") {
   const auto tree = [](std::int64_t yes) {
-    onnx::Node n = node("TreeEnsembleRegressor", {"x"}, {"y"},
-                        {whole("n_targets", 1), wholes("nodes_treeids", {0, 0, 0}), wholes("nodes_nodeids", {0, 1, 2}),
-                         wholes("nodes_featureids", {0, 0, 0}), with("nodes_values", std::vector<double>{0.5, 0, 0}),
-                         with("nodes_modes", std::vector<std::string>{"BRANCH_LT", "LEAF", "LEAF"}),
-                         wholes("nodes_truenodeids", {yes, 0, 0}), wholes("nodes_falsenodeids", {2, 0, 0}),
-                         wholes("nodes_missing_value_tracks_true", {1, 0, 0}), wholes("target_treeids", {0, 0}),
-                         wholes("target_nodeids", {1, 2}), wholes("target_ids", {0, 0}),
-                         with("target_weights", std::vector<double>{3, 4})});
+    onnx::Node n =
+        node("TreeEnsembleRegressor", {"x"}, {"y"},
+             {whole("n_targets", 1), wholes("nodes_treeids", {0, 0, 0}), wholes("nodes_nodeids", {0, 1, 2}),
+              wholes("nodes_featureids", {0, 0, 0}), with("nodes_values", std::vector<double>{0.5, 0, 0}),
+              with("nodes_modes", std::vector<std::string>{"BRANCH_LT", "LEAF", "LEAF"}),
+              wholes("nodes_truenodeids", {yes, 0, 0}), wholes("nodes_falsenodeids", {2, 0, 0}),
+              wholes("nodes_missing_value_tracks_true", {1, 0, 0}), wholes("target_treeids", {0, 0}),
+              wholes("target_nodeids", {1, 2}), wholes("target_ids", {0, 0}),
+              with("target_weights", std::vector<double>{3, 4})});
     n.domain = "ai.onnx.ml";
     onnx::Graph g;
     g.inputs = {info("x", Element::float32, {3, 1})};

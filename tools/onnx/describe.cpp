@@ -148,8 +148,8 @@ std::string described(const onnx::Model& m, bool& supported) {
   double bytes = 0;
   text += "weights and constants\n";
   for (const onnx::Initialiser& i : m.graph.initialisers) {
-    const auto own = static_cast<double>(
-        onnx::bytes_in_file(i.value.element(), static_cast<std::size_t>(i.value.size())));
+    const auto own =
+        static_cast<double>(onnx::bytes_in_file(i.value.element(), static_cast<std::size_t>(i.value.size())));
     numbers += i.value.size();
     bytes += own;
     text += fmt::format("  {} : {}, {}\n", i.name, i.value.describe(), bytes_text(own));

@@ -44,7 +44,8 @@ void describe(CLI::App& app, OnnxOptions& o) {
                  "run the model on arrays named as its arguments; -o: where the results go")
       ->type_name("FILE.npz");
   app.add_option("--half", o.half,
-                 "with --run: float16 and bfloat16 as float32 (wide, default), or rounded after each operator (exact)")
+                 "with --run: float16 and bfloat16 as float32 (wide, default), or rounded after each "
+                 "operator (exact)")
       ->type_name("HOW");
   app.add_option("--repeat", o.repeat, "run it N times more, and print how long a run takes")->type_name("N");
   app.add_option("-O", o.opt, "level of optimisation, 0 to 3 (default)")->type_name("LEVEL");

@@ -82,11 +82,11 @@ void time_runs(const onnx::Session& session, const std::vector<onnx::Value>& arg
 void run_model(const onnx::Model& model, const OnnxOptions& options) {
   const NamedTensors arrays = load_npz(options.inputs);
   onnx::Session session = onnx::compile(model,
-                                              {.target = core::Target::cpp,
-                                               .opt = options.opt,
-                                               .strict_math = options.strict_math,
-                                               .threads = options.threads},
-                                              options.half == "exact" ? onnx::Half::exact : onnx::Half::wide);
+                                        {.target = core::Target::cpp,
+                                         .opt = options.opt,
+                                         .strict_math = options.strict_math,
+                                         .threads = options.threads},
+                                        options.half == "exact" ? onnx::Half::exact : onnx::Half::wide);
   std::vector<onnx::Value> arguments;
   for (const onnx::ValueInfo& v : session.arguments()) {
     const auto at = arrays.find(v.name);

@@ -22,7 +22,7 @@ struct OnnxOptions {
   double learning_rate = 1e-3;
   int opt = 3, threads = 1;
   std::string half = "wide";  ///< --half
-  int repeat = 0;  ///< --repeat: runs that are timed
+  int repeat = 0;             ///< --repeat: runs that are timed
   bool strict_math = false, with_main = false;
   std::string cpu;
 };
