@@ -229,7 +229,8 @@ TEST_CASE("constants in nodes are trained only where that is asked for") {
   g.outputs = {result("y")};
   const auto frozen = [&](const onnx::ImportOptions& options) {
     std::map<std::string, bool> all;
-    for (const onnx::Parameter& p : onnx::ImportedModel(model(g), ir::Kind::f32, options).layout())
+    const onnx::ImportedModel imported(model(g), ir::Kind::f32, options);
+    for (const onnx::Parameter& p : imported.layout())
       all[p.name] = p.frozen;
     return all;
   };
