@@ -270,6 +270,9 @@ Tables tables_of(const Forest& f, const Reader& reader) {
       left.push_back({b.yes, chain, true});
     }
   }
+  for (std::size_t i = 0; i < f.branches.size(); ++i)
+    if (f.branches[i].mode != TreeMode::leaf && !used[i])
+      reader.fail("expected trees, got a node that no root leads to, or that leads to itself");
   t.first.push_back(static_cast<std::int64_t>(t.target.size()));
   return t;
 }
