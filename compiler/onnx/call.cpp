@@ -176,9 +176,9 @@ const Graph& Call::graph_attribute(const char* name) const {
 }
 Element Call::element_attribute(const char* name, Element otherwise) const {
   const std::int64_t n = attribute(name, static_cast<std::int64_t>(otherwise));
-  if (n < 1 || n > static_cast<std::int64_t>(Element::bfloat16))
-    fail(std::string("attribute '") + name + "': expected the number of an element type, 1 to 16, got " +
-         std::to_string(n));
+  if (n < 1 || n > static_cast<std::int64_t>(last_element))
+    fail(std::string("attribute '") + name + "': expected the number of an element type, 1 to " +
+         std::to_string(static_cast<int>(last_element)) + ", got " + std::to_string(n));
   const auto e = static_cast<Element>(n);
   if (!is_supported(e)) unsupported(std::string("elements of type ") + onnx::name(e));
   return e;
@@ -193,23 +193,12 @@ Datum Call::where(const Datum& c, const Datum& x, const Datum& y) const {
 }
 
 Datum Call::wrapped(const Datum& x, Element e) const {
+  if (!is_integer(e) || e == Element::int32 || e == Element::int64 || e == Element::uint64) return x;
+  const std::int64_t values = std::int64_t{1} << bits_in_file(e);
   const auto number = [&](std::int64_t v) { return Build::number(static_cast<double>(v), x); };
-  switch (e) {
-    case Element::uint8:
-      return op(Opcode::bit_and_, x, number(0xff));
-    case Element::uint16:
-      return op(Opcode::bit_and_, x, number(0xffff));
-    case Element::uint32:
-      return op(Opcode::bit_and_, x, number(0xffffffff));
-    case Element::int8:
-      return op(Opcode::sub_, op(Opcode::bit_xor_, op(Opcode::bit_and_, x, number(0xff)), number(0x80)),
-                number(0x80));
-    case Element::int16:
-      return op(Opcode::sub_, op(Opcode::bit_xor_, op(Opcode::bit_and_, x, number(0xffff)), number(0x8000)),
-                number(0x8000));
-    default:
-      return x;
-  }
+  const Datum low = op(Opcode::bit_and_, x, number(values - 1));
+  if (is_unsigned(e)) return low;
+  return op(Opcode::sub_, op(Opcode::bit_xor_, low, number(values / 2)), number(values / 2));
 }
 
 Datum Call::reshape(const Datum& x, const Indices& sizes) const {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/ad/program.hpp"
-#include "lantern/compiler/onnx/operator.hpp"
+#include "lantern/compiler/onnx/rules.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::onnx {
@@ -19,12 +19,18 @@ constexpr std::int64_t most_literals = 65536;
 
 std::string model_name(const Model& m) { return m.file.empty() ? "model" : m.file; }
 
-/// The node with the values of the attributes that it takes from the caller of its function.
-Node resolved(const Node& node, const Node* caller) {
+/// The node with the values of the attributes that it takes from the call of its function, or from the
+/// function's defaults.
+Node resolved(const Node& node, const Frame& frame) {
   Node out = node;
   std::erase_if(out.attributes, [&](Attribute& a) {
     if (a.reference.empty()) return false;
-    const Attribute* const given = caller ? caller->find(a.reference) : nullptr;
+    const Attribute* given = frame.caller ? frame.caller->find(a.reference) : nullptr;
+    if (!given && frame.function) {
+      const auto& defaults = frame.function->defaults;
+      const auto at = std::ranges::find(defaults, a.reference, &Attribute::name);
+      if (at != defaults.end()) given = &*at;
+    }
     if (!given) return true;  // left out: the operator's default holds
     a.content = given->content;
     a.reference.clear();
@@ -35,12 +41,6 @@ Node resolved(const Node& node, const Node* caller) {
 
 bool has_references(const Node& n) {
   return std::ranges::any_of(n.attributes, [](const Attribute& a) { return !a.reference.empty(); });
-}
-
-const Function* find_function(const Model& model, const Node& n) {
-  for (const Function& f : model.functions)
-    if (f.domain == n.domain && f.name == n.op) return &f;
-  return nullptr;
 }
 
 bool starts_with(const std::string& text, const std::string& with) {
@@ -63,13 +63,6 @@ Execution::Execution(const Model& m) : model(m), place(model_name(m)) {
 }
 
 Term Execution::weight(const Value& v, bool may_be_literal) {
-  if (v.element() == Element::string || v.is_sequence()) {
-    Term t;
-    t.structure = Term::Structure::tensor;
-    t.element = v.element();
-    t.shape = v.shape();
-    return t;
-  }
   if (const auto leaf = leaves.find(&v); leaf != leaves.end()) {
     Term t = Term::tensor(leaf->second, v.element());
     t.given = std::shared_ptr<const Value>(std::shared_ptr<void>(), &v);
@@ -99,6 +92,7 @@ Terms Execution::run(const Graph& g, const Terms& inputs, const Frame& around) {
   Frame frame;
   frame.outer = &around;
   frame.caller = around.caller;
+  frame.function = around.function;
   frame.opsets = around.opsets;
   frame.depth = around.depth;
   for (const Initialiser& i : g.initialisers) frame.values[i.name] = weight(i.value, true);
@@ -160,7 +154,7 @@ Terms Execution::run_node(const Node& given, Frame& frame) {
     return label + rest;
   };
   try {
-    const Node with_values = has_references(given) ? resolved(given, frame.caller) : Node();
+    const Node with_values = has_references(given) ? resolved(given, frame) : Node();
     const Node& node = has_references(given) ? with_values : given;
     Terms operands;
     for (const std::string& i : node.inputs) {
@@ -173,7 +167,7 @@ Terms Execution::run_node(const Node& given, Frame& frame) {
     Origins from = 0;
     for (const Term& t : operands) from |= t.origins;
     Terms results;
-    if (const Function* const f = find_function(model, node)) {
+    if (const Function* const f = model.function(node)) {
       results = run_function(*f, node, operands, frame);
     } else {
       const auto opsets = frame.opsets->find(node.domain);
@@ -196,9 +190,20 @@ Terms Execution::run_node(const Node& given, Frame& frame) {
 }
 
 Terms Execution::run_operator(const Operator& op, Call& call) {
+  Terms results = computed(op, call);
+  if (half == Half::wide || op.texts) return results;  // what may be strings is only moved
+  for (Term& t : results)
+    if (t.is_tensor() && (t.element == Element::float16 || t.element == Element::bfloat16)) {
+      const Origins from = t.origins;
+      t = Term::tensor(rules::converted(call, call.datum(t), Element::float32, t.element), t.element);
+      t.origins = from;
+    }
+  return results;
+}
+
+Terms Execution::computed(const Operator& op, Call& call) {
   for (const Term& t : call.in)
-    if (t.is_tensor() && !is_supported(t.element))
-      throw Unsupported(std::string("operands of type ") + name(t.element));
+    if (!op.texts && t.element == Element::string) throw Unsupported("operands of type string");
   const auto small = [](const Term& t) { return !t.present() || (t.is_tensor() && t.literal()); };
   const bool staging = core::context().staging != nullptr;
   const bool any = std::ranges::any_of(call.in, &Term::present);
@@ -238,6 +243,7 @@ Terms Execution::run_function(const Function& f, const Node& node, const Terms& 
                 std::to_string(operands.size()));
   Frame frame;
   frame.caller = &node;
+  frame.function = &f;
   frame.opsets = &f.opsets;
   frame.depth = around.depth + 1;
   for (std::size_t i = 0; i < f.inputs.size(); ++i)
@@ -256,8 +262,11 @@ void add_constants(const std::vector<Node>& nodes, const std::string& prefix, st
   for (const Node& n : nodes)
     for (const Attribute& a : n.attributes) {
       if (const auto* v = std::get_if<Value>(&a.content);
-          v && is_supported(v->element()) && v->size() > (is_float(v->element()) ? 64 : most_elements))
-        all.push_back({prefix + (n.outputs.empty() ? n.name : n.outputs[0]), v});
+          v && is_supported(v->element()) &&
+          v->size() > (is_float(v->element()) || n.op != "Constant" ? 64 : most_elements))
+        all.push_back(
+            {prefix + (n.outputs.empty() ? n.name : n.outputs[0]) + (n.op == "Constant" ? "" : "/" + a.name),
+             v, true});
       const auto graph = [&](const Graph& g) {
         for (const Initialiser& i : g.initialisers)
           if (is_supported(i.value.element()) &&

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "lantern/compiler/onnx/exporter.hpp"
+#include "lantern/compiler/onnx/rules.hpp"
 #include "lantern/compiler/passes/canonical/canonical_loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
@@ -402,12 +403,23 @@ ir::Type type_of(const core::Datum& d) {
   return ir::Type::tensor(d.type().element(), static_cast<const core::TensorBox*>(d.box())->shape);
 }
 
+namespace {
+
+/// The version of the file format that a version of the operators came with.
+std::int64_t format_of_opset(std::int64_t opset) {
+  static constexpr std::pair<std::int64_t, std::int64_t> last[] = {{18, 8},  {20, 9},  {22, 10}, {23, 11},
+                                                                   {24, 12}, {27, 13}, {28, 14}};
+  return std::ranges::find_if(last, [&](const auto& entry) { return opset <= entry.first; })->second;
+}
+
+}  // namespace
+
 Model exported(const std::string& name, const std::vector<ir::Type>& types,
                const std::function<core::Datums(const core::Datums&)>& program,
                const std::vector<Bound>& bound, const ExportOptions& options) {
-  if (options.opset < 16 || options.opset > 20)
-    throw Error("export_onnx: expected a version of the operators from 16 to 20, got " +
-                std::to_string(options.opset));
+  if (options.opset < 16 || options.opset > newest)
+    throw Error("export_onnx: expected a version of the operators from 16 to " + std::to_string(newest) +
+                ", got " + std::to_string(options.opset));
   for (const ir::Type& t : types) require_expressible(t, "arguments");
   const std::unique_ptr<ir::Module> module = core::driver::stage(name, types, program);
   bring_into_direct_style(*module);
@@ -421,6 +433,7 @@ Model exported(const std::string& name, const std::vector<ir::Type>& types,
   model.producer = "lantern";
   model.documentation = options.documentation;
   model.opsets[""] = options.opset;
+  model.ir_version = format_of_opset(options.opset);
   model.graph.name = options.name.empty() ? name : options.name;
   Exporter e(options);
   for (const std::string& n : options.results) e.w.reserve(n);

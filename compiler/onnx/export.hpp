@@ -41,7 +41,7 @@ struct ExportOptions {
   std::vector<std::string> weights = {};
   /// Names for open sizes of an input: {{"x", {"batch"}}}. Default: the input's name and the dimension.
   std::map<std::string, std::vector<std::string>> sizes = {};
-  /// Version of the operators, from 16 to 20. Operations on bits need 18.
+  /// Version of the operators, from 16 to 28. Operations on bits need 18.
   std::int64_t opset = 17;
   std::string documentation = {};
 };

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lantern/compiler/onnx/operator.hpp"
+#include "lantern/compiler/onnx/prepare.hpp"
 
 namespace lantern::onnx {
 
@@ -23,11 +24,13 @@ std::set<std::string> statistics(const std::vector<Node>& nodes) {
 ImportedModel::ImportedModel(Model model, ir::Kind kind, const ImportOptions& options)
     : model_(std::move(model)), kind_(kind) {
   check(model_);
+  prepare(model_);
   std::set<std::string> frozen = statistics(model_.graph.nodes);
   frozen.insert(options.frozen.begin(), options.frozen.end());
   for (const Leaf& l : leaves_of(model_)) {
     if (kind_of(l.value->element()) != kind) continue;
-    layout_.push_back({l.name, l.value->shape(), size_, l.value->size(), frozen.contains(l.name)});
+    layout_.push_back({l.name, l.value->shape(), size_, l.value->size(),
+                       frozen.contains(l.name) || (l.constant && !options.train_constants)});
     values_.push_back(l.value);
     size_ += l.value->size();
   }
@@ -65,7 +68,7 @@ Datums ImportedModel::run(const Datums& weights, const Datums& arguments,
                         {weights[0], Build::integer(p.offset), Build::integer(p.offset + p.size)});
     else
       w = weights[i];
-    if (!joined || p.shape.size() != 1) w = b.reshape(w, sizes);
+    w = b.reshape(w, sizes);  // its sizes are known from here on
     execution.leaves[values_[i]] = p.frozen ? b.primal(w) : w;
   }
 
@@ -76,6 +79,8 @@ Datums ImportedModel::run(const Datums& weights, const Datums& arguments,
     const std::string label = "argument '" + v.name + "': ";
     if (v.structure != ValueInfo::Structure::tensor)
       fail(label + "expected a model whose arguments are tensors");
+    if (v.element == Element::string)
+      fail(label + "expected numbers or bools, got strings: run the model in a session");
     if (!x.type().is_scalar() && !x.type().is_tensor())
       fail(label + "expected a tensor or a number, got " + x.type().str());
     if (kind_of(v.element) != x.type().element())
@@ -112,6 +117,8 @@ Datums ImportedModel::run(const Datums& weights, const Datums& arguments,
     const Term& t = computed[i];
     const std::string label = "result '" + model_.graph.outputs[i].name + "': ";
     if (!t.is_tensor()) fail(label + "expected a model whose results are tensors");
+    if (t.element == Element::string)
+      fail(label + "expected numbers or bools, got strings: run the model in a session");
     Datum d = t.datum.empty() ? assembled(b, *t.elements, t.shape, kind_of(t.element)) : t.datum;
     const ir::Type& want = results[i];
     const bool number = want.is_scalar(), have_number = d.type().is_scalar();

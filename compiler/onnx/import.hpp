@@ -31,6 +31,8 @@ struct ImportOptions {
   /// Weights through which no derivative passes, by name, beside the means and variances of batch
   /// normalisation, which never have one. Their gradients are 0.
   std::vector<std::string> frozen = {};
+  /// Whether constants in nodes are trained as weights are; else no derivative passes through them.
+  bool train_constants = false;
 };
 
 /// A weight: where it lies in the vector of all.
@@ -52,6 +54,7 @@ class ImportedModel {
   const Model& model() const { return model_; }
   const std::vector<Parameter>& layout() const { return layout_; }
   std::int64_t size() const { return size_; }
+  ir::Kind kind() const { return kind_; }
   /// The weights in the file, one after the other.
   template <HostElement E>
   std::vector<E> parameters() const {

@@ -34,6 +34,13 @@ std::vector<ValueInfo> Graph::arguments() const {
   return all;
 }
 
+const Function* Model::function(const Node& n) const {
+  const auto at = std::ranges::find_if(functions, [&](const Function& f) {
+    return f.domain == n.domain && f.name == n.op && f.overload == n.overload;
+  });
+  return at == functions.end() ? nullptr : &*at;
+}
+
 std::int64_t Model::opset() const {
   const auto at = opsets.find("");
   return at == opsets.end() ? 1 : at->second;
@@ -166,7 +173,7 @@ struct Checker {
     throw Error((model.file.empty() ? "model" : model.file) + ": " + what);
   }
 
-  void graph(const Graph& g, const Scope* outer, int depth) const {
+  void graph(const Graph& g, const Scope* outer, int depth, bool in_function) const {
     if (depth > deepest_graph)
       fail("expected graphs that nest at most " + std::to_string(deepest_graph) + " deep, got more");
     Scope scope{{}, outer};
@@ -184,7 +191,7 @@ struct Checker {
              quoted(i.name) + " a second time");
       own.insert(i.name);
     }
-    nodes(g.nodes, scope, define, depth, false);
+    nodes(g.nodes, scope, define, depth, in_function);
     for (const ValueInfo& v : g.outputs)
       if (!own.contains(v.name) && !scope.outside(v.name))
         fail("output " + quoted(v.name) + " of graph " + quoted(g.name) +
@@ -209,7 +216,7 @@ struct Checker {
                " of a function, outside of any");
         for_each_graph(a, [&](const GraphPointer& g) {
           if (!g) fail(n.label() + ": attribute " + quoted(a.name) + ": expected a graph, got none");
-          graph(*g, &scope, depth + 1);
+          graph(*g, &scope, depth + 1, in_function);
         });
       }
       for (const std::string& o : n.outputs)
@@ -227,6 +234,10 @@ struct Checker {
              " a second time");
     };
     for (const std::string& i : f.inputs) define(i, label);
+    for (const Attribute& a : f.defaults)
+      if (!a.reference.empty())
+        fail(label + ": attribute " + quoted(a.name) +
+             ": expected a default value, got a reference to attribute " + quoted(a.reference));
     nodes(f.nodes, scope, define, 0, true);
     for (const std::string& o : f.outputs)
       if (!own.contains(o))
@@ -249,8 +260,20 @@ void check(const Model& model) {
     if (version < 1 || version > 1'000'000)
       c.fail("expected a version of the operators of " + quoted(domain.empty() ? "ai.onnx" : domain) +
              " of 1 or more, got " + std::to_string(version));
-  c.graph(model.graph, nullptr, 0);
-  for (const Function& f : model.functions) c.function(f);
+  if (model.ir_version < 1 || model.ir_version > newest_format)
+    c.fail("expected a version of the file format from 1 to " + std::to_string(newest_format) + ", got " +
+           std::to_string(model.ir_version) +
+           (model.ir_version > newest_format ? ": export the model for an older version" : ""));
+  c.graph(model.graph, nullptr, 0, false);
+  for (const Function& f : model.functions) {
+    Node call;
+    call.domain = f.domain, call.op = f.name, call.overload = f.overload;
+    if (model.function(call) != &f)
+      c.fail("function " + quoted(f.name) + (f.overload.empty() ? "" : ", overload " + quoted(f.overload)) +
+             ": expected one of its name in its domain, got a second; functions of one name differ in their "
+             "overload");
+    c.function(f);
+  }
 }
 
 }  // namespace lantern::onnx

@@ -29,6 +29,8 @@ namespace lantern::onnx {
 
 /// How deep graphs in attributes of nodes may nest.
 inline constexpr int deepest_graph = 32;
+/// The newest version of the file format that is read.
+inline constexpr std::int64_t newest_format = 14;
 
 /// A size that is known, or a symbol (empty: a size of no name) for one that is not.
 struct Dimension {
@@ -73,6 +75,7 @@ struct Node {
   std::vector<std::string> inputs;  ///< an empty name: the operand is left out
   std::vector<std::string> outputs;
   std::vector<Attribute> attributes;
+  std::string overload = {};  ///< which of the functions of this name is called; empty: the one without
 
   /// The attribute, or null.
   const Attribute* find(std::string_view attribute) const;
@@ -106,6 +109,9 @@ struct Function {
   std::vector<std::string> attributes;
   std::vector<Node> nodes;
   std::map<std::string, std::int64_t> opsets;
+  std::string overload = {};  ///< tells functions of one name from each other
+  std::vector<Attribute> defaults =
+      {};  ///< attributes that a call may leave out, with the values that then hold
 };
 
 struct Model {
@@ -119,7 +125,13 @@ struct Model {
 
   /// The version of the operators of ai.onnx.
   std::int64_t opset() const;
+  /// The function that a node calls, or null: that of its domain, name and overload.
+  const Function* function(const Node& n) const;
 };
+
+/// How operators compute with numbers of float16 and bfloat16, which lie in float32: as those, of which only
+/// a model's results are rounded, or with each operator's results rounded to the nearest number of the type.
+enum class Half : std::uint8_t { wide, exact };
 
 /// Whether an error says that nothing computes what a node asks for, not that something is wrong.
 bool is_unsupported(const Error& e);

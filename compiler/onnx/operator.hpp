@@ -30,6 +30,7 @@ namespace lantern::onnx {
 
 using core::Datum;
 using core::Datums;
+using core::FloatFormat;
 using core::Opcode;
 using core::detail::Build;
 using core::detail::Indices;
@@ -200,6 +201,7 @@ struct Operator {
   Rule rule;
   PartialRule partial = nullptr;
   bool foldable = true;  ///< computed at once where all operands are known
+  bool texts = false;    ///< of strings, too
 };
 
 /// All operators (table.cpp).
@@ -214,6 +216,7 @@ struct Frame {
   std::unordered_map<std::string, Term> values;
   /// Of a function: the attributes of the node that calls it.
   const Node* caller = nullptr;
+  const Function* function = nullptr;
   const std::map<std::string, std::int64_t>* opsets = nullptr;
   int depth = 0;
 
@@ -229,6 +232,7 @@ struct Execution {
   std::set<const Value*> consulted;
   std::size_t nodes = 0;     ///< that were computed
   std::uint64_t random = 0;  ///< random operators so far
+  Half half = Half::wide;
 
   std::string place;                ///< stands for the file in the places of operations
   std::vector<std::string> labels;  ///< of the nodes, by number
@@ -246,6 +250,7 @@ struct Execution {
   void run_nodes(const std::vector<Node>& nodes, Frame& frame);
   Terms run_node(const Node& node, Frame& frame);
   Terms run_operator(const Operator& op, Call& call);
+  Terms computed(const Operator& op, Call& call);
   Terms run_function(const Function& f, const Node& node, const Terms& operands, const Frame& frame);
 };
 
@@ -254,6 +259,7 @@ struct Execution {
 struct Leaf {
   std::string name;
   const Value* value;
+  bool constant = false;  ///< an attribute of a node
 };
 std::vector<Leaf> leaves_of(const Model& model);
 bool is_leaf(const Value& v);

@@ -13,12 +13,13 @@ namespace {
 struct Shape {
   Term::Structure structure;
   Element element;
+  int rank;
   std::vector<Shape> items;
   bool operator==(const Shape&) const = default;
 };
 
 Shape flatten(const Call& c, const Term& t, Datums& data) {
-  Shape s{t.structure, t.element, {}};
+  Shape s{t.structure, t.element, t.is_tensor() ? t.rank() : 0, {}};
   for (const Term& i : t.items) s.items.push_back(flatten(c, i, data));
   if (t.is_tensor()) data.push_back(c.datum(t));
   return s;
@@ -36,6 +37,7 @@ Term rebuilt(const Shape& s, const Datums& data, std::size_t& next, Origins from
 
 Datum truth(const Call& c, const Term& t) {
   if (!t.is_tensor() || t.element != Element::boolean) c.fail("expected a condition of type bool");
+  if (t.elements && t.elements->size() == 1) return (*t.elements)[0];
   return c.reshape(c.datum(t), {});
 }
 
@@ -247,8 +249,9 @@ Terms if_else(const Call& c) {
     }
     if (k == 1 && shapes[0] != shapes[1])
       throw Unknown(
-          "expected branches whose outputs have one structure and element type, or a condition that is known "
-          "while the program is made",
+          "expected branches whose outputs have one structure, element type and number of dimensions, or a "
+          "condition "
+          "that is known while the program is made",
           c.in[0].origins, false);
     return data;
   };

@@ -70,6 +70,11 @@ Datum elu(const Call& c, const Datum& x, double alpha) {
   return c.where(c.b.less(zero(c, x), x), x, c.b.mul(c.op(Opcode::expm1_, below), c.number(alpha, x)));
 }
 
+Datum swish(const Call& c, const Datum& x, double alpha) {
+  if (alpha == 1) return core::detail::silu(x, c.b.loc);
+  return c.b.mul(x, core::detail::sigmoid(c.b.mul(x, c.number(alpha, x)), c.b.loc));
+}
+
 /// The larger or smaller of all operands.
 Terms extremum(const Call& c, bool largest) {
   c.term(0);
@@ -103,28 +108,137 @@ Datum round_half_even(const Call& c, const Datum& x) {
 
 Datum wide(const Call& c, const Datum& x) { return c.cast(x, ir::Kind::f64); }
 
-/// The nearest number with so many binary digits, the smallest a multiple of 2^least; what is `largest` or
-/// more is infinite.
-Datum with_digits(const Call& c, const Datum& narrow, int digits, int least, double largest) {
+/// 2^e, the largest power of 2 that is at most `size`, a number above 0.
+Datum binade(const Call& c, const Datum& size) {
+  const Datum p = c.op(Opcode::exp2_, c.op(Opcode::floor_, c.op(Opcode::log2_, size))), twice = c.b.add(p, p);
+  // A logarithm just beside a whole number may be rounded to it.
+  return c.where(c.op(Opcode::le_, twice, size), twice,
+                 c.where(c.b.less(size, p), c.b.mul(p, c.number(0.5, p)), p));
+}
+
+/// The power of 2 beside a number's size that the rounding says: what float8e8m0 holds.
+Datum power_of_two(const Call& c, const Datum& size, const FloatFormat& f, const Narrowing& how) {
+  const Datum lowest = c.number(std::ldexp(1.0, f.least), size), some = c.op(Opcode::max_, size, lowest);
+  Datum p = binade(c, c.op(Opcode::min_, some, c.number(std::ldexp(1.0, 1000), size)));
+  if (how.rounding != "down") {
+    const Datum least = how.rounding == "up" ? p : c.b.mul(p, c.number(1.5, p));
+    const Datum up = how.rounding == "up" ? c.b.less(least, some) : c.op(Opcode::le_, least, some);
+    p = c.where(up, c.b.add(p, p), p);
+  }
+  const Datum nothing = c.number(std::numeric_limits<double>::quiet_NaN(), p),
+              largest = c.number(f.largest, p);
+  p = c.where(c.b.less(largest, p), how.saturate ? largest : nothing, p);
+  const Datum finite = c.b.less(size, c.number(std::numeric_limits<double>::infinity(), size));
+  return c.where(finite, p, nothing);
+}
+
+/// The nearest number of a format, ties to even.
+Datum narrowed(const Call& c, const Datum& narrow, const FloatFormat& f, const Narrowing& how) {
   const Datum x = wide(c, narrow), size = c.op(Opcode::abs_, x);
-  const Datum lowest = c.number(std::ldexp(1.0, least), x);
+  if (!f.negative) return c.cast(power_of_two(c, size, f, how), narrow.type().element());
+  const Datum lowest = c.number(std::ldexp(1.0, f.least), x);
   const Datum exponent = c.op(Opcode::floor_, c.op(Opcode::log2_, c.op(Opcode::max_, size, lowest)));
   const Datum unit =
-      c.op(Opcode::max_, c.op(Opcode::exp2_, c.b.sub(exponent, c.number(digits - 1, x))), lowest);
+      c.op(Opcode::max_, c.op(Opcode::exp2_, c.b.sub(exponent, c.number(f.digits - 1, x))), lowest);
   const Datum near = c.b.mul(round_half_even(c, c.b.div(x, unit)), unit);
-  const Datum finite = c.b.less(c.op(Opcode::abs_, near), c.number(largest, x));
-  const Datum infinite =
-      c.b.mul(c.op(Opcode::sign_, x), c.number(std::numeric_limits<double>::infinity(), x));
-  const Datum rounded = c.where(finite, near, c.where(c.op(Opcode::eq_, x, x), infinite, x));
+  const Datum finite = c.op(Opcode::le_, c.op(Opcode::abs_, near), c.number(f.largest, x));
+  const double end = f.infinite && !how.saturate    ? std::numeric_limits<double>::infinity()
+                     : f.bits == 8 && !how.saturate ? std::numeric_limits<double>::quiet_NaN()
+                                                    : f.largest;
+  const Datum beyond = c.b.mul(c.op(Opcode::sign_, x), c.number(end, x));
+  const Datum rest = f.not_a_number ? x : c.number(0, x);
+  const Datum rounded = c.where(finite, near, c.where(c.op(Opcode::eq_, x, x), beyond, rest));
   return c.cast(rounded, narrow.type().element());
+}
+
+Narrowing narrowing(const Call& c) {
+  Narrowing how{c.attribute("saturate", std::int64_t{1}) != 0, c.attribute("round_mode", std::string("up"))};
+  if (how.rounding != "up" && how.rounding != "down" && how.rounding != "nearest")
+    c.fail("attribute 'round_mode': expected up, down or nearest, got '" + how.rounding + "'");
+  return how;
+}
+
+/// How a floating-point type lies in its bits.
+FloatFormat layout_of(const Call& c, Element e) {
+  if (e == Element::float32) return {32, 24, -149, 0, true, true, true, true};
+  if (e == Element::float64) return {64, 53, -1074, 0, true, true, true, true};
+  const auto f = format_of(e);
+  if (!f || !f->negative) c.unsupported(std::string("the bits of ") + name(e));
+  return *f;
+}
+/// x 2^e for whole e, of f64, in two steps, of which none overflows before the result does.
+Datum scaled(const Call& c, const Datum& x, const Datum& e) {
+  const Datum half = c.op(Opcode::floor_, c.b.mul(e, c.number(0.5, e)));
+  return c.b.mul(c.b.mul(x, c.op(Opcode::exp2_, half)), c.op(Opcode::exp2_, c.b.sub(e, half)));
+}
+Datum int64(std::int64_t v) { return Datum::integer(v, ir::I64); }
+
+/// The bits of numbers as i64, of which the lowest count.
+Datum bits_of(const Call& c, const Datum& x, Element e) {
+  if (!is_float(e)) return c.cast(x, ir::Kind::i64);
+  const FloatFormat f = layout_of(c, e);
+  const Datum v = wide(c, x), size = c.op(Opcode::abs_, v), zero = c.number(0, v), one = c.number(1, v);
+  const std::int64_t hidden = std::int64_t{1} << (f.digits - 1), sign = std::int64_t{1} << (f.bits - 1);
+  const int lowest = f.least + f.digits - 1;  // the exponent of the smallest number with all digits
+  const Datum infinity = c.number(std::numeric_limits<double>::infinity(), v);
+  const Datum finite = c.op(Opcode::land_, c.b.less(zero, size), c.b.less(size, infinity));
+  const Datum some = c.where(finite, size, one);
+  const Datum guess = c.op(Opcode::floor_, c.op(Opcode::log2_, some));
+  // The quotient by 2^guess is from 1/2 to 4; the exponent is where it is from 1 to 2.
+  const Datum rest = scaled(c, some, c.op(Opcode::neg_, guess));
+  const Datum above = c.op(Opcode::le_, c.number(2, v), rest), below = c.b.less(rest, one);
+  const Datum exponent =
+      c.op(Opcode::max_, c.b.add(guess, c.b.sub(c.cast(above, ir::Kind::f64), c.cast(below, ir::Kind::f64))),
+           c.number(lowest, v));
+  const Datum units = c.cast(scaled(c, some, c.b.sub(c.number(f.digits - 1, v), exponent)), ir::Kind::i64);
+  const Datum steps = c.b.mul(c.cast(c.b.sub(exponent, c.number(lowest, v)), ir::Kind::i64), int64(hidden));
+  const std::int64_t ends = f.infinite ? sign - hidden : 0;
+  Datum code = c.where(finite, c.b.add(steps, units), c.where(c.b.less(zero, size), int64(ends), int64(0)));
+  const std::int64_t not_a_number = f.infinite ? ends + hidden / 2 : f.signed_zero ? sign - 1 : sign;
+  const Datum negative = c.op(Opcode::lor_, c.b.less(v, zero), c.b.less(c.b.div(one, v), zero));
+  code = c.where(negative, c.op(Opcode::bit_xor_, code, int64(sign)), code);
+  return c.where(c.op(Opcode::eq_, v, v), code, int64(not_a_number));
+}
+
+/// Numbers of a type by their bits.
+Datum from_bits(const Call& c, const Datum& bits, Element e) {
+  if (!is_float(e))
+    return e == Element::boolean ? c.op(Opcode::ne_, bits, int64(0)) : c.wrapped(c.cast(bits, e), e);
+  const FloatFormat f = layout_of(c, e);
+  const std::int64_t hidden = std::int64_t{1} << (f.digits - 1), sign = std::int64_t{1} << (f.bits - 1);
+  const std::int64_t exponents = f.bits == 64 ? 2047 : sign / hidden - 1;
+  const Datum size = c.op(Opcode::bit_and_, bits, int64(sign - 1));
+  const Datum exponent = c.b.div(size, int64(hidden)),
+              fraction = c.op(Opcode::bit_and_, size, int64(hidden - 1));
+  const Datum subnormal = c.op(Opcode::eq_, exponent, int64(0));
+  const Datum digits = c.b.add(fraction, c.where(subnormal, int64(0), int64(hidden)));
+  const Datum power = c.b.add(c.op(Opcode::imax_, exponent, int64(1)), int64(f.least - 1));
+  const Datum v = scaled(c, wide(c, digits), wide(c, power));
+  const auto constant = [&](double x) { return c.number(x, v); };
+  const Datum nothing = constant(std::numeric_limits<double>::quiet_NaN());
+  Datum whole = v;
+  if (f.infinite)
+    whole = c.where(c.op(Opcode::eq_, exponent, int64(exponents)),
+                    c.where(c.op(Opcode::eq_, fraction, int64(0)),
+                            constant(std::numeric_limits<double>::infinity()), nothing),
+                    v);
+  else if (f.signed_zero && f.not_a_number)
+    whole = c.where(c.op(Opcode::eq_, size, int64(sign - 1)), nothing, v);
+  const Datum negative = c.op(Opcode::ne_, c.op(Opcode::bit_and_, bits, int64(sign)), int64(0));
+  Datum result = c.where(negative, c.op(Opcode::neg_, whole), whole);
+  if (!f.signed_zero)
+    result = c.where(c.op(Opcode::land_, negative, c.op(Opcode::eq_, size, int64(0))), nothing, result);
+  return c.cast(result, e);
 }
 
 }  // namespace
 
-Datum converted(const Call& c, const Datum& x, Element from, Element to) {
+Datum converted(const Call& c, const Datum& x, Element from, Element to, Narrowing how) {
   if (from == to) return x;
-  if (to == Element::float16) return with_digits(c, c.cast(x, to), 11, -24, 65520.0);
-  if (to == Element::bfloat16) return with_digits(c, c.cast(x, to), 8, -133, std::ldexp(1.0, 128));
+  if (const auto f = format_of(to)) {
+    if (f->bits == 16) how.saturate = false;
+    return narrowed(c, c.cast(x, to), *f, how);
+  }
   if (is_integer(to) && is_float(from)) {
     // Through the widest integer, whose lowest digits count.
     if (kind_of(to) == ir::Kind::i32 && to != Element::int32)
@@ -145,16 +259,12 @@ Terms mod(const Call& c) {
   const Element e = joint(c);
   const Datum x = c[0], y = c[1];
   const bool like_c = c.attribute("fmod", std::int64_t{0}) != 0;
-  if (is_float(e)) {
-    if (!like_c) c.fail("attribute 'fmod': expected 1 for floating-point numbers, got 0");
-    return {c.result(c.op(Opcode::fmod_, x, y))};
-  }
-  const Datum rest = c.op(Opcode::rem_, x, y);
+  const Datum rest = c.op(is_float(e) ? Opcode::fmod_ : Opcode::rem_, x, y);
   if (like_c || is_unsigned(e)) return {c.result(rest)};
   // Of the divisor's sign.
   const Datum none = c.number(0, x);
-  const Datum other =
-      c.op(Opcode::land_, c.op(Opcode::ne_, rest, none), c.b.less(c.op(Opcode::bit_xor_, rest, y), none));
+  const Datum below = c.b.less(rest, none), other = c.op(Opcode::land_, c.op(Opcode::ne_, rest, none),
+                                                         c.op(Opcode::ne_, below, c.b.less(y, none)));
   return {c.result(c.where(other, c.b.add(rest, y), rest))};
 }
 
@@ -184,12 +294,28 @@ Terms mean(const Call& c) {
 
 Terms bit_shift(const Call& c) {
   const Element e = joint(c);
-  if (!is_unsigned(e)) c.fail(std::string("expected unsigned integers, got ") + name(e));
+  if (!is_integer(e) || (!is_unsigned(e) && c.opset < 28))
+    c.fail(std::string("expected unsigned integers") + (c.opset < 28 ? ", or version 28" : "") + ", got " +
+           name(e));
   const std::string direction = c.attribute("direction", std::string());
   if (direction != "LEFT" && direction != "RIGHT")
     c.fail("attribute 'direction': expected LEFT or RIGHT, got '" + direction + "'");
-  const Opcode code = direction == "LEFT" ? Opcode::shift_left_ : Opcode::shift_right_;
-  return {c.result(c.wrapped(core::detail::shifted(code, c[0], c[1], c.b.loc), e))};
+  const Datum x = c[0], y = c[1], none = c.number(0, x),
+              last = c.number(static_cast<double>(bits_in_file(e)) - 1, x);
+  const Datum some = c.op(Opcode::imin_, c.op(Opcode::imax_, y, none), last);
+  // By more places than there are, or a number of places below 0: what copies of the sign leave.
+  const Datum outside = c.op(Opcode::lor_, c.b.less(y, none), c.b.less(last, y));
+  if (direction == "LEFT")
+    return {c.result(c.where(outside, none, c.wrapped(c.op(Opcode::shift_left_, x, some), e)))};
+  Datum moved = c.op(Opcode::shift_right_, x, some);
+  if (e == Element::uint64) {  // the highest bit is no sign
+    const Datum one = c.number(1, x), least = c.op(Opcode::imax_, c.b.sub(some, one), none);
+    const Datum half = c.op(Opcode::bit_and_, c.op(Opcode::shift_right_, x, one),
+                            Datum::integer(std::numeric_limits<std::int64_t>::max(), ir::I64));
+    moved = c.where(c.op(Opcode::eq_, some, none), x, c.op(Opcode::shift_right_, half, least));
+  }
+  const Datum rest = is_unsigned(e) ? none : c.where(c.b.less(x, none), c.number(-1, x), none);
+  return {c.result(c.where(outside, rest, moved))};
 }
 
 Terms bitwise_and(const Call& c) { return joint(c), Terms{c.result(c.op(Opcode::bit_and_, c[0], c[1]))}; }
@@ -356,6 +482,15 @@ Terms gelu(const Call& c) {
   const Datum t = c.op(Opcode::tanh_, c.b.mul(inner, c.number(0.7978845608028654, x)));
   return {c.result(c.b.mul(c.b.mul(x, c.number(0.5, x)), c.b.add(t, one(c, x))))};
 }
+Terms swish(const Call& c) {
+  c.require_float(0);
+  return {c.result(swish(c, c[0], c.attribute("alpha", 1.0)))};
+}
+Terms swiglu(const Call& c) {
+  joint(c);
+  c.require_float(0);
+  return {c.result(c.b.mul(swish(c, c[0], c.attribute("alpha", 1.0)), c[1]))};
+}
 Terms mish(const Call& c) {
   c.require_float(0);
   return {c.result(c.b.mul(c[0], c.op(Opcode::tanh_, core::detail::softplus(c[0], c.b.loc))))};
@@ -382,11 +517,22 @@ Terms clip(const Call& c) {
 
 // ---- conversions
 
+namespace {
+
+Term cast_to(const Call& c, Element to) {
+  if (c.element() == to) return c.term(0);
+  if (to == Element::string) return as_texts(c, c.term(0));
+  if (c.element() == Element::string) return c.result(from_texts(c, c.term(0), to), to);
+  return c.result(converted(c, c[0], c.element(), to, narrowing(c)), to);
+}
+
+}  // namespace
+
 Terms cast(const Call& c) {
   Element to = Element::undefined;
   if (c.opset < 6) {
     std::string wanted = c.attribute("to", std::string());
-    for (int n = 1; n <= static_cast<int>(Element::bfloat16); ++n) {
+    for (int n = 1; n <= static_cast<int>(last_element); ++n) {
       std::string known = name(static_cast<Element>(n));
       for (char& letter : wanted)
         letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -394,16 +540,29 @@ Terms cast(const Call& c) {
           (wanted == "double" && known == "float64"))
         to = static_cast<Element>(n);
     }
-    if (!is_supported(to)) c.fail("attribute 'to': expected an element type, got '" + wanted + "'");
+    if (!is_supported(to) && to != Element::string)
+      c.fail("attribute 'to': expected an element type, got '" + wanted + "'");
   } else {
-    c.attribute("to");
-    to = c.element_attribute("to", Element::undefined);
+    const bool text = c.attribute("to") == static_cast<std::int64_t>(Element::string);
+    to = text ? Element::string : c.element_attribute("to", Element::undefined);
   }
-  return {c.result(converted(c, c[0], c.element(), to), to)};
+  return {cast_to(c, to)};
 }
 Terms cast_like(const Call& c) {
   c.require_operands(2, 2);
-  return {c.result(converted(c, c[0], c.element(0), c.element(1)), c.element(1))};
+  return {cast_to(c, c.element(1))};
+}
+
+// The bits of a number are computed from its sign, its exponent and its digits, so that this is a program
+// like any other; a NaN has one pattern.
+Terms bit_cast(const Call& c) {
+  c.attribute("to");
+  const Element from = c.element(), to = c.element_attribute("to", Element::undefined);
+  if (bits_in_file(from) != bits_in_file(to))
+    c.fail("attribute 'to': expected an element type of " + std::to_string(bits_in_file(from)) +
+           " bits, as " + name(from) + ", got " + name(to));
+  if (from == to) return {c.term(0)};
+  return {c.result(from_bits(c, bits_of(c, c[0], from), to), to)};
 }
 
 Terms identity(const Call& c) {

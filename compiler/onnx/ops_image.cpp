@@ -1,4 +1,4 @@
-// Pictures: Resize and Upsample, GridSample, RoiAlign, NonMaxSuppression.
+// Pictures: Resize and Upsample, NonMaxSuppression.
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +22,7 @@ struct Resampling {
   double cubic = -0.75;
   bool exclude_outside = false;
   double extrapolation = 0;
+  bool antialias = false;
 
   /// Where in n elements number o of `out` lies.
   Datum place(const Call& c, const Datum& o, const Datum& n, const Datum& out, const Datum& scale,
@@ -60,6 +61,53 @@ struct Resampling {
     c.fail("attribute 'nearest_mode': expected one that is known, got '" + nearest + "'");
   }
 
+  /// The weight at a distance: 0 from 1 (linear) or 2 (cubic) on.
+  Datum kernel(const Call& c, const Datum& d) const {
+    if (mode == "linear") return c.op(Opcode::max_, c.b.sub(real(1), d), real(0));
+    // The convolution kernel of Keys, "Cubic convolution interpolation for digital image processing", 1981.
+    const auto polynomial = [&](std::initializer_list<double> coefficients) {
+      Datum sum = real(0);
+      for (const double a : coefficients) sum = c.b.add(c.b.mul(sum, d), real(a));
+      return sum;
+    };
+    const double a = cubic;
+    return c.b.select(c.op(Opcode::le_, d, real(1)), polynomial({a + 2, -(a + 3), 0, 1}),
+                      c.b.select(c.b.less(d, real(2)), polynomial({a, -5 * a, 8 * a, -4 * a}), real(0)));
+  }
+
+  /// Along an axis that becomes shorter: the kernel is as much wider as the elements get further away from
+  /// each other, so that each of them counts.
+  Datum filtered(const Call& c, const Datum& x, std::size_t axis, const Indices& sizes, const Datum& places,
+                 const Datum& scale) const {
+    const ir::Kind k = x.type().element();
+    const Datum n = c.b.size(x, static_cast<int>(axis)), last = c.b.sub(n, c.integer(1));
+    const Datum narrow = c.op(Opcode::min_, scale, real(1)), reach = real(mode == "linear" ? 1 : 2);
+    const Datum first = c.cast(
+        c.b.add(c.op(Opcode::floor_, c.op(Opcode::neg_, c.b.div(reach, narrow))), real(1)), ir::Kind::i64);
+    const Datum taps = c.b.mul(c.b.sub(c.integer(1), first), c.integer(2));
+    const auto number = [&](const Datum& place, const Datum& tap) {
+      return c.b.add(c.cast(c.op(Opcode::floor_, c.b.get(places, {place})), ir::Kind::i64),
+                     c.b.add(first, tap));
+    };
+    const Datum weights = c.b.tabulate(f64, {sizes[axis], taps}, [&](const Indices& at) {
+      const Datum i = number(at[0], at[1]), off = c.b.sub(c.cast(i, f64), c.b.get(places, {at[0]}));
+      const Datum w = kernel(c, c.b.mul(c.op(Opcode::abs_, off), narrow));
+      if (!exclude_outside) return w;
+      const Datum in = c.op(Opcode::land_, c.op(Opcode::le_, c.integer(0), i), c.op(Opcode::le_, i, last));
+      return c.b.select(in, w, real(0));
+    });
+    const int second = 1;
+    const Datum sums = core::detail::sum_along(weights, {{&second, 1}, true}, c.b.loc);
+    const Datum shares = c.cast(c.b.div(weights, sums), k);
+    return c.b.tabulate(k, sizes, [&](const Indices& at) {
+      return c.b.loop(c.integer(0), taps, {Build::number(0, x)}, [&](const Datum& tap, const Datums& s) {
+        Indices from = at;
+        from[axis] = clamped(c, number(at[axis], tap), last);
+        return Datums{c.b.add(s[0], c.b.mul(c.b.get(shares, {at[axis], tap}), c.b.get(x, from)))};
+      })[0];
+    });
+  }
+
   /// The tensor with another size along an axis.
   Datum along(const Call& c, const Datum& x, std::size_t axis, const Datum& out, const Datum& scale,
               const Datum& from, const Datum& to) const {
@@ -86,7 +134,9 @@ struct Resampling {
     };
     const auto fraction = [&](const Datum& p) { return c.b.sub(p, c.op(Opcode::floor_, p)); };
     Datum y;
-    if (mode == "nearest") {
+    if (antialias && mode != "nearest") {
+      y = filtered(c, x, axis, sizes, places, scale);
+    } else if (mode == "nearest") {
       const Datum numbers = integers([&](const Datum& p) { return rounded(c, p); });
       y = c.b.tabulate(k, sizes, [&](const Indices& at) { return read(at, c.b.get(numbers, {at[axis]})); });
     } else if (mode == "linear" || mode == "cubic") {
@@ -94,17 +144,7 @@ struct Resampling {
       const auto weight = [&](const Datum& p, int tap) -> Datum {
         const Datum r = fraction(p);
         if (mode == "linear") return tap == 0 ? c.b.sub(real(1), r) : r;
-        // The convolution kernel of Keys, "Cubic convolution interpolation for digital image processing",
-        // 1981.
-        const Datum d = c.op(Opcode::abs_, c.b.sub(r, real(tap + first)));
-        const auto polynomial = [&](std::initializer_list<double> coefficients) {
-          Datum sum = real(0);
-          for (const double a : coefficients) sum = c.b.add(c.b.mul(sum, d), real(a));
-          return sum;
-        };
-        const double a = cubic;
-        return c.b.select(c.op(Opcode::le_, d, real(1)), polynomial({a + 2, -(a + 3), 0, 1}),
-                          polynomial({a, -5 * a, 8 * a, -4 * a}));
+        return kernel(c, c.op(Opcode::abs_, c.b.sub(r, real(tap + first))));
       };
       const auto inside = [&](const Datum& p, int tap) {
         const Datum i = c.cast(c.b.add(c.op(Opcode::floor_, p), real(tap + first)), ir::Kind::i64);
@@ -148,6 +188,15 @@ Terms resized(const Call& c, const Resampling& how, const std::vector<double>& s
               const std::vector<double>& region, const std::vector<int>& axes) {
   Datum x = c[0];
   if (how.mode != "nearest" && !is_float(c.element())) c.require_float(0);
+  const std::string policy = c.attribute("keep_aspect_ratio_policy", std::string("stretch"));
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    c.fail("attribute 'keep_aspect_ratio_policy': expected stretch, not_larger or not_smaller, got '" +
+           policy + "'");
+  Datum common;  // one scale for all dimensions: the least, or the largest, of theirs
+  for (std::size_t i = 0; i < axes.size() && !wanted.empty() && policy != "stretch"; ++i) {
+    const Datum own = c.b.div(real(static_cast<double>(wanted[i])), c.cast(c.b.size(x, axes[i]), f64));
+    common = common.empty() ? own : c.op(policy == "not_larger" ? Opcode::min_ : Opcode::max_, common, own);
+  }
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Datum n = c.b.size(x, axes[i]);
     const Datum from = real(region.empty() ? 0 : region[i]),
@@ -158,7 +207,11 @@ Terms resized(const Call& c, const Resampling& how, const std::vector<double>& s
         c.fail("expected sizes of 0 or more, got " + std::to_string(wanted[i]));
       out = c.integer(wanted[i]);
       scale = c.b.div(real(static_cast<double>(wanted[i])), c.cast(n, f64));
-      if (known(n) == wanted[i] && how.transform != "tf_crop_and_resize") continue;
+      if (!common.empty()) {
+        scale = common;
+        out = c.cast(c.op(Opcode::floor_, c.b.add(c.b.mul(c.cast(n, f64), scale), real(0.5))), ir::Kind::i64);
+      } else if (known(n) == wanted[i] && how.transform != "tf_crop_and_resize")
+        continue;
     } else {
       if (!(scales[i] > 0) || scales[i] > 1e6)
         c.fail("expected scales above 0, got " + std::to_string(scales[i]));
@@ -198,9 +251,7 @@ Terms resize(const Call& c) {
   how.cubic = c.attribute("cubic_coeff_a", -0.75);
   how.exclude_outside = c.attribute("exclude_outside", std::int64_t{0}) != 0;
   how.extrapolation = c.attribute("extrapolation_value", 0.0);
-  if (c.attribute("antialias", std::int64_t{0}) != 0) c.unsupported("attribute 'antialias'");
-  if (c.attribute("keep_aspect_ratio_policy", std::string("stretch")) != "stretch")
-    c.unsupported("attribute 'keep_aspect_ratio_policy'");
+  how.antialias = c.attribute("antialias", std::int64_t{0}) != 0;
   const std::vector<int> axes =
       c.has_attribute("axes") ? c.axes(c.attributes("axes"), c.rank()) : all_axes(c);
   std::vector<double> region, scales;
@@ -227,207 +278,7 @@ Terms upsample(const Call& c) {
                  all_axes(c));
 }
 
-// ---- elements at places that are no whole numbers
-
-namespace {
-
-/// A picture of [batch, channels, height, width], read around places.
-struct Sampler {
-  const Call& c;
-  Datum x, height, width;
-  std::string padding;
-  bool corners = false;
-
-  Datum bound(const Datum& v, const Datum& n) const {  // of an index
-    return clamped(c, v, c.b.sub(n, c.integer(1)));
-  }
-  /// An element, 0 outside.
-  Datum read(const Datum& n, const Datum& channel, const Datum& i, const Datum& j) const {
-    const auto in = [&](const Datum& v, const Datum& size) {
-      return c.op(Opcode::land_, c.op(Opcode::le_, c.integer(0), v), c.b.less(v, size));
-    };
-    const Datum v = c.b.get(x, {n, channel, bound(i, height), bound(j, width)});
-    return c.b.select(c.op(Opcode::land_, in(i, height), in(j, width)), v, Build::number(0, x));
-  }
-  /// A coordinate from -1 to 1 as a place among n elements.
-  Datum place(const Datum& v, const Datum& n) const {
-    const Datum size = c.cast(n, f64), one = real(1), wide = c.cast(v, f64);
-    if (corners) return c.b.mul(c.b.mul(c.b.add(wide, one), real(0.5)), c.b.sub(size, one));
-    return c.b.mul(c.b.sub(c.b.mul(c.b.add(wide, one), size), one), real(0.5));
-  }
-  /// What lies outside brought inside, as the padding says.
-  Datum inside(const Datum& v, const Datum& n) const {
-    const Datum last = c.b.sub(c.cast(n, f64), real(1));
-    const auto clipped = [&](const Datum& p) {
-      return c.op(Opcode::max_, c.op(Opcode::min_, p, last), real(0));
-    };
-    if (padding == "border") return clipped(v);
-    if (padding != "reflection") return v;
-    const Datum lo = real(corners ? 0 : -0.5), span = corners ? last : c.b.add(last, real(1));
-    const Datum some = c.op(Opcode::max_, span, real(1e-300));
-    const Datum off = c.op(Opcode::abs_, c.b.sub(v, lo)), turns = c.op(Opcode::floor_, c.b.div(off, some));
-    const Datum rest = c.b.sub(off, c.b.mul(turns, some)), half = c.b.mul(turns, real(0.5));
-    const Datum even = c.op(Opcode::eq_, half, c.op(Opcode::floor_, half));
-    return clipped(c.b.select(even, c.b.add(rest, lo), c.b.sub(c.b.add(lo, span), rest)));
-  }
-  Datum whole(const Datum& v) const { return c.cast(v, ir::Kind::i64); }
-  Datum padded_index(const Datum& v, const Datum& n) const { return whole(inside(v, n)); }
-
-  Datum bilinear(const Datum& n, const Datum& channel, const Datum& i, const Datum& j) const {
-    const ir::Kind k = x.type().element();
-    const Datum top = c.op(Opcode::floor_, i), left = c.op(Opcode::floor_, j);
-    const Datum below = c.cast(c.b.sub(i, top), k), right = c.cast(c.b.sub(j, left), k),
-                one = Build::number(1, x);
-    const Datum row = whole(top), column = whole(left), next_row = c.b.add(row, c.integer(1)),
-                next_column = c.b.add(column, c.integer(1));
-    const auto line = [&](const Datum& r) {
-      return c.b.add(c.b.mul(read(n, channel, r, column), c.b.sub(one, right)),
-                     c.b.mul(read(n, channel, r, next_column), right));
-    };
-    return c.b.add(c.b.mul(line(row), c.b.sub(one, below)), c.b.mul(line(next_row), below));
-  }
-  Datum bicubic(const Datum& n, const Datum& channel, const Datum& i, const Datum& j) const {
-    const ir::Kind k = x.type().element();
-    const Datum top = c.op(Opcode::floor_, i), left = c.op(Opcode::floor_, j);
-    const auto weight = [&](const Datum& r, int tap) {  // a = -0.75
-      const Datum d = c.op(Opcode::abs_, c.b.sub(r, real(tap)));
-      const auto polynomial = [&](std::initializer_list<double> coefficients) {
-        Datum sum = real(0);
-        for (const double a : coefficients) sum = c.b.add(c.b.mul(sum, d), real(a));
-        return sum;
-      };
-      return c.cast(c.b.select(c.op(Opcode::le_, d, real(1)), polynomial({1.25, -2.25, 0, 1}),
-                               polynomial({-0.75, 3.75, -6, 3})),
-                    k);
-    };
-    Datum sum = Build::number(0, x);
-    for (int a = -1; a <= 2; ++a) {
-      Datum line = Build::number(0, x);
-      for (int b = -1; b <= 2; ++b) {
-        const Datum r = padded_index(c.b.add(top, real(a)), height),
-                    s = padded_index(c.b.add(left, real(b)), width);
-        line = c.b.add(line, c.b.mul(read(n, channel, r, s), weight(c.b.sub(j, left), b)));
-      }
-      sum = c.b.add(sum, c.b.mul(line, weight(c.b.sub(i, top), a)));
-    }
-    return sum;
-  }
-  Datum nearest(const Datum& n, const Datum& channel, const Datum& i, const Datum& j) const {
-    const auto rounded = [&](const Datum& v) {  // halves to the even one
-      const Datum floor = c.op(Opcode::floor_, v), rest = c.b.sub(v, floor), half = c.b.mul(floor, real(0.5));
-      const Datum odd = c.op(Opcode::ne_, half, c.op(Opcode::floor_, half));
-      const Datum up = c.op(Opcode::lor_, c.b.less(real(0.5), rest),
-                            c.op(Opcode::land_, c.op(Opcode::eq_, rest, real(0.5)), odd));
-      return whole(c.b.add(floor, c.cast(up, f64)));
-    };
-    return read(n, channel, rounded(i), rounded(j));
-  }
-};
-
-}  // namespace
-
-Terms grid_sample(const Call& c) {
-  c.require_operands(2, 2);
-  c.require_float(0);
-  const Datum x = c[0], grid = c[1];
-  if (c.rank(0) != 4 || c.rank(1) != 4)
-    c.unsupported("operands of other than 4 dimensions: " + x.type().str() + " and " + grid.type().str());
-  const std::string mode = c.attribute("mode", std::string("bilinear"));
-  const Sampler s{c,
-                  x,
-                  c.b.size(x, 2),
-                  c.b.size(x, 3),
-                  c.attribute("padding_mode", std::string("zeros")),
-                  c.attribute("align_corners", std::int64_t{0}) != 0};
-  if (s.padding != "zeros" && s.padding != "border" && s.padding != "reflection")
-    c.fail("attribute 'padding_mode': expected zeros, border or reflection, got '" + s.padding + "'");
-  const Indices sizes = {c.b.size(x, 0), c.b.size(x, 1), c.b.size(grid, 1), c.b.size(grid, 2)};
-  return {c.result(c.b.tabulate(x.type().element(), sizes, [&](const Indices& at) {
-    const auto coordinate = [&](std::int64_t k) {
-      return c.b.get(grid, {at[0], at[2], at[3], c.integer(k)});
-    };
-    const Datum i = s.place(coordinate(1), s.height), j = s.place(coordinate(0), s.width);
-    if (mode == "bicubic" || mode == "cubic") return s.bicubic(at[0], at[1], i, j);
-    const Datum row = s.inside(i, s.height), column = s.inside(j, s.width);
-    if (mode == "nearest") return s.nearest(at[0], at[1], row, column);
-    if (mode == "bilinear" || mode == "linear") return s.bilinear(at[0], at[1], row, column);
-    c.fail("attribute 'mode': expected bilinear, nearest or bicubic, got '" + mode + "'");
-  }))};
-}
-
-Terms roi_align(const Call& c) {
-  c.require_operands(3, 3);
-  c.require_float(0);
-  const Datum x = c[0], regions = c[1], batches = c.cast(c[2], ir::Kind::i64);
-  if (c.rank(0) != 4 || c.rank(1) != 2)
-    c.fail("expected pictures [batch, channels, height, width] and regions [n, 4]");
-  const ir::Kind k = x.type().element();
-  const std::int64_t out_h = c.attribute("output_height", std::int64_t{1}),
-                     out_w = c.attribute("output_width", std::int64_t{1});
-  const std::int64_t ratio = c.attribute("sampling_ratio", std::int64_t{0});
-  const double scale = c.attribute("spatial_scale", 1.0);
-  const bool largest = c.attribute("mode", std::string("avg")) == "max";
-  const bool half = c.opset >= 16 &&
-                    c.attribute("coordinate_transformation_mode", std::string("half_pixel")) == "half_pixel";
-  if (out_h < 1 || out_w < 1 || ratio < 0) c.fail("expected an output and a sampling ratio of sizes above 0");
-  const Sampler s{c, x, c.b.size(x, 2), c.b.size(x, 3), "zeros"};
-  const Indices sizes = {c.b.size(regions, 0), c.b.size(x, 1), c.integer(out_h), c.integer(out_w)};
-  return {c.result(c.b.tabulate(k, sizes, [&](const Indices& at) {
-    const auto corner = [&](std::int64_t i) {
-      return c.b.sub(c.b.mul(c.cast(c.b.get(regions, {at[0], c.integer(i)}), f64), real(scale)),
-                     real(half ? 0.5 : 0));
-    };
-    const Datum batch = c.b.get(batches, {at[0]});
-    const auto extent = [&](const Datum& from, const Datum& to) {
-      const Datum size = c.b.sub(to, from);
-      return half ? size : c.op(Opcode::max_, size, real(1));
-    };
-    const Datum left = corner(0), top = corner(1);
-    const Datum bin_h = c.b.div(extent(top, corner(3)), real(static_cast<double>(out_h))),
-                bin_w = c.b.div(extent(left, corner(2)), real(static_cast<double>(out_w)));
-    const auto count = [&](const Datum& bin) {
-      return ratio > 0 ? c.integer(ratio) : c.cast(c.op(Opcode::ceil_, bin), ir::Kind::i64);
-    };
-    const Datum rows = count(bin_h), columns = count(bin_w);
-    const auto sample = [&](const Indices& p) {
-      const auto place = [&](const Datum& from, const Datum& cell, const Datum& bin, const Datum& i,
-                             const Datum& n, const Datum& size) {
-        const Datum step = c.b.div(c.b.mul(c.b.add(c.cast(i, f64), real(0.5)), bin), c.cast(n, f64));
-        const Datum v = c.b.add(c.b.add(from, c.b.mul(c.cast(cell, f64), bin)), step);
-        const Datum out = c.op(Opcode::lor_, c.b.less(v, real(-1)), c.b.less(c.cast(size, f64), v));
-        const Datum last = c.b.sub(c.cast(size, f64), real(1));
-        return std::pair(c.op(Opcode::min_, c.op(Opcode::max_, v, real(0)), last), out);
-      };
-      const auto [i, i_out] = place(top, at[2], bin_h, p[0], rows, s.height);
-      const auto [j, j_out] = place(left, at[3], bin_w, p[1], columns, s.width);
-      const Datum outside = c.op(Opcode::lor_, i_out, j_out);
-      if (!largest) return c.b.select(outside, Build::number(0, x), s.bilinear(batch, at[1], i, j));
-      // The largest of the four weighted neighbours.
-      const Datum r = c.op(Opcode::floor_, i), q = c.op(Opcode::floor_, j), below = c.cast(c.b.sub(i, r), k),
-                  right = c.cast(c.b.sub(j, q), k);
-      const Datum one = Build::number(1, x), row = s.whole(r), column = s.whole(q);
-      Datum best;
-      for (int a = 0; a < 2; ++a)
-        for (int b = 0; b < 2; ++b) {
-          const Datum w = c.b.mul(a ? below : c.b.sub(one, below), b ? right : c.b.sub(one, right));
-          const Datum v =
-              c.b.mul(s.read(batch, at[1], c.b.add(row, c.integer(a)), c.b.add(column, c.integer(b))), w);
-          best = best.empty() ? v : c.op(Opcode::max_, best, v);
-        }
-      return c.b.select(outside, Build::number(0, x), best);
-    };
-    if (largest) {
-      const Datum first = sample({c.integer(0), c.integer(0)});
-      return c.b.points({rows, columns}, {first}, [&](const Indices& p, const Datums& now) {
-        return Datums{c.op(Opcode::max_, now[0], sample(p))};
-      })[0];
-    }
-    const Datum sum = c.b.points(
-        {rows, columns}, {Build::number(0, x)},
-        [&](const Indices& p, const Datums& now) { return Datums{c.b.add(now[0], sample(p))}; })[0];
-    return c.b.div(sum, c.cast(c.op(Opcode::imax_, c.b.mul(rows, columns), c.integer(1)), k));
-  }))};
-}
+// ---- boxes
 
 // For each class of each picture: boxes from the best score on, but those that overlap one that is taken.
 Terms non_max_suppression(const Call& c) {

@@ -129,6 +129,17 @@ Terms layer_normalization(const Call& c) {
   return {c.result(y), c.result(s.mean), c.result(s.inverse)};
 }
 
+Terms rms_normalization(const Call& c) {
+  c.require_operands(2, 2);
+  c.require_float(0);
+  const Datum x = c[0];
+  const int axis = c.axis(c.attribute("axis", std::int64_t{-1}), c.rank());
+  const std::vector<int> axes = from_axis(axis, c.rank());
+  const Datum square = core::detail::mean_along(c.b.mul(x, x), {axes, true}, c.b.loc);
+  const Datum y = c.b.mul(x, inverse_root(c, square, c.attribute("epsilon", 1e-5)));
+  return {c.result(c.b.mul(c.cast(y, c.element(1)), c[1]), c.element(1))};
+}
+
 Terms group_normalization(const Call& c) {
   c.require_operands(3, 3);
   const Datum x = c[0];
@@ -165,7 +176,8 @@ Terms lp_normalization(const Call& c) {
   const Over over{axes, true};
   const Datum norm = p == 2 ? core::detail::norm(x, over, c.b.loc)
                             : core::detail::sum_along(c.op(Opcode::abs_, x), over, c.b.loc);
-  return {c.result(c.b.div(x, norm))};
+  const Datum none = c.number(0, x);  // what has no length stays 0
+  return {c.result(c.b.div(x, c.where(c.op(Opcode::eq_, c.b.primal(norm), none), c.number(1, x), norm)))};
 }
 
 // Each element over a power of the sum of squares of the channels around it.

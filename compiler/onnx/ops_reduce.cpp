@@ -1,5 +1,6 @@
 // Reductions over dimensions: sums, means, extremes, their places, and running sums.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "lantern/compiler/onnx/rules.hpp"
@@ -27,6 +28,23 @@ template <class F>
 Datum over(const Call& c, const Datum& x, const std::vector<int>& axes, bool keep, F&& f) {
   const bool all = static_cast<int>(axes.size()) == x.type().rank();
   return f(x, Over{all && !keep ? std::span<const int>() : std::span<const int>(axes), keep}, c.b.loc);
+}
+
+/// The largest or the least value of a type.
+Datum end_of(Element e, bool largest) {
+  const ir::Type type(kind_of(e));
+  const double inf = std::numeric_limits<double>::infinity();
+  if (is_float(e)) {
+    const auto f = format_of(e);
+    const double most = f && !f->infinite ? f->largest : inf;
+    return Datum::number(largest ? most : f && !f->negative ? std::ldexp(1.0, f->least) : -most, type);
+  }
+  if (e == Element::boolean) return Datum::integer(largest ? 1 : 0, type);
+  if (e == Element::uint64) return Datum::integer(largest ? -1 : 0, type);
+  const std::size_t bits = bits_in_file(e) - (is_unsigned(e) ? 0 : 1);
+  const std::int64_t most =
+      bits == 63 ? std::numeric_limits<std::int64_t>::max() : (std::int64_t{1} << bits) - 1;
+  return Datum::integer(largest ? most : is_unsigned(e) ? 0 : -most - 1, type);
 }
 
 enum class How : std::uint8_t { sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square };
@@ -90,6 +108,15 @@ Terms reduce(const Call& c, How how, int operand_since) {
       return {c.result(c.wrapped(over(c, x, *axes, keep, core::detail::product), e))};
     case How::max:
     case How::min: {
+      // Of nothing it is what every other number beats.
+      if (std::ranges::any_of(*axes, [&](int d) { return known(c.b.size(x, d)) == 0; })) {
+        Indices sizes;
+        for (int d = 0; d < c.rank(); ++d) {
+          const bool reduced = std::ranges::find(*axes, d) != axes->end();
+          if (!reduced || keep) sizes.push_back(reduced ? c.integer(1) : c.b.size(x, d));
+        }
+        return {c.result(c.fill(end_of(e, how == How::min), sizes))};
+      }
       if (e == Element::boolean) x = c.cast(x, ir::Kind::i32);
       const Datum best = over(c, x, *axes, keep, [&](const Datum& t, Over o, const core::Location& loc) {
         return core::detail::extremum_along(t, o, how == How::max, loc);
@@ -129,27 +156,35 @@ Terms reduce_sum_square(const Call& c) { return reduce(c, How::sum_square, 18); 
 Terms arg_max(const Call& c) { return place(c, true); }
 Terms arg_min(const Call& c) { return place(c, false); }
 
-Terms cum_sum(const Call& c) {
+namespace {
+
+/// Sums or products of the elements up to each, along an axis.
+Terms cumulative(const Call& c, Opcode code, double neutral) {
   const Datum x = c[0];
   const auto axis = static_cast<std::size_t>(c.axis(c.integer(1, "an axis"), c.rank()));
   const bool exclusive = c.attribute("exclusive", std::int64_t{0}) != 0,
              reverse = c.attribute("reverse", std::int64_t{0}) != 0;
   if (!exclusive && !reverse)
-    return {c.result(
-        c.wrapped(core::detail::running(Opcode::add_, x, static_cast<int>(axis), c.b.loc), c.element()))};
+    return {
+        c.result(c.wrapped(core::detail::running(code, x, static_cast<int>(axis), c.b.loc), c.element()))};
   const Indices sizes = c.sizes(x);
   Indices outer = sizes;
   outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(axis));
-  const Datum zero = Datum::zero(ir::Type(x.type().element())), last = c.b.sub(sizes[axis], c.integer(1));
-  const Datum sums = c.b.points(outer, {c.b.fill(zero, sizes)}, [&](const Indices& place, const Datums& now) {
-    return Datums{c.b.loop(c.integer(0), sizes[axis], {now[0], zero}, [&](const Datum& i, const Datums& s) {
+  const Datum none = Build::number(neutral, x), last = c.b.sub(sizes[axis], c.integer(1));
+  const Datum all = c.b.points(outer, {c.b.fill(none, sizes)}, [&](const Indices& place, const Datums& now) {
+    return Datums{c.b.loop(c.integer(0), sizes[axis], {now[0], none}, [&](const Datum& i, const Datums& s) {
       Indices at = place;
       at.insert(at.begin() + static_cast<std::ptrdiff_t>(axis), reverse ? c.b.sub(last, i) : i);
-      const Datum total = c.b.add(s[1], c.b.get(x, at));
+      const Datum total = c.op(code, s[1], c.b.get(x, at));
       return Datums{c.b.set(s[0], at, exclusive ? s[1] : total), total};
     })[0]};
   })[0];
-  return {c.result(c.wrapped(sums, c.element()))};
+  return {c.result(c.wrapped(all, c.element()))};
 }
+
+}  // namespace
+
+Terms cum_sum(const Call& c) { return cumulative(c, Opcode::add_, 0); }
+Terms cum_prod(const Call& c) { return cumulative(c, Opcode::mul_, 1); }
 
 }  // namespace lantern::onnx::rules

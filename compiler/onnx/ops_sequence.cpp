@@ -95,9 +95,12 @@ Terms split_to_sequence(const Call& c) {
   std::int64_t at = 0;
   for (const std::int64_t n : parts) {
     std::vector<core::Part> all(static_cast<std::size_t>(c.rank()), core::Part(core::named::all));
-    all[static_cast<std::size_t>(axis)].lo = c.integer(at);
-    all[static_cast<std::size_t>(axis)].hi = c.integer(at + n);
-    if (!keep) all[static_cast<std::size_t>(axis)].step = 0;
+    core::Part& own = all[static_cast<std::size_t>(axis)];
+    own.lo = c.integer(at);
+    if (keep)
+      own.hi = c.integer(at + n);
+    else
+      own.step = 0;
     if (n < 0 || at + n > size)
       c.fail("expected parts that make up the whole dimension of " + std::to_string(size));
     if (!keep && c.rank() == 1)

@@ -24,17 +24,6 @@ Datums integer_elements(const Call& c, std::size_t i, const char* what) {
   return all;
 }
 
-/// The elements along one dimension from lo to below hi, each step-th.
-Datum part_of(const Call& c, const Datum& x, int axis, const Datum& lo, const Datum& hi,
-              std::int64_t step = 1) {
-  std::vector<Part> parts(static_cast<std::size_t>(x.type().rank()), Part(named::all));
-  Part& p = parts[static_cast<std::size_t>(axis)];
-  p.lo = lo;
-  p.hi = hi;
-  p.step = step;
-  return core::detail::part(x, parts, c.b.loc);
-}
-
 bool same(const Datum& x, const Datum& y) {
   if (x.is_literal() && y.is_literal()) return x.i() == y.i();
   if (!x.is_node() || !y.is_node()) return false;
@@ -89,6 +78,15 @@ Sizes axes_operand(const Call& c, std::size_t i) {
 
 }  // namespace
 
+Datum part_of(const Call& c, const Datum& x, int axis, const Datum& lo, const Datum& hi, std::int64_t step) {
+  std::vector<core::Part> parts(static_cast<std::size_t>(x.type().rank()), core::Part(core::named::all));
+  core::Part& p = parts[static_cast<std::size_t>(axis)];
+  p.lo = lo;
+  p.hi = hi;
+  p.step = step;
+  return core::detail::part(x, parts, c.b.loc);
+}
+
 Term literal_term(const Sizes& values, Element e) {
   Datums all;
   for (const std::int64_t v : values) all.push_back(Datum::integer(v, ir::Type(kind_of(e))));
@@ -113,11 +111,18 @@ Terms constant(const Call& c) {
     if (a.name == "value_ints")
       if (const auto* v = std::get_if<Sizes>(&a.content))
         return one(TensorValue<std::int64_t>(*v, Sizes{static_cast<std::int64_t>(v->size())}));
-    if (a.name == "value_string" || a.name == "value_strings") c.unsupported("constants that are strings");
+    if (a.name == "sparse_value")
+      if (const auto* v = std::get_if<Value>(&a.content)) return {c.execution.weight(*v, true)};
+    if (a.name == "value_string")
+      if (const auto* v = std::get_if<std::string>(&a.content)) return one(Value::of_texts({*v}, {}));
+    if (a.name == "value_strings")
+      if (const auto* v = std::get_if<std::vector<std::string>>(&a.content))
+        return one(Value::of_texts(*v, {static_cast<std::int64_t>(v->size())}));
   }
   c.fail(
-      "expected an attribute 'value', 'value_float', 'value_int', 'value_floats' or 'value_ints', got none "
-      "of them");
+      "expected an attribute 'value', 'sparse_value', 'value_float', 'value_int', 'value_string', "
+      "'value_floats', "
+      "'value_ints' or 'value_strings', got none of them");
 }
 
 Terms constant_of_shape(const Call& c) {
@@ -517,8 +522,102 @@ Terms space_to_depth(const Call& c) {
   if (known(k) < 1) c.fail("attribute 'blocksize': expected 1 or more, got " + std::to_string(known(k)));
   const Indices s = c.sizes(x);
   const Datum h = c.b.div(s[2], k), w = c.b.div(s[3], k);
-  return {c.result(regrouped(c, x, {s[0], s[1], h, k, w, k}, {0, 3, 5, 1, 2, 4},
-                             {s[0], c.b.mul(s[1], c.b.mul(k, k)), h, w}))};
+  const std::string mode = c.attribute("mode", std::string("DCR"));
+  if (mode != "DCR" && mode != "CRD") c.fail("attribute 'mode': expected DCR or CRD, got '" + mode + "'");
+  const std::vector<int> order =
+      mode == "DCR" ? std::vector{0, 3, 5, 1, 2, 4} : std::vector{0, 1, 3, 5, 2, 4};
+  return {
+      c.result(regrouped(c, x, {s[0], s[1], h, k, w, k}, order, {s[0], c.b.mul(s[1], c.b.mul(k, k)), h, w}))};
+}
+
+// Blocks [batch, channels * block, n] added into a tensor at the places where windows stand: the transpose of
+// taking them out of it.
+Terms col2im(const Call& c) {
+  c.require_operands(3, 3);
+  const Datum x = c[0];
+  const Sizes image = c.integers(1, "an image's shape"), block = c.integers(2, "a block's shape");
+  if (c.rank() != 3 || image.size() != block.size() || image.empty())
+    c.fail("expected blocks [batch, channels * block, n] and two shapes of as many dimensions, got " +
+           x.type().str() + ", " + shape_text(image) + " and " + shape_text(block));
+  const std::size_t spatial = image.size();
+  const auto each = [&](const char* name, std::int64_t otherwise, std::size_t n) {
+    Sizes all = c.attributes(name);
+    if (all.empty()) all.assign(n, otherwise);
+    if (all.size() != n ||
+        std::ranges::any_of(all, [&](std::int64_t v) { return v < otherwise || v > 1 << 28; }))
+      c.fail(std::string("attribute '") + name + "': expected " + std::to_string(n) + " integers of " +
+             std::to_string(otherwise) + " or more");
+    return all;
+  };
+  const Sizes stride = each("strides", 1, spatial), dilation = each("dilations", 1, spatial),
+              pads = each("pads", 0, 2 * spatial);
+  const Datum batch = c.b.size(x, 0);
+  std::int64_t elements = 1, windows = 1;
+  Indices blocks, places;
+  Indices padded = {batch, c.integer(0)};
+  for (std::size_t d = 0; d < spatial; ++d) {
+    if (image[d] < 0 || block[d] < 1 || image[d] > 1 << 28 || block[d] > 1 << 28)
+      c.fail("expected shapes of sizes above 0, got " + shape_text(image) + " and " + shape_text(block));
+    const std::int64_t whole = image[d] + pads[d] + pads[d + spatial];
+    const std::int64_t room = whole - dilation[d] * (block[d] - 1) - 1;
+    if (room < 0) c.fail("expected blocks that fit into the padded image");
+    elements *= block[d];
+    windows *= room / stride[d] + 1;
+    blocks.push_back(c.integer(block[d]));
+    places.push_back(c.integer(room / stride[d] + 1));
+    padded.push_back(c.integer(whole));
+  }
+  c.b.require(c.op(Opcode::eq_, c.b.rem(c.b.size(x, 1), c.integer(elements)), c.integer(0)),
+              "expected blocks of {} elements in each channel, got a dimension of {}",
+              {c.integer(elements), c.b.size(x, 1)});
+  c.b.require_equal(c.b.size(x, 2), c.integer(windows), "expected a block for each place of the window");
+  padded[1] = c.b.div(c.b.size(x, 1), c.integer(elements));
+  Indices sizes = {batch, padded[1]};
+  sizes.insert(sizes.end(), blocks.begin(), blocks.end());
+  sizes.insert(sizes.end(), places.begin(), places.end());
+  const Datum all = c.b.reshape(x, sizes);
+  Datum y = c.b.points(sizes, {c.b.fill(Datum::zero(ir::Type(x.type().element())), padded)},
+                       [&](const Indices& at, const Datums& now) {
+                         Indices to = {at[0], at[1]};
+                         for (std::size_t d = 0; d < spatial; ++d)
+                           to.push_back(c.b.add(c.b.mul(at[2 + spatial + d], c.integer(stride[d])),
+                                                c.b.mul(at[2 + d], c.integer(dilation[d]))));
+                         return Datums{c.b.set(now[0], to, c.b.add(c.b.get(now[0], to), c.b.get(all, at)))};
+                       })[0];
+  for (std::size_t d = 0; d < spatial; ++d)
+    if (pads[d] > 0 || pads[d + spatial] > 0)
+      y = part_of(c, y, static_cast<int>(d) + 2, c.integer(pads[d]), c.integer(pads[d] + image[d]));
+  return {c.result(y)};
+}
+
+Terms center_crop_pad(const Call& c) {
+  c.require_operands(2, 2);
+  Datum x = c[0];
+  const Sizes wanted = c.integers(1, "a shape");
+  std::vector<int> axes(static_cast<std::size_t>(c.rank()));
+  for (int d = 0; d < c.rank(); ++d) axes[static_cast<std::size_t>(d)] = d;
+  if (c.has_attribute("axes")) axes = c.axes(c.attributes("axes"), c.rank());
+  if (wanted.size() != axes.size())
+    c.fail("expected a size for each of " + std::to_string(axes.size()) + " dimensions, got " +
+           std::to_string(wanted.size()));
+  std::vector<std::array<Datum, 2>> widths(static_cast<std::size_t>(c.rank()), {c.integer(0), c.integer(0)});
+  bool any = false;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::int64_t have = c.known_size(x, axes[i]), want = wanted[i];
+    if (want < 0 || want > std::int64_t{1} << 40)
+      c.fail("expected sizes of 0 or more, got " + std::to_string(want));
+    if (want < have) {
+      const std::int64_t first = (have - want) / 2;
+      x = part_of(c, x, axes[i], c.integer(first), c.integer(first + want));
+    } else if (want > have) {
+      any = true;
+      widths[static_cast<std::size_t>(axes[i])] = {c.integer((want - have) / 2),
+                                                   c.integer(want - have - (want - have) / 2)};
+    }
+  }
+  if (!any) return {c.result(x)};
+  return {c.result(
+      core::detail::pad(x, widths, core::Pad::constant, Datum::zero(ir::Type(x.type().element())), c.b.loc))};
 }
 
 Terms trilu(const Call& c) {

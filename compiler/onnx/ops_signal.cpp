@@ -35,22 +35,31 @@ Terms cosine_window(const Call& c, double a0, double a1, double a2) {
 
 /// The transform along dimension `axis` of a tensor whose last dimension is a real part and, if it has 2, an
 /// imaginary one: a product with the cosines and sines of all frequencies. `length`: elements that are
-/// transformed, with zeros.
+/// transformed, with zeros. Of one side: the frequencies from 0 to half of them, or, the other way, a real
+/// signal of those, which stand for the others as well.
 Datum transformed(const Call& c, const Datum& x, int axis, const Datum& length, bool inverse, bool onesided) {
   const int rank = x.type().rank();
   const ir::Kind k = x.type().element();
   const std::int64_t parts = c.known_size(x, rank - 1);
   if (parts != 1 && parts != 2)
     c.fail("expected a last dimension of 1 or 2, the real and imaginary parts, got " + std::to_string(parts));
-  const Datum n = c.b.size(x, axis), used = c.op(Opcode::imin_, n, length);
-  const Datum frequencies = onesided ? c.b.add(c.b.div(length, c.integer(2)), c.integer(1)) : length;
+  const bool real_signal = inverse && onesided;
+  const Datum n = c.b.size(x, axis), half = c.b.add(c.b.div(length, c.integer(2)), c.integer(1));
+  const Datum used = c.op(Opcode::imin_, n, real_signal ? half : length);
+  const Datum results = onesided && !inverse ? half : length;
   const auto table = [&](Opcode f) {
-    return c.b.tabulate(k, {frequencies, n}, [&](const Indices& at) {
+    return c.b.tabulate(k, {results, n}, [&](const Indices& at) {
       // The angle's multiple of a turn is taken off while it is a whole number.
       const Datum turn = c.cast(c.b.rem(c.b.mul(at[0], at[1]), length), f64);
       const Datum angle =
           c.b.div(c.b.mul(turn, Datum::number(2 * std::numbers::pi, ir::F64)), c.cast(length, f64));
-      return c.b.select(c.b.less(at[1], used), c.cast(c.op(f, angle), k), Datum::zero(ir::Type(k)));
+      Datum v = c.cast(c.op(f, angle), k);
+      if (real_signal) {  // what has a mirror image counts twice
+        const Datum alone = c.op(Opcode::lor_, c.op(Opcode::eq_, at[1], c.integer(0)),
+                                 c.op(Opcode::eq_, c.b.add(at[1], at[1]), length));
+        v = c.b.select(alone, v, c.b.add(v, v));
+      }
+      return c.b.select(c.b.less(at[1], used), v, Datum::zero(ir::Type(k)));
     });
   };
   const Datum cosines = table(Opcode::cos_), sines = table(Opcode::sin_);
@@ -64,14 +73,21 @@ Datum transformed(const Call& c, const Datum& x, int axis, const Datum& length, 
     return c.b.einsum("yz," + from + "->" + to, {m, one});
   };
   // (re + i im)(cos -+ i sin): the sign is that of the direction.
-  Datum re = times(cosines, 0), im = times(sines, 0);
-  if (!inverse) im = c.op(Opcode::neg_, im);
+  Datum re = times(cosines, 0);
   if (parts == 2) {
     const Datum cross = times(sines, 1);
     re = inverse ? c.b.sub(re, cross) : c.b.add(re, cross);
-    im = c.b.add(im, times(cosines, 1));
   }
-  Datum y = core::detail::stack(Datums{re, im}, rank - 1, c.b.loc);
+  Datum y;
+  if (real_signal) {
+    const int last = rank - 1;
+    y = c.b.with_ones(re, {&last, 1});
+  } else {
+    Datum im = times(sines, 0);
+    if (!inverse) im = c.op(Opcode::neg_, im);
+    if (parts == 2) im = c.b.add(im, times(cosines, 1));
+    y = core::detail::stack(Datums{re, im}, rank - 1, c.b.loc);
+  }
   if (inverse) y = c.b.div(y, c.cast(length, k));
   return y;
 }
@@ -91,10 +107,11 @@ Terms dft(const Call& c) {
   const int axis = c.axis(given, c.rank());
   const bool inverse = c.attribute("inverse", std::int64_t{0}) != 0,
              onesided = c.attribute("onesided", std::int64_t{0}) != 0;
-  if (inverse && onesided) c.unsupported("an inverse transform of one side");
   if (axis == c.rank() - 1)
     c.fail("attribute 'axis': expected a dimension of the signal, got the last, which is for its parts");
-  const Datum length = c.has(1) ? c.reshape(c.cast(c[1], ir::Kind::i64), {}) : c.b.size(c[0], axis);
+  const Datum own = c.b.size(c[0], axis);
+  const Datum whole = inverse && onesided ? c.b.mul(c.b.sub(own, c.integer(1)), c.integer(2)) : own;
+  const Datum length = c.has(1) ? c.reshape(c.cast(c[1], ir::Kind::i64), {}) : whole;
   return {c.result(transformed(c, c[0], axis, length, inverse, onesided))};
 }
 

@@ -1,6 +1,7 @@
 // From the file format's messages to plain structs.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx-data_pb.h>
 #include <onnx/onnx_pb.h>
 
@@ -28,6 +29,7 @@ struct Reader {
   }
 
   Value value(const ::onnx::TensorProto& t, const std::string& where) const;
+  Value dense(const ::onnx::SparseTensorProto& t, const std::string& where) const;
   Attribute attribute(const ::onnx::AttributeProto& a, const std::string& node, int depth) const;
   Node node(const ::onnx::NodeProto& n, int depth) const;
   Graph graph(const ::onnx::GraphProto& g, int depth) const;
@@ -40,8 +42,8 @@ struct Reader {
 std::string tensor_label(const ::onnx::TensorProto& t) { return "tensor '" + t.name() + "'"; }
 
 Element element_of_number(int number) {
-  return number >= 0 && number <= static_cast<int>(Element::bfloat16) ? static_cast<Element>(number)
-                                                                      : Element::undefined;
+  return number >= 0 && number <= static_cast<int>(last_element) ? static_cast<Element>(number)
+                                                                 : Element::undefined;
 }
 
 /// One element as it lies in a file, as one that lies in a Value.
@@ -90,7 +92,18 @@ void take_raw(const std::string& raw, Value& v) {
       }
       return;
     default:
-      return;
+      break;
+  }
+  // Elements of 8 bits or fewer, the first in the lowest bits of a byte.
+  const std::size_t bits = bits_in_file(v.element()), each = 8 / bits;
+  const bool number = is_float(v.element()), sign = !number && !is_unsigned(v.element());
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto code = static_cast<std::uint8_t>(
+        (static_cast<unsigned char>(from[i / each]) >> (bits * (i % each))) & ((1u << bits) - 1));
+    if (number)
+      v.mutable_elements<float>()[i] = from_format_bits(v.element(), code);
+    else
+      v.mutable_elements<std::int32_t>()[i] = code - (sign && (code >> (bits - 1)) != 0 ? 1 << bits : 0);
   }
 }
 
@@ -146,7 +159,9 @@ std::string Reader::external(const ::onnx::TensorProto& t, std::size_t bytes,
 Value Reader::value(const ::onnx::TensorProto& t, const std::string& where) const {
   const Element element = element_of_number(t.data_type());
   if (element == Element::undefined)
-    fail(where, "expected the number of an element type, 1 to 16, got " + std::to_string(t.data_type()));
+    fail(where, "expected the number of an element type, 1 to " +
+                    std::to_string(static_cast<int>(last_element)) + ", got " +
+                    std::to_string(t.data_type()));
   if (!is_supported(element) && element != Element::string)
     fail(where,
          std::string("expected elements that are bool, integers or real floating-point numbers, got ") +
@@ -169,7 +184,7 @@ Value Reader::value(const ::onnx::TensorProto& t, const std::string& where) cons
     need(static_cast<std::size_t>(t.string_data_size()), "strings", n);
     return Value::of_texts({t.string_data().begin(), t.string_data().end()}, shape);
   }
-  const std::size_t bytes = n * bytes_in_file(element);
+  const std::size_t bytes = bytes_in_file(element, n), bits = bits_in_file(element);
   if (t.data_location() == ::onnx::TensorProto::EXTERNAL) {
     const std::string data = external(t, bytes, where);  // checked before memory is asked for
     Value v(element, shape);
@@ -190,6 +205,19 @@ Value Reader::value(const ::onnx::TensorProto& t, const std::string& where) cons
     return v;
   };
   const auto as_integer = [](auto x) { return static_cast<std::int64_t>(x); };
+  if (element != Element::boolean &&
+      bits <= 16) {  // each entry has the bits of an element, or of a byte of them
+    need(static_cast<std::size_t>(t.int32_data_size()), "elements", bits < 8 ? bytes : n);
+    std::string raw;
+    raw.reserve(bytes);
+    for (const std::int32_t x : t.int32_data()) {
+      raw.push_back(static_cast<char>(x & 0xff));
+      if (bits == 16) raw.push_back(static_cast<char>((x >> 8) & 0xff));
+    }
+    Value v(element, shape);
+    take_raw(raw, v);
+    return v;
+  }
   switch (element) {
     case Element::float32:
       return copy(t.float_data(), float{}, [](float x) { return x; });
@@ -204,23 +232,50 @@ Value Reader::value(const ::onnx::TensorProto& t, const std::string& where) cons
       return copy(t.uint64_data(), std::int64_t{}, as_integer);
     case Element::boolean:
       return copy(t.int32_data(), bool{}, [](auto x) { return x != 0; });
-    case Element::float16:
-      return copy(t.int32_data(), float{},
-                  [](auto x) { return from_half_bits(static_cast<std::uint16_t>(x)); });
-    case Element::bfloat16:
-      return copy(t.int32_data(), float{},
-                  [](auto x) { return from_bfloat_bits(static_cast<std::uint16_t>(x)); });
-    case Element::int8:
-      return copy(t.int32_data(), std::int32_t{}, [](auto x) { return static_cast<std::int8_t>(x); });
-    case Element::uint8:
-      return copy(t.int32_data(), std::int32_t{}, [](auto x) { return static_cast<std::uint8_t>(x); });
-    case Element::int16:
-      return copy(t.int32_data(), std::int32_t{}, [](auto x) { return static_cast<std::int16_t>(x); });
-    case Element::uint16:
-      return copy(t.int32_data(), std::int32_t{}, [](auto x) { return static_cast<std::uint16_t>(x); });
     default:
       return copy(t.int32_data(), std::int32_t{}, [](auto x) { return x; });
   }
+}
+
+/// With zeros where it says nothing: places are numbers of elements in row-major order, or an index for each
+/// dimension.
+Value Reader::dense(const ::onnx::SparseTensorProto& t, const std::string& where) const {
+  const Value values = value(t.values(), where), places = value(t.indices(), where + ", its indices");
+  const std::vector<std::int64_t> shape(t.dims().begin(), t.dims().end());
+  constexpr std::int64_t most = std::int64_t{1} << 26;
+  std::int64_t count = 1;
+  for (const std::int64_t d : shape) {
+    if (d < 0 || (d > 0 && count > most / d))
+      fail(where, "expected a sparse tensor of at most " + std::to_string(most) +
+                      " elements in all, got shape " + shape_text(shape) + ": make it dense in the file");
+    count *= d;
+  }
+  const std::int64_t given = values.size();
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  const bool flat = places.shape() == std::vector<std::int64_t>{given};
+  if (values.element() == Element::string || values.shape().size() != 1 ||
+      places.element() != Element::int64 ||
+      (!flat && places.shape() != std::vector<std::int64_t>{given, rank}))
+    fail(where, "expected a vector of numbers, and int64 indices of shape " + shape_text({{given}}) + " or " +
+                    shape_text({{given, rank}}) + ", got " + values.describe() + " and " + places.describe());
+  Value out(values.element(), shape);
+  const std::size_t bytes = given == 0 ? 0 : values.bytes().size() / static_cast<std::size_t>(given);
+  for (std::int64_t i = 0; i < given; ++i) {
+    std::int64_t at = flat ? places.integer_at(static_cast<std::size_t>(i)) : 0;
+    bool inside = true;
+    for (std::int64_t d = 0; d < rank && !flat; ++d) {
+      const std::int64_t k = places.integer_at(static_cast<std::size_t>(i * rank + d)),
+                         n = shape[static_cast<std::size_t>(d)];
+      inside = inside && k >= 0 && k < n;
+      if (inside) at = at * n + k;
+    }
+    if (!inside || at < 0 || at >= count)
+      fail(where, "expected indices of elements of " + shape_text(shape) + ", got others at entry " +
+                      std::to_string(i));
+    std::memcpy(out.mutable_bytes().data() + static_cast<std::size_t>(at) * bytes,
+                values.bytes().data() + static_cast<std::size_t>(i) * bytes, bytes);
+  }
+  return out;
 }
 
 Attribute Reader::attribute(const ::onnx::AttributeProto& a, const std::string& where_node, int depth) const {
@@ -287,8 +342,15 @@ Attribute Reader::attribute(const ::onnx::AttributeProto& a, const std::string& 
       break;
     }
     case AttributeType::SPARSE_TENSOR:
-    case AttributeType::SPARSE_TENSORS:
-      fail(where, "expected a dense tensor, got a sparse one: sparse tensors are not supported");
+      expect(a.has_sparse_tensor(), "a sparse tensor");
+      out.content = dense(a.sparse_tensor(), where);
+      break;
+    case AttributeType::SPARSE_TENSORS: {
+      std::vector<Value> all;
+      for (const auto& t : a.sparse_tensors()) all.push_back(dense(t, where));
+      out.content = std::move(all);
+      break;
+    }
     case AttributeType::TYPE_PROTO:
     case AttributeType::TYPE_PROTOS:
       out.content = std::string();
@@ -299,6 +361,32 @@ Attribute Reader::attribute(const ::onnx::AttributeProto& a, const std::string& 
   return out;
 }
 
+/// Parses a message; false where the bytes are none.
+template <class Message>
+bool parsed(std::span<const std::byte> bytes, Message& message) {
+  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream in(&stream);
+  in.SetRecursionLimit(4 * deepest_graph + 32);
+  in.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  return message.ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+}
+
+/// Fields that the format got after the headers of its library were made, by their numbers: the strings, or
+/// messages as strings, in them.
+template <class Message>
+std::vector<std::string> newer_fields(const Message& message, int number) {
+  std::vector<std::string> out;
+  const google::protobuf::UnknownFieldSet& all = message.unknown_fields();
+  for (int i = 0; i < all.field_count(); ++i) {
+    const google::protobuf::UnknownField& f = all.field(i);
+    if (f.number() == number && f.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      out.push_back(f.length_delimited());
+  }
+  return out;
+}
+constexpr int overload_of_node = 8, overload_of_function = 13, defaults_of_function = 11;
+
 Node Reader::node(const ::onnx::NodeProto& n, int depth) const {
   Node out;
   out.name = n.name();
@@ -307,6 +395,7 @@ Node Reader::node(const ::onnx::NodeProto& n, int depth) const {
   out.inputs.assign(n.input().begin(), n.input().end());
   out.outputs.assign(n.output().begin(), n.output().end());
   for (const auto& a : n.attribute()) out.attributes.push_back(attribute(a, out.label(), depth));
+  for (std::string& text : newer_fields(n, overload_of_node)) out.overload = std::move(text);
   return out;
 }
 
@@ -360,9 +449,8 @@ Graph Reader::graph(const ::onnx::GraphProto& g, int depth) const {
   for (const auto& v : g.output()) out.outputs.push_back(info(v));
   for (const auto& v : g.value_info()) out.values.push_back(info(v));
   for (const auto& t : g.initializer()) out.initialisers.push_back({t.name(), value(t, tensor_label(t))});
-  if (g.sparse_initializer_size() > 0)
-    fail(tensor_label(g.sparse_initializer(0).values()),
-         "expected a dense tensor, got a sparse one: sparse tensors are not supported");
+  for (const auto& t : g.sparse_initializer())
+    out.initialisers.push_back({t.values().name(), dense(t, tensor_label(t.values()))});
   return out;
 }
 
@@ -382,6 +470,15 @@ Function Reader::function(const ::onnx::FunctionProto& f) const {
   out.attributes.assign(f.attribute().begin(), f.attribute().end());
   out.opsets = opsets_of(f.opset_import());
   for (const auto& n : f.node()) out.nodes.push_back(node(n, 0));
+  for (std::string& text : newer_fields(f, overload_of_function)) out.overload = std::move(text);
+  for (const std::string& bytes : newer_fields(f, defaults_of_function)) {
+    ::onnx::AttributeProto a;
+    if (!parsed(std::as_bytes(std::span(bytes)), a))
+      fail("function '" + out.name + "'", "expected a default of an attribute, got " +
+                                              std::to_string(bytes.size()) +
+                                              " bytes that are none: the file is damaged");
+    out.defaults.push_back(attribute(a, "function '" + out.name + "'", 0));
+  }
   return out;
 }
 
@@ -398,17 +495,6 @@ Model Reader::model(const ::onnx::ModelProto& m) const {
   for (const auto& f : m.functions()) out.functions.push_back(function(f));
   for (const auto& p : m.metadata_props()) out.metadata[p.key()] = p.value();
   return out;
-}
-
-/// Parses a message; false where the bytes are none.
-template <class Message>
-bool parsed(std::span<const std::byte> bytes, Message& message) {
-  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  google::protobuf::io::CodedInputStream in(&stream);
-  in.SetRecursionLimit(4 * deepest_graph + 32);
-  in.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  return message.ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
 }
 
 std::vector<std::byte> bytes_of_file(const fs::path& path) {

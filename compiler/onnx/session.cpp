@@ -8,6 +8,8 @@
 
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/onnx/operator.hpp"
+#include "lantern/compiler/onnx/prepare.hpp"
+#include "lantern/ir/graph.hpp"
 
 namespace lantern::onnx {
 
@@ -86,11 +88,19 @@ Value unflatten(const Skeleton& s, Take& take_tensor) {
   return Value::sequence(std::move(items), s.element);
 }
 
+/// A result of half precision, each of its elements a number of the type.
+Value rounded(Value v) {
+  if (v.element() == Element::float16)
+    for (float& x : v.mutable_elements<float>()) x = from_half_bits(half_bits(x));
+  if (v.element() == Element::bfloat16)
+    for (float& x : v.mutable_elements<float>()) x = from_bfloat_bits(bfloat_bits(x));
+  return v;
+}
+
 void require_supported(const Model& model, const std::vector<Node>& nodes,
                        const std::map<std::string, std::int64_t>& opsets) {
   for (const Node& n : nodes) {
-    const bool own = std::ranges::any_of(
-        model.functions, [&](const Function& f) { return f.domain == n.domain && f.name == n.op; });
+    const bool own = model.function(n) != nullptr;
     const auto version = opsets.find(n.domain);
     std::string why;
     if (!own && !find_operator(n.domain, n.op, version == opsets.end() ? 1 : version->second, why))
@@ -133,6 +143,7 @@ struct Session::State {
   Model model;
   core::CompileOptions options;
   bool eager = false;
+  Half half = Half::wide;
   std::vector<ValueInfo> arguments;
   std::unordered_map<std::string, Value*> parameters;
 
@@ -143,13 +154,6 @@ struct Session::State {
   std::size_t compilations = 0;
 
   std::string file() const { return model.file.empty() ? "model" : model.file; }
-
-  /// The first node that takes an argument, for messages; empty where none does.
-  std::string taken_by(const std::string& argument) const {
-    for (const Node& n : model.graph.nodes)
-      if (std::ranges::find(n.inputs, argument) != n.inputs.end()) return n.label() + ": ";
-    return {};
-  }
 
   void require_fitting(const std::vector<Value>& given) const {
     const auto fail = [&](const std::string& what) { throw Error(file() + ": " + what); };
@@ -163,9 +167,6 @@ struct Session::State {
       using Structure = ValueInfo::Structure;
       if (want.structure == Structure::map || want.structure == Structure::sparse_tensor)
         fail(label + "expected by the model is a map or a sparse tensor, which are not supported");
-      if (want.element == Element::string || have.element() == Element::string)
-        throw Unsupported(file() + ": " + label + taken_by(want.name) +
-                          "expected numbers or bools, got strings, which nothing is computed from");
       if (want.structure == Structure::optional && !have.is_sequence() &&
           have.element() == Element::undefined)
         continue;
@@ -220,6 +221,7 @@ struct Session::State {
     out->policy = p;
     const auto program = [&](const Datums& data) {
       Execution execution(model);
+      execution.half = half;
       std::size_t next = 0;
       Terms terms;
       for (std::size_t i = 0; i < given.size(); ++i) {
@@ -304,7 +306,7 @@ struct Session::State {
       const auto* from =
           tensor ? reinterpret_cast<const std::byte*>(w[0]) : reinterpret_cast<const std::byte*>(w.data());
       std::copy_n(from, v.bytes().size(), v.mutable_bytes().begin());
-      return v;
+      return rounded(std::move(v));
     };
     std::vector<Value> values;
     for (const Skeleton& s : code.results) values.push_back(unflatten(s, take_tensor));
@@ -334,6 +336,7 @@ struct Session::State {
 
   std::vector<Value> run_eagerly(const std::vector<Value>& given) const {
     Execution execution(model);
+    execution.half = half;
     std::vector<Skeleton> skeletons;
     Datums data;
     try {
@@ -361,7 +364,7 @@ struct Session::State {
       throw Unsupported(e.what());
     }
     std::size_t next = 0;
-    const auto take_tensor = [&](Element e) { return unboxed(data[next++], e); };
+    const auto take_tensor = [&](Element e) { return rounded(unboxed(data[next++], e)); };
     std::vector<Value> values;
     for (const Skeleton& s : skeletons) values.push_back(unflatten(s, take_tensor));
     return values;
@@ -456,6 +459,7 @@ std::shared_ptr<State> state_of(Model model) {
   auto state = std::make_shared<State>();
   check(model);
   require_supported(model, model.graph.nodes, model.opsets);
+  prepare(model);
   state->model = std::move(model);
   state->arguments = state->model.graph.arguments();
   for (Initialiser& i : state->model.graph.initialisers) state->parameters[i.name] = &i.value;
@@ -468,14 +472,52 @@ std::shared_ptr<State> state_of(Model model) {
 
 }  // namespace
 
-Session compile(Model model, core::CompileOptions options) {
+Session compile(Model model, core::CompileOptions options, Half half) {
   auto state = state_of<Session::State>(std::move(model));
+  state->half = half;
   state->options = std::move(options);
   return Session(std::move(state));
 }
 
-Session eager(Model model) {
+std::optional<std::string> obstacle(const Model& given) {
+  try {
+    const auto state = state_of<Session::State>(given);
+    std::vector<ir::Type> types;
+    for (const ValueInfo& v : state->arguments) {
+      if (v.structure != ValueInfo::Structure::tensor || !v.shape || v.element == Element::undefined)
+        return {};
+      Sizes dims;
+      for (const Dimension& d : *v.shape) dims.push_back(d.size.value_or(ir::dynamic));
+      types.push_back(dims.empty() ? ir::Type(kind_of(v.element))
+                                   : ir::Type::tensor(kind_of(v.element), dims));
+    }
+    const std::vector<Leaf> leaves = leaves_of(state->model);
+    for (const Leaf& l : leaves)
+      types.push_back(ir::Type::tensor(kind_of(l.value->element()), l.value->shape()));
+    core::driver::stage("model", types, [&](const Datums& data) {
+      Execution execution(state->model);
+      std::size_t next = 0;
+      Terms terms;
+      for (std::size_t i = 0; i < state->arguments.size(); ++i) {
+        terms.push_back(Term::tensor(data[next++], state->arguments[i].element));
+        terms.back().origins = origin(i);
+      }
+      for (const Leaf& l : leaves) execution.leaves[l.value] = data[next++];
+      Datums results;
+      for (const Term& t : execution.run(terms)) flatten(t, results);
+      return results;
+    });
+  } catch (const Unknown&) {
+    return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+Session eager(Model model, Half half) {
   auto state = state_of<Session::State>(std::move(model));
+  state->half = half;
   state->eager = true;
   return Session(std::move(state));
 }

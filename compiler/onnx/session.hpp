@@ -7,6 +7,7 @@
 #include <concepts>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,9 @@ class Session {
   void wait() const;
 
  private:
-  friend Session compile(Model model, core::CompileOptions options);
-  friend Session eager(Model model);
+  friend Session compile(Model model, core::CompileOptions options, Half half);
+  friend Session eager(Model model, Half half);
+  friend std::optional<std::string> obstacle(const Model& model);
   std::map<std::string, Value> run_named(const std::map<std::string, Value>& arguments) const;
 
   struct State;
@@ -61,8 +63,11 @@ class Session {
 };
 
 /// A session that compiles what it runs. Error: an operator that is not known at all.
-Session compile(Model model, core::CompileOptions options = {});
+Session compile(Model model, core::CompileOptions options = {}, Half half = Half::wide);
+/// What is in the way of running the model, found as a session finds it, for arguments as the model declares
+/// them; nothing where there is nothing, or where that depends on the arguments.
+std::optional<std::string> obstacle(const Model& model);
 /// A session that runs operator by operator.
-Session eager(Model model);
+Session eager(Model model, Half half = Half::wide);
 
 }  // namespace lantern::onnx

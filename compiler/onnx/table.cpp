@@ -10,8 +10,8 @@ namespace lantern::onnx {
 
 std::span<const Operator> operators() {
   static constexpr Operator all[] = {
-#define LANTERN_ONNX_OPERATOR(domain, name, since, until, rule, on_elements, foldable) \
-  {domain, #name, since, until, rules::rule, on_elements, foldable},
+#define LANTERN_ONNX_OPERATOR(domain, name, since, until, rule, on_elements, foldable, texts) \
+  {domain, #name, since, until, rules::rule, on_elements, foldable, texts},
 #include "lantern/compiler/onnx/operators.inc"
 #undef LANTERN_ONNX_OPERATOR
   };

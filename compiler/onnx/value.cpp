@@ -3,6 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
 
 #include "lantern/ir/error.hpp"
 
@@ -64,6 +67,26 @@ const char* name(Element e) {
       return "complex128";
     case Element::bfloat16:
       return "bfloat16";
+    case Element::float8e4m3fn:
+      return "float8e4m3fn";
+    case Element::float8e4m3fnuz:
+      return "float8e4m3fnuz";
+    case Element::float8e5m2:
+      return "float8e5m2";
+    case Element::float8e5m2fnuz:
+      return "float8e5m2fnuz";
+    case Element::uint4:
+      return "uint4";
+    case Element::int4:
+      return "int4";
+    case Element::float4e2m1:
+      return "float4e2m1";
+    case Element::float8e8m0:
+      return "float8e8m0";
+    case Element::uint2:
+      return "uint2";
+    case Element::int2:
+      return "int2";
     case Element::undefined:
       break;
   }
@@ -71,69 +94,70 @@ const char* name(Element e) {
 }
 
 bool is_float(Element e) {
-  return e == Element::float32 || e == Element::float64 || e == Element::float16 || e == Element::bfloat16;
+  return e == Element::float32 || e == Element::float64 || format_of(e).has_value();
 }
 bool is_unsigned(Element e) {
-  return e == Element::uint8 || e == Element::uint16 || e == Element::uint32 || e == Element::uint64;
+  return e == Element::uint8 || e == Element::uint16 || e == Element::uint32 || e == Element::uint64 ||
+         e == Element::uint4 || e == Element::uint2;
 }
 bool is_integer(Element e) {
   return is_unsigned(e) || e == Element::int8 || e == Element::int16 || e == Element::int32 ||
-         e == Element::int64;
+         e == Element::int64 || e == Element::int4 || e == Element::int2;
 }
 bool is_supported(Element e) { return is_float(e) || is_integer(e) || e == Element::boolean; }
 
-std::size_t bytes_in_file(Element e) {
+std::size_t bits_in_file(Element e) {
   switch (e) {
+    case Element::uint2:
+    case Element::int2:
+      return 2;
+    case Element::uint4:
+    case Element::int4:
+    case Element::float4e2m1:
+      return 4;
     case Element::uint8:
     case Element::int8:
     case Element::boolean:
-      return 1;
+    case Element::float8e4m3fn:
+    case Element::float8e4m3fnuz:
+    case Element::float8e5m2:
+    case Element::float8e5m2fnuz:
+    case Element::float8e8m0:
+      return 8;
     case Element::uint16:
     case Element::int16:
     case Element::float16:
     case Element::bfloat16:
-      return 2;
+      return 16;
     case Element::float32:
     case Element::int32:
     case Element::uint32:
-      return 4;
+      return 32;
     case Element::float64:
     case Element::int64:
     case Element::uint64:
     case Element::complex64:
-      return 8;
+      return 64;
     case Element::complex128:
-      return 16;
+      return 128;
     case Element::string:
     case Element::undefined:
       break;
   }
   return 0;
 }
+std::size_t bytes_in_file(Element e, std::size_t count) {
+  const std::size_t bits = bits_in_file(e);
+  return bits < 8 ? (count * bits + 7) / 8 : count * (bits / 8);
+}
 
 ir::Kind kind_of(Element e) {
-  switch (e) {
-    case Element::boolean:
-      return ir::Kind::boolean;
-    case Element::uint8:
-    case Element::int8:
-    case Element::uint16:
-    case Element::int16:
-    case Element::int32:
-      return ir::Kind::i32;
-    case Element::uint32:
-    case Element::int64:
-    case Element::uint64:
-      return ir::Kind::i64;
-    case Element::float16:
-    case Element::bfloat16:
-    case Element::float32:
-      return ir::Kind::f32;
-    case Element::float64:
-      return ir::Kind::f64;
-    default:
-      break;
-  }
+  if (e == Element::boolean) return ir::Kind::boolean;
+  if (e == Element::float64) return ir::Kind::f64;
+  if (is_float(e)) return ir::Kind::f32;
+  if (e == Element::uint32 || e == Element::int64 || e == Element::uint64 || e == Element::string)
+    return ir::Kind::i64;
+  if (is_integer(e)) return ir::Kind::i32;
   throw Error(std::string("expected elements that are bool, integers or real floating-point numbers, got ") +
               name(e) + ": nothing is computed with those");
 }
@@ -152,14 +176,20 @@ Value::Value(Element element, std::vector<std::int64_t> shape) : element_(elemen
 }
 
 Value Value::of_texts(std::vector<std::string> texts, std::vector<std::int64_t> shape) {
-  Value v;
-  v.element_ = Element::string;
-  v.shape_ = std::move(shape);
-  v.texts_ = std::move(texts);
-  if (!core::addressable(v.shape_) || static_cast<std::size_t>(v.size()) != v.texts_.size())
+  Value v(Element::string, std::move(shape));
+  if (static_cast<std::size_t>(v.size()) != texts.size())
     throw Error("expected a string for each element of a tensor of shape " + shape_text(v.shape_) + ", got " +
-                std::to_string(v.texts_.size()));
+                std::to_string(texts.size()));
+  const auto to = v.mutable_elements<std::int64_t>();
+  for (std::size_t i = 0; i < texts.size(); ++i) to[i] = number_of_text(texts[i]);
   return v;
+}
+
+std::vector<std::string> Value::texts() const {
+  if (element_ != Element::string) throw Error("expected a tensor of strings, got " + describe());
+  std::vector<std::string> all;
+  for (const std::int64_t number : elements<std::int64_t>()) all.push_back(text_of(number));
+  return all;
 }
 
 Value Value::sequence(std::vector<Value> items, Element element) {
@@ -231,7 +261,82 @@ void Value::require_count(std::size_t count) const {
                 std::to_string(count));
 }
 
-// ---- numbers of 16 bits
+// ---- strings
+
+namespace {
+
+/// Texts by their numbers, and the other way; a deque moves none of them.
+struct Texts {
+  std::mutex mutex;
+  std::deque<std::string> all = {""};
+  std::unordered_map<std::string_view, std::int64_t> numbers = {{all[0], 0}};
+};
+Texts& known_texts() {
+  static Texts texts;
+  return texts;
+}
+
+}  // namespace
+
+std::int64_t number_of_text(std::string_view text) {
+  Texts& texts = known_texts();
+  const std::lock_guard lock(texts.mutex);
+  if (const auto at = texts.numbers.find(text); at != texts.numbers.end()) return at->second;
+  const auto number = static_cast<std::int64_t>(texts.all.size());
+  texts.numbers.emplace(texts.all.emplace_back(text), number);
+  return number;
+}
+
+const std::string& text_of(std::int64_t number) {
+  Texts& texts = known_texts();
+  const std::lock_guard lock(texts.mutex);
+  if (number < 0 || static_cast<std::size_t>(number) >= texts.all.size())
+    throw Error("expected the number of a string, got " + std::to_string(number));
+  return texts.all[static_cast<std::size_t>(number)];
+}
+
+// ---- numbers of few bits
+
+std::optional<core::FloatFormat> format_of(Element e) {
+  switch (e) {
+    case Element::float16:
+      return core::float16_format;
+    case Element::bfloat16:
+      return core::bfloat16_format;
+    case Element::float8e4m3fn:
+      return core::float8e4m3fn_format;
+    case Element::float8e4m3fnuz:
+      return core::float8e4m3fnuz_format;
+    case Element::float8e5m2:
+      return core::float8e5m2_format;
+    case Element::float8e5m2fnuz:
+      return core::float8e5m2fnuz_format;
+    case Element::float4e2m1:
+      return core::float4e2m1_format;
+    case Element::float8e8m0:
+      return core::float8e8m0_format;
+    default:
+      return std::nullopt;
+  }
+}
+
+namespace {
+
+core::FloatFormat small_format(Element e) {
+  const std::optional<core::FloatFormat> f = format_of(e);
+  if (!f || f->bits > 8) throw InternalError(std::string("bits of ") + name(e));
+  return *f;
+}
+
+}  // namespace
+
+float from_format_bits(Element e, std::uint8_t bits) {
+  const core::FloatFormat f = small_format(e);
+  return core::decoded(f, f.bits == 4 ? bits & 15u : bits);
+}
+std::uint8_t format_bits(Element e, float x) {
+  return static_cast<std::uint8_t>(core::encoded(small_format(e), x));
+}
 
 std::uint16_t half_bits(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);

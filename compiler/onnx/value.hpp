@@ -5,12 +5,15 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "lantern/ir/type.hpp"
+#include "lantern/runtime/small_float.hpp"
 #include "lantern/runtime/tensor.hpp"
 
 namespace lantern::onnx {
@@ -34,17 +37,32 @@ enum class Element : std::uint8_t {
   complex64 = 14,
   complex128 = 15,
   bfloat16 = 16,
+  float8e4m3fn = 17,
+  float8e4m3fnuz = 18,
+  float8e5m2 = 19,
+  float8e5m2fnuz = 20,
+  uint4 = 21,
+  int4 = 22,
+  float4e2m1 = 23,
+  float8e8m0 = 24,
+  uint2 = 25,
+  int2 = 26,
 };
+/// The last of them.
+inline constexpr Element last_element = Element::int2;
 
 /// "float32", "uint8", ...
 const char* name(Element e);
 bool is_float(Element e);
 bool is_integer(Element e);
 bool is_unsigned(Element e);
-/// Bytes of an element in a file's raw data; 0 of strings and undefined.
-std::size_t bytes_in_file(Element e);
-/// What computes with such elements: float16, bfloat16 and float32 are f32, integers of up to 32 bits that
-/// i32 holds are i32, the others i64. Error: strings, complex numbers, undefined.
+/// Bits of an element in a file's raw data; 0 of strings and undefined. Elements of less than 8 bits are packed,
+/// the first in the lowest bits of a byte.
+std::size_t bits_in_file(Element e);
+/// Bytes of `count` elements in a file's raw data.
+std::size_t bytes_in_file(Element e, std::size_t count);
+/// What computes with such elements: floating-point numbers of up to 32 bits are f32, integers of up to 32 bits
+/// that i32 holds are i32, the others i64, as are the numbers of strings. Error: complex numbers, undefined.
 ir::Kind kind_of(Element e);
 bool is_supported(Element e);
 
@@ -82,7 +100,7 @@ constexpr ir::Kind kind_of_host() {
 /// A tensor, row-major, of rank 0 where it is a number; or a sequence of values.
 ///
 /// Elements lie as kind_of(element) says: those of a uint8 or float16 tensor are int32_t and float, with
-/// values that the element type has. Strings lie in `texts`.
+/// values that the element type has. A string is kept as its number.
 class Value {
  public:
   Value() = default;
@@ -115,7 +133,8 @@ class Value {
   std::int64_t size() const;
   bool is_sequence() const { return is_sequence_; }
   const std::vector<Value>& items() const { return items_; }
-  const std::vector<std::string>& texts() const { return texts_; }
+  /// The strings of a tensor of strings.
+  std::vector<std::string> texts() const;
 
   /// The elements as they lie. Error: T is not the type that they have.
   template <HostElement T>
@@ -161,13 +180,23 @@ class Value {
   Element element_ = Element::undefined;
   std::vector<std::int64_t> shape_;
   std::vector<std::byte> bytes_;
-  std::vector<std::string> texts_;
   std::vector<Value> items_;
   bool is_sequence_ = false;
 };
 
 /// "[2,3]".
 std::string shape_text(std::span<const std::int64_t> shape);
+
+/// Strings are numbered as they are met, once for the whole process; "" is number 0. The numbers mean nothing
+/// elsewhere.
+std::int64_t number_of_text(std::string_view text);
+const std::string& text_of(std::int64_t number);
+
+/// Of float16, bfloat16 and the formats of 8 and 4 bits; nothing for the others.
+std::optional<core::FloatFormat> format_of(Element e);
+/// The number that bits of a format of 8 or 4 bits mean, and the bits of the nearest number.
+float from_format_bits(Element e, std::uint8_t bits);
+std::uint8_t format_bits(Element e, float x);
 
 /// The nearest half-precision or bfloat16 number, ties to even, as its bits; and what bits mean.
 std::uint16_t half_bits(float x);

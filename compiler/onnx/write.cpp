@@ -1,4 +1,5 @@
 // From plain structs to the file format's messages.
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 
 #include <cstring>
@@ -19,6 +20,18 @@ void put(std::span<const Kept> from, std::string& raw) {
     char bytes[sizeof(File)];  // NOLINT
     std::memcpy(bytes, &v, sizeof(File));
     raw.append(bytes, sizeof(File));
+  }
+}
+
+/// Elements of 8 bits or fewer, the first in the lowest bits of a byte.
+void pack(const Value& v, std::string& raw) {
+  const std::size_t bits = bits_in_file(v.element()), each = 8 / bits;
+  raw.assign(bytes_in_file(v.element(), static_cast<std::size_t>(v.size())), '\0');
+  for (std::size_t i = 0; i < static_cast<std::size_t>(v.size()); ++i) {
+    const unsigned code = is_float(v.element()) ? format_bits(v.element(), v.elements<float>()[i])
+                                                : static_cast<unsigned>(v.elements<std::int32_t>()[i]);
+    raw[i / each] = static_cast<char>(static_cast<unsigned char>(raw[i / each]) | (code & ((1u << bits) - 1))
+                                                                                      << (bits * (i % each)));
   }
 }
 
@@ -54,8 +67,11 @@ void write(const Value& v, const std::string& name, ::onnx::TensorProto& to) {
       return put<std::int64_t>(v.elements<std::int64_t>(), raw);
     case Element::boolean:
       return put<std::uint8_t>(v.elements<bool>(), raw);
-    default:
+    case Element::float16:
+    case Element::bfloat16:
       break;
+    default:
+      return pack(v, raw);
   }
   for (const float x : v.elements<float>()) {
     const std::uint16_t bits = v.element() == Element::float16 ? half_bits(x) : bfloat_bits(x);
@@ -96,22 +112,30 @@ struct ContentWriter {
   }
 };
 
+void write(const Attribute& a, ::onnx::AttributeProto& to) {
+  to.set_name(a.name);
+  if (a.reference.empty()) {
+    std::visit(ContentWriter{to}, a.content);
+  } else {
+    to.set_ref_attr_name(a.reference);
+    to.set_type(static_cast<Type::AttributeType>(a.declared));
+  }
+}
+
+/// A field that the format got after the headers of its library were made, by its number.
+template <class Message>
+void add_newer(Message& to, int number, const std::string& bytes) {
+  to.mutable_unknown_fields()->AddLengthDelimited(number, bytes);
+}
+
 void write(const Node& n, ::onnx::NodeProto& to) {
   to.set_name(n.name);
   to.set_op_type(n.op);
   to.set_domain(n.domain);
   for (const std::string& i : n.inputs) to.add_input(i);
   for (const std::string& o : n.outputs) to.add_output(o);
-  for (const Attribute& a : n.attributes) {
-    ::onnx::AttributeProto& attribute = *to.add_attribute();
-    attribute.set_name(a.name);
-    if (a.reference.empty()) {
-      std::visit(ContentWriter{attribute}, a.content);
-    } else {
-      attribute.set_ref_attr_name(a.reference);
-      attribute.set_type(static_cast<Type::AttributeType>(a.declared));
-    }
-  }
+  for (const Attribute& a : n.attributes) write(a, *to.add_attribute());
+  if (!n.overload.empty()) add_newer(to, 8, n.overload);
 }
 
 void write(const ValueInfo& v, ::onnx::ValueInfoProto& to) {
@@ -184,6 +208,12 @@ std::string write(const Model& model) {
     for (const std::string& o : f.outputs) out.add_output(o);
     for (const std::string& a : f.attributes) out.add_attribute(a);
     for (const Node& n : f.nodes) write(n, *out.add_node());
+    if (!f.overload.empty()) add_newer(out, 13, f.overload);
+    for (const Attribute& a : f.defaults) {
+      ::onnx::AttributeProto one;
+      write(a, one);
+      add_newer(out, 11, one.SerializeAsString());
+    }
     write_opsets(f.opsets, out);
   }
   for (const auto& [key, value] : model.metadata) {

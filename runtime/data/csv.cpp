@@ -38,6 +38,11 @@ Parsed parse_number(std::string_view text, T& number) {
   // A sign '+' is what from_chars does not take.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const char* last = text.data() + text.size();
+  if (text == "True" || text == "False" || text == "true" ||
+      text == "false") {  // as NumPy and pandas write bools
+    number = text[0] == 'T' || text[0] == 't' ? 1 : 0;
+    return Parsed::number;
+  }
   const auto [stop, error] = std::from_chars(text.data(), last, number);
   if (error == std::errc::invalid_argument || stop != last) return Parsed::no_number;
   if (error == std::errc()) return Parsed::number;
@@ -68,7 +73,8 @@ class Reader {
     if (skip_blank_lines()) {
       const std::vector<Field> first = fields();
       columns = static_cast<std::int64_t>(first.size());
-      if (options_.header.value_or(names_columns<T>(first)))
+      const bool counted = !options_.header && counts_columns(first);
+      if (options_.header.value_or(names_columns<T>(first) || (counted && fractions_follow())))
         for (const Field& f : first) table.columns.push_back(f.text);
       else
         add_row(first, table);
@@ -77,6 +83,11 @@ class Reader {
         row(table, static_cast<std::size_t>(columns), first.front().line);
         ++rows;
       }
+      if (counted && table.columns.empty() && rows > 1)
+        fail(fmt::format("{}:{}", where_, first.front().line),
+             "expected a first line that is either names or numbers, got 0, 1, ..., which pandas writes as "
+             "names "
+             "where columns have none; CsvOptions::header tells which it is");
     } else if (options_.header.value_or(false)) {
       fail(where_, "expected a line with the names of the columns, got an empty file");
     }
@@ -87,15 +98,13 @@ class Reader {
  private:
   char separator() const { return options_.separator; }
   bool ended() const { return at_ >= text_.size(); }
-  bool at_line_end() const {
-    return ended() || text_[at_] == '\n' || (text_[at_] == '\r' && text_.substr(at_, 2) == "\r\n");
-  }
+  bool at_line_end() const { return ended() || text_[at_] == '\n' || text_[at_] == '\r'; }
   void skip_spaces() {
     while (!ended() && (text_[at_] == ' ' || text_[at_] == '\t') && text_[at_] != separator()) ++at_;
   }
   /// Past the end of the line, of which all was read.
   void next_line() {
-    at_ = std::min(text_.size(), at_ + (!ended() && text_[at_] == '\r' ? 2 : 1));
+    at_ = std::min(text_.size(), at_ + (text_.substr(at_, 2) == "\r\n" ? 2 : 1));
     ++line_;
     line_begin_ = at_;
   }
@@ -127,6 +136,16 @@ class Reader {
       if (!f.text.empty() && parse_number(f.text, number) == Parsed::no_number) return true;
     return false;
   }
+
+  /// Whether the fields are 0, 1, 2, ...: two or more, written as whole numbers.
+  static bool counts_columns(const std::vector<Field>& first) {
+    for (std::size_t i = 0; i < first.size(); ++i)
+      if (first[i].text != std::to_string(i)) return false;
+    return first.size() > 1;
+  }
+  /// Whether a number behind the first line is written with a fraction or an exponent, so that the whole
+  /// numbers of that line are no row of the table.
+  bool fractions_follow() const { return text_.find_first_of(".eEnN", at_) != std::string_view::npos; }
 
   template <class T>
   void row(CsvTable<T>& table, std::size_t columns, std::size_t first_line) {

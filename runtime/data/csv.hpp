@@ -1,6 +1,6 @@
 // Tables of numbers as text: comma-separated values.
 //
-// Format: RFC 4180, with any separator, spaces around fields, and lines that end in LF or CR LF.
+// Format: RFC 4180, with any separator, spaces around fields, and lines that end in LF, CR LF or CR.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,8 @@ concept CsvNumber = std::same_as<T, float> || std::same_as<T, double>;
 
 struct CsvOptions {
   /// Whether the first line names the columns. Not set: it does where one of its fields is neither empty nor
-  /// a number.
+  /// a number, or where it is 0,1,2,... and numbers with fractions follow, as pandas writes tables without
+  /// names; where whole numbers follow such a line, that is an error.
   std::optional<bool> header = std::nullopt;
   char separator = ',';
   bool empty_as_nan = false;  ///< an empty field is NaN; else it is an error
@@ -33,10 +34,10 @@ struct CsvTable {
 };
 
 /// The table of a file. Fields may be quoted, with "" for a quote inside; numbers are decimal, with a '.',
-/// whatever the locale, or nan or inf. Blank lines and a byte order mark are skipped. A number that is not a
-/// T is rounded to the nearest. Errors, "t.csv:line:column: error: expected ..., got ...", where columns
-/// count bytes from 1: a field that is no number or is out of range, a line with more or fewer fields than
-/// the first, a quote without an end.
+/// whatever the locale, or nan or inf; True and False are 1 and 0. Blank lines and a byte order mark are
+/// skipped. A number that is not a T is rounded to the nearest. Errors, "t.csv:line:column: error: expected
+/// ..., got ...", where columns count bytes from 1: a field that is no number or is out of range, a line with
+/// more or fewer fields than the first, a quote without an end.
 template <CsvNumber T = double>
 CsvTable<T> load_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 

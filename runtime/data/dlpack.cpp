@@ -19,21 +19,35 @@ namespace core::data {
 namespace {
 
 constexpr std::uint8_t dlpack_bool = 6;  // kDLBool, of DLPack 0.8 and later
+// kDLFloat8_..., of DLPack 1.1 and later.
+constexpr std::uint8_t dlpack_e4m3fn = 10, dlpack_e4m3fnuz = 11, dlpack_e5m2 = 12, dlpack_e5m2fnuz = 13,
+                       dlpack_e8m0fnu = 14;
 
-constexpr std::pair<Stored, DLDataType> dlpack_types[] = {
-    {Stored::boolean, {dlpack_bool, 8, 1}}, {Stored::int8, {kDLInt, 8, 1}},
-    {Stored::int16, {kDLInt, 16, 1}},       {Stored::int32, {kDLInt, 32, 1}},
-    {Stored::int64, {kDLInt, 64, 1}},       {Stored::uint8, {kDLUInt, 8, 1}},
-    {Stored::uint16, {kDLUInt, 16, 1}},     {Stored::uint32, {kDLUInt, 32, 1}},
-    {Stored::float16, {kDLFloat, 16, 1}},   {Stored::bfloat16, {kDLBfloat, 16, 1}},
-    {Stored::float32, {kDLFloat, 32, 1}},   {Stored::float64, {kDLFloat, 64, 1}}};
+constexpr std::pair<Stored, DLDataType> dlpack_types[] = {{Stored::boolean, {dlpack_bool, 8, 1}},
+                                                          {Stored::int8, {kDLInt, 8, 1}},
+                                                          {Stored::int16, {kDLInt, 16, 1}},
+                                                          {Stored::int32, {kDLInt, 32, 1}},
+                                                          {Stored::int64, {kDLInt, 64, 1}},
+                                                          {Stored::uint8, {kDLUInt, 8, 1}},
+                                                          {Stored::uint16, {kDLUInt, 16, 1}},
+                                                          {Stored::uint32, {kDLUInt, 32, 1}},
+                                                          {Stored::float16, {kDLFloat, 16, 1}},
+                                                          {Stored::bfloat16, {kDLBfloat, 16, 1}},
+                                                          {Stored::float32, {kDLFloat, 32, 1}},
+                                                          {Stored::float64, {kDLFloat, 64, 1}},
+                                                          {Stored::uint64, {kDLUInt, 64, 1}},
+                                                          {Stored::float8e4m3fn, {dlpack_e4m3fn, 8, 1}},
+                                                          {Stored::float8e4m3fnuz, {dlpack_e4m3fnuz, 8, 1}},
+                                                          {Stored::float8e5m2, {dlpack_e5m2, 8, 1}},
+                                                          {Stored::float8e5m2fnuz, {dlpack_e5m2fnuz, 8, 1}},
+                                                          {Stored::float8e8m0, {dlpack_e8m0fnu, 8, 1}}};
 
 Stored stored_from(const DLDataType& type) {
   for (const auto& [stored, t] : dlpack_types)
     if (t.code == type.code && t.bits == type.bits && t.lanes == type.lanes) return stored;
   fail("load_dlpack",
-       fmt::format("expected elements of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32 "
-                   "or float64, got code {} with {} bits in {} lanes",
+       fmt::format("expected elements of bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, "
+                   "float64 or float8, got code {} with {} bits in {} lanes",
                    type.code, type.bits, type.lanes));
 }
 

@@ -11,8 +11,9 @@
 namespace lantern {
 
 /// A copy of another library's tensor in CPU memory, strided ones too. Elements are bool, int8 to int64,
-/// uint8 to uint32, float16, bfloat16, float32 or float64; types that tensors do not have are widened as
-/// load_npy does. Error: another device or element type, or no elements where the shape says there are.
+/// uint8 to uint64 (below 2^63), float16, bfloat16, float32, float64 or float8; types that tensors do not
+/// have are widened as load_npy does. Error: another device or element type, or no elements where the shape
+/// says there are.
 AnyTensor load_dlpack(const DLTensor& tensor);
 
 /// Hands a tensor over; the receiver calls the `deleter` of the result.

@@ -6,8 +6,10 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "lantern/runtime/data/report.hpp"
+#include "lantern/runtime/small_float.hpp"
 
 namespace lantern::core::data {
 
@@ -34,6 +36,26 @@ float float_of_half(std::uint16_t half) {
 }
 
 float float_of_bfloat(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t{upper} << 16U); }
+
+/// Numbers of 8 bits by their bits.
+template <const FloatFormat& format>
+float float_of_code(std::uint8_t code) {
+  static const std::array<float, 256> all = [] {
+    std::array<float, 256> numbers{};
+    for (unsigned i = 0; i < 256; ++i) numbers[i] = decoded(format, i);
+    return numbers;
+  }();
+  return all[code];
+}
+
+std::int64_t signed_of(std::uint64_t x) {
+  if (x > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw Error(fmt::format(
+        "expected integers up to 2^63 - 1, got {} among those of type uint64; convert them before they "
+        "are saved",
+        x));
+  return static_cast<std::int64_t>(x);
+}
 
 constexpr auto as_it_is = [](auto x) { return x; };
 
@@ -63,6 +85,18 @@ decltype(auto) with_type(Stored type, F&& use) {
       return use.template operator()<std::uint16_t>(&float_of_bfloat);
     case Stored::float32:
       return use.template operator()<float>(as_it_is);
+    case Stored::uint64:
+      return use.template operator()<std::uint64_t>(&signed_of);
+    case Stored::float8e4m3fn:
+      return use.template operator()<std::uint8_t>(&float_of_code<float8e4m3fn_format>);
+    case Stored::float8e4m3fnuz:
+      return use.template operator()<std::uint8_t>(&float_of_code<float8e4m3fnuz_format>);
+    case Stored::float8e5m2:
+      return use.template operator()<std::uint8_t>(&float_of_code<float8e5m2_format>);
+    case Stored::float8e5m2fnuz:
+      return use.template operator()<std::uint8_t>(&float_of_code<float8e5m2fnuz_format>);
+    case Stored::float8e8m0:
+      return use.template operator()<std::uint8_t>(&float_of_code<float8e8m0_format>);
     case Stored::float64:
       break;
   }
@@ -76,10 +110,10 @@ bool holds(Stored type) {
   if (type == boolean) return true;
   if constexpr (std::is_same_v<T, bool>) return false;
   const bool short_integer = type == int8 || type == uint8 || type == int16 || type == uint16;
-  const bool short_float = type == float16 || type == bfloat16 || type == float32;
+  const bool short_float = type == float16 || type == bfloat16 || type == float32 || type >= float8e4m3fn;
   if constexpr (std::is_same_v<T, std::int32_t>) return short_integer || type == int32;
   if constexpr (std::is_same_v<T, std::int64_t>)
-    return short_integer || type == int32 || type == uint32 || type == int64;
+    return short_integer || type == int32 || type == uint32 || type == int64 || type == uint64;
   if constexpr (std::is_same_v<T, float>) return short_integer || short_float;
   return short_integer || type == int32 || type == uint32 || short_float || type == float64;
 }
@@ -140,9 +174,10 @@ TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte
 }  // namespace
 
 std::string_view name_of(Stored type) {
-  static constexpr std::array<std::string_view, 12> names{"bool",    "int8",     "uint8",   "int16",
-                                                          "uint16",  "int32",    "uint32",  "int64",
-                                                          "float16", "bfloat16", "float32", "float64"};
+  static constexpr std::array<std::string_view, 18> names{
+      "bool",   "int8",          "uint8",           "int16",       "uint16",          "int32",
+      "uint32", "int64",         "float16",         "bfloat16",    "float32",         "float64",
+      "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"};
   return names[static_cast<std::size_t>(type)];
 }
 

@@ -13,7 +13,8 @@
 
 namespace lantern::core::data {
 
-/// Numbers in two's complement and IEEE 754; bfloat16 is the upper half of a float32.
+/// Numbers in two's complement and IEEE 754; bfloat16 is the upper half of a float32, those of 8 bits are of
+/// small_float.hpp.
 enum class Stored : std::uint8_t {
   boolean,
   int8,
@@ -26,7 +27,13 @@ enum class Stored : std::uint8_t {
   float16,
   bfloat16,
   float32,
-  float64
+  float64,
+  uint64,
+  float8e4m3fn,
+  float8e4m3fnuz,
+  float8e5m2,
+  float8e5m2fnuz,
+  float8e8m0
 };
 
 inline constexpr std::size_t most_dimensions = 64;  // as NumPy
@@ -56,7 +63,8 @@ template <Element T>
 TensorValue<T> decode(const std::string& where, const Layout& layout, std::span<const std::byte> bytes);
 
 /// The same as a tensor of the stored type, or of the smallest that holds all of its values: int32 for
-/// shorter integers, int64 for uint32, float for float16 and bfloat16.
+/// shorter integers, int64 for uint32 and uint64, float for float16, bfloat16 and numbers of 8 bits. Error: a
+/// uint64 of 2^63 or more.
 AnyTensor decode(const Layout& layout, std::span<const std::byte> bytes);
 
 /// Takes the bytes of a file in turn.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <charconv>
 #include <optional>
 
@@ -118,24 +119,28 @@ class HeaderReader {
     if (at('['))
       fail(where_, "expected elements that are numbers, got records; save each of their fields by itself");
     const std::string_view descr = string("the dtype");
-    const std::optional<Stored> type = descr.size() == 3 ? stored(descr.substr(1)) : std::nullopt;
-    const char order = descr.empty() ? ' ' : descr.front();
-    if (!type || (order != '<' && order != '>' && !(order == '|' && bytes_of(*type) == 1)))
-      fail(where_, "expected a dtype of bool, int8 to int64, uint8 to uint32 or float16 to float64, got " +
+    // As NumPy reads it: '<f4', '=f4' and 'f4' in this machine's order, or 'float32'.
+    const bool ordered =
+        !descr.empty() && std::string_view("<>|=").find(descr.front()) != std::string_view::npos;
+    const char order = ordered ? descr.front() : '=';
+    const std::optional<Stored> type = stored(descr.substr(ordered ? 1 : 0), !ordered);
+    if (!type || (order == '|' && bytes_of(*type) != 1))
+      fail(where_, "expected a dtype of bool, int8 to int64, uint8 to uint64 or float16 to float64, got " +
                        in_quotes(descr) +
                        (descr == "|O" ? ", which is pickled objects; save an array of numbers"
                                       : "; convert it with astype() before it is saved"));
     layout.type = *type;
-    layout.big_endian = order == '>';
+    layout.big_endian = order == '>' || (order != '<' && std::endian::native == std::endian::big);
   }
 
-  static std::optional<Stored> stored(std::string_view code) {
+  /// By its code or, where `by_name`, its name.
+  static std::optional<Stored> stored(std::string_view code, bool by_name) {
     using enum Stored;
     static constexpr std::pair<std::string_view, Stored> codes[] = {
-        {"b1", boolean}, {"i1", int8},  {"u1", uint8},   {"i2", int16},   {"u2", uint16}, {"i4", int32},
-        {"u4", uint32},  {"i8", int64}, {"f2", float16}, {"f4", float32}, {"f8", float64}};
+        {"b1", boolean}, {"i1", int8},  {"u1", uint8},  {"i2", int16},   {"u2", uint16},  {"i4", int32},
+        {"u4", uint32},  {"i8", int64}, {"u8", uint64}, {"f2", float16}, {"f4", float32}, {"f8", float64}};
     for (const auto& [name, type] : codes)
-      if (name == code) return type;
+      if (name == code || (by_name && name_of(type) == code)) return type;
     return std::nullopt;
   }
 
@@ -163,6 +168,9 @@ std::pair<Layout, std::span<const std::byte>> parts(const std::string& where,
   if (length > file.size() - header)
     fail(where, fmt::format("expected a header of {} bytes, got {}; the file is cut short", length,
                             file.size() - header));
+  constexpr std::uint64_t most_header = 10'000;  // as NumPy, which is slow to read longer ones
+  if (length > most_header)
+    fail(where, fmt::format("expected a header of at most {} bytes, got {}", most_header, length));
   Layout layout = HeaderReader(where, text_of(file.subspan(header, length))).layout();
   const std::uint64_t expected = bytes_of(where, layout);
   const std::span<const std::byte> elements = file.subspan(header + length);

@@ -12,10 +12,10 @@
 namespace lantern {
 
 /// The array of a file, row-major whatever the order and the byte order in the file; of any shape, that of a
-/// single number ([]) too. The file's dtype is bool, int8 to int64, uint8 to uint32, or float16 to float64,
-/// and T holds all of its values: a float16 or a uint8 may be read as float, an int64 or a float64 may not.
-/// Errors: "w.npy: error: expected ..., got ...": the file cannot be read, is cut short or malformed, or its
-/// dtype is another one.
+/// single number ([]) too. The file's dtype is bool, int8 to int64, uint8 to uint64 (below 2^63), or float16
+/// to float64, and T holds all of its values: a float16 or a uint8 may be read as float, an int64 or a
+/// float64 may not. Errors: "w.npy: error: expected ..., got ...": the file cannot be read, is cut short or
+/// malformed, or its dtype is another one.
 template <core::data::Element T>
 TensorValue<T> load_npy(const std::filesystem::path& path);
 

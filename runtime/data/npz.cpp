@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -67,8 +68,10 @@ class Reader {
       zip_stat_t status;
       if (zip_stat_index(archive_, i, 0, &status) != 0) broken(fmt::format("member {}", i));
       const std::string member = status.name;
-      if (!member.ends_with(extension))
-        fail(where_, "expected members that are .npy files, got " + in_quotes(member));
+      if (!member.ends_with(extension)) {  // what is no array, and folders
+        fmt::print(stderr, "{}: note: {} is no .npy file and is passed over\n", where_, in_quotes(member));
+        continue;
+      }
       const std::string name = member.substr(0, member.size() - extension.size());
       if (all.contains(name))  // in two encodings
         fail(where_, "expected one array for each name, got two members " + in_quotes(member));
@@ -92,18 +95,23 @@ class Reader {
   /// whatever the archive says: deflate makes at most 1032 bytes of one.
   std::vector<std::byte> read(zip_uint64_t index, const std::string& member, const zip_stat_t& status) {
     constexpr std::uint64_t most_from_one = 1032, most_from_none = 64;
+    constexpr std::uint64_t most_from_packed =
+        8192;  // of one byte by bzip2 or LZMA, which have no bound worth having
     constexpr zip_uint64_t needed =
         ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if ((status.valid & needed) != needed) broken(in_quotes(member));
     if (status.encryption_method != ZIP_EM_NONE)
       fail(where_, "expected members without encryption, got " + in_quotes(member) + " with it");
-    if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
+    const bool packed = status.comp_method == ZIP_CM_BZIP2 || status.comp_method == ZIP_CM_LZMA;
+    if ((status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE && !packed) ||
+        zip_compression_method_supported(status.comp_method, 0) == 0)
       fail(where_, fmt::format("expected members stored or deflated, got {} with compression method {}; "
                                "numpy.savez and numpy.savez_compressed write such",
                                in_quotes(member), status.comp_method));
-    const std::uint64_t most = status.comp_method == ZIP_CM_STORE
-                                   ? status.comp_size
-                                   : status.comp_size * most_from_one + most_from_none;
+    const std::uint64_t most =
+        status.comp_method == ZIP_CM_STORE
+            ? status.comp_size
+            : status.comp_size * (packed ? most_from_packed : most_from_one) + most_from_none;
     if (status.comp_size > bytes_left_)
       fail(where_,
            fmt::format("expected members that lie in the file one after the other, got {} of {} bytes where "

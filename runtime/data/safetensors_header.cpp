@@ -18,14 +18,27 @@ using nlohmann::json;
 
 constexpr const char* metadata_name = "__metadata__";
 
-constexpr std::pair<std::string_view, Stored> dtypes[] = {
-    {"BOOL", Stored::boolean},  {"I8", Stored::int8},     {"U8", Stored::uint8},
-    {"I16", Stored::int16},     {"U16", Stored::uint16},  {"I32", Stored::int32},
-    {"U32", Stored::uint32},    {"I64", Stored::int64},   {"F16", Stored::float16},
-    {"BF16", Stored::bfloat16}, {"F32", Stored::float32}, {"F64", Stored::float64}};
+constexpr std::pair<std::string_view, Stored> dtypes[] = {{"BOOL", Stored::boolean},
+                                                          {"I8", Stored::int8},
+                                                          {"U8", Stored::uint8},
+                                                          {"I16", Stored::int16},
+                                                          {"U16", Stored::uint16},
+                                                          {"I32", Stored::int32},
+                                                          {"U32", Stored::uint32},
+                                                          {"I64", Stored::int64},
+                                                          {"F16", Stored::float16},
+                                                          {"BF16", Stored::bfloat16},
+                                                          {"F32", Stored::float32},
+                                                          {"F64", Stored::float64},
+                                                          {"U64", Stored::uint64},
+                                                          {"F8_E4M3", Stored::float8e4m3fn},
+                                                          {"F8_E4M3FNUZ", Stored::float8e4m3fnuz},
+                                                          {"F8_E5M2", Stored::float8e5m2},
+                                                          {"F8_E5M2FNUZ", Stored::float8e5m2fnuz},
+                                                          {"F8_E8M0", Stored::float8e8m0}};
 
 /// Takes the parser's events: an object of objects, of which only "shape" and "data_offsets" hold arrays.
-/// Whatever else a text nests is refused where it begins.
+/// Whatever else a text nests is refused where it begins; other keys of a tensor say nothing of it.
 class HeaderEvents : public nlohmann::json_sax<json> {
  public:
   explicit HeaderEvents(const std::string& where) : where_(where) {}
@@ -33,6 +46,7 @@ class HeaderEvents : public nlohmann::json_sax<json> {
   SafetensorsHeader header;
 
   bool start_object(std::size_t) override {
+    if (enter()) return true;
     if (depth_ >= 2) unexpected("an object");
     if (depth_++ == 1) {
       if (name_ != metadata_name) header.entries.push_back({name_, {}, 0, 0});
@@ -42,6 +56,7 @@ class HeaderEvents : public nlohmann::json_sax<json> {
   }
 
   bool end_object() override {
+    if (leave()) return true;
     if (depth_-- == 2 && name_ != metadata_name)
       for (const char* field : {"dtype", "shape", "data_offsets"})
         if (!keys_.contains(field))
@@ -50,18 +65,19 @@ class HeaderEvents : public nlohmann::json_sax<json> {
   }
 
   bool key(std::string& text) override {
+    if (nested_ > 0) return true;
     const bool fresh = depth_ == 1 ? names_.insert(text).second : keys_.insert(text).second;
     if (!fresh)
       fail(where_, depth_ == 1 ? "expected one tensor for each name, got two of " + in_quotes(text)
                                : "expected each key of " + tensor() + " once, got two of " + in_quotes(text));
-    if (depth_ == 2 && name_ != metadata_name && text != "dtype" && text != "shape" && text != "data_offsets")
-      fail(where_,
-           "expected 'dtype', 'shape' and 'data_offsets' of " + tensor() + ", got " + in_quotes(text));
     (depth_ == 1 ? name_ : key_) = text;
+    other_ =
+        depth_ == 2 && name_ != metadata_name && text != "dtype" && text != "shape" && text != "data_offsets";
     return true;
   }
 
   bool start_array(std::size_t) override {
+    if (enter()) return true;
     if (depth_ != 2 || in_array_ || name_ == metadata_name || key_ == "dtype") unexpected("an array");
     in_array_ = true;
     numbers_ = 0;
@@ -69,6 +85,7 @@ class HeaderEvents : public nlohmann::json_sax<json> {
   }
 
   bool end_array() override {
+    if (leave()) return true;
     in_array_ = false;
     if (key_ == "data_offsets" && numbers_ != 2)
       fail(where_, fmt::format("expected 2 'data_offsets' of {}, got {}", tensor(), numbers_));
@@ -76,6 +93,7 @@ class HeaderEvents : public nlohmann::json_sax<json> {
   }
 
   bool number_unsigned(number_unsigned_t n) override {
+    if (other_) return true;
     if (!in_array_) unexpected("a number");
     SafetensorsEntry& entry = header.entries.back();
     ++numbers_;
@@ -93,6 +111,7 @@ class HeaderEvents : public nlohmann::json_sax<json> {
   }
 
   bool string(std::string& text) override {
+    if (other_) return true;
     if (depth_ != 2 || in_array_ || (name_ != metadata_name && key_ != "dtype")) unexpected("text");
     if (name_ == metadata_name) {
       header.metadata[key_] = text;
@@ -101,17 +120,22 @@ class HeaderEvents : public nlohmann::json_sax<json> {
     const auto* known =
         std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& d) { return d.first == text; });
     if (known == std::end(dtypes))
-      fail(where_, "expected BOOL, I8 to I64, U8 to U32, F16, BF16, F32 or F64 as the dtype of " + tensor() +
-                       ", got " + in_quotes(text) + "; convert it before it is saved");
+      fail(where_,
+           "expected BOOL, I8 to I64, U8 to U64, F8 of five kinds, F16, BF16, F32 or F64 as the dtype of " +
+               tensor() + ", got " + in_quotes(text) + "; convert it before it is saved");
     header.entries.back().layout.type = known->second;
     return true;
   }
 
-  bool null() override { unexpected("null"); }
-  bool boolean(bool) override { unexpected("a boolean"); }
-  bool number_integer(number_integer_t) override { unexpected("a negative number"); }
+  bool null() override {
+    return other_ || (depth_ == 1 && name_ == metadata_name) || (unexpected("null"), false);
+  }
+  bool boolean(bool) override { return other_ || (unexpected("a boolean"), false); }
+  bool number_integer(number_integer_t) override {
+    return other_ || (unexpected("a negative number"), false);
+  }
   bool number_float(number_float_t, const std::string&) override {
-    unexpected("a number that is no integer");
+    return other_ || (unexpected("a number that is no integer"), false);
   }
   bool binary(binary_t&) override { unexpected("binary data"); }
 
@@ -131,7 +155,20 @@ class HeaderEvents : public nlohmann::json_sax<json> {
     return name_ == metadata_name ? "the metadata" : "tensor " + in_quotes(name_);
   }
 
+  /// Of the value of a key that says nothing of the tensor: objects and arrays in it are passed over.
+  bool enter() {
+    if (other_) ++nested_;
+    return other_;
+  }
+  bool leave() {
+    if (nested_ == 0) return false;
+    --nested_;
+    return true;
+  }
+
   const std::string& where_;
+  bool other_ = false;
+  int nested_ = 0;
   int depth_ = 0;  ///< of objects
   bool in_array_ = false;
   std::size_t numbers_ = 0;  ///< of the array so far
@@ -168,7 +205,8 @@ void require_neighbours(const std::string& where, const std::vector<SafetensorsE
 
 SafetensorsHeader read_safetensors_header(const std::string& where, std::string_view text,
                                           std::uint64_t bytes) {
-  if (text.empty() || text.front() != '{')
+  const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  if (begin == text.size() || text[begin] != '{')
     fail(where, "expected '{' to begin the header, got " +
                     (text.empty() ? std::string("an empty header") : in_quotes(text.substr(0, 8))));
   HeaderEvents events(where);

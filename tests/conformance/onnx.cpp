@@ -32,7 +32,7 @@ struct Options {
   int opt = 3;
   double at_least = 0, relative = 1e-3, absolute = 1e-7;
   unsigned seconds = 60;
-  bool list = false, in_process = false;
+  bool list = false, in_process = false, exact = false;
 };
 
 /// What became of a case, and why.
@@ -88,8 +88,9 @@ Outcome run_case(const fs::path& folder, const Options& options) {
     lantern::CompileOptions compile;
     compile.target = options.target == "cpp" ? lantern::Target::cpp : lantern::Target::c;
     compile.opt = options.opt;
+    const onnx::Half half = options.exact ? onnx::Half::exact : onnx::Half::wide;
     const onnx::Session session =
-        options.target == "eager" ? onnx::eager(model) : onnx::compile(model, compile);
+        options.target == "eager" ? onnx::eager(model, half) : onnx::compile(model, compile, half);
     for (int n = 0; fs::exists(folder / ("test_data_set_" + std::to_string(n))); ++n) {
       const fs::path set = folder / ("test_data_set_" + std::to_string(n));
       // Some data sets have files for the inputs that initialisers stand for, too.
@@ -162,6 +163,7 @@ int main(int argc, char** argv) {
   app.add_option("--rtol", options.relative, "relative tolerance");
   app.add_option("--atol", options.absolute, "absolute tolerance");
   app.add_flag("--list", options.list, "the cases that did not pass, with the reason");
+  app.add_flag("--exact-half", options.exact, "round numbers of half precision after each operator");
   app.add_flag("--in-process", options.in_process, "without a process for each case");
   CLI11_PARSE(app, argc, argv);
 

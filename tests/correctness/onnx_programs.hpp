@@ -65,10 +65,13 @@ decltype(auto) argument(const A& a) {
     return (a);
 }
 
+/// Programs are exported for this version of the operators; 0: for the one that their options say.
+inline std::int64_t exported_opset = 0;
+
 /// `f` with its first arguments bound, called with the others.
 template <class F, class... B, class... A>
-Case make(const std::string& name, F f, const Weights<B...>& bound, const onnx::ExportOptions& options,
-          const A&... a) {
+Case make(const std::string& name, F f, const Weights<B...>& bound, onnx::ExportOptions options, const A&... a) {
+  if (exported_opset != 0) options.opset = exported_opset;
   return std::apply(
       [&](const B&... b) {
         Case c{name, onnx::export_model(f, options, b...), {}, {}};

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lantern/compiler/onnx/operator.hpp"
+#include "lantern/compiler/onnx/session.hpp"
 #include "tool.hpp"
 
 namespace lantern::tool {
@@ -110,8 +111,7 @@ void find_unsupported(const onnx::Model& m, const std::vector<Node>& nodes,
                       const std::map<std::string, std::int64_t>& opsets,
                       std::map<std::string, std::vector<std::string>>& missing) {
   for (const Node& n : nodes) {
-    const bool function = std::ranges::any_of(
-        m.functions, [&](const onnx::Function& f) { return f.domain == n.domain && f.name == n.op; });
+    const bool function = m.function(n) != nullptr;
     const auto version = opsets.find(n.domain);
     std::string why;
     if (!function &&
@@ -148,8 +148,8 @@ std::string described(const onnx::Model& m, bool& supported) {
   double bytes = 0;
   text += "weights and constants\n";
   for (const onnx::Initialiser& i : m.graph.initialisers) {
-    const double own =
-        static_cast<double>(i.value.size()) * static_cast<double>(onnx::bytes_in_file(i.value.element()));
+    const auto own =
+        static_cast<double>(onnx::bytes_in_file(i.value.element(), static_cast<std::size_t>(i.value.size())));
     numbers += i.value.size();
     bytes += own;
     text += fmt::format("  {} : {}, {}\n", i.name, i.value.describe(), bytes_text(own));
@@ -173,7 +173,11 @@ std::string described(const onnx::Model& m, bool& supported) {
   find_unsupported(m, m.graph.nodes, m.opsets, missing);
   for (const onnx::Function& f : m.functions) find_unsupported(m, f.nodes, f.opsets, missing);
   supported = missing.empty();
-  if (supported) return text + "all operators are supported\n";
+  if (supported) {
+    const std::optional<std::string> obstacle = onnx::obstacle(m);
+    supported = !obstacle;
+    return text + (obstacle ? "not supported\n  " + *obstacle + "\n" : "all operators are supported\n");
+  }
   text += "not supported\n";
   for (const auto& [why, nodes] : missing) text += fmt::format("  {}: {}\n", why, joined(nodes));
   return text;

@@ -110,28 +110,23 @@ void link_shared(const std::vector<char>& bytes, const OnnxOptions& o) {
   if (linking.status != 0) throw Error("the generated code did not link: " + linking.out + linking.err);
 }
 
-void write_weights(const onnx::Model& model, const OnnxOptions& o) {
-  NamedTensors all;
-  for (const onnx::Initialiser& i : model.graph.initialisers) {
-    if (i.value.element() == onnx::Element::string) continue;
-    switch (onnx::kind_of(i.value.element())) {
-      case ir::Kind::boolean:
-        all.emplace(i.name, i.value.tensor<bool>());
-        break;
-      case ir::Kind::i32:
-        all.emplace(i.name, i.value.tensor<std::int32_t>());
-        break;
-      case ir::Kind::i64:
-        all.emplace(i.name, i.value.tensor<std::int64_t>());
-        break;
-      case ir::Kind::f32:
-        all.emplace(i.name, i.value.tensor<float>());
-        break;
-      default:
-        all.emplace(i.name, i.value.tensor<double>());
-        break;
-    }
+/// The parts of the vector of weights, by their names.
+template <class E>
+void add_parts(const onnx::ImportedModel& imported, NamedTensors& all) {
+  const std::vector<E> values = imported.parameters<E>();
+  for (const onnx::Parameter& p : imported.layout()) {
+    const auto from = values.begin() + p.offset;
+    all.emplace(p.name, TensorValue<E>(std::vector<E>(from, from + p.size), p.shape));
   }
+}
+
+void write_weights(const onnx::Model& model, const OnnxOptions& o) {
+  const onnx::ImportedModel imported = imported_of(model, o);
+  NamedTensors all;
+  if (imported.kind() == ir::Kind::f64)
+    add_parts<double>(imported, all);
+  else
+    add_parts<float>(imported, all);
   save_safetensors(o.output, all, {{"format", "lantern"}, {"model", model.graph.name}});
 }
 
@@ -142,7 +137,7 @@ void emit(const onnx::Model& model, const OnnxOptions& o) {
   const std::string staged = ir::print(*program_of(model, o), {.locations = true, .names = true});
   const std::string order =
       "// The weights are one vector: where each begins, its name in the model and its shape.\n" +
-      layout_of(model);
+      layout_of(model, o);
   if (o.emit == "ir") return write(o, ir::print(*optimised(staged, o, "ir")));
   if (o.emit == "cuda")
     return write(o, order + codegen::print_cuda(*optimised(staged, o, "cuda"), print_options(o, "cuda")));

@@ -38,10 +38,15 @@ void describe(CLI::App& app, OnnxOptions& o) {
   app.add_option("--optimizer", o.optimizer,
                  "instead of the gradient the weights after a step of sgd or adam")
       ->type_name("NAME");
+  app.add_flag("--train-constants", o.train_constants, "train constants that stand in nodes, as weights are");
   app.add_option("--learning-rate", o.learning_rate, "of that step; default 0.001")->type_name("RATE");
   app.add_option("--run", o.inputs,
                  "run the model on arrays named as its arguments; -o: where the results go")
       ->type_name("FILE.npz");
+  app.add_option("--half", o.half,
+                 "with --run: float16 and bfloat16 as float32 (wide, default), or rounded after each "
+                 "operator (exact)")
+      ->type_name("HOW");
   app.add_option("--repeat", o.repeat, "run it N times more, and print how long a run takes")->type_name("N");
   app.add_option("-O", o.opt, "level of optimisation, 0 to 3 (default)")->type_name("LEVEL");
   app.add_option("--threads", o.threads, "let loops use up to N threads; default 1")->type_name("N");
@@ -66,10 +71,13 @@ void check(const OnnxOptions& o) {
   if (o.train) one_of("--loss", o.loss, {"cross_entropy", "mse"});
   if (!o.optimizer.empty()) one_of("--optimizer", o.optimizer, {"sgd", "adam"});
   if (!o.optimizer.empty() && !o.train) throw Error("--optimizer is for use with --train");
+  if (o.train_constants && !o.train) throw Error("--train-constants is for use with --train");
   if (o.train && o.emit.empty()) throw Error("--train: say what to make of it, for instance --emit=cpp");
   if (o.train && o.emit == "weights") throw Error("--train does not go with --emit=weights");
   if (!o.inputs.empty() && !o.emit.empty()) throw Error("--run does not go with --emit");
   if (!o.inputs.empty() && o.output.empty()) throw Error("--run: expected -o FILE.npz, for the results");
+  one_of("--half", o.half, {"wide", "exact"});
+  if (o.half != "wide" && o.inputs.empty()) throw Error("--half is for use with --run");
   if (o.repeat < 0) throw Error("--repeat: expected a number of runs, got " + std::to_string(o.repeat));
   if (o.repeat > 0 && o.inputs.empty()) throw Error("--repeat is for use with --run");
   if ((o.emit == "object" || o.emit == "shared" || o.emit == "weights") && o.output.empty())

@@ -77,7 +77,7 @@ struct Step {
 template <class E>
 std::unique_ptr<ir::Module> staged(const onnx::Model& m, const OnnxOptions& options) {
   const ir::Kind kind = onnx::kind_of_host<E>();
-  const onnx::ImportedModel imported(m, kind, {});
+  const onnx::ImportedModel imported(m, kind, {.train_constants = options.train_constants});
   const std::string file = m.file;
   std::vector<ir::Type> parameters = {ir::Type::tensor(kind, {imported.size()})}, results;
   std::vector<std::string> names = {"weights"};
@@ -131,8 +131,12 @@ std::unique_ptr<ir::Module> program_of(const onnx::Model& m, const OnnxOptions& 
   return weight_kind(m) == ir::Kind::f64 ? staged<double>(m, options) : staged<float>(m, options);
 }
 
-std::string layout_of(const onnx::Model& m) {
-  const onnx::ImportedModel imported(m, weight_kind(m), {});
+onnx::ImportedModel imported_of(const onnx::Model& m, const OnnxOptions& options) {
+  return {m, weight_kind(m), {.train_constants = options.train_constants}};
+}
+
+std::string layout_of(const onnx::Model& m, const OnnxOptions& options) {
+  const onnx::ImportedModel imported = imported_of(m, options);
   std::string text;
   for (const onnx::Parameter& p : imported.layout())
     text += "//   " + std::to_string(p.offset) + "  " + p.name + " " + onnx::shape_text(p.shape) +

@@ -81,10 +81,12 @@ void time_runs(const onnx::Session& session, const std::vector<onnx::Value>& arg
 
 void run_model(const onnx::Model& model, const OnnxOptions& options) {
   const NamedTensors arrays = load_npz(options.inputs);
-  const onnx::Session session = onnx::compile(model, {.target = core::Target::cpp,
-                                                      .opt = options.opt,
-                                                      .strict_math = options.strict_math,
-                                                      .threads = options.threads});
+  onnx::Session session = onnx::compile(model,
+                                        {.target = core::Target::cpp,
+                                         .opt = options.opt,
+                                         .strict_math = options.strict_math,
+                                         .threads = options.threads},
+                                        options.half == "exact" ? onnx::Half::exact : onnx::Half::wide);
   std::vector<onnx::Value> arguments;
   for (const onnx::ValueInfo& v : session.arguments()) {
     const auto at = arrays.find(v.name);
@@ -96,6 +98,10 @@ void run_model(const onnx::Model& model, const OnnxOptions& options) {
     }
     arguments.push_back(value_of(at->second, v));
   }
+  // Inputs that weights stand for may be given another value.
+  for (const onnx::ValueInfo& v : model.graph.inputs)
+    if (const auto at = arrays.find(v.name); at != arrays.end() && model.graph.initialiser(v.name))
+      session.set_parameter(v.name, value_of(at->second, v));
   const std::vector<onnx::Value> results = session.run(arguments);
   if (options.repeat > 0) time_runs(session, arguments, options.repeat);
   NamedTensors out;

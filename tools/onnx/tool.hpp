@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lantern/compiler/onnx/import.hpp"
 #include "lantern/compiler/onnx/model.hpp"
 #include "lantern/ir/graph.hpp"
 
@@ -16,11 +17,12 @@ struct OnnxOptions {
   std::string emit;    ///< empty: the model is described
   std::string name;    ///< of the function; empty: the graph's
   std::string inputs;  ///< --run: arrays by the names of the arguments, .npz
-  bool train = false;
+  bool train = false, train_constants = false;
   std::string loss = "cross_entropy", optimizer;
   double learning_rate = 1e-3;
   int opt = 3, threads = 1;
-  int repeat = 0;  ///< --repeat: runs that are timed
+  std::string half = "wide";  ///< --half
+  int repeat = 0;             ///< --repeat: runs that are timed
   bool strict_math = false, with_main = false;
   std::string cpu;
 };
@@ -33,7 +35,9 @@ std::string described(const onnx::Model& model, bool& supported);
 /// model whose arguments or results are no tensors of known rank; an operator that nothing computes.
 std::unique_ptr<ir::Module> program_of(const onnx::Model& model, const OnnxOptions& options);
 /// The weights of the model in the order of that vector.
-std::string layout_of(const onnx::Model& model);
+std::string layout_of(const onnx::Model& model, const OnnxOptions& options);
+/// The model with its weights, as functions are made of it.
+onnx::ImportedModel imported_of(const onnx::Model& model, const OnnxOptions& options);
 
 /// ir, c, cpp, cuda, header, object, shared or weights, written to the output.
 void emit(const onnx::Model& model, const OnnxOptions& options);

@@ -1,0 +1,360 @@
+#include "lantern/compiler/onnx/prepare.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace lantern::onnx {
+
+namespace {
+
+/// Lists of up to so many numbers stay what they are.
+constexpr std::size_t most_in_list = 16;
+
+Value floats(const std::vector<double>& all, Element e = Element::float32) {
+  Value v(e, {static_cast<std::int64_t>(all.size())});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (e == Element::float64)
+      v.mutable_elements<double>()[i] = all[i];
+    else
+      v.mutable_elements<float>()[i] = static_cast<float>(all[i]);
+  }
+  return v;
+}
+Value integers(const std::vector<std::int64_t>& all, Element e) {
+  Value v(e, {static_cast<std::int64_t>(all.size())});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (e == Element::int64)
+      v.mutable_elements<std::int64_t>()[i] = all[i];
+    else
+      v.mutable_elements<std::int32_t>()[i] = static_cast<std::int32_t>(all[i]);
+  }
+  return v;
+}
+
+/// A node of a tree as the file has it.
+struct Branch {
+  std::int64_t feature = 0;
+  double value = 0;
+  TreeMode mode = TreeMode::leaf;
+  std::int64_t yes = -1, no = -1;  ///< numbers of branches
+  bool missing = false;
+  std::vector<double> members;  ///< of mode member
+  std::vector<std::pair<std::int64_t, double>> votes;
+};
+
+struct Forest {
+  std::vector<Branch> branches;
+  std::vector<std::int64_t> roots;
+  Element element = Element::float32;
+};
+
+struct Reader {
+  const Node& node;
+
+  [[noreturn]] void fail(const std::string& what) const { throw Error(node.label() + ": " + what); }
+
+  std::vector<std::int64_t> integers(const char* name) const {
+    const Attribute* const a = node.find(name);
+    if (!a) return {};
+    if (const auto* v = std::get_if<std::vector<std::int64_t>>(&a->content)) return *v;
+    if (const auto* v = std::get_if<Value>(&a->content); v && !v->is_sequence() && is_integer(v->element())) {
+      std::vector<std::int64_t> all;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(v->size()); ++i) all.push_back(v->integer_at(i));
+      return all;
+    }
+    fail(std::string("attribute '") + name + "': expected integers");
+  }
+  std::vector<double> numbers(const std::string& name, Element* element = nullptr) const {
+    const Attribute* a = node.find(name);
+    if (!a) a = node.find(name + "_as_tensor");
+    if (!a) return {};
+    if (const auto* v = std::get_if<std::vector<double>>(&a->content)) return *v;
+    if (const auto* v = std::get_if<Value>(&a->content); v && !v->is_sequence() && is_float(v->element())) {
+      if (element) *element = v->element() == Element::float64 ? Element::float64 : Element::float32;
+      std::vector<double> all;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(v->size()); ++i) all.push_back(v->at(i));
+      return all;
+    }
+    fail("attribute '" + name + "': expected floating-point numbers");
+  }
+  void require_as_many(const char* name, std::size_t have, std::size_t want) const {
+    if (have != want)
+      fail(std::string("attribute '") + name + "': expected " + std::to_string(want) + " entries, got " +
+           std::to_string(have));
+  }
+
+  /// TreeEnsembleRegressor and TreeEnsembleClassifier: nodes by the numbers of their trees and their own.
+  Forest by_numbers(const std::string& votes) const {
+    Forest f;
+    const auto trees = integers("nodes_treeids"), ids = integers("nodes_nodeids"),
+               features = integers("nodes_featureids"), yes = integers("nodes_truenodeids"),
+               no = integers("nodes_falsenodeids"), missing = integers("nodes_missing_value_tracks_true");
+    const auto values = numbers("nodes_values", &f.element);
+    const Attribute* const modes = node.find("nodes_modes");
+    const auto* const names = modes ? std::get_if<std::vector<std::string>>(&modes->content) : nullptr;
+    if (!names) fail("attribute 'nodes_modes': expected strings");
+    const std::size_t n = trees.size();
+    require_as_many("nodes_nodeids", ids.size(), n);
+    require_as_many("nodes_featureids", features.size(), n);
+    require_as_many("nodes_truenodeids", yes.size(), n);
+    require_as_many("nodes_falsenodeids", no.size(), n);
+    require_as_many("nodes_values", values.size(), n);
+    require_as_many("nodes_modes", names->size(), n);
+    if (!missing.empty()) require_as_many("nodes_missing_value_tracks_true", missing.size(), n);
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> places;
+    for (std::size_t i = 0; i < n; ++i)
+      if (!places.emplace(std::pair(trees[i], ids[i]), static_cast<std::int64_t>(i)).second)
+        fail("expected nodes of different numbers, got " + std::to_string(ids[i]) + " twice in tree " +
+             std::to_string(trees[i]));
+    const auto place = [&](std::int64_t tree, std::int64_t id) {
+      const auto at = places.find({tree, id});
+      if (at == places.end())
+        fail("expected numbers of nodes that there are, got " + std::to_string(id) + " in tree " +
+             std::to_string(tree));
+      return at->second;
+    };
+    static constexpr const char* known[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
+                                            "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
+    std::vector<bool> child(n, false);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto at = std::ranges::find(known, (*names)[i]);
+      if (at == std::end(known) || at == known + static_cast<int>(TreeMode::member))
+        fail(
+            "attribute 'nodes_modes': expected BRANCH_LEQ, BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ, "
+            "BRANCH_NEQ or "
+            "LEAF, got '" +
+            (*names)[i] + "'");
+      Branch b{features[i], values[i], static_cast<TreeMode>(at - known),
+               -1,          -1,        !missing.empty() && missing[i] != 0,
+               {},          {}};
+      if (b.mode != TreeMode::leaf) {
+        b.yes = place(trees[i], yes[i]);
+        b.no = place(trees[i], no[i]);
+        child[static_cast<std::size_t>(b.yes)] = child[static_cast<std::size_t>(b.no)] = true;
+      }
+      f.branches.push_back(std::move(b));
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      if (!child[i]) f.roots.push_back(static_cast<std::int64_t>(i));
+    const std::string plural = votes + "_ids", weights = votes + "_weights";
+    const auto at_trees = integers((votes + "_treeids").c_str()),
+               at_nodes = integers((votes + "_nodeids").c_str()), targets = integers(plural.c_str());
+    const auto weight = numbers(weights, &f.element);
+    require_as_many("..._nodeids", at_nodes.size(), at_trees.size());
+    require_as_many("..._ids", targets.size(), at_trees.size());
+    require_as_many("..._weights", weight.size(), at_trees.size());
+    for (std::size_t i = 0; i < at_trees.size(); ++i)
+      f.branches[static_cast<std::size_t>(place(at_trees[i], at_nodes[i]))].votes.emplace_back(targets[i],
+                                                                                               weight[i]);
+    return f;
+  }
+
+  /// TreeEnsemble: branches and leaves by their places, leaves behind the branches here.
+  Forest by_places() const {
+    Forest f;
+    f.roots = integers("tree_roots");
+    const auto features = integers("nodes_featureids"), yes = integers("nodes_truenodeids"),
+               no = integers("nodes_falsenodeids"), yes_leaf = integers("nodes_trueleafs"),
+               no_leaf = integers("nodes_falseleafs"), modes = integers("nodes_modes"),
+               missing = integers("nodes_missing_value_tracks_true"), targets = integers("leaf_targetids");
+    const auto values = numbers("nodes_splits", &f.element), weights = numbers("leaf_weights", &f.element),
+               members = numbers("membership_values");
+    const std::size_t n = features.size();
+    require_as_many("nodes_truenodeids", yes.size(), n);
+    require_as_many("nodes_falsenodeids", no.size(), n);
+    require_as_many("nodes_trueleafs", yes_leaf.size(), n);
+    require_as_many("nodes_falseleafs", no_leaf.size(), n);
+    require_as_many("nodes_modes", modes.size(), n);
+    require_as_many("nodes_splits", values.size(), n);
+    require_as_many("leaf_weights", weights.size(), targets.size());
+    if (!missing.empty()) require_as_many("nodes_missing_value_tracks_true", missing.size(), n);
+    const auto place = [&](std::int64_t at, std::int64_t leaf) {
+      const std::int64_t most = static_cast<std::int64_t>(leaf != 0 ? targets.size() : n);
+      if (at < 0 || at >= most)
+        fail("expected places of nodes or leaves below " + std::to_string(most) + ", got " +
+             std::to_string(at));
+      return at + (leaf != 0 ? static_cast<std::int64_t>(n) : 0);
+    };
+    std::size_t member = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (modes[i] < 0 || modes[i] > static_cast<int>(TreeMode::member))
+        fail("attribute 'nodes_modes': expected numbers from 0 to 6, got " + std::to_string(modes[i]));
+      Branch b{features[i],
+               values[i],
+               static_cast<TreeMode>(modes[i]),
+               place(yes[i], yes_leaf[i]),
+               place(no[i], no_leaf[i]),
+               !missing.empty() && missing[i] != 0,
+               {},
+               {}};
+      if (b.mode == TreeMode::member) {
+        for (; member < members.size() && !std::isnan(members[member]); ++member)
+          b.members.push_back(members[member]);
+        ++member;
+      }
+      f.branches.push_back(std::move(b));
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      Branch leaf;
+      leaf.votes.emplace_back(targets[i], weights[i]);
+      f.branches.push_back(std::move(leaf));
+    }
+    for (const std::int64_t r : f.roots) place(r, 0);
+    return f;
+  }
+};
+
+/// The tables of a forest, its nodes in the order in which a walk that goes the way of yes first meets them.
+struct Tables {
+  std::vector<std::int64_t> roots, feature, mode, yes, no, missing, first, target;
+  std::vector<double> value, weight;
+
+  std::int64_t add(const Branch& b, TreeMode how, double compared) {
+    feature.push_back(b.feature);
+    value.push_back(compared);
+    mode.push_back(static_cast<std::int64_t>(how));
+    missing.push_back(b.missing ? 1 : 0);
+    yes.push_back(-1);
+    no.push_back(-1);
+    first.push_back(static_cast<std::int64_t>(target.size()));
+    if (how == TreeMode::leaf)
+      for (const auto& [t, w] : b.votes) {
+        target.push_back(t);
+        weight.push_back(w);
+      }
+    return static_cast<std::int64_t>(feature.size()) - 1;
+  }
+};
+
+Tables tables_of(const Forest& f, const Reader& reader) {
+  Tables t;
+  // A leaf may be used by several branches, a branch by one: then there are at most so many nodes.
+  std::size_t most = 16;
+  for (const Branch& b : f.branches) most += 2 + 2 * b.members.size();
+  struct Visit {
+    std::int64_t branch;
+    std::vector<std::int64_t> from;  ///< nodes whose way of yes, or of no, leads here
+    bool yes;
+  };
+  std::vector<bool> used(f.branches.size(), false);
+  for (const std::int64_t root : f.roots) {
+    std::vector<Visit> left = {{root, {}, false}};
+    bool begun = false;
+    while (!left.empty()) {
+      const Visit v = std::move(left.back());
+      left.pop_back();
+      const Branch& b = f.branches[static_cast<std::size_t>(v.branch)];
+      if (b.mode != TreeMode::leaf) {
+        if (used[static_cast<std::size_t>(v.branch)] || t.feature.size() > most)
+          reader.fail("expected trees, got a node that two others lead to, or that leads to itself");
+        used[static_cast<std::size_t>(v.branch)] = true;
+      }
+      const bool member = b.mode == TreeMode::member;
+      std::int64_t at =
+          t.add(b, member ? TreeMode::eq : b.mode, member && !b.members.empty() ? b.members[0] : b.value);
+      if (!begun) t.roots.push_back(at);
+      begun = true;
+      for (const std::int64_t from : v.from) (v.yes ? t.yes : t.no)[static_cast<std::size_t>(from)] = at;
+      if (b.mode == TreeMode::leaf) continue;
+      if (member && b.members.empty())
+        reader.fail("attribute 'membership_values': expected members for each node");
+      // A set is compared with member by member.
+      std::vector<std::int64_t> chain = {at};
+      for (std::size_t k = 1; k < b.members.size(); ++k) {
+        const std::int64_t next = t.add(b, TreeMode::eq, b.members[k]);
+        t.no[static_cast<std::size_t>(at)] = next;
+        chain.push_back(at = next);
+      }
+      left.push_back({b.no, {at}, false});
+      left.push_back({b.yes, chain, true});
+    }
+  }
+  for (std::size_t i = 0; i < f.branches.size(); ++i)
+    if (f.branches[i].mode != TreeMode::leaf && !used[i])
+      reader.fail("expected trees, got a node that no root leads to, or that leads to itself");
+  t.first.push_back(static_cast<std::int64_t>(t.target.size()));
+  return t;
+}
+
+void prepare(std::vector<Node>& nodes, int depth) {
+  for (Node& n : nodes) {
+    if (n.domain == "ai.onnx.ml") {
+      if (n.op.starts_with("TreeEnsemble")) pack_trees(n);
+      for (Attribute& a : n.attributes) {
+        if (const auto* v = std::get_if<std::vector<double>>(&a.content); v && v->size() > most_in_list) {
+          Value tensor = floats(*v);
+          a.content = std::move(tensor);
+        } else if (const auto* w = std::get_if<std::vector<std::int64_t>>(&a.content);
+                   w && w->size() > most_in_list) {
+          Value tensor = integers(*w, Element::int64);
+          a.content = std::move(tensor);
+        }
+      }
+    }
+    if (depth == deepest_graph) continue;
+    for (Attribute& a : n.attributes) {
+      const auto one = [&](GraphPointer& g) {
+        Graph copy = *g;
+        prepare(copy.nodes, depth + 1);
+        g = std::make_shared<const Graph>(std::move(copy));
+      };
+      if (auto* g = std::get_if<GraphPointer>(&a.content)) one(*g);
+      if (auto* many = std::get_if<std::vector<GraphPointer>>(&a.content))
+        for (GraphPointer& g : *many) one(g);
+    }
+  }
+}
+
+bool any_of_domain(const std::vector<Node>& nodes, int depth) {
+  return std::ranges::any_of(nodes, [&](const Node& n) {
+    return n.domain == "ai.onnx.ml" ||
+           (depth < deepest_graph && std::ranges::any_of(n.attributes, [&](const Attribute& a) {
+              const auto* g = std::get_if<GraphPointer>(&a.content);
+              return g && any_of_domain((*g)->nodes, depth + 1);
+            }));
+  });
+}
+
+}  // namespace
+
+void pack_trees(Node& node) {
+  const Reader reader{node};
+  const Forest f = node.op == "TreeEnsemble"             ? reader.by_places()
+                   : node.op == "TreeEnsembleClassifier" ? reader.by_numbers("class")
+                                                         : reader.by_numbers("target");
+  const Tables t = tables_of(f, reader);
+  std::erase_if(node.attributes, [](const Attribute& a) {
+    return a.name.starts_with("nodes_") || a.name.starts_with("leaf_") || a.name.starts_with("trees_") ||
+           a.name == "class_treeids" || a.name == "class_nodeids" || a.name == "class_ids" ||
+           a.name.starts_with("class_weights") || a.name == "target_treeids" || a.name == "target_nodeids" ||
+           a.name == "target_ids" || a.name.starts_with("target_weights") || a.name == "membership_values" ||
+           a.name == "tree_roots";
+  });
+  const auto add = [&](const char* name, Value v) { node.attributes.push_back({name, std::move(v)}); };
+  add("trees_roots", integers(t.roots, Element::int64));
+  add("trees_feature", integers(t.feature, Element::int32));
+  add("trees_value", floats(t.value, f.element));
+  add("trees_mode", integers(t.mode, Element::int32));
+  add("trees_yes", integers(t.yes, Element::int32));
+  add("trees_no", integers(t.no, Element::int32));
+  add("trees_missing", integers(t.missing, Element::int32));
+  add("trees_first", integers(t.first, Element::int32));
+  add("trees_target", integers(t.target, Element::int32));
+  add("trees_weight", floats(t.weight, f.element));
+}
+
+void prepare(Model& model) {
+  const auto with_place = [&](std::vector<Node>& nodes) {
+    if (!any_of_domain(nodes, 0)) return;
+    try {
+      prepare(nodes, 0);
+    } catch (const Error& e) {
+      throw Error((model.file.empty() ? "model" : model.file) + ": " + e.what());
+    }
+  };
+  with_place(model.graph.nodes);
+  for (Function& f : model.functions) with_place(f.nodes);
+}
+
+}  // namespace lantern::onnx

@@ -1,0 +1,1 @@
+2to be2or2	not to beBx0

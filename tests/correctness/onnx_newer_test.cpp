@@ -1,0 +1,239 @@
+// What the file format and its operators got from version 23 on, and what files of that time have: overloads
+// and defaults of functions, weights of one element, numbers of few bits, attention, classic models, strings.
+#include <algorithm>
+#include <map>
+
+#include "onnx_graphs.hpp"
+
+using namespace onnx_graphs;
+
+namespace {
+
+onnx::Function leaky(const std::string& overload, double slope) {
+  onnx::Function f;
+  f.domain = "own";
+  f.name = "Leaky";
+  f.overload = overload;
+  f.inputs = {"a"};
+  f.outputs = {"b"};
+  f.defaults = {real("slope", slope)};
+  f.opsets[""] = 17;
+  onnx::Node inner = node("LeakyRelu", {"a"}, {"b"});
+  inner.attributes.push_back({"alpha", std::int64_t{0}, "slope", 1});
+  f.nodes = {inner};
+  return f;
+}
+onnx::Node call(const std::string& from, const std::string& to, const std::string& overload,
+                std::vector<onnx::Attribute> attributes = {}) {
+  onnx::Node n = node("Leaky", {from}, {to}, std::move(attributes));
+  n.domain = "own";
+  n.overload = overload;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("functions of one name differ in their overload, and have defaults of attributes") {
+  onnx::Graph g;
+  g.inputs = {info("x", Element::float32, {2})};
+  g.nodes = {call("x", "y", "half"), call("x", "z", "double"),
+             call("x", "u", "double", {real("slope", 0.125)})};
+  g.outputs = {result("y"), result("z"), result("u")};
+  onnx::Model m = model(g);
+  m.opsets["own"] = 1;
+  m.functions = {leaky("half", 0.5), leaky("double", 2)};
+  const std::string bytes = onnx::write(m);
+  const onnx::Model again = onnx::parse(std::as_bytes(std::span(bytes)), "again.onnx");
+  for (const bool read : {false, true}) {
+    const std::vector<Value> out = run(read ? again : m, {floats({2}, {-4, 4})});
+    check_near(out[0], floats({2}, {-2, 4}));
+    check_near(out[1], floats({2}, {-8, 4}));
+    check_near(out[2], floats({2}, {-0.5f, 4}));
+  }
+  m.functions[1].overload = "half";
+  CHECK_THROWS_WITH(onnx::check(m), Catch::Contains("expected one of its name in its domain, got a second"));
+}
+
+TEST_CASE("versions of the file format that are not known are refused") {
+  onnx::Model m = single(node("Neg", {"x"}, {"y"}), {floats({1}, {1})});
+  m.ir_version = onnx::newest_format;
+  onnx::check(m);
+  m.ir_version = onnx::newest_format + 1;
+  CHECK_THROWS_WITH(onnx::check(m), Catch::Contains("version of the file format from 1 to 14, got 15"));
+  m.ir_version = 0;
+  CHECK_THROWS_WITH(onnx::check(m), Catch::Contains("got 0"));
+}
+
+TEST_CASE("a weight of one element is repeated, and trained") {
+  onnx::Graph g;
+  g.inputs = {info("x", Element::float32, {2, 3})};
+  g.initialisers = {{"scale", floats({1}, {0.5f})}, {"shift", floats({3}, {1, 2, 3})}};
+  g.nodes = {node("Mul", {"x", "scale"}, {"s"}), node("Add", {"s", "shift"}, {"y"})};
+  g.outputs = {result("y")};
+  const auto net = onnx::import_onnx<Tensor<float>(Tensor<float>)>(model(g));
+  using Weights = Rep<Array<float>>;
+  using Images = Rep<Tensor<float>>;
+  const auto loss = [=](Weights w, Images x) {
+    const auto y = net(w, x);
+    return sum(y * y);
+  };
+  const auto slope = core::compile(grad<0>(loss), {.target = core::Target::c});
+  const auto value = core::compile(loss, {.target = core::Target::c});
+  const TensorValue<float> x = wave({2, 3}, 1).tensor<float>();
+  const std::vector<float> w = net.parameters();
+  const std::vector<float> d = slope(w, x), by_running = eager(grad<0>(loss))(w, x);
+  REQUIRE(d.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::vector<float> v = w;
+    v[i] += 1e-2f;
+    const double above = static_cast<double>(value(v, x));
+    v[i] -= 2e-2f;
+    CHECK(d[i] == Approx((above - static_cast<double>(value(v, x))) / 2e-2).epsilon(1e-2).margin(1e-3));
+    CHECK(d[i] == Approx(by_running[i]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("numbers of 8 and 4 bits: every code comes back, and Cast gives the nearest") {
+  for (const Element e : {Element::float8e4m3fn, Element::float8e4m3fnuz, Element::float8e5m2,
+                          Element::float8e5m2fnuz, Element::float4e2m1, Element::float8e8m0}) {
+    INFO(onnx::name(e));
+    const int codes = e == Element::float4e2m1 ? 16 : 256;
+    std::vector<float> all;
+    for (int code = 0; code < codes; ++code) {
+      const float v = onnx::from_format_bits(e, static_cast<std::uint8_t>(code));
+      if (std::isnan(v))
+        CHECK(std::isnan(onnx::from_format_bits(e, onnx::format_bits(e, v))));
+      else
+        CHECK(onnx::format_bits(e, v) == code);
+      if (std::isfinite(v) && v >= 0 && (v == 0 || v >= 1e-30f) && v < 1e30f) all.push_back(v);
+    }
+    if (e == Element::float8e8m0) continue;
+    // Between two neighbours the nearer one; what is larger than all is the largest.
+    std::ranges::sort(all);
+    std::vector<float> given, want;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      given.push_back(all[i - 1] + 0.375f * (all[i] - all[i - 1]));
+      want.push_back(all[i - 1]);
+      given.push_back(-(all[i - 1] + 0.625f * (all[i] - all[i - 1])));
+      want.push_back(-all[i]);
+    }
+    given.push_back(1e6f);
+    want.push_back(all.back());
+    const auto n = static_cast<std::int64_t>(given.size());
+    check_node(node("Cast", {"x"}, {"y"}, {whole("to", static_cast<std::int64_t>(e))}), {floats({n}, given)},
+               {floats({n}, want).as(e)}, 24);
+  }
+}
+
+TEST_CASE("integers of 4 and 2 bits wrap, and lie packed in files") {
+  Value v(Element::int4, {5});
+  const std::int32_t numbers[] = {-8, 7, -1, 3, 0};
+  std::ranges::copy(numbers, v.mutable_elements<std::int32_t>().begin());
+  onnx::Graph g;
+  g.inputs = {info("x", Element::int64, {5})};
+  g.initialisers = {{"w", v}};
+  g.nodes = {node("Cast", {"w"}, {"y"}, {whole("to", 7)}), node("Cast", {"x"}, {"z"}, {whole("to", 25)})};
+  g.outputs = {result("y"), result("z")};
+  const std::string bytes = onnx::write(model(g, 25));
+  const onnx::Model again = onnx::parse(std::as_bytes(std::span(bytes)), "again.onnx");
+  CHECK(again.graph.initialisers[0].value == v);
+  const std::vector<Value> out = run(again, {integers({5}, {0, 3, 4, 5, -1})});
+  check_near(out[0], integers({5}, {-8, 7, -1, 3, 0}));
+  Value wrapped(Element::uint2, {5});
+  const std::int32_t low[] = {0, 3, 0, 1, 3};
+  std::ranges::copy(low, wrapped.mutable_elements<std::int32_t>().begin());
+  check_near(out[1], wrapped);
+}
+
+TEST_CASE("attention is differentiated, also where a query attends no key") {
+  onnx::Graph g;
+  g.inputs = {info("k", Element::float32, {1, 1, 3, 2}), info("v", Element::float32, {1, 1, 3, 2})};
+  g.initialisers = {{"q", wave({1, 2, 2, 2}, 4)},
+                    {"mask", bools({2, 3}, {true, false, true, false, false, false})}};
+  g.nodes = {node("Attention", {"q", "k", "v", "mask"}, {"y"})};
+  g.outputs = {result("y")};
+  const onnx::Model m = model(g, 23);
+  const Value k = wave({1, 1, 3, 2}, 1), v = wave({1, 1, 3, 2}, 2);
+  const Value y = run(m, {k, v})[0];
+  for (std::size_t i : {2u, 3u, 6u, 7u}) CHECK(y.at(i) == 0);  // the second query of each head
+  const auto net = onnx::import_onnx<Tensor<float>(Tensor<float>, Tensor<float>)>(m);
+  using T = Rep<Tensor<float>>;
+  const auto loss = [=](Rep<Array<float>> w, T a, T b) {
+    const auto out = net(w, a, b);
+    return sum(out * out);
+  };
+  const auto slope = core::compile(grad<0>(loss), {.target = core::Target::c});
+  const auto value = core::compile(loss, {.target = core::Target::c});
+  const std::vector<float> w = net.parameters();
+  const std::vector<float> d = slope(w, k.tensor<float>(), v.tensor<float>());
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    std::vector<float> moved = w;
+    moved[i] += 1e-2f;
+    const double above = static_cast<double>(value(moved, k.tensor<float>(), v.tensor<float>()));
+    moved[i] -= 2e-2f;
+    const double below = static_cast<double>(value(moved, k.tensor<float>(), v.tensor<float>()));
+    CHECK(d[i] == Approx((above - below) / 2e-2).epsilon(2e-2).margin(1e-4));
+  }
+}
+
+TEST_CASE("strings are chosen, compared and looked into") {
+  const Value words = Value::of_texts({"b", "a", "c"}, {3});
+  onnx::Graph g;
+  g.inputs = {info("i", Element::int64, {2}), info("w", words)};
+  g.nodes = {node("Gather", {"w", "i"}, {"y"}), node("Equal", {"y", "y"}, {"same"}),
+             node("StringConcat", {"y", "y"}, {"twice"})};
+  g.outputs = {result("y"), result("same"), result("twice")};
+  const std::vector<Value> out = run(model(g, 20), {integers({2}, {2, -3}), words});
+  CHECK(out[0].texts() == std::vector<std::string>{"c", "b"});
+  CHECK(out[2].texts() == std::vector<std::string>{"cc", "bb"});
+  check_near(out[1], bools({2}, {true, true}));
+  onnx::Graph bad;
+  bad.inputs = {info("w", words)};
+  bad.nodes = {node("Neg", {"w"}, {"y"})};
+  bad.outputs = {result("y")};
+  CHECK_THROWS_WITH(onnx::eager(model(bad)).run({words}), Catch::Contains("operands of type string"));
+}
+
+TEST_CASE("trees: damaged ones are errors, a NaN goes where the node says") {
+  const auto tree = [](std::int64_t yes) {
+    onnx::Node n =
+        node("TreeEnsembleRegressor", {"x"}, {"y"},
+             {whole("n_targets", 1), wholes("nodes_treeids", {0, 0, 0}), wholes("nodes_nodeids", {0, 1, 2}),
+              wholes("nodes_featureids", {0, 0, 0}), with("nodes_values", std::vector<double>{0.5, 0, 0}),
+              with("nodes_modes", std::vector<std::string>{"BRANCH_LT", "LEAF", "LEAF"}),
+              wholes("nodes_truenodeids", {yes, 0, 0}), wholes("nodes_falsenodeids", {2, 0, 0}),
+              wholes("nodes_missing_value_tracks_true", {1, 0, 0}), wholes("target_treeids", {0, 0}),
+              wholes("target_nodeids", {1, 2}), wholes("target_ids", {0, 0}),
+              with("target_weights", std::vector<double>{3, 4})});
+    n.domain = "ai.onnx.ml";
+    onnx::Graph g;
+    g.inputs = {info("x", Element::float32, {3, 1})};
+    g.nodes = {n};
+    g.outputs = {result("y")};
+    onnx::Model m = model(g);
+    m.opsets["ai.onnx.ml"] = 3;
+    return m;
+  };
+  const Value x = floats({3, 1}, {0.25f, 0.75f, NAN});
+  check_near(run(tree(1), {x})[0], floats({3, 1}, {3, 4, 3}));
+  CHECK_THROWS_WITH(onnx::eager(tree(0)), Catch::Contains("expected trees"));
+  CHECK_THROWS_WITH(onnx::eager(tree(9)), Catch::Contains("expected numbers of nodes that there are, got 9"));
+}
+
+TEST_CASE("constants in nodes are trained only where that is asked for") {
+  onnx::Graph g;
+  g.inputs = {info("x", Element::float32, {65})};
+  g.initialisers = {{"w", wave({65}, 1)}};
+  g.nodes = {node("Constant", {}, {"c"}, {with("value", wave({65}, 2))}), node("Mul", {"x", "w"}, {"m"}),
+             node("Add", {"m", "c"}, {"y"})};
+  g.outputs = {result("y")};
+  const auto frozen = [&](const onnx::ImportOptions& options) {
+    std::map<std::string, bool> all;
+    const onnx::ImportedModel imported(model(g), ir::Kind::f32, options);
+    for (const onnx::Parameter& p : imported.layout())
+      all[p.name] = p.frozen;
+    return all;
+  };
+  CHECK(frozen({}) == std::map<std::string, bool>{{"c", true}, {"w", false}});
+  CHECK(frozen({.train_constants = true}) == std::map<std::string, bool>{{"c", false}, {"w", false}});
+}
