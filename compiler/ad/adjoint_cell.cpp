@@ -23,13 +23,35 @@ ir::Op* emit(Opcode code, std::vector<ir::Value*> operands, const Location& loc,
   return context().staging->builder(loc).op(code, std::move(operands), results);
 }
 
+TensorBox* tensor_box(const Datum& d) {
+  const Datum& bare = strip(d);
+  return bare.is_boxed(Boxed::Kind::tensor) ? static_cast<TensorBox*>(bare.box()) : nullptr;
+}
+
 }  // namespace
 
+Datum flow(const Datum& d) {
+  const TensorBox* const box = tensor_box(d);
+  return box ? box->flow : Datum();
+}
+
+Datum with_flow(const Datum& d, const Datum& flow) {
+  if (TensorBox* const box = tensor_box(d)) box->flow = flow;
+  return d;
+}
+
+Datum flow_of_sum(const Datum& a, const Datum& b, const Location& loc) {
+  const Datum x = flow(a), y = flow(b);
+  return x.empty() || y.empty() ? Datum() : perform({Opcode::lor_, 0, loc}, {x, y});
+}
+
 void EagerCell::add(const Datum& v, const Location& loc) {
-  if (value_.empty() || v.type().is_scalar())
+  if (value_.empty() || v.type().is_scalar()) {
     value_ = sum(value_, v, loc);
-  else
-    value_ = combine({Opcode::add_, 0, loc}, {v});
+  } else {
+    const Datum both = flow_of_sum(value_, v, loc);
+    value_ = with_flow(combine({Opcode::add_, 0, loc}, {v}), both);
+  }
 }
 
 void EagerCell::accumulate(const Operation& op, const Datums& arguments) {

@@ -21,6 +21,13 @@ class Cell {
 
 using CellPtr = std::shared_ptr<Cell>;
 
+/// Where something flows in a derivative that is a tensor at hand (TensorBox); empty: everywhere.
+Datum flow(const Datum& d);
+/// The derivative, of which that is known.
+Datum with_flow(const Datum& d, const Datum& flow);
+/// Where something flows in a sum of two.
+Datum flow_of_sum(const Datum& a, const Datum& b, const Location& loc);
+
 /// A number whose adjoint is found by a name.
 using Name = std::size_t;
 struct Named : TaggedBox {
