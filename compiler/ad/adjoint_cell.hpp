@@ -25,6 +25,8 @@ using CellPtr = std::shared_ptr<Cell>;
 Datum flow(const Datum& d);
 /// The derivative, of which that is known.
 Datum with_flow(const Datum& d, const Datum& flow);
+/// The same with another answer for one element.
+Datum flow_at(Datum flow, std::span<const Datum> indices, bool holds);
 /// Where something flows in a sum of two.
 Datum flow_of_sum(const Datum& a, const Datum& b, const Location& loc);
 

@@ -170,12 +170,12 @@ Datum scaled(const ir::Formula& whole, const FormulaContext& c, const Datum& g) 
   });
 }
 
-/// Where something flows by a partial derivative of tensors at hand; empty: everywhere.
+/// Where something flows by a partial derivative that is not 0; empty: everywhere.
 Datum flow_of(const ir::Formula& f, const FormulaContext& c) {
   if (!chooses(f)) return {};
   const ir::Formula &a = f.arguments[1], &b = f.arguments[2];
   const Datum yes = condition_of(f, c);
-  if (!yes.type().is_tensor()) return flow_of(yes.b() ? a : b, c);
+  if (yes.is_literal()) return flow_of(yes.b() ? a : b, c);
   const auto both = [&](Datum x, const Datum& y) {
     return y.empty() ? x : apply(Opcode::land_, {std::move(x), y}, c.op.loc);
   };
@@ -287,6 +287,17 @@ void propagate(std::size_t i, const FormulaContext& c, Cell& cell) {
     if (const Datum received = share(*f, c); !received.empty()) cell.add(received, c.op.loc);
     return;
   }
+  if (const Datum where = flow(c.cotangent); !where.empty() && (f->op == Opcode::get_ || f->op == Opcode::set_)) {
+    // One element of a cotangent, or all others.
+    Datums at = index_operands(c);
+    for (Datum& index : at) index = strip(index);
+    if (f->op == Opcode::set_) {
+      const Datum v = evaluate_formula(*f, c);
+      return cell.add(with_flow(v, flow_at(where, at, false)), c.op.loc);
+    }
+    at.insert(at.begin(), where);
+    if (!evaluate({Opcode::get_, 0, c.op.loc}, at).b()) return;
+  }
   if (f->accumulates()) return cell.accumulate({f->op, 0, c.op.loc}, arguments_of(*f, c, 1));
   cell.add(evaluate_formula(*f, c), c.op.loc);
 }
@@ -316,6 +327,7 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
   const std::size_t n = c.operands.size();
   Datum total;
   if (c.op.code == Opcode::select_) {
+    if (c.operands[0].is_literal()) return tangents[c.operands[0].b() ? 1 : 2];
     if (tangents[1].empty() && tangents[2].empty()) return {};
     const auto of = [&](std::size_t i) {
       return tangents[i].empty() ? zeros_like(c.operands[i], c.op.loc) : tangents[i];
@@ -353,6 +365,69 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
       }
       return total;
   }
+  return total;
+}
+
+namespace {
+
+/// A condition that the whole of `like` has, as one of `like`'s shape.
+bool fits(const Datum& condition, const Datum& like) {
+  return condition.empty() || condition.type().rank() == like.type().rank();
+}
+
+/// Where something flows by a choice between two values.
+Datum flow_of_choice(const FormulaContext& c, std::span<const Datum> tangents, std::span<const Datum> flows) {
+  const Datum& yes = c.operands[0];
+  if (yes.is_literal()) return flows[yes.b() ? 1 : 2];
+  if (!fits(yes, c.result) || !fits(flows[1], c.result) || !fits(flows[2], c.result)) return {};
+  const auto op = [&](Opcode code, const Datums& operands) { return perform({code, 0, c.op.loc}, operands); };
+  const auto side = [&](std::size_t i, const Datum& taken) {
+    return flows[i].empty() ? taken : op(Opcode::land_, {taken, flows[i]});
+  };
+  const bool first = !tangents[1].empty(), second = !tangents[2].empty();
+  if (first && second && flows[1].empty() && flows[2].empty()) return {};
+  const Datum a = first ? side(1, yes) : Datum(), b = second ? side(2, op(Opcode::lnot_, {yes})) : Datum();
+  return a.empty() ? b : b.empty() ? a : op(Opcode::lor_, {a, b});
+}
+
+}  // namespace
+
+Datum tangent(const FormulaContext& c, std::span<const Datum> tangents, std::span<const Datum> flows, Datum& flow) {
+  const std::size_t n = c.operands.size();
+  const bool known = std::ranges::any_of(flows, [](const Datum& f) { return !f.empty(); });
+  bool choice = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    const ir::Formula* f = ir::info(c.op.code).elementwise ? ir::derivative(c.op.code, i, n) : nullptr;
+    choice |= f && !tangents[i].empty() && chooses(*f);
+  }
+  if (!known && !choice) return tangent(c, tangents);
+  if (c.op.code == Opcode::cast_) {
+    flow = flows[0];
+    return tangent(c, tangents);
+  }
+  if (!ir::info(c.op.code).elementwise) return tangent(c, tangents);
+  if (c.op.code == Opcode::select_) {
+    flow = flow_of_choice(c, tangents, flows);
+    return tangent(c, tangents);
+  }
+  const auto op = [&](Opcode code, const Datums& operands) { return perform({code, 0, c.op.loc}, operands); };
+  Datum total;
+  bool always = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    const ir::Formula* f = ir::derivative(c.op.code, i, n);
+    if (tangents[i].empty() || !f) continue;
+    Datum term = scaled(*f, c, tangents[i]);
+    if (term.empty()) continue;
+    Datum own = flow_of(*f, c);
+    if (const Datum& given = flows[i]; !given.empty() && fits(given, term)) {
+      if (f->kind != ir::Formula::Kind::number) term = op(Opcode::select_, {given, term, zeros_like(term, c.op.loc)});
+      own = own.empty() ? given : op(Opcode::land_, {own, given});
+    }
+    if (own.empty() || !fits(own, term)) always = true;
+    else flow = flow.empty() ? own : op(Opcode::lor_, {flow, own});
+    total = sum(total, term, c.op.loc);
+  }
+  if (always) flow = {};
   return total;
 }
 

@@ -49,6 +49,9 @@ void backward_order(Opcode code, std::size_t n, const Each& each) {
 
 /// The tangent of the result from the operands' tangents (empty Datum: zero); empty where it vanishes.
 Datum tangent(const FormulaContext& c, std::span<const Datum> tangents);
+/// The same where of the operands' tangents it is known where they are zero because nothing flows (`flows`, conditions;
+/// empty: they are not): so it is of the result's.
+Datum tangent(const FormulaContext& c, std::span<const Datum> tangents, std::span<const Datum> flows, Datum& flow);
 
 /// True where operand `i` passes a derivative on to the result.
 bool carries_derivative(const Operation& op, std::size_t i, std::size_t n);

@@ -364,7 +364,7 @@ TEST_CASE("lanes keep the conventions") {
   }
 }
 
-TEST_CASE("kernels keep the conventions, run by the emulator") {
+TEST_CASE("emulated kernels keep the conventions") {
   for (const Row& row : numbers()) {
     if (!row.one || row.id.find(' ') != std::string::npos) continue;
     if (row.id[0] != '3' && row.id[0] != '2') continue;  // one file each: ties, branches and slopes that are not taken
@@ -377,4 +377,24 @@ TEST_CASE("kernels keep the conventions, run by the emulator") {
     REQUIRE(map(in.data(), out.data(), 5) == 0);
     for (const double x : out) check("emulated kernel", row, lines().at(row.id).slopes, "rev", {x});
   }
+}
+
+TEST_CASE("check_derivative tells of kinks") {
+  std::vector<std::string> told;
+  const DerivativeCheckOptions options{.kink = [&](const std::string& text) { told.push_back(text); }};
+  const auto size = sig<double(double)>([](D x) { return abs(x); });
+  CHECK_NOTHROW(check_derivative(size, options)(0.0));
+  REQUIRE(!told.empty());
+  CHECK(told[0].find("has a kink here by argument 1") != std::string::npos);
+  told.clear();
+  const auto tie = sig<double(double, double)>([](D x, D y) { return max(x, y) * min(x, 2.0 * y); });
+  CHECK_NOTHROW(check_derivative(tie, options)(1.0, 1.0));
+  CHECK(!told.empty());
+  told.clear();
+  CHECK_NOTHROW(check_derivative(size, options)(0.5));
+  CHECK(told.empty());
+  const auto wrong = custom_vjp(
+      sig<double(double)>([](auto x) { return abs(x); }), [](D x) { return std::tuple(abs(x), x); },
+      [](D, D g) { return 3.0 * g; });
+  CHECK_THROWS(check_derivative(sig<double(double)>([wrong](D x) { return wrong(x); }), options)(0.0));
 }
