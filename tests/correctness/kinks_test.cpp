@@ -368,6 +368,7 @@ TEST_CASE("emulated kernels keep the conventions") {
   for (const Row& row : numbers()) {
     if (!row.one || row.id.find(' ') != std::string::npos) continue;
     if (row.id[0] != '3' && row.id[0] != '2') continue;  // one file each: ties, branches and slopes that are not taken
+    if (row.id == "38e") continue;  // its array needs memory, which a kernel of numbers does not have
     const std::string name = "row_" + row.id;
     const auto on_cpu = compile(grad(row.one), {.target = Target::c, .name = name});
     const auto emulated = codegen::compile_emulated(on_cpu.source("cuda"));
@@ -383,7 +384,8 @@ TEST_CASE("check_derivative tells of kinks") {
   std::vector<std::string> told;
   const DerivativeCheckOptions options{.kink = [&](const std::string& text) { told.push_back(text); }};
   const auto size = sig<double(double)>([](D x) { return abs(x); });
-  CHECK_NOTHROW(check_derivative(size, options)(0.0));
+  CHECK_NOTHROW(check_derivative(size, options)(0.0));  // 0, as differences have it
+  CHECK_NOTHROW(check_derivative(sig<double(double)>([](D x) { return relu(x); }), options)(0.0));
   REQUIRE(!told.empty());
   CHECK(told[0].find("has a kink here by argument 1") != std::string::npos);
   told.clear();

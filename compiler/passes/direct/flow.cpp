@@ -224,7 +224,7 @@ class Guard : Flows {
     const Kind kind = kind_of(*op);
     Value* condition = nullptr;
     bool first = true, exact = true;
-    for (Value* v : op->operands) {
+    for (Value* v : data_of(*op)) {
       if (!derived_.contains(v)) continue;
       const auto m = masks.find(v);
       Value* const one = m == masks.end() ? nullptr : m->second.condition;

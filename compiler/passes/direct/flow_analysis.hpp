@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -104,6 +105,23 @@ inline bool near_pole(const Value* v, int budget) {
   }
   if (!ir::info(op->code).elementwise) return false;
   return std::ranges::any_of(op->operands, [&](const Value* x) { return near_pole(x, budget - 1); });
+}
+
+/// The operands that an operation computes with: of others it asks the shape or the type.
+inline std::span<Value* const> data_of(const Op& op) {
+  const std::span<Value* const> all(op.operands);
+  switch (op.code) {
+    case Opcode::broadcast_:
+    case Opcode::reduce_to_:
+    case Opcode::reshape_:
+    case Opcode::cast_like_:
+      return all.first(1);
+    case Opcode::zeros_like_:
+    case Opcode::dim_:
+      return {};
+    default:
+      return all;
+  }
 }
 
 class Flows {
@@ -221,7 +239,7 @@ class Flows {
         Op* const op = b->ops[i];
         const bool read = op->is(Opcode::ref_get_) && own(op->operands[0]);
         const bool made = !op->is(Opcode::ref_get_) && !op->results.empty() &&
-                          std::ranges::any_of(op->operands, [&](Value* v) { return derived_.contains(v); });
+                          std::ranges::any_of(data_of(*op), [&](Value* v) { return derived_.contains(v); });
         if (!read && !made) continue;
         for (const Value* v : op->results) derived_[v];
         ops.push_back(op);
@@ -317,7 +335,7 @@ class Flows {
     }
     Derived all{Flow::open};
     bool any = false;
-    for (const Value* v : op.operands) {
+    for (const Value* v : data_of(op)) {
       const auto found = derived_.find(v);
       if (found == derived_.end()) continue;
       all.flow = any ? both(all.flow, found->second.flow) : found->second.flow;
@@ -434,7 +452,7 @@ class Flows {
       for (const auto& [b, ops] : backward_) {
         std::unordered_map<const Value*, std::pair<bool, bool>> needed;
         const auto need = [&](const Op& op, bool any, bool pole) {
-          for (const Value* v : op.operands)
+          for (const Value* v : data_of(op))
             if (derived_.contains(v)) {
               auto& n = needed[v];
               n.first |= any;
