@@ -164,14 +164,15 @@ Datum place_of_extremum(const Datum& t, Over over, bool largest, const Location&
 }
 
 Datum extremum_along(const Datum& t, Over over, bool largest, const Location& loc) {
-  const Plan p(largest ? "max" : "min", t, {over.axes, true}, loc);
+  const char* const name = largest ? "max" : "min";
+  const Plan asked(name, t, over, loc), p(name, t, {over.axes, true}, loc);
   const Datum primal = p.b.primal(t);
   const Indices sizes = p.sizes(t, p.axes);
   const Datum value = p.each(primal, t.type().element(), [&](const Indices& outer) {
     return p.b.get(primal, p.at(outer, unravelled(p.b, extreme_place(p, primal, outer, largest), sizes)));
   });
   const Datum result = t.type().is_float_element() ? shared(p, t, value) : value;
-  return over.keep ? result : p.b.without(result, p.axes);
+  return asked.keep ? result : p.b.without(result, p.axes);
 }
 
 Datum any_of(const Datum& t, Over over, bool any, const Location& loc) {
@@ -185,7 +186,7 @@ Datum any_of(const Datum& t, Over over, bool any, const Location& loc) {
 
 /// Elements whose squares would overflow or underflow are scaled by a power of two meanwhile.
 Datum norm(const Datum& t, Over over, const Location& loc) {
-  const Plan p("norm", t, {over.axes, !over.axes.empty()}, loc);
+  const Plan asked("norm", t, over, loc), p("norm", t, {over.axes, !over.axes.empty()}, loc);
   const Build& b = p.b;
   const bool narrow = t.type().element() == ir::Kind::f32;
   const int powers = narrow ? 100 : 600;
@@ -200,7 +201,7 @@ Datum norm(const Datum& t, Over over, const Location& loc) {
   const Datum scaled = b.mul(t, scale(1));
   const Datum squares = sum_along(b.mul(scaled, scaled), {over.axes, p.keep}, loc);
   const Datum length = b.mul(b.unary(Opcode::root_, squares), scale(-1));
-  if (over.axes.empty()) return Plan("norm", t, over, loc).finished(length);
+  if (over.axes.empty()) return asked.finished(length);
   return over.keep ? length : b.without(length, p.axes);
 }
 
