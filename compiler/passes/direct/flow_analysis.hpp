@@ -22,13 +22,8 @@ using ir::Value;
 /// Whether something is added to a cell. open: not known yet; trips: unless a loop ends before.
 enum class Flow : std::uint8_t { open, never, always, trips, sometimes };
 
-/// Of two parts that run one after the other.
-inline Flow both(Flow a, Flow b) {
-  if (a == Flow::always || b == Flow::always) return Flow::always;
-  return std::max(a, b);
-}
-/// Of two parts of which one runs.
-inline Flow either(Flow a, Flow b) {
+/// What is known of two answers of which both have been given.
+inline Flow joined(Flow a, Flow b) {
   if (a == Flow::open || a == b) return b;
   if (b == Flow::open) return a;
   return (a == Flow::always && b == Flow::trips) || (a == Flow::trips && b == Flow::always) ? Flow::trips
@@ -129,6 +124,16 @@ class Flows {
   explicit Flows(ir::Function& unit) { collect(unit); }
 
  protected:
+  /// Of two parts that run one after the other.
+  Flow both(Flow a, Flow b) const {
+    if (a == Flow::always || b == Flow::always) return Flow::always;
+    return waits_ && (a == Flow::open || b == Flow::open) ? Flow::open : std::max(a, b);
+  }
+  /// Of two parts of which one runs.
+  Flow either(Flow a, Flow b) const {
+    return waits_ && (a == Flow::open || b == Flow::open) ? Flow::open : joined(a, b);
+  }
+
   /// Of a vector, the elements to which something flows, where these are some that are known; null: all.
   using Elements = std::optional<std::set<std::int64_t>>;
   struct Cell {
@@ -246,6 +251,16 @@ class Flows {
       }
       if (!ops.empty()) backward_.emplace_back(b, std::move(ops));
     }
+    // At first an answer waits for those that it depends on; what is open then depends on itself, and what is known
+    // is all there is.
+    waits_ = true;
+    const bool some = settle();
+    waits_ = false;
+    return settle() || some;
+  }
+
+  /// The answers of all, until none changes; whether anything is not added to always.
+  bool settle() {
     bool changed = true, some = false;
     while (changed) {
       changed = some = false;
@@ -254,22 +269,31 @@ class Flows {
           const Derived now = derive(*op);
           for (const Value* v : op->results) {
             Derived& d = derived_[v];
-            changed |= d.flow != now.flow || d.by_element != now.by_element || d.elements != now.elements;
-            d = now;
-            some |= now.flow != Flow::always;
+            const Derived known{joined(d.flow, now.flow), d.by_element || now.by_element,
+                                d.flow == Flow::open ? now.elements : united(d.elements, now.elements)};
+            changed |= d.flow != known.flow || d.by_element != known.by_element || d.elements != known.elements;
+            d = known;
+            some |= known.flow != Flow::always;
           }
         }
       for (Value* v : order_) {
         Cell& c = cells_[v];
         const Flow now = v->def ? in(c.home, v, c) : of_body(c.home->parent, c.home, v, c);
-        changed |= now != c.flow;
-        c.flow = now;
-        Elements reached = elements_of(v, c);
+        changed |= joined(c.flow, now) != c.flow;
+        c.flow = joined(c.flow, now);
+        Elements reached = united(c.elements, elements_of(v, c));
         changed |= reached != c.elements;
         c.elements = std::move(reached);
       }
     }
     return some;
+  }
+
+  static Elements united(const Elements& a, const Elements& b) {
+    if (!a || !b) return {};
+    Elements all = a;
+    all->insert(b->begin(), b->end());
+    return all;
   }
 
   Derived operand(const Value* v) const {
@@ -396,8 +420,9 @@ class Flows {
     if (!fun || !loops_.contains(fun)) return in(body, v, c);
     const auto [trip, exit] = of_loop(*body, v, c);
     if (exit == Flow::always) return Flow::always;
+    if (waits_ && (trip == Flow::open || exit == Flow::open)) return Flow::open;
     if (trip == Flow::never || trip == Flow::open) return exit == Flow::open ? trip : exit;
-    return both(unless_ended(trip), exit == Flow::never ? Flow::open : exit);
+    return exit == Flow::never ? unless_ended(trip) : both(unless_ended(trip), exit);
   }
   /// Of the trips of a loop and of what follows it.
   std::pair<Flow, Flow> of_loop(const Block& header, const Value* v, const Cell& c) {
@@ -433,8 +458,13 @@ class Flows {
     const auto all = continuations_.find(continuation);
     if (all == continuations_.end() || depth > 8) return Flow::always;
     Flow f = Flow::open;
-    for (const Value* k : all->second)
-      if (k != continuation) f = either(f, of_argument(k, i, depth + 1));
+    bool first = true;
+    for (const Value* k : all->second) {
+      if (k == continuation) continue;
+      const Flow one = of_argument(k, i, depth + 1);
+      f = first ? one : either(f, one);
+      first = false;
+    }
     return surely(f);
   }
 
@@ -565,6 +595,7 @@ class Flows {
     });
   }
 
+  bool waits_ = false;
   std::vector<Block*> blocks_;
   std::unordered_map<const Block*, Op*> ends_;
   std::unordered_map<Value*, Cell> cells_;
