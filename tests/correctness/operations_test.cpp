@@ -195,6 +195,13 @@ TEST_CASE("functions composed of others", "[operations]") {
   check_operation<1>("relu", [](auto x) { return relu(x) * x; }, {{1.5}, {-1.5}}, {{0.001}, {-0.001}});
   check_operation<1>("sigmoid", [](auto x) { return sigmoid(x) * x; }, all, {{0.0}, {-30.0}, {30.0}});
   check_operation<1>("softplus", [](auto x) { return softplus(x) * x; }, all, {{0.0}, {-30.0}, {30.0}});
+  // Slopes that are 0 at kinks.
+  check_operation<1>("side", [](auto x) { return operation<std::decay_t<decltype(x)>>(ir::Opcode::side_, x) * x * x; },
+                     {{1.5}, {-0.7}});
+  check_operation<2>("over", [](auto x, auto y) { return operation<std::decay_t<decltype(x)>>(ir::Opcode::over_, x, y) * x; },
+                     {{1.5, 0.7}, {-0.4, 2.0}});
+  check_operation<1>("root", [](auto x) { return operation<std::decay_t<decltype(x)>>(ir::Opcode::root_, x) * x; },
+                     {{1.5}, {0.3}});
   check_operation<1>("with_value",
                      [](auto x) {
                        const auto square = x * x;
