@@ -21,7 +21,7 @@ class Cell {
 
 using CellPtr = std::shared_ptr<Cell>;
 
-/// Where something flows in a derivative that is a tensor at hand (TensorBox); empty: everywhere.
+/// Where something flows in a derivative that is an eager tensor (TensorBox); empty: everywhere.
 Datum flow(const Datum& d);
 /// The derivative, of which that is known.
 Datum with_flow(const Datum& d, const Datum& flow);

@@ -189,7 +189,7 @@ Datum flow_of(const ir::Formula& f, const FormulaContext& c) {
   return apply(Opcode::lor_, {both(yes, in), both(other(), out)}, c.op.loc);
 }
 
-/// What an operand receives. Of a tensor at hand the zeros where nothing flows are known as such.
+/// What an operand receives. Of an eager tensor the zeros where nothing flows are known as such.
 Datum share(const ir::Formula& f, const FormulaContext& c) {
   Datum v = scaled(f, c, c.cotangent);
   const Datum result = strip(c.result);

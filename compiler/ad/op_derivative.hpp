@@ -29,7 +29,7 @@ bool chooses(const ir::Formula& f);
 /// what is not taken does not matter. `like`: of the results' shape.
 Datum by_cases(const ir::Formula& f, const FormulaContext& c, const Datum& like,
                const std::function<Datum(const ir::Formula&)>& of);
-/// Whether a partial derivative of numbers at hand is a choice, and the case that nothing flows is taken.
+/// Whether a partial derivative of eager numbers is a choice, and the case that nothing flows is taken.
 bool nothing_flows(const ir::Formula& f, const FormulaContext& c);
 
 /// Adds what operand `i` receives from the cotangent to its adjoint cell.

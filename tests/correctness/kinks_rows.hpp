@@ -222,7 +222,7 @@ inline std::vector<Row> rows_of_numbers() {
     const D b = sqrt(x);
     return IF(x < 1.0, [&] { return rec(x, std::int64_t{3}); }, [&] { return rec(b, std::int64_t{3}); });
   }, 0, true);
-  // A loop without a trip, a value that only the first trips use, two branches of which one is taken.
+  // A loop without an iteration, a value that only the first iterations use, two branches of which one is taken.
   r.two("38l", [](D x, D n) {
     const D b = sqrt(x);
     return FOR(0, cast<std::int64_t>(n), 3.0 * x, [&](auto, auto s) { return s + b; });

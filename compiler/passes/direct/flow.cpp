@@ -164,7 +164,7 @@ class Guard : Flows {
     }
   }
 
-  /// Cells with a number beside them to which a loop that starts here adds unless it has no trip.
+  /// Cells with a number beside them to which a loop that starts here adds unless it has no iteration.
   std::vector<std::pair<Value*, Form>> conditions_of(const Block& block) {
     std::vector<std::pair<Value*, Form>> out;
     const Op& end = *this->end(block);
@@ -173,7 +173,7 @@ class Guard : Flows {
       Cell& c = cells_[v];
       if (covered(block, v, c)) continue;
       const bool here = c.nested.contains(&block) || std::ranges::find(end.operands, v) != end.operands.end();
-      if (here && condition(block, v, c) == Form::first_trip) out.emplace_back(v, Form::first_trip);
+      if (here && condition(block, v, c) == Form::first_iteration) out.emplace_back(v, Form::first_iteration);
     }
     return out;
   }
@@ -186,7 +186,7 @@ class Guard : Flows {
       const Block* around = fun->parent;
       const Op* const start = end(*around);
       if (start && start->is(Opcode::jump_) && start->operands[0]->def == fun &&
-          condition(*around, v, c) == Form::first_trip)
+          condition(*around, v, c) == Form::first_iteration)
         return true;
     }
     return false;

@@ -1,6 +1,6 @@
 // flow: an adjoint to which nothing flows contributes nothing, whatever slopes lie on its way.
 //
-// A branch that is not taken, a result or a state that nobody asks for, and the cases of a select leave adjoints
+// A branch that is not taken, a result or a state that is not asked for, and the cases of a select leave adjoints
 // at zero. As numbers these zeros would make NaN of infinite slopes (0 * inf), and what is right elsewhere would
 // be lost. Of each cell this pass finds out, before unwind, whether something is added to it
 //

@@ -19,19 +19,19 @@ using ir::Op;
 using ir::Opcode;
 using ir::Value;
 
-/// Whether something is added to a cell. open: not known yet; trips: unless a loop ends before.
-enum class Flow : std::uint8_t { open, never, always, trips, sometimes };
+/// Whether something is added to a cell. open: not known yet; entered: unless a loop ends before.
+enum class Flow : std::uint8_t { open, never, always, entered, sometimes };
 
 /// What is known of two answers of which both have been given.
 inline Flow joined(Flow a, Flow b) {
   if (a == Flow::open || a == b) return b;
   if (b == Flow::open) return a;
-  return (a == Flow::always && b == Flow::trips) || (a == Flow::trips && b == Flow::always) ? Flow::trips
+  return (a == Flow::always && b == Flow::entered) || (a == Flow::entered && b == Flow::always) ? Flow::entered
                                                                                           : Flow::sometimes;
 }
 /// Of a part that runs unless a loop ends before.
-inline Flow unless_ended(Flow trip) { return trip == Flow::always ? Flow::trips : trip; }
-inline bool conditional(Flow f) { return f == Flow::trips || f == Flow::sometimes; }
+inline Flow unless_ended(Flow iteration) { return iteration == Flow::always ? Flow::entered : iteration; }
+inline bool conditional(Flow f) { return f == Flow::entered || f == Flow::sometimes; }
 
 inline bool is_cell(const Value* v) { return v->type.is_ref(); }
 inline bool adds(const Op& op) { return op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_); }
@@ -70,7 +70,7 @@ inline Kind kind_of(const Op& op) {
   }
 }
 
-/// The operation that runs the rest of the program: what stands behind it in its block is the backward part. The number of
+/// The operation that runs the rest of the program: what follows it in its block is the backward part. The number of
 /// operations where there is none.
 inline std::size_t end_of(const Block& block) {
   const auto ends = [](const Op* op) {
@@ -354,7 +354,7 @@ class Flows {
       };
       const Derived a = side(1), b = side(2);
       const Flow flow = either(a.flow, b.flow);
-      return {flow == Flow::trips ? Flow::sometimes : flow,
+      return {flow == Flow::entered ? Flow::sometimes : flow,
               a.by_element || b.by_element || op.operands[0]->type.is_tensor()};
     }
     Derived all{Flow::open};
@@ -418,13 +418,13 @@ class Flows {
   /// Of the body of a continuation or function.
   Flow of_body(Op* fun, const Block* body, const Value* v, const Cell& c) {
     if (!fun || !loops_.contains(fun)) return in(body, v, c);
-    const auto [trip, exit] = of_loop(*body, v, c);
+    const auto [iteration, exit] = of_loop(*body, v, c);
     if (exit == Flow::always) return Flow::always;
-    if (waits_ && (trip == Flow::open || exit == Flow::open)) return Flow::open;
-    if (trip == Flow::never || trip == Flow::open) return exit == Flow::open ? trip : exit;
-    return exit == Flow::never ? unless_ended(trip) : both(unless_ended(trip), exit);
+    if (waits_ && (iteration == Flow::open || exit == Flow::open)) return Flow::open;
+    if (iteration == Flow::never || iteration == Flow::open) return exit == Flow::open ? iteration : exit;
+    return exit == Flow::never ? unless_ended(iteration) : both(unless_ended(iteration), exit);
   }
-  /// Of the trips of a loop and of what follows it.
+  /// Of the iterations of a loop and of what follows it.
   std::pair<Flow, Flow> of_loop(const Block& header, const Value* v, const Cell& c) {
     const Op* const test = end(header);
     if (!test || !test->is(Opcode::branch_)) return {Flow::always, Flow::always};
@@ -542,14 +542,14 @@ class Flows {
   }
 
   bool guarded(const Cell& c) const {
-    return (c.flow == Flow::sometimes && c.wanted) || (c.flow == Flow::trips && c.wanted_pole);
+    return (c.flow == Flow::sometimes && c.wanted) || (c.flow == Flow::entered && c.wanted_pole);
   }
 
   // ---- conditions that a block sees, and numbers beside cells
 
   /// A condition under which the rest of the program, as a block runs it, adds to a cell; nothing where that takes a number
   /// beside the cell.
-  enum class Form : std::uint8_t { never, branch, not_branch, first_trip, unseen };
+  enum class Form : std::uint8_t { never, branch, not_branch, first_iteration, unseen };
 
   Form condition(const Block& b, const Value* v, const Cell& c) {
     Op* const end = this->end(b);
@@ -573,17 +573,17 @@ class Flows {
     const Block& header = *fun->blocks[0];
     bool fits = true;
     if (!inner.empty()) {
-      const auto [trip, exit] = of_loop(header, v, c);
-      fits = inner.size() == 1 && inner[0] == &header && trip == Flow::always && exit == Flow::never;
+      const auto [iteration, exit] = of_loop(header, v, c);
+      fits = inner.size() == 1 && inner[0] == &header && iteration == Flow::always && exit == Flow::never;
     }
     for (std::size_t i = 1; i < end->operands.size(); ++i) {
       if (end->operands[i] != v) continue;
       const Value* p = header.params[i - 1];
-      const auto [trip, exit] = of_loop(header, p, *cell(p));
-      if (trip == Flow::never && exit == Flow::never) continue;
-      fits &= trip == Flow::always && exit == Flow::never;
+      const auto [iteration, exit] = of_loop(header, p, *cell(p));
+      if (iteration == Flow::never && exit == Flow::never) continue;
+      fits &= iteration == Flow::always && exit == Flow::never;
     }
-    return fits ? Form::first_trip : Form::unseen;
+    return fits ? Form::first_iteration : Form::unseen;
   }
 
   bool header_is_plain(const Op& fun) {
