@@ -23,18 +23,51 @@ ir::Op* emit(Opcode code, std::vector<ir::Value*> operands, const Location& loc,
   return context().staging->builder(loc).op(code, std::move(operands), results);
 }
 
+TensorBox* tensor_box(const Datum& d) {
+  const Datum& bare = strip(d);
+  return bare.is_boxed(Boxed::Kind::tensor) ? static_cast<TensorBox*>(bare.box()) : nullptr;
+}
+
 }  // namespace
 
+Datum flow(const Datum& d) {
+  const TensorBox* const box = tensor_box(d);
+  return box ? box->flow : Datum();
+}
+
+Datum with_flow(const Datum& d, const Datum& flow) {
+  if (TensorBox* const box = tensor_box(d)) box->flow = flow;
+  return d;
+}
+
+Datum flow_at(Datum flow, std::span<const Datum> indices, bool holds) {
+  Datums operands{std::move(flow)};
+  operands.insert(operands.end(), indices.begin(), indices.end());
+  operands.push_back(Datum::integer(holds ? 1 : 0, ir::Bool));
+  return evaluate({Opcode::set_, 0, {}}, operands);
+}
+
+Datum flow_of_sum(const Datum& a, const Datum& b, const Location& loc) {
+  const Datum x = flow(a), y = flow(b);
+  return x.empty() || y.empty() ? Datum() : perform({Opcode::lor_, 0, loc}, {x, y});
+}
+
 void EagerCell::add(const Datum& v, const Location& loc) {
-  if (value_.empty() || v.type().is_scalar())
+  if (value_.empty() || v.type().is_scalar()) {
     value_ = sum(value_, v, loc);
-  else
-    value_ = combine({Opcode::add_, 0, loc}, {v});
+  } else {
+    const Datum both = flow_of_sum(value_, v, loc);
+    value_ = with_flow(combine({Opcode::add_, 0, loc}, {v}), both);
+  }
 }
 
 void EagerCell::accumulate(const Operation& op, const Datums& arguments) {
-  if (value_.empty()) value_ = zeros_like(like(), op.loc);
+  const bool first = value_.empty();
+  if (first) value_ = zeros_like(like(), op.loc);
+  TensorBox* const box = op.code == Opcode::add_at_ ? tensor_box(value_) : nullptr;
+  Datum where = box && first ? make_tensor(ir::Kind::boolean, box->shape) : box ? std::exchange(box->flow, {}) : Datum();
   value_ = combine(op, arguments);
+  if (!where.empty()) with_flow(value_, flow_at(std::move(where), std::span(arguments).first(arguments.size() - 1), true));
 }
 
 // At the bottom level the cell's own memory is reused; above it, the level's mode is asked.

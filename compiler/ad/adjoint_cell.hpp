@@ -21,6 +21,15 @@ class Cell {
 
 using CellPtr = std::shared_ptr<Cell>;
 
+/// Where something flows in a derivative that is an eager tensor (TensorBox); empty: everywhere.
+Datum flow(const Datum& d);
+/// The derivative, of which that is known.
+Datum with_flow(const Datum& d, const Datum& flow);
+/// The same with another answer for one element.
+Datum flow_at(Datum flow, std::span<const Datum> indices, bool holds);
+/// Where something flows in a sum of two.
+Datum flow_of_sum(const Datum& a, const Datum& b, const Location& loc);
+
 /// A number whose adjoint is found by a name.
 using Name = std::size_t;
 struct Named : TaggedBox {

@@ -95,7 +95,7 @@ class Check {
     for (const Datum& r : results_)
       if (r.type().is_differentiable())
         seeds.push_back(made_like(r, [&](std::int64_t) { return weight(random); }));
-    const Numbers weights = numbers(seeds);
+    weights_ = numbers(seeds);
     // A rule by external functions may do for one of the modes alone.
     Datums adjoints;
     bool forward = true, reverse = true;
@@ -122,8 +122,8 @@ class Check {
       Numbers sums(differences.size(), 0.0);
       for (std::size_t r = 0; r < values_.size(); ++r) {
         if (forward) compare("forward mode", place, r, tangent[r], differences, r, std::abs(tangent[r]));
-        for (std::size_t d = 0; d < sums.size(); ++d) sums[d] += weights[r] * differences[d][r];
-        scale += std::abs(weights[r] * differences.front()[r]);
+        for (std::size_t d = 0; d < sums.size(); ++d) sums[d] += weights_[r] * differences[d][r];
+        scale += std::abs(weights_[r] * differences.front()[r]);
       }
       if (!reverse) continue;
       std::vector<Numbers> together;
@@ -164,6 +164,47 @@ class Check {
     return sum;
   }
 
+  /// Slopes of a result to the two sides.
+  struct Sides {
+    double left, right;
+    bool both() const { return std::isfinite(left) && std::isfinite(right); }
+    bool kink(double slack) const { return !both() || std::abs(left - right) > slack; }
+    bool allows(double d, double slack) const {
+      if (both()) return d >= std::min(left, right) - slack && d <= std::max(left, right) + slack;
+      const double only = std::isfinite(left) ? left : right;
+      return std::isfinite(only) && std::abs(d - only) <= slack;
+    }
+  };
+  Sides sides(const Place& place, std::size_t result) const {
+    const double x = element(arguments_[place.argument], place.element);
+    const double h = widths_.back() * std::max(std::abs(x), 1.0);
+    const auto slope = [&](double step) {
+      const auto at = [&](double off) {
+        Datums moved = arguments_;
+        moved[place.argument] = made_like(arguments_[place.argument], [&](std::int64_t k) {
+          return element(arguments_[place.argument], k) + (k == place.element ? off : 0.0);
+        });
+        const Numbers y = numbers(program_.run(moved));
+        if (result < values_.size()) return y[result];
+        double sum = 0;
+        for (std::size_t r = 0; r < y.size(); ++r) sum += weights_[r] * y[r];
+        return sum;
+      };
+      return (4 * at(step) - at(2 * step) - 3 * at(0)) / (2 * step);
+    };
+    return {slope(-h), slope(h)};
+  }
+
+  void tell(const char* mode, const std::string& where, double derivative, const Sides& s) const {
+    char text[160];
+    std::snprintf(text, sizeof text, " gives %.10g, and the slopes to the two sides are %.10g and %.10g", derivative, s.left,
+                  s.right);
+    const std::string message =
+        "check_derivative: '" + program_.name + "' has a kink here by " + where + ": " + mode + text;
+    if (options_.kink) options_.kink(message);
+    else std::fprintf(stderr, "%s\n", message.c_str());
+  }
+
   /// `result`: its number, or how many there are for a sum over all.
   void compare(const char* mode, const Place& place, std::size_t result, double derivative,
                const std::vector<Numbers>& differences, std::size_t at, double scale) {
@@ -182,6 +223,9 @@ class Check {
     const Datum& argument = arguments_[place.argument];
     std::string where = names_[place.argument];
     if (argument.type().is_tensor()) where += ", element " + std::to_string(place.element);
+    const Sides s = sides(place, result);
+    const double slack = 100 * tolerance_ * std::max({std::abs(s.left), std::abs(s.right), 1e-3 * value, 1e-6});
+    if (s.kink(slack) && s.allows(derivative, slack)) return tell(mode, where, derivative, s);
     char numbers_text[120];
     std::snprintf(numbers_text, sizeof numbers_text, "%.10g, differences %.10g", derivative, nearest);
     const std::string of =
@@ -200,7 +244,7 @@ class Check {
   Active active_;
   std::vector<Place> places_;
   Datums results_;
-  Numbers values_, widths_;
+  Numbers values_, widths_, weights_;
   double tolerance_ = 0, largest_ = 0;
 };
 

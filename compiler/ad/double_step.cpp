@@ -14,6 +14,7 @@ Partial partial_of(const ir::Formula* f) {
   if (!f || f->is_number(0)) return Partial::zero;
   if (f->is_number(1)) return Partial::one;
   if (f->is_number(-1)) return Partial::minus_one;
+  if (f->kind == ir::Formula::Kind::call && f->op == Opcode::select_) return Partial::choice;
   if (f->kind != ir::Formula::Kind::variable) return Partial::formula;
   switch (f->variable) {
     case 'x':
@@ -73,6 +74,13 @@ bool DoubleStep::compute() {
   return true;
 }
 
+bool DoubleStep::taken(std::size_t i) const {
+  const Operation op{code, 0, {}};
+  std::array<Datum, 3> operands;
+  for (std::size_t j = 0; j < rule->operands; ++j) operands[j] = Datum::number(x[j], ir::F64);
+  return !nothing_flows(*rule->formulas[i], {op, std::span(operands).first(rule->operands), value(), {}});
+}
+
 double DoubleStep::by_formula(std::size_t i) const {
   const Operation op{code, 0, {}};
   std::array<Datum, 3> operands;
@@ -90,7 +98,8 @@ Datum DoubleStep::share(std::size_t i, const Datum& g, const Location& loc) cons
 
 Datum plus(const Datum& a, const Datum& b, const Location& loc) {
   if (is_double(a) && is_double(b) && !detail::checking()) return Datum::number(a.f() + b.f(), a.type());
-  return perform({Opcode::add_, 0, loc}, {a, b});
+  const Datum total = perform({Opcode::add_, 0, loc}, {a, b});
+  return total.type().is_tensor() ? with_flow(total, flow_of_sum(a, b, loc)) : total;
 }
 
 Datum times(double w, const Datum& g, const Location& loc) {

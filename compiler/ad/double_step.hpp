@@ -20,7 +20,7 @@ inline Datum sum(const Datum& a, const Datum& b, const Location& loc) {
 
 /// A row of the operation table, for scalar operations on doubles.
 struct DoubleDerivative {
-  enum class Partial : std::uint8_t { zero, one, minus_one, x, y, r, formula };
+  enum class Partial : std::uint8_t { zero, one, minus_one, x, y, r, formula, choice };
   std::size_t operands = 0;  ///< 0: the operation is not one on doubles
   std::array<Partial, 3> partials{};
   std::array<const ir::Formula*, 3> formulas{};
@@ -51,7 +51,10 @@ struct DoubleStep {
   }
 
   /// Whether operand i passes a derivative on.
-  bool carries(std::size_t i) const { return rule->partials[i] != DoubleDerivative::Partial::zero; }
+  bool carries(std::size_t i) const {
+    const DoubleDerivative::Partial p = rule->partials[i];
+    return p != DoubleDerivative::Partial::zero && (p != DoubleDerivative::Partial::choice || taken(i));
+  }
   double partial(std::size_t i) const {
     switch (rule->partials[i]) {
       case DoubleDerivative::Partial::zero:
@@ -76,6 +79,8 @@ struct DoubleStep {
 
  private:
   bool compute();
+  /// Of a choice: whether a derivative passes here.
+  bool taken(std::size_t i) const;
   double by_formula(std::size_t i) const;
 };
 

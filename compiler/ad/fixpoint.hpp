@@ -58,7 +58,9 @@ X fixpoint(F f, const FixpointOptions& options, const X& x0, const A&... args) {
 /// w = g + (df/dx)^T w and gives (df/dargs)^T w, forward mode solves dx = (df/dx) dx + (df/dargs) dargs, both
 /// by iteration at the solution, and so again for derivatives of higher order. Nothing is kept of the
 /// iterations, whatever their number. x0 has the derivative 0: the solution does not depend on it. What f
-/// needs that is differentiated is passed as an argument.
+/// needs that is differentiated is passed as an argument. Where f has a kink at the solution, eagerly and compiled, its
+/// slopes there are those of docs/conventions.md: the derivative is that of the equation with these slopes, which need
+/// not be one of the solution's to either side.
 ///
 /// Errors: no convergence (see FixpointOptions), also of a derivative's equations; x with a component that is
 /// not floating; a captured value that is being differentiated. Source: Christianson, "Reverse accumulation

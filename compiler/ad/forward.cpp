@@ -22,8 +22,13 @@ Datum Forward::apply(const Operation& op, std::span<const Datum> operands) {
   });
   const Datum y = perform(op, primals);
   if (!y.type().is_differentiable()) return y;
-  const Datum dy = tangent({op, primals, y, Datum()}, tangents);
-  return dy.empty() ? y : dual(y, dy);
+  const Transient flows(operands, [this](const Datum& d) {
+    const Dual* v = dual_of(d);
+    return v ? v->flow : Datum();
+  });
+  Datum flow;
+  const Datum dy = tangent({op, primals, y, Datum()}, tangents, flows, flow);
+  return dy.empty() ? y : dual(y, dy, flow);
 }
 
 /// The same for numbers whose tangents are numbers; empty where they are not.

@@ -6,10 +6,11 @@
 
 namespace lantern::core::ad {
 
-/// A number and its tangent. An empty tangent is zero.
+/// A number and its tangent. An empty tangent is zero, and so is one where `flow`, a condition, does not hold: there
+/// nothing flows, whatever it is multiplied by. An empty condition holds.
 struct Dual : TaggedBox {
-  Dual(Mode& m, Datum p, Datum t) : TaggedBox(m, std::move(p)), tangent(std::move(t)) {}
-  Datum tangent;
+  Dual(Mode& m, Datum p, Datum t, Datum f) : TaggedBox(m, std::move(p)), tangent(std::move(t)), flow(std::move(f)) {}
+  Datum tangent, flow;
 };
 
 /// Every operator computes its value and its tangent, both one level down: the figure as it stands. As the operator
@@ -24,7 +25,9 @@ class Forward : public Mode {
   /// Runs a program on duals.
   virtual void run(const std::function<void()>& program) { program(); }
 
-  Datum dual(Datum primal, Datum tangent) { return make_number<Dual>(std::move(primal), std::move(tangent)); }
+  Datum dual(Datum primal, Datum tangent, Datum flow = {}) {
+    return make_number<Dual>(std::move(primal), std::move(tangent), std::move(flow));
+  }
   Dual* dual_of(const Datum& d) const { return number_of<Dual>(d); }
   /// The tangent one level down; a zero where there is none.
   Datum tangent_of(const Datum& d, const Location& loc) const;

@@ -6,6 +6,13 @@
 
 namespace lantern::core::ad {
 
+namespace {
+
+/// Conditions are kept of numbers.
+bool has_flow(const ir::Type& t) { return t.is_scalar() && t.is_differentiable(); }
+
+}  // namespace
+
 Datums ForwardControlFlow::split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const {
   Datums out;
   for (std::size_t i = 0; i < data.size(); ++i) {
@@ -30,10 +37,36 @@ Datums ForwardControlFlow::join(const Datums& data, const std::vector<ir::Type>&
 
 Datums ForwardControlFlow::branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
                                   const std::vector<ir::Type>& results, const Location& loc) {
-  return join(detail::branch(
-                  condition, [&] { return split(then(), results, loc); },
-                  [&] { return split(otherwise(), results, loc); }, loc),
-              results);
+  std::vector<bool> some(results.size(), false);
+  Datums all = detail::branch(
+      condition, [&] { return split_side(then(), results, some, loc); },
+      [&] { return split_side(otherwise(), results, some, loc); }, loc);
+  Datums flows;
+  for (std::size_t i = results.size(); i-- > 0;) {
+    if (!has_flow(results[i])) continue;
+    flows.push_back(all.back());
+    all.pop_back();
+  }
+  Datums out = join(all, results);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!has_flow(results[i])) continue;
+    if (some[i]) out[i] = with_flow(out[i], flows.back());
+    flows.pop_back();
+  }
+  return out;
+}
+
+// A side to which all flows says true. `some`: of which results a side says another.
+Datums ForwardControlFlow::split_side(const Datums& data, const std::vector<ir::Type>& types, std::vector<bool>& some,
+                                      const Location& loc) const {
+  Datums out = split(data, types, loc);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    if (!has_flow(types[i])) continue;
+    const Datum flow = flow_of(data[i]);
+    if (!flow.empty()) some[i] = true;
+    out.push_back(flow.empty() ? Datum::integer(1, ir::Bool) : flow);
+  }
+  return out;
 }
 
 Datums ForwardControlFlow::loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,

@@ -29,10 +29,17 @@ class ForwardControlFlow : public StagedMode {
   virtual Datums companions_of(const Datum& d, const Location& loc) const = 0;
   /// A floating datum with its companions.
   virtual Datum with(const Datum& primal, std::span<const Datum> companions) = 0;
+  /// Whether its companions may be other than zero: false where nothing flows to it. Empty: they may.
+  virtual Datum flow_of(const Datum& /*d*/) const { return {}; }
+  /// The datum, of which that is known.
+  virtual Datum with_flow(const Datum& d, const Datum& /*flow*/) { return d; }
 
  private:
   /// Every floating value followed by its companions, and back.
   Datums split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const;
+  /// The same with a condition for each number: whether something flows to it.
+  Datums split_side(const Datums& data, const std::vector<ir::Type>& types, std::vector<bool>& some,
+                    const Location& loc) const;
   Datums join(const Datums& data, const std::vector<ir::Type>& types);
   ir::Function* instance(ir::Function* callee, const Active& active);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/ad/double_step.hpp"
+#include "lantern/compiler/ad/kept_operands.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/graph.hpp"
@@ -151,7 +152,79 @@ Datum product(const Datum& a, const Datum& b, const Location& loc) {
   return apply(Opcode::mul_, {a, b}, loc);
 }
 
+/// What a partial derivative chooses by: its first argument, as a condition.
+Datum condition_of(const ir::Formula& f, const FormulaContext& c) {
+  Datum condition = evaluate_as(f.arguments[0], c, number_type(c));
+  if (!condition.type().is_bool() && !condition.type().is_tensor())
+    condition = perform({Opcode::ne_, 0, c.op.loc}, {condition, constant(0, condition.type())});
+  return condition;
+}
+
+/// A partial derivative times g: empty where nothing flows.
+Datum scaled(const ir::Formula& whole, const FormulaContext& c, const Datum& g) {
+  return by_cases(whole, c, g, [&](const ir::Formula& f) {
+    if (f.is_number(1)) return g;
+    if (f.is_number(-1)) return perform({Opcode::neg_, 0, c.op.loc}, {g});
+    if (f.kind == ir::Formula::Kind::number) return product(constant(f.number, g.type()), g, c.op.loc);
+    return product(partial_derivative(f, c), g, c.op.loc);
+  });
+}
+
+/// Where something flows by a partial derivative that is not 0; empty: everywhere.
+Datum flow_of(const ir::Formula& f, const FormulaContext& c) {
+  if (!chooses(f)) return {};
+  const ir::Formula &a = f.arguments[1], &b = f.arguments[2];
+  const Datum yes = condition_of(f, c);
+  if (yes.is_literal()) return flow_of(yes.b() ? a : b, c);
+  const auto both = [&](Datum x, const Datum& y) {
+    return y.empty() ? x : apply(Opcode::land_, {std::move(x), y}, c.op.loc);
+  };
+  const auto other = [&] { return apply(Opcode::lnot_, {yes}, c.op.loc); };
+  if (a.is_number(0)) return both(other(), flow_of(b, c));
+  if (b.is_number(0)) return both(yes, flow_of(a, c));
+  const Datum in = flow_of(a, c), out = flow_of(b, c);
+  if (in.empty() && out.empty()) return {};
+  if (in.empty()) return apply(Opcode::lor_, {yes, out}, c.op.loc);
+  if (out.empty()) return apply(Opcode::lor_, {other(), in}, c.op.loc);
+  return apply(Opcode::lor_, {both(yes, in), both(other(), out)}, c.op.loc);
+}
+
+/// What an operand receives. Of an eager tensor the zeros where nothing flows are known as such.
+Datum share(const ir::Formula& f, const FormulaContext& c) {
+  Datum v = scaled(f, c, c.cotangent);
+  const Datum result = strip(c.result);
+  if (v.empty() || !result.is_boxed(Boxed::Kind::tensor) || f.is_number(1)) return v;
+  Datum where = flow(c.cotangent);
+  if (where.empty() && !chooses(f)) return v;
+  const Transient bare(c.operands, [](const Datum& d) -> const Datum& { return strip(d); });
+  if (const Datum own = flow_of(f, {c.op, bare, result, {}}); !own.empty())
+    where = where.empty() ? own : apply(Opcode::land_, {where, own}, c.op.loc);
+  if (where.empty()) return v;
+  return with_flow(apply(Opcode::select_, {where, v, zeros_like(v, c.op.loc)}, c.op.loc), where);
+}
+
 }  // namespace
+
+bool chooses(const ir::Formula& f) { return f.kind == ir::Formula::Kind::call && f.op == Opcode::select_; }
+
+Datum by_cases(const ir::Formula& f, const FormulaContext& c, const Datum& like,
+               const std::function<Datum(const ir::Formula&)>& of) {
+  if (f.is_number(0)) return {};
+  if (!chooses(f)) return of(f);
+  const Datum condition = condition_of(f, c);
+  if (condition.is_literal()) return by_cases(f.arguments[condition.b() ? 1 : 2], c, like, of);
+  const Datum yes = by_cases(f.arguments[1], c, like, of), no = by_cases(f.arguments[2], c, like, of);
+  if (yes.empty() && no.empty()) return {};
+  const auto filled = [&](const Datum& d) { return d.empty() ? zeros_like(like, c.op.loc) : d; };
+  return apply(Opcode::select_, {condition, filled(yes), filled(no)}, c.op.loc);
+}
+
+bool nothing_flows(const ir::Formula& f, const FormulaContext& c) {
+  if (!chooses(f)) return f.is_number(0);
+  for (const Datum& d : c.operands)
+    if (!strip(d).is_literal()) return false;
+  return nothing_flows(f.arguments[condition_of(f, c).b() ? 1 : 2], c);
+}
 
 bool carries_derivative(const Operation& op, std::size_t i, std::size_t n) {
   if (const ir::Notation* sum = ir::notation_of(op.code, op.text))
@@ -211,9 +284,19 @@ void propagate(std::size_t i, const FormulaContext& c, Cell& cell) {
   if (c.op.code == Opcode::print_adjoint_ && c.op.text) print(c.cotangent, c.op.text, c.op.loc);
   if (ir::info(c.op.code).elementwise) {
     // A partial derivative, times the cotangent.
-    if (f->is_number(1)) return cell.add(c.cotangent, c.op.loc);
-    if (f->is_number(-1)) return cell.add(perform({Opcode::neg_, 0, c.op.loc}, {c.cotangent}), c.op.loc);
-    return cell.add(product(partial_derivative(*f, c), c.cotangent, c.op.loc), c.op.loc);
+    if (const Datum received = share(*f, c); !received.empty()) cell.add(received, c.op.loc);
+    return;
+  }
+  if (const Datum where = flow(c.cotangent); !where.empty() && (f->op == Opcode::get_ || f->op == Opcode::set_)) {
+    // One element of a cotangent, or all others.
+    Datums at = index_operands(c);
+    for (Datum& index : at) index = strip(index);
+    if (f->op == Opcode::set_) {
+      const Datum v = evaluate_formula(*f, c);
+      return cell.add(with_flow(v, flow_at(where, at, false)), c.op.loc);
+    }
+    at.insert(at.begin(), where);
+    if (!evaluate({Opcode::get_, 0, c.op.loc}, at).b()) return;
   }
   if (f->accumulates()) return cell.accumulate({f->op, 0, c.op.loc}, arguments_of(*f, c, 1));
   cell.add(evaluate_formula(*f, c), c.op.loc);
@@ -243,16 +326,18 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
   const ir::OpInfo& row = ir::info(c.op.code);
   const std::size_t n = c.operands.size();
   Datum total;
+  if (c.op.code == Opcode::select_) {
+    if (c.operands[0].is_literal()) return tangents[c.operands[0].b() ? 1 : 2];
+    if (tangents[1].empty() && tangents[2].empty()) return {};
+    const auto of = [&](std::size_t i) {
+      return tangents[i].empty() ? zeros_like(c.operands[i], c.op.loc) : tangents[i];
+    };
+    return perform(c.op, {c.operands[0], of(1), of(2)});
+  }
   if (row.elementwise) {
     for (std::size_t i = 0; i < n; ++i) {
       const ir::Formula* f = ir::derivative(c.op.code, i, n);
-      if (tangents[i].empty() || !f || f->is_number(0)) continue;
-      Datum term = tangents[i];
-      if (f->is_number(-1))
-        term = perform({Opcode::neg_, 0, c.op.loc}, {term});
-      else if (!f->is_number(1))
-        term = product(partial_derivative(*f, c), term, c.op.loc);
-      total = sum(total, term, c.op.loc);
+      if (!tangents[i].empty() && f) total = sum(total, scaled(*f, c, tangents[i]), c.op.loc);
     }
     return total;
   }
@@ -280,6 +365,69 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents) {
       }
       return total;
   }
+  return total;
+}
+
+namespace {
+
+/// A condition that the whole of `like` has, as one of `like`'s shape.
+bool fits(const Datum& condition, const Datum& like) {
+  return condition.empty() || condition.type().rank() == like.type().rank();
+}
+
+/// Where something flows by a choice between two values.
+Datum flow_of_choice(const FormulaContext& c, std::span<const Datum> tangents, std::span<const Datum> flows) {
+  const Datum& yes = c.operands[0];
+  if (yes.is_literal()) return flows[yes.b() ? 1 : 2];
+  if (!fits(yes, c.result) || !fits(flows[1], c.result) || !fits(flows[2], c.result)) return {};
+  const auto op = [&](Opcode code, const Datums& operands) { return perform({code, 0, c.op.loc}, operands); };
+  const auto side = [&](std::size_t i, const Datum& taken) {
+    return flows[i].empty() ? taken : op(Opcode::land_, {taken, flows[i]});
+  };
+  const bool first = !tangents[1].empty(), second = !tangents[2].empty();
+  if (first && second && flows[1].empty() && flows[2].empty()) return {};
+  const Datum a = first ? side(1, yes) : Datum(), b = second ? side(2, op(Opcode::lnot_, {yes})) : Datum();
+  return a.empty() ? b : b.empty() ? a : op(Opcode::lor_, {a, b});
+}
+
+}  // namespace
+
+Datum tangent(const FormulaContext& c, std::span<const Datum> tangents, std::span<const Datum> flows, Datum& flow) {
+  const std::size_t n = c.operands.size();
+  const bool known = std::ranges::any_of(flows, [](const Datum& f) { return !f.empty(); });
+  bool choice = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    const ir::Formula* f = ir::info(c.op.code).elementwise ? ir::derivative(c.op.code, i, n) : nullptr;
+    choice |= f && !tangents[i].empty() && chooses(*f);
+  }
+  if (!known && !choice) return tangent(c, tangents);
+  if (c.op.code == Opcode::cast_) {
+    flow = flows[0];
+    return tangent(c, tangents);
+  }
+  if (!ir::info(c.op.code).elementwise) return tangent(c, tangents);
+  if (c.op.code == Opcode::select_) {
+    flow = flow_of_choice(c, tangents, flows);
+    return tangent(c, tangents);
+  }
+  const auto op = [&](Opcode code, const Datums& operands) { return perform({code, 0, c.op.loc}, operands); };
+  Datum total;
+  bool always = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    const ir::Formula* f = ir::derivative(c.op.code, i, n);
+    if (tangents[i].empty() || !f) continue;
+    Datum term = scaled(*f, c, tangents[i]);
+    if (term.empty()) continue;
+    Datum own = flow_of(*f, c);
+    if (const Datum& given = flows[i]; !given.empty() && fits(given, term)) {
+      if (f->kind != ir::Formula::Kind::number) term = op(Opcode::select_, {given, term, zeros_like(term, c.op.loc)});
+      own = own.empty() ? given : op(Opcode::land_, {own, given});
+    }
+    if (own.empty() || !fits(own, term)) always = true;
+    else flow = flow.empty() ? own : op(Opcode::lor_, {flow, own});
+    total = sum(total, term, c.op.loc);
+  }
+  if (always) flow = {};
   return total;
 }
 

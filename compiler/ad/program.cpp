@@ -139,7 +139,16 @@ Datums jvp(const Program& program, const Datums& arguments, const Active& active
   require_tangents("jvp", arguments, active, tangents, loc);
   Staging* s = context().staging;
   if (!s) return eager_jvp(program, arguments, active, tangents, loc, literal);
-  return derivative_unit(*s, "jvp", program, arguments, active, Beside::arguments, tangents, loc,
+  // By what has the tangent 0 in the program's text nothing is differentiated.
+  Active live = active;
+  Datums along;
+  for (std::size_t i = 0, at = 0; i < active.size(); ++i) {
+    if (!active[i]) continue;
+    const Datum& t = tangents[at++];
+    live[i] = !t.is_literal() || t.f() != 0;
+    if (live[i]) along.push_back(t);
+  }
+  return derivative_unit(*s, "jvp", program, arguments, live, Beside::arguments, along, loc,
                          [&](const Unit& unit) { return staged_jvp(*s, unit, loc); });
 }
 

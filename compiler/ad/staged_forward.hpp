@@ -15,6 +15,14 @@ class StagedForward : public Forward, public ForwardControlFlow {
   Datum with(const Datum& primal, std::span<const Datum> companions) override {
     return dual(primal, companions[0]);
   }
+  Datum flow_of(const Datum& d) const override {
+    const Dual* v = dual_of(d);
+    return !v || v->tangent.empty() ? Datum::integer(0, ir::Bool) : v->flow;
+  }
+  Datum with_flow(const Datum& d, const Datum& flow) override {
+    Dual* const v = dual_of(d);
+    return v ? dual(v->primal, v->tangent, flow) : d;
+  }
 };
 
 }  // namespace lantern::core::ad

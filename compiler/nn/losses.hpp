@@ -16,6 +16,11 @@ enum class Reduction : std::uint8_t {
 
 namespace detail {
 
+/// What is given, as a tensor: arrays are tensors of rank 1.
+template <class X>
+Values<X> values(const Rep<X>& x) {
+  return Values<X>(x.datum());
+}
 template <class E>
 Rep<E> reduced(const Rep<Tensor<E>>& each, Reduction how) {
   return how == Reduction::sum ? sum(each) : mean(each);
@@ -45,7 +50,7 @@ inline void require_labels(const core::Datum& scores, const core::Datum& labels)
 template <class X, class Y>
 detail::Values<X> difference(const char* loss, const Rep<X>& x, const Rep<Y>& y) {
   require_target(loss, x.datum(), y.datum());
-  return detail::Values<X>(x) - detail::Values<X>(y);
+  return detail::values(x) - detail::values(y);
 }
 
 }  // namespace detail
@@ -72,9 +77,10 @@ auto huber(const Rep<X>& x, const Rep<Y>& y, double delta = 1, Reduction how = R
   const detail::Caller caller(l);
   using E = core::detail::element_t<X>;
   if (!(delta > 0)) core::raise_at({}, "huber: expected a delta above 0, got " + std::to_string(delta));
-  const detail::Values<X> size = abs(detail::difference("huber", x, y));
-  const detail::Values<X> inner = min(size, static_cast<E>(delta));
-  return detail::reduced(detail::Values<X>(inner * (size - E(0.5) * inner)), how);
+  const E bound = static_cast<E>(delta);
+  const detail::Values<X> d = detail::difference("huber", x, y), size = abs(d);
+  const Rep<Tensor<bool>> near(size <= bound);
+  return detail::reduced(detail::Values<X>(where(near, E(0.5) * d * d, bound * (size - E(0.5) * bound))), how);
 }
 /// -(y log(p) + (1 - y) log(1 - p)) for p = sigmoid(x), as softplus(x) - x y, which does not overflow.
 template <core::detail::FloatTensor X, core::detail::FloatTensor Y>
@@ -82,7 +88,7 @@ auto binary_cross_entropy(const Rep<X>& logits, const Rep<Y>& y, Reduction how =
                           std::source_location l = std::source_location::current()) {
   const detail::Caller caller(l);
   detail::require_target("binary_cross_entropy", logits.datum(), y.datum());
-  const detail::Values<X> x(logits), target(y);
+  const auto x = detail::values(logits), target = detail::values(y);
   return detail::reduced(detail::Values<X>(softplus(x) - x * target), how);
 }
 
@@ -104,10 +110,11 @@ auto nll(const Rep<X>& log_probabilities, const Rep<L>& labels, const LabelOptio
   detail::require_labels(log_probabilities.datum(), labels.datum());
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
     core::raise_at({}, "expected a label_smoothing from 0 to 1, got " + std::to_string(o.label_smoothing));
-  const Rep<std::int64_t> classes = log_probabilities.dim(rank - 1);
+  const T given = detail::values(log_probabilities);
+  const Rep<std::int64_t> classes = given.dim(rank - 1);
   const Rep<Tensor<std::int64_t>> y = ravel(labels);
   const Rep<std::int64_t> n = y.dim(0);
-  const T logs = reshape(log_probabilities, n, classes);
+  const T logs = reshape(given, n, classes);
   const Rep<Tensor<bool>> counts(y != o.ignore);
   const auto safe = where(counts, y, std::int64_t{0});
   T each = -squeeze<1>(gather<1>(logs, unsqueeze<1>(safe)));
@@ -123,7 +130,7 @@ template <core::detail::FloatTensor X, core::detail::IndexTensor L>
 auto cross_entropy(const Rep<X>& logits, const Rep<L>& labels, const LabelOptions& o = {},
                    std::source_location l = std::source_location::current()) {
   const detail::Caller caller(l);
-  return nll(log_softmax<-1>(detail::Values<X>(logits)), labels, o);
+  return nll(log_softmax<-1>(detail::values(logits)), labels, o);
 }
 
 /// The sum of p (log(p) - log(q)), where `log_q` are logarithms and p probabilities, 0 where p is, divided by
@@ -135,7 +142,7 @@ auto kl_divergence(const Rep<X>& log_q, const Rep<Y>& p, Reduction how = Reducti
   using E = core::detail::element_t<X>;
   using T = detail::Values<X>;
   detail::require_target("kl_divergence", log_q.datum(), p.datum());
-  const T q(log_q), target(p);
+  const T q = detail::values(log_q), target = detail::values(p);
   const Rep<Tensor<bool>> positive(target > E(0));
   const T logarithm = log(where(positive, target, E(1)));
   const Rep<E> total = sum(target * (logarithm - q));

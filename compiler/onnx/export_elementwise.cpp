@@ -86,6 +86,9 @@ constexpr Row rows[] = {
     {Opcode::sigmoid_, "Sigmoid(x)"},
     {Opcode::softplus_, "Softplus(x)"},
     {Opcode::with_value_, "Identity(y)"},
+    {Opcode::side_, "Sign(x)"},
+    {Opcode::over_, "Where(Equal(y,0),0,Div(x,y))"},
+    {Opcode::root_, "Sqrt(x)"},
 };
 
 const Row* row_of(Opcode op) {

@@ -27,6 +27,7 @@
 #include "lantern/compiler/passes/canonical/scalar_replacement.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
+#include "lantern/compiler/passes/direct/flow.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/memory/inplace.hpp"
 #include "lantern/compiler/passes/memory/merge.hpp"
@@ -268,6 +269,7 @@ std::span<const Phase> phases() { return all_phases; }
 void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);
   if (options.opt_level <= 0) {
+    for (ir::Function* f : module.functions()) guard_zeros(*f);
     keep_shape_checks(module);  // what nobody needs is not printed
     lower(module, {.fuse = false});
     parallel(module, options.reassociate);  // a GPU runs nothing else

@@ -5,7 +5,8 @@
 // sizes of dormand_prince's steps are constants to them; only the last, which ends at t1, follows t0 and t1.
 // What is tried is computed on values that carry no derivative, so that an overflow in a step that is
 // rejected does no harm to a gradient; a step that is accepted is computed once more, from the values
-// themselves.
+// themselves. A stage that meets a kink of f has the slopes of docs/conventions.md there; that a kink was passed between
+// stages derivatives do not see.
 #pragma once
 
 #include <array>

@@ -363,7 +363,7 @@ template <detail::TensorLike T>
 Rep<std::int64_t> argmax(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<std::int64_t>(perform({Opcode::argmax_, 0, here(l)}, {strip(t.datum())}));
 }
-/// Largest and smallest element, an Error where there is none; the derivative goes to the first of those.
+/// Largest and smallest element, an Error where there is none; elements that are equal share the derivative.
 template <detail::TensorLike T>
 Rep<detail::element_t<T>> max(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(detail::extremum(t.datum(), true, here(l)));

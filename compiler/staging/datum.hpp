@@ -166,6 +166,9 @@ class TensorBox : public Boxed {
   ~TensorBox() override;
 
   const std::vector<std::int64_t> shape;
+  /// Of a derivative: true where something flows, a tensor of bools; empty: everywhere. An element elsewhere is 0 because
+  /// what it comes from was not taken.
+  Datum flow;
   std::int64_t count() const {
     std::int64_t n = 1;
     for (std::int64_t d : shape) n *= d;

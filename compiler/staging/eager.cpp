@@ -109,6 +109,7 @@ Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
       return out;
     }
     Datum out = in[0].unique() ? in[0] : make_tensor(in[0].type().element(), first.shape);
+    box(out).flow = {};
     T* r = box(out).as<T>();
     for (std::size_t i = 0; i < n; ++i) r[i] = guarded_value<T>(op, x[i], y[i], z[i]);
     return out;
@@ -118,7 +119,10 @@ Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
 /// The datum itself if nobody else sees it, else a tensor like it, of which so many bytes from `at` on may be
 /// written: at first a few, in constant time (TensorBox).
 Datum own(Datum& d, std::size_t at, std::size_t bytes) {
-  if (d.unique()) return std::move(d);
+  if (d.unique()) {
+    box(d).flow = {};
+    return std::move(d);
+  }
   return Datum::boxed(box(d).successor(at, bytes), d.type());
 }
 Datum own(Datum& d) { return own(d, 0, box(d).data().size()); }

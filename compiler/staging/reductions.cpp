@@ -54,8 +54,18 @@ Datum extremum(const Datum& t, bool largest, const Location& loc) {
                                                                                  // order without overflow
                                     : perform_broadcast({Opcode::bit_xor_, 0, loc}, primal,
                                                         Datum::integer(-1, ir::Type(t.type().element())));
-  return perform({Opcode::get_, 0, loc},
-                 {flat, perform({Opcode::argmax_, 0, loc, {}, largest ? "max" : "min"}, {compared})});
+  const Datum place = perform({Opcode::argmax_, 0, loc, {}, largest ? "max" : "min"}, {compared});
+  if (!t.type().is_float_element()) return perform({Opcode::get_, 0, loc}, {flat, place});
+  // The derivative is that of the mean of the elements which equal it.
+  const auto op = [&](Opcode code, const Datums& operands) { return perform({code, 0, loc}, operands); };
+  const auto stopped = [&](const Datum& d) { return op(Opcode::stop_gradient_, {d}); };
+  const Datum value = op(Opcode::get_, {stopped(flat), place}), zeros = zeros_like(flat, loc);
+  const Datum one = Datum::number(1, ir::Type(t.type().element()));
+  const Datum same = perform_broadcast({Opcode::eq_, 0, loc}, stopped(flat), value);
+  const Datum ties =
+      op(Opcode::sum_, {op(Opcode::select_, {same, perform_broadcast({Opcode::add_, 0, loc}, zeros, one), zeros})});
+  const Datum total = op(Opcode::sum_, {op(Opcode::select_, {same, flat, zeros})});
+  return op(Opcode::with_value_, {op(Opcode::div_, {total, op(Opcode::max_, {ties, one})}), value});
 }
 
 }  // namespace lantern::core::detail

@@ -15,7 +15,7 @@ Rep<Tensor<To, D...>> cast(const Rep<Tensor<T, D...>>& t, std::source_location l
   else return Rep<Tensor<To, D...>>(perform({Opcode::cast_, kind, here(l)}, {t.datum()}), l);
 }
 
-/// The x with erf(x) = y: infinite at -1 and 1, where its derivative is given as 0, NaN outside. An approximation with the right first digits, and two
+/// The x with erf(x) = y: infinite at -1 and 1, as its derivative, and both are NaN outside. An approximation with the right first digits, and two
 /// steps of Newton's method, through which its derivatives are right as well. Source: Winitzki, "A handy
 /// approximation for the error function and its inverse", 2008.
 template <class T>
@@ -38,10 +38,8 @@ Rep<T> erfinv(const Rep<T>& y, std::source_location l = std::source_location::cu
     const Rep<T> off = select_by(small, erf(x, l) - inside, (E(1) - inside) - erfc(x, l));
     x = x - off * E(0.886226925452758) * exp(x * x, l);
   }
-  constexpr E infinity = std::numeric_limits<E>::infinity(), none = std::numeric_limits<E>::quiet_NaN();
-  const Rep<T> zero = inside * E(0);
-  const Rep<T> outside = select_by(size > E(1), zero + none, zero + infinity);
-  const Rep<T> found = select_by(ends, outside, x);
+  // Infinite with its derivative at 1, NaN beyond.
+  const Rep<T> found = select_by(ends, E(-2) * log(sqrt(E(1) - size, l), l), x);
   return select_by(below, -found, found);
 }
 

@@ -1,6 +1,7 @@
 #include "lantern/compiler/tensor/reduce.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "lantern/compiler/tensor/build.hpp"
@@ -101,6 +102,16 @@ Datum largest_value(const Plan& p, const Datum& t) {
   });
 }
 
+/// A largest or smallest value, with dimensions kept, as one with a derivative, which the elements that equal it share.
+Datum shared(const Plan& p, const Datum& t, const Datum& value) {
+  const Build& b = p.b;
+  const Datum same = b.binary(Opcode::eq_, b.primal(t), value);
+  const Datum zeros = zeros_like(t, b.loc), ones = b.add(zeros, Build::number(1, t));
+  const auto total = [&](const Datum& x) { return sum_along(x, {p.axes, true}, b.loc); };
+  const Datum ties = b.binary(Opcode::max_, total(b.select(same, ones, zeros)), Build::number(1, t));
+  return b.binary(Opcode::with_value_, b.div(total(b.select(same, t, zeros)), ties), value);
+}
+
 /// `t` less the largest of each row, where that is finite, and what was taken off, with dimensions kept.
 struct Shifted {
   Datum t, by;
@@ -153,12 +164,15 @@ Datum place_of_extremum(const Datum& t, Over over, bool largest, const Location&
 }
 
 Datum extremum_along(const Datum& t, Over over, bool largest, const Location& loc) {
-  const Plan p(largest ? "max" : "min", t, over, loc);
+  const char* const name = largest ? "max" : "min";
+  const Plan asked(name, t, over, loc), p(name, t, {over.axes, true}, loc);
   const Datum primal = p.b.primal(t);
   const Indices sizes = p.sizes(t, p.axes);
-  return p.each(t, t.type().element(), [&](const Indices& outer) {
-    return p.b.get(t, p.at(outer, unravelled(p.b, extreme_place(p, primal, outer, largest), sizes)));
+  const Datum value = p.each(primal, t.type().element(), [&](const Indices& outer) {
+    return p.b.get(primal, p.at(outer, unravelled(p.b, extreme_place(p, primal, outer, largest), sizes)));
   });
+  const Datum result = t.type().is_float_element() ? shared(p, t, value) : value;
+  return asked.keep ? result : p.b.without(result, p.axes);
 }
 
 Datum any_of(const Datum& t, Over over, bool any, const Location& loc) {
@@ -170,13 +184,25 @@ Datum any_of(const Datum& t, Over over, bool any, const Location& loc) {
   });
 }
 
+/// Elements whose squares would overflow or underflow are scaled by a power of two meanwhile.
 Datum norm(const Datum& t, Over over, const Location& loc) {
-  const Plan p("norm", t, over, loc);
-  const Datum squares = sum_along(p.b.mul(t, t), over, loc);
-  const Datum none = p.b.binary(Opcode::eq_, squares, Build::number(0, t));
-  const Datum one = p.b.add(zeros_like(squares, loc), Build::number(1, t));
-  const Datum length = p.b.unary(Opcode::sqrt_, p.b.select(none, one, squares));
-  return p.b.select(none, zeros_like(squares, loc), length);
+  const Plan asked("norm", t, over, loc), p("norm", t, {over.axes, !over.axes.empty()}, loc);
+  const Build& b = p.b;
+  const bool narrow = t.type().element() == ir::Kind::f32;
+  const int powers = narrow ? 100 : 600;
+  const double large = narrow ? 1e15 : 1e150, small = narrow ? 1e-15 : 1e-140;
+  const Datum most = largest_value(p, b.unary(Opcode::abs_, b.primal(t)));
+  const auto number = [&](double v) { return b.add(zeros_like(most, loc), Build::number(v, t)); };
+  const Datum above = b.less(number(large), most), below = b.less(most, number(small));
+  const auto scale = [&](int sign) {
+    return b.select(above, number(std::ldexp(1.0, -sign * powers)),
+                    b.select(below, number(std::ldexp(1.0, sign * powers)), number(1)));
+  };
+  const Datum scaled = b.mul(t, scale(1));
+  const Datum squares = sum_along(b.mul(scaled, scaled), {over.axes, p.keep}, loc);
+  const Datum length = b.mul(b.unary(Opcode::root_, squares), scale(-1));
+  if (over.axes.empty()) return asked.finished(length);
+  return over.keep ? length : b.without(length, p.axes);
 }
 
 Datum logsumexp_along(const Datum& t, Over over, const Location& loc) {
@@ -196,7 +222,10 @@ Datum softmax(const Datum& t, int axis, bool logarithm, const Location& loc) {
   const Plan p(logarithm ? "log_softmax" : "softmax", t, {{&axis, 1}, true}, loc);
   const Datum off = shifted_rows(p, t).t;
   const Datum e = p.b.unary(Opcode::exp_, off);
-  const Datum total = sum_along(e, {p.axes, true}, loc);
+  const Datum sum = sum_along(e, {p.axes, true}, loc);
+  // Where all are -inf.
+  const Datum none = p.b.binary(Opcode::eq_, sum, Build::number(0, t));
+  const Datum total = p.b.select(none, p.b.add(zeros_like(sum, loc), Build::number(1, t)), sum);
   return logarithm ? p.b.sub(off, p.b.unary(Opcode::log_, total)) : p.b.div(e, total);
 }
 

@@ -77,7 +77,7 @@ Rep<Tensor<detail::element_t<T>>> mean(const Rep<T>& t, Keep, std::source_locati
 }
 /// The mean of all elements.
 LANTERN_OVER_ALL(mean, FloatTensor, detail::element_t<T>, detail::mean_along(t.datum(), over, loc))
-/// The largest and the smallest; the derivative goes to the first of those. Of no elements: an Error.
+/// The largest and the smallest; elements that are equal share the derivative. Of no elements: an Error.
 LANTERN_ALONG(max, TensorLike, detail::element_t<T>, detail::extremum_along(t.datum(), over, true, loc))
 LANTERN_ALONG(min, TensorLike, detail::element_t<T>, detail::extremum_along(t.datum(), over, false, loc))
 /// Where the first largest or smallest is: its position among the elements that are reduced, in row-major order.
@@ -89,7 +89,8 @@ LANTERN_REDUCTION(prod, TensorLike, detail::element_t<T>, detail::product(t.datu
 /// divides by n - 1: sample_var).
 LANTERN_REDUCTION(var, FloatTensor, detail::element_t<T>, detail::variance(t.datum(), over, 0, loc))
 LANTERN_REDUCTION(sample_var, FloatTensor, detail::element_t<T>, detail::variance(t.datum(), over, 1, loc))
-/// Euclidean length; of zeros its derivative is 0.
+/// Euclidean length, without overflow or underflow of the squares. Of zeros its derivative is 0, and its second
+/// derivatives are NaN.
 LANTERN_REDUCTION(norm, FloatTensor, detail::element_t<T>, detail::norm(t.datum(), over, loc))
 /// log(sum(exp(t))), without overflow: -inf, with derivative 0, where all elements are -inf.
 LANTERN_ALONG(logsumexp, FloatTensor, detail::element_t<T>, detail::logsumexp_along(t.datum(), over, loc))

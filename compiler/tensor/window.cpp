@@ -230,36 +230,30 @@ struct Pool : Moves {
 
 namespace {
 
-// The largest element is had by comparing; where it was matters to the derivative alone, which finds it
-// again. The element of x at each point of a window is at `place` in it, which for two points may be the
-// same.
+// The largest element is had by comparing; which elements equal it, and share its derivative, matters to the derivative
+// alone, which looks again. The element of x at each point of a window is at `place` in it; one that is at another place than
+// its point is there for what lies outside, and has no share.
 Datum largest(const Build& b, const Datum& x, const Indices& window,
               const std::function<Indices(const Indices& point)>& place,
               const std::function<Datum(const Datum& t, const Indices& place)>& element) {
   const Datum primal = b.primal(x);
-  // The best so far, and where in the window it is: numbers of one width, of which a vector holds as many.
-  // (Sizes of windows are exact in each of them.)
-  const ir::Kind width = x.type().element();
-  const auto number = [&](const Datum& k) { return b.primal(b.cast(k, width)); };
-  const Indices corner = place(Indices(window.size(), Build::integer(0)));
-  Datums state = {element(primal, corner)};
-  for (const Datum& c : corner) state.push_back(number(c));
-  const Datums best = b.points(window, state, [&](const Indices& point, const Datums& s) {
+  const bool floating = x.type().is_float_element();
+  const Datum first = element(primal, place(Indices(window.size(), Build::integer(0))));
+  const Datum best = b.points(window, {first}, [&](const Indices& point, const Datums& s) {
+    const Datum v = element(primal, place(point));
+    if (floating) return Datums{b.binary(Opcode::max_, s[0], v)};
+    return Datums{b.select(b.less(s[0], v), v, s[0])};
+  })[0];
+  if (!floating) return best;
+  const Datum zero = Build::number(0, x), one = Build::number(1, x);
+  const Datums ties = b.points(window, {zero, zero}, [&](const Indices& point, const Datums& s) {
     const Indices here = place(point);
-    const Datum v = element(primal, here);
-    Datum better = b.less(s[0], v);
-    if (v.type().is_float_element())
-      better =
-          b.binary(Opcode::lor_, better,
-                   b.binary(Opcode::land_, b.binary(Opcode::ne_, s[0], s[0]), b.binary(Opcode::eq_, v, v)));
-    Datums next = {b.select(better, v, s[0])};
-    for (std::size_t d = 0; d < here.size(); ++d) next.push_back(b.select(better, number(here[d]), s[d + 1]));
-    return next;
+    Datum same = b.binary(Opcode::eq_, element(primal, here), best);
+    for (std::size_t d = 0; d < here.size(); ++d)
+      same = b.binary(Opcode::land_, same, b.binary(Opcode::eq_, here[d], point[d]));
+    return Datums{b.add(s[0], b.select(same, element(x, here), zero)), b.add(s[1], b.select(same, one, zero))};
   });
-  if (!x.type().is_float_element()) return best[0];
-  Indices found;
-  for (std::size_t d = 0; d < corner.size(); ++d) found.push_back(b.cast(best[d + 1], ir::Kind::i64));
-  return b.binary(Opcode::with_value_, element(x, found), best[0]);
+  return b.binary(Opcode::with_value_, b.div(ties[0], b.binary(Opcode::max_, ties[1], one)), best);
 }
 
 }  // namespace

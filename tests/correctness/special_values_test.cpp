@@ -212,10 +212,10 @@ TEST_CASE("min and max of numbers, NaN and zeros, and their derivatives", "[spec
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double m = std::isnan(x[i]) ? y[i] : y[i] < x[i] ? y[i] : x[i];
     CHECK(same(std::get<0>(r)[i], m));
-    // The derivative goes to the operand that is the result.
-    const bool first = std::isnan(y[i]) || x[i] <= y[i];
-    CHECK(std::get<4>(r)[i] == (first ? 1 : 0));
-    CHECK(std::get<5>(r)[i] == (first ? 0 : 1));
+    // The derivative goes to the operand that is the result, half of it to each of two equal numbers.
+    const double first = x[i] == y[i] ? 0.5 : std::isnan(y[i]) || x[i] < y[i] ? 1 : 0;
+    CHECK(std::get<4>(r)[i] == first);
+    CHECK(std::get<5>(r)[i] == 1 - first);
   }
 }
 

@@ -109,7 +109,7 @@ class DivideAndConquer : public EagerReverse {
     for (const Datum& r : results) {
       const auto* y = number_of<Variable>(r);
       const auto own = y ? adjoints_.extract(y->name) : decltype(adjoints_)::node_type();
-      cotangents.push_back(own.empty() ? Datum() : own.mapped()->get(b.backward()));
+      cotangents.push_back(own.empty() || !own.mapped()->touched() ? Datum() : own.mapped()->get(b.backward()));
     }
     b.propagate(cotangents, [this](const Datum& x) -> Cell& {
       const auto* v = number_of<Variable>(x);

@@ -40,7 +40,8 @@ class StagedTaped : public TwoPass {
   /// The partial derivative of an operation on scalars, where the program stands.
   static Datum partial(const Step& s, std::size_t i) {
     if (!ir::info(s.op.code).elementwise || !s.y.type().is_scalar()) return {};
-    return partial_derivative(*ir::derivative(s.op.code, i, s.operands.size()), s.rule({}));
+    const ir::Formula& f = *ir::derivative(s.op.code, i, s.operands.size());
+    return chooses(f) ? Datum() : partial_derivative(f, s.rule({}));
   }
 
   /// du += v_u * dk

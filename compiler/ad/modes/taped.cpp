@@ -75,8 +75,9 @@ class Taped : public EagerReverse {
     bool any = false;
     for (const std::optional<Name> k : p.results) {
       const CellPtr dk = k && *k < state_.size() ? std::exchange(state_[*k], nullptr) : nullptr;
-      cotangents.push_back(dk ? dk->get({}) : Datum());
-      any |= dk != nullptr;
+      const bool touched = dk && dk->touched();
+      cotangents.push_back(touched ? dk->get({}) : Datum());
+      any |= touched;
     }
     if (!any) return;
     if (p.step)

@@ -84,18 +84,24 @@ Datum Taylor::elementwise(const Operation& op, std::span<const Datum> operands, 
   Datums lower;
   for (const Datum& d : operands) lower.push_back(truncated(d, k));
   const Datum result = k == 1 ? r[0] : series(r);
+  const Datums in = primals(operands);
   Datum total;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!series_of(operands[i]) || !carries_derivative(op, i, operands.size())) continue;
-    const Datum v =
-        evaluate_formula(*ir::derivative(op.code, i, operands.size()), {op, lower, result, Datum()});
-    for (std::size_t j = 1; j <= k; ++j) {
-      const Datum x = coefficient(operands[i], j), factor = coefficient(v, k - j);
-      if (x.empty() || factor.empty()) continue;
-      Datum term = multiply(x, factor, op.loc);
-      if (j != k) term = scale(static_cast<double>(j) / static_cast<double>(k), term, op.loc);
-      total = sum(total, term, op.loc);
-    }
+    const auto received = [&](const ir::Formula& f) {
+      const Datum v = evaluate_formula(f, {op, lower, result, Datum()});
+      Datum all;
+      for (std::size_t j = 1; j <= k; ++j) {
+        const Datum x = coefficient(operands[i], j), factor = coefficient(v, k - j);
+        if (x.empty() || factor.empty()) continue;
+        Datum term = multiply(x, factor, op.loc);
+        if (j != k) term = scale(static_cast<double>(j) / static_cast<double>(k), term, op.loc);
+        all = sum(all, term, op.loc);
+      }
+      return all;
+    };
+    const ir::Formula& f = *ir::derivative(op.code, i, operands.size());
+    total = sum(total, by_cases(f, {op, in, r[0], Datum()}, r[0], received), op.loc);
   }
   return total;
 }

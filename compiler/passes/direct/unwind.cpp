@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/direct/flow.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/clone.hpp"
@@ -54,7 +55,9 @@ bool in_cps(const ir::Function& f) {
 }
 
 void unwind(ir::Function& unit, bool segments) {
-  if (!unit.cps && in_cps(unit)) Unwinder(unit, segments).run();
+  if (unit.cps || !in_cps(unit)) return;
+  guard_zeros(unit);
+  Unwinder(unit, segments).run();
 }
 
 void unwind(ir::Module& module) {

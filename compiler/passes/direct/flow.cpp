@@ -1,0 +1,331 @@
+// Where nothing may flow, backward parts written anew: products with adjoints are kept by selects.
+#include "lantern/compiler/passes/direct/flow.hpp"
+
+#include "lantern/compiler/passes/direct/flow_analysis.hpp"
+#include "lantern/compiler/passes/direct/unwind.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using namespace flow;
+using ir::Builder;
+
+class Guard : Flows {
+ public:
+  explicit Guard(ir::Function& unit) : Flows(unit), module_(*unit.module) {}
+
+  void run() {
+    if (!find_flows()) return;
+    find_wanted();
+    find_companions();
+    for (Block* b : blocks_) rewrite(b);
+  }
+
+ private:
+  /// What is known of such a value when it is written.
+  struct Masked {
+    Value* condition = nullptr;  ///< null: always
+    bool exact = true;           ///< 0 where the condition does not hold
+  };
+  using Masks = std::unordered_map<const Value*, Masked>;
+
+  /// Cells that have a number beside them: those asked for, and the parameters through which they are added to.
+  void find_companions() {
+    std::vector<Value*> todo;
+    for (Value* v : order_) {
+      Cell& c = cells_[v];
+      if (!own(v) || !guarded(c)) continue;
+      if (condition(*c.home, v, c) == Form::unseen) todo.push_back(v);
+    }
+    std::vector<Op*> extended;
+    std::unordered_set<const Value*> beside(todo.begin(), todo.end());
+    for (std::size_t k = 0; k < todo.size(); ++k) {
+      Value* const v = todo[k];
+      Cell& c = cells_[v];
+      if (own(v)) {
+        Builder b = Builder::after(v->def);
+        c.companion = b.op(Opcode::ref_new_, {b.number(0)}, {ir::Type::ref(ir::F64)})->result();
+      } else {
+        Op* const fun = c.home->parent;
+        module_.add_param(c.home, ir::F64);
+        c.companion = module_.add_param(c.home, ir::Type::ref(ir::F64));
+        extended.push_back(fun);
+        parameters_of_[fun].push_back(v);
+      }
+      counted_.push_back(v);
+      for (Op* use : c.uses) {
+        if (!use->is(Opcode::jump_)) continue;
+        if (condition_at(*use, v) != Form::unseen) continue;
+        for (std::size_t i = 1; i < use->operands.size(); ++i) {
+          if (use->operands[i] != v) continue;
+          Value* const p = parameter(*use, i);
+          if (p && conditional(cells_[p].flow) && !handed_on_.contains(use->operands[0]) && beside.insert(p).second)
+            todo.push_back(p);
+        }
+      }
+    }
+    for (Op* fun : extended) {
+      std::vector<ir::Type> types;
+      for (const Value* p : fun->blocks[0]->params) types.push_back(p->type);
+      fun->results[0]->type = ir::Type::cont(types);
+    }
+    for (Block* b : blocks_) {
+      Op* const jump = end(*b);
+      if (!jump || !jump->is(Opcode::jump_)) continue;
+      const auto found = parameters_of_.find(jump->operands[0]->def);
+      if (found == parameters_of_.end()) continue;
+      for (const Value* p : found->second) {
+        Builder before = Builder::before(jump);
+        Value* const zero = before.number(0);
+        const Value* argument = jump->operands[p->index + 1];
+        const Cell* c = cell(argument);
+        Value* beside_argument = c ? c->companion : nullptr;
+        if (!beside_argument) beside_argument = before.op(Opcode::ref_new_, {zero}, {ir::Type::ref(ir::F64)})->result();
+        jump->operands.push_back(zero);
+        jump->operands.push_back(beside_argument);
+      }
+    }
+  }
+  /// At a jump, of a cell that it hands on.
+  Form condition_at(const Op& jump, const Value* v) { return condition(*jump.parent, v, *cell(v)); }
+
+  // ---- backward parts, written anew
+
+  /// The condition of a form, in a backward part.
+  Value* written(Builder& b, const Block& block, Form form) {
+    const Op& end = *this->end(block);
+    if (form == Form::branch) return end.operands[0];
+    if (form == Form::not_branch) return b.emit(Opcode::lnot_, {end.operands[0]});
+    const Block& header = *end.operands[0]->def->blocks[0];
+    ir::Renaming names;
+    for (std::size_t i = 0; i < header.params.size() && i + 1 < end.operands.size(); ++i)
+      names[header.params[i]] = end.operands[i + 1];
+    const Op* const test = this->end(header);
+    for (std::size_t i = 0; header.ops[i] != test; ++i) ir::clone(b, *header.ops[i], names);
+    return ir::renamed(names, test->operands[0]);
+  }
+
+  static Value* any(Builder& b, Value* x, Value* y) {
+    if (!x || !y) return nullptr;
+    if (x == y) return x;
+    if (!(x->type == y->type) && (x->type.is_tensor() != y->type.is_tensor())) return nullptr;
+    return b.emit(Opcode::lor_, {x, y});
+  }
+  static Value* all(Builder& b, Value* x, Value* y) {
+    if (!x || x == y) return y;
+    if (!y) return x;
+    if (x->type.is_tensor() != y->type.is_tensor()) return x->type.is_tensor() ? x : y;
+    return b.emit(Opcode::land_, {x, y});
+  }
+  static Value* chosen(Builder& b, Value* condition, Value* v) {
+    return b.emit(Opcode::select_, {condition, v, b.zero_like(v)});
+  }
+
+  void rewrite(Block* block) {
+    if (!end(*block)) return;
+    const std::size_t t = place_of_end(*block);
+    std::vector<Op*> after(block->ops.begin() + static_cast<std::ptrdiff_t>(t) + 1, block->ops.end());
+    block->ops.resize(t + 1);
+    Builder b(module_, block);
+    Masks masks;
+    std::unordered_map<const Value*, std::vector<Masked>> contributions;  // to cells of this block
+    if (!after.empty()) b.loc = after[0]->loc;
+    note_passed(b, *block);
+    for (Op* op : after) {
+      b.loc = op->loc;
+      rewrite(b, *block, op, masks, contributions);
+    }
+  }
+
+  /// What the end of a block adds to cells with a number beside them.
+  void note_passed(Builder& b, const Block& block) {
+    const Op& end = *this->end(block);
+    std::unordered_set<const Value*> done;
+    for (const auto& [v, form] : conditions_of(block)) {
+      Value* const beside = cells_[v].companion;
+      Value* const one = b.number(1);
+      Value* const count = b.emit(Opcode::select_, {written(b, block, form), one, b.number(0)});
+      b.op(Opcode::ref_add_, {beside, count});
+      done.insert(v);
+    }
+    for (std::size_t i = end.is(Opcode::jump_) ? 1 : 0; i < end.operands.size(); ++i) {
+      const Value* v = end.operands[i];
+      if (!is_cell(v) || done.contains(v)) continue;
+      const Cell* c = cell(v);
+      if (!c || !c->companion || covered(block, v, *c)) continue;
+      const Value* p = parameter(end, i);
+      const Flow f = end.is(Opcode::call_) ? surely(cells_[end.callee->body->params[i]].flow)
+                     : p                   ? cells_[const_cast<Value*>(p)].flow
+                                           : of_argument(end.operands[0], i - 1, 0);
+      if (f == Flow::never) continue;
+      if (conditional(f) && p && cells_[const_cast<Value*>(p)].companion) continue;  // counted there
+      b.op(Opcode::ref_add_, {c->companion, b.number(1)});
+    }
+  }
+
+  /// Cells with a number beside them to which a loop that starts here adds unless it has no iteration.
+  std::vector<std::pair<Value*, Form>> conditions_of(const Block& block) {
+    std::vector<std::pair<Value*, Form>> out;
+    const Op& end = *this->end(block);
+    if (!end.is(Opcode::jump_) || !end.operands[0]->def || !loops_.contains(end.operands[0]->def)) return out;
+    for (Value* v : counted_) {
+      Cell& c = cells_[v];
+      if (covered(block, v, c)) continue;
+      const bool here = c.nested.contains(&block) || std::ranges::find(end.operands, v) != end.operands.end();
+      if (here && condition(block, v, c) == Form::first_iteration) out.emplace_back(v, Form::first_iteration);
+    }
+    return out;
+  }
+
+  /// Whether what a block adds to a cell has been counted where a loop around it starts.
+  bool covered(const Block& block, const Value* v, const Cell& c) {
+    for (const Block* at = &block; at != c.home && at && at->parent; at = at->parent->parent) {
+      const Op* fun = at->parent;
+      if (!fun->is(Opcode::fun_) || !loops_.contains(fun)) continue;
+      const Block* around = fun->parent;
+      const Op* const start = end(*around);
+      if (start && start->is(Opcode::jump_) && start->operands[0]->def == fun &&
+          condition(*around, v, c) == Form::first_iteration)
+        return true;
+    }
+    return false;
+  }
+
+  void rewrite(Builder& b, const Block& block, Op* op, Masks& masks,
+               std::unordered_map<const Value*, std::vector<Masked>>& contributions) {
+    const auto keep = [&](Op* o) { b.block()->ops.push_back(o); };
+    if (op->is(Opcode::ref_get_) && derived_.contains(op->result())) {
+      keep(op);
+      const Value* v = op->operands[0];
+      Cell& c = *cell(v);
+      if (!guarded(c)) return;
+      Value* condition = condition_of_cell(b, block, v, c, contributions[v]);
+      if (condition) masks[op->result()] = {condition, true};
+      return;
+    }
+    if (adds(*op)) return rewrite_addition(b, block, op, masks, contributions);
+    bool is_derived = false, never = !op->results.empty();
+    for (const Value* v : op->results) {
+      is_derived |= derived_.contains(v);
+      never &= operand(v).flow == Flow::never;
+    }
+    if (!is_derived || never) {
+      exact_operands(b, op, masks);
+      return keep(op);
+    }
+    if (op->is(Opcode::select_)) {
+      exact_operands(b, op, masks);
+      Value* const condition = condition_of_select(b, *op, masks);
+      keep(op);
+      if (condition) masks[op->result()] = {condition, true};
+      return;
+    }
+    const Kind kind = kind_of(*op);
+    Value* condition = nullptr;
+    bool first = true, exact = true;
+    for (Value* v : data_of(*op)) {
+      if (!derived_.contains(v)) continue;
+      const auto m = masks.find(v);
+      Value* const one = m == masks.end() ? nullptr : m->second.condition;
+      exact &= m == masks.end() || m->second.exact;
+      condition = first ? one : any(b, condition, one);
+      first = false;
+    }
+    if (kind == Kind::moves && condition && condition->type.is_tensor()) {
+      std::vector<Value*> operands = op->operands;
+      operands[0] = condition;
+      condition = b.emit(op->code, operands, op->integer);
+    }
+    if (kind == Kind::other || !condition) {
+      exact_operands(b, op, masks);
+      exact = true;
+    }
+    keep(op);
+    if (!condition || (kind == Kind::other && condition->type.is_tensor()) || op->results.size() != 1) return;
+    masks[op->result()] = {condition, kind != Kind::product ? exact : exact && !is_product(*op)};
+  }
+
+  void exact_operands(Builder& b, Op* op, const Masks& masks) {
+    for (Value*& v : op->operands) {
+      const auto m = masks.find(v);
+      if (m != masks.end() && !m->second.exact) v = chosen(b, m->second.condition, v);
+    }
+  }
+
+  Value* condition_of_select(Builder& b, const Op& op, const Masks& masks) {
+    Value* const c = op.operands[0];
+    const auto side = [&](std::size_t i) {
+      const auto m = masks.find(op.operands[i]);
+      return m == masks.end() ? nullptr : m->second.condition;
+    };
+    Value *const yes = side(1), *const no = side(2);
+    const auto otherwise = [&] { return b.emit(Opcode::lnot_, {c}); };
+    if (is_zero(op.operands[1])) return all(b, otherwise(), no);
+    if (is_zero(op.operands[2])) return all(b, c, yes);
+    return yes || no ? any(b, all(b, c, yes), all(b, otherwise(), no)) : nullptr;
+  }
+
+  void rewrite_addition(Builder& b, const Block& block, Op* op, const Masks& masks,
+                        std::unordered_map<const Value*, std::vector<Masked>>& contributions) {
+    const Value* to = op->operands[0];
+    Cell* const c = cell(to);
+    bool never = false;
+    Value* condition = nullptr;
+    bool first = true;
+    for (std::size_t i = 1; i < op->operands.size(); ++i) {
+      const Value* v = op->operands[i];
+      if (!derived_.contains(v)) continue;
+      never |= operand(v).flow == Flow::never;
+      const auto m = masks.find(v);
+      Value* const one = m == masks.end() ? nullptr : m->second.condition;
+      condition = first ? one : nullptr;
+      first = false;
+    }
+    if (never) return;  // nothing is added
+    exact_operands(b, op, masks);
+    if (op->is(Opcode::ref_acc_) && condition && condition->type.is_tensor()) condition = nullptr;
+    b.block()->ops.push_back(op);
+    if (!c) return;
+    contributions[to].push_back({condition, true});
+    if (!c->companion || covered(block, to, *c)) return;
+    // Of the cell's own block the condition is seen where it is read.
+    if (c->home == &block && own(to)) return;
+    Value* count = b.number(1);
+    if (condition && condition->type.is_scalar()) count = b.emit(Opcode::select_, {condition, count, b.number(0)});
+    b.op(Opcode::ref_add_, {c->companion, count});
+  }
+
+  /// Whether anything has been added to a cell, where it is read; null: always.
+  Value* condition_of_cell(Builder& b, const Block& block, const Value* v, Cell& c, const std::vector<Masked>& parts) {
+    const Form form = condition(block, v, c);
+    Value* total = nullptr;
+    bool first = true;
+    const auto join = [&](Value* one) {
+      total = first ? one : any(b, total, one);
+      first = false;
+    };
+    for (const Masked& m : parts) join(m.condition);
+    if (c.companion) {
+      Value* const count = b.op(Opcode::ref_get_, {c.companion}, {ir::F64})->result();
+      join(b.emit(Opcode::ne_, {count, b.number(0)}));
+    } else if (form == Form::unseen) {
+      join(nullptr);
+    } else if (form != Form::never) {
+      join(written(b, block, form));
+    }
+    return total;
+  }
+
+  ir::Module& module_;
+  std::vector<Value*> counted_;                                          ///< cells with a number beside them
+  std::unordered_map<const Op*, std::vector<Value*>> parameters_of_;  ///< with a number beside them
+};
+
+}  // namespace
+
+void guard_zeros(ir::Function& unit) {
+  if (!unit.cps && in_cps(unit)) Guard(unit).run();
+}
+
+}  // namespace lantern::passes

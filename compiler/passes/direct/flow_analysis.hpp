@@ -1,0 +1,610 @@
+// Where something flows in a derivative unit: found by a fixpoint over its cells and parameters. See flow.hpp.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/ir/clone.hpp"
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes::flow {
+
+using ir::Block;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+/// Whether something is added to a cell. open: not known yet; entered: unless a loop ends before.
+enum class Flow : std::uint8_t { open, never, always, entered, sometimes };
+
+/// What is known of two answers of which both have been given.
+inline Flow joined(Flow a, Flow b) {
+  if (a == Flow::open || a == b) return b;
+  if (b == Flow::open) return a;
+  return (a == Flow::always && b == Flow::entered) || (a == Flow::entered && b == Flow::always) ? Flow::entered
+                                                                                          : Flow::sometimes;
+}
+/// Of a part that runs unless a loop ends before.
+inline Flow unless_ended(Flow iteration) { return iteration == Flow::always ? Flow::entered : iteration; }
+inline bool conditional(Flow f) { return f == Flow::entered || f == Flow::sometimes; }
+
+inline bool is_cell(const Value* v) { return v->type.is_ref(); }
+inline bool adds(const Op& op) { return op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_); }
+
+/// A tensor or number all of whose elements are the constant 0.
+inline bool is_zero(const Value* v) {
+  const Op* op = v->def;
+  if (op && op->is(Opcode::zeros_like_)) return true;
+  if (op && (op->is(Opcode::fill_) || op->is(Opcode::broadcast_))) op = op->operands[0]->def;
+  return op && op->is(Opcode::constant_) && op->number == 0 && op->result()->type.is_float_element();
+}
+
+/// What an operation does to an adjoint.
+enum class Kind : std::uint8_t { keeps_zeros, product, moves, other };
+inline Kind kind_of(const Op& op) {
+  switch (op.code) {
+    case Opcode::broadcast_:
+    case Opcode::reduce_to_:
+      return op.operands[0]->type.rank() == op.result()->type.rank() ? Kind::keeps_zeros : Kind::other;
+    case Opcode::reshape_:
+    case Opcode::transpose_:
+    case Opcode::get_:
+    case Opcode::take_:
+    case Opcode::slice_:
+      return Kind::moves;
+    case Opcode::neg_:
+    case Opcode::add_:
+    case Opcode::sub_:
+    case Opcode::select_:
+    case Opcode::cast_:
+    case Opcode::cast_like_:
+    case Opcode::ref_get_:
+      return Kind::keeps_zeros;
+    default:
+      return ir::info(op.code).elementwise ? Kind::product : Kind::other;
+  }
+}
+
+/// The operation that runs the rest of the program: what follows it in its block is the backward part. The number of
+/// operations where there is none.
+inline std::size_t end_of(const Block& block) {
+  const auto ends = [](const Op* op) {
+    if (op->is(Opcode::jump_) || op->is(Opcode::halt_)) return true;
+    if (op->is(Opcode::call_)) return op->callee->cps;
+    return op->is(Opcode::branch_) && op->results.empty() && end_of(*op->blocks[0]) < op->blocks[0]->ops.size();
+  };
+  return static_cast<std::size_t>(std::ranges::find_if(block.ops, ends) - block.ops.begin());
+}
+
+/// Which partial derivatives may be infinite where the arguments are not: such a value is near.
+inline bool near_pole(const Value* v, int budget) {
+  const Op* op = v->def;
+  if (!op || budget == 0) return false;
+  switch (op->code) {
+    case Opcode::div_:
+    case Opcode::over_:
+    case Opcode::pow_:
+    case Opcode::log_:
+    case Opcode::log2_:
+    case Opcode::log10_:
+    case Opcode::log1p_:
+    case Opcode::polygamma_:
+      return true;
+    default:
+      break;
+  }
+  if (!ir::info(op->code).elementwise) return false;
+  return std::ranges::any_of(op->operands, [&](const Value* x) { return near_pole(x, budget - 1); });
+}
+
+/// The operands that an operation computes with: of others it asks the shape or the type.
+inline std::span<Value* const> data_of(const Op& op) {
+  const std::span<Value* const> all(op.operands);
+  switch (op.code) {
+    case Opcode::broadcast_:
+    case Opcode::reduce_to_:
+    case Opcode::reshape_:
+    case Opcode::cast_like_:
+      return all.first(1);
+    case Opcode::zeros_like_:
+    case Opcode::dim_:
+      return {};
+    default:
+      return all;
+  }
+}
+
+class Flows {
+ public:
+  explicit Flows(ir::Function& unit) { collect(unit); }
+
+ protected:
+  /// Of two parts that run one after the other.
+  Flow both(Flow a, Flow b) const {
+    if (a == Flow::always || b == Flow::always) return Flow::always;
+    return waits_ && (a == Flow::open || b == Flow::open) ? Flow::open : std::max(a, b);
+  }
+  /// Of two parts of which one runs.
+  Flow either(Flow a, Flow b) const {
+    return waits_ && (a == Flow::open || b == Flow::open) ? Flow::open : joined(a, b);
+  }
+
+  /// Of a vector, the elements to which something flows, where these are some that are known; null: all.
+  using Elements = std::optional<std::set<std::int64_t>>;
+  struct Cell {
+    std::vector<Op*> uses;
+    Elements elements = std::set<std::int64_t>();
+    Block* home = nullptr;
+    Flow flow = Flow::open;
+    bool outside = false;      ///< used in other blocks than its own
+    bool wanted = false;       ///< a product is made of what it holds
+    bool wanted_pole = false;  ///< with a factor that may be infinite
+    Value* companion = nullptr;
+    /// The blocks below its own that hold uses, by the block around them.
+    std::unordered_map<const Block*, std::vector<Block*>> nested;
+    std::unordered_map<const Block*, std::vector<Op*>> direct;
+  };
+  /// A value of a backward part that is made of adjoints.
+  struct Derived {
+    Flow flow = Flow::open;
+    bool by_element = false;  ///< the condition is a tensor's
+    Elements elements = {};
+  };
+  // ---- what there is
+
+  void collect(ir::Function& unit) {
+    std::vector<ir::Function*> todo{&unit};
+    std::unordered_set<const ir::Function*> seen{&unit};
+    while (!todo.empty()) {
+      ir::Function* const f = todo.back();
+      todo.pop_back();
+      add_block(f->body);
+      for (Value* p : f->body->params)
+        if (is_cell(p)) declare(p, f->body);
+      ir::walk(f->body, [&](Op* op) {
+        for (Block* b : op->blocks) add_block(b);
+        if (op->callee && op->callee->cps && seen.insert(op->callee).second) todo.push_back(op->callee);
+      });
+    }
+    for (Block* b : blocks_)
+      for (Op* op : b->ops) note(b, op);
+    for (auto& [v, cell] : cells_) place(cell);
+  }
+
+  void add_block(Block* b) { blocks_.push_back(b); }
+  void declare(Value* v, Block* home) {
+    cells_[v].home = home;
+    order_.push_back(v);
+  }
+
+  void note(Block* b, Op* op) {
+    if (op->is(Opcode::ref_new_)) declare(op->result(), b);
+    if (op->is(Opcode::fun_))
+      for (Value* p : op->blocks[0]->params)
+        if (is_cell(p)) declare(p, op->blocks[0]);
+    for (Value* v : op->operands)
+      if (is_cell(v)) cells_[v].uses.push_back(op);
+    if (op->is(Opcode::jump_)) {
+      Op* const fun = op->operands[0]->def;
+      // A loop is a continuation that is called inside itself.
+      if (fun)
+        for (const Block* at = b; at && at != fun->parent; at = at->parent ? at->parent->parent : nullptr)
+          if (at == fun->blocks[0]) loops_.insert(fun);
+    }
+    if (op->is(Opcode::call_) && op->callee->cps)
+      continuations_[op->callee->body->params.back()].push_back(op->operands.back());
+    for (std::size_t i = 0; i < op->operands.size(); ++i)
+      if (op->operands[i]->type.is_cont() && !(op->is(Opcode::jump_) && i == 0)) handed_on_.insert(op->operands[i]);
+  }
+
+  static void place(Cell& cell) {
+    for (Op* use : cell.uses) {
+      cell.direct[use->parent].push_back(use);
+      for (Block* at = use->parent; at != cell.home && at && at->parent; at = at->parent->parent) {
+        cell.outside = true;
+        std::vector<Block*>& inner = cell.nested[at->parent->parent];
+        if (std::ranges::find(inner, at) != inner.end()) break;
+        inner.push_back(at);
+      }
+    }
+  }
+
+  /// The end of a block, or null.
+  Op* end(const Block& b) {
+    const auto [at, added] = ends_.try_emplace(&b, nullptr);
+    if (added) {
+      const std::size_t t = end_of(b);
+      if (t < b.ops.size()) at->second = b.ops[t];
+    }
+    return at->second;
+  }
+  std::size_t place_of_end(const Block& b) {
+    Op* const t = end(b);
+    return static_cast<std::size_t>(std::ranges::find(b.ops, t) - b.ops.begin());
+  }
+
+  bool own(const Value* v) const { return v->def && v->def->is(Opcode::ref_new_); }
+  Cell* cell(const Value* v) {
+    const auto found = cells_.find(const_cast<Value*>(v));
+    return found == cells_.end() ? nullptr : &found->second;
+  }
+
+  // ---- whether something flows
+
+  /// Whether anything is not added to always.
+  bool find_flows() {
+    for (Block* b : blocks_) {
+      std::vector<Op*> ops;
+      for (std::size_t i = place_of_end(*b); i < b->ops.size(); ++i) {
+        Op* const op = b->ops[i];
+        const bool read = op->is(Opcode::ref_get_) && own(op->operands[0]);
+        const bool made = !op->is(Opcode::ref_get_) && !op->results.empty() &&
+                          std::ranges::any_of(data_of(*op), [&](Value* v) { return derived_.contains(v); });
+        if (!read && !made) continue;
+        for (const Value* v : op->results) derived_[v];
+        ops.push_back(op);
+      }
+      if (!ops.empty()) backward_.emplace_back(b, std::move(ops));
+    }
+    // At first an answer waits for those that it depends on; what is open then depends on itself, and what is known
+    // is all there is.
+    waits_ = true;
+    const bool some = settle();
+    waits_ = false;
+    return settle() || some;
+  }
+
+  /// The answers of all, until none changes; whether anything is not added to always.
+  bool settle() {
+    bool changed = true, some = false;
+    while (changed) {
+      changed = some = false;
+      for (const auto& [b, ops] : backward_)
+        for (Op* op : ops) {
+          const Derived now = derive(*op);
+          for (const Value* v : op->results) {
+            Derived& d = derived_[v];
+            const Derived known{joined(d.flow, now.flow), d.by_element || now.by_element,
+                                d.flow == Flow::open ? now.elements : united(d.elements, now.elements)};
+            changed |= d.flow != known.flow || d.by_element != known.by_element || d.elements != known.elements;
+            d = known;
+            some |= known.flow != Flow::always;
+          }
+        }
+      for (Value* v : order_) {
+        Cell& c = cells_[v];
+        const Flow now = v->def ? in(c.home, v, c) : of_body(c.home->parent, c.home, v, c);
+        changed |= joined(c.flow, now) != c.flow;
+        c.flow = joined(c.flow, now);
+        Elements reached = united(c.elements, elements_of(v, c));
+        changed |= reached != c.elements;
+        c.elements = std::move(reached);
+      }
+    }
+    return some;
+  }
+
+  static Elements united(const Elements& a, const Elements& b) {
+    if (!a || !b) return {};
+    Elements all = a;
+    all->insert(b->begin(), b->end());
+    return all;
+  }
+
+  Derived operand(const Value* v) const {
+    const auto found = derived_.find(v);
+    return found == derived_.end() ? Derived{Flow::always} : found->second;
+  }
+
+  static std::optional<std::int64_t> constant_index(const Op& op) {
+    const Op* i = op.operands[1]->def;
+    if (!i || !i->is(Opcode::constant_)) return {};
+    return i->integer;
+  }
+
+  /// Of a cell that is added to in its own block alone.
+  Elements elements_of(const Value* v, const Cell& c) const {
+    if (!own(v) || c.outside || v->type.content().rank() != 1) return {};
+    Elements all = std::set<std::int64_t>();
+    for (const Op* use : c.uses) {
+      if (use->is(Opcode::ref_get_)) continue;
+      if (!adds(*use)) return {};
+      const Derived d = operand(use->operands.back());
+      if (d.flow == Flow::never || d.flow == Flow::open) continue;
+      if (use->is(Opcode::ref_add_)) {
+        if (!d.elements) return {};
+        all->insert(d.elements->begin(), d.elements->end());
+        continue;
+      }
+      const auto i = constant_index(*use);
+      if (ir::accumulated_by(*use) != Opcode::add_at_ || !i) return {};
+      all->insert(*i);
+    }
+    return all;
+  }
+
+  Derived derive(const Op& op) {
+    if (op.is(Opcode::ref_get_)) {
+      const Cell& c = *cell(op.operands[0]);
+      return {c.flow, false, c.elements};
+    }
+    if (op.is(Opcode::get_) || op.is(Opcode::set_)) {
+      Derived d = operand(op.operands[0]);
+      const auto i = op.operands.size() > 1 ? constant_index(op) : std::nullopt;
+      if (d.elements && i && op.is(Opcode::get_)) {
+        if (!d.elements->contains(*i)) d.flow = std::min(d.flow, Flow::never);
+        return {d.flow, false};
+      }
+      const Op* const put = op.operands.back()->def;
+      const bool zero = put && put->is(Opcode::constant_) && put->number == 0;
+      if (d.elements && i && op.is(Opcode::set_) && zero) {
+        d.elements->erase(*i);
+        if (d.elements->empty()) d.flow = std::min(d.flow, Flow::never);
+        return d;
+      }
+    }
+    if (op.is(Opcode::select_)) {
+      const auto side = [&](std::size_t i) {
+        return is_zero(op.operands[i]) ? Derived{Flow::never} : operand(op.operands[i]);
+      };
+      const Derived a = side(1), b = side(2);
+      const Flow flow = either(a.flow, b.flow);
+      return {flow == Flow::entered ? Flow::sometimes : flow,
+              a.by_element || b.by_element || op.operands[0]->type.is_tensor()};
+    }
+    Derived all{Flow::open};
+    bool any = false;
+    for (const Value* v : data_of(op)) {
+      const auto found = derived_.find(v);
+      if (found == derived_.end()) continue;
+      all.flow = any ? both(all.flow, found->second.flow) : found->second.flow;
+      all.by_element |= found->second.by_element;
+      any = true;
+    }
+    if (!op.results.empty() && op.result()->type.is_scalar()) all.by_element &= kind_of(op) != Kind::moves;
+    // What mixes elements knows nothing of conditions of single ones.
+    if (kind_of(op) == Kind::other && all.by_element && conditional(all.flow)) return {Flow::always};
+    return all;
+  }
+
+  /// Of what is added by an operation.
+  Flow added(const Op& op, const Cell& to) const {
+    Flow f = Flow::open;
+    bool any = false;
+    for (std::size_t i = 1; i < op.operands.size(); ++i) {
+      const auto found = derived_.find(op.operands[i]);
+      if (found == derived_.end()) continue;
+      Flow one = found->second.flow;
+      if (found->second.by_element && conditional(one) && (to.outside || op.is(Opcode::ref_acc_))) one = Flow::always;
+      f = any ? both(f, one) : one;
+      any = true;
+    }
+    return any ? f : Flow::always;
+  }
+
+  Flow in(const Block* b, const Value* v, const Cell& c) {
+    Flow f = Flow::never;
+    if (const auto direct = c.direct.find(b); direct != c.direct.end())
+      for (const Op* use : direct->second) {
+        if (adds(*use) && use->operands[0] == v) f = both(f, added(*use, c));
+        else if (use->is(Opcode::jump_) || use->is(Opcode::call_)) f = both(f, passed(*use, v));
+      }
+    if (const auto nested = c.nested.find(b); nested != c.nested.end()) {
+      Flow sides = Flow::open;
+      bool branches = false;
+      for (Block* inner : nested->second) {
+        if (inner->parent->is(Opcode::fun_)) {
+          f = both(f, of_body(inner->parent, inner, v, c));
+        } else {
+          const Flow one = in(inner, v, c);
+          sides = branches ? either(sides, one) : nested_in_both(*inner->parent, nested->second) ? one : either(one, Flow::never);
+          branches = true;
+        }
+      }
+      if (branches) f = both(f, sides);
+    }
+    return f;
+  }
+  static bool nested_in_both(const Op& branch, const std::vector<Block*>& blocks) {
+    return std::ranges::all_of(branch.blocks,
+                               [&](Block* b) { return std::ranges::find(blocks, b) != blocks.end(); });
+  }
+
+  /// Of the body of a continuation or function.
+  Flow of_body(Op* fun, const Block* body, const Value* v, const Cell& c) {
+    if (!fun || !loops_.contains(fun)) return in(body, v, c);
+    const auto [iteration, exit] = of_loop(*body, v, c);
+    if (exit == Flow::always) return Flow::always;
+    if (waits_ && (iteration == Flow::open || exit == Flow::open)) return Flow::open;
+    if (iteration == Flow::never || iteration == Flow::open) return exit == Flow::open ? iteration : exit;
+    return exit == Flow::never ? unless_ended(iteration) : both(unless_ended(iteration), exit);
+  }
+  /// Of the iterations of a loop and of what follows it.
+  std::pair<Flow, Flow> of_loop(const Block& header, const Value* v, const Cell& c) {
+    const Op* const test = end(header);
+    if (!test || !test->is(Opcode::branch_)) return {Flow::always, Flow::always};
+    const auto side = [&](std::size_t i) {
+      Block* const b = test->blocks[i];
+      const auto nested = c.nested.find(&header);
+      const bool uses = nested != c.nested.end() && std::ranges::find(nested->second, b) != nested->second.end();
+      return uses ? in(b, v, c) : Flow::never;
+    };
+    return {side(0), side(1)};
+  }
+
+  /// Of a cell that is handed on.
+  Flow passed(const Op& op, const Value* v) {
+    Flow f = Flow::never;
+    const bool jump = op.is(Opcode::jump_);
+    for (std::size_t i = jump ? 1 : 0; i < op.operands.size(); ++i) {
+      if (op.operands[i] != v) continue;
+      if (jump) f = both(f, of_argument(op.operands[0], i - 1, 0));
+      else f = both(f, surely(cells_[op.callee->body->params[i]].flow));
+    }
+    return f;
+  }
+  static Flow surely(Flow f) { return conditional(f) ? Flow::always : f; }
+  Flow of_argument(const Value* continuation, std::size_t i, int depth) {
+    if (const Op* fun = continuation->def) {
+      if (!fun->is(Opcode::fun_)) return Flow::always;
+      return cells_[fun->blocks[0]->params[i]].flow;
+    }
+    // That of a function: one of those it is called with.
+    const auto all = continuations_.find(continuation);
+    if (all == continuations_.end() || depth > 8) return Flow::always;
+    Flow f = Flow::open;
+    bool first = true;
+    for (const Value* k : all->second) {
+      if (k == continuation) continue;
+      const Flow one = of_argument(k, i, depth + 1);
+      f = first ? one : either(f, one);
+      first = false;
+    }
+    return surely(f);
+  }
+
+  // ---- where it matters
+
+  void find_wanted() {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      const auto want = [&](Cell& c, bool any, bool pole) {
+        changed |= (any && !c.wanted) || (pole && !c.wanted_pole);
+        c.wanted |= any;
+        c.wanted_pole |= pole;
+      };
+      for (const auto& [b, ops] : backward_) {
+        std::unordered_map<const Value*, std::pair<bool, bool>> needed;
+        const auto need = [&](const Op& op, bool any, bool pole) {
+          for (const Value* v : data_of(op))
+            if (derived_.contains(v)) {
+              auto& n = needed[v];
+              n.first |= any;
+              n.second |= pole;
+            }
+        };
+        for (std::size_t i = b->ops.size(), t = place_of_end(*b); i-- > t;) {
+          Op& op = *b->ops[i];
+          if (adds(op)) {
+            if (Cell* to = cell(op.operands[0])) need(op, to->wanted, to->wanted_pole);
+            continue;
+          }
+          bool any = false, pole = false, is_derived = false;
+          for (const Value* v : op.results) {
+            is_derived |= derived_.contains(v);
+            any |= needed[v].first;
+            pole |= needed[v].second;
+          }
+          if (!is_derived) continue;
+          if (op.is(Opcode::ref_get_)) {
+            want(*cell(op.operands[0]), any, pole);
+            continue;
+          }
+          if (is_product(op)) {
+            any = true;
+            for (const Value* v : op.operands) pole |= !derived_.contains(v) && near_pole(v, 12);
+          }
+          need(op, any, pole);
+        }
+      }
+      for (Block* b : blocks_) {
+        if (!end(*b)) continue;
+        const Op& op = *end(*b);
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+          if (!is_cell(op.operands[i])) continue;
+          const Value* to = parameter(op, i);
+          const Cell* inner = to ? cell(to) : nullptr;
+          // What is wanted of an argument is wanted of the parameter, which is the same cell.
+          if (const Cell* outer = cell(op.operands[i]); inner && outer)
+            want(*cell(to), outer->wanted, outer->wanted_pole);
+        }
+      }
+    }
+  }
+
+  bool is_product(const Op& op) const {
+    if (kind_of(op) != Kind::product) return false;
+    return std::ranges::any_of(op.operands, [&](const Value* v) {
+      return !derived_.contains(v) && !(v->def && v->def->is(Opcode::constant_));
+    });
+  }
+
+  static Value* parameter(const Op& op, std::size_t i) {
+    if (op.is(Opcode::call_)) return op.callee->body->params[i];
+    const Op* fun = op.is(Opcode::jump_) ? op.operands[0]->def : nullptr;
+    return fun && fun->is(Opcode::fun_) ? fun->blocks[0]->params[i - 1] : nullptr;
+  }
+
+  bool guarded(const Cell& c) const {
+    return (c.flow == Flow::sometimes && c.wanted) || (c.flow == Flow::entered && c.wanted_pole);
+  }
+
+  // ---- conditions that a block sees, and numbers beside cells
+
+  /// A condition under which the rest of the program, as a block runs it, adds to a cell; nothing where that takes a number
+  /// beside the cell.
+  enum class Form : std::uint8_t { never, branch, not_branch, first_iteration, unseen };
+
+  Form condition(const Block& b, const Value* v, const Cell& c) {
+    Op* const end = this->end(b);
+    if (!end) return Form::never;
+    const auto nested = c.nested.find(&b);
+    std::vector<Block*> inner = nested == c.nested.end() ? std::vector<Block*>() : nested->second;
+    // What adds nothing at all.
+    std::erase_if(inner, [&](Block* x) {
+      const Flow f = x->parent->is(Opcode::fun_) ? of_body(x->parent, x, v, c) : in(x, v, c);
+      return f == Flow::never || f == Flow::open;
+    });
+    const bool handed = std::ranges::find(end->operands, v) != end->operands.end() && passed(*end, v) != Flow::never;
+    if (inner.empty() && !handed) return Form::never;
+    if (end->is(Opcode::branch_)) {
+      if (inner.size() != 1 || inner[0]->parent != end || in(inner[0], v, c) != Flow::always) return Form::unseen;
+      return inner[0] == end->blocks[0] ? Form::branch : Form::not_branch;
+    }
+    if (!end->is(Opcode::jump_)) return Form::unseen;
+    Op* const fun = end->operands[0]->def;
+    if (!fun || !fun->is(Opcode::fun_) || !loops_.contains(fun) || !header_is_plain(*fun)) return Form::unseen;
+    const Block& header = *fun->blocks[0];
+    bool fits = true;
+    if (!inner.empty()) {
+      const auto [iteration, exit] = of_loop(header, v, c);
+      fits = inner.size() == 1 && inner[0] == &header && iteration == Flow::always && exit == Flow::never;
+    }
+    for (std::size_t i = 1; i < end->operands.size(); ++i) {
+      if (end->operands[i] != v) continue;
+      const Value* p = header.params[i - 1];
+      const auto [iteration, exit] = of_loop(header, p, *cell(p));
+      if (iteration == Flow::never && exit == Flow::never) continue;
+      fits &= iteration == Flow::always && exit == Flow::never;
+    }
+    return fits ? Form::first_iteration : Form::unseen;
+  }
+
+  bool header_is_plain(const Op& fun) {
+    const Block& header = *fun.blocks[0];
+    const std::size_t t = place_of_end(header);
+    if (t > 8) return false;
+    return std::all_of(header.ops.begin(), header.ops.begin() + static_cast<std::ptrdiff_t>(t), [](const Op* op) {
+      return op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none && !op->is(Opcode::fun_);
+    });
+  }
+
+  bool waits_ = false;
+  std::vector<Block*> blocks_;
+  std::unordered_map<const Block*, Op*> ends_;
+  std::unordered_map<Value*, Cell> cells_;
+  std::vector<Value*> order_;
+  std::unordered_set<const Op*> loops_;
+  std::unordered_map<const Value*, std::vector<Value*>> continuations_;  ///< of functions: what they are called with
+  std::unordered_set<const Value*> handed_on_;                           ///< continuations that others call, too
+  std::unordered_map<const Value*, Derived> derived_;
+  std::vector<std::pair<Block*, std::vector<Op*>>> backward_;
+};
+
+}  // namespace lantern::passes::flow

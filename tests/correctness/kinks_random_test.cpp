@@ -1,0 +1,144 @@
+// Random compositions of functions with kinks, at points where all of them have theirs.
+//
+// Each is F(k1(s), k2(s), ...), F and the s smooth, all s zero at the point: ties of max and min, abs at 0, hypot at (0, 0),
+// bounds of clip, and values with infinite slopes that are not taken. The conventions give at a tie of two the mean of
+// the slopes to the two sides, so the gradient there is the mean of those a little way off in a direction and in the
+// opposite one, which is a member of the generalised gradient (Clarke, "Optimization and Nonsmooth Analysis", 1983).
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+using D = Rep<double>;
+using Numbers = std::vector<double>;
+using Function = std::function<D(D, D)>;
+
+namespace {
+
+class Compositions {
+ public:
+  explicit Compositions(unsigned seed) : random_(seed), x_(coordinate()), y_(coordinate()) {}
+
+  double x() const { return x_; }
+  double y() const { return y_; }
+
+  Function next() {
+    std::vector<Function> kinks;
+    const int n = std::uniform_int_distribution<int>(1, 4)(random_);
+    for (int i = 0; i < n; ++i) kinks.push_back(kink());
+    return smooth(std::move(kinks));
+  }
+
+ private:
+  double coordinate() { return std::uniform_int_distribution<int>(-1, 1)(random_); }
+  double number() { return std::round(100 * std::uniform_real_distribution<double>(-2, 2)(random_)) / 100; }
+  double factor() { return number() + (std::bernoulli_distribution(0.5)(random_) ? 2.5 : -2.5); }
+
+  /// Zero at the point, with slopes other than zero.
+  Function zero() {
+    const double a = factor(), b = factor(), c = number(), x0 = x_, y0 = y_;
+    return [=](D x, D y) {
+      const D u = x - x0, v = y - y0;
+      return a * u + b * v + c * u * v;
+    };
+  }
+  /// The same, positive near the point.
+  Function square() {
+    const Function s = zero();
+    return [s](D x, D y) { const D v = s(x, y); return v * v; };
+  }
+
+  Function kink() {
+    const Function s = zero(), t = zero(), q = square();
+    const double c = number(), l = std::abs(number()) + 0.5;
+    switch (std::uniform_int_distribution<int>(0, 12)(random_)) {
+      case 0: return [=](D x, D y) { return abs(s(x, y)); };
+      case 1: return [=](D x, D y) { return max(c + s(x, y), c + t(x, y)); };
+      case 2: return [=](D x, D y) { return min(c + s(x, y), c + t(x, y)); };
+      case 3: return [=](D x, D y) { return max(s(x, y), 0.0); };
+      case 4: return [=](D x, D y) { return clip(s(x, y), t(x, y), D(l)); };
+      case 5: return [=](D x, D y) { return hypot(s(x, y), t(x, y)); };
+      case 6: return [=](D x, D y) { return select(q(x, y) < 1.0, s(x, y), log(q(x, y))); };
+      case 7:
+        return [=](D x, D y) {
+          const D pole = sqrt(q(x, y)), plain = l * s(x, y);
+          return IF(q(x, y) < 1.0, [&] { return plain; }, [&] { return pole; });
+        };
+      case 8: return [=](D x, D y) { return max(c + s(x, y), c - l + sqrt(q(x, y))); };
+      case 9: return [=](D x, D y) { return min(1.0 / q(x, y), l + t(x, y)); };
+      case 10: return [=](D x, D y) { return relu(log(q(x, y))) + s(x, y); };
+      case 11:
+        return [=](D x, D y) {
+          const D pole = log(q(x, y));
+          return FOR(0, 3, s(x, y), [&](auto i, auto sum) {
+            return IF(i < 3, [&] { return sum + t(x, y); }, [&] { return sum * pole; });
+          });
+        };
+      default:
+        return [=](D x, D y) {
+          const auto both = IF(x < 2.0, [&] { return std::pair(s(x, y), sqrt(q(x, y))); },
+                               [&] { return std::pair(t(x, y), t(x, y)); });
+          return both.first;
+        };
+    }
+  }
+
+  Function smooth(std::vector<Function> kinks) {
+    Numbers a, b;
+    for (std::size_t i = 0; i < kinks.size(); ++i) a.push_back(factor()), b.push_back(number());
+    return [=](D x, D y) {
+      D sum = 0.0, product = 1.0;
+      for (std::size_t i = 0; i < kinks.size(); ++i) {
+        const D k = kinks[i](x, y);
+        sum = sum + a[i] * k;
+        product = product * (1.5 + b[i] * k);
+      }
+      return sum + product + sin(sum);
+    };
+  }
+
+  std::mt19937 random_;
+  double x_, y_;
+};
+
+Numbers slopes(const std::tuple<double, double>& g) { return {std::get<0>(g), std::get<1>(g)}; }
+
+}  // namespace
+
+TEST_CASE("compositions of functions with kinks, at their kinks") {
+  int programs = 0;
+  for (unsigned seed = 1; seed <= 250; ++seed) {
+    Compositions all(seed);
+    const double x = all.x(), y = all.y();
+    const Function f = all.next();
+    INFO("seed " << seed << " at " << x << ", " << y);
+    const auto gradient = grad(f);
+    const auto forward = [f](D a, D b, D da, D db) { return std::get<1>(jvp(f)(a, b, da, db)); };
+    const Numbers at = slopes(eager(gradient)(x, y));
+    constexpr double h = 1e-6, u = 0.6, v = 0.37;
+    const Numbers right = slopes(eager(gradient)(x + h * u, y + h * v)), left = slopes(eager(gradient)(x - h * u, y - h * v));
+    for (std::size_t i = 0; i < 2; ++i) {
+      INFO("by argument " << i << ": " << at[i] << ", to the sides " << left[i] << ", " << right[i]);
+      CHECK(at[i] == Approx((left[i] + right[i]) / 2).epsilon(1e-3).margin(1e-3));
+    }
+    const auto run = eager(forward);
+    CHECK(run(x, y, 1, 0) == Approx(at[0]));
+    CHECK(run(x, y, 0, 1) == Approx(at[1]));
+    for (const int opt : {0, 2}) {
+      const CompileOptions options{.target = Target::c, .opt = opt};
+      const Numbers compiled = slopes(compile(gradient, options)(x, y));
+      for (std::size_t i = 0; i < 2; ++i) CHECK(compiled[i] == Approx(at[i]));
+      CHECK(compile(forward, options)(x, y, 1, 0) == Approx(at[0]));
+    }
+    if (seed % 25 == 0) {
+      const Numbers compiled = slopes(compile(gradient, {.target = Target::cpp, .opt = 3})(x, y));
+      for (std::size_t i = 0; i < 2; ++i) CHECK(compiled[i] == Approx(at[i]));
+    }
+    ++programs;
+  }
+  CHECK(programs >= 200);
+}
