@@ -138,7 +138,7 @@ class Choice {
     return true;
   }
 
-  /// Iterations in any order, of which each works on elements of its own, in one memory, but for what is reduced.
+  /// Iterations in any order. Each works on elements of its own, in one memory, or reduces to what all share.
   bool independent(const Op& loop) const {
     if (!ir::is_parallel(loop)) return false;
     bool computes = false;

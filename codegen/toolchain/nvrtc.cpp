@@ -114,7 +114,7 @@ class OwnedProgram {
   }
 
   std::string ptx() const { return text(api_.ptx_size, api_.ptx); }
-  /// Bytes, of which none is more than what NVRTC gives.
+  /// The bytes as NVRTC gives them.
   std::string cubin() const {
     std::size_t size = 0;
     check(api_.cubin_size(program_, &size));

@@ -54,7 +54,7 @@ struct PipelineOptions {
   std::vector<std::string> disabled = {};  ///< names of passes to leave out
   int vector_lanes = 0;                    ///< how many f64 a register of the target holds; 0: no vectorise
   int threads = 1;                         ///< that a loop may use; 1: no parallel
-  bool device = false;                     ///< for a GPU: products stay operations, trips keep arrays of their own
+  bool device = false;                     ///< for a GPU: products stay operations, iterations keep arrays of their own
   bool reassociate = true;                 ///< false: sums that the program forms keep their order
   bool fused_multiply_add = false;         ///< the target has one, and it is wanted; false: no contract
   bool check_values = false;               ///< a NaN, or an infinity that arises, is an error: value_checks
