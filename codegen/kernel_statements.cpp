@@ -328,7 +328,8 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
       before.emplace_back(text);
   }
   statements_.insert(statements_.begin(), before.begin(), before.end());
-  open_.back().head.text = "extern \"C\" __global__ void " + launch.name + "(" + launch.parameters + ") {";
+  const char* bounds = rows ? "__launch_bounds__(512) " : "";
+  open_.back().head.text = "extern \"C\" __global__ void " + std::string(bounds) + launch.name + "(" + launch.parameters + ") {";
   close();
   kernels_ += written(statements_) + "\n";
 

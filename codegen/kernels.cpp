@@ -127,6 +127,7 @@ class Choice {
         kernel.nest.push_back(inner);
       }
     find_shared(kernel.nest.back()->blocks[1], kernel);
+    if (calls_with_tensors(body)) kernel.shared.clear();
     if (!kernel.shared.empty()) kernel.mapping = Mapping::rows;
     if (kernel.mapping == Mapping::element && kernel.sums_into_tensors()) return false;
     capture(kernel);
@@ -166,6 +167,16 @@ class Choice {
       kernel.shared.insert(op);
       return false;
     });
+  }
+
+  /// Functions that work on elements are for one thread: nothing says what they read and write.
+  static bool calls_with_tensors(ir::Block* body) {
+    bool found = false;
+    ir::walk(body, [&](const Op* op) {
+      found |= op->is(Opcode::call_) &&
+               std::ranges::any_of(op->operands, [](const Value* v) { return v->type.is_tensor(); });
+    });
+    return found;
   }
 
   /// Whether the inner loop begins and ends at numbers that are known before the outermost one.

@@ -105,6 +105,7 @@ void StatementPrinter::loop(const Op& op) {
   const int allocations = allocations_;
 
   // The condition becomes part of the head, unless it needs statements of its own.
+  if (place_ == Place::block) barrier();
   open("for (;;) {");
   const std::size_t construct = open_.size() - 1;
   const Op* self = current_;
@@ -158,6 +159,7 @@ void StatementPrinter::loop(const Op& op) {
     names_.release(names);
   }
   close();
+  touched_.read |= place_ == Place::block;  // its condition may read
   const auto at = statements_.begin() + static_cast<std::ptrdiff_t>(start);
   statements_.insert(at, std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
   if (leaves && owns) {

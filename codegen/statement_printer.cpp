@@ -564,6 +564,7 @@ void StatementPrinter::branch(const Op& op, const Sink* forwarded) {
     }
   }
   const Sink& sink = forwarded ? *forwarded : own;
+  if (place_ == Place::block) barrier();
   std::string condition = "if (" + text(op.operands[0]) + ") {";
   const ir::Block *then = op.blocks[0], *otherwise = op.blocks[1];
   const bool last = forwarded || (op.results.empty() && op.parent->ops.size() >= 2 &&

@@ -48,6 +48,7 @@ static lt_contraction_$K lt_merged_$K(const lt_contraction_$K* c) {
 #define LT_BLAS_ROOM ((size_t)32 << 20)
 typedef struct lt_blas {
   void* handle;
+  int (*destroy)(void* handle);
   void* room; /* for what cuBLAS keeps beside the matrices: it forgets that with every stream that it is given */
   int (*set_stream)(void* handle, cudaStream_t stream);
   int (*set_room)(void* handle, void* room, size_t bytes);
@@ -71,12 +72,14 @@ static const lt_blas* lt_blas_of(lt_workspace* ws) {
   int (*create)(void**) = (int (*)(void**))dlsym(library, "cublasCreate_v2");
   lt_blas* blas = (lt_blas*)calloc(1, sizeof(lt_blas));
   if (!blas) return 0;
+  blas->destroy = (int (*)(void*))dlsym(library, "cublasDestroy_v2");
   blas->set_stream = (int (*)(void*, cudaStream_t))dlsym(library, "cublasSetStream_v2");
   blas->set_room = (int (*)(void*, void*, size_t))dlsym(library, "cublasSetWorkspace_v2");
   *(void**)&blas->multiply = dlsym(library, "cublasGemmStridedBatchedEx");
-  if (!create || !blas->set_room || !blas->set_stream || !blas->multiply || create(&blas->handle) != 0 ||
+  if (!create || !blas->destroy || !blas->set_room || !blas->set_stream || !blas->multiply || create(&blas->handle) != 0 ||
       cudaMalloc(&blas->room, LT_BLAS_ROOM) != cudaSuccess) {
     (void)cudaGetLastError();
+    if (blas->handle) blas->destroy(blas->handle);
     free(blas);
     return 0;
   }

@@ -116,9 +116,11 @@ static lt_error* lt_new_error(cudaError_t* status) {
 }
 
 static int lt_result(lt_error* error, cudaError_t* status) {
-  if (*status == cudaSuccess) *status = cudaMemcpy(&lt_last, error, sizeof lt_last, cudaMemcpyDeviceToHost);
+  lt_error found = {};
+  if (*status == cudaSuccess) *status = cudaMemcpy(&found, error, sizeof found, cudaMemcpyDeviceToHost);
   cudaFree(error);
-  return lt_last.code;
+  lt_last = found;
+  return found.code;
 }
 
 )c";

@@ -69,7 +69,9 @@ static void lt_await(lt_workspace* ws) {
   if (!device->checked || *iteration == ~0ull) return;
   device->checked = 0;
   lt_gpu(ws, cudaMemcpy(ws->message, device->control->failure.message, sizeof ws->message, cudaMemcpyDeviceToHost));
-  lt_gpu(ws, cudaMemset(&device->control->failure.iteration, 0xff, 8));
+  /* Threads that failed have left before they could say that their block has ended. */
+  lt_gpu(ws, cudaMemsetAsync(&device->control->failure.iteration, 0xff, 8, device->stream));
+  lt_gpu(ws, cudaMemsetAsync(&device->control->ended, 0, sizeof device->control->ended, device->stream));
   ws->fail(ws, ws->message);
 }
 )c"},
@@ -258,20 +260,24 @@ static void lt_device_compact(lt_workspace* ws, lt_device_position mark, int cou
   for (lt_device_chunk* chunk = mark.chunk ? mark.chunk : device->first; chunk; chunk = chunk->next) {
     char* from = chunk == mark.chunk ? mark.top : chunk->data;
     char* const last = chunk->data + chunk->capacity;
-    for (;;) { /* the first piece from here on, with all that overlap it */
+    for (;;) { /* the first piece from here on, with all that lie in the same units of 256 bytes */
       char* start = 0;
       for (int i = 0; i < count; ++i)
         if (data[i] >= from && data[i] < last && bytes[i] > 0 && (!start || data[i] < start)) start = data[i];
       if (!start) break;
-      char* end = start + 1;
+      start -= (start - chunk->data) % 256;
+      if (start < from) start = from;
+      char* end = start + 256;
       for (int again = 1; again;) {
         again = 0;
         for (int i = 0; i < count; ++i)
           if (data[i] >= start && data[i] < end && data[i] + bytes[i] > end) {
             end = data[i] + bytes[i];
+            end += (256 - (end - chunk->data) % 256) % 256;
             again = 1;
           }
       }
+      if (end > last) end = last;
       const int64_t size = (end - start + 255) / 256 * 256;
       char* to = (char*)lt_device_allocate_at_end(ws, size);
       /* A copy within the device must not overlap: it goes in steps of the distance. */
@@ -298,12 +304,15 @@ static void* lt_device_place(lt_workspace* ws, int64_t result, void* data, int64
       {"visible", functions, {"device_allocate"}, R"c(/* The elements of an argument on the device: where they are, or in a copy. */
 static void* lt_visible(lt_workspace* ws, void* data, int64_t bytes) {
   cudaPointerAttributes place;
+  place.type = cudaMemoryTypeUnregistered;
   if (bytes <= 0) return data;
   if (cudaPointerGetAttributes(&place, data) == cudaSuccess &&
       (place.type == cudaMemoryTypeDevice || place.type == cudaMemoryTypeManaged))
     return data;
   void* copy = lt_device_allocate(ws, bytes);
+  const int pinned = place.type == cudaMemoryTypeHost;
   lt_gpu_copy(ws, copy, data, bytes);
+  if (pinned) lt_gpu(ws, cudaStreamSynchronize(ws->device->stream)); /* the caller may change it after the call */
   return copy;
 }
 )c"},

@@ -21,6 +21,7 @@ template <class T, class F>
 static __device__ T lt_reduce(T x, F f) {
   __shared__ T parts[32];
   for (int step = 16; step > 0; step /= 2) x = f(x, (T)__shfl_xor_sync(0xffffffffu, x, step));
+  x = (T)__shfl_sync(0xffffffffu, x, 0); /* of the zeros 0 and -0 threads may have either */
   __syncthreads();
   if (blockDim.x <= 32) return x;
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
@@ -33,11 +34,13 @@ static __device__ T lt_reduce(T x, F f) {
       {"last_block", kernels, {}, R"c(/* Whether this block is the last one of its kernel to come here; then it sees what the others have written. */
 static __device__ bool lt_last_block(unsigned* ended) {
   __shared__ bool last;
+  last = false; /* thread 0 may have failed, and be gone */
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
     last = atomicAdd(ended, 1u) == gridDim.x - 1;
     if (last) *ended = 0;
+    __threadfence();
   }
   __syncthreads();
   __threadfence();

@@ -369,11 +369,11 @@ std::string hosted_entry(const ir::Module& module, const std::string& entry) {
     return head + "  const int status = " + name + "_map(" + list + "1);\n  if (status != 0) lantern_gpu_fail(" +
            (message ? "status >= 20000 ? " + name + "_message() : " : "") + "cudaGetErrorString(status));\n}\n";
   }
-  return head + "  lt_workspace* ws = lt_own_workspace();\n  ws->device->stream = 0;\n  " + name + "_entry(ws, in, out);\n  " + name +
+  return head + "  lt_workspace* ws = lt_own_workspace();\n  lt_use_stream(ws, 0);\n  " + name + "_entry(ws, in, out);\n  " + name +
          "_to_host(ws, out);\n}\n\nextern \"C\" void " + device_entry_name +
          "(struct lt_caller* caller, const void* const* in, void* const* out,\n    lt_target* targets, cudaStream_t stream) {\n"
          "  lantern_gpu_enter(caller);\n  lt_workspace* ws = lt_own_workspace();\n  ws->device->targets = targets;\n"
-         "  ws->device->stream = stream;\n  " + name + "_entry(ws, in, out);\n}\n";
+         "  lt_use_stream(ws, stream);\n  " + name + "_entry(ws, in, out);\n}\n";
 }
 
 std::string print_cuda(const ir::Module& module, const PrintOptions& options) {

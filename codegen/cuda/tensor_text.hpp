@@ -115,17 +115,19 @@ struct lt_workspace {
 /* The thread ends. */
 static __device__ void lt_fail_iteration(lt_workspace* ws, const char* message) {
   volatile lt_failure* failure = ws->failure;
-  while (atomicCAS(&ws->failure->lock, 0, 1) != 0) {
+  for (bool told = false; !told;) {
+    if (atomicCAS(&ws->failure->lock, 0, 1) != 0) continue;
+    __threadfence();
+    if (ws->iteration < failure->iteration) {
+      int i = 0;
+      failure->iteration = ws->iteration;
+      for (; message[i] && i < 511; ++i) failure->message[i] = message[i];
+      failure->message[i] = 0;
+    }
+    __threadfence();
+    atomicExch(&ws->failure->lock, 0);
+    told = true;
   }
-  __threadfence();
-  if (ws->iteration < failure->iteration) {
-    int i = 0;
-    failure->iteration = ws->iteration;
-    for (; message[i] && i < 511; ++i) failure->message[i] = message[i];
-    failure->message[i] = 0;
-  }
-  __threadfence();
-  atomicExch(&ws->failure->lock, 0);
   asm volatile("exit;");
 }
 #endif
@@ -144,6 +146,11 @@ __host__ __device__ __forceinline__ void lt_workspace::fail(lt_workspace* ws, co
 inline constexpr const char* own_workspace =
     R"c($FAIL
 static void* lt_resize(void* memory, unsigned long bytes) { return realloc(memory, bytes); }
+
+static void lt_use_stream(lt_workspace* ws, cudaStream_t stream) {
+  if (ws->device->control && ws->device->stream != stream) cudaDeviceSynchronize();
+  ws->device->stream = stream;
+}
 
 /* Memory for a call, with nothing in it. */
 static lt_workspace* lt_own_workspace(void) {
@@ -194,8 +201,9 @@ inline constexpr const char* hosted_memory =
 /// What a source offers beside the function: its stream, and a wait for all that was queued.
 inline constexpr const char* stream =
     R"c(
-/* All later calls of this thread queue their work there; null, as at first, is CUDA's own default stream. */
-extern "C" void $NAME_on_stream(lt_workspace* ws, cudaStream_t stream) { ws->device->stream = stream; }
+/* All later calls of this thread queue their work there; null, as at first, is CUDA's own default stream. Another
+   stream than before waits for the GPU: calls use the same memory one after the other. */
+extern "C" void $NAME_on_stream(lt_workspace* ws, cudaStream_t stream) { lt_use_stream(ws, stream); }
 
 /* Waits until all work is done. What failed in a kernel fails here, where no number was asked for before. */
 extern "C" void $NAME_wait(lt_workspace* ws) { lt_await(ws); }

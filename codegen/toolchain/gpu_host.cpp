@@ -119,7 +119,7 @@ std::string mathematics() {
 
 /// "static lantern_gpu::kernel<void(const float* x, int64_t n)> f_kernel1 = {"f_kernel1", 0};" for each kernel.
 std::string handles(const std::string& kernels) {
-  static const std::regex start(R"((?:LT_KERNEL|extern "C" __global__)\s+void\s+(\w+)\()");
+  static const std::regex start(R"((?:LT_KERNEL|extern "C" __global__)\s+void\s+(?:__launch_bounds__\(\d+\)\s+)?(\w+)\()");
   std::string text;
   for (std::sregex_iterator it(kernels.begin(), kernels.end(), start), end; it != end; ++it) {
     const std::size_t open = static_cast<std::size_t>(it->position() + it->length());
@@ -142,7 +142,7 @@ std::vector<std::string> nvrtc_options(const GpuOptions& options) {
 
 /// Machine code for the GPU that is there, of the cache where it has been made before.
 std::string machine_code(const std::string& text, const GpuOptions& options) {
-  const cuda_driver::Gpu& gpu = cuda_driver::gpu();
+  const cuda_driver::Gpu gpu = cuda_driver::gpu();
   const std::string arch = "sm_" + std::to_string(gpu.major) + std::to_string(gpu.minor);
   const std::string key = content_hash(text + arch + nvrtc_version() + (options.strict_math ? " strict" : ""));
   std::optional<DiskCache> cache;

@@ -26,6 +26,13 @@ typedef struct lt_device_piece {
   int64_t bytes;
 } lt_device_piece;
 
+/* What cuBLAS is called by begins so. */
+typedef struct lt_blas_handle {
+  void* handle;
+  int (*destroy)(void* handle);
+  void* room; /* memory of the GPU */
+} lt_blas_handle;
+
 /* The GPU for one thread of the host. */
 typedef struct lt_device {
   lt_device_chunk *first, *chunk;

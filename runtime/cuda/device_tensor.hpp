@@ -125,7 +125,7 @@ inline bool available() { return cuda_driver::missing().empty(); }
 /// Why they cannot; empty where they can.
 inline const std::string& missing() { return cuda_driver::missing(); }
 /// "NVIDIA H100 80GB HBM3". Error: no GPU.
-inline const std::string& device_name() { return cuda_driver::gpu().name; }
+inline std::string device_name() { return cuda_driver::gpu().name; }
 
 /// What the last call of this thread took beside its arithmetic.
 struct LastCall {

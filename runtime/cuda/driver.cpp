@@ -49,7 +49,6 @@ struct Driver {
   Status (*error_text)(Status, const char**);
   void* context = nullptr;  ///< the primary one of device 0: for threads that have none
   std::string missing;
-  Gpu gpu;
 };
 
 constexpr int multiprocessors = 16, capability_major = 75, capability_minor = 76;  // CUdevice_attribute
@@ -99,13 +98,8 @@ std::unique_ptr<const Driver> open() {
   } else if (d->device_count(&count) != 0 || count == 0) {
     d->missing = "NVIDIA's driver finds no GPU";
   } else {
-    char name[256] = {};
     Status failed = d->device_get(&device, 0);
-    if (failed == 0) failed = d->device_name(name, sizeof name, device);
-    if (failed == 0) failed = d->device_attribute(&d->gpu.major, capability_major, device);
-    if (failed == 0) failed = d->device_attribute(&d->gpu.minor, capability_minor, device);
     if (failed == 0) failed = d->primary_retain(&d->context, device);
-    d->gpu.name = name;
     if (failed != 0) d->missing = "the GPU cannot be used: " + words(*d, failed);
   }
   return d;
@@ -123,6 +117,13 @@ const Driver& driver() {
   void* context = nullptr;
   if (d.current(&context) == 0 && context == nullptr) d.set_current(d.context);
   return d;
+}
+
+/// For those who give memory back: whether the driver works, in this thread too.
+bool has_context(const Driver& d) noexcept {
+  void* context = nullptr;
+  if (!d.missing.empty() || d.current(&context) != 0) return false;
+  return context != nullptr || d.set_current(d.context) == 0;
 }
 
 void check(const Driver& d, Status status, const char* what) {
@@ -158,6 +159,11 @@ class Local {
         std::free(piece);
         piece = next;
       }
+    if (lt_blas_handle* blas = static_cast<lt_blas_handle*>(device.blas)) {
+      blas->destroy(blas->handle);
+      d.free(address(blas->room));
+      std::free(blas);
+    }
     if (device.control) d.free(address(device.control));
     if (device.staging) d.free_host(device.staging);
   }
@@ -219,7 +225,7 @@ struct Place {
 static Status shim_place(Place* place, const void* pointer) {
   int type = 0;
   const Status status = loaded().pointer_attribute(&type, memory_type, address(pointer));
-  place->type = status == 0 && type == 2 ? 2 : 0;  // CU_MEMORYTYPE_DEVICE, which managed memory is, too
+  place->type = status == 0 && (type == 1 || type == 2) ? type : 0;  // host memory that is pinned; the device's, or managed
   return 0;
 }
 
@@ -261,7 +267,18 @@ static Status lantern_gpu_launch(void** function, void* module, const char* name
 
 const std::string& missing() { return loaded().missing; }
 
-const Gpu& gpu() { return driver().gpu; }
+Gpu gpu() {
+  const Driver& d = driver();
+  Gpu found;
+  char name[256] = {};
+  int device = 0;
+  check(d, d.current_device(&device), "the GPU");
+  check(d, d.device_name(name, sizeof name, device), "the GPU");
+  check(d, d.device_attribute(&found.major, capability_major, device), "the GPU");
+  check(d, d.device_attribute(&found.minor, capability_minor, device), "the GPU");
+  found.name = name;
+  return found;
+}
 
 Module::Module(const std::string& cubin) {
   const Driver& d = driver();
@@ -269,9 +286,7 @@ Module::Module(const std::string& cubin) {
 }
 
 Module::~Module() {
-  const Driver& d = loaded();
-  void* context = nullptr;
-  if (d.current(&context) == 0 && context != nullptr) d.module_unload(module_);
+  if (has_context(loaded())) loaded().module_unload(module_);
 }
 
 void* Module::function(const char* name) const {
@@ -319,9 +334,7 @@ void* allocate(std::int64_t bytes) {
 }
 
 void release(void* memory) noexcept {
-  const Driver& d = loaded();
-  void* context = nullptr;
-  if (memory && d.missing.empty() && d.current(&context) == 0 && context != nullptr) d.free(address(memory));
+  if (memory && has_context(loaded())) loaded().free(address(memory));
 }
 
 void copy(void* to, const void* from, std::int64_t bytes, void* stream) {
@@ -331,7 +344,7 @@ void copy(void* to, const void* from, std::int64_t bytes, void* stream) {
 }
 
 /// What failed first in a kernel of this thread's calls since the last look; empty where nothing did.
-std::string failure(const Driver& d) {
+std::string failure(const Driver& d, void* stream) {
   lt_device& device = local().device;
   unsigned long long iteration = ~0ULL;
   constexpr std::size_t message_at = 12;  // behind the iteration and a lock: lt_failure
@@ -340,14 +353,16 @@ std::string failure(const Driver& d) {
   check(d, d.copy(address(&iteration), address(device.control), sizeof iteration), "the GPU");
   if (iteration == ~0ULL) return {};
   check(d, d.copy(address(message), address(device.control) + message_at, sizeof message), "the GPU");
-  check(d, d.fill(address(device.control), 0xff, sizeof iteration), "the GPU");
+  constexpr std::size_t ended_at = message_at + sizeof message;  // of threads that failed blocks did not end
+  check(d, d.fill_async(address(device.control), 0xff, sizeof iteration, stream), "the GPU");
+  check(d, d.fill_async(address(device.control) + ended_at, 0, sizeof(unsigned), stream), "the GPU");
   return message;
 }
 
 void wait(void* stream) {
   const Driver& d = driver();
   check(d, d.stream_wait(stream), "the GPU");
-  if (const std::string failed = failure(d); !failed.empty()) throw Error(failed);
+  if (const std::string failed = failure(d, stream); !failed.empty()) throw Error(failed);
 }
 
 void* make_stream() {
@@ -358,9 +373,7 @@ void* make_stream() {
 }
 
 void end_stream(void* stream) noexcept {
-  const Driver& d = loaded();
-  void* context = nullptr;
-  if (stream && d.missing.empty() && d.current(&context) == 0 && context != nullptr) d.stream_destroy(stream);
+  if (stream && has_context(loaded())) loaded().stream_destroy(stream);
 }
 
 bool on_device(const void* pointer, int* number) {

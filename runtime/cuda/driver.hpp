@@ -20,7 +20,7 @@ struct Gpu {
   std::string name;  ///< "NVIDIA H100 80GB HBM3"
   int major = 0, minor = 0;  ///< its compute capability: kernels are compiled for sm_90, say
 };
-const Gpu& gpu();
+Gpu gpu();
 
 /// Kernels that are loaded: machine code as NVRTC makes it.
 class Module {

@@ -46,7 +46,7 @@ bool owned(Pointer p, std::size_t bytes) {
 
 /// One function for each kernel, which takes the arguments as the driver does.
 std::string wrappers(const std::string& text) {
-  static const std::regex start(R"((?:LT_KERNEL|extern "C" __global__)\s+void\s+(\w+)\()");
+  static const std::regex start(R"((?:LT_KERNEL|extern "C" __global__)\s+void\s+(?:__launch_bounds__\(\d+\)\s+)?(\w+)\()");
   std::string all = R"cpp(
 static void lt_fail(lt_workspace*, const char*) { abort(); }
 static void* lt_resize(void*, unsigned long) { return 0; }

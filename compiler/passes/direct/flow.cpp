@@ -36,6 +36,8 @@ class Guard : Flows {
     for (Value* v : order_) {
       Cell& c = cells_[v];
       if (!own(v) || !guarded(c)) continue;
+      // A number that goes through a loop keeps it from running in lanes: only a factor that may be infinite is worth it.
+      if (!c.wanted_pole && goes_through_loop(c)) continue;
       if (condition(*c.home, v, c) == Form::unseen) todo.push_back(v);
     }
     std::vector<Op*> extended;
@@ -86,6 +88,12 @@ class Guard : Flows {
         jump->operands.push_back(beside_argument);
       }
     }
+  }
+  /// Whether a loop takes the cell from iteration to iteration.
+  bool goes_through_loop(const Cell& c) const {
+    return std::ranges::any_of(c.uses, [&](const Op* use) {
+      return use->is(Opcode::jump_) && loops_.contains(use->operands[0]->def);
+    });
   }
   /// At a jump, of a cell that it hands on.
   Form condition_at(const Op& jump, const Value* v) { return condition(*jump.parent, v, *cell(v)); }

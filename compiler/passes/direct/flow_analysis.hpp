@@ -262,10 +262,22 @@ class Flows {
   /// The answers of all, until none changes; whether anything is not added to always.
   bool settle() {
     bool changed = true, some = false;
+    const auto look = [&](Value* v) {
+      Cell& c = cells_[v];
+      const Flow now = v->def ? in(c.home, v, c) : of_body(c.home->parent, c.home, v, c);
+      changed |= joined(c.flow, now) != c.flow;
+      c.flow = joined(c.flow, now);
+      Elements reached = united(c.elements, elements_of(v, c));
+      changed |= reached != c.elements;
+      c.elements = std::move(reached);
+    };
+    // The operations of a backward part stand in the order in which adjoints are made, inner parts come before outer
+    // ones, and a cell is looked at where it is read: straight code is done in one sweep.
     while (changed) {
       changed = some = false;
-      for (const auto& [b, ops] : backward_)
-        for (Op* op : ops) {
+      for (auto part = backward_.rbegin(); part != backward_.rend(); ++part)
+        for (Op* op : part->second) {
+          if (op->is(Opcode::ref_get_)) look(op->operands[0]);
           const Derived now = derive(*op);
           for (const Value* v : op->results) {
             Derived& d = derived_[v];
@@ -276,15 +288,7 @@ class Flows {
             some |= known.flow != Flow::always;
           }
         }
-      for (Value* v : order_) {
-        Cell& c = cells_[v];
-        const Flow now = v->def ? in(c.home, v, c) : of_body(c.home->parent, c.home, v, c);
-        changed |= joined(c.flow, now) != c.flow;
-        c.flow = joined(c.flow, now);
-        Elements reached = united(c.elements, elements_of(v, c));
-        changed |= reached != c.elements;
-        c.elements = std::move(reached);
-      }
+      for (Value* v : order_) look(v);
     }
     return some;
   }
