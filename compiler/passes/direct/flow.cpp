@@ -257,7 +257,11 @@ class Guard : Flows {
   void exact_operands(Builder& b, Op* op, const Masks& masks) {
     for (Value*& v : op->operands) {
       const auto m = masks.find(v);
-      if (m != masks.end() && !m->second.exact) v = chosen(b, m->second.condition, v);
+      if (m == masks.end() || m->second.exact) continue;
+      // Conditions are asked for after this, too: the value that is chosen flows as the one that it stands for.
+      const Derived known = derived_[v];
+      v = chosen(b, m->second.condition, v);
+      derived_[v] = known;
     }
   }
 
@@ -300,7 +304,11 @@ class Guard : Flows {
     // Of the cell's own block the condition is seen where it is read.
     if (c->home == &block && own(to)) return;
     Value* count = b.number(1);
-    if (condition && condition->type.is_scalar()) count = b.emit(Opcode::select_, {condition, count, b.number(0)});
+    if (condition && condition->type.is_scalar()) {
+      // What flows where something flows into another cell is that cell's own number: a loop hands it on unchanged.
+      const auto own_number = numbers_.find(condition);
+      count = own_number != numbers_.end() ? own_number->second : b.emit(Opcode::select_, {condition, count, b.number(0)});
+    }
     b.op(Opcode::ref_add_, {c->companion, count});
   }
 
@@ -316,7 +324,9 @@ class Guard : Flows {
     for (const Masked& m : parts) join(m.condition);
     if (c.companion) {
       Value* const count = b.op(Opcode::ref_get_, {c.companion}, {ir::F64})->result();
-      join(b.emit(Opcode::ne_, {count, b.number(0)}));
+      Value* const some = b.emit(Opcode::ne_, {count, b.number(0)});
+      numbers_[some] = count;
+      join(some);
     } else if (form == Form::unseen) {
       join(nullptr);
     } else if (form != Form::never) {
@@ -326,7 +336,8 @@ class Guard : Flows {
   }
 
   ir::Module& module_;
-  std::vector<Value*> counted_;                                          ///< cells with a number beside them
+  std::vector<Value*> counted_;                         ///< cells with a number beside them
+  std::unordered_map<const Value*, Value*> numbers_;  ///< by the condition that they are not 0
   std::unordered_map<const Op*, std::vector<Value*>> parameters_of_;  ///< with a number beside them
 };
 

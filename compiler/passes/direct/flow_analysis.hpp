@@ -426,7 +426,26 @@ class Flows {
     if (exit == Flow::always) return Flow::always;
     if (waits_ && (iteration == Flow::open || exit == Flow::open)) return Flow::open;
     if (iteration == Flow::never || iteration == Flow::open) return exit == Flow::open ? iteration : exit;
-    return exit == Flow::never ? unless_ended(iteration) : both(unless_ended(iteration), exit);
+    const Flow all = surely_starts(*fun) ? iteration : unless_ended(iteration);
+    return exit == Flow::never ? all : both(all, exit);
+  }
+  /// Whether a loop has a first iteration: its test compares constants then.
+  bool surely_starts(const Op& fun) {
+    const Op* const start = end(*fun.parent);
+    const Block& header = *fun.blocks[0];
+    const Op* const test = end(header);
+    if (!start || !start->is(Opcode::jump_) || start->operands[0]->def != &fun || !test || !test->is(Opcode::branch_))
+      return false;
+    const Op* const less = test->operands[0]->def;
+    if (!less || !less->is(Opcode::lt_)) return false;
+    const auto at_first = [&](const Value* v) -> std::optional<std::int64_t> {
+      for (std::size_t i = 0; i < header.params.size() && i + 1 < start->operands.size(); ++i)
+        if (v == header.params[i]) v = start->operands[i + 1];
+      if (!v->def || !v->def->is(Opcode::constant_) || v->type != ir::I64) return {};
+      return v->def->integer;
+    };
+    const auto from = at_first(less->operands[0]), to = at_first(less->operands[1]);
+    return from && to && *from < *to;
   }
   /// Of the iterations of a loop and of what follows it.
   std::pair<Flow, Flow> of_loop(const Block& header, const Value* v, const Cell& c) {

@@ -19,7 +19,6 @@ bool moves(const Op& op) {
     case Opcode::constant_:
     case Opcode::undef_:
     case Opcode::call_:
-    case Opcode::external_:
     case Opcode::closure_:
     case Opcode::ref_new_:
     case Opcode::ref_get_:
