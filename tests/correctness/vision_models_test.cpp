@@ -110,7 +110,7 @@ TEST_CASE("SqueezeNet by hand computes what the ONNX model does") {
   REQUIRE(theirs.size() == 1000);
   float apart = 0;
   for (std::size_t i = 0; i < 1000; ++i) apart = std::max(apart, std::abs(ours[i] - theirs[i]));
-  CHECK(apart <= 1e-6f);
+  CHECK(apart <= 0x1p-11f);  // the model rounds to float16
   const auto best = std::max_element(ours.data.begin(), ours.data.end());
   CHECK(best - ours.data.begin() == 281);
   CHECK(*best == Approx(0.93).margin(0.01));
