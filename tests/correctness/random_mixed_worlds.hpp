@@ -633,7 +633,14 @@ struct PlainWorld {
     }
     return static_cast<Long>(best);
   }
-  static D largest(const A<double>& a) { return a[static_cast<std::size_t>(argmax(a))]; }
+  /// The slope is shared equally by the largest elements.
+  static D largest(const A<double>& a) {
+    const double most = read(a[static_cast<std::size_t>(argmax(a))]).v;
+    double slopes = 0, count = 0;
+    for (const D& e : a.all())
+      if (const D x = read(e); x.v == most) slopes += x.d, ++count;
+    return count == 0 ? a[static_cast<std::size_t>(argmax(a))] : D(most, slopes / count);
+  }
   static D sum_of_products(const A<double>& a, const D& x) {
     return summed(a, [&](const D& e) { return binary(0, binary(2, e, x), binary(2, e, e)); });
   }

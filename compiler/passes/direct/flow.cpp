@@ -36,9 +36,10 @@ class Guard : Flows {
     for (Value* v : order_) {
       Cell& c = cells_[v];
       if (!own(v) || !guarded(c)) continue;
-      // A number that goes through a loop keeps it from running in lanes: only a factor that may be infinite is worth it,
-      // and not beside an array, where one number says little of many elements.
-      if ((!c.wanted_pole || v->type.content().is_tensor()) && goes_through_loop(c)) continue;
+      // One number says little of the many elements of an array.
+      if (v->type.content().is_tensor()) continue;
+      // A number that goes through a loop keeps it from running in lanes: only a factor that may be infinite is worth it.
+      if (!c.wanted_pole && goes_through_loop(c)) continue;
       if (condition(*c.home, v, c) == Form::unseen) todo.push_back(v);
     }
     std::vector<Op*> extended;
