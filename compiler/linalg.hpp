@@ -13,9 +13,10 @@
 // functions of runtime/linalg/kernels.h, and are linked likewise.
 //
 // Every function takes matrices of double or float of known or unknown sizes, eagerly and compiled, and may
-// be differentiated to any order, forward and reverse; `eigh` and `svd` say how far where values are equal. All take batches as well: tensors of which the last two
-// dimensions are those of matrices, and the ones before them, up to six, count matrices; the other operands have the
-// same dimensions first.
+// be differentiated to any order, forward and reverse. Where eigenvalues or singular values are equal, some derivatives
+// do not exist: the docstrings of `eigh` and `svd` list them. All take batches as well: the last two dimensions of a
+// tensor are those of a matrix, and the dimensions before them, up to six, count matrices. The other operands have
+// the same dimensions first.
 //
 // Errors. Ranks that do not fit, and sizes that are known while staging, are Errors with the place of the
 // call; other sizes are compared when the program runs, as indices are, and raise too. What has no result for

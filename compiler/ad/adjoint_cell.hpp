@@ -23,7 +23,7 @@ using CellPtr = std::shared_ptr<Cell>;
 
 /// Where something flows in a derivative that is an eager tensor (TensorBox); empty: everywhere.
 Datum flow(const Datum& d);
-/// The derivative, of which that is known.
+/// The derivative d, with the answer to where something flows.
 Datum with_flow(const Datum& d, const Datum& flow);
 /// The same with another answer for one element.
 Datum flow_at(Datum flow, std::span<const Datum> indices, bool holds);

@@ -56,7 +56,8 @@ Datums ForwardControlFlow::branch(const Datum& condition, const Thunk& then, con
   return out;
 }
 
-// A side to which all flows says true. `some`: of which results a side says another.
+// The data of one side of a branch, split, and a condition for each result that may have one: true where this side has
+// none. `some` marks the results for which it has one.
 Datums ForwardControlFlow::split_side(const Datums& data, const std::vector<ir::Type>& types, std::vector<bool>& some,
                                       const Location& loc) const {
   Datums out = split(data, types, loc);

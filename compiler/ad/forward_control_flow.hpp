@@ -31,7 +31,7 @@ class ForwardControlFlow : public StagedMode {
   virtual Datum with(const Datum& primal, std::span<const Datum> companions) = 0;
   /// Whether its companions may be other than zero: false where nothing flows to it. Empty: they may.
   virtual Datum flow_of(const Datum& /*d*/) const { return {}; }
-  /// The datum, of which that is known.
+  /// The datum d, with the answer that flow_of returns.
   virtual Datum with_flow(const Datum& d, const Datum& /*flow*/) { return d; }
 
  private:

@@ -72,8 +72,8 @@ Eigh<detail::Matrix<T>> eigh(const Rep<T>& a, std::source_location l = std::sour
 /// or 0.
 ///
 /// Equal values, counted as for `eigh`: derivatives are those of symmetric functions of equal values, of projectors
-/// on all their left, or right, vectors together, and of u vt for a of full rank, of which the differences
-/// (u^T da v)_ij - (u^T da v)_ji are divided by s_i + s_j. NaN is the derivative of all else, as for `eigh`: of
+/// on all their left, or right, vectors together, and of u vt where a has full rank. The derivative of u vt divides
+/// (u^T da v)_ij - (u^T da v)_ji by s_i + s_j. NaN is the derivative of all else, as for `eigh`: of
 /// u f(s) vt with equal values, say. For that there are `polar`, `pinv`, and `spectral` of a^T a.
 ///
 /// Values of 0, that is no more than eps^(2/3) times the largest: their vectors have no derivative, unless a single

@@ -11,8 +11,8 @@ struct Polar {
   M u, p;
 };
 
-/// v diag(f(w)) v^T for the eigenvalues w and eigenvectors v of symmetric a, n x n, of which the lower
-/// triangle is read; batches. a counts as symmetric: the derivative is that for (a + a^T) / 2, and the
+/// v diag(f(w)) v^T for the eigenvalues w and eigenvectors v of symmetric a, n x n; batches. It reads the lower
+/// triangle of a. a counts as symmetric: the derivative is that for (a + a^T) / 2, and the
 /// adjoint is symmetric.
 ///
 /// f is a function of a number, over Rep, that is differentiable at the eigenvalues as often as the result is
@@ -31,8 +31,8 @@ detail::Matrix<T> spectral(const Rep<T>& a, const F& f,
   return detail::Matrix<T>(detail::spectral(detail::value(a, l), scalar).datum);
 }
 
-/// The symmetric x with x x = a, for symmetric a, n x n, with eigenvalues >= 0, of which the lower triangle
-/// is read; batches. NaN where an eigenvalue is below 0 by more than n eps times the largest. Derivatives of
+/// The symmetric x with x x = a, for symmetric a, n x n, with eigenvalues >= 0; batches. It reads the lower triangle
+/// of a. NaN where an eigenvalue is below 0 by more than n eps times the largest. Derivatives of
 /// any order: NaN where a is singular, unless they keep that. Source: N. J. Higham, "Functions of Matrices",
 /// 2008, section 6.1.
 template <detail::Dense T>

@@ -66,8 +66,8 @@ Value inside_groups(const Value& w, const Value& x, bool several = false) {
                    {w, x})[0];
 }
 
-/// diag(w), of w = u^T a v; its derivative is the part inside groups of that of u^T a v, of which the
-/// symmetric part counts.
+/// diag(w), where w is the diagonal of u^T a v. Its derivative is the symmetric part of u^T da v inside the groups, and
+/// 0 outside them.
 Value blocks(const Value& w, const Value& a, const Value& u, const Value& v) {
   const auto primal = [](const Values& in) { return Values{diagonal_matrix(in[0])}; };
   const auto backward = [](const Values& in, const Values&, const Values& g) -> Values {

@@ -129,8 +129,8 @@ struct Model {
   const Function* function(const Node& n) const;
 };
 
-/// How operators compute with numbers of float16 and bfloat16, which lie in float32: as those, of which only
-/// a model's results are rounded, or with each operator's results rounded to the nearest number of the type.
+/// How operators compute with numbers of float16 and bfloat16. Memory holds them as float32. wide: only the results of
+/// the model are rounded. exact: the results of each operator are rounded to the nearest number of the type.
 enum class Half : std::uint8_t { wide, exact };
 
 /// Whether an error says that nothing computes what a node asks for, not that something is wrong.

@@ -243,8 +243,8 @@ Terms flex_attention(const Call& c) {
   return {c.result(matrix_product(c, c.cast(weights, e), for_each_query_head(c, c[2], q)))};
 }
 
-// The state S [batch, heads, key, value] at each place: S = exp(decay) S + key (x) (beta (value - S^T key)),
-// of which the attribute says what there is; the result is S^T query.
+// The state S [batch, heads, key, value] at each place: S = exp(decay) S + key (x) (beta (value - S^T key)).
+// The attribute selects the terms of this formula. The result is S^T query.
 Terms linear_attention(const Call& c) {
   c.require_operands(3, 6);
   c.require_float(0);
