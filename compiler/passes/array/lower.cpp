@@ -655,7 +655,7 @@ class Lowering {
     }
     Builder b(module_, block_);
     b.loc = g.members.back().op->loc;
-    Nest nest;
+    LoweredNest nest;
     for (const ir::Size& s : g.sizes) nest.sizes.push_back(size_value(b, s));
     for (NestMember& m : g.members) {
       m.stored = needed_outside(m.op, members);

@@ -31,7 +31,7 @@ struct Output {
 
 class Writer {
  public:
-  Writer(ir::Builder& b, const Nest& nest) : nest_(nest), rank_(nest.sizes.size()), builders_{b} {}
+  Writer(ir::Builder& b, const LoweredNest& nest) : nest_(nest), rank_(nest.sizes.size()), builders_{b} {}
 
   std::vector<Value*> run() {
     const std::unordered_set<const Value*> continued = added_to_again();
@@ -355,7 +355,7 @@ class Writer {
     Value* value = nullptr;
   };
 
-  const Nest& nest_;
+  const LoweredNest& nest_;
   std::size_t rank_;
   std::vector<ir::Builder> builders_;  ///< of the blocks around, innermost last
   std::vector<Value*> indices_;
@@ -367,7 +367,7 @@ class Writer {
 
 }  // namespace
 
-std::vector<Value*> emit_nest(ir::Builder& b, const Nest& nest) {
+std::vector<Value*> emit_nest(ir::Builder& b, const LoweredNest& nest) {
   std::vector<Value*> results = Writer(b, nest).run();
   return results;
 }

@@ -43,13 +43,13 @@ struct NestMember {
 };
 
 /// The index space, outermost first, and what is computed at its points.
-struct Nest {
+struct LoweredNest {
   std::vector<Value*> sizes;
   std::vector<NestMember> members;
 };
 
 /// The results of the members, null where nobody needs one.
-std::vector<Value*> emit_nest(ir::Builder& b, const Nest& nest);
+std::vector<Value*> emit_nest(ir::Builder& b, const LoweredNest& nest);
 
 /// "r[i] = x[i]": all indices in their order.
 NestIndices every_index(std::size_t rank);

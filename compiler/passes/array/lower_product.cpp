@@ -17,7 +17,7 @@ struct Extent {
 
 class Product {
  public:
-  Product(ir::Builder& b, const Nest& nest) : b_(b), nest_(nest), member_(nest.members.front()) {}
+  Product(ir::Builder& b, const LoweredNest& nest) : b_(b), nest_(nest), member_(nest.members.front()) {}
 
   Value* run() {
     if (!member_.stored) return nullptr;
@@ -33,7 +33,7 @@ class Product {
     NestMember part = move(all, shifted(extents), every_index(place.size()), type());
     part.base = member_.base;
     part.sizes = sizes;
-    return emit_nest(b_, Nest{sizes, {part}}).front();
+    return emit_nest(b_, LoweredNest{sizes, {part}}).front();
   }
 
  private:
@@ -122,7 +122,7 @@ class Product {
     Value* const around = zeros(extended(sizes, extents), {});
     NestMember copy = move(e.of, every_index(sizes.size()), shifted(extents), around->type);
     copy.memory = around;
-    return {emit_nest(b_, Nest{sizes, {copy}}).front(), moved(e.at, extents)};
+    return {emit_nest(b_, LoweredNest{sizes, {copy}}).front(), moved(e.at, extents)};
   }
 
   Value* product(Value* base) {
@@ -139,7 +139,7 @@ class Product {
   }
 
   ir::Builder& b_;
-  const Nest& nest_;
+  const LoweredNest& nest_;
   NestMember member_;
 };
 
@@ -175,6 +175,6 @@ bool calls_routine(const NestMember& m, const std::vector<std::int64_t>& sizes) 
   return known >= least;
 }
 
-Value* emit_product(ir::Builder& b, const Nest& nest) { return Product(b, nest).run(); }
+Value* emit_product(ir::Builder& b, const LoweredNest& nest) { return Product(b, nest).run(); }
 
 }  // namespace lantern::passes

@@ -13,6 +13,6 @@ bool calls_routine(const NestMember& m, const std::vector<std::int64_t>& sizes);
 /// The result of a nest of one such member. It is added to zeros, or to what the member adds to; of a tensor of
 /// which places outside are read, as where a convolution pads, a copy with zeros around is made first, and a
 /// result of which places outside are added to is computed in one.
-Value* emit_product(ir::Builder& b, const Nest& nest);
+Value* emit_product(ir::Builder& b, const LoweredNest& nest);
 
 }  // namespace lantern::passes

@@ -31,7 +31,7 @@ bool side_by_side(const NestIndices& at, int k) {
 
 class Merging {
  public:
-  Merging(ir::Builder& b, Nest& nest) : b_(b), nest_(nest) {
+  Merging(ir::Builder& b, LoweredNest& nest) : b_(b), nest_(nest) {
     for (std::size_t k = 0; k < nest.sizes.size(); ++k) {
       if (k > 0 && merges(static_cast<int>(k) - 1))
         number_.push_back(number_.back());
@@ -173,7 +173,7 @@ class Merging {
   }
 
   ir::Builder& b_;
-  Nest& nest_;
+  LoweredNest& nest_;
   std::vector<int> number_;  ///< of an index, after merging
   std::vector<Value*> old_sizes_;
   std::map<std::pair<Value*, NestIndices>, Value*> views_;
@@ -182,7 +182,7 @@ class Merging {
 
 }  // namespace
 
-std::vector<Value*> merge_indices(ir::Builder& b, Nest& nest) {
+std::vector<Value*> merge_indices(ir::Builder& b, LoweredNest& nest) {
   Merging merging(b, nest);
   if (!merging.any()) return std::vector<Value*>(nest.members.size(), nullptr);
   return merging.run();

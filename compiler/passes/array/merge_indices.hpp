@@ -13,6 +13,6 @@ namespace lantern::passes {
 
 /// Merges what can be in a nest, whose tensors become views. For each member a tensor of the shape that its result is
 /// to be given behind the nest; null where the result has it, or is a number.
-std::vector<Value*> merge_indices(ir::Builder& b, Nest& nest);
+std::vector<Value*> merge_indices(ir::Builder& b, LoweredNest& nest);
 
 }  // namespace lantern::passes
