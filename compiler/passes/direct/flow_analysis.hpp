@@ -127,11 +127,11 @@ class Flows {
   /// Of two parts that run one after the other.
   Flow both(Flow a, Flow b) const {
     if (a == Flow::always || b == Flow::always) return Flow::always;
-    return waits_ && (a == Flow::open || b == Flow::open) ? Flow::open : std::max(a, b);
+    return waits_ != Waits::never && (a == Flow::open || b == Flow::open) ? Flow::open : std::max(a, b);
   }
   /// Of two parts of which one runs.
   Flow either(Flow a, Flow b) const {
-    return waits_ && (a == Flow::open || b == Flow::open) ? Flow::open : joined(a, b);
+    return waits_ == Waits::all && (a == Flow::open || b == Flow::open) ? Flow::open : joined(a, b);
   }
 
   /// Of a vector, the elements to which something flows, where these are some that are known; null: all.
@@ -251,12 +251,14 @@ class Flows {
       }
       if (!ops.empty()) backward_.emplace_back(b, std::move(ops));
     }
-    // At first an answer waits for those that it depends on; what is open then depends on itself, and what is known
-    // is all there is.
-    waits_ = true;
-    const bool some = settle();
-    waits_ = false;
-    return settle() || some;
+    // At first an answer waits for those that it depends on. What is open then depends on itself: of parts of which one
+    // runs, those that are known answer. What is open at last flows nowhere but into itself.
+    bool some = false;
+    for (const Waits waits : {Waits::all, Waits::in_sequences, Waits::never}) {
+      waits_ = waits;
+      some |= settle();
+    }
+    return some;
   }
 
   /// The answers of all, until none changes; whether anything is not added to always.
@@ -424,7 +426,7 @@ class Flows {
     if (!fun || !loops_.contains(fun)) return in(body, v, c);
     const auto [iteration, exit] = of_loop(*body, v, c);
     if (exit == Flow::always) return Flow::always;
-    if (waits_ && (iteration == Flow::open || exit == Flow::open)) return Flow::open;
+    if (waits_ != Waits::never && (iteration == Flow::open || exit == Flow::open)) return Flow::open;
     if (iteration == Flow::never || iteration == Flow::open) return exit == Flow::open ? iteration : exit;
     const Flow all = surely_starts(*fun) ? iteration : unless_ended(iteration);
     return exit == Flow::never ? all : both(all, exit);
@@ -618,7 +620,9 @@ class Flows {
     });
   }
 
-  bool waits_ = false;
+  /// Which answers wait for the open ones that they depend on.
+  enum class Waits : std::uint8_t { all, in_sequences, never };
+  Waits waits_ = Waits::never;
   std::vector<Block*> blocks_;
   std::unordered_map<const Block*, Op*> ends_;
   std::unordered_map<Value*, Cell> cells_;
