@@ -113,6 +113,11 @@ bool Escapes::from(ir::Block* body) const {
       all.tensor_tapes, [&](std::int64_t tape) { return all.tape_uses.at(tape) != tape_uses_.at(tape); });
 }
 
+int Escapes::tape_uses(std::int64_t tape) const {
+  const auto it = tape_uses_.find(tape);
+  return it == tape_uses_.end() ? 0 : it->second;
+}
+
 std::int64_t Escapes::tape_slot(std::int64_t tape) const {
   const auto it = tape_sizes_.find(tape);
   return it == tape_sizes_.end() || it->second.size() <= 1 ? 0 : 8;

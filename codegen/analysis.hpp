@@ -28,6 +28,8 @@ class Escapes {
 
   /// Bytes each value takes on a tape: exact where all are of one size, else multiples of eight. 0: exact.
   std::int64_t tape_slot(std::int64_t tape) const;
+  /// How many operations push to a tape or pop from it.
+  int tape_uses(std::int64_t tape) const;
 
  private:
   /// What a function does itself, without those that it calls.

@@ -33,6 +33,7 @@ StatementPrinter::StatementPrinter(Unit& unit, const ir::Function& function)
     place_ = unit.on_device(&function) ? Place::thread : unit.host_function(&function) ? Place::plain : Place::host;
     for (const char* taken : {"order", "failure", "thread", "ended", "i"}) names_.reserve(taken);
   }
+  static_tapes_ = static_tapes(function, unit.escapes());
   bind_parameters();
   if (function.module->entry == &function && !function.cps) find_placed();
 }
@@ -266,6 +267,7 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
   const std::vector<Op*>& ops = b->ops;
   const std::size_t names = names_.mark();
   bool apart = false;
+  open_static_tapes(b);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Op& op = *ops[i];
     if (op.is(Opcode::yield_)) {
@@ -292,6 +294,7 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
     if (!op.blocks.empty() && part_of(op) == ir::Part::plain) section_ = shown_section_ = ir::Part::plain;
   }
   if (apart) close();
+  close_static_tapes(b);
   names_.release(names);
 }
 

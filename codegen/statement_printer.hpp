@@ -12,6 +12,7 @@
 
 #include "lantern/codegen/expression.hpp"
 #include "lantern/codegen/statement.hpp"
+#include "lantern/codegen/static_tapes.hpp"
 #include "lantern/codegen/unit.hpp"
 #include "lantern/compiler/passes/analysis/index_ranges.hpp"
 #include "lantern/ir/notation.hpp"
@@ -244,6 +245,8 @@ class StatementPrinter {
   std::string tape_suffix(const ir::Op& op);
   std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::optional<Trips>& trips);
   void close_tapes(const std::vector<std::int64_t>& opened);
+  void open_static_tapes(const ir::Block* block);
+  void close_static_tapes(const ir::Block* block);
 
   Unit& unit_;
   const ir::Function& function_;
@@ -283,7 +286,8 @@ class StatementPrinter {
   std::unordered_map<const ir::Value*, std::size_t> placed_;  ///< tensors that become a result of the entry
   std::vector<std::string> parameter_names_, result_names_;
   std::string frame_;  ///< the parameter that holds them all, where they are many
-  std::unordered_map<std::int64_t, TapeTop> tape_tops_;  ///< of the loops around
+  std::unordered_map<std::int64_t, TapeTop> tape_tops_;  ///< of the loops around, and of static tapes
+  std::unordered_map<const ir::Block*, std::vector<StaticTape>> static_tapes_;
   bool used_workspace_ = false;
   int allocations_ = 0;
   std::vector<const ir::Function*> callees_;

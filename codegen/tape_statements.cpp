@@ -2,7 +2,8 @@
 //
 // A loop that pushes to a tape, or pops from it, once a trip keeps the top of the tape in a variable of its
 // own: plain stores and loads through a pointer. Where the number of trips is known there is room for all of
-// them before the loop starts; otherwise each trip compares the top with the end of the memory.
+// them before the loop starts; otherwise each trip compares the top with the end of the memory. Tapes of bounded size
+// lie in arrays of their function (static_tapes.hpp).
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
@@ -100,6 +101,27 @@ void StatementPrinter::close_tapes(const std::vector<std::int64_t>& opened) {
          ");");
     tape_tops_.erase(number);
   }
+}
+
+/// Arrays for the tapes that a block fills and empties, and pointers to their tops.
+void StatementPrinter::open_static_tapes(const ir::Block* block) {
+  const auto found = static_tapes_.find(block);
+  if (found == static_tapes_.end()) return;
+  for (const StaticTape& tape : found->second) {
+    const std::string element = plain_tape(*tape.first);
+    if (element.empty()) continue;
+    const std::string name = names_.unique("tape" + std::to_string(tape.number));
+    const std::string memory = names_.unique(name + "_memory");
+    line(element + " " + memory + "[" + std::to_string(tape.values) + "];");
+    line(element + "* " + name + " = " + memory + ";");
+    tape_tops_.emplace(tape.number, TapeTop{name, "", ""});
+  }
+}
+
+void StatementPrinter::close_static_tapes(const ir::Block* block) {
+  const auto found = static_tapes_.find(block);
+  if (found == static_tapes_.end()) return;
+  for (const StaticTape& tape : found->second) tape_tops_.erase(tape.number);
 }
 
 /// A tensor on a tape with its elements: sizes last, so that they are found from the top.

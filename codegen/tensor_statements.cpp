@@ -149,7 +149,8 @@ void StatementPrinter::checks_before(const Op& loop) {
       continue;
     }
     unit_.prelude().need("check_range");
-    const std::string guard = c.trips ? "if (" + trips->text + " > 0) " : "";
+    const bool runs = !c.trips || (c.trips->terms.empty() && c.trips->constant > 0);
+    const std::string guard = runs ? "" : "if (" + trips->text + " > 0) ";
     line(guard + "lt_check_range(" + ws() + ", " + first->text + ", " + end->text + ", " +
          std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
          ir::c_string(where(*c.access)) + ");");

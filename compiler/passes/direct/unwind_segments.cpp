@@ -256,6 +256,8 @@ std::optional<std::int64_t> Unwinder::segment_length(Region& r, const Op* loop) 
   const std::vector<bool> needed = needed_state(loop);
   for (std::size_t i = 0; i < needed.size(); ++i)
     if (needed[i] && !loop->results[i]->type.is_scalar()) return {};
+  // A loop that is known to be short has one segment.
+  if (const auto trips = most_trips(loop); trips && *trips <= long_bytes / bytes) return {};
   return std::max<std::int64_t>(segment_bytes / bytes, 16);
 }
 
