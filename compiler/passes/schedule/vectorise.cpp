@@ -335,11 +335,29 @@ class Choice {
   void consider(const Block* block) {
     ir::walk(const_cast<Block*>(block), [&](Op* op) {
       if (!op->is(Opcode::loop_)) return true;
-      auto plan = lanes_of(op);
-      if (!plan || inside_is_better(*plan)) return true;
-      plans_[op] = std::move(plan);
-      return false;
+      if (const Decision& d = decide(op); d.in_lanes) {
+        plans_[op] = d.plan;
+        return false;
+      }
+      return true;
     });
+  }
+
+  /// Whether a loop runs in lanes, if none around it does.
+  struct Decision {
+    std::shared_ptr<LanePlan> plan;
+    bool in_lanes = false;
+  };
+  const Decision& decide(Op* loop) const {
+    const auto [it, added] = decisions_.try_emplace(loop);
+    if (added) {
+      std::shared_ptr<LanePlan> plan = lanes_of(loop);
+      const bool in_lanes = plan && !inside_is_better(*plan);
+      Decision& d = decisions_[loop];  // others were added meanwhile
+      d = {std::move(plan), in_lanes};
+      return d;
+    }
+    return it->second;
   }
 
   /// True for a loop of a few trips around one that runs in lanes, and where inner loops write rows, or read
@@ -389,18 +407,15 @@ class Choice {
     return std::ranges::any_of(v->def->operands, [&](const Value* o) { return depends_on(o, index); });
   }
 
-  /// True where inner loops had better run in lanes: fewer accesses then lie apart from lane to lane than
-  /// there are operations in loops that cannot; or trips have arrays of their own, of which there would be
-  /// one for each lane, and work on little else. What the lanes share, or read in packed rows, is worth more
-  /// than that, and so are functions in lanes.
+  /// Profitability: whether to vectorise the inner loops that would run in lanes instead of this one. True where the
+  /// strided accesses saved exceed the scalar work left; and where iterations have arrays of their own, which would be
+  /// needed once for each lane, and work on little else. Sums over the lanes, packed rows and mathematical functions in
+  /// the outer loop speak for the outer loop.
   bool inner_loops_do(const LanePlan& plan) const {
     constexpr double usual_trips = 8, little = 0.25;
-    std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans;  // of inner loops
-    const auto inner = [&](Op* loop) {
-      const auto [it, added] = plans.try_emplace(loop);
-      if (added) it->second = lanes_of(loop);
-      const LanePlan* p = it->second.get();
-      return p && (!p->trips || *p->trips >= 2 * native_) ? p : nullptr;
+    const auto inner = [&](Op* loop) -> const LanePlan* {
+      const Decision& d = decide(loop);
+      return d.in_lanes && (!d.plan->trips || *d.plan->trips >= 2 * native_) ? d.plan.get() : nullptr;
     };
     const auto own_array = [&](const Value* v) {
       return plan.is_varying(v) && std::ranges::find(v->type.dims(), ir::dynamic) != v->type.dims().end();
@@ -413,7 +428,7 @@ class Choice {
       for (const Block* b = op->parent; b->parent != plan.loop; b = b->parent->parent) {
         if (!b->parent->is(Opcode::loop_)) continue;
         times *= usual_trips;
-        if (!planned) planned = inner(b->parent);
+        if (const LanePlan* p = inner(b->parent)) planned = p;  // the outermost
         brief |= most_trips(b->parent).value_or(2 * native_) < 2 * native_;
       }
       if (is_access(*op)) {
@@ -483,7 +498,8 @@ class Choice {
   const TapeUses& tapes_;
   int native_;
   bool reassociate_;
-  std::unordered_map<const Op*, std::unique_ptr<LanePlan>> plans_;
+  std::unordered_map<const Op*, std::shared_ptr<LanePlan>> plans_;
+  mutable std::unordered_map<const Op*, Decision> decisions_;
 };
 
 class Vectoriser : public Rewriter {
