@@ -45,9 +45,9 @@ Qr<detail::Matrix<T>> qr(const Rep<T>& a, std::source_location l = std::source_l
 /// to rotations where values are equal.
 ///
 /// Equal values. Neighbours that differ by no more than eps^(2/3) times the largest absolute value (3.7e-11 in
-/// double, 2.4e-5 in float) count as equal; small ones only where they differ by no more than sqrt(eps) times their
-/// own size (1.5e-8 in double) or by what rounding makes of the matrix, (n + 8) eps times the largest. Derivatives are
-/// those of functions that do not depend on the rotation, as far as the cotangents of values and vectors determine them:
+/// double, 2.4e-5 in float) count as equal. Small ones count only where they differ by no more than sqrt(eps) times
+/// their own size (1.5e-8 in double), or by what rounding makes of the matrix, (n + 8) eps times the largest. Derivatives
+/// are those of functions that do not depend on the rotation, as far as the cotangents determine them:
 /// - symmetric functions of equal values: sums, traces, log-determinants;
 /// - projectors on all vectors of equal values together, whatever else the other vectors are used for.
 /// NaN is the derivative of all else: of a vector among equal ones; by reverse mode of a function of one of the equal

@@ -32,7 +32,8 @@ T least_gap() {
 template <class T>
 bool are_equal(Size n, T most, T x, T y) {
   const T eps = std::numeric_limits<T>::epsilon();
-  const T own = negligible<T>() * std::max(std::abs(x), std::abs(y)), rounding = static_cast<T>(n + 8) * eps * most;
+  const T own = negligible<T>() * std::max(std::abs(x), std::abs(y));
+  const T rounding = static_cast<T>(n + 8) * eps * most;
   return std::abs(x - y) <= std::min(least_gap<T>() * most, std::max(own, rounding));
 }
 

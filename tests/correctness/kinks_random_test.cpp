@@ -186,7 +186,10 @@ TEST_CASE("compositions of functions with kinks of equal eigenvalues, at their k
     // x b + y c + diag(1, 1, w) at (0, 0): its eigenvalues 1 are exact there.
     Numbers b(9), c(9), factors(4);
     for (std::size_t i = 0; i < 3; ++i)
-      for (std::size_t j = 0; j <= i; ++j) b[3 * i + j] = b[3 * j + i] = number(), c[3 * i + j] = c[3 * j + i] = number();
+      for (std::size_t j = 0; j <= i; ++j) {
+        b[3 * i + j] = b[3 * j + i] = number();
+        c[3 * i + j] = c[3 * j + i] = number();
+      }
     for (double& a : factors) a = number();
     const double w = program % 3 == 0 ? 1 : 1.5 + number();
     const int kind = program % 5;
@@ -215,7 +218,8 @@ TEST_CASE("compositions of functions with kinks of equal eigenvalues, at their k
     const auto forward = [f](D a, D d, D da, D dd) { return std::get<1>(jvp(f)(a, d, da, dd)); };
     const Numbers at = slopes(eager(gradient)(0, 0));
     constexpr double h = 1e-6, u = 0.6, v = 0.37;
-    const Numbers right = slopes(eager(gradient)(h * u, h * v)), left = slopes(eager(gradient)(-h * u, -h * v));
+    const Numbers right = slopes(eager(gradient)(h * u, h * v));
+    const Numbers left = slopes(eager(gradient)(-h * u, -h * v));
     const double sides = u * (left[0] + right[0]) / 2 + v * (left[1] + right[1]) / 2;
     CHECK(u * at[0] + v * at[1] == Approx(sides).epsilon(1e-3).margin(1e-3));
     CHECK(eager(forward)(0, 0, u, v) == Approx(u * at[0] + v * at[1]).margin(1e-12));
