@@ -45,8 +45,9 @@ Qr<detail::Matrix<T>> qr(const Rep<T>& a, std::source_location l = std::source_l
 /// to rotations where values are equal.
 ///
 /// Equal values. Neighbours that differ by no more than eps^(2/3) times the largest absolute value (3.7e-11 in
-/// double, 2.4e-5 in float) count as equal. Derivatives are those of functions that do not depend on the rotation,
-/// as far as the cotangents of values and vectors determine them:
+/// double, 2.4e-5 in float) count as equal. Small ones count only where they differ by no more than sqrt(eps) times
+/// their own size (1.5e-8 in double), or by what rounding makes of the matrix, (n + 8) eps times the largest. Derivatives
+/// are those of functions that do not depend on the rotation, as far as the cotangents determine them:
 /// - symmetric functions of equal values: sums, traces, log-determinants;
 /// - projectors on all vectors of equal values together, whatever else the other vectors are used for.
 /// NaN is the derivative of all else: of a vector among equal ones; by reverse mode of a function of one of the equal
@@ -56,8 +57,10 @@ Qr<detail::Matrix<T>> qr(const Rep<T>& a, std::source_location l = std::source_l
 /// Second derivatives, in every order of the modes: of functions of the values alone; of projectors, but for forward
 /// mode twice, which is NaN. NaN too are those of functions of values and vectors of one call (of those of two calls
 /// they are not), and third derivatives of functions of values.
-/// Between values that differ by a relative gap g, first derivatives of functions of vectors have an error of about
-/// eps / g and second ones one of eps / g^2; those of `spectral` do not.
+/// Between values that differ by a gap g, relative to the largest, first derivatives of functions of vectors have an
+/// error of about eps / g and second ones one of eps / g^2; second derivatives of functions of values one of eps / g.
+/// Those of `spectral` and `logdet` do not. Between small values with gaps below 3.7e-11 that do not count as equal,
+/// first derivatives of functions of vectors are NaN, and second ones of functions of values by reverse mode twice.
 ///
 /// Sources: Giles 2008, section 3.1; J. R. Magnus, "On differentiating eigenvalues and eigenvectors", 1985; A. S.
 /// Lewis, H. S. Sendov, "Twice differentiable spectral functions", 2001.

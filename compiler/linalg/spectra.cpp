@@ -328,7 +328,7 @@ Value svd_values_tangent(const Value& a, const Value& left_ones, const Value& va
     const Value made_of = scale_columns(above(above(right, left), p), g[0]);
     const Value even = symmetric(p), odd = antisymmetric(p), zero = zeros_like(p);
     const Value inside =
-        quotient(Kind::differences, true, l, scale_columns(even, g[0]) - scale_rows(g[0], even), made_of) +
+        quotient(Kind::differences, false, l, scale_columns(even, g[0]) - scale_rows(g[0], even), made_of) +
         quotient(Kind::sums, true, l, scale_columns(odd, g[0]) + scale_rows(g[0], odd), made_of);
     const Value on_left = quotient(Kind::right, true, l, scale_columns(right - product(u, p), g[0]), made_of);
     const Value on_right =

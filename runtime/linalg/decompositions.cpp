@@ -144,10 +144,47 @@ void polar(Size batch, Size m, Size n, const T* a, T* u, T* p) {
 }
 
 template <class T>
+T frobenius(Size n, const T* a) {
+  T square = 0;
+  for (Size i = 0; i < n; ++i) square += a[i] * a[i];
+  return std::sqrt(square);
+}
+
+template <class T>
+void transpose(Size m, Size n, const T* a, T* b) {
+  for (Size i = 0; i < m; ++i)
+    for (Size j = 0; j < n; ++j) b[j * m + i] = a[i * n + j];
+}
+
+/// By a = q r, which costs a part of what singular values do, for m >= n: x = r^-1 q^T. Whether no singular value may
+/// count as 0, since the least one is no less than 1 / |r^-1| and the largest no more than |r|; else x is left open.
+template <class T>
+bool pinv_of_full_rank(Size m, Size n, const T* a, T* x) {
+  std::vector<T> q(count(m * n)), r(count(n * n)), inverse(count(n * n));
+  qr(1, m, n, a, q.data(), r.data());
+  for (Size i = 0; i < n; ++i) inverse[count(i * n + i)] = 1;
+  trsm<T>(true, false, false, false, {r.data(), n, n, n}, {inverse.data(), n, n, n});
+  const T least = 2 * rounding(std::max(m, n), frobenius(n * n, r.data()));
+  if (!(frobenius(n * n, inverse.data()) * least < 1)) return false;
+  gemm<T>(1, false, {inverse.data(), n, n, n}, true, {q.data(), m, n, n}, 0, {x, n, m, m});
+  return true;
+}
+
+template <class T>
 void pinv(Size batch, Size m, Size n, const T* a, T* x) {
   const Size k = std::min(m, n);
-  std::vector<T> u(count(m * k)), s(count(k)), vt(count(k * n));
+  std::vector<T> u(count(m * k)), s(count(k)), vt(count(k * n)), other(m < n ? count(m * n) : 0);
   for (Size b = 0; b < batch && k > 0; ++b, a += m * n, x += n * m) {
+    if (m >= n) {
+      if (pinv_of_full_rank(m, n, a, x)) continue;
+    } else {
+      std::vector<T> wide(count(m * n));
+      transpose(m, n, a, wide.data());
+      if (pinv_of_full_rank(n, m, wide.data(), other.data())) {
+        transpose(m, n, other.data(), x);
+        continue;
+      }
+    }
     svd(1, m, n, a, u.data(), s.data(), vt.data());
     const T least = rounding(std::max(m, n), s[0]);
     for (Size i = 0; i < k; ++i) {

@@ -81,11 +81,26 @@ void turn_both(Size batch, Size m, Size n, Size k, const T* s, const T* along, T
     }
 }
 
+/// What values that the matrix's rounding moves are right to, where less is not to be had.
+template <class T>
+T coarse() {
+  return std::sqrt(negligible<T>());
+}
+
 /// a / b, where b may count as 0.
 template <class T>
 T over(T a, T b, bool zero, bool strict, T size) {
   if (!zero) return a / b;
   return strict && !(std::abs(a) <= negligible<T>() * size) ? nan<T> : 0;
+}
+
+/// a / b, where b is the difference of two values, of which the largest is `most`: one group, or two. What rounding
+/// leaves of a in a narrow gap between two groups is 0; more is too inexact a quotient where `strict`.
+template <class T>
+T over_gap(T a, T b, bool one_group, bool strict, T size, T most) {
+  if (one_group) return over(a, b, true, strict, size);
+  if (!strict || std::abs(b) > least_gap<T>() * most) return a / b;
+  return std::abs(a) * most <= coarse<T>() * size * std::abs(b) ? 0 : nan<T>;
 }
 
 template <class T>
@@ -97,13 +112,13 @@ void quotient(Size batch, Size m, Size n, Size kind, bool strict, const T* w, co
       std::fill(group.begin() + from, group.begin() + to, number);
       ++number;
     }
-    const T least = least_gap<T>() * largest(n, w);
+    const T most = largest(n, w), least = least_gap<T>() * most;
     for (Size i = 0; i < m; ++i)
       for (Size j = 0; j < n; ++j) {
         T& element = x[i * n + j];
         if (kind == 0)
-          element =
-              i == j ? 0 : over(element, w[j] - w[i], group[count(i)] == group[count(j)], strict, *size);
+          element = i == j ? 0
+                           : over_gap(element, w[j] - w[i], group[count(i)] == group[count(j)], strict, *size, most);
         else
           element = over(element, kind == 1 ? w[i] + w[j] : w[j],
                          kind == 1 ? std::abs(w[i] + w[j]) <= least : std::abs(w[j]) <= least, true, *size);
@@ -120,10 +135,12 @@ void inside_groups(Size batch, Size n, bool several, const T* w, T* x) {
           if (j < from || j >= to || (several && to - from == 1)) x[i * n + j] = 0;
 }
 
-/// The part of one group.
+/// The part of one group, w.
 template <class T>
-void level(Size k, const T* g, T size, Block<T> x) {
-  const T near = negligible<T>() * size;
+void level(Size k, const T* w, const T* g, T size, Block<T> x) {
+  // Where the values differ, slopes of a function such as the logarithm do, by about their relative difference.
+  const T spread = std::abs(w[k - 1] - w[0]), least = std::min(std::abs(w[0]), std::abs(w[k - 1]));
+  const T near = size * std::min(coarse<T>(), std::max(2 * negligible<T>(), 4 * spread / least));
   T mean = 0, mean_x = 0, square = 0, mixed = 0;
   for (Size i = 0; i < k; ++i) mean += g[i] / static_cast<T>(k), mean_x += x(i, i) / static_cast<T>(k);
   for (Size i = 0; i < k; ++i) {
@@ -164,7 +181,7 @@ void level(Size batch, Size n, bool singular, bool square, const T* w, const T* 
       } else if (one) {
         part(0, 0) = g[from];
       } else {
-        level(to - from, g + from, near, part);
+        level(to - from, w + from, g + from, near, part);
       }
     }
   }

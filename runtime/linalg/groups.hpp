@@ -26,13 +26,24 @@ T least_gap() {
   return std::pow(std::numeric_limits<T>::epsilon(), T(2) / 3);
 }
 
-/// The range of each group of w, which is sorted. Groups begin where a gap is larger than the least one.
+/// Whether neighbours among n values, of which the largest is `most`, are equal: to eps^(2/3) of the largest where both
+/// are of its size. Small values differ sooner, as their logarithms and powers do: by sqrt(eps) of their own size, or by
+/// more than rounding makes of the matrix.
+template <class T>
+bool are_equal(Size n, T most, T x, T y) {
+  const T eps = std::numeric_limits<T>::epsilon();
+  const T own = negligible<T>() * std::max(std::abs(x), std::abs(y));
+  const T rounding = static_cast<T>(n + 8) * eps * most;
+  return std::abs(x - y) <= std::min(least_gap<T>() * most, std::max(own, rounding));
+}
+
+/// The range of each group of equal values in w, which is sorted.
 template <class T>
 std::vector<std::pair<Size, Size>> groups(Size n, const T* w) {
-  const T least = least_gap<T>() * largest(n, w);
+  const T most = largest(n, w);
   std::vector<std::pair<Size, Size>> all;
   for (Size i = 0; i < n; ++i)
-    if (i == 0 || !(std::abs(w[i] - w[i - 1]) <= least))
+    if (i == 0 || !are_equal(n, most, w[i], w[i - 1]))
       all.push_back({i, i + 1});
     else
       all.back().second = i + 1;

@@ -70,7 +70,8 @@ extern "C" {
   void linalg_cofactors_tangent_##S(int64_t batch, int64_t n, const T* a, T* h)
 
 /* What follows has groups of equal values: neighbours in w, n, which is sorted, are in one group where they differ by
- * no more than eps^(2/3) times the largest |w|.
+ * no more than eps^(2/3) times the largest |w|; small ones, by no more than sqrt(eps) |w| or (n + 8) eps times the
+ * largest.
  *
  * Another basis of each group, of the columns of v: that in which `along`, n x n in the basis of v, is diagonal;
  * where that is a multiple of 1, one that is no special one. Twice: of the columns of u and the rows of vt. */
@@ -79,7 +80,8 @@ extern "C" {
   void linalg_turn_both_##S(int64_t batch, int64_t m, int64_t n, int64_t k, const T* s, const T* along, T* u, T* vt)
 /* x, m x n: column j and, of kinds 0 and 1, row i, divided by w[j] - w[i] (kind 0, and 0 inside groups), by
  * w[i] + w[j] (kind 1), by w[j] (kind 2). A numerator that is no larger than sqrt(eps) times `size`, the size of what
- * it was made of, counts as 0 over 0, which is 0; a larger one over 0 is NaN: of kind 0 where `strict`, else 0. */
+ * it was made of, counts as 0 over 0, which is 0; a larger one over 0 is NaN: of kind 0 where `strict`, else 0. Of kind
+ * 0 and `strict`, between groups nearer than eps^(2/3) times the largest: 0 where it is small, else NaN. */
 #define LINALG_QUOTIENT(T, S)                                                                             \
   void linalg_quotient_##S(int64_t batch, int64_t m, int64_t n, int64_t kind, bool strict, const T* w,    \
                            const T* size, T* x)

@@ -1,7 +1,7 @@
 // Random compositions of functions with kinks, at points where all of them have theirs.
 //
 // Each is F(k1(s), k2(s), ...), F and the s smooth, all s zero at the point: ties of max and min, abs at 0, hypot at (0, 0),
-// bounds of clip, and values with infinite slopes that are not taken. The conventions give at a tie of two the mean of
+// bounds of clip, ends of the ranges of pow and acos, values with infinite slopes that are not taken, and equal eigenvalues. The conventions give at a tie of two the mean of
 // the slopes to the two sides, so the gradient there is the mean of those a little way off in a direction and in the
 // opposite one, which is a member of the generalised gradient (Clarke, "Optimization and Nonsmooth Analysis", 1983).
 #include <catch2/catch.hpp>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lantern/lantern.hpp"
+#include "lantern/linalg.hpp"
 
 using namespace lantern;
 using D = Rep<double>;
@@ -55,7 +56,7 @@ class Compositions {
   Function kink() {
     const Function s = zero(), t = zero(), q = square();
     const double c = number(), l = std::abs(number()) + 0.5;
-    switch (std::uniform_int_distribution<int>(0, 12)(random_)) {
+    switch (std::uniform_int_distribution<int>(0, 15)(random_)) {
       case 0: return [=](D x, D y) { return abs(s(x, y)); };
       case 1: return [=](D x, D y) { return max(c + s(x, y), c + t(x, y)); };
       case 2: return [=](D x, D y) { return min(c + s(x, y), c + t(x, y)); };
@@ -71,7 +72,10 @@ class Compositions {
       case 8: return [=](D x, D y) { return max(c + s(x, y), c - l + sqrt(q(x, y))); };
       case 9: return [=](D x, D y) { return min(1.0 / q(x, y), l + t(x, y)); };
       case 10: return [=](D x, D y) { return relu(log(q(x, y))) + s(x, y); };
-      case 11:
+      case 11: return [=](D x, D y) { return clip(c + s(x, y), D(c - l), c + t(x, y)); };
+      case 12: return [=](D x, D y) { return pow(q(x, y), 1.25) + pow(s(x, y), 3.0); };
+      case 13: return [=](D x, D y) { return max(c + s(x, y), c - l + acos(1.0 - q(x, y))); };
+      case 14:
         return [=](D x, D y) {
           const D pole = log(q(x, y));
           return FOR(0, 3, s(x, y), [&](auto i, auto sum) {
@@ -141,4 +145,85 @@ TEST_CASE("compositions of functions with kinks, at their kinks") {
     ++programs;
   }
   CHECK(programs >= 200);
+}
+
+TEST_CASE("second derivatives of compositions of functions with kinks: one number by every nesting, or NaN") {
+  int numbers = 0;
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    Compositions all(seed);
+    const double x = all.x(), y = all.y();
+    const Function f = all.next();
+    INFO("seed " << seed << " at " << x << ", " << y);
+    constexpr double u = 0.7, v = -0.4, du = 0.3, dv = 0.9;
+    const auto slope = [f](D a, D b) {
+      const auto [by_a, by_b] = grad(f)(a, b);
+      return u * by_a + v * by_b;
+    };
+    const auto along = [f](D a, D b) { return std::get<1>(jvp(f)(a, b, u, v)); };
+    const auto ways = [=](D a, D b) {
+      const auto twice = grad(slope)(a, b), of_jvp = grad(along)(a, b);
+      return std::tuple(std::get<1>(jvp(slope)(a, b, du, dv)), du * std::get<0>(twice) + dv * std::get<1>(twice),
+                        du * std::get<0>(of_jvp) + dv * std::get<1>(of_jvp));
+    };
+    Numbers found;
+    const auto take = [&](const std::tuple<double, double, double>& h) {
+      for (const double one : {std::get<0>(h), std::get<1>(h), std::get<2>(h)})
+        if (!std::isnan(one)) found.push_back(one);
+    };
+    take(eager(ways)(x, y));
+    if (seed % 10 == 0) take(compile(ways, {.target = Target::c, .opt = 2})(x, y));
+    for (const double one : found) CHECK(one == Approx(found[0]));
+    numbers += !found.empty();
+  }
+  CHECK(numbers >= 80);
+}
+
+TEST_CASE("compositions of functions with kinks of equal eigenvalues, at their kinks") {
+  using M = Rep<Tensor<double, dyn, dyn>>;
+  std::mt19937 random(11);
+  const auto number = [&] { return std::uniform_real_distribution<double>(-1, 1)(random); };
+  for (int program = 0; program < 40; ++program) {
+    // x b + y c + diag(1, 1, w) at (0, 0): its eigenvalues 1 are exact there.
+    Numbers b(9), c(9), factors(4);
+    for (std::size_t i = 0; i < 3; ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        b[3 * i + j] = b[3 * j + i] = number();
+        c[3 * i + j] = c[3 * j + i] = number();
+      }
+    for (double& a : factors) a = number();
+    const double w = program % 3 == 0 ? 1 : 1.5 + number();
+    const int kind = program % 5;
+    const Function f = [=](D x, D y) {
+      M a = fill(D(0.0), 3, 3);
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) {
+          const auto k = static_cast<std::size_t>(3 * i + j);
+          a = a.set(i, j, x * b[k] + y * c[k] + (i == j ? (i == 2 ? w : 1.0) : 0.0));
+        }
+      const auto values = linalg::eigh(a).values;
+      D kinks = 0.0, smooth = 0.0;
+      for (int i = 0; i < 3; ++i) {
+        const D v = values(i);
+        smooth = smooth + exp(factors[0] * v);
+        kinks = kinks + (kind == 0   ? abs(v - 1.0)
+                         : kind == 1 ? max(v, 1.0)
+                         : kind == 2 ? clip(v, D(1.0), D(5.0))
+                         : kind == 3 ? select(v < 3.0, v * v, log(v - 1.0))
+                                     : min(1.0 / ((v - 1.0) * (v - 1.0)), v));
+      }
+      return factors[1] * kinks + factors[2] * smooth + factors[3] * kinks * smooth;
+    };
+    INFO("program " << program);
+    const auto gradient = grad(f);
+    const auto forward = [f](D a, D d, D da, D dd) { return std::get<1>(jvp(f)(a, d, da, dd)); };
+    const Numbers at = slopes(eager(gradient)(0, 0));
+    constexpr double h = 1e-6, u = 0.6, v = 0.37;
+    const Numbers right = slopes(eager(gradient)(h * u, h * v));
+    const Numbers left = slopes(eager(gradient)(-h * u, -h * v));
+    const double sides = u * (left[0] + right[0]) / 2 + v * (left[1] + right[1]) / 2;
+    CHECK(u * at[0] + v * at[1] == Approx(sides).epsilon(1e-3).margin(1e-3));
+    CHECK(eager(forward)(0, 0, u, v) == Approx(u * at[0] + v * at[1]).margin(1e-12));
+    const Numbers compiled = slopes(compile(gradient, {.target = Target::c, .opt = 2})(0, 0));
+    for (std::size_t i = 0; i < 2; ++i) CHECK(compiled[i] == Approx(at[i]).margin(1e-12));
+  }
 }

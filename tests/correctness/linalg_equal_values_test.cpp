@@ -244,6 +244,62 @@ TEST_CASE("equal values: symmetric functions of eigenvalues") {
   check("trace", trace, exact_trace, symmetric_points(), everything, {1e-12, 1e-6}, By::tcc);
 }
 
+TEST_CASE("equal values: logarithms of small values beside large ones") {
+  const F of_values = [](M x) { return sum(log(la::eigh(x).values)); };
+  const F of_singular = [](M x) { return sum(log(la::svd(x).s)); };
+  const F beside = [](M x) { return la::logdet(x); };
+  const auto all = [](const F& f, const T& x, const T& v) {
+    const auto [vg, jv, hv, twice, of_jvp, jj] = eager(derivatives(f))(x, v, v);
+    return std::array{inner(std::get<1>(vg), v), std::get<1>(jv), inner(hv, v),
+                      inner(of_jvp, v),          std::get<1>(jj), inner(twice, v)};
+  };
+  // The last is the second derivative by reverse mode twice: NaN is another answer.
+  const auto compare = [](const auto& got, const auto& want, double first, double second) {
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      CAPTURE(i, got[i], want[i]);
+      if (i == 5 && std::isnan(got[i])) continue;
+      CHECK(std::abs(got[i] / want[i] - 1) <= (i < 2 ? first : second));
+    }
+  };
+  for (const std::vector<double>& w : {std::vector<double>{10, 1e-9, 1.2e-9},
+                                       {100, 1e-7, 1.0001e-7},
+                                       {100, 1e-6, 1.001e-6},
+                                       {1, 1e-6, 1e-6 + 1e-12},
+                                       {1, 1e-6, 1e-6}}) {
+    CAPTURE(w);
+    const T x = turned(w, 21), v = turned({0.3, -0.4, 0.2}, 22);
+    const auto want = all(beside, x, v);
+    compare(all(of_values, x, v), want, 1e-5, 1e-4);
+    compare(all(of_singular, x, v), want, 1e-5, 1e-4);
+    const auto compiled = compile(derivatives(of_values), {.target = Target::c, .opt = 0})(x, v, v);
+    CHECK(inner(std::get<1>(std::get<0>(compiled)), v) == Approx(want[0]).epsilon(1e-5));
+    CHECK(std::get<1>(std::get<1>(compiled)) == Approx(want[1]).epsilon(1e-5));
+  }
+  // A kernel matrix with noise, as of a Gaussian process: most values lie near the noise.
+  constexpr std::size_t n = 24;
+  for (const double noise : {1e-8, 1e-6, 1e-4}) {
+    CAPTURE(noise);
+    T x({n, n}), v({n, n});
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        const double d = (static_cast<double>(i) - static_cast<double>(j)) / n;
+        x[i * n + j] = std::exp(-d * d) + (i == j ? noise : 0);
+        v[i * n + j] = d * d * std::exp(-d * d) + (i == j ? noise : 0);
+      }
+    const auto want = all(beside, x, v);
+    compare(all(of_values, x, v), want, 1e-5, 1e-4);
+  }
+  // Vectors of values that lie so near are not determined.
+  const T near = diagonal({1, 1e-11, 2e-11});
+  const auto g = eager(grad(of_matrix([](M a) {
+    const auto f = la::eigh(a);
+    return with_values(f.vectors, exp(f.values));
+  })))(near);
+  CHECK(std::any_of(g.data.begin(), g.data.end(), [](double x) { return std::isnan(x); }));
+  const auto one = eager(grad([](M a) { return la::eigh(a).values(0); }))(diagonal({1, 1e-9, 1e-9}));
+  CHECK(std::any_of(one.data.begin(), one.data.end(), [](double x) { return std::isnan(x); }));
+}
+
 TEST_CASE("equal values: projectors on all vectors of equal values") {
   // On the vectors of the first values, which are below 1.1.
   const auto projector = [](M x, std::int64_t count) {
