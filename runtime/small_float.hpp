@@ -1,8 +1,8 @@
 // Floating-point numbers of 16 bits or fewer: what their bits mean.
 //
 // Those of 8 bits: "OCP 8-bit Floating Point Specification", 2023, and their fnuz variants of one zero and no
-// infinity (Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022). Those of 4 and 6 bits and the
-// powers of 2: "OCP Microscaling Formats", 2023.
+// infinity (Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022). Those of 4 and 6 bits and
+// the powers of 2: "OCP Microscaling Formats", 2023.
 #pragma once
 
 #include <algorithm>

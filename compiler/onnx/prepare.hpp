@@ -12,7 +12,8 @@ void prepare(Model& model);
 
 /// Adds to a node of trees what it is made of, in one form for all three operators:
 ///   trees_roots   int64 [trees]       the first node of each tree
-///   trees_nodes   int32 [nodes, 4]    which feature decides; the next node where it says yes, and where no (a
+///   trees_nodes   int32 [nodes, 4]    which feature decides; the next node where it says yes, and where no
+///   (a
 ///                                     leaf's is the leaf); TreeMode, plus tree_missing where a NaN says yes
 ///   trees_value   float [nodes]       what the feature is compared with
 ///   trees_first   int32 [leaves + 1]  where a leaf's votes begin in

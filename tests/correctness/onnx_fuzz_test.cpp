@@ -225,8 +225,7 @@ std::vector<std::string> files() {
   for (const fs::path& folder : {data_folder(), fs::path(LANTERN_TEST_DIR) / "conformance/onnx_sample"})
     if (fs::exists(folder))
       for (const auto& entry : fs::recursive_directory_iterator(folder))
-        if (entry.path().extension() == ".onnx" && entry.file_size() <= 60'000)
-          found.push_back(entry.path());
+        if (entry.path().extension() == ".onnx" && entry.file_size() <= 60'000) found.push_back(entry.path());
   std::ranges::sort(found);
   for (const fs::path& path : found) {
     std::ifstream in(path, std::ios::binary);
