@@ -21,6 +21,32 @@ inline std::string not_on_cpu(const DLDevice& device) {
 }
 }  // namespace core::detail
 
+#ifdef DLPACK_MAJOR_VERSION
+using DlpackVersioned = ::DLManagedTensorVersioned;
+#else
+/// DLManagedTensorVersioned of DLPack 1.0 and later, for a header of an earlier one.
+struct DlpackVersioned {
+  struct {
+    std::uint32_t major, minor;
+  } version;
+  void* manager_ctx;
+  void (*deleter)(DlpackVersioned* self);
+  std::uint64_t flags;
+  DLTensor dl_tensor;
+};
+#endif
+/// Bits of its flags: nobody may write to the memory; the memory is a copy made for the receiver.
+inline constexpr std::uint64_t dlpack_read_only = 1, dlpack_is_copied = 2;
+
+namespace core::detail {
+/// Error: a version whose fields may lie elsewhere.
+inline void require_dlpack_version(const char* where, const DlpackVersioned& t) {
+  if (t.version.major != 1)
+    throw Error(std::string(where) + ": expected a tensor of DLPack 1.x, got one of " + std::to_string(t.version.major) +
+                "." + std::to_string(t.version.minor));
+}
+}  // namespace core::detail
+
 /// A view of another library's tensor, which must outlive it. Error: another device or element type.
 template <class T>
 TensorView<T> from_dlpack(const DLTensor& t) {
@@ -35,6 +61,16 @@ TensorView<T> from_dlpack(const DLTensor& t) {
   std::vector<std::int64_t> shape(t.shape, t.shape + t.ndim);
   if (!t.strides) return TensorView<T>(data, std::move(shape));
   return TensorView<T>(data, std::move(shape), std::vector<std::int64_t>(t.strides, t.strides + t.ndim));
+}
+
+/// The same of DLPack 1.0 and later. Error: memory that may only be read, where T is not const.
+template <class T>
+TensorView<T> from_dlpack(const DlpackVersioned& t) {
+  core::detail::require_dlpack_version("from_dlpack", t);
+  if (!std::is_const_v<T> && (t.flags & dlpack_read_only) != 0)
+    throw Error("from_dlpack: expected a tensor that may be written to, got one that may only be read; ask for a "
+                "TensorView of const elements");
+  return from_dlpack<T>(t.dl_tensor);
 }
 
 /// Hands a tensor over; the receiver calls the `deleter` of the result.

@@ -1,8 +1,8 @@
 // Floating-point numbers of 16 bits or fewer: what their bits mean.
 //
 // Those of 8 bits: "OCP 8-bit Floating Point Specification", 2023, and their fnuz variants of one zero and no
-// infinity (Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022). Those of 4 bits and the
-// powers of 2: "OCP Microscaling Formats", 2023.
+// infinity (Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022). Those of 4 and 6 bits and
+// the powers of 2: "OCP Microscaling Formats", 2023.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,8 @@ inline constexpr FloatFormat float8e4m3fn_format{8, 4, -9, 448, false, true, tru
 inline constexpr FloatFormat float8e4m3fnuz_format{8, 4, -10, 240, false, true, true, false};
 inline constexpr FloatFormat float8e5m2_format{8, 3, -16, 57344, true, true, true, true};
 inline constexpr FloatFormat float8e5m2fnuz_format{8, 3, -17, 57344, false, true, true, false};
+inline constexpr FloatFormat float6e2m3_format{6, 4, -3, 7.5, false, false, true, true};
+inline constexpr FloatFormat float6e3m2_format{6, 3, -4, 28, false, false, true, true};
 inline constexpr FloatFormat float4e2m1_format{4, 2, -1, 6, false, false, true, true};
 inline constexpr FloatFormat float8e8m0_format{8, 1, -127, 0x1p127, false, true, false, false};
 

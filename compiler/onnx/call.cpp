@@ -102,6 +102,8 @@ Datums Call::elements(std::size_t i, const char* what) const {
 // ---- shapes
 
 std::int64_t Call::known_size(const Datum& t, int d) const {
+  if (!t.type().is_tensor() || d < 0 || d >= t.type().rank())
+    fail("expected a tensor of " + std::to_string(d + 1) + " dimensions or more, got " + t.type().str());
   const std::int64_t n = t.type().dims()[static_cast<std::size_t>(d)];
   if (n == ir::dynamic) {
     Origins from = 0;

@@ -15,7 +15,7 @@ namespace {
 constexpr int deepest_call = 64;
 constexpr std::size_t most_nodes = 1'000'000;
 /// Constants of up to so many elements stand in the code.
-constexpr std::int64_t most_literals = 65536;
+constexpr std::int64_t most_literals = 262144;
 
 std::string model_name(const Model& m) { return m.file.empty() ? "model" : m.file; }
 

@@ -1,17 +1,14 @@
-// Operators of ai.onnx.ml: scalers, encoders, linear models, support vectors and trees.
+// Operators of ai.onnx.ml: scalers, encoders, linear models and support vectors.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "lantern/compiler/onnx/prepare.hpp"
+#include "lantern/compiler/onnx/classic.hpp"
 #include "lantern/compiler/onnx/rules.hpp"
 #include "lantern/compiler/staging/functions.hpp"
 
 namespace lantern::onnx::rules {
 
-namespace {
-
-/// A list of numbers or strings in an attribute, as a vector; empty where there is none.
 Term list(const Call& c, const std::string& name) {
   const Attribute* const a = c.node.find(name);
   if (!a) return {};
@@ -39,13 +36,17 @@ std::int64_t length_of(const Term& t) {
   return t.dims()[0];
 }
 
-/// The operand as a matrix of floating-point numbers, an example a row.
 Datum examples(const Call& c) {
   const Datum x = is_float(c.element()) ? c[0] : c.cast(c[0], ir::Kind::f32);
   if (c.rank() == 1) return c.b.reshape(x, {c.integer(1), c.b.size(x, 0)});
   if (c.rank() != 2) c.fail("expected examples [n, features], got " + x.type().str());
   return x;
 }
+Element real_element(const Call& c) {
+  return c.element() == Element::float64 ? Element::float64 : Element::float32;
+}
+
+namespace {
 
 /// A list as a matrix of so many rows.
 Datum rows_of(const Call& c, const Term& t, std::int64_t rows, const char* what, const Datum& like) {
@@ -56,7 +57,11 @@ Datum rows_of(const Call& c, const Term& t, std::int64_t rows, const char* what,
   return c.b.reshape(c.cast(c.datum(t), like.type().element()), {c.integer(rows), c.integer(n / rows)});
 }
 
+}  // namespace
+
 Datum constant_like(double v, const Datum& like) { return Build::number(v, like); }
+
+namespace {
 
 /// sqrt(2) erf^-1(2 p - 1), by the approximation of Winitzki, 2008, that the operators are defined with.
 Datum probit(const Call& c, const Datum& p) {
@@ -69,7 +74,8 @@ Datum probit(const Call& c, const Datum& p) {
   return c.b.mul(c.b.mul(k(1.41421356), size), c.op(Opcode::sign_, x));
 }
 
-/// Scores [n, classes] after what the attribute says is done to them.
+}  // namespace
+
 Datum transformed(const Call& c, const Datum& scores, const std::string& how) {
   if (how == "NONE" || how.empty()) return scores;
   if (how == "LOGISTIC") return core::detail::sigmoid(scores, c.b.loc);
@@ -88,7 +94,6 @@ Datum transformed(const Call& c, const Datum& scores, const std::string& how) {
 }
 std::string post_transform(const Call& c) { return c.attribute("post_transform", std::string("NONE")); }
 
-/// The labels of a classifier.
 Term labels_of(const Call& c, const char* integers) {
   Term t = list(c, "classlabels_strings");
   if (!t.present() || length_of(t) == 0) t = list(c, integers);
@@ -107,15 +112,12 @@ Datum pair_of(const Call& c, const Datum& first, const Datum& second) {
   const Datum both[] = {first, second};
   return core::detail::concat(both, 1, c.b.loc);
 }
-/// Label 1 where the one score [n, 1] is above a bound, else label 0.
 Datum above(const Call& c, const Datum& score, double bound) {
   return c.b.tabulate(ir::Kind::i64, {c.b.size(score, 0)}, [&](const Indices& at) {
     return c.cast(c.b.less(constant_like(bound, score), c.b.get(score, {at[0], c.integer(0)})),
                   ir::Kind::i64);
   });
 }
-
-}  // namespace
 
 // ---- features
 
@@ -325,9 +327,6 @@ Datum linear_scores(const Call& c, const Datum& x, std::int64_t rows) {
            std::to_string(length_of(intercepts)));
   const Datum b = c.cast(c.datum(intercepts), x.type().element());
   return c.b.add(y, length_of(intercepts) == 1 ? c.b.get(b, {c.integer(0)}) : b);
-}
-Element real_element(const Call& c) {
-  return c.element() == Element::float64 ? Element::float64 : Element::float32;
 }
 
 }  // namespace
@@ -577,179 +576,6 @@ Terms svm_classifier(const Call& c) {
     return {chosen(c, labels, best(c, votes)), result(transformed(c, both, post_transform(c)))};
   }
   return {chosen(c, labels, best(c, votes)), result(transformed(c, pairwise, post_transform(c)))};
-}
-
-// ---- trees
-
-namespace {
-
-struct Trees {
-  const Call& c;
-  Datum x, roots, feature, value, yes, no, mode, missing, first, target, weight;
-  std::vector<std::int64_t> modes;
-  bool any_missing;
-  Sizes targets;
-
-  explicit Trees(const Call& call) : c(call), x(examples(call)) {
-    const auto table = [&](const char* name) {
-      const Term t = list(c, name);
-      if (!t.present())
-        c.fail(std::string("expected an attribute '") + name + "', which a prepared model has");
-      return t;
-    };
-    roots = c.datum(table("trees_roots"));
-    feature = c.datum(table("trees_feature"));
-    value = c.datum(table("trees_value"));
-    yes = c.datum(table("trees_yes"));
-    no = c.datum(table("trees_no"));
-    mode = c.datum(table("trees_mode"));
-    missing = c.datum(table("trees_missing"));
-    first = c.datum(table("trees_first"));
-    target = c.datum(table("trees_target"));
-    weight = c.datum(table("trees_weight"));
-    modes = c.integers(table("trees_mode"), "modes");
-    std::erase(modes, static_cast<std::int64_t>(TreeMode::leaf));
-    std::ranges::sort(modes);
-    const auto [end, rest] = std::ranges::unique(modes);
-    modes.erase(end, rest);
-    const Sizes gone = c.integers(table("trees_missing"), "missing values");
-    any_missing = std::ranges::any_of(gone, [](auto v) { return v != 0; });
-    targets = c.integers(table("trees_target"), "targets");
-  }
-
-  Datum wide(const Datum& t, const Datum& at) const { return c.cast(c.b.get(t, {at}), ir::Kind::i64); }
-
-  Datum goes_yes(const Datum& v, const Datum& node) const {
-    const Datum w = c.b.get(value, {node});
-    const auto compared = [&](std::int64_t how) {
-      switch (static_cast<TreeMode>(how)) {
-        case TreeMode::leq:
-          return c.op(Opcode::le_, v, w);
-        case TreeMode::lt:
-          return c.b.less(v, w);
-        case TreeMode::gte:
-          return c.op(Opcode::le_, w, v);
-        case TreeMode::gt:
-          return c.b.less(w, v);
-        case TreeMode::eq:
-          return c.op(Opcode::eq_, v, w);
-        default:
-          return c.op(Opcode::ne_, v, w);
-      }
-    };
-    Datum yes_way = modes.empty() ? Datum::integer(1, ir::Bool) : compared(modes[0]);
-    for (std::size_t k = 1; k < modes.size(); ++k)
-      yes_way =
-          c.b.select(c.op(Opcode::eq_, wide(mode, node), c.integer(modes[k])), compared(modes[k]), yes_way);
-    if (!any_missing) return yes_way;
-    const Datum gone =
-        c.op(Opcode::land_, c.op(Opcode::ne_, v, v), c.op(Opcode::ne_, wide(missing, node), c.integer(0)));
-    return c.op(Opcode::lor_, gone, yes_way);
-  }
-
-  /// The leaf that an example comes to.
-  Datum leaf(const Datum& example, const Datum& tree) const {
-    const Datum primal = c.b.primal(x);
-    const Datum root = c.b.get(roots, {tree});
-    return core::detail::loop(
-        {root}, [&](const Datums& s) { return c.op(Opcode::le_, c.integer(0), wide(yes, s[0])); },
-        [&](const Datums& s) {
-          const Datum v = c.cast(c.b.get(primal, {example, wide(feature, s[0])}), value.type().element());
-          return Datums{c.b.select(goes_yes(v, s[0]), wide(yes, s[0]), wide(no, s[0]))};
-        },
-        c.b.loc)[0];
-  }
-
-  /// What the trees say of each target: [n, targets].
-  Datum scores(std::int64_t count, const std::string& how) const {
-    for (const std::int64_t t : targets)
-      if (t < 0 || t >= count)
-        c.fail("expected votes for targets from 0 to " + std::to_string(count - 1) + ", got " +
-               std::to_string(t));
-    const ir::Kind k = weight.type().element();
-    const double inf = std::numeric_limits<double>::infinity();
-    const Datum start = Datum::number(how == "MIN" ? inf : how == "MAX" ? -inf : 0, ir::Type(k));
-    const Opcode join = how == "MIN" ? Opcode::min_ : how == "MAX" ? Opcode::max_ : Opcode::add_;
-    const Datum n = c.b.size(x, 0), trees = c.b.size(roots, 0);
-    // All examples go through a tree, then through the next one: a tree's tables stay near.
-    Datum y = c.b.points(
-        {trees, n}, {c.b.fill(start, {n, c.integer(count)})}, [&](const Indices& at, const Datums& s) {
-          const Datum node = leaf(at[1], at[0]);
-          const Datum next = c.b.add(node, c.integer(1));
-          return c.b.loop(
-              wide(first, node), wide(first, next), {s[0]}, [&](const Datum& vote, const Datums& now) {
-                const Datum to = count == 1 ? c.integer(0) : wide(target, vote);
-                return Datums{c.b.set(now[0], {at[1], to},
-                                      c.op(join, c.b.get(now[0], {at[1], to}), c.b.get(weight, {vote})))};
-              });
-        })[0];
-    if (how == "AVERAGE") y = c.b.div(y, c.cast(trees, k));
-    if (how == "MIN" || how == "MAX")  // what no leaf votes for is 0
-      y = c.where(c.op(Opcode::eq_, y, start), Datum::number(0, ir::Type(k)), y);
-    Term base = list(c, "base_values");
-    if (!base.present()) base = list(c, "base_values_as_tensor");
-    if (length_of(base) == 0) return y;
-    if (length_of(base) != count && length_of(base) != 1)
-      c.fail("attribute 'base_values': expected " + std::to_string(count) + " numbers, got " +
-             std::to_string(length_of(base)));
-    const Datum b = c.cast(c.datum(base), k);
-    return c.b.add(y, length_of(base) == 1 ? c.b.get(b, {c.integer(0)}) : b);
-  }
-};
-
-}  // namespace
-
-Terms tree_ensemble(const Call& c) {
-  const std::int64_t count = c.attribute("n_targets", std::int64_t{1});
-  if (count < 1 || count > 1 << 20)
-    c.fail("attribute 'n_targets': expected 1 or more, got " + std::to_string(count));
-  const Trees trees(c);
-  static constexpr const char* functions[] = {"AVERAGE", "SUM", "MIN", "MAX"};
-  static constexpr const char* after[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
-  std::string how, last;
-  if (c.node.op == "TreeEnsemble") {
-    const std::int64_t f = c.attribute("aggregate_function", std::int64_t{1}),
-                       p = c.attribute("post_transform", std::int64_t{0});
-    if (f < 0 || f > 3 || p < 0 || p > 4)
-      c.fail("attributes 'aggregate_function' and 'post_transform': expected numbers that are known");
-    how = functions[f];
-    last = after[p];
-  } else {
-    how = c.attribute("aggregate_function", std::string("SUM"));
-    last = post_transform(c);
-    if (std::ranges::find(functions, how) == std::end(functions))
-      c.fail("attribute 'aggregate_function': expected AVERAGE, SUM, MIN or MAX, got '" + how + "'");
-  }
-  const Element e = c.node.op == "TreeEnsemble" ? real_element(c) : Element::float32;
-  return {c.result(c.cast(transformed(c, trees.scores(count, how), last), e), e)};
-}
-
-Terms tree_ensemble_classifier(const Call& c) {
-  const Term labels = labels_of(c, "classlabels_int64s");
-  const std::int64_t classes = length_of(labels);
-  const Trees trees(c);
-  const std::string last = post_transform(c);
-  const auto result = [&](const Datum& z) { return c.result(c.cast(z, ir::Kind::f32), Element::float32); };
-  const bool one = classes == 2 && !trees.targets.empty() &&
-                   std::ranges::all_of(trees.targets, [&](auto t) { return t == trees.targets[0]; });
-  if (!one) {
-    const Datum scores = trees.scores(classes, "SUM");
-    return {chosen(c, labels, best(c, scores)), result(transformed(c, scores, last))};
-  }
-  // Votes for one class of two decide alone. Where they are for class 0 they are the score of class 1, and
-  // the other is what is left of 1, or of 0 where votes may be below it: so onnxruntime takes what gradient
-  // boosting writes.
-  const Datum all = trees.scores(classes, "SUM");
-  const Datum score = part_of(c, all, 1, c.integer(trees.targets[0]), c.integer(trees.targets[0] + 1));
-  const Value weights = c.value(list(c, "trees_weight"), "weights");
-  bool positive = true;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(weights.size()); ++i)
-    positive = positive && weights.at(i) >= 0;
-  const Term label = chosen(c, labels, above(c, score, positive ? 0.5 : 0));
-  if (trees.targets[0] != 0) return {label, result(transformed(c, all, last))};
-  const Datum negated = c.op(Opcode::neg_, score);
-  if (last == "LOGISTIC") return {label, result(transformed(c, pair_of(c, negated, score), last))};
-  return {label, result(pair_of(c, positive ? c.b.sub(constant_like(1, score), score) : negated, score))};
 }
 
 }  // namespace lantern::onnx::rules

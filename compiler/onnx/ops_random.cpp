@@ -3,29 +3,135 @@
 #include <cmath>
 
 #include "lantern/compiler/onnx/rules.hpp"
-#include "lantern/compiler/random/random.hpp"
+#include "lantern/compiler/staging/functions.hpp"
 
 namespace lantern::onnx::rules {
 
 namespace {
 
-using core::random::detail::Law;
+/// The generator of NumPy's RandomState, which ONNX's reference evaluator draws from: the Mersenne Twister
+/// (Matsumoto and Nishimura, 1998), an integer of 32 bits at a time, from the seed of its reference
+/// implementation. A node starts its own, so that the numbers are the same at each run and on each target.
+class Twister {
+ public:
+  Twister(const Call& call, const Datum& seed) : c(call) {
+    // x[i] = 1812433253 (x[i-1] ^ x[i-1] >> 30) + i
+    Datum all = c.b.fill(c.integer(0), {c.integer(words)});
+    all = c.b.set(all, {c.integer(0)}, seed);
+    start = c.b.loop(c.integer(1), c.integer(words), {all}, [&](const Datum& i, const Datums& s) {
+      const Datum x = c.b.get(s[0], {c.b.sub(i, c.integer(1))});
+      const Datum mixed = c.b.mul(c.op(Opcode::bit_xor_, x, right(x, 30)), c.integer(1812433253));
+      return Datums{c.b.set(s[0], {i}, low(c.b.add(mixed, i)))};
+    })[0];
+  }
 
-/// A key of the node: of its seed, if it has one, and of its place in the graph. The same numbers are drawn
-/// at each run.
-Datum key(const Call& c) {
+  /// The state, words and place first.
+  Datums begin() const { return {start, c.integer(0)}; }
+
+  /// The next word, uniform below 2^32; words and place go on.
+  Datum word(Datum& all, Datum& at) const {
+    const Datum mask = c.integer(0x7fffffff), top = c.integer(0x80000000);
+    const auto behind = [&](std::int64_t k) {  // (at + k) mod 624
+      const Datum to = c.b.add(at, c.integer(k)), n = c.integer(words);
+      return c.b.select(c.b.less(to, n), to, c.b.sub(to, n));
+    };
+    const Datum after = behind(1);
+    const Datum joined = c.op(Opcode::bit_or_, c.op(Opcode::bit_and_, c.b.get(all, {at}), top),
+                              c.op(Opcode::bit_and_, c.b.get(all, {after}), mask));
+    const Datum odd = c.op(Opcode::bit_and_, joined, c.integer(1));
+    Datum y = c.op(Opcode::bit_xor_, c.b.get(all, {behind(397)}), right(joined, 1));
+    y = c.op(Opcode::bit_xor_, y, c.b.mul(odd, c.integer(0x9908b0df)));
+    all = c.b.set(all, {at}, y);
+    at = after;
+    y = c.op(Opcode::bit_xor_, y, right(y, 11));
+    y = c.op(Opcode::bit_xor_, y, c.op(Opcode::bit_and_, left(y, 7), c.integer(0x9d2c5680)));
+    y = c.op(Opcode::bit_xor_, y, c.op(Opcode::bit_and_, left(y, 15), c.integer(0xefc60000)));
+    return c.op(Opcode::bit_xor_, y, right(y, 18));
+  }
+
+  /// A number of 53 bits, uniform from 0 to below 1.
+  Datum uniform(Datum& all, Datum& at) const {
+    const Datum a = c.cast(right(word(all, at), 5), ir::Kind::f64),
+                b = c.cast(right(word(all, at), 6), ir::Kind::f64);
+    const auto real = [](double v) { return Datum::number(v, ir::F64); };
+    return c.b.div(c.b.add(c.b.mul(a, real(67108864)), b), real(9007199254740992));
+  }
+
+  /// A vector of so many numbers, uniform from 0 to below 1.
+  Datum uniforms(const Datum& n) const {
+    Datums state = begin();
+    state.push_back(c.b.fill(Datum::number(0, ir::F64), {n}));
+    return c.b.loop(c.integer(0), n, state, [&](const Datum& i, Datums s) {
+      const Datum v = uniform(s[0], s[1]);
+      return Datums{s[0], s[1], c.b.set(s[2], {i}, v)};
+    })[2];
+  }
+
+  /// The same of standard normal distribution, by the polar method (Marsaglia, 1962): a point within the unit
+  /// circle gives two.
+  Datum normals(const Datum& n) const {
+    const auto real = [](double v) { return Datum::number(v, ir::F64); };
+    const Datum two = c.integer(2), pairs = c.b.div(c.b.add(n, c.integer(1)), two);
+    Datums state = begin();
+    state.push_back(c.b.fill(real(0), {c.b.mul(pairs, two)}));
+    const Datum all = c.b.loop(c.integer(0), pairs, state, [&](const Datum& i, const Datums& s) {
+      const Datums found = core::detail::loop(
+          {s[0], s[1], real(0), real(0), real(0)},
+          [&](const Datums& t) {
+            return c.op(Opcode::lor_, c.op(Opcode::eq_, t[4], real(0)), c.op(Opcode::le_, real(1), t[4]));
+          },
+          [&](Datums t) {
+            t[2] = c.b.sub(c.b.mul(uniform(t[0], t[1]), real(2)), real(1));
+            t[3] = c.b.sub(c.b.mul(uniform(t[0], t[1]), real(2)), real(1));
+            t[4] = c.b.add(c.b.mul(t[2], t[2]), c.b.mul(t[3], t[3]));
+            return t;
+          },
+          c.b.loc);
+      const Datum& square = found[4];
+      const Datum factor =
+          c.op(Opcode::sqrt_, c.b.div(c.b.mul(c.op(Opcode::log_, square), real(-2)), square));
+      const Datum at = c.b.mul(i, two);
+      const Datum first = c.b.set(s[2], {at}, c.b.mul(factor, found[3]));
+      return Datums{found[0], found[1],
+                    c.b.set(first, {c.b.add(at, c.integer(1))}, c.b.mul(factor, found[2]))};
+    })[2];
+    return part_of(c, all, 0, c.integer(0), n);
+  }
+
+ private:
+  static constexpr std::int64_t words = 624;
+
+  Datum right(const Datum& x, std::int64_t by) const { return c.op(Opcode::shift_right_, x, c.integer(by)); }
+  Datum left(const Datum& x, std::int64_t by) const {
+    return low(c.op(Opcode::shift_left_, x, c.integer(by)));
+  }
+  Datum low(const Datum& x) const { return c.op(Opcode::bit_and_, x, c.integer(0xffffffff)); }
+
+  const Call& c;
+  Datum start;
+};
+
+/// The node's seed, or which random node it is, from 1 on, where it has none: below 2^32.
+Datum seed_of(const Call& c) {
   const Attribute* const seed = c.node.find("seed");  // an integer of Dropout, a number of the others
   const auto* const whole = seed ? std::get_if<std::int64_t>(&seed->content) : nullptr;
+  ++c.execution.random;
   const std::int64_t number =
-      whole ? *whole : static_cast<std::int64_t>(std::clamp(c.attribute("seed", 0.0), -1e15, 1e15) * 1024);
-  return core::random::detail::derived(
-      c.integer(number), c.integer(static_cast<std::int64_t>(++c.execution.random)), 2, c.b.loc);
+      whole  ? *whole
+      : seed ? static_cast<std::int64_t>(std::clamp(c.attribute("seed", 0.0), -0x1p62, 0x1p62))
+             : static_cast<std::int64_t>(c.execution.random);
+  return c.integer(number & 0xffffffff);
 }
 
-Datum drawn(const Call& c, Law law, const Indices& sizes, Element e) {
+/// Numbers of float64 in a tensor of these sizes, a number where there are none.
+Datum drawn(const Call& c, bool normal, const Indices& sizes) {
+  const Twister twister(c, seed_of(c));
+  const Datum n = c.product(sizes);
+  return c.reshape(normal ? twister.normals(n) : twister.uniforms(n), sizes);
+}
+Datum drawn(const Call& c, bool normal, const Indices& sizes, Element e) {
   if (!is_float(e)) c.fail(std::string("expected floating-point numbers, got ") + name(e));
-  if (sizes.empty()) return core::random::detail::draw(law, key(c), c.integer(0), kind_of(e), c.b.loc);
-  return core::random::detail::draws(law, key(c), sizes, kind_of(e), c.b.loc);
+  return c.cast(drawn(c, normal, sizes), e);
 }
 
 Terms scaled(const Call& c, const Datum& v, double factor, double offset, Element e) {
@@ -33,11 +139,11 @@ Terms scaled(const Call& c, const Datum& v, double factor, double offset, Elemen
 }
 
 Terms normal(const Call& c, const Indices& sizes, Element e) {
-  return scaled(c, drawn(c, Law::normal, sizes, e), c.attribute("scale", 1.0), c.attribute("mean", 0.0), e);
+  return scaled(c, drawn(c, true, sizes, e), c.attribute("scale", 1.0), c.attribute("mean", 0.0), e);
 }
 Terms uniform(const Call& c, const Indices& sizes, Element e) {
   const double low = c.attribute("low", 0.0), high = c.attribute("high", 1.0);
-  return scaled(c, drawn(c, Law::uniform, sizes, e), high - low, low, e);
+  return scaled(c, drawn(c, false, sizes, e), high - low, low, e);
 }
 Indices shape_attribute(const Call& c) {
   const Sizes all = c.attributes("shape");
@@ -61,10 +167,15 @@ Terms random_uniform(const Call& c) {
 Terms random_normal_like(const Call& c) { return normal(c, c.sizes(c[0]), like(c)); }
 Terms random_uniform_like(const Call& c) { return uniform(c, c.sizes(c[0]), like(c)); }
 
+// As numpy.random.RandomState.binomial(1, p) draws: the less likely of both where the number is above what
+// the other has.
 Terms bernoulli(const Call& c) {
   c.require_float(0);
   const Element to = c.element_attribute("dtype", c.element());
-  return {c.result(c.cast(c.b.less(drawn(c, Law::uniform, c.sizes(c[0]), c.element()), c[0]), to), to)};
+  const Datum p = c.cast(c[0], ir::Kind::f64), u = drawn(c, false, c.sizes(c[0]));
+  const Datum likely = c.b.less(Datum::number(0.5, ir::F64), p), q = c.b.sub(Datum::number(1, ir::F64), p);
+  const Datum one = c.where(likely, c.op(Opcode::le_, u, p), c.b.less(q, u));
+  return {c.result(c.cast(one, to), to)};
 }
 
 /// Classes by their unnormalised log-probabilities: the largest of those plus Gumbel noise.
@@ -73,10 +184,13 @@ Terms multinomial(const Call& c) {
   if (c.rank() != 2) c.fail("expected log-probabilities [batch, classes], got " + c[0].type().str());
   const Element to = c.element_attribute("dtype", Element::int32);
   const Datum samples = c.integer(c.attribute("sample_size", std::int64_t{1}));
-  const Datum noise = drawn(c, Law::gumbel, {c.b.size(c[0], 0), samples, c.b.size(c[0], 1)}, c.element());
+  const Datum u = drawn(c, false, {c.b.size(c[0], 0), samples, c.b.size(c[0], 1)});
+  const auto minus_log = [&](const Datum& v) { return c.op(Opcode::neg_, c.op(Opcode::log_, v)); };
+  const Datum noise = minus_log(minus_log(u));
   const int middle = 1, last = 2;
   const Datum sum =
-      c.b.add(noise, core::detail::expand(c.b.with_ones(c[0], {&middle, 1}), c.sizes(noise), c.b.loc));
+      c.b.add(noise, core::detail::expand(c.b.with_ones(c.cast(c[0], ir::Kind::f64), {&middle, 1}),
+                                          c.sizes(noise), c.b.loc));
   return {c.result(c.cast(core::detail::place_of_extremum(sum, {{&last, 1}, false}, true, c.b.loc), to), to)};
 }
 
@@ -91,7 +205,7 @@ Terms dropout(const Call& c) {
     return {x, c.result(c.fill(Datum::integer(1, truth), sizes), Element::boolean)};
   if (!(ratio > 0 && ratio < 1)) c.fail("expected a ratio from 0 to below 1, got " + std::to_string(ratio));
   c.require_float(0);
-  const Datum mask = c.op(Opcode::le_, c.number(ratio, c[0]), drawn(c, Law::uniform, sizes, x.element));
+  const Datum mask = c.op(Opcode::le_, Datum::number(ratio, ir::F64), drawn(c, false, sizes));
   const Datum kept = c.b.mul(c.cast(mask, x.element), c.number(1 / (1 - ratio), c[0]));
   return {c.result(c.b.mul(c[0], kept)), c.result(mask, Element::boolean)};
 }

@@ -67,6 +67,15 @@ Indices Window::places(const Datum& x, bool ceil) const {
   return all;
 }
 
+bool Window::ends_within(const Datum& x) const {
+  for (std::size_t d = 0; d < spatial; ++d) {
+    const std::int64_t n = known(call.b.size(x, static_cast<int>(d) + 2)), wide = known(size[d]);
+    if (n == ir::dynamic || wide == ir::dynamic) return false;
+    if ((n + before[d] + after[d] - 1 - dilation[d] * (wide - 1)) % stride[d] != 0) return false;
+  }
+  return true;
+}
+
 std::string Window::read() const {
   std::string text;
   for (std::size_t d = 0; d < spatial; ++d) {
@@ -130,7 +139,10 @@ Datum convolved(const Call& c, const Datum& given, const Datum& w) {
   options.dilation = per_dimension(window.dilation);
   options.groups = c.attribute("group", std::int64_t{1});
   Datum x = given;
-  if (window.symmetric())
+  // Where a group is one channel there are few products for an element: reads that ask where the operand ends
+  // would take longer than they.
+  const bool apart = options.groups > 1 && known(c.b.size(w, 1)) == 1;
+  if (window.symmetric() && !apart)
     options.padding = per_dimension(window.before);
   else
     x = window.padded(x, Build::number(0, x));
@@ -304,17 +316,20 @@ Terms max_pool(const Call& c) {
   const Datum x = c[0];
   require_images(c, x);
   const Window w(c, x, kernel_shape(c, static_cast<std::size_t>(c.rank()) - 2));
-  const bool ceil = c.attribute("ceil_mode", std::int64_t{0}) != 0;
-  bool plain = !ceil && w.symmetric() && c.node.outputs.size() < 2;
+  bool ceil = c.attribute("ceil_mode", std::int64_t{0}) != 0;
+  if (ceil && w.ends_within(x)) ceil = false;
+  bool plain = w.symmetric() && c.node.outputs.size() < 2;
   Sizes window;
   for (std::size_t d = 0; d < w.spatial; ++d) {
     window.push_back(known(w.size[d]));
-    plain = plain && w.dilation[d] == 1 && w.before[d] < window[d];
+    plain = plain && w.before[d] <= w.dilation[d] * (window[d] - 1);
   }
   if (!plain) return largest(c, w, x, ceil);
   core::PoolOptions options;
   options.stride = per_dimension(w.stride);
   options.padding = per_dimension(w.before);
+  options.dilation = per_dimension(w.dilation);
+  options.ceil = ceil;
   return {c.result(core::detail::max_pool(x, per_dimension(window), options, c.b.loc))};
 }
 

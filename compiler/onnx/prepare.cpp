@@ -207,23 +207,53 @@ struct Reader {
 
 /// The tables of a forest, its nodes in the order in which a walk that goes the way of yes first meets them.
 struct Tables {
-  std::vector<std::int64_t> roots, feature, mode, yes, no, missing, first, target;
+  std::vector<std::int64_t> roots, feature, mode, yes, no, first, target;
   std::vector<double> value, weight;
 
   std::int64_t add(const Branch& b, TreeMode how, double compared) {
-    feature.push_back(b.feature);
+    feature.push_back(how == TreeMode::leaf ? 0 : b.feature);
     value.push_back(compared);
-    mode.push_back(static_cast<std::int64_t>(how));
-    missing.push_back(b.missing ? 1 : 0);
-    yes.push_back(-1);
-    no.push_back(-1);
-    first.push_back(static_cast<std::int64_t>(target.size()));
-    if (how == TreeMode::leaf)
+    mode.push_back(static_cast<std::int64_t>(how) + (b.missing ? tree_missing : 0));
+    const auto at = static_cast<std::int64_t>(feature.size()) - 1;
+    yes.push_back(at);
+    no.push_back(at);
+    if (how == TreeMode::leaf) {
+      first.push_back(static_cast<std::int64_t>(target.size()));
       for (const auto& [t, w] : b.votes) {
         target.push_back(t);
         weight.push_back(w);
       }
-    return static_cast<std::int64_t>(feature.size()) - 1;
+    }
+    return at;
+  }
+
+  /// Whether each feature can stand for two, of which the second has a number that says yes for a NaN: where
+  /// one comparison by order serves all nodes, with finite numbers.
+  bool paired() const {
+    bool any = false;
+    std::int64_t how = -1;
+    for (std::size_t i = 0; i < mode.size(); ++i) {
+      if (is_leaf(i)) continue;
+      const std::int64_t own = mode[i] % tree_missing;
+      if (how < 0) how = own;
+      if (own != how || own > static_cast<std::int64_t>(TreeMode::gt) || !std::isfinite(value[i]) ||
+          feature[i] < 0 || feature[i] > 1 << 29)
+        return false;
+      any = any || mode[i] >= tree_missing;
+    }
+    return any;
+  }
+
+  bool is_leaf(std::size_t at) const { return yes[at] == static_cast<std::int64_t>(at); }
+
+  /// Where each node is once the leaves are behind all others.
+  std::vector<std::size_t> leaves_last() const {
+    std::vector<std::size_t> place(yes.size());
+    std::size_t next = 0;
+    for (const bool leaf : {false, true})
+      for (std::size_t i = 0; i < yes.size(); ++i)
+        if (is_leaf(i) == leaf) place[i] = next++;
+    return place;
   }
 };
 
@@ -332,13 +362,27 @@ void pack_trees(Node& node) {
            a.name == "tree_roots";
   });
   const auto add = [&](const char* name, Value v) { node.attributes.push_back({name, std::move(v)}); };
-  add("trees_roots", integers(t.roots, Element::int64));
-  add("trees_feature", integers(t.feature, Element::int32));
-  add("trees_value", floats(t.value, f.element));
-  add("trees_mode", integers(t.mode, Element::int32));
-  add("trees_yes", integers(t.yes, Element::int32));
-  add("trees_no", integers(t.no, Element::int32));
-  add("trees_missing", integers(t.missing, Element::int32));
+  const std::vector<std::size_t> place = t.leaves_last();
+  const auto moved = [&](std::int64_t at) {
+    return static_cast<std::int64_t>(place[static_cast<std::size_t>(at)]);
+  };
+  const bool paired = t.paired();
+  Value nodes(Element::int32, {static_cast<std::int64_t>(place.size()), 4});
+  std::vector<double> values(place.size());
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    const std::int64_t feature =
+        paired ? 2 * t.feature[i] + (t.mode[i] >= tree_missing ? 1 : 0) : t.feature[i];
+    const std::int64_t fields[] = {feature, moved(t.yes[i]), moved(t.no[i]), t.mode[i]};
+    for (std::size_t k = 0; k < 4; ++k)
+      nodes.mutable_elements<std::int32_t>()[4 * place[i] + k] = static_cast<std::int32_t>(fields[k]);
+    values[place[i]] = t.value[i];
+  }
+  std::vector<std::int64_t> roots;
+  for (const std::int64_t root : t.roots) roots.push_back(moved(root));
+  add("trees_roots", integers(roots, Element::int64));
+  add("trees_nodes", std::move(nodes));
+  if (paired) node.attributes.push_back({"trees_paired", std::int64_t{1}});
+  add("trees_value", floats(values, f.element));
   add("trees_first", integers(t.first, Element::int32));
   add("trees_target", integers(t.target, Element::int32));
   add("trees_weight", floats(t.weight, f.element));

@@ -12,17 +12,19 @@ void prepare(Model& model);
 
 /// Adds to a node of trees what it is made of, in one form for all three operators:
 ///   trees_roots   int64 [trees]       the first node of each tree
-///   trees_feature int32 [nodes]       which feature decides
-///   trees_value   float [nodes]       what it is compared with
-///   trees_mode    int32 [nodes]       how (TreeMode)
-///   trees_yes, trees_no int32 [nodes] the next node; below 0 at a leaf
-///   trees_missing int32 [nodes]       1 where a NaN goes the way of yes
-///   trees_first   int32 [nodes + 1]   where a leaf's votes begin in
+///   trees_nodes   int32 [nodes, 4]    which feature decides; the next node where it says yes, and where no
+///   (a
+///                                     leaf's is the leaf); TreeMode, plus tree_missing where a NaN says yes
+///   trees_value   float [nodes]       what the feature is compared with
+///   trees_first   int32 [leaves + 1]  where a leaf's votes begin in
 ///   trees_target  int32 [votes]       which result a vote is for
 ///   trees_weight  float [votes]       and what it adds
+/// The leaves are the last nodes. Where one comparison by order serves all nodes and a NaN says yes at some:
+///   trees_paired  int64 []            1: the features are numbered 2 f, or 2 f + 1 where a NaN says yes
 void pack_trees(Node& node);
 
 /// In the order of the numbers of TreeEnsemble.
 enum class TreeMode : std::uint8_t { leq, lt, gte, gt, eq, neq, member, leaf };
+inline constexpr std::int64_t tree_missing = 8;
 
 }  // namespace lantern::onnx

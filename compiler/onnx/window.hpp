@@ -22,6 +22,8 @@ struct Window {
   bool symmetric() const;
   /// At how many places it stands; `ceil`: also where it reaches over the end.
   Indices places(const Datum& x, bool ceil) const;
+  /// Whether the last place is known to end where the operand with its pads does, so that `ceil` adds none.
+  bool ends_within(const Datum& x) const;
   /// "[2i+p-1]" for each spatial dimension: where the operand is read.
   std::string read() const;
   /// The operand with its pads.

@@ -174,6 +174,8 @@ Datum detail::shifted(Opcode code, const Datum& a, const Datum& b, const Locatio
 }
 
 Datum dimension_of(const Datum& t, std::int64_t k, const Location& loc) {
+  if (!t.type().is_tensor() || k < 0 || k >= t.type().rank())
+    raise_at(loc, "expected a tensor of " + std::to_string(k + 1) + " dimensions or more, got " + t.type().str());
   const std::int64_t known = t.type().dims()[static_cast<std::size_t>(k)];
   return known != ir::dynamic ? Datum::integer(known, ir::I64) : perform({Opcode::dim_, k, loc}, {strip(t)});
 }

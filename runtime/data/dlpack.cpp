@@ -40,14 +40,16 @@ constexpr std::pair<Stored, DLDataType> dlpack_types[] = {{Stored::boolean, {dlp
                                                           {Stored::float8e4m3fnuz, {dlpack_e4m3fnuz, 8, 1}},
                                                           {Stored::float8e5m2, {dlpack_e5m2, 8, 1}},
                                                           {Stored::float8e5m2fnuz, {dlpack_e5m2fnuz, 8, 1}},
-                                                          {Stored::float8e8m0, {dlpack_e8m0fnu, 8, 1}}};
+                                                          {Stored::float8e8m0, {dlpack_e8m0fnu, 8, 1}},
+                                                          {Stored::complex64, {kDLComplex, 64, 1}},
+                                                          {Stored::complex128, {kDLComplex, 128, 1}}};
 
 Stored stored_from(const DLDataType& type) {
   for (const auto& [stored, t] : dlpack_types)
     if (t.code == type.code && t.bits == type.bits && t.lanes == type.lanes) return stored;
   fail("load_dlpack",
        fmt::format("expected elements of bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, "
-                   "float64 or float8, got code {} with {} bits in {} lanes",
+                   "float64, float8, complex64 or complex128, got code {} with {} bits in {} lanes",
                    type.code, type.bits, type.lanes));
 }
 
@@ -97,15 +99,18 @@ AnyTensor load_dlpack(const DLTensor& t) {
   const std::byte* from = static_cast<const std::byte*>(t.data) + t.byte_offset;
   if (t.strides == nullptr || bytes == 0) return decode(layout, {from, bytes});
   std::vector<std::byte> gathered(bytes);
-  switch (bytes_of(layout.type)) {
-    case 1:
+  switch (bits_of(layout.type)) {
+    case 8:
       gather<1>(from, t, gathered);
       break;
-    case 2:
+    case 16:
       gather<2>(from, t, gathered);
       break;
-    case 4:
+    case 32:
       gather<4>(from, t, gathered);
+      break;
+    case 128:
+      gather<16>(from, t, gathered);
       break;
     default:
       gather<8>(from, t, gathered);
@@ -114,11 +119,20 @@ AnyTensor load_dlpack(const DLTensor& t) {
   return decode(layout, gathered);
 }
 
-DLManagedTensor* to_dlpack(AnyTensor tensor) {
+AnyTensor load_dlpack(const DlpackVersioned& tensor) {
+  core::detail::require_dlpack_version("load_dlpack", tensor);
+  return load_dlpack(tensor.dl_tensor);
+}
+
+namespace {
+
+/// A tensor in a struct of DLPack's that ends with it.
+template <class Managed>
+Managed* handed_over(AnyTensor tensor) {
   struct Holder {
     AnyTensor tensor;
     std::vector<std::int64_t> shape, strides;
-    DLManagedTensor managed{};
+    Managed managed{};
   };
   auto holder = std::make_unique<Holder>();
   holder->tensor = std::move(tensor);
@@ -127,10 +141,21 @@ DLManagedTensor* to_dlpack(AnyTensor tensor) {
   holder->strides = view.strides();
   holder->managed.dl_tensor = dlpack_tensor(view, holder->shape, holder->strides);
   holder->managed.manager_ctx = holder.get();
-  holder->managed.deleter = [](DLManagedTensor* self) {
+  holder->managed.deleter = [](Managed* self) {
     std::unique_ptr<Holder>(static_cast<Holder*>(self->manager_ctx));
   };
   return &holder.release()->managed;
+}
+
+}  // namespace
+
+DLManagedTensor* to_dlpack(AnyTensor tensor) { return handed_over<DLManagedTensor>(std::move(tensor)); }
+
+DlpackVersioned* to_dlpack_versioned(AnyTensor tensor, std::uint64_t flags) {
+  auto* managed = handed_over<DlpackVersioned>(std::move(tensor));
+  managed->version = {1, 0};
+  managed->flags = flags;
+  return managed;
 }
 
 DlpackView::DlpackView(AnyView view)

@@ -97,7 +97,14 @@ decltype(auto) with_type(Stored type, F&& use) {
       return use.template operator()<std::uint8_t>(&float_of_code<float8e5m2fnuz_format>);
     case Stored::float8e8m0:
       return use.template operator()<std::uint8_t>(&float_of_code<float8e8m0_format>);
+    case Stored::complex64:
+      return use.template operator()<float>(as_it_is);
+    case Stored::float4e2m1:
+    case Stored::float6e2m3:
+    case Stored::float6e3m2:
+      throw InternalError("elements that are no whole bytes, read as such");
     case Stored::float64:
+    case Stored::complex128:
       break;
   }
   return use.template operator()<double>(as_it_is);
@@ -110,13 +117,46 @@ bool holds(Stored type) {
   if (type == boolean) return true;
   if constexpr (std::is_same_v<T, bool>) return false;
   const bool short_integer = type == int8 || type == uint8 || type == int16 || type == uint16;
-  const bool short_float = type == float16 || type == bfloat16 || type == float32 || type >= float8e4m3fn;
+  const bool short_float =
+      type == float16 || type == bfloat16 || type == float32 || (type >= float8e4m3fn && type <= complex64);
   if constexpr (std::is_same_v<T, std::int32_t>) return short_integer || type == int32;
   if constexpr (std::is_same_v<T, std::int64_t>)
     return short_integer || type == int32 || type == uint32 || type == int64 || type == uint64;
   if constexpr (std::is_same_v<T, float>) return short_integer || short_float;
-  return short_integer || type == int32 || type == uint32 || short_float || type == float64;
+  return short_integer || type == int32 || type == uint32 || short_float || type == float64 ||
+         type == complex128;
 }
+
+/// The format of floating-point numbers of 16 bits or fewer; null for other types.
+const FloatFormat* small_format(Stored type) {
+  switch (type) {
+    case Stored::float16:
+      return &float16_format;
+    case Stored::bfloat16:
+      return &bfloat16_format;
+    case Stored::float8e4m3fn:
+      return &float8e4m3fn_format;
+    case Stored::float8e4m3fnuz:
+      return &float8e4m3fnuz_format;
+    case Stored::float8e5m2:
+      return &float8e5m2_format;
+    case Stored::float8e5m2fnuz:
+      return &float8e5m2fnuz_format;
+    case Stored::float8e8m0:
+      return &float8e8m0_format;
+    case Stored::float4e2m1:
+      return &float4e2m1_format;
+    case Stored::float6e2m3:
+      return &float6e2m3_format;
+    case Stored::float6e3m2:
+      return &float6e3m2_format;
+    default:
+      return nullptr;
+  }
+}
+
+/// Numbers that an element is made of.
+std::size_t parts_of(Stored type) { return type == Stored::complex64 || type == Stored::complex128 ? 2 : 1; }
 
 /// The offsets of the elements of a strided tensor, in row-major order. Sizes are not 0.
 class Offsets {
@@ -146,8 +186,9 @@ class Offsets {
 /// The elements as an AnyTensor keeps them.
 template <Element T>
 TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte> bytes) {
-  const std::size_t each = bytes_of(layout.type), count = bytes.size() / each;
-  TensorValue<Kept<T>> out(std::vector<Kept<T>>(count), layout.shape);
+  const std::size_t bits = bits_of(layout.type), count = bytes.size() * 8 / bits,
+                    parts = parts_of(layout.type);
+  TensorValue<Kept<T>> out(std::vector<Kept<T>>(count * parts), shape_of(layout.type, layout.shape));
   if (count == 0) return out;
   const bool swap = layout.big_endian != (std::endian::native == std::endian::big);
   std::vector<std::int64_t> strides;
@@ -156,6 +197,19 @@ TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte
     for (const std::int64_t d : layout.shape) strides.push_back(std::exchange(stride, stride * d));
   }
   Offsets offsets(layout.shape, strides);
+  const auto place = [&](std::size_t i) {
+    return layout.columns_first ? static_cast<std::size_t>(offsets.next()) : i;
+  };
+  if (bits < 8) {
+    const FloatFormat& format = *small_format(layout.type);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = place(i) * bits, byte = at / 8;
+      unsigned code = std::to_integer<unsigned>(bytes[byte]);
+      if (byte + 1 < bytes.size()) code |= std::to_integer<unsigned>(bytes[byte + 1]) << 8U;
+      out.data[i] = static_cast<Kept<T>>(decoded(format, code >> at % 8 & ((1U << bits) - 1)));
+    }
+    return out;
+  }
   with_type(layout.type, [&]<class S>(auto value) {
     if constexpr (std::is_same_v<S, Kept<T>>) {
       if (layout.type != Stored::boolean && !swap && !layout.columns_first) {
@@ -164,8 +218,9 @@ TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte
       }
     }
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t at = layout.columns_first ? static_cast<std::size_t>(offsets.next()) : i;
-      out.data[i] = static_cast<Kept<T>>(value(load<S>(bytes.data() + at * sizeof(S), swap)));
+      const std::byte* at = bytes.data() + place(i) * parts * sizeof(S);
+      for (std::size_t k = 0; k < parts; ++k)
+        out.data[i * parts + k] = static_cast<Kept<T>>(value(load<S>(at + k * sizeof(S), swap)));
     }
   });
   return out;
@@ -174,15 +229,22 @@ TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte
 }  // namespace
 
 std::string_view name_of(Stored type) {
-  static constexpr std::array<std::string_view, 18> names{
-      "bool",   "int8",          "uint8",           "int16",       "uint16",          "int32",
-      "uint32", "int64",         "float16",         "bfloat16",    "float32",         "float64",
-      "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"};
+  static constexpr std::array<std::string_view, 23> names{
+      "bool",          "int8",          "uint8",           "int16",       "uint16",          "int32",
+      "uint32",        "int64",         "float16",         "bfloat16",    "float32",         "float64",
+      "uint64",        "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+      "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn",   "complex64",   "complex128"};
   return names[static_cast<std::size_t>(type)];
 }
 
-std::size_t bytes_of(Stored type) {
-  return with_type(type, []<class S>(auto) { return sizeof(S); });
+std::size_t bits_of(Stored type) {
+  if (const FloatFormat* f = small_format(type)) return static_cast<std::size_t>(f->bits);
+  return parts_of(type) * with_type(type, []<class S>(auto) { return 8 * sizeof(S); });
+}
+
+std::vector<std::int64_t> shape_of(Stored type, std::vector<std::int64_t> shape) {
+  if (parts_of(type) > 1) shape.push_back(static_cast<std::int64_t>(parts_of(type)));
+  return shape;
 }
 
 Stored stored_as(const AnyView& tensor) {
@@ -199,9 +261,12 @@ std::uint64_t bytes_of(const std::string& where, const Layout& layout) {
   if (!addressable(layout.shape))
     fail(where,
          "expected sizes that multiply to at most 2^50 elements, got shape " + shape_text(layout.shape));
-  std::uint64_t bytes = bytes_of(layout.type);
-  for (const std::int64_t d : layout.shape) bytes *= static_cast<std::uint64_t>(d);
-  return bytes;
+  std::uint64_t bits = bits_of(layout.type);
+  for (const std::int64_t d : layout.shape) bits *= static_cast<std::uint64_t>(d);
+  if (bits % 8 != 0)
+    fail(where, fmt::format("expected elements of {} that fill whole bytes, got shape {}",
+                            name_of(layout.type), shape_text(layout.shape)));
+  return bits / 8;
 }
 
 template <Element T>
@@ -255,6 +320,74 @@ void encode(const AnyView& tensor, const Sink& sink) {
       gathered.clear();
     }
   }
+}
+
+namespace {
+
+/// Collects bytes, and hands them on in larger pieces.
+class Pieces {
+ public:
+  explicit Pieces(const Sink& sink) : sink_(sink) {}
+  void add(std::uint64_t number, std::size_t bits) {  // of 32 bits at most at a time
+    held_ |= number << count_;
+    for (count_ += bits; count_ >= 8; count_ -= 8, held_ >>= 8U)
+      bytes_.push_back(static_cast<std::byte>(held_));
+    if (bytes_.size() >= 1 << 16) flush();
+  }
+  void flush() {
+    if (!bytes_.empty()) sink_(bytes_);
+    bytes_.clear();
+  }
+
+ private:
+  const Sink& sink_;
+  std::vector<std::byte> bytes_;
+  std::uint64_t held_ = 0;
+  std::size_t count_ = 0;
+};
+
+std::uint64_t fitting(const std::string& where, Stored type, std::int64_t x) {
+  const std::size_t bits = bits_of(type);
+  const bool below_zero = type == Stored::int8 || type == Stored::int16;
+  const std::int64_t most = bits == 64   ? std::numeric_limits<std::int64_t>::max()
+                            : below_zero ? (std::int64_t{1} << (bits - 1)) - 1
+                                         : (std::int64_t{1} << bits) - 1;
+  const std::int64_t least = below_zero ? -most - 1 : 0;
+  if (x < least || x > most)
+    fail(where, fmt::format("expected numbers from {} to {} to be written as {}, got {}", least, most,
+                            name_of(type), x));
+  return static_cast<std::uint64_t>(x) & (bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1);
+}
+
+}  // namespace
+
+void encode(const std::string& where, const AnyView& tensor, Stored type, const Sink& sink) {
+  const Stored own = stored_as(tensor);
+  const bool pairs = parts_of(type) == 2;
+  const Stored wanted = holds<std::int32_t>(type) && type != Stored::boolean ? Stored::int32
+                        : type == Stored::boolean                            ? Stored::boolean
+                        : holds<std::int64_t>(type)                          ? Stored::int64
+                        : holds<float>(type)                                 ? Stored::float32
+                                                                             : Stored::float64;
+  if (own != wanted || (pairs && (tensor.shape().empty() || tensor.shape().back() != 2)))
+    fail(where, fmt::format("expected elements of {}{} to be written as {}, got {} of shape {}",
+                            name_of(wanted), pairs ? " with a last dimension of 2" : "", name_of(type),
+                            name_of(own), shape_text(tensor.shape())));
+  if (own == type || pairs) return encode(tensor, sink);
+  const FloatFormat* const format = small_format(type);
+  const std::size_t bits = bits_of(type), count = static_cast<std::size_t>(tensor.size());
+  if (count == 0) return;
+  Pieces pieces(sink);
+  Offsets offsets(tensor.shape(), tensor.strides());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::byte* at = tensor.data() + offsets.next() * static_cast<std::int64_t>(tensor.element_bytes());
+    const std::uint64_t code = format                 ? encoded(*format, load<float>(at, false))
+                               : own == Stored::int32 ? fitting(where, type, load<std::int32_t>(at, false))
+                                                      : fitting(where, type, load<std::int64_t>(at, false));
+    pieces.add(code & 0xffffffffU, std::min<std::size_t>(bits, 32));
+    if (bits == 64) pieces.add(code >> 32U, 32);
+  }
+  pieces.flush();
 }
 
 }  // namespace lantern::core::data

@@ -22,7 +22,8 @@ constexpr std::string_view magic = "\x93NUMPY";
 /// Reads the dictionary: three keys in any order, with the spaces that Python allows.
 class HeaderReader {
  public:
-  HeaderReader(const std::string& where, std::string_view text) : where_(where), text_(text) {}
+  HeaderReader(const std::string& where, std::string_view text, const NpyOptions& options)
+      : where_(where), text_(text), options_(options) {}
 
   Layout layout() {
     Layout layout;
@@ -123,14 +124,31 @@ class HeaderReader {
     const bool ordered =
         !descr.empty() && std::string_view("<>|=").find(descr.front()) != std::string_view::npos;
     const char order = ordered ? descr.front() : '=';
-    const std::optional<Stored> type = stored(descr.substr(ordered ? 1 : 0), !ordered);
-    if (!type || (order == '|' && bytes_of(*type) != 1))
+    const std::string_view code = descr.substr(ordered ? 1 : 0);
+    const std::optional<Stored> type = code == "V1" || code == "V2" ? raw(descr) : stored(code, !ordered);
+    if (!type || (order == '|' && bits_of(*type) > 8 && code[0] != 'V'))
       fail(where_, "expected a dtype of bool, int8 to int64, uint8 to uint64 or float16 to float64, got " +
                        in_quotes(descr) +
                        (descr == "|O" ? ", which is pickled objects; save an array of numbers"
                                       : "; convert it with astype() before it is saved"));
     layout.type = *type;
     layout.big_endian = order == '>' || (order != '<' && std::endian::native == std::endian::big);
+  }
+
+  /// What the caller says of elements without a type.
+  Stored raw(std::string_view descr) const {
+    static constexpr Stored types[] = {Stored::bfloat16,   Stored::float8e4m3fn,   Stored::float8e4m3fnuz,
+                                       Stored::float8e5m2, Stored::float8e5m2fnuz, Stored::float8e8m0,
+                                       Stored::float16};
+    std::string known;
+    for (const Stored type : types) {
+      if (bits_of(type) != (descr.back() == '2' ? 16U : 8U)) continue;
+      if (name_of(type) == options_.raw) return type;
+      known += (known.empty() ? "\"" : ", \"") + std::string(name_of(type)) + "\"";
+    }
+    fail(where_, "expected to be told what elements of " + in_quotes(descr) +
+                     ", which have no type, are: NpyOptions{.raw = ...} with one of " + known + ", got " +
+                     (options_.raw.empty() ? "none" : in_quotes(options_.raw)));
   }
 
   /// By its code or, where `by_name`, its name.
@@ -146,12 +164,13 @@ class HeaderReader {
 
   const std::string& where_;
   std::string_view text_;
+  const NpyOptions& options_;
   std::size_t at_ = 0;
 };
 
 /// What a file says of its array, and the bytes of the elements: neither more nor less than it takes.
-std::pair<Layout, std::span<const std::byte>> parts(const std::string& where,
-                                                    std::span<const std::byte> file) {
+std::pair<Layout, std::span<const std::byte>> parts(const std::string& where, std::span<const std::byte> file,
+                                                    const NpyOptions& options) {
   if (text_of(file).substr(0, magic.size()) != magic)
     fail(where,
          "expected a .npy file, which begins with '\\x93NUMPY', got " +
@@ -171,7 +190,7 @@ std::pair<Layout, std::span<const std::byte>> parts(const std::string& where,
   constexpr std::uint64_t most_header = 10'000;  // as NumPy, which is slow to read longer ones
   if (length > most_header)
     fail(where, fmt::format("expected a header of at most {} bytes, got {}", most_header, length));
-  Layout layout = HeaderReader(where, text_of(file.subspan(header, length))).layout();
+  Layout layout = HeaderReader(where, text_of(file.subspan(header, length)), options).layout();
   const std::uint64_t expected = bytes_of(where, layout);
   const std::span<const std::byte> elements = file.subspan(header + length);
   if (elements.size() != expected)
@@ -219,35 +238,38 @@ std::string npy_header(const std::string& where, const AnyView& tensor) {
 }  // namespace core::data
 
 template <core::data::Element T>
-TensorValue<T> load_npy(std::span<const std::byte> bytes, const std::string& name) {
-  const auto [layout, elements] = core::data::parts(name, bytes);
+TensorValue<T> load_npy(std::span<const std::byte> bytes, const std::string& name,
+                        const NpyOptions& options) {
+  const auto [layout, elements] = core::data::parts(name, bytes, options);
   return core::data::decode<T>(name, layout, elements);
 }
 
-AnyTensor load_npy(std::span<const std::byte> bytes, const std::string& name) {
-  const auto [layout, elements] = core::data::parts(name, bytes);
+AnyTensor load_npy(std::span<const std::byte> bytes, const std::string& name, const NpyOptions& options) {
+  const auto [layout, elements] = core::data::parts(name, bytes, options);
   return core::data::decode(layout, elements);
 }
 
 template <core::data::Element T>
-TensorValue<T> load_npy(const std::filesystem::path& path) {
-  return load_npy<T>(core::data::FileBytes(path), path.string());
+TensorValue<T> load_npy(const std::filesystem::path& path, const NpyOptions& options) {
+  return load_npy<T>(core::data::FileBytes(path), path.string(), options);
 }
 
-AnyTensor load_npy(const std::filesystem::path& path) {
-  return load_npy(core::data::FileBytes(path), path.string());
+AnyTensor load_npy(const std::filesystem::path& path, const NpyOptions& options) {
+  return load_npy(core::data::FileBytes(path), path.string(), options);
 }
 
-template TensorValue<bool> load_npy(std::span<const std::byte>, const std::string&);
-template TensorValue<std::int32_t> load_npy(std::span<const std::byte>, const std::string&);
-template TensorValue<std::int64_t> load_npy(std::span<const std::byte>, const std::string&);
-template TensorValue<float> load_npy(std::span<const std::byte>, const std::string&);
-template TensorValue<double> load_npy(std::span<const std::byte>, const std::string&);
-template TensorValue<bool> load_npy(const std::filesystem::path&);
-template TensorValue<std::int32_t> load_npy(const std::filesystem::path&);
-template TensorValue<std::int64_t> load_npy(const std::filesystem::path&);
-template TensorValue<float> load_npy(const std::filesystem::path&);
-template TensorValue<double> load_npy(const std::filesystem::path&);
+template TensorValue<bool> load_npy(std::span<const std::byte>, const std::string&, const NpyOptions&);
+template TensorValue<std::int32_t> load_npy(std::span<const std::byte>, const std::string&,
+                                            const NpyOptions&);
+template TensorValue<std::int64_t> load_npy(std::span<const std::byte>, const std::string&,
+                                            const NpyOptions&);
+template TensorValue<float> load_npy(std::span<const std::byte>, const std::string&, const NpyOptions&);
+template TensorValue<double> load_npy(std::span<const std::byte>, const std::string&, const NpyOptions&);
+template TensorValue<bool> load_npy(const std::filesystem::path&, const NpyOptions&);
+template TensorValue<std::int32_t> load_npy(const std::filesystem::path&, const NpyOptions&);
+template TensorValue<std::int64_t> load_npy(const std::filesystem::path&, const NpyOptions&);
+template TensorValue<float> load_npy(const std::filesystem::path&, const NpyOptions&);
+template TensorValue<double> load_npy(const std::filesystem::path&, const NpyOptions&);
 
 void save_npy(const std::filesystem::path& path, const AnyView& tensor) {
   core::data::Replacement file(path);

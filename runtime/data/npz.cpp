@@ -58,8 +58,8 @@ Archive open_archive(const std::string& where, zip_source_t* source, Failure& fa
 
 class Reader {
  public:
-  Reader(const std::string& where, zip_t* archive, std::uint64_t bytes)
-      : where_(where), archive_(archive), bytes_left_(bytes) {}
+  Reader(const std::string& where, zip_t* archive, std::uint64_t bytes, const NpyOptions& options)
+      : where_(where), archive_(archive), bytes_left_(bytes), options_(options) {}
 
   NamedTensors tensors() {
     NamedTensors all;
@@ -76,7 +76,7 @@ class Reader {
       if (all.contains(name))  // in two encodings
         fail(where_, "expected one array for each name, got two members " + in_quotes(member));
       const std::vector<std::byte> contents = read(i, member, status);
-      all.emplace(name, load_npy(contents, where_ + "(" + plain(member) + ")"));
+      all.emplace(name, load_npy(contents, where_ + "(" + plain(member) + ")", options_));
     }
     return all;
   }
@@ -145,13 +145,15 @@ class Reader {
   const std::string& where_;
   zip_t* archive_;
   std::uint64_t bytes_left_;  ///< of the file, for members that are still to come
+  const NpyOptions& options_;
 };
 
-NamedTensors load(const std::string& where, zip_source_t* source, Failure& failure, std::uint64_t bytes) {
+NamedTensors load(const std::string& where, zip_source_t* source, Failure& failure, std::uint64_t bytes,
+                  const NpyOptions& options) {
   const Archive archive = open_archive(where, source, failure);
   // To libzip an empty file is an archive to be.
   if (bytes == 0) fail(where, "expected a .npz file, which is a zip archive, got an empty file");
-  return Reader(where, archive.get(), bytes).tensors();
+  return Reader(where, archive.get(), bytes, options).tensors();
 }
 
 /// A tensor as a member, of which the archive needs memory until it is closed: the header, and the elements,
@@ -231,17 +233,18 @@ constexpr std::string_view empty_archive{"PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0
 
 using namespace core::data;
 
-NamedTensors load_npz(const std::filesystem::path& path) {
+NamedTensors load_npz(const std::filesystem::path& path, const NpyOptions& options) {
   std::error_code failed;
   const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
   if (failed) fail(path.string(), "cannot be opened: " + failed.message());
   Failure failure;
-  return load(path.string(), zip_source_file_create(path.c_str(), 0, -1, &failure), failure, bytes);
+  return load(path.string(), zip_source_file_create(path.c_str(), 0, -1, &failure), failure, bytes, options);
 }
 
-NamedTensors load_npz(std::span<const std::byte> bytes, const std::string& name) {
+NamedTensors load_npz(std::span<const std::byte> bytes, const std::string& name, const NpyOptions& options) {
   Failure failure;
-  return load(name, zip_source_buffer_create(bytes.data(), bytes.size(), 0, &failure), failure, bytes.size());
+  return load(name, zip_source_buffer_create(bytes.data(), bytes.size(), 0, &failure), failure, bytes.size(),
+              options);
 }
 
 void save_npz(const std::filesystem::path& path, const NamedTensors& tensors, const NpzOptions& options) {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "lantern/runtime/data/array.hpp"
+#include "lantern/runtime/data/npy.hpp"
 
 namespace lantern {
 
@@ -15,10 +15,11 @@ namespace lantern {
 /// deflated. Errors: "m.npz: error: expected ..., got ...": the file cannot be read or is no zip archive, a
 /// member is encrypted, compressed in another way, damaged, or no .npy file, or a name occurs twice. What is
 /// wrong within a member is told as of "m.npz(w.npy)".
-NamedTensors load_npz(const std::filesystem::path& path);
+NamedTensors load_npz(const std::filesystem::path& path, const NpyOptions& options = {});
 
 /// The same from a file's contents; `name` stands for it in messages.
-NamedTensors load_npz(std::span<const std::byte> bytes, const std::string& name = "npz");
+NamedTensors load_npz(std::span<const std::byte> bytes, const std::string& name = "npz",
+                      const NpyOptions& options = {});
 
 struct NpzOptions {
   bool deflate = false;  ///< compress the members

@@ -19,18 +19,26 @@ namespace core::data {
 namespace {
 
 constexpr std::size_t length_bytes = 8;
+using Dtypes = std::map<std::string, std::string>;
 
 /// The entries of tensors in the order of their elements' size, the largest first, so that each lies at a
 /// multiple of its own; those of one size by name.
-SafetensorsHeader header_of(const std::string& where, const NamedTensors& tensors) {
+SafetensorsHeader header_of(const std::string& where, const NamedTensors& tensors, const Dtypes& dtypes) {
   SafetensorsHeader header;
+  for (const auto& [name, dtype] : dtypes)
+    if (!tensors.contains(name))
+      fail(where, "expected dtypes of tensors that are written, got one of " + in_quotes(name));
   for (const auto& [name, tensor] : tensors) {
     const AnyView view(tensor);
-    header.entries.push_back({name, {stored_as(view), view.shape()}, 0, 0});
+    const auto dtype = dtypes.find(name);
+    Layout layout{stored_as(view), view.shape()};
+    if (dtype != dtypes.end()) layout.type = safetensors_type(where, dtype->second);
+    if (layout.type == Stored::complex64 && !layout.shape.empty()) layout.shape.pop_back();
+    header.entries.push_back({name, std::move(layout), 0, 0});
   }
   std::sort(header.entries.begin(), header.entries.end(),
             [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
-              const std::size_t size_a = bytes_of(a.layout.type), size_b = bytes_of(b.layout.type);
+              const std::size_t size_a = bits_of(a.layout.type), size_b = bits_of(b.layout.type);
               return size_a != size_b ? size_a > size_b : a.name < b.name;
             });
   std::uint64_t at = 0;
@@ -44,8 +52,8 @@ SafetensorsHeader header_of(const std::string& where, const NamedTensors& tensor
 }  // namespace
 
 void write_safetensors(const std::string& where, Replacement& file, const NamedTensors& tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  SafetensorsHeader header = header_of(where, tensors);
+                       const std::map<std::string, std::string>& metadata, const Dtypes& dtypes) {
+  SafetensorsHeader header = header_of(where, tensors, dtypes);
   header.metadata = metadata;
   std::string text = safetensors_header_text(where, header);
   text.append((8 - text.size() % 8) % 8, ' ');
@@ -58,7 +66,8 @@ void write_safetensors(const std::string& where, Replacement& file, const NamedT
   file.write(length);
   file.write(bytes_of(text));
   for (const SafetensorsEntry& e : header.entries)
-    encode(tensors.at(e.name), [&](std::span<const std::byte> part) { file.write(part); });
+    encode(where + ": tensor " + in_quotes(e.name), tensors.at(e.name), e.layout.type,
+           [&](std::span<const std::byte> part) { file.write(part); });
 }
 
 }  // namespace core::data
@@ -84,8 +93,11 @@ Safetensors load_safetensors(std::span<const std::byte> bytes, const std::string
 
   Safetensors all;
   all.metadata = std::move(header.metadata);
-  for (const SafetensorsEntry& e : header.entries)
-    all.tensors.emplace(e.name, decode(e.layout, elements.subspan(e.begin, e.end - e.begin)));
+  for (const SafetensorsEntry& e : header.entries) {
+    AnyTensor t = decode(e.layout, elements.subspan(e.begin, e.end - e.begin));
+    if (stored_as(t) != e.layout.type) all.dtypes.emplace(e.name, safetensors_dtype(e.layout.type));
+    all.tensors.emplace(e.name, std::move(t));
+  }
   return all;
 }
 
@@ -94,9 +106,10 @@ Safetensors load_safetensors(const std::filesystem::path& path) {
 }
 
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                      const std::map<std::string, std::string>& metadata) {
+                      const std::map<std::string, std::string>& metadata,
+                      const std::map<std::string, std::string>& dtypes) {
   Replacement file(path);
-  write_safetensors(path.string(), file, tensors, metadata);
+  write_safetensors(path.string(), file, tensors, metadata, dtypes);
   file.take_place();
 }
 

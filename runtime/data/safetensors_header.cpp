@@ -35,7 +35,11 @@ constexpr std::pair<std::string_view, Stored> dtypes[] = {{"BOOL", Stored::boole
                                                           {"F8_E4M3FNUZ", Stored::float8e4m3fnuz},
                                                           {"F8_E5M2", Stored::float8e5m2},
                                                           {"F8_E5M2FNUZ", Stored::float8e5m2fnuz},
-                                                          {"F8_E8M0", Stored::float8e8m0}};
+                                                          {"F8_E8M0", Stored::float8e8m0},
+                                                          {"F4", Stored::float4e2m1},
+                                                          {"F6_E2M3", Stored::float6e2m3},
+                                                          {"F6_E3M2", Stored::float6e3m2},
+                                                          {"C64", Stored::complex64}};
 
 /// Takes the parser's events: an object of objects, of which only "shape" and "data_offsets" hold arrays.
 /// Whatever else a text nests is refused where it begins; other keys of a tensor say nothing of it.
@@ -121,7 +125,9 @@ class HeaderEvents : public nlohmann::json_sax<json> {
         std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& d) { return d.first == text; });
     if (known == std::end(dtypes))
       fail(where_,
-           "expected BOOL, I8 to I64, U8 to U64, F8 of five kinds, F16, BF16, F32 or F64 as the dtype of " +
+           "expected BOOL, I8 to I64, U8 to U64, F4, F6 of two kinds, F8 of five, F16, BF16, F32, F64 or C64 "
+           "as "
+           "the dtype of " +
                tensor() + ", got " + in_quotes(text) + "; convert it before it is saved");
     header.entries.back().layout.type = known->second;
     return true;
@@ -220,14 +226,29 @@ SafetensorsHeader read_safetensors_header(const std::string& where, std::string_
   return header;
 }
 
+std::string_view safetensors_dtype(Stored type) {
+  const auto* dtype =
+      std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& d) { return d.second == type; });
+  if (dtype == std::end(dtypes)) throw InternalError("an element type that safetensors files do not have");
+  return dtype->first;
+}
+
+Stored safetensors_type(const std::string& where, std::string_view dtype) {
+  const auto* known =
+      std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& d) { return d.first == dtype; });
+  if (known == std::end(dtypes))
+    fail(where, "expected a dtype of safetensors files, such as BF16 or F8_E4M3, got " + in_quotes(dtype));
+  return known->second;
+}
+
 std::string safetensors_header_text(const std::string& where, const SafetensorsHeader& header) {
   json all = json::object();
   if (!header.metadata.empty()) all[metadata_name] = header.metadata;
   for (const SafetensorsEntry& e : header.entries) {
     if (e.name == metadata_name) fail(where, "expected another name for a tensor, got '__metadata__'");
-    const auto* dtype = std::find_if(std::begin(dtypes), std::end(dtypes),
-                                     [&](const auto& d) { return d.second == e.layout.type; });
-    all[e.name] = {{"dtype", dtype->first}, {"shape", e.layout.shape}, {"data_offsets", {e.begin, e.end}}};
+    all[e.name] = {{"dtype", safetensors_dtype(e.layout.type)},
+                   {"shape", e.layout.shape},
+                   {"data_offsets", {e.begin, e.end}}};
   }
   try {
     return all.dump();

@@ -31,6 +31,10 @@ struct SafetensorsHeader {
 SafetensorsHeader read_safetensors_header(const std::string& where, std::string_view text,
                                           std::uint64_t bytes);
 
+/// What the format calls a type, and the type of that name. Error: a name that the format does not have.
+std::string_view safetensors_dtype(Stored type);
+Stored safetensors_type(const std::string& where, std::string_view dtype);
+
 /// The text. Error: a name or text that is not in UTF-8.
 std::string safetensors_header_text(const std::string& where, const SafetensorsHeader& header);
 

@@ -52,8 +52,10 @@ std::string difference(const onnx::Value& have, const onnx::Value& want, const O
   for (std::size_t i = 0; i < static_cast<std::size_t>(want.size()); ++i) {
     const double x = have.at(i), y = want.at(i);
     const bool floating = onnx::is_float(want.element());
+    const double relative =  // two units of bfloat16 at least, as the runner of ONNX has it
+        want.element() == onnx::Element::bfloat16 ? std::max(options.relative, 0x1p-6) : options.relative;
     const bool same = x == y || (std::isnan(x) && std::isnan(y)) ||
-                      (floating && std::abs(x - y) <= options.absolute + options.relative * std::abs(y));
+                      (floating && std::abs(x - y) <= options.absolute + relative * std::abs(y));
     if (!same)
       return "element " + std::to_string(i) + " of " + want.describe() + ": expected " + std::to_string(y) +
              ", got " + std::to_string(x);

@@ -766,10 +766,10 @@ TEST_CASE("tensors of each type go to and come from DLPack", "[data]") {
   t.byte_offset = 0;
   t.strides = nullptr;
   CHECK(load_dlpack(t).get<float>().data == std::vector<float>{0, 0x1p-7F});
-  t.dtype = {kDLComplex, 64, 1};
+  t.dtype = {kDLComplex, 32, 1};
   CHECK(message_of([&] { load_dlpack(t); }) ==
         "load_dlpack: error: expected elements of bool, int8 to int64, uint8 to uint64, float16, bfloat16, "
-        "float32, float64 or float8, got code 5 with 64 bits in 1 lanes");
+        "float32, float64, float8, complex64 or complex128, got code 5 with 32 bits in 1 lanes");
   t.dtype = {10, 8, 1};  // kDLFloat8_e4m3fn
   CHECK(load_dlpack(t).get<float>().shape == std::vector<std::int64_t>{2});
   t.device = {kDLCUDA, 0};

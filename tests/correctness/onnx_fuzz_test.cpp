@@ -218,14 +218,17 @@ fs::path data_folder() {
   return fs::exists(folder) ? folder : fs::path();
 }
 
-/// The models above, and small ones of the data sets.
+/// The models above, and small ones of the data sets and of newer operators.
 std::vector<std::string> files() {
   std::vector<std::string> all = {perceptron(), convolutions(), shapes(), control(), recurrent(), others()};
-  const fs::path folder = data_folder();
-  if (folder.empty()) return all;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.path().extension() != ".onnx" || entry.file_size() > 60'000) continue;
-    std::ifstream in(entry.path(), std::ios::binary);
+  std::vector<fs::path> found;
+  for (const fs::path& folder : {data_folder(), fs::path(LANTERN_TEST_DIR) / "conformance/onnx_sample"})
+    if (fs::exists(folder))
+      for (const auto& entry : fs::recursive_directory_iterator(folder))
+        if (entry.path().extension() == ".onnx" && entry.file_size() <= 60'000) found.push_back(entry.path());
+  std::ranges::sort(found);
+  for (const fs::path& path : found) {
+    std::ifstream in(path, std::ios::binary);
     all.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
   }
   return all;

@@ -1,4 +1,6 @@
 // Operators of ONNX, eagerly and compiled, against values written down and plain loops.
+#include <algorithm>
+
 #include "onnx_graphs.hpp"
 
 using namespace onnx_graphs;
@@ -124,6 +126,54 @@ TEST_CASE("pooling counts what is there") {
   check_node(node("MaxPool", {"x"}, {"y", "i"},
                   {wholes("kernel_shape", {2, 2}), wholes("strides", {2, 2}), whole("ceil_mode", 1)}),
              {x}, {floats({1, 1, 2, 2}, {5, 6, 8, 9}), integers({1, 1, 2, 2}, {4, 5, 7, 8})});
+}
+
+TEST_CASE("max pooling with distances and ceil_mode; a last window that ends with the pads") {
+  for (const std::int64_t size : {6, 7}) {  // of 7 ceil_mode adds no place, of 6 it does
+    const Value x = wave({2, 3, size, size}, 1);
+    const std::int64_t places = (size + 2 - 5 + 1) / 2 + 1;
+    Value y(Element::float32, {2, 3, places, places});
+    std::size_t at = 0;
+    for (std::int64_t c = 0; c < 6; ++c)
+      for (std::int64_t i = 0; i < places; ++i)
+        for (std::int64_t j = 0; j < places; ++j) {
+          double most = -1e30;
+          for (std::int64_t p = 0; p < 3; ++p)
+            for (std::int64_t q = 0; q < 3; ++q) {
+              const std::int64_t r = 2 * i + 2 * p - 1, t = 2 * j + 2 * q - 1;
+              if (r < 0 || r >= size || t < 0 || t >= size) continue;
+              most = std::max(most, x.at(static_cast<std::size_t>((c * size + r) * size + t)));
+            }
+          y.mutable_elements<float>()[at++] = static_cast<float>(most);
+        }
+    check_node(node("MaxPool", {"x"}, {"y"},
+                    {wholes("kernel_shape", {3, 3}), wholes("strides", {2, 2}), wholes("dilations", {2, 2}),
+                     wholes("pads", {1, 1, 1, 1}), whole("ceil_mode", 1)}),
+               {x}, {y});
+  }
+}
+
+TEST_CASE("a convolution of each channel by itself, with pads") {
+  const Value x = wave({2, 3, 5, 4}, 1), w = wave({6, 1, 3, 3}, 2);
+  Value y(Element::float32, {2, 6, 3, 2});
+  std::size_t at = 0;
+  for (std::int64_t n = 0; n < 2; ++n)
+    for (std::int64_t o = 0; o < 6; ++o)
+      for (std::int64_t i = 0; i < 3; ++i)
+        for (std::int64_t j = 0; j < 2; ++j) {
+          double sum = 0;
+          for (std::int64_t p = 0; p < 3; ++p)
+            for (std::int64_t q = 0; q < 3; ++q) {
+              const std::int64_t r = 2 * i + p - 1, t = 2 * j + q - 1;
+              if (r < 0 || r >= 5 || t < 0 || t >= 4) continue;
+              sum += x.at(static_cast<std::size_t>(((n * 3 + o / 2) * 5 + r) * 4 + t)) *
+                     w.at(static_cast<std::size_t>((o * 3 + p) * 3 + q));
+            }
+          y.mutable_elements<float>()[at++] = static_cast<float>(sum);
+        }
+  check_node(node("Conv", {"x", "w"}, {"y"},
+                  {wholes("strides", {2, 2}), wholes("pads", {1, 1, 1, 1}), whole("group", 3)}),
+             {x, w}, {y});
 }
 
 TEST_CASE("batch normalisation, in use and in training") {
