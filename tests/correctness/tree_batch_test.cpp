@@ -283,3 +283,131 @@ TEST_CASE("a batch: nothing to do, a leaf, and a chain of a million nodes", "[tr
   CHECK(y == Approx(std::pow(x, n + 1)).epsilon(1e-9));
   CHECK(slope == Approx((n + 1) * std::pow(x, n)).epsilon(1e-9));
 }
+
+namespace {
+
+/// A body of operations that have a form of their own for a level, or none: all of them run level by level.
+template <bool by_level>
+std::tuple<A, M, Rep<Array<std::int64_t>>> many_operations(M w, V bias, Rep<bool> flag, Rep<std::int64_t> n, Batch trees) {
+  const auto half = FUN<double(double)>("half", [](D x) { return 0.5 * sin(x); });
+  const auto r = TREE(
+      std::tuple(D(0.25), bias, I(0)), trees,
+      [&](const std::tuple<D, V, I>& left, const std::tuple<D, V, I>& right, auto node) {
+        const auto& [a, u, i] = left;
+        const auto& [b, v, j] = right;
+        const auto [x, label] = node.value();
+        const V row(w.row(label));                          // a row for each node
+        V h = V(where(u > v, u, v + bias)) * half(x + a);
+        h = h + sin(row) * select(x > 0.0, x, D(0.5));
+        h = h.set(label, x).set(0, 0.5 * h(label) + row(0));
+        const V part(h.slice(1, 3));
+        const Rep<Tensor<double>> square = einsum<"i,j->ij">(part, row);
+        const D most = max(h) + 0.1 * cast<double>(argmax(h));
+        h = FOR(0, n, h, [&](I k, V now) { return V(now.set(k, now(k) * cos(now(k)) + square(1, k))); });
+        h = IF(flag, [&] { return V(h + dot(part, part)); }, [&] { return V(h - 1.0); });
+        const M outer_rows = matmul(M(square), transpose(w));
+        return std::tuple(b + most + sum(outer_rows) * 0.01, V(0.5 * tanh(h)), i + j + label + 1);
+      },
+      {.by_level = by_level});
+  return {std::get<0>(r), std::get<1>(r), std::get<2>(r)};
+}
+template <bool by_level>
+D many_loss(M w, V bias, Rep<bool> flag, Rep<std::int64_t> n, Batch trees) {
+  const auto [a, h, count] = many_operations<by_level>(w, bias, flag, n, trees);
+  return sum(a * a) + sum(sin(h));
+}
+
+}  // namespace
+
+TEST_CASE("a batch: operations of every kind", "[tree_batch]") {
+  std::mt19937 random(21);
+  const TensorValue<double> w = matrix(3, 4, random);
+  TensorValue<double> bias({4});
+  bias.data = {0.3, -0.2, 0.1, 0.4};
+  const TreeBatch<Value> batch(random_trees(8));
+  for (const bool flag : {false, true}) {
+    const auto [a, h, count] = eager(many_operations<false>)(w, bias, flag, 3, batch);
+    const auto reference = eager(value_and_grad<0, 1>(many_loss<false>))(w, bias, flag, 3, batch);
+    for (const CompileOptions& way : ways) {
+      const auto [text, compiled] = told(many_operations<true>, way);
+      CHECK(text == "runs level by level");
+      const auto [a2, h2, count2] = compiled(w, bias, flag, 3, batch);
+      check_near(a2, a);
+      check_near(h2, h);
+      CHECK(count2 == count);
+      const auto [value, gradients] = compile(value_and_grad<0, 1>(many_loss<true>), way)(w, bias, flag, 3, batch);
+      CHECK(value == Approx(std::get<0>(reference)).epsilon(1e-12));
+      check_near(std::get<0>(gradients), std::get<0>(std::get<1>(reference)), 1e-11);
+      check_near(std::get<1>(gradients), std::get<1>(std::get<1>(reference)), 1e-11);
+    }
+  }
+}
+
+TEST_CASE("a batch: matrices as results of nodes", "[tree_batch]") {
+  const auto f = sig<Rep<Tensor<double, dyn, dyn, dyn>>(M, Batch)>([](M w, Batch trees) {
+    return TREE(w, trees, [&](M left, M right, auto node) { return M(0.5 * matmul(left, right) + std::get<0>(node.value()) * w); });
+  });
+  const auto g = sig<D(M, Batch)>([&](M w, Batch trees) {
+    return sum(TREE(w, trees, [&](M left, M right, auto node) { return M(0.5 * matmul(left, right) + std::get<0>(node.value()) * w); }));
+  });
+  std::mt19937 random(22);
+  const TensorValue<double> w = matrix(3, 3, random);
+  const TreeBatch<Value> batch(random_trees(9));
+  const auto [text, compiled] = told(f);
+  CHECK(text == "runs level by level");
+  check_near(compiled(w, batch), eager(f)(w, batch));
+  check_near(compile(grad<0>(g))(w, batch), eager(grad<0>(g))(w, batch));
+}
+
+TEST_CASE("a batch: what a level cannot do at once runs node by node, and says why", "[tree_batch]") {
+  const TreeBatch<Value> batch(random_trees(10));
+  const auto check = [&](const std::string& why, auto combine) {
+    INFO(why);
+    const auto f = sig<A(D, Batch)>([combine](D x, Batch trees) {
+      return TREE(x, trees, [&](D left, D right, auto node) { return combine(left, right, node); });
+    });
+    const auto [text, compiled] = told(f);
+    CHECK(text == "runs node by node: the body " + why);
+    check_near(compiled(0.7, batch), eager(f)(0.7, batch));
+    const auto g = sig<D(D, Batch)>([f](D x, Batch trees) { return sum(f(x, trees)); });
+    CHECK(compile(grad<0>(g))(0.7, batch) == Approx(eager(grad<0>(g))(0.7, batch)).epsilon(1e-12));
+  };
+  const auto value = [](const auto& node) { return std::get<0>(node.value()); };
+  check("branches on a value of the node", [&](D l, D r, auto node) {
+    return IF(value(node) > 0.0, [&] { return l * r; }, [&] { return l - sin(r); });
+  });
+  check("branches on a value of the node", [&](D l, D r, auto node) {
+    return IF(node.left().empty(), [&] { return r + value(node); }, [&] { return l * r; });
+  });
+  check("has a loop that ends by a value of the node", [&](D l, D r, auto node) {
+    return WHILE(l + r + value(node), [](D x) { return x > 1.0; }, [](D x) { return 0.5 * x; });
+  });
+  check("calls 'power', which calls itself", [&](D l, D r, auto node) {
+    const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, D x, I n) {
+      return IF(n == 0, [] { return D(1.0); }, [&] { return x * self(x, n - 1); });
+    });
+    return l + power(r * value(node), 3);
+  });
+  check("takes a part whose size is a value of the node", [&](D l, D r, auto node) {
+    const Rep<Array<double>> two(fill(l, 3));
+    return r + sum(two.slice(0, std::get<1>(node.value())));
+  });
+}
+
+TEST_CASE("a batch: a variable of the outside is not assigned in the body", "[tree_batch]") {
+  const auto f = sig<A(D, Batch)>([](D x, Batch trees) {
+    D count = 0.0;
+    return TREE(x, trees, [&](D left, D right, auto) {
+      count = count + 1.0;
+      return left + right;
+    });
+  });
+  std::string message;
+  try {
+    compile(f);
+  } catch (const Error& e) {
+    message = e.what();
+  }
+  CHECK(message.find("a variable that was made outside of the function being staged is assigned in it. A function gives "
+                     "values: return the new one, or make the variable inside") != std::string::npos);
+}
