@@ -56,8 +56,14 @@ class FoldState {
       return Datums{b_.set(now[0], to, b_.get(v, at))};
     })[0];
   }
+  /// A copy: reverse mode keeps the row, not the state that it is a part of.
   Datum row(const Datum& state, const Datum& number) const {
-    return perform({state.type().rank() == 1 ? Opcode::get_ : Opcode::take_, 0, b_.loc}, {state, number});
+    Indices sizes = b_.sizes(state);
+    sizes.erase(sizes.begin());
+    return b_.tabulate(state.type().element(), sizes, [&](Indices at) {
+      at.insert(at.begin(), number);
+      return b_.get(state, at);
+    });
   }
   Datums rows(const Datums& states, const Datum& numbers) const {
     Datums all;
