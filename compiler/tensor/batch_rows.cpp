@@ -34,6 +34,31 @@ std::vector<std::int64_t> with_row_dimension(const ir::Type& type) {
 
 bool has_attribute(Opcode code) { return code == Opcode::dim_ || code == Opcode::cast_ || ir::is_einsum(code); }
 
+/// An operation of a block that may raise, repeat or call, or null: without one both sides of a branch may be computed.
+const ir::Op* not_total(const ir::Block* block) {
+  for (const ir::Op* op : block->ops) {
+    switch (op->code) {
+      case Opcode::constant_:
+      case Opcode::yield_:
+      case Opcode::dim_:
+      case Opcode::zeros_like_:
+      case Opcode::cast_:
+      case Opcode::stop_gradient_: continue;
+      case Opcode::div_:
+      case Opcode::rem_:
+        if (op->result()->type.is_float_element()) continue;
+        return op;
+      case Opcode::branch_:
+        for (const ir::Block* side : op->blocks)
+          if (const ir::Op* const found = not_total(side)) return found;
+        continue;
+      default:
+        if (!ir::info(op->code).elementwise && !ir::info(op->code).in_notation()) return op;
+    }
+  }
+  return nullptr;
+}
+
 /// A body is run again with more values that vary.
 struct Again {};
 
@@ -126,7 +151,7 @@ void BatchedRows::run_op(const ir::Op& op) {
 
 std::vector<RowValue> BatchedRows::run_branch(const ir::Op& op) {
   const RowValue condition = value(op.operands[0]);
-  if (condition.varies) refuse(op, "branches on a value of the node");
+  if (condition.varies) return run_both(op, condition);
   const Datum& c = condition.datum;
   if (c.is_literal()) return run(op.blocks[c.b() ? 0 : 1]);
   const auto side = [&](const ir::Block* block) {
@@ -137,6 +162,19 @@ std::vector<RowValue> BatchedRows::run_branch(const ir::Op& op) {
   std::vector<RowValue> results;
   for (const Datum& d : branch(c, [&] { return side(op.blocks[0]); }, [&] { return side(op.blocks[1]); }, op.loc))
     results.push_back(RowValue::each(d));
+  return results;
+}
+
+/// Both sides, and for each row the one that its condition says: what is not taken adds nothing to a derivative,
+/// whatever it is (ops.inc, select).
+std::vector<RowValue> BatchedRows::run_both(const ir::Op& op, const RowValue& condition) {
+  for (const ir::Block* side : op.blocks)
+    if (const ir::Op* const found = not_total(side))
+      refuse(op, "branches on a value of the node, with '" + std::string(ir::info(found->code).name) + "' on one side");
+  const std::vector<RowValue> then = run(op.blocks[0]), otherwise = run(op.blocks[1]);
+  std::vector<RowValue> results;
+  for (std::size_t i = 0; i < then.size(); ++i)
+    results.push_back(RowValue::each(chosen({condition, then[i], otherwise[i]}, op.loc)));
   return results;
 }
 
@@ -208,7 +246,7 @@ std::vector<RowValue> BatchedRows::run_call(const ir::Op& op) {
 Datum BatchedRows::run_varying(const ir::Op& op, const std::vector<RowValue>& in) const {
   const ir::OpInfo& row = ir::info(op.code);
   const Build b = at(op);
-  if (op.is(Opcode::select_)) return select(op, in);
+  if (op.is(Opcode::select_)) return chosen(in, op.loc);
   if (row.elementwise) return elementwise(op, in);
   if (row.in_notation()) return notation(op, in);
   switch (op.code) {
@@ -256,18 +294,18 @@ Datum BatchedRows::elementwise(const ir::Op& op, const std::vector<RowValue>& in
   return perform({op.code, 0, op.loc}, operands);
 }
 
-/// The condition may be one for a whole tensor.
-Datum BatchedRows::select(const ir::Op& op, const std::vector<RowValue>& in) const {
-  const Build b = at(op);
+/// select: the condition may be one for a whole tensor.
+Datum BatchedRows::chosen(const std::vector<RowValue>& in, const Location& loc) const {
+  const Build b{loc};
   if (!in[0].varies && in[0].datum.type().is_scalar())
-    return perform({Opcode::select_, 0, op.loc}, {in[0].datum, rows_of(in[1]), rows_of(in[2])});
+    return perform({Opcode::select_, 0, loc}, {in[0].datum, rows_of(in[1]), rows_of(in[2])});
   const Datum x = rows_of(in[1]), y = rows_of(in[2]);
   Datum c = rows_of(in[0]);
   if (c.type().rank() < x.type().rank()) {
     const std::string letters(ir::index_letters.substr(0, static_cast<std::size_t>(x.type().rank())));
     c = b.einsum(letters.substr(0, 1) + ",=" + letters + "->" + letters, {c, x}, x.type().dims());
   }
-  return perform({Opcode::select_, 0, op.loc}, {c, x, y});
+  return perform({Opcode::select_, 0, loc}, {c, x, y});
 }
 
 /// The notation with one more index, of the rows: in front of each operand that varies, and of the result.

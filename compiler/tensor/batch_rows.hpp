@@ -46,12 +46,13 @@ class BatchedRows {
  private:
   void run_op(const ir::Op& op);
   std::vector<RowValue> run_branch(const ir::Op& op);
+  std::vector<RowValue> run_both(const ir::Op& op, const RowValue& condition);
   std::vector<RowValue> run_loop(const ir::Op& op);
   std::vector<RowValue> run_call(const ir::Op& op);
   Datum run_varying(const ir::Op& op, const std::vector<RowValue>& in) const;
   Datum elementwise(const ir::Op& op, const std::vector<RowValue>& in) const;
   Datum notation(const ir::Op& op, const std::vector<RowValue>& in) const;
-  Datum select(const ir::Op& op, const std::vector<RowValue>& in) const;
+  Datum chosen(const std::vector<RowValue>& in, const Location& loc) const;
   Datum element(const ir::Op& op, const std::vector<RowValue>& in) const;
   Datum updated(const ir::Op& op, const std::vector<RowValue>& in) const;
   Datum row_number(const std::vector<RowValue>& in, std::size_t i, const Datum& row) const;

@@ -373,11 +373,12 @@ TEST_CASE("a batch: what a level cannot do at once runs node by node, and says w
     CHECK(compile(grad<0>(g))(0.7, batch) == Approx(eager(grad<0>(g))(0.7, batch)).epsilon(1e-12));
   };
   const auto value = [](const auto& node) { return std::get<0>(node.value()); };
-  check("branches on a value of the node", [&](D l, D r, auto node) {
-    return IF(value(node) > 0.0, [&] { return l * r; }, [&] { return l - sin(r); });
+  check("branches on a value of the node, with 'get' on one side", [&](D l, D r, auto node) {
+    const Rep<Array<double>> two(fill(l, 2));
+    return IF(value(node) > 0.0, [&] { return l * r; }, [&] { return two[std::get<1>(node.value()) % 2] - r; });
   });
-  check("branches on a value of the node", [&](D l, D r, auto node) {
-    return IF(node.left().empty(), [&] { return r + value(node); }, [&] { return l * r; });
+  check("branches on a value of the node, with 'loop' on one side", [&](D l, D r, auto node) {
+    return IF(node.left().empty(), [&] { return r; }, [&] { return FOR(0, 3, l, [&](I, D x) { return sin(x) + r; }); });
   });
   check("has a loop that ends by a value of the node", [&](D l, D r, auto node) {
     return WHILE(l + r + value(node), [](D x) { return x > 1.0; }, [](D x) { return 0.5 * x; });
@@ -392,6 +393,36 @@ TEST_CASE("a batch: what a level cannot do at once runs node by node, and says w
     const Rep<Array<double>> two(fill(l, 3));
     return r + sum(two.slice(0, std::get<1>(node.value())));
   });
+}
+
+TEST_CASE("a batch: a branch on a value of the node computes both sides where neither can fail", "[tree_batch]") {
+  const TreeBatch<Value> batch(random_trees(12));
+  const auto f = sig<A(V, Batch)>([](V start, Batch trees) {
+    const auto r = TREE(std::tuple(D(0.5), start), trees, [&](const std::tuple<D, V>& left, const std::tuple<D, V>& right, auto node) {
+      const D x = std::get<0>(node.value());
+      const auto& [a, u] = left;
+      const auto& [b, v] = right;
+      // log and sqrt have no slope where they are not taken.
+      const auto [c, w] = IF(
+          x > 0.1, [&] { return std::tuple(D(log(x) * a + b), V(0.5 * u + sin(v))); },
+          [&] {
+            return IF(
+                node.left().empty(), [&] { return std::tuple(D(b * x), v); },
+                [&] { return std::tuple(D(a - sqrt(0.1 - x) * b), V(u * start)); });
+          });
+      return std::tuple(c, w + 0.1 * x);
+    });
+    return A(as_array(as_tensor(std::get<0>(r)) + sum<1>(std::get<1>(r))));
+  });
+  const auto g = sig<D(V, Batch)>([f](V start, Batch trees) { return sum(sin(f(start, trees))); });
+  TensorValue<double> start({3});
+  start.data = {0.3, -0.4, 0.9};
+  for (const CompileOptions& way : ways) {
+    const auto [text, compiled] = told(f, way);
+    CHECK(text == "runs level by level");
+    check_near(compiled(start, batch), eager(f)(start, batch));
+    check_near(compile(grad<0>(g), way)(start, batch), eager(grad<0>(g))(start, batch));
+  }
 }
 
 TEST_CASE("a batch: a variable of the outside is not assigned in the body", "[tree_batch]") {

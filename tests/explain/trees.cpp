@@ -8,10 +8,10 @@ Rep<Array<double>> sums(D x, Trees<double> trees) {
   return TREE(x, trees, [&](D left, D right, auto node) { return left + right * node.value(); });
 }
 
-Rep<Array<double>> gated(D x, Trees<double> trees) {
+Rep<Array<double>> gated(D x, Rep<Array<double>> weights, Trees<double> trees) {
   return TREE(x, trees, [&](D left, D right, auto node) {
     return IF(
-        node.value() > 0.0, [&] { return left * right; }, [&] { return left - right; });
+        node.value() > 0.0, [&] { return left * right; }, [&] { return weights[cast<int64_t>(-node.value())] - right; });
   });
 }
 

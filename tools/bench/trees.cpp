@@ -1,9 +1,9 @@
 // Training of the TreeLSTM of samples/, node by node and level by level: sentences a second, memory, loss.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <limits>
 #include <random>
@@ -21,7 +21,6 @@ namespace {
 
 using namespace treelstm;
 using Labelled = LabelledTree;
-using Clock = std::chrono::steady_clock;
 
 struct Setting {
   std::vector<Labelled> trees;
@@ -62,7 +61,8 @@ struct Training {
   double seconds = std::numeric_limits<double>::infinity(), schedule = 0;
 };
 
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+/// Seconds of the processor: the work is of one thread.
+double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// Steps over all trees, `size` at a time; make(trees) is what the step takes.
 template <class Step, class Make>
@@ -73,22 +73,22 @@ Training train(const Setting& setting, std::size_t size, const Step& step_code, 
   auto step = nn::in_place(step_code);
   Training t;
   for (int epoch = 0; epoch < setting.epochs; ++epoch) {
-    const auto start = Clock::now();
+    const auto start = now();
     double sum = 0, schedule = 0;
     for (std::size_t from = 0; from < setting.trees.size(); from += size) {
-      const auto before = Clock::now();
+      const auto before = now();
       nn::UniqueRows words;
       std::vector<Labelled> trees;
       for (std::size_t i = from; i < std::min(from + size, setting.trees.size()); ++i)
         trees.push_back(words.renumber(setting.trees[i]));
       const auto& given = make(trees);
-      schedule += since(before);
+      schedule += now() - before;
       const double loss = nn::with_rows("words.weight", words, std::tie(model, state),
                                         [&] { return step(model, state, given, 0.05); });
       if (t.first.size() < 2) t.first.push_back(loss);
       sum += loss;
     }
-    const double seconds = since(start);
+    const double seconds = now() - start;
     if (seconds < t.seconds) {
       t.seconds = seconds;
       t.schedule = schedule;
