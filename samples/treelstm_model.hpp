@@ -105,7 +105,7 @@ using Adagrad = nn::AdagradState<Model<E>>;
 
 /// Summed over the trees of a batch as well.
 template <class E>
-Rep<E> loss(const Model<Rep<E>>& model, const Sentences& sentences, const TreeOptions& options = {}) {
+Rep<E> batch_loss(const Model<Rep<E>>& model, const Sentences& sentences, const TreeOptions& options = {}) {
   return sum(std::get<0>(fold<E>(model, sentences, options)));
 }
 
@@ -134,7 +134,7 @@ std::tuple<Rep<E>, Model<Rep<E>>, Adagrad<Rep<E>>> batch_step(const Model<Rep<E>
                                                               const Adagrad<Rep<E>>& state,
                                                               const Sentences& sentences,
                                                               const Rep<double>& rate) {
-  const auto of_model = [&](const Model<Rep<E>>& m) { return loss<E>(m, sentences, {.by_level = by_level}); };
+  const auto of_model = [&](const Model<Rep<E>>& m) { return batch_loss<E>(m, sentences, {.by_level = by_level}); };
   return step_of<E>(of_model, model, state, rate);
 }
 
