@@ -3,6 +3,7 @@
 #include <chrono>
 #include <random>
 
+#include "cuda_tensors.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/lantern.hpp"
 #include "lantern/tensor.hpp"
@@ -441,4 +442,40 @@ TEST_CASE("a batch: a variable of the outside is not assigned in the body", "[tr
   }
   CHECK(message.find("a variable that was made outside of the function being staged is assigned in it. A function gives "
                      "values: return the new one, or make the variable inside") != std::string::npos);
+}
+
+namespace {
+
+using Ints = Rep<Array<std::int64_t>>;
+
+/// The loss of the network and its gradient, of a batch given as its arrays.
+std::tuple<D, M> of_arrays(M inner, M leaf, Ints left, Ints right, Ints levels, Ints roots, A x, Ints labels) {
+  const Batch trees{left, right, levels, roots, {x, labels}};
+  const auto [value, gradient] = value_and_grad([&](M m) { return loss<true>(m, leaf, trees); })(inner);
+  return {value, gradient};
+}
+
+}  // namespace
+
+TEST_CASE("a batch on a GPU: kernels go by levels, not by nodes", "[tree_batch]") {
+  std::mt19937 random(31);
+  const TensorValue<double> inner = matrix(4, 8, random), leaf = matrix(3, 4, random);
+  const auto list = [](auto span) { return std::vector(span.begin(), span.end()); };
+  const auto compiled = compile(of_arrays, {.target = Target::c, .name = "of_arrays"});
+  const test::Emulated emulated(compiled.source("cuda"), "of_arrays");
+  const auto launches = [&](const std::vector<Tree<Value>>& trees) {
+    const TreeBatch<Value> batch(trees);
+    const auto v = batch.view();
+    const auto on = [&](const auto& run) {
+      return run(inner, leaf, list(v.left), list(v.right), list(v.levels), list(v.roots), list(std::get<0>(v.values)),
+                 list(std::get<1>(v.values)));
+    };
+    test::compare_all(on(emulated), on(eager(of_arrays)), 1e-11);
+    return emulated.spent().launches;
+  };
+  const auto deep = [&](std::int64_t n) { return std::vector<Tree<Value>>(3, chain(n)); };
+  const std::int64_t few = launches(deep(4)), higher = launches(deep(6));
+  CHECK(higher - few <= 2 * 24);  // two more levels, forward and backward
+  // Of three times as many nodes: the tape may be fetched for a number more.
+  CHECK(launches(std::vector<Tree<Value>>(9, chain(4))) <= few + 2);
 }
