@@ -1,8 +1,8 @@
 // A batch of trees as arrays: the nodes of all trees in one numbering, sorted by height.
 //
-// The height of a leaf is 1, that of another node one more than its highest child's. Nodes of one height never depend
-// on each other, so a fold computes all of them at once, level by level (Looks, Herreshoff, Hutchins and Norvig, "Deep
-// learning with dynamic computation graphs", ICLR 2017).
+// The height of a leaf is 1, that of another node one more than its highest child's. Nodes of one height
+// never depend on each other, so a fold computes all of them at once, level by level (Looks, Herreshoff,
+// Hutchins and Norvig, "Deep learning with dynamic computation graphs", ICLR 2017).
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@
 
 namespace lantern::core {
 
-/// The arrays of a batch. `Rows` is an array of int64_t, `Columns` one array for each component of a node's value:
-/// spans outside of a program, Rep<Array<...>> in it. Children and roots are given as rows: row 0 is the empty tree,
-/// row i + 1 is node i.
+/// The arrays of a batch. `Rows` is an array of int64_t, `Columns` one array for each component of a node's
+/// value: spans outside of a program, Rep<Array<...>> in it. Children and roots are given as rows: row 0 is
+/// the empty tree, row i + 1 is node i.
 template <class Rows, class... Columns>
 struct TreeRows {
-  Rows left, right;             ///< by node: the rows of its children
-  Rows levels;                  ///< the first node of each height, then the number of nodes; two entries or more
-  Rows roots;                   ///< by tree
+  Rows left, right;  ///< by node: the rows of its children
+  Rows levels;       ///< the first node of each height, then the number of nodes; two entries or more
+  Rows roots;        ///< by tree
   std::tuple<Columns...> values;  ///< by node
 };
 
@@ -41,8 +41,9 @@ struct TreeViewOf<std::tuple<T...>> {
 
 namespace lantern {
 
-/// Trees that a compiled function takes together, where the function takes a `Trees<T>`. Making one takes a pass over
-/// the nodes; `assign` uses the memory again. A node that several parents share is one node of the batch.
+/// Trees that a compiled function takes together, where the function takes a `Trees<T>`. Making one takes a
+/// pass over the nodes; `assign` uses the memory again. A node that several parents share is one node of the
+/// batch.
 template <class T>
 class TreeBatch {
  public:
@@ -52,8 +53,7 @@ class TreeBatch {
   TreeBatch() { assign(std::span<const Tree<T>>()); }
   /// Of a range of trees, in this order.
   template <class Range>
-    requires(!std::is_same_v<std::remove_cvref_t<Range>, TreeBatch>)
-  explicit TreeBatch(const Range& trees) {
+  requires(!std::is_same_v<std::remove_cvref_t<Range>, TreeBatch>) explicit TreeBatch(const Range& trees) {
     assign(trees);
   }
 
@@ -75,15 +75,14 @@ class TreeBatch {
   /// Those that can be reached from the roots.
   std::int64_t nodes() const { return starts_.back(); }
   /// The height of the highest tree.
-  std::int64_t levels() const {
-    return nodes() == 0 ? 0 : static_cast<std::int64_t>(starts_.size()) - 1;
-  }
+  std::int64_t levels() const { return nodes() == 0 ? 0 : static_cast<std::int64_t>(starts_.size()) - 1; }
 
   /// The arrays, which live as long as the batch and until the next `assign`.
   View view() const {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return View{left_, right_, starts_, roots_, {column<I>()...}};
-    }(std::make_index_sequence<Tree<T>::components>{});
+    }
+    (std::make_index_sequence<Tree<T>::components>{});
   }
   operator View() const { return view(); }  // NOLINT: a batch is passed as it is
 
@@ -94,8 +93,8 @@ class TreeBatch {
     return {reinterpret_cast<const C*>(values_[I].data()), values_[I].size() / sizeof(C)};
   }
 
-  /// Appends the heights of the nodes up to the root; 0 for those that the tree does not have. A node's children have
-  /// smaller numbers than itself.
+  /// Appends the heights of the nodes up to the root; 0 for those that the tree does not have. A node's
+  /// children have smaller numbers than itself.
   void find_heights(const Tree<T>& tree) {
     if (tree.empty()) return;
     const core::TreeColumns& c = *tree.columns();
@@ -128,7 +127,8 @@ class TreeBatch {
     values_.resize(Tree<T>::components);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (values_[I].resize(count * sizeof(std::tuple_element_t<I, Components>)), ...);
-    }(std::make_index_sequence<Tree<T>::components>{});
+    }
+    (std::make_index_sequence<Tree<T>::components>{});
   }
 
   /// Gives the nodes of a tree their rows, in place of their heights, and copies them there.
@@ -151,7 +151,8 @@ class TreeBatch {
                      c.values[I].data() + i * sizeof(std::tuple_element_t<I, Components>),
                      sizeof(std::tuple_element_t<I, Components>)),
          ...);
-      }(std::make_index_sequence<Tree<T>::components>{});
+      }
+      (std::make_index_sequence<Tree<T>::components>{});
     }
     roots_.push_back(row[tree.root()]);
   }

@@ -32,9 +32,12 @@ std::vector<std::int64_t> with_row_dimension(const ir::Type& type) {
   return dims;
 }
 
-bool has_attribute(Opcode code) { return code == Opcode::dim_ || code == Opcode::cast_ || ir::is_einsum(code); }
+bool has_attribute(Opcode code) {
+  return code == Opcode::dim_ || code == Opcode::cast_ || ir::is_einsum(code);
+}
 
-/// An operation of a block that may raise, repeat or call, or null: without one both sides of a branch may be computed.
+/// An operation of a block that may raise, repeat or call, or null: without one both sides of a branch may be
+/// computed.
 const ir::Op* not_total(const ir::Block* block) {
   for (const ir::Op* op : block->ops) {
     switch (op->code) {
@@ -43,7 +46,8 @@ const ir::Op* not_total(const ir::Block* block) {
       case Opcode::dim_:
       case Opcode::zeros_like_:
       case Opcode::cast_:
-      case Opcode::stop_gradient_: continue;
+      case Opcode::stop_gradient_:
+        continue;
       case Opcode::div_:
       case Opcode::rem_:
         if (op->result()->type.is_float_element()) continue;
@@ -78,7 +82,8 @@ std::vector<RowValue> BatchedRows::values(const std::vector<ir::Value*>& list) c
 
 Indices BatchedRows::row_sizes(const RowValue& v) const {
   Indices all;
-  for (int d = v.varies ? 1 : 0; d < v.datum.type().rank(); ++d) all.push_back(dimension_of(v.datum, d, loc_));
+  for (int d = v.varies ? 1 : 0; d < v.datum.type().rank(); ++d)
+    all.push_back(dimension_of(v.datum, d, loc_));
   return all;
 }
 
@@ -110,7 +115,8 @@ void BatchedRows::run_op(const ir::Op& op) {
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       RowValue v = results[i];
       const Datum& d = v.datum;
-      if (op.results[i]->name && d.is_node() && !d.node()->name) d.node()->name = staging_.module().intern(op.results[i]->name);
+      if (op.results[i]->name && d.is_node() && !d.node()->name)
+        d.node()->name = staging_.module().intern(op.results[i]->name);
       values_[op.results[i]] = std::move(v);
     }
   };
@@ -120,9 +126,12 @@ void BatchedRows::run_op(const ir::Op& op) {
       return give({RowValue::same(type.is_float_element() ? Datum::number(op.number, type)
                                                           : Datum::integer(op.integer, type))});
     }
-    case Opcode::branch_: return give(run_branch(op));
-    case Opcode::loop_: return give(run_loop(op));
-    case Opcode::call_: return give(run_call(op));
+    case Opcode::branch_:
+      return give(run_branch(op));
+    case Opcode::loop_:
+      return give(run_loop(op));
+    case Opcode::call_:
+      return give(run_call(op));
     case Opcode::check_: {
       const std::vector<RowValue> in = values(op.operands);
       if (any_varies(in)) refuse(op, "checks a value of the node");
@@ -132,11 +141,15 @@ void BatchedRows::run_op(const ir::Op& op) {
       return;
     }
     case Opcode::print_:
-    case Opcode::print_adjoint_: refuse(op, "prints");
-    case Opcode::external_: refuse(op, "calls an external function");
-    default: break;
+    case Opcode::print_adjoint_:
+      refuse(op, "prints");
+    case Opcode::external_:
+      refuse(op, "calls an external function");
+    default:
+      break;
   }
-  if (ir::info(op.code).effect != ir::Effect::none) refuse(op, "has '" + std::string(ir::info(op.code).name) + "', which has an effect");
+  if (ir::info(op.code).effect != ir::Effect::none)
+    refuse(op, "has '" + std::string(ir::info(op.code).name) + "', which has an effect");
   const std::vector<RowValue> in = values(op.operands);
   if (op.is(Opcode::dim_) && in[0].varies)
     return give({RowValue::same(dimension_of(in[0].datum, op.integer + 1, op.loc))});
@@ -146,7 +159,8 @@ void BatchedRows::run_op(const ir::Op& op) {
   }
   if (any_varies(in)) return give({RowValue::each(run_varying(op, in))});
   const std::int64_t attribute = has_attribute(op.code) ? op.integer : 0;
-  give({RowValue::same(perform({op.code, attribute, op.loc, op.result()->type.dims(), op.text}, data_of(in)))});
+  give({RowValue::same(
+      perform({op.code, attribute, op.loc, op.result()->type.dims(), op.text}, data_of(in)))});
 }
 
 std::vector<RowValue> BatchedRows::run_branch(const ir::Op& op) {
@@ -160,17 +174,19 @@ std::vector<RowValue> BatchedRows::run_branch(const ir::Op& op) {
     return out;
   };
   std::vector<RowValue> results;
-  for (const Datum& d : branch(c, [&] { return side(op.blocks[0]); }, [&] { return side(op.blocks[1]); }, op.loc))
+  for (const Datum& d : branch(
+           c, [&] { return side(op.blocks[0]); }, [&] { return side(op.blocks[1]); }, op.loc))
     results.push_back(RowValue::each(d));
   return results;
 }
 
-/// Both sides, and for each row the one that its condition says: what is not taken adds nothing to a derivative,
-/// whatever it is (ops.inc, select).
+/// Both sides, and for each row the one that its condition says: what is not taken adds nothing to a
+/// derivative, whatever it is (ops.inc, select).
 std::vector<RowValue> BatchedRows::run_both(const ir::Op& op, const RowValue& condition) {
   for (const ir::Block* side : op.blocks)
     if (const ir::Op* const found = not_total(side))
-      refuse(op, "branches on a value of the node, with '" + std::string(ir::info(found->code).name) + "' on one side");
+      refuse(op, "branches on a value of the node, with '" + std::string(ir::info(found->code).name) +
+                     "' on one side");
   const std::vector<RowValue> then = run(op.blocks[0]), otherwise = run(op.blocks[1]);
   std::vector<RowValue> results;
   for (std::size_t i = 0; i < then.size(); ++i)
@@ -178,7 +194,8 @@ std::vector<RowValue> BatchedRows::run_both(const ir::Op& op, const RowValue& co
   return results;
 }
 
-/// State varies where what it starts from does, or a body's result: found by running the body until that is so.
+/// State varies where what it starts from does, or a body's result: found by running the body until that is
+/// so.
 std::vector<RowValue> BatchedRows::run_loop(const ir::Op& op) {
   const std::vector<RowValue> initial = values(op.operands);
   std::vector<bool> varies;
@@ -235,8 +252,10 @@ std::vector<RowValue> BatchedRows::run_call(const ir::Op& op) {
     staging_.block()->ops.back()->integer = op.integer;
     return results;
   }
-  if (staging_.rules.contains(op.callee)) refuse(op, "calls '" + op.callee->name + "', which has a derivative of its own");
-  if (ir::callees(op.callee->body).contains(op.callee)) refuse(op, "calls '" + op.callee->name + "', which calls itself");
+  if (staging_.rules.contains(op.callee))
+    refuse(op, "calls '" + op.callee->name + "', which has a derivative of its own");
+  if (ir::callees(op.callee->body).contains(op.callee))
+    refuse(op, "calls '" + op.callee->name + "', which calls itself");
   passes::unwind(*op.callee);
   passes::tail_calls(*op.callee);
   for (std::size_t i = 0; i < in.size(); ++i) bind(op.callee->body->params[i], in[i]);
@@ -251,10 +270,14 @@ Datum BatchedRows::run_varying(const ir::Op& op, const std::vector<RowValue>& in
   if (row.in_notation()) return notation(op, in);
   switch (op.code) {
     case Opcode::cast_:
-    case Opcode::cast_like_: return b.cast(rows_of(in[0]), op.result()->type.element());
-    case Opcode::stop_gradient_: return b.primal(rows_of(in[0]));
-    case Opcode::zeros_like_: return zeros_like(rows_of(in[0]), op.loc);
-    case Opcode::copy_: return rows_of(in[0]);
+    case Opcode::cast_like_:
+      return b.cast(rows_of(in[0]), op.result()->type.element());
+    case Opcode::stop_gradient_:
+      return b.primal(rows_of(in[0]));
+    case Opcode::zeros_like_:
+      return zeros_like(rows_of(in[0]), op.loc);
+    case Opcode::copy_:
+      return rows_of(in[0]);
     case Opcode::fill_: {
       if (std::any_of(in.begin() + 1, in.end(), [](const RowValue& v) { return v.varies; }))
         refuse(op, "makes a tensor whose size is a value of the node");
@@ -263,25 +286,30 @@ Datum BatchedRows::run_varying(const ir::Op& op, const std::vector<RowValue>& in
       operands[0] = rows_of(in[0]);
       return b.einsum("h->h" + letters + ";" + letters, operands, with_row_dimension(op.result()->type));
     }
-    case Opcode::reshape_: return b.reshape(rows_of(in[0]), with_rows(row_sizes(in[1])));
+    case Opcode::reshape_:
+      return b.reshape(rows_of(in[0]), with_rows(row_sizes(in[1])));
     case Opcode::concat_: {
       const Datum both[] = {rows_of(in[0]), rows_of(in[1])};
       return concat(both, 1, op.loc);
     }
     case Opcode::get_:
     case Opcode::take_:
-    case Opcode::slice_: return element(op, in);
+    case Opcode::slice_:
+      return element(op, in);
     case Opcode::argmax_: {
       const Datum t = rows_of(in[0]);
       return b.tabulate(ir::Kind::i64, {rows_}, [&](const Indices& r) {
-        return perform({Opcode::argmax_, 0, op.loc, {}, op.text}, {perform({Opcode::take_, 0, op.loc}, {strip(t), r[0]})});
+        return perform({Opcode::argmax_, 0, op.loc, {}, op.text},
+                       {perform({Opcode::take_, 0, op.loc}, {strip(t), r[0]})});
       });
     }
     case Opcode::set_:
     case Opcode::add_at_:
     case Opcode::add_take_:
-    case Opcode::add_slice_: return updated(op, in);
-    default: refuse(op, "has '" + std::string(row.name) + "', which has no form for a level");
+    case Opcode::add_slice_:
+      return updated(op, in);
+    default:
+      refuse(op, "has '" + std::string(row.name) + "', which has no form for a level");
   }
 }
 
@@ -290,7 +318,8 @@ Datum BatchedRows::elementwise(const ir::Op& op, const std::vector<RowValue>& in
   const Datum shape = rows_of(*like);
   Datums operands;
   for (const RowValue& v : in)
-    operands.push_back(v.varies ? (&v == &*like ? shape : rows_of(v)) : broadcast_like(v.datum, shape, op.loc));
+    operands.push_back(v.varies ? (&v == &*like ? shape : rows_of(v))
+                                : broadcast_like(v.datum, shape, op.loc));
   return perform({op.code, 0, op.loc}, operands);
 }
 
@@ -319,7 +348,8 @@ Datum BatchedRows::notation(const ir::Op& op, const std::vector<RowValue>& in) c
   const ir::Subscript row{{{ir::index_letters[free], 1}}, 0};
   Datums operands;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (i >= n.operands.size() && in[i].varies) refuse(op, "makes a tensor whose size is a value of the node");
+    if (i >= n.operands.size() && in[i].varies)
+      refuse(op, "makes a tensor whose size is a value of the node");
     const bool each = in[i].varies || (n.accumulates && i == 0);
     operands.push_back(each ? rows_of(in[i]) : in[i].datum);
     if (each) n.operands[i].at.insert(n.operands[i].at.begin(), row);
@@ -356,7 +386,9 @@ Datum BatchedRows::element(const ir::Op& op, const std::vector<RowValue>& in) co
     if (in[1].varies || in[2].varies) refuse(op, "takes a part whose size is a value of the node");
     sizes = row_sizes(t);
     const Datum &lo = in[1].datum, &hi = in[2].datum;
-    b.require(b.binary(Opcode::land_, b.binary(Opcode::land_, b.binary(Opcode::le_, Build::integer(0), lo), b.binary(Opcode::le_, lo, hi)),
+    b.require(b.binary(Opcode::land_,
+                       b.binary(Opcode::land_, b.binary(Opcode::le_, Build::integer(0), lo),
+                                b.binary(Opcode::le_, lo, hi)),
                        b.binary(Opcode::le_, hi, sizes[0])),
               "slice: expected 0 <= lo <= hi <= size, got {} to {} of {}", {lo, hi, sizes[0]});
     sizes[0] = b.sub(hi, lo);

@@ -1,9 +1,10 @@
 // Batching of a staged program over rows: what was staged for one row runs for all rows of a batch at once.
 //
-// Each operation is replaced by one whose operands have one more dimension, the first: "ij,j->i" of a matrix that all
-// rows share and a vector of each row becomes "bj,ij->bi", one matrix product (the vectorising map of Frostig, Johnson
-// and Leary, "Compiling machine learning programs via high-level tracing", SysML 2018). What does not depend on the row
-// stays as it is. An operation without such a form runs in a loop over the rows, by itself.
+// Each operation is replaced by one whose operands have one more dimension, the first: "ij,j->i" of a matrix
+// that all rows share and a vector of each row becomes "bj,ij->bi", one matrix product (the vectorising map
+// of Frostig, Johnson and Leary, "Compiling machine learning programs via high-level tracing", SysML 2018).
+// What does not depend on the row stays as it is. An operation without such a form runs in a loop over the
+// rows, by itself.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@
 
 namespace lantern::core::detail {
 
-/// A value of the program for one row: the same for all rows, or one for each, with the rows as first dimension.
+/// A value of the program for one row: the same for all rows, or one for each, with the rows as first
+/// dimension.
 struct RowValue {
   Datum datum;
   bool varies = false;
@@ -35,10 +37,12 @@ struct NotBatched {
 class BatchedRows {
  public:
   /// `rows`: how many there are.
-  BatchedRows(Staging& staging, Datum rows, const Location& loc) : staging_(staging), rows_(std::move(rows)), loc_(loc) {}
+  BatchedRows(Staging& staging, Datum rows, const Location& loc)
+      : staging_(staging), rows_(std::move(rows)), loc_(loc) {}
 
   void bind(const ir::Value* v, RowValue value) { values_[v] = std::move(value); }
-  /// The results of a block whose parameters are bound; operations go where the staging is. Throws NotBatched.
+  /// The results of a block whose parameters are bound; operations go where the staging is. Throws
+  /// NotBatched.
   std::vector<RowValue> run(const ir::Block* block);
   /// A value with a row for each, whether it varies or not.
   Datum rows_of(const RowValue& value) const;

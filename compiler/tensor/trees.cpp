@@ -16,8 +16,8 @@ namespace lantern::core::detail {
 
 namespace {
 
-/// What the nodes' results are kept in: for each component a tensor with a row for each node, and row 0 for the empty
-/// tree, which is init.
+/// What the nodes' results are kept in: for each component a tensor with a row for each node, and row 0 for
+/// the empty tree, which is init.
 class FoldState {
  public:
   FoldState(const TreeFold& fold, const Location& loc) : fold_(fold), b_{loc} {}
@@ -28,7 +28,8 @@ class FoldState {
     for (const Datum& start : fold_.start) {
       Indices sizes{rows};
       for (const Datum& size : b_.sizes(start)) sizes.push_back(size);
-      all.push_back(with_row(b_.fill(Datum::zero(ir::Type(start.type().element())), sizes), Build::integer(0), start));
+      all.push_back(
+          with_row(b_.fill(Datum::zero(ir::Type(start.type().element())), sizes), Build::integer(0), start));
     }
     return all;
   }
@@ -37,7 +38,8 @@ class FoldState {
     const ir::Type& want = fold_.start[i].type();
     const int rank = got.rank() - (row ? 1 : 0);
     if (got.element() != want.element() || rank != want.rank())
-      raise_at(b_.loc, "TREE: expected results of init's types, got another for component " + std::to_string(i + 1));
+      raise_at(b_.loc,
+               "TREE: expected results of init's types, got another for component " + std::to_string(i + 1));
   }
   Datum with_row(const Datum& state, const Datum& row, const Datum& v) const {
     if (v.type().is_scalar()) return b_.set(state, {row}, v);
@@ -46,7 +48,8 @@ class FoldState {
   }
   /// Rows from `first` on, which are zero so far.
   Datum with_rows(const Datum& state, const Datum& first, const Datum& v, bool several = true) const {
-    if (several && v.type().is_float_element()) return perform({Opcode::add_slice_, 0, b_.loc}, {state, first, v});
+    if (several && v.type().is_float_element())
+      return perform({Opcode::add_slice_, 0, b_.loc}, {state, first, v});
     return b_.points(b_.sizes(v), {state}, [&](const Indices& at, const Datums& now) {
       Indices to = at;
       if (several)
@@ -80,26 +83,27 @@ class FoldState {
 Datums by_node(const TreeFold& fold, const Location& loc) {
   const Build b{loc};
   const FoldState state(fold, loc);
-  return b.loop(Build::integer(0), b.size(fold.left, 0), state.initial(), [&](const Datum& i, const Datums& now) {
-    const Datum left = b.get(fold.left, {i}), right = b.get(fold.right, {i}), none = Build::integer(0);
-    NodeData node;
-    node.index = i;
-    node.no_left = b.binary(Opcode::eq_, left, none);
-    node.no_right = b.binary(Opcode::eq_, right, none);
-    node.is_leaf = b.binary(Opcode::land_, node.no_left, node.no_right);
-    Datums of_left, of_right;
-    for (const Datum& s : now) {
-      of_left.push_back(state.row(s, left));
-      of_right.push_back(state.row(s, right));
-    }
-    const Datums results = fold.combine(node, of_left, of_right);
-    Datums next;
-    for (std::size_t k = 0; k < now.size(); ++k) {
-      state.require_type(k, results[k].type(), false);
-      next.push_back(state.with_row(now[k], b.add(i, Build::integer(1)), results[k]));
-    }
-    return next;
-  });
+  return b.loop(
+      Build::integer(0), b.size(fold.left, 0), state.initial(), [&](const Datum& i, const Datums& now) {
+        const Datum left = b.get(fold.left, {i}), right = b.get(fold.right, {i}), none = Build::integer(0);
+        NodeData node;
+        node.index = i;
+        node.no_left = b.binary(Opcode::eq_, left, none);
+        node.no_right = b.binary(Opcode::eq_, right, none);
+        node.is_leaf = b.binary(Opcode::land_, node.no_left, node.no_right);
+        Datums of_left, of_right;
+        for (const Datum& s : now) {
+          of_left.push_back(state.row(s, left));
+          of_right.push_back(state.row(s, right));
+        }
+        const Datums results = fold.combine(node, of_left, of_right);
+        Datums next;
+        for (std::size_t k = 0; k < now.size(); ++k) {
+          state.require_type(k, results[k].type(), false);
+          next.push_back(state.with_row(now[k], b.add(i, Build::integer(1)), results[k]));
+        }
+        return next;
+      });
 }
 
 /// The body of a fold, staged once for one node, in a block that is removed again.
@@ -145,10 +149,13 @@ class StagedBody {
   /// The results of all nodes of a phase: of leaves, or of others, by the rows of their children.
   template <class Children>
   Datums run(const FoldState& state, std::size_t components, const Datum& lo, const Datum& hi, bool leaves,
-             const Datum& no_left, const Datum& no_right, const Children& children, const Location& loc) const {
+             const Datum& no_left, const Datum& no_right, const Children& children,
+             const Location& loc) const {
     const Build b{loc};
     BatchedRows rows(staging_, b.sub(hi, lo), loc);
-    const auto flag = [&](const Datum& d) { return leaves ? RowValue::same(Datum::integer(1, ir::Bool)) : RowValue::each(d); };
+    const auto flag = [&](const Datum& d) {
+      return leaves ? RowValue::same(Datum::integer(1, ir::Bool)) : RowValue::each(d);
+    };
     rows.bind(block_->params[0], RowValue::numbers(lo));
     rows.bind(block_->params[1], RowValue::same(Datum::integer(leaves ? 1 : 0, ir::Bool)));
     rows.bind(block_->params[2], flag(no_left));
@@ -185,12 +192,14 @@ Datums by_level(Staging& s, const TreeFold& fold, const Location& loc) {
   };
   const Datum zero = Build::integer(0), one = Build::integer(1), end = b.get(fold.levels, {one});
   const Datums leaves = body.run(
-      state, components, zero, end, true, {}, {}, [&](std::size_t, std::size_t k) { return RowValue::same(fold.start[k]); },
-      loc);
+      state, components, zero, end, true, {}, {},
+      [&](std::size_t, std::size_t k) { return RowValue::same(fold.start[k]); }, loc);
   return b.loop(one, b.sub(b.size(fold.levels, 0), one), add_rows(state.initial(), zero, leaves),
                 [&](const Datum& level, const Datums& now) {
                   const Datum lo = b.get(fold.levels, {level}), hi = b.get(fold.levels, {b.add(level, one)});
-                  const auto part = [&](const Datum& t) { return perform({Opcode::slice_, 0, loc}, {t, lo, hi}); };
+                  const auto part = [&](const Datum& t) {
+                    return perform({Opcode::slice_, 0, loc}, {t, lo, hi});
+                  };
                   const Datum children[] = {part(fold.left), part(fold.right)};
                   const auto none = [&](const Datum& t) { return b.binary(Opcode::eq_, t, zero); };
                   return add_rows(now, lo,

@@ -28,7 +28,7 @@ namespace detail {
 
 /// What the body of a fold is told of a node.
 struct NodeData {
-  Datum index;                      ///< among the nodes of the batch
+  Datum index;                       ///< among the nodes of the batch
   Datum is_leaf, no_left, no_right;  ///< bools
 };
 
@@ -54,13 +54,17 @@ class TreeChild {
   Rep<bool> empty_;
 };
 
-/// A node of a batch, as the body of TREE sees it. It answers as Rep<Tree<T>> does there, so that one generic lambda
-/// serves for a tree and for a batch.
+/// A node of a batch, as the body of TREE sees it. It answers as Rep<Tree<T>> does there, so that one generic
+/// lambda serves for a tree and for a batch.
 template <class... Columns>
 class TreeNode {
  public:
   TreeNode(const detail::NodeData& data, std::tuple<Columns...> values)
-      : index_(data.index), is_leaf_(data.is_leaf), left_(data.no_left), right_(data.no_right), values_(std::move(values)) {}
+      : index_(data.index),
+        is_leaf_(data.is_leaf),
+        left_(data.no_left),
+        right_(data.no_right),
+        values_(std::move(values)) {}
 
   /// The node's value: a Rep, or a tuple of Reps where it has several components.
   auto value(std::source_location l = std::source_location::current()) const {
@@ -87,16 +91,19 @@ class TreeNode {
   std::tuple<Columns...> values_;
 };
 
-/// Folds every tree of a batch as TREE(init, tree, combine) folds one, and gives the results as vmap does: row i of
-/// each component is that of tree i. `combine` takes the results of the children and a TreeNode (`auto node`).
+/// Folds every tree of a batch as TREE(init, tree, combine) folds one, and gives the results as vmap does:
+/// row i of each component is that of tree i. `combine` takes the results of the children and a TreeNode
+/// (`auto node`).
 ///
-///   Rep<Array<double>> all = TREE(0.0, trees, [&](D left, D right, auto node) { return left + right + node.value(); });
+///   Rep<Array<double>> all = TREE(0.0, trees, [&](D left, D right, auto node) { return left + right +
+///   node.value(); });
 ///
-/// Compiled code runs level by level: `combine` becomes one computation for all nodes of a height, in which the products
-/// of a matrix and each node's vector are one matrix product. Leaves are a phase of their own, so that what a program
-/// decides by node.is_leaf() costs nothing. Derivatives are those of that program. Where `combine` does what a level
-/// cannot do at once, such as a branch that asks for a node's value, the nodes are computed one after the other;
-/// `lanternc --explain` says which it is, and why. Shared nodes are computed once.
+/// Compiled code runs level by level: `combine` becomes one computation for all nodes of a height, in which
+/// the products of a matrix and each node's vector are one matrix product. Leaves are a phase of their own,
+/// so that what a program decides by node.is_leaf() costs nothing. Derivatives are those of that program.
+/// Where `combine` does what a level cannot do at once, such as a branch that asks for a node's value, the
+/// nodes are computed one after the other; `lanternc --explain` says which it is, and why. Shared nodes are
+/// computed once.
 ///
 /// Errors: as of the operations in `combine`; results that are not of init's types.
 template <class P, class Rows, class... Columns, class F>
@@ -104,12 +111,13 @@ auto TREE(const P& init, const TreeRows<Rows, Columns...>& trees, F combine, con
           std::source_location l = std::source_location::current()) {
   using R = detail::lifted_t<P>;
   using Node = TreeNode<Columns...>;
-  static_assert(std::is_invocable_v<F&, R, R, Node>,
-                "TREE over a batch: expected a lambda of the results of both children and the node, (R left, R right, "
-                "auto node), R as init is");
+  static_assert(
+      std::is_invocable_v<F&, R, R, Node>,
+      "TREE over a batch: expected a lambda of the results of both children and the node, (R left, R right, "
+      "auto node), R as init is");
   R start = detail::convert<R>(init);
-  detail::TreeFold fold{trees.left.datum(), trees.right.datum(), trees.levels.datum(), trees.roots.datum(),
-                        detail::flatten(start), {}};
+  detail::TreeFold fold{trees.left.datum(),  trees.right.datum(),    trees.levels.datum(),
+                        trees.roots.datum(), detail::flatten(start), {}};
   const detail::Structure<R> structure(start);
   const std::tuple<Columns...> values = trees.values;
   fold.combine = [&](const detail::NodeData& node, const Datums& left, const Datums& right) {

@@ -1,4 +1,5 @@
-// TREE over a batch: level by level against node by node and against one TREE per tree; derivatives; what is refused.
+// TREE over a batch: level by level against node by node and against one TREE per tree; derivatives; what is
+// refused.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <random>
@@ -25,7 +26,8 @@ Tree<Value> random_tree(std::int64_t nodes, std::mt19937& random) {
   TreeBuilder<Value> builder;
   std::vector<std::int64_t> open;
   const auto value = [&] {
-    return Value(std::uniform_real_distribution<double>(-1, 1)(random), static_cast<std::int64_t>(random() % 3));
+    return Value(std::uniform_real_distribution<double>(-1, 1)(random),
+                 static_cast<std::int64_t>(random() % 3));
   };
   const auto take = [&] {
     const std::size_t i = random() % open.size();
@@ -61,7 +63,8 @@ Tree<Value> chain(std::int64_t n) {
 
 /// What is said of the way a fold runs, and the compiled function.
 template <class F>
-std::pair<std::string, decltype(compile(std::declval<F>()))> told(F f, const CompileOptions& options = {.target = Target::c}) {
+std::pair<std::string, decltype(compile(std::declval<F>()))> told(F f, const CompileOptions& options = {
+                                                                           .target = Target::c}) {
   const passes::Remarks remarks;
   auto compiled = compile(f, options);
   std::string text;
@@ -92,13 +95,14 @@ std::tuple<A, M> network(M inner, M leaf, Batch trees) {
 }
 std::tuple<D, V> one_network(M inner, M leaf, Rep<Tree<Value>> tree) {
   const V zero = zeros_like(V(leaf.row(0)));
-  const auto r = TREE(State<double>{0.0, zero}, tree, [&](State<double> left, State<double> right, Rep<Tree<Value>> node) {
-    const auto [x, label] = node.value();
-    const V hidden = IF(
-        node.is_leaf(), [&] { return V(tanh(leaf.row(label) * x)); },
-        [&] { return V(tanh(matmul(inner, concat(left.hidden, right.hidden)) + x)); });
-    return State<double>{left.sum + right.sum + x * hidden(label) + logsumexp(hidden), hidden};
-  });
+  const auto r = TREE(
+      State<double>{0.0, zero}, tree, [&](State<double> left, State<double> right, Rep<Tree<Value>> node) {
+        const auto [x, label] = node.value();
+        const V hidden = IF(
+            node.is_leaf(), [&] { return V(tanh(leaf.row(label) * x)); },
+            [&] { return V(tanh(matmul(inner, concat(left.hidden, right.hidden)) + x)); });
+        return State<double>{left.sum + right.sum + x * hidden(label) + logsumexp(hidden), hidden};
+      });
   return {r.sum, r.hidden};
 }
 template <bool by_level>
@@ -117,14 +121,16 @@ TensorValue<double> matrix(std::int64_t rows, std::int64_t columns, std::mt19937
   return m;
 }
 
-void check_near(const std::vector<double>& found, const std::vector<double>& expected, double tolerance = 1e-12) {
+void check_near(const std::vector<double>& found, const std::vector<double>& expected,
+                double tolerance = 1e-12) {
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     INFO("element " << i);
     CHECK(found[i] == Approx(expected[i]).epsilon(tolerance).margin(tolerance));
   }
 }
-void check_near(const TensorValue<double>& found, const TensorValue<double>& expected, double tolerance = 1e-12) {
+void check_near(const TensorValue<double>& found, const TensorValue<double>& expected,
+                double tolerance = 1e-12) {
   REQUIRE(found.shape == expected.shape);
   check_near(found.data, expected.data, tolerance);
 }
@@ -136,13 +142,15 @@ struct Network {
   TreeBatch<Value> batch{trees};
 };
 
-const std::vector<CompileOptions> ways{{.target = Target::c, .opt = 0}, {.target = Target::c, .opt = 3}, {.target = Target::cpp, .opt = 3}};
+const std::vector<CompileOptions> ways{
+    {.target = Target::c, .opt = 0}, {.target = Target::c, .opt = 3}, {.target = Target::cpp, .opt = 3}};
 
 }  // namespace
 
 TEST_CASE("a batch: nodes by height, children before parents, shared nodes once", "[tree_batch]") {
   TreeBuilder<Value> builder;
-  const std::int64_t a = builder.add(Value(1, 0)), unused = builder.add(Value(9, 0)), b = builder.add(Value(2, 1), a, a);
+  const std::int64_t a = builder.add(Value(1, 0)), unused = builder.add(Value(9, 0)),
+                     b = builder.add(Value(2, 1), a, a);
   CHECK(unused == 1);
   const Tree<Value> shared = builder.finish(b);
   const std::vector<Tree<Value>> trees{shared, Tree<Value>(), Tree<Value>(Value(3, 2)), shared.left()};
@@ -222,15 +230,15 @@ TEST_CASE("a batch: gradients, forward mode, second order", "[tree_batch]") {
   };
   TensorValue<double> second = gradient_at(h);
   const TensorValue<double> below = gradient_at(-h);
-  for (std::size_t i = 0; i < second.data.size(); ++i) second.data[i] = (second.data[i] - below.data[i]) / (2 * h);
+  for (std::size_t i = 0; i < second.data.size(); ++i)
+    second.data[i] = (second.data[i] - below.data[i]) / (2 * h);
 
   const auto of_inner = sig<D(M, M, Batch, M)>([](M w, M l, Batch trees, M d) {
     return std::get<1>(jvp([&](M m) { return loss<true>(m, l, trees); })(w, d));
   });
   const auto reverse_of_forward = grad<0>(of_inner);
-  const auto forward_of_reverse = sig<M(M, M, Batch, M)>([](M w, M l, Batch trees, M d) {
-    return M(hvp([&](M m) { return loss<true>(m, l, trees); })(w, d));
-  });
+  const auto forward_of_reverse = sig<M(M, M, Batch, M)>(
+      [](M w, M l, Batch trees, M d) { return M(hvp([&](M m) { return loss<true>(m, l, trees); })(w, d)); });
   const auto check = [&](const auto& run, bool with_second = true) {
     const auto [v, gradients] = run(value_and_grad<0, 1>(loss<true>))(n.inner, n.leaf, n.batch);
     CHECK(v == Approx(value).epsilon(1e-12));
@@ -243,11 +251,13 @@ TEST_CASE("a batch: gradients, forward mode, second order", "[tree_batch]") {
   };
   check([](auto f) { return eager(f); });
   for (const CompileOptions& way : ways) {
-    check([&](auto f) {
-      auto [text, compiled] = told(f, way);
-      CHECK(text == "runs level by level");
-      return compiled;
-    }, way.target == Target::c);
+    check(
+        [&](auto f) {
+          auto [text, compiled] = told(f, way);
+          CHECK(text == "runs level by level");
+          return compiled;
+        },
+        way.target == Target::c);
   }
   const auto by_node = compile(grad<0>(loss<false>))(n.inner, n.leaf, n.batch);
   check_near(by_node, inner);
@@ -272,7 +282,8 @@ TEST_CASE("a batch: nothing to do, a leaf, and a chain of a million nodes", "[tr
 
   // x for the empty tree, the product of both results at a node: x^(n + 1), of n nodes.
   const auto product = sig<D(D, Batch)>([](D x, Batch trees) {
-    return sum(TREE(x, trees, [](D left, D right, auto node) { return left * right * std::get<0>(node.value()); }));
+    return sum(
+        TREE(x, trees, [](D left, D right, auto node) { return left * right * std::get<0>(node.value()); }));
   });
   constexpr std::int64_t n = 1'000'000;
   const std::vector<Tree<Value>> deep{chain(n)};
@@ -290,27 +301,29 @@ namespace {
 
 /// A body of operations that have a form of their own for a level, or none: all of them run level by level.
 template <bool by_level>
-std::tuple<A, M, Rep<Array<std::int64_t>>> many_operations(M w, V bias, Rep<bool> flag, Rep<std::int64_t> n, Batch trees) {
+std::tuple<A, M, Rep<Array<std::int64_t>>> many_operations(M w, V bias, Rep<bool> flag, Rep<std::int64_t> n,
+                                                           Batch trees) {
   const auto half = FUN<double(double)>("half", [](D x) { return 0.5 * sin(x); });
-  const auto r = TREE(
-      std::tuple(D(0.25), bias, I(0)), trees,
-      [&](const std::tuple<D, V, I>& left, const std::tuple<D, V, I>& right, auto node) {
-        const auto& [a, u, i] = left;
-        const auto& [b, v, j] = right;
-        const auto [x, label] = node.value();
-        const V row(w.row(label));                          // a row for each node
-        V h = V(where(u > v, u, v + bias)) * half(x + a);
-        h = h + sin(row) * select(x > 0.0, x, D(0.5));
-        h = h.set(label, x).set(0, 0.5 * h(label) + row(0));
-        const V part(h.slice(1, 3));
-        const Rep<Tensor<double>> square = einsum<"i,j->ij">(part, row);
-        const D most = max(h) + 0.1 * cast<double>(argmax(h));
-        h = FOR(0, n, h, [&](I k, V now) { return V(now.set(k, now(k) * cos(now(k)) + square(1, k))); });
-        h = IF(flag, [&] { return V(h + dot(part, part)); }, [&] { return V(h - 1.0); });
-        const M outer_rows = matmul(M(square), transpose(w));
-        return std::tuple(b + most + sum(outer_rows) * 0.01, V(0.5 * tanh(h)), i + j + label + 1);
-      },
-      {.by_level = by_level});
+  const auto r =
+      TREE(std::tuple(D(0.25), bias, I(0)), trees,
+           [&](const std::tuple<D, V, I>& left, const std::tuple<D, V, I>& right, auto node) {
+             const auto& [a, u, i] = left;
+             const auto& [b, v, j] = right;
+             const auto [x, label] = node.value();
+             const V row(w.row(label));  // a row for each node
+             V h = V(where(u > v, u, v + bias)) * half(x + a);
+             h = h + sin(row) * select(x > 0.0, x, D(0.5));
+             h = h.set(label, x).set(0, 0.5 * h(label) + row(0));
+             const V part(h.slice(1, 3));
+             const Rep<Tensor<double>> square = einsum<"i,j->ij">(part, row);
+             const D most = max(h) + 0.1 * cast<double>(argmax(h));
+             h = FOR(0, n, h, [&](I k, V now) { return V(now.set(k, now(k) * cos(now(k)) + square(1, k))); });
+             h = IF(
+                 flag, [&] { return V(h + dot(part, part)); }, [&] { return V(h - 1.0); });
+             const M outer_rows = matmul(M(square), transpose(w));
+             return std::tuple(b + most + sum(outer_rows) * 0.01, V(0.5 * tanh(h)), i + j + label + 1);
+           },
+           {.by_level = by_level});
   return {std::get<0>(r), std::get<1>(r), std::get<2>(r)};
 }
 template <bool by_level>
@@ -340,7 +353,8 @@ TEST_CASE("a batch: operations of every kind", "[tree_batch]") {
       check_near(h2, h);
       CHECK(count2 == count);
     }
-    const auto [value, gradients] = compile(value_and_grad<0, 1>(many_loss<true>), way)(w, bias, flag, 3, batch);
+    const auto [value, gradients] =
+        compile(value_and_grad<0, 1>(many_loss<true>), way)(w, bias, flag, 3, batch);
     CHECK(value == Approx(std::get<0>(reference)).epsilon(1e-12));
     check_near(std::get<0>(gradients), std::get<0>(std::get<1>(reference)), 1e-11);
     check_near(std::get<1>(gradients), std::get<1>(std::get<1>(reference)), 1e-11);
@@ -349,10 +363,14 @@ TEST_CASE("a batch: operations of every kind", "[tree_batch]") {
 
 TEST_CASE("a batch: matrices as results of nodes", "[tree_batch]") {
   const auto f = sig<Rep<Tensor<double, dyn, dyn, dyn>>(M, Batch)>([](M w, Batch trees) {
-    return TREE(w, trees, [&](M left, M right, auto node) { return M(0.5 * matmul(left, right) + std::get<0>(node.value()) * w); });
+    return TREE(w, trees, [&](M left, M right, auto node) {
+      return M(0.5 * matmul(left, right) + std::get<0>(node.value()) * w);
+    });
   });
   const auto g = sig<D(M, Batch)>([&](M w, Batch trees) {
-    return sum(TREE(w, trees, [&](M left, M right, auto node) { return M(0.5 * matmul(left, right) + std::get<0>(node.value()) * w); }));
+    return sum(TREE(w, trees, [&](M left, M right, auto node) {
+      return M(0.5 * matmul(left, right) + std::get<0>(node.value()) * w);
+    }));
   });
   std::mt19937 random(22);
   const TensorValue<double> w = matrix(3, 3, random);
@@ -379,17 +397,22 @@ TEST_CASE("a batch: what a level cannot do at once runs node by node, and says w
   const auto value = [](const auto& node) { return std::get<0>(node.value()); };
   check("branches on a value of the node, with 'get' on one side", [&](D l, D r, auto node) {
     const Rep<Array<double>> two(fill(l, 2));
-    return IF(value(node) > 0.0, [&] { return l * r; }, [&] { return two[std::get<1>(node.value()) % 2] - r; });
+    return IF(
+        value(node) > 0.0, [&] { return l * r; }, [&] { return two[std::get<1>(node.value()) % 2] - r; });
   });
   check("branches on a value of the node, with 'loop' on one side", [&](D l, D r, auto node) {
-    return IF(node.left().empty(), [&] { return r; }, [&] { return FOR(0, 3, l, [&](I, D x) { return sin(x) + r; }); });
+    return IF(
+        node.left().empty(), [&] { return r; },
+        [&] { return FOR(0, 3, l, [&](I, D x) { return sin(x) + r; }); });
   });
   check("has a loop that ends by a value of the node", [&](D l, D r, auto node) {
-    return WHILE(l + r + value(node), [](D x) { return x > 1.0; }, [](D x) { return 0.5 * x; });
+    return WHILE(
+        l + r + value(node), [](D x) { return x > 1.0; }, [](D x) { return 0.5 * x; });
   });
   check("calls 'power', which calls itself", [&](D l, D r, auto node) {
     const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, D x, I n) {
-      return IF(n == 0, [] { return D(1.0); }, [&] { return x * self(x, n - 1); });
+      return IF(
+          n == 0, [] { return D(1.0); }, [&] { return x * self(x, n - 1); });
     });
     return l + power(r * value(node), 3);
   });
@@ -399,23 +422,25 @@ TEST_CASE("a batch: what a level cannot do at once runs node by node, and says w
   });
 }
 
-TEST_CASE("a batch: a branch on a value of the node computes both sides where neither can fail", "[tree_batch]") {
+TEST_CASE("a batch: a branch on a value of the node computes both sides where neither can fail",
+          "[tree_batch]") {
   const TreeBatch<Value> batch(random_trees(12));
   const auto f = sig<A(V, Batch)>([](V start, Batch trees) {
-    const auto r = TREE(std::tuple(D(0.5), start), trees, [&](const std::tuple<D, V>& left, const std::tuple<D, V>& right, auto node) {
-      const D x = std::get<0>(node.value());
-      const auto& [a, u] = left;
-      const auto& [b, v] = right;
-      // log and sqrt have no slope where they are not taken.
-      const auto [c, w] = IF(
-          x > 0.1, [&] { return std::tuple(D(log(x) * a + b), V(0.5 * u + sin(v))); },
-          [&] {
-            return IF(
-                node.left().empty(), [&] { return std::tuple(D(b * x), v); },
-                [&] { return std::tuple(D(a - sqrt(0.1 - x) * b), V(u * start)); });
-          });
-      return std::tuple(c, w + 0.1 * x);
-    });
+    const auto r = TREE(std::tuple(D(0.5), start), trees,
+                        [&](const std::tuple<D, V>& left, const std::tuple<D, V>& right, auto node) {
+                          const D x = std::get<0>(node.value());
+                          const auto& [a, u] = left;
+                          const auto& [b, v] = right;
+                          // log and sqrt have no slope where they are not taken.
+                          const auto [c, w] = IF(
+                              x > 0.1, [&] { return std::tuple(D(log(x) * a + b), V(0.5 * u + sin(v))); },
+                              [&] {
+                                return IF(
+                                    node.left().empty(), [&] { return std::tuple(D(b * x), v); },
+                                    [&] { return std::tuple(D(a - sqrt(0.1 - x) * b), V(u * start)); });
+                              });
+                          return std::tuple(c, w + 0.1 * x);
+                        });
     return A(as_array(as_tensor(std::get<0>(r)) + sum<1>(std::get<1>(r))));
   });
   const auto g = sig<D(V, Batch)>([f](V start, Batch trees) { return sum(sin(f(start, trees))); });
@@ -443,8 +468,10 @@ TEST_CASE("a batch: a variable of the outside is not assigned in the body", "[tr
   } catch (const Error& e) {
     message = e.what();
   }
-  CHECK(message.find("a variable that was made outside of the function being staged is assigned in it. A function gives "
-                     "values: return the new one, or make the variable inside") != std::string::npos);
+  CHECK(
+      message.find(
+          "a variable that was made outside of the function being staged is assigned in it. A function gives "
+          "values: return the new one, or make the variable inside") != std::string::npos);
 }
 
 namespace {
@@ -452,7 +479,8 @@ namespace {
 using Ints = Rep<Array<std::int64_t>>;
 
 /// The loss of the network and its gradient, of a batch given as its arrays.
-std::tuple<D, M> of_arrays(M inner, M leaf, Ints left, Ints right, Ints levels, Ints roots, A x, Ints labels) {
+std::tuple<D, M> of_arrays(M inner, M leaf, Ints left, Ints right, Ints levels, Ints roots, A x,
+                           Ints labels) {
   const Batch trees{left, right, levels, roots, {x, labels}};
   const auto [value, gradient] = value_and_grad([&](M m) { return loss<true>(m, leaf, trees); })(inner);
   return {value, gradient};
@@ -470,8 +498,8 @@ TEST_CASE("a batch on a GPU: kernels go by levels, not by nodes", "[tree_batch]"
     const TreeBatch<Value> batch(trees);
     const auto v = batch.view();
     const auto on = [&](const auto& run) {
-      return run(inner, leaf, list(v.left), list(v.right), list(v.levels), list(v.roots), list(std::get<0>(v.values)),
-                 list(std::get<1>(v.values)));
+      return run(inner, leaf, list(v.left), list(v.right), list(v.levels), list(v.roots),
+                 list(std::get<0>(v.values)), list(std::get<1>(v.values)));
     };
     test::compare_all(on(emulated), on(eager(of_arrays)), 1e-11);
     return emulated.spent().launches;
@@ -489,7 +517,9 @@ TEST_CASE("a batch: derivatives by the values of the nodes, which are arrays", "
   });
   const auto by_values = sig<A(D, Trees<double>)>([f](D x, const Trees<double>& trees) {
     const A values = std::get<0>(trees.values);
-    return A(grad([&](A v) { return f(x, Trees<double>{trees.left, trees.right, trees.levels, trees.roots, {v}}); })(values));
+    return A(grad([&](A v) {
+      return f(x, Trees<double>{trees.left, trees.right, trees.levels, trees.roots, {v}});
+    })(values));
   });
   const Tree<double> tree(0.5, Tree<double>(0.3), Tree<double>(0.7));
   const std::vector<Tree<double>> trees{tree, Tree<double>(0.9)};

@@ -54,8 +54,8 @@ Setting read(bool quick) {
   return s;
 }
 
-/// What a form did: the losses of its epochs, a sentence, and of the first two steps; seconds of the fastest epoch, and
-/// of those the ones that making the batches took.
+/// What a form did: the losses of its epochs, a sentence, and of the first two steps; seconds of the fastest
+/// epoch, and of those the ones that making the batches took.
 struct Training {
   std::vector<double> losses, first;
   double seconds = std::numeric_limits<double>::infinity(), schedule = 0;
@@ -113,10 +113,11 @@ std::vector<Form> forms() {
   const auto many = [options](auto step) {
     return [options, step](const Setting& s, std::size_t size) {
       TreeBatch<Node> batch;
-      return train(s, size, compile(step, options), [&](const std::vector<Labelled>& trees) -> const TreeBatch<Node>& {
-        batch.assign(trees);
-        return batch;
-      });
+      return train(s, size, compile(step, options),
+                   [&](const std::vector<Labelled>& trees) -> const TreeBatch<Node>& {
+                     batch.assign(trees);
+                     return batch;
+                   });
     };
   };
   return {{"node by node, a tree", 1, one},
@@ -131,13 +132,14 @@ int bench_trees(int argc, char** argv) {
   constexpr std::int64_t most_bytes = 16'000'000'000;
   constexpr double most_seconds = 900;
   int status = 0;
-  const auto options = parse_options(argc, argv, "training of a TreeLSTM, node by node and level by level", "", status);
+  const auto options =
+      parse_options(argc, argv, "training of a TreeLSTM, node by node and level by level", "", status);
   if (!options) return status;
 
   const Setting setting = read(options->quick);
   const auto count = static_cast<double>(setting.trees.size());
-  fmt::print("{} trees, hidden {}, embedding {}, Adagrad, float, one thread; ms for a sentence\n", setting.trees.size(),
-             setting.hidden, setting.embedding);
+  fmt::print("{} trees, hidden {}, embedding {}, Adagrad, float, one thread; ms for a sentence\n",
+             setting.trees.size(), setting.hidden, setting.embedding);
   std::vector<Row> rows;
   int wrong = 0;
   double reference = 0;
@@ -166,20 +168,22 @@ int bench_trees(int argc, char** argv) {
     }
     for (std::size_t i = 0; i < steps.size(); ++i)
       if (!(std::abs(steps[i] - first[i]) <= 1e-4 * std::abs(first[i]))) {
-        fmt::print(stderr, "bench: {}, batch {}: loss {:.8g} after {} steps, expected {:.8g}\n", form.name, form.size,
-                   steps[i], i, first[i]);
+        fmt::print(stderr, "bench: {}, batch {}: loss {:.8g} after {} steps, expected {:.8g}\n", form.name,
+                   form.size, steps[i], i, first[i]);
         ++wrong;
       }
     Extras extra{{"sentences_per_second", 1000 / ms},
                  {"schedule_percent", 100 * r.values[1] / r.values[0]},
                  {"peak_bytes", static_cast<double>(r.peak_bytes)}};
-    for (std::size_t i = 4; i < r.values.size(); ++i) extra.emplace_back(fmt::format("loss_{}", i - 3), r.values[i]);
+    for (std::size_t i = 4; i < r.values.size(); ++i)
+      extra.emplace_back(fmt::format("loss_{}", i - 3), r.values[i]);
     rows.push_back({problem, form.name, ms, reference, ms / reference, std::move(extra)});
   }
   fmt::print("{}", table(rows));
   if (!options->json.empty()) write_file(options->json, json(rows));
   if (!options->svg.empty())
-    write_file(options->svg, bar_plot("TreeLSTM", "ms for a sentence", rows, [](const Row& r) { return r.ms; }));
+    write_file(options->svg,
+               bar_plot("TreeLSTM", "ms for a sentence", rows, [](const Row& r) { return r.ms; }));
   return wrong == 0 ? 0 : 1;
 }
 
