@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "lantern/ir/error.hpp"
 #include "lantern/runtime/tree.hpp"
 
 namespace lantern::core {
@@ -43,7 +45,7 @@ namespace lantern {
 
 /// Trees that a compiled function takes together, where the function takes a `Trees<T>`. Making one takes a
 /// pass over the nodes; `assign` uses the memory again. A node that several parents share is one node of the
-/// batch.
+/// batch. Error: a child that was added after its parent.
 template <class T>
 class TreeBatch {
  public:
@@ -104,8 +106,12 @@ class TreeBatch {
     height[count - 1] = 1;  // 1: it is a node of the tree
     for (std::size_t i = count; i-- > 0;)
       if (height[i] != 0)
-        for (const std::int64_t child : {c.left[i], c.right[i]})
+        for (const std::int64_t child : {c.left[i], c.right[i]}) {
+          if (child >= static_cast<std::int64_t>(i))
+            throw Error("TreeBatch: expected children that were added before their parent, got node " +
+                        std::to_string(child) + " as a child of node " + std::to_string(i));
           if (child >= 0) height[child] = 1;
+        }
     for (std::size_t i = 0; i < count; ++i)
       if (height[i] != 0)
         for (const std::int64_t child : {c.left[i], c.right[i]})

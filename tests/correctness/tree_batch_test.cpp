@@ -171,6 +171,12 @@ TEST_CASE("a batch: nodes by height, children before parents, shared nodes once"
   CHECK(list(empty.view().levels) == std::vector<std::int64_t>{0, 0});
   empty.assign(trees);
   CHECK(list(empty.view().left) == list(rows.left));
+
+  builder.add(Value(1, 0), 1, -1);
+  const std::int64_t root = builder.add(Value(2, 0), 0, -1);
+  const std::vector<Tree<Value>> wrong{builder.finish(root)};
+  CHECK_THROWS_WITH(TreeBatch<Value>(wrong),
+                    "TreeBatch: expected children that were added before their parent, got node 1 as a child of node 0");
 }
 
 TEST_CASE("a batch: results are those of the trees, in every way of running", "[tree_batch]") {
