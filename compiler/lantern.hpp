@@ -25,6 +25,7 @@
 #include "lantern/compiler/staging/functions.hpp"
 #include "lantern/compiler/staging/print.hpp"
 #include "lantern/compiler/staging/rep.hpp"
+#include "lantern/compiler/tensor/trees.hpp"
 
 namespace lantern {
 
@@ -36,7 +37,8 @@ using core::dyn;     ///< a dimension of Tensor<T, dims...> that is known only a
 using core::named::all;     ///< t(all, range(1, -1), i): part of a tensor; t.set_part({all, 0}, v): with a part replaced
 using core::range;
 using core::to_end;  ///< the end of a dimension: range(1, to_end)
-// Tree<T>: a binary tree; TreeBuilder<T> makes large ones.
+// Tree<T>: a binary tree; TreeBuilder<T> makes large ones; TreeBatch<T>: many of them.
+using core::Trees;   ///< Trees<T>: what a function takes a TreeBatch<T> as (tensor/trees.hpp)
 
 using core::cast;    ///< cast<double>(n): between number types
 using core::zeros;   ///< zeros<double>({2, 3}): a tensor of a shape known while staging
@@ -54,7 +56,8 @@ using core::FOR;          ///< FOR(lo, hi, s, body): s = body(i, s) for i = lo .
 using core::LoopOptions;  ///< {.memory = bytes, .checkpoints = n}: what a loop's derivative may keep
 using core::FUN;          ///< FUN<R(A...)>("name", body): a function that may call itself
 using core::Fun;          ///< Fun<R(A...)> f("name"); f.define(body): the same, declared first
-using core::TREE;         ///< TREE(init, tree, combine): folds a binary tree
+using core::TREE;         ///< TREE(init, tree, combine): folds a binary tree, or each of a batch (tensor/trees.hpp)
+using core::TreeOptions;  ///< {.by_level = false}: how TREE folds a batch
 using core::Var;          ///< Var<T> v = x: a variable that branches and loops may assign
 
 // Derivatives; each takes a function and gives one. compiler/ad/derivative.hpp, and a header of its own where named.

@@ -5,7 +5,7 @@
 //
 // The model is in treelstm_model.hpp. One compiled function, for trees of any shape, makes a step: the loss
 // of a tree, its gradient and Adagrad (Duchi, Hazan and Singer 2011). Of the embedding it has the rows of the
-// tree's words, and no others. Either way the training loss of every epoch is printed, then how often the
+// tree's words, and no others. With --batch 25 a step is of 25 trees, computed level by level (docs/trees.md). Either way the training loss of every epoch is printed, then how often the
 // root of a held-out tree is right.
 #include <fmt/core.h>
 
@@ -22,6 +22,8 @@ LANTERN_FUNCTION(step_f32, treelstm::training_step<float>)
 LANTERN_FUNCTION(scores_f32, treelstm::classify<float>)
 LANTERN_FUNCTION(step_f64, treelstm::training_step<double>)
 LANTERN_FUNCTION(scores_f64, treelstm::classify<double>)
+LANTERN_FUNCTION(batch_step_f32, treelstm::batch_step<float>)
+LANTERN_FUNCTION(batch_step_f64, treelstm::batch_step<double>)
 
 namespace {
 
@@ -29,7 +31,7 @@ using namespace lantern;
 using namespace treelstm;
 
 struct Options : Training {
-  std::size_t trees = 0;
+  std::size_t trees = 0, batch = 1;
   std::int64_t hidden = 50, embedding = 25;
   double rate = 0.05;
   bool in_double = false;
@@ -38,11 +40,13 @@ struct Options : Training {
 using Clock = std::chrono::steady_clock;
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-/// One step per tree, in a new order every epoch; gives the losses of the epochs, per tree.
-template <class E, class Step>
+/// Steps of so many trees, in a new order every epoch; gives the losses of the epochs, per tree.
+template <class E, class Step, class BatchStep>
 std::vector<double> train(Model<E>& model, const Data& data, const Options& options, const Step& step_code,
-                          nn::Generator& random) {
+                          const BatchStep& batch_step_code, nn::Generator& random) {
   auto step = nn::in_place(step_code);
+  auto batch_step = nn::in_place(batch_step_code);
+  TreeBatch<Node> batch;
   auto state = nn::adagrad_state(model);
   std::vector<std::size_t> order(data.train.size());
   std::iota(order.begin(), order.end(), 0);
@@ -50,14 +54,21 @@ std::vector<double> train(Model<E>& model, const Data& data, const Options& opti
   LossCurve curve;
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
     std::shuffle(order.begin(), order.end(), random);
-    Progress progress(fmt::format("epoch {}", epoch), order.size());
+    Progress progress(fmt::format("epoch {}", epoch), (order.size() + options.batch - 1) / options.batch);
     double sum = 0, done = 0;
     const auto start = Clock::now();
-    for (const std::size_t i : order) {
-      const auto& [words, tree] = data.train[i];
-      sum += nn::with_rows("words.weight", words, std::tie(model, state),
-                           [&] { return step(model, state, tree, options.rate); });
-      progress.step(fmt::format("loss {:.3f}", sum / ++done));
+    for (std::size_t from = 0; from < order.size(); from += options.batch) {
+      nn::UniqueRows words;  // of the trees of this step
+      std::vector<LabelledTree> trees;
+      for (std::size_t i = from; i < std::min(from + options.batch, order.size()); ++i)
+        trees.push_back(words.renumber(data.train[order[i]].original));
+      if (options.batch > 1) batch.assign(trees);
+      sum += nn::with_rows("words.weight", words, std::tie(model, state), [&] {
+        return options.batch > 1 ? batch_step(model, state, batch, options.rate)
+                                 : step(model, state, trees[0], options.rate);
+      });
+      done += static_cast<double>(trees.size());
+      progress.step(fmt::format("loss {:.3f}", sum / done));
     }
     progress.clear();
     losses.push_back(sum / done);
@@ -75,7 +86,7 @@ template <class E, class Scores>
 std::pair<double, double> report_accuracy(Model<E>& model, const Data& data, const Scores& scores) {
   std::size_t right = 0, polar = 0, right_polar = 0;
   std::array<std::size_t, 5> seen{};
-  for (const auto& [words, tree] : data.held_out) {
+  for (const auto& [words, tree, original] : data.held_out) {
     const std::vector<E> s = nn::with_rows("words.weight", words, std::tie(model),
                                            [&] { return scores(nn::view(model), tree).data; });
     const std::int64_t label = std::get<1>(tree.value());
@@ -101,8 +112,8 @@ std::pair<double, double> report_accuracy(Model<E>& model, const Data& data, con
 }
 
 /// 0 where the model has learnt.
-template <class E, class Step, class Scores>
-int run(const Options& options, const Step& step, const Scores& scores) {
+template <class E, class Step, class BatchStep, class Scores>
+int run(const Options& options, const Step& step, const BatchStep& batch_step, const Scores& scores) {
   nn::Generator random(options.seed);
   const bool nested = is_directory(options.data / "sst");
   const std::filesystem::path folder = nested ? options.data / "sst" : options.data;
@@ -119,7 +130,7 @@ int run(const Options& options, const Step& step, const Scores& scores) {
   if (data.sentiment && options.embedding == 25 && exists(vectors))
     fmt::print("{} words start from GloVe vectors\n", load_vectors(vectors, data.words, model.words.weight));
 
-  const std::vector<double> losses = train(model, data, options, step, random);
+  const std::vector<double> losses = train(model, data, options, step, batch_step, random);
   const auto [accuracy, frequent] = report_accuracy(model, data, scores);
   if (losses.size() > 1 && !(losses.back() < losses.front())) {
     fmt::print("expected the training loss to fall\n");
@@ -142,6 +153,8 @@ int main(int argc, char** argv) {
   add_options(app, options);
   const CLI::Range positive(1, 1'000'000);
   app.add_option("--trees", options.trees, "training trees; 0: all sentences, or 1000 expressions");
+  app.add_option("--batch", options.batch, "trees of a step; more than 1 are computed level by level")
+      ->check(positive);
   app.add_option("--hidden", options.hidden, "hidden size")->check(positive);
   app.add_option("--embedding", options.embedding, "embedding size; 25 can start from GloVe")
       ->check(positive);
@@ -151,8 +164,8 @@ int main(int argc, char** argv) {
   try {
     if (options.threads > 1)
       throw Error("--threads: expected 1; lanternc --threads makes a program whose steps use more");
-    return options.in_double ? run<double>(options, step_f64, scores_f64)
-                             : run<float>(options, step_f32, scores_f32);
+    return options.in_double ? run<double>(options, step_f64, batch_step_f64, scores_f64)
+                             : run<float>(options, step_f32, batch_step_f32, scores_f32);
   } catch (const lantern::Error& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

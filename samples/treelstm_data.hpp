@@ -16,10 +16,11 @@ namespace treelstm {
 
 using namespace lantern;
 
-/// A tree that knows its words by their rows of the embedding, and those rows.
+/// A tree that knows its words by their number among its own, the rows of the embedding that these are, and the tree
+/// with the numbers of the rows.
 struct Example {
   nn::UniqueRows words;
-  LabelledTree tree;
+  LabelledTree tree, original;
 };
 
 struct Data {
@@ -29,7 +30,10 @@ struct Data {
 
   static std::vector<Example> examples(const std::vector<LabelledTree>& trees) {
     std::vector<Example> all(trees.size());
-    for (std::size_t i = 0; i < trees.size(); ++i) all[i].tree = all[i].words.renumber(trees[i]);
+    for (std::size_t i = 0; i < trees.size(); ++i) {
+      all[i].tree = all[i].words.renumber(trees[i]);
+      all[i].original = trees[i];
+    }
     return all;
   }
 };

@@ -40,7 +40,9 @@ Model<E> initial(const Sizes& size, nn::Generator& rng) {
 
 // ---- the program
 
-using Sentence = Rep<Tree<std::tuple<std::int64_t, std::int64_t>>>;  ///< at each node: word or -1, label
+using Node = std::tuple<std::int64_t, std::int64_t>;  ///< word or -1, label
+using Sentence = Rep<Tree<Node>>;
+using Sentences = Trees<Node>;  ///< many of them: a batch
 template <class E>
 using Vector = Rep<Tensor<E, dyn>>;
 
@@ -57,17 +59,17 @@ struct State {
   Vector<E> hidden, cell;
 };
 
-/// Folds a tree. All rows of the embedding go through the leaves' layer at once: a step has those of the
-/// sentence's words alone (nn::with_rows).
-template <class E>
-State<E> fold(const Model<Rep<E>>& model, const Sentence& sentence) {
+/// Folds a tree, or every tree of a batch. All rows of the embedding go through the leaves' layer at once: a step has
+/// those of the words in its trees alone (nn::with_rows).
+template <class E, class Trees, class... Options>
+auto fold(const Model<Rep<E>>& model, const Trees& trees, const Options&... options) {
   const Rep<Tensor<E, dyn, dyn>> leaves = model.leaf(model.words.weight);
   const Vector<E> zero = zeros_like(Vector<E>(model.scores.weight.row(0)));
   const auto gate = [n = zero.dim(0)](const Vector<E>& gates, int i) -> Vector<E> {
     return gates.slice(n * i, n * (i + 1));
   };
 
-  return TREE(State<E>{0.0, zero, zero}, sentence, [&](State<E> left, State<E> right, Sentence node) {
+  const auto combine = [&](State<E> left, State<E> right, auto node) {
     const auto [word, label] = node.value();
     // A leaf sees its word. An inner node sees its children, and keeps what it does not forget of their
     // cells.
@@ -82,7 +84,8 @@ State<E> fold(const Model<Rep<E>>& model, const Sentence& sentence) {
     const Vector<E> hidden = logistic<E>(gate(gates, 1)) * tanh(cell);
     const Vector<E> scores = model.scores(hidden);
     return State<E>{left.loss + right.loss + logsumexp(scores) - scores(label), hidden, cell};
-  });
+  };
+  return TREE(State<E>{0.0, zero, zero}, trees, combine, options...);
 }
 
 /// Cross-entropy summed over the nodes.
@@ -100,16 +103,39 @@ Vector<E> classify(const Model<Rep<E>>& model, const Sentence& sentence) {
 template <class E>
 using Adagrad = nn::AdagradState<Model<E>>;
 
-/// The loss of a tree, and the model and what Adagrad keeps after a step along its gradient.
+/// Summed over the trees of a batch as well.
+template <class E>
+Rep<E> batch_loss(const Model<Rep<E>>& model, const Sentences& sentences, const TreeOptions& options = {}) {
+  return sum(std::get<0>(fold<E>(model, sentences, options)));
+}
+
+/// The value of a loss, and the model and what Adagrad keeps after a step along its gradient.
+template <class E, class Loss>
+std::tuple<Rep<E>, Model<Rep<E>>, Adagrad<Rep<E>>> step_of(const Loss& of_model, const Model<Rep<E>>& model,
+                                                           const Adagrad<Rep<E>>& state, const Rep<double>& rate) {
+  const auto [value, gradient] = value_and_grad(of_model)(model);
+  const auto [new_model, new_state] = nn::adagrad(model, gradient, state, {.learning_rate = rate});
+  return {value, new_model, new_state};
+}
+
+/// Of a tree.
 template <class E>
 std::tuple<Rep<E>, Model<Rep<E>>, Adagrad<Rep<E>>> training_step(const Model<Rep<E>>& model,
                                                                  const Adagrad<Rep<E>>& state,
                                                                  const Sentence& sentence,
                                                                  const Rep<double>& rate) {
   const auto of_model = [&](const Model<Rep<E>>& m) { return loss<E>(m, sentence); };
-  const auto [value, gradient] = value_and_grad(of_model)(model);
-  const auto [new_model, new_state] = nn::adagrad(model, gradient, state, {.learning_rate = rate});
-  return {value, new_model, new_state};
+  return step_of<E>(of_model, model, state, rate);
+}
+
+/// Of a batch.
+template <class E, bool by_level = true>
+std::tuple<Rep<E>, Model<Rep<E>>, Adagrad<Rep<E>>> batch_step(const Model<Rep<E>>& model,
+                                                              const Adagrad<Rep<E>>& state,
+                                                              const Sentences& sentences,
+                                                              const Rep<double>& rate) {
+  const auto of_model = [&](const Model<Rep<E>>& m) { return batch_loss<E>(m, sentences, {.by_level = by_level}); };
+  return step_of<E>(of_model, model, state, rate);
 }
 
 }  // namespace treelstm

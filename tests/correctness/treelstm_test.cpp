@@ -127,6 +127,32 @@ TEST_CASE("TreeLSTM: compiled as it runs eagerly", "[treelstm]") {
   }
 }
 
+TEST_CASE("TreeLSTM: the loss of a batch and its gradient are the sums of the trees'", "[treelstm]") {
+  Vocabulary words;
+  std::vector<LabelledTree> trees = small_trees(words);
+  trees.push_back(LabelledTree());
+  nn::Generator random(15);
+  const auto m = initial<double>({words.size(), 4, 6, 5}, random);
+  const auto one = eager(value_and_grad(loss_of));
+  auto [sum, total] = one(nn::view(m), trees[0]);
+  for (std::size_t i = 1; i < trees.size(); ++i) {
+    auto [value, gradient] = one(nn::view(m), trees[i]);
+    sum += value;
+    for (std::size_t k = 0; k < each(total).size(); ++k)
+      for (std::size_t j = 0; j < each(total)[k]->data.size(); ++j) each(total)[k]->data[j] += each(gradient)[k]->data[j];
+  }
+  const auto of_batch = [](const TreeOptions& options) {
+    return sig<Rep<double>(Staged, Sentences)>(
+        [options](const Staged& model, const Sentences& batch) { return batch_loss<double>(model, batch, options); });
+  };
+  for (const bool by_level : {true, false}) {
+    const auto gradient_of = value_and_grad(of_batch({.by_level = by_level}));
+    const Target target = by_level ? Target::cpp : Target::c;
+    const auto [value, gradient] = compile(gradient_of, {.target = target})(nn::view(m), TreeBatch<Node>(trees));
+    check_equal(value, gradient, sum, total);
+  }
+}
+
 TEST_CASE("TreeLSTM: words that a tree lacks have gradient zero, the empty tree has no loss", "[treelstm]") {
   Vocabulary words;
   const std::vector<LabelledTree> trees = small_trees(words);

@@ -39,4 +39,7 @@ int bench_subnormals(int argc, char** argv);
 /// not finite.
 int bench_tensors(int argc, char** argv);
 
+/// Training of a TreeLSTM by single trees and by batches. Status 1 where the losses of two forms differ after a step.
+int bench_trees(int argc, char** argv);
+
 }  // namespace lantern::bench

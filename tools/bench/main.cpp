@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
       {"subnormals", bench_subnormals,
        "loops whose data underflow, beside the same with subnormal numbers kept"},
       {"tensors", bench_tensors, "programs over tensors, over copies of their arguments and results"},
+      {"trees", bench_trees, "training of a TreeLSTM, node by node and level by level: sentences a second, memory, loss"},
   };
   try {
     if (argc > 1)

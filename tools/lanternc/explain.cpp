@@ -121,6 +121,7 @@ class Explanation {
     interface();
     loops();
     recursion();
+    batches();
     tape();
     passes();
     // Lanes say by themselves what is against them.
@@ -188,6 +189,15 @@ class Explanation {
     }
     heading(found.empty() ? "recursion: none" : "recursion");
     for (const std::string& f : found) item(f);
+  }
+  /// How each TREE over a batch runs.
+  void batches() {
+    bool first = true;
+    for (const passes::Remark& r : progress_.remarks) {
+      if (r.pass != "batch_trees") continue;
+      if (std::exchange(first, false)) heading("batches of trees");
+      item(place(r.loc) + ": " + r.text);
+    }
   }
   bool reaches(const ir::Function* from, const ir::Function* to) const {
     std::set<const ir::Function*> seen;

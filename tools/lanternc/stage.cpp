@@ -126,14 +126,19 @@ void optimise(StagedFunction& function, const Options& options) {
   passes::run_pipeline(module, pipeline);
   // A GPU has no room for continuations: at -O0 too.
   if (options.cuda) passes::unwind(module);
-  function.progress.remarks = remarks.all();
+  function.progress.remarks.insert(function.progress.remarks.end(), remarks.all().begin(), remarks.all().end());
   if (options.time_passes) print_timings(name, timings);
 }
 
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
   std::vector<StagedFunction> functions;
   for (const core::driver::Registered& registered : image.functions) {
-    StagedFunction f{registered.name, staged(registered), {}, {}};
+    StagedFunction f{registered.name, {}, {}, {}};
+    {
+      const passes::Remarks of_staging;
+      f.module = staged(registered);
+      f.progress.remarks = of_staging.all();
+    }
     run_on_large_stack([&] {
       if (options.verify) ir::verify(*f.module, ir::forms::staged);
       if (has_interface(options) || optimised_apart(options)) f.staged = ir::print(*f.module, {.locations = true, .names = true});

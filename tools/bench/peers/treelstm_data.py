@@ -18,6 +18,8 @@ def options(description):
     parser.add_argument("--embedding", type=int, default=300)
     parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--apart", action="store_true", help="each node by itself, leaves and scores too")
+    parser.add_argument("--batch", type=int, default=1, help="trees of a step (DyNet)")
+    parser.add_argument("--autobatch", action="store_true", help="DyNet batches equal operations when it runs")
     return parser.parse_args()
 
 
@@ -46,13 +48,17 @@ def read_trees(folder, limit):
     return trees, len(words) + 1
 
 
-def measure(system, trees, epochs, step):
-    """Goes over the trees `epochs` times, one step for each; of the passes the fastest counts. Time is the process's own."""
+def batches(trees, size):
+    return [trees[i : i + size] for i in range(0, len(trees), size)]
+
+
+def measure(system, examples, trees, epochs, step):
+    """Goes over the examples `epochs` times, one step for each; of the passes the fastest counts. Time is the process's own."""
     losses, rates = [], []
     for _ in range(epochs):
         start = time.process_time()
-        total = sum(step(tree) for tree in trees)
-        rates.append(len(trees) / (time.process_time() - start))
-        losses.append(total / len(trees))
+        total = sum(step(example) for example in examples)
+        rates.append(trees / (time.process_time() - start))
+        losses.append(total / trees)
     json.dump({"system": system, "trees per second": max(rates), "passes": rates, "loss": losses}, sys.stdout, indent=1)
     print()

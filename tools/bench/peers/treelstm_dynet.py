@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""The model of samples/treelstm_model.hpp in DyNet, one tree and one step of Adagrad at a time, as JSON.
+"""The model of samples/treelstm_model.hpp in DyNet, a step of Adagrad for each batch of trees, as JSON.
 
-Usage: treelstm_dynet.py [--data DIR] [--trees N] [--epochs N] [--apart]. One thread. Gradients of the
-table are sparse. Needs DyNet: pip install dyNET38==2.2.
+Usage: treelstm_dynet.py [--data DIR] [--trees N] [--epochs N] [--batch N] [--apart] [--autobatch]. One thread.
+Gradients of the table are sparse. Needs DyNet: pip install dyNET38==2.2.
 """
 import dynet_config
 
-dynet_config.set(random_seed=1, mem=512)
-import dynet as dy
-
 import treelstm_data
+
+options = treelstm_data.options(__doc__.split("\n")[0])
+dynet_config.set(random_seed=1, mem=512, autobatch=int(options.autobatch))
+import dynet as dy  # after its configuration
 
 
 def main():
-    options = treelstm_data.options(__doc__.split("\n")[0])
     trees, words = treelstm_data.read_trees(options.data, options.trees)
     n, d = options.hidden, options.embedding
     model = dy.ParameterCollection()
@@ -69,15 +69,15 @@ def main():
             losses.append(dy.pickneglogsoftmax(dy.affine_transform([*scores, states[-1][0]]), label))
         return dy.esum(losses)
 
-    def step(nodes):
+    def step(batch):
         dy.renew_cg()
-        loss = loss_apart(nodes) if options.apart else loss_at_once(nodes)
+        loss = dy.esum([loss_apart(nodes) if options.apart else loss_at_once(nodes) for nodes in batch])
         value = loss.value()
         loss.backward()
         trainer.update()
         return value
 
-    treelstm_data.measure("dyNET38 2.2", trees, options.epochs, step)
+    treelstm_data.measure("dyNET38 2.2", treelstm_data.batches(trees, options.batch), len(trees), options.epochs, step)
 
 
 main()

@@ -75,7 +75,7 @@ def main():
         optimiser.step()
         return loss.item()
 
-    treelstm_data.measure("torch " + torch.__version__, examples, options.epochs, step)
+    treelstm_data.measure("torch " + torch.__version__, examples, len(examples), options.epochs, step)
 
 
 main()
