@@ -233,6 +233,8 @@ template <class Self, class R, class... P>
 class Callable<Self, R, std::tuple<P...>> : public TypedCalls<Self, R, std::tuple<P...>> {
  public:
   using Result = host_out<R>;
+  /// There is `into`, which a callable that computes by running the program does not have.
+  static constexpr bool writes_results = true;
 
   /// What operator() gives.
   Result called(const host_in<P>&... args) const {

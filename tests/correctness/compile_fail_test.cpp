@@ -1,4 +1,8 @@
-// Programs that must not compile, and what the compiler says: tests/compile_fail/*.cpp, each with `// expect: text`.
+// Programs that must not compile, and what the compiler says: tests/compile_fail/*.cpp. The first line of each is
+//
+//   // expect: text         an error has this text
+//   // expect alone: text   and there is no other error
+//   // warns: text          it compiles, and a warning has this text
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -11,12 +15,26 @@ using namespace lantern;
 
 namespace {
 
-std::string expectation(const std::filesystem::path& file) {
+struct Expectation {
+  bool error = true, alone = false;
+  std::string text;
+};
+
+Expectation expectation(const std::filesystem::path& file) {
   std::ifstream in(file);
-  const std::string mark = "// expect: ";
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(mark)) return line.substr(mark.size());
+  std::string line;
+  std::getline(in, line);
+  const std::string expect = "// expect: ", alone = "// expect alone: ", warns = "// warns: ";
+  if (line.starts_with(expect)) return {true, false, line.substr(expect.size())};
+  if (line.starts_with(alone)) return {true, true, line.substr(alone.size())};
+  if (line.starts_with(warns)) return {false, false, line.substr(warns.size())};
   return {};
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++n;
+  return n;
 }
 
 /// The compiler on a file, with Lantern's header precompiled for all of them.
@@ -39,7 +57,8 @@ class SyntaxCheck {
  private:
   codegen::ProcessResult run(const std::vector<std::string>& more) const {
     std::vector<std::string> command{LANTERN_TEST_COMPILER, "-std=c++20", "-fmessage-length=0",
-                                     "-I" + std::string(directory_.path()), "-I" LANTERN_TEST_INCLUDE};
+                                     "-I" + std::string(directory_.path()), "-I" LANTERN_TEST_INCLUDE,
+                                     "-isystem", LANTERN_TEST_EIGEN};
     command.insert(command.end(), more.begin(), more.end());
     return codegen::run_process(command);
   }
@@ -72,10 +91,11 @@ TEST_CASE("programs that must not compile say what to do") {
     const auto result = syntax_check()(file);
     INFO(file.string());
     INFO(result.err);
-    CHECK(result.status != 0);
-    const std::string expected = expectation(file);
-    REQUIRE(!expected.empty());
-    CHECK(result.err.find(expected) != std::string::npos);
+    const Expectation expected = expectation(file);
+    REQUIRE(!expected.text.empty());
+    CHECK((result.status != 0) == expected.error);
+    CHECK(result.err.find(expected.text) != std::string::npos);
+    if (expected.alone) CHECK(count(result.err, " error: ") == 1);
     // The user's own line is named.
     CHECK(result.err.find(file.filename().string() + ":") != std::string::npos);
   }

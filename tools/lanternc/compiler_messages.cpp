@@ -523,7 +523,14 @@ std::string messages_for_users(const std::string& output, const MessageOptions& 
   const std::vector<Group> groups = groups_of(output);
   if (std::ranges::none_of(groups, [](const Group& g) { return !g.main.kind.empty(); })) return output;
   Writer writer(options, output.find("\x1b[") != std::string::npos);
-  for (const Group& group : groups) writer.write(group);
+  // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first.
+  const auto follows = [](const Group& g) {
+    return g.main.text.find("and lanternc does not rewrite control flow that stands here") != std::string::npos;
+  };
+  const bool first_errors =
+      std::ranges::any_of(groups, [&](const Group& g) { return is_error(g.main) && !follows(g); });
+  for (const Group& group : groups)
+    if (!first_errors || !follows(group)) writer.write(group);
   const bool error = std::ranges::any_of(groups, [](const Group& g) { return is_error(g.main); });
   return error && !writer.any_error() ? output : writer.text();
 }
