@@ -11,9 +11,11 @@
 
 #include "lantern/compiler/tensor/elementwise.hpp"
 #include "lantern/compiler/tensor/index.hpp"
+#include "lantern/compiler/tensor/interpolate.hpp"
 #include "lantern/compiler/tensor/reduce.hpp"
 #include "lantern/compiler/tensor/scan.hpp"
 #include "lantern/compiler/tensor/shape.hpp"
+#include "lantern/compiler/tensor/statistics.hpp"
 #include "lantern/compiler/tensor/window.hpp"
 #include "lantern/lantern.hpp"
 
@@ -54,23 +56,30 @@ using core::conv_transpose1d;
 using core::conv_transpose2d;
 using core::conv_transpose3d;
 using core::count;
+using core::cubic_spline;  ///< cubic_spline(xs, ys)(x)
+using core::CubicSpline;
 using core::cumprod;
 using core::cumsum;
+using core::erfcinv;
 using core::erfinv;
 using core::flip;
 using core::gather;
 using core::global_average_pool;
 using core::global_max_pool;
 using core::index_select;
+using core::interp;  ///< interp(x, xs, ys): on the lines between points
 using core::log_softmax;
+using core::logaddexp;
 using core::logsumexp;
 using core::max;
 using core::max_pool;
+using core::median;
 using core::mean;
 using core::min;
 using core::norm;
 using core::pad;
 using core::prod;
+using core::quantile;  ///< quantile(t, 0.9), quantile<0>(t, 0.9)
 using core::ravel;
 using core::repeat;
 using core::reshape;
@@ -82,6 +91,7 @@ using core::sort;
 using core::split;
 using core::squeeze;
 using core::stack;
+using core::stddev;
 using core::sum;
 using core::take;
 using core::tensordot;

@@ -31,10 +31,15 @@ concept RowOf = std::ranges::contiguous_range<const H> && std::ranges::sized_ran
 template <class T>
 class ElementsIn {
  public:
-  ElementsIn(std::span<const T> there) : elements_(there) {}
+  template <class H>
+    requires(std::convertible_to<const H&, std::span<const T>>)
+  ElementsIn(const H& there) : elements_(there) {}
   ElementsIn(std::initializer_list<T> list) : elements_(list.begin(), list.size()) {}
   /// Error: a tensor with several dimensions that are not 1.
-  explicit ElementsIn(const TensorView<const T>& view) {
+  template <class H>
+    requires(TensorOf<H, T> && !std::convertible_to<const H&, std::span<const T>>)
+  ElementsIn(const H& matrix) {
+    const TensorView<const T> view = ReadAsTensor<H>::of(matrix);
     std::int64_t longest = 1;
     for (const std::int64_t n : view.shape()) longest = std::max(longest, n);
     if (view.size() > longest)
@@ -85,7 +90,7 @@ struct Argument<Rep<Array<T>>> {
     if constexpr (std::convertible_to<const H&, std::span<const T>>)
       return std::span<const T>(h);
     else
-      return ElementsIn<T>(ReadAsTensor<H>::of(h));
+      return ElementsIn<T>(h);
   }
 };
 template <class T, std::int64_t... D>
