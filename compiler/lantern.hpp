@@ -6,6 +6,17 @@
 // lantern::ir and below is the compiler's own.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Lantern is written in C++20: compile with -std=c++20"
+#include "nothing, so that the compiler stops here"
+#elif defined(__clang__) && __clang_major__ < 16
+#error "Lantern needs clang++ 16 or g++ 12, or a later one"
+#include "nothing, so that the compiler stops here"
+#elif !defined(__clang__) && defined(__GNUC__) && __GNUC__ < 12
+#error "Lantern needs g++ 12 or clang++ 16, or a later one"
+#include "nothing, so that the compiler stops here"
+#endif
+
 #include "lantern/compiler/ad/checkpoint.hpp"
 #include "lantern/compiler/ad/closure.hpp"
 #include "lantern/compiler/ad/custom_derivative.hpp"

@@ -1,4 +1,4 @@
-// Programs that must not compile, and what the compiler says: tests/compile_fail/*.cpp. The first line of each is
+// Programs that must not compile, and what the compiler says: tests/compile_fail/*.cpp. A line of each is
 //
 //   // expect: text         an error has this text
 //   // expect alone: text   and there is no other error
@@ -22,12 +22,12 @@ struct Expectation {
 
 Expectation expectation(const std::filesystem::path& file) {
   std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
   const std::string expect = "// expect: ", alone = "// expect alone: ", warns = "// warns: ";
-  if (line.starts_with(expect)) return {true, false, line.substr(expect.size())};
-  if (line.starts_with(alone)) return {true, true, line.substr(alone.size())};
-  if (line.starts_with(warns)) return {false, false, line.substr(warns.size())};
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(expect)) return {true, false, line.substr(expect.size())};
+    if (line.starts_with(alone)) return {true, true, line.substr(alone.size())};
+    if (line.starts_with(warns)) return {false, false, line.substr(warns.size())};
+  }
   return {};
 }
 
@@ -53,8 +53,6 @@ class SyntaxCheck {
   codegen::ProcessResult operator()(const std::filesystem::path& file) const {
     return run({"-fsyntax-only", file.string()});
   }
-
- private:
   codegen::ProcessResult run(const std::vector<std::string>& more) const {
     std::vector<std::string> command{LANTERN_TEST_COMPILER, "-std=c++20", "-fmessage-length=0",
                                      "-I" + std::string(directory_.path()), "-I" LANTERN_TEST_INCLUDE,
@@ -62,6 +60,8 @@ class SyntaxCheck {
     command.insert(command.end(), more.begin(), more.end());
     return codegen::run_process(command);
   }
+
+ private:
   codegen::TemporaryDirectory directory_;
 };
 
@@ -80,6 +80,16 @@ TEST_CASE("a program that is right compiles") {
   const auto result = syntax_check()(file);
   INFO(result.err);
   CHECK(result.status == 0);
+}
+
+TEST_CASE("an older C++ is refused, and nothing else is said") {
+  const std::filesystem::path file = syntax_check().path("older.cpp");
+  std::ofstream(file) << "#include \"lantern/lantern.hpp\"\n";
+  const auto result = syntax_check().run({"-std=c++17", "-Winvalid-pch", "-fsyntax-only", file.string()});
+  INFO(result.err);
+  CHECK(result.status != 0);
+  CHECK(result.err.find("error: #error \"Lantern is written in C++20: compile with -std=c++20\"") != std::string::npos);
+  CHECK(count(result.err, "error: ") == 2);  // and the file that is not there
 }
 
 TEST_CASE("programs that must not compile say what to do") {

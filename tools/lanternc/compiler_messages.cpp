@@ -334,6 +334,8 @@ class Writer {
     const std::vector<Place>& chain = chain_of(group, own);
     const std::optional<Place> expansion = own ? std::nullopt : user_expansion(group);
     const std::optional<Place> place = own ? main.place : expansion ? expansion : user_place(chain);
+    // A warning of a header that no line of the user's leads to, such as what the optimiser thinks of fmt.
+    if (!own && !place && main.kind == "warning") return;
     const std::string line = place ? place->file + ":" + std::to_string(place->line) : "";
     const std::string at = place ? line + ":" + std::to_string(place->column) : main.first_line;
     // What follows in headers from a mistake that has been told: in a macro's text, from one of its
