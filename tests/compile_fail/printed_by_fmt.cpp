@@ -3,6 +3,6 @@
 #include <fmt/format.h>
 using namespace lantern;
 Rep<double> f(Rep<Array<double>> x) {
-  fmt::print("{} {}\n", x, x[0]);
+  fmt::print("{}\n", x);
   return x[0];
 }
