@@ -7,6 +7,7 @@
 // it is said.
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 

@@ -1,5 +1,8 @@
 // What `using namespace lantern` leaves to a program: every name that lantern.hpp does not list, at global scope too.
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "lantern/lantern.hpp"
 
@@ -81,6 +84,15 @@ Rep<double> standard(Rep<Array<double>> a, Rep<double> x) {
 }
 
 }  // namespace
+
+TEST_CASE("each public header with functions of Reps has Rep and the names of lantern.hpp") {
+  for (const std::string name : {"eigen", "linalg", "nn", "onnx", "random", "solvers", "tensor"}) {
+    CAPTURE(name);
+    std::ifstream in(LANTERN_TEST_INCLUDE "/lantern/" + name + ".hpp");
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    CHECK(text.find("\n#include \"lantern/lantern.hpp\"\n") != std::string::npos);
+  }
+}
 
 TEST_CASE("functions of Reps have one name, with and without lantern::, as those of std do") {
   const std::vector<double> a{0.5, -1.0, 2.0};
