@@ -4,7 +4,14 @@
 //   using V = Eigen::Matrix<Rep<double>, 3, 1>;
 //   Rep<double> f(V a, V b) { return (2.0 * a).cross(b).squaredNorm(); }
 //
-// A matrix of a fixed size is a product, as a struct of its elements is.
+// A matrix of a fixed size is a product, as a struct of its elements is. The Jacobian of a function from vectors to
+// vectors, and the Hessian of a function of a vector, is a matrix.
+//
+// Matrices of numbers of any size (VectorXd, MatrixXd, Map, blocks, transposed ones) are arguments of programs over
+// Rep<Array<T>> and Rep<Tensor<T, dyn, dyn>>, read by their strides, and targets of `into`:
+//
+//   Rep<double> g(Rep<Tensor<double, dyn, dyn>> m, Rep<Array<double>> v);
+//   compile(g)(Eigen::MatrixXd(3, 3), Eigen::VectorXd(3));
 //
 // What Eigen computes without looking at numbers works: sums and products, dot, cross, norm, determinant and
 // inverse of fixed sizes up to 4, blocks, transposed. Elements are Reps, so that native loops and branches
@@ -66,3 +73,57 @@ struct lantern::core::detail::MembersOf<Eigen::Matrix<S, rows, columns, options,
     }(std::make_index_sequence<static_cast<std::size_t>(rows * columns)>{});
   }
 };
+
+namespace lantern::core::detail {
+
+/// A matrix of Reps whose size is not in its type.
+template <class T, int rows, int columns, int options, int most_rows, int most_columns>
+  requires(rows == Eigen::Dynamic || columns == Eigen::Dynamic)
+struct KnownMembers<Eigen::Matrix<Rep<T>, rows, columns, options, most_rows, most_columns>> {
+  static constexpr bool value = false;
+  static_assert(dependent_false<T>,
+                "the size of an Eigen matrix of Reps is part of its type: write Eigen::Matrix<Rep<double>, 3, 3>, or, "
+                "where the size is data, Rep<Tensor<double, dyn, dyn>>, which takes a MatrixXd");
+};
+
+/// Matrices, maps and blocks: what has its elements in memory.
+template <class M>
+concept EigenInMemory = std::derived_from<M, Eigen::DenseBase<std::remove_const_t<M>>> &&
+                        ((M::Flags & Eigen::DirectAccessBit) != 0) && std::is_arithmetic_v<typename M::Scalar>;
+
+/// A vector has one dimension, a matrix two.
+template <class T, EigenInMemory M>
+TensorView<T> view_of(M& m) {
+  using Size = std::int64_t;
+  T* const data = m.data();
+  if constexpr (M::IsVectorAtCompileTime)
+    return {data, {static_cast<Size>(m.size())}, {static_cast<Size>(m.innerStride())}};
+  else
+    return {data,
+            {static_cast<Size>(m.rows()), static_cast<Size>(m.cols())},
+            {static_cast<Size>(m.rowStride()), static_cast<Size>(m.colStride())}};
+}
+template <EigenInMemory M>
+struct ReadAsTensor<M> {
+  static auto of(const M& m) { return view_of<const typename M::Scalar>(m); }
+};
+template <EigenInMemory M>
+  requires((M::Flags & Eigen::LvalueBit) != 0)
+struct ViewOf<M> {
+  static auto of(M& m) { return view_of<typename M::Scalar>(m); }
+};
+
+/// The Jacobian of a vector by a vector.
+template <class T, int m, int n, int a, int b>
+  requires(m > 0 && n > 0)
+struct DerivativeOf<Eigen::Matrix<Eigen::Matrix<Rep<T>, n, 1, b, n, 1>, m, 1, a, m, 1>> {
+  static auto of(const Eigen::Matrix<Eigen::Matrix<Rep<T>, n, 1, b, n, 1>, m, 1, a, m, 1>& rows) {
+    constexpr int order = m == 1 && n != 1 ? Eigen::RowMajor : Eigen::ColMajor;
+    Eigen::Matrix<Rep<T>, m, n, order> all;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) all(i, j) = rows(i)(j);
+    return all;
+  }
+};
+
+}  // namespace lantern::core::detail

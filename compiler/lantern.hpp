@@ -1,10 +1,21 @@
 // Lantern: staged automatic differentiation. The one header a user includes.
 //
 // What namespace lantern has is listed here; each line names the place where it is documented in full. Functions of
-// Reps (`exp`, `max`, `sum`, `dot`, `matmul`, `fill`, ...) are found by their arguments, without
-// being names of this namespace: a program's own `sum` or `fill` stands beside them. Everything in lantern::core,
+// Reps (`exp`, `max`, `sum`, `dot`, `matmul`, `fill`, ...) are found by their arguments as well, without `lantern::`.
+// A program's own functions and local variables of these names stand beside them. Everything in lantern::core,
 // lantern::ir and below is the compiler's own.
 #pragma once
+
+#if __cplusplus < 202002L
+#error "Lantern is written in C++20: compile with -std=c++20"
+#include "nothing, so that the compiler stops here"
+#elif defined(__clang__) && __clang_major__ < 16
+#error "Lantern needs clang++ 16 or g++ 12, or a later one"
+#include "nothing, so that the compiler stops here"
+#elif !defined(__clang__) && defined(__GNUC__) && __GNUC__ < 12
+#error "Lantern needs g++ 12 or clang++ 16, or a later one"
+#include "nothing, so that the compiler stops here"
+#endif
 
 #include "lantern/compiler/ad/checkpoint.hpp"
 #include "lantern/compiler/ad/closure.hpp"
@@ -41,11 +52,78 @@ using core::to_end;  ///< the end of a dimension: range(1, to_end)
 using core::Trees;   ///< Trees<T>: what a function takes a TreeBatch<T> as (tensor/trees.hpp)
 
 using core::cast;    ///< cast<double>(n): between number types
-using core::zeros;   ///< zeros<double>({2, 3}): a tensor of a shape known while staging
-using core::full;    ///< full(v, {2, 3}): the same with all elements v
+using core::zeros;   ///< zeros<double>({2, n}): a tensor of zeros; sizes are numbers or Reps
+using core::full;    ///< full(v, {2, n}): the same with all elements v
+using core::fill;    ///< fill(v, n): an array of n elements v; fill(v, m, n): a matrix
+using core::zeros_like;
+using core::constant_table;  ///< constant_table(table)[i]: a container of C++ as an array
 using core::einsum;  ///< einsum<"ij,jk->ik">(a, b): products and sums in index notation (staging/einsum.hpp)
 using core::permute; ///< permute<2, 0, 1>(t); beside it sum<0>(t) and mean<0, 2>(t), over dimensions
 using core::select;  ///< select(c, a, b): `a` where the condition holds, else `b`; both are computed
+
+// Functions of <cmath>, of numbers and element by element; compiler/staging/rep.hpp.
+using core::abs;
+using core::acos;
+using core::acosh;
+using core::asin;
+using core::asinh;
+using core::atan;
+using core::atanh;
+using core::cbrt;
+using core::ceil;
+using core::cos;
+using core::cosh;
+using core::erf;
+using core::erfc;
+using core::exp;
+using core::exp2;
+using core::expm1;
+using core::fabs;
+using core::floor;
+using core::lgamma;
+using core::log;
+using core::log10;
+using core::log1p;
+using core::log2;
+using core::round;
+using core::sign;
+using core::sin;
+using core::sinh;
+using core::sqrt;
+using core::tan;
+using core::tanh;
+using core::trunc;
+using core::standard_names::atan2;
+using core::standard_names::fmod;
+using core::standard_names::hypot;
+using core::standard_names::pow;
+
+// More of them: compiler/staging/functions.hpp.
+using core::clip;  ///< clip(x, lo, hi)
+using core::digamma;
+using core::gelu;
+using core::gelu_tanh;
+using core::relu;
+using core::sigmoid;
+using core::silu;
+using core::softplus;
+
+// Functions of arrays and tensors: compiler/staging/containers.hpp, einsum.hpp.
+using core::argmax;
+using core::as_array;
+using core::as_tensor;
+using core::concat;
+using core::dot;
+using core::logsumexp;
+using core::matmul;
+using core::max;  ///< max(t): the largest element; max(a, b): the larger
+using core::standard_names::max;
+using core::mean;  ///< mean<0>(t): over dimensions
+using core::min;
+using core::standard_names::min;
+using core::outer;
+using core::sum;  ///< sum(t): of all elements; sum<0, 2>(t): over dimensions
+using core::transpose;
 
 // Control flow over Reps: compiler/staging/control_flow.hpp.
 using core::IF;           ///< IF(c, a, b): the result of one of two lambdas; only that one runs

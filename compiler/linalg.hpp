@@ -29,3 +29,4 @@
 #include "lantern/compiler/linalg/fourier.hpp"
 #include "lantern/compiler/linalg/matrix_functions.hpp"
 #include "lantern/compiler/linalg/systems.hpp"
+#include "lantern/lantern.hpp"

@@ -35,3 +35,4 @@
 #include "lantern/compiler/nn/parameters.hpp"
 #include "lantern/compiler/nn/recurrent.hpp"
 #include "lantern/compiler/nn/sparse.hpp"
+#include "lantern/lantern.hpp"

@@ -22,5 +22,6 @@
 #include "lantern/compiler/solvers/root.hpp"           // newton, bisect, brent
 #include "lantern/compiler/solvers/runge_kutta.hpp"    // rk4, dormand_prince, dormand_prince_at
 #include "lantern/compiler/solvers/stiff.hpp"          // tr_bdf2
+#include "lantern/lantern.hpp"
 
 #undef LANTERN_SOLVER_WITHOUT_OPTIONS

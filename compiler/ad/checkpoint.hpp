@@ -20,10 +20,10 @@ Datums checkpoint(const Program& program, const Datums& arguments, const Locatio
 ///
 /// What f captures is differentiated too, and not kept. Eagerly f runs again after the frame that called it
 /// has ended: a lambda then captures by value.
-template <class F>
+template <detail::OverReps F>
 auto checkpoint(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::Known<F, ad::checkpoint>(std::move(f), "checkpoint_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(checkpoint)
 
 }  // namespace lantern::core

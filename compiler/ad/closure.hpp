@@ -17,10 +17,10 @@ Datums app(const Program& f, const Datums& x, const Location& loc);
 /// mode::closures each call has a reverse pass of its own; under mode::checkpointed_closures each call is run
 /// twice instead of remembered. It then runs after the frame that called it has ended: a lambda captures by
 /// value.
-template <class F>
+template <detail::OverReps F>
 auto closure(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::Known<F, ad::app>(std::move(f), "", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(closure)
 
 }  // namespace lantern::core

@@ -205,21 +205,21 @@ class CustomJvp<F, Tangent, std::tuple<P...>, std::tuple<T...>>
 /// scalars. Errors: parts whose arguments or results do not fit (while compiling; shapes while staging or
 /// running); a part that captures a value that is being differentiated. Source: Lantern paper 3.2, where an
 /// operator is a value and what it adds after its continuation.
-template <class F, class Forward, class Backward>
+template <detail::OverReps F, class Forward, class Backward>
 auto custom_vjp(F f, Forward fwd, Backward bwd, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::CustomVjp<F, Forward, Backward>({std::move(f), std::move(fwd), std::move(bwd)}, "custom_vjp",
                                                  here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(custom_vjp, auto, auto)
 
 /// f, with a forward derivative of the user's: `jvp(x..., dx...)` gives a tuple {y, dy}, with one dx per
 /// floating argument. Reverse mode multiplies by the transpose of dx -> dy, which has to be linear.
 /// Derivatives of higher order meet the rule again, and taylor<k> expands it. Otherwise as custom_vjp.
 /// Source: Lantern paper 2.1, where an operator computes its value and its tangent.
-template <class F, class Tangent>
+template <detail::OverReps F, class Tangent>
 auto custom_jvp(F f, Tangent jvp, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::CustomJvp<F, Tangent>({std::move(f), std::move(jvp)}, "custom_jvp", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(custom_jvp, auto)
 
 }  // namespace lantern::core

@@ -21,33 +21,33 @@ auto sig(F f) {
 /// grad<mode::forward>(f) by forward mode, and so for every `mode`; grad<mode::taped, form::fast>(f) by its fast path. One
 /// argument gives its gradient, several a tuple in order; a gradient has the type of its argument. Error: a result that
 /// is not one floating scalar (use vjp or jvp).
-template <auto... O, class F>
+template <auto... O, detail::OverReps F>
 auto grad(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::Gradient<F, detail::GradOptions<O...>, false>(std::move(f), "grad_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(grad)
 
 /// {f(x...), gradient} in one pass; arguments as for grad.
-template <auto... O, class F>
+template <auto... O, detail::OverReps F>
 auto value_and_grad(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::Gradient<F, detail::GradOptions<O...>, true>(std::move(f), "grad_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(value_and_grad)
 
 /// vjp(f)(x..., ybar) = {y, xbar}: the product of a cotangent with the Jacobian, by reverse mode. ybar has the type
 /// of the result; xbar is the adjoint of the floating argument, or a tuple of those.
-template <class F>
+template <detail::OverReps F>
 auto vjp(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::VectorJacobian<F>(std::move(f), "vjp_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(vjp)
 
 /// jvp(f)(x..., dx...) = {y, dy}: the Jacobian times a tangent, by forward mode. One dx per floating argument.
-template <class F>
+template <detail::OverReps F>
 auto jvp(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::JacobianVector<F>(std::move(f), "jvp_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(jvp)
 
 /// Neither has a mode to choose.
 template <mode M, class F>
@@ -60,7 +60,7 @@ auto vjp(F, std::source_location = std::source_location::current()) {
 }
 
 /// hvp(f)(x, v): the Hessian of a scalar function of one argument times v, by forward over reverse mode.
-template <class F>
+template <detail::OverReps F>
 auto hvp(F f, std::source_location l = std::source_location::current()) {
   using Params = typename detail::FunctionTraits<F>::Params;
   static_assert(std::tuple_size_v<Params> == 1, "hvp: expected a function of one argument (a product if need be)");
@@ -68,31 +68,32 @@ auto hvp(F f, std::source_location l = std::source_location::current()) {
   auto product = jvp(grad(std::move(f), l), l);
   return [product](const X& x, const X& v) -> X { return std::get<1>(product(x, v)); };
 }
+LANTERN_TAKES_ONE_FUNCTION(hvp)
 
 /// hessian<mode::reverse>(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, in one
 /// reverse pass that keeps second derivatives by live variables only.
 /// f computes with the elements of its argument, one by one. Staged, a function that calls itself, or a loop with a
 /// bound on memory, is one operation, whose second derivatives are those of forward over reverse mode.
-template <mode M, class F>
+template <mode M, detail::OverReps F>
 auto hessian(F f, std::source_location l = std::source_location::current()) {
   static_assert(M == mode::reverse,
                 "hessian<mode>: expected mode::reverse, one reverse pass; hessian(f) is by forward over reverse mode, "
                 "jacobian(grad<mode>(f)) by forward over another");
-  detail::require_known<F>();
   using Params = typename detail::FunctionTraits<F>::Params;
   static_assert(std::tuple_size_v<Params> == 1 && detail::RepType<std::tuple_element_t<0, Params>>,
                 "hessian<mode::reverse>: expected a function of one array");
   return detail::ReverseHessian<F, std::tuple_element_t<0, Params>>(std::move(f), "hessian_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(hessian)
 
 /// taylor<k>(f)(x..., dx...): the derivatives of order 0 to k of f(x + t dx) by t at t = 0, as an array of k + 1 results.
 /// One dx per floating argument. For a function of one scalar and dx = 1 they are f, f', f'', ...
-template <int order, class F>
+template <int order, detail::OverReps F>
 auto taylor(F f, std::source_location l = std::source_location::current()) {
   static_assert(order >= 0, "taylor: expected an order of 0 or more");
-  detail::require_known<F>();
   return detail::Taylor<order, F>(std::move(f), "taylor_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(taylor)
 
 template <mode M, class F>
 auto taylor(F, std::source_location = std::source_location::current()) {

@@ -64,6 +64,12 @@ struct OfLeaf<std::tuple<X...>> {
   using apply = typename std::conditional_t<is_floating_rep<Y>, ByAll<Y>, std::type_identity<Y>>::type;
 };
 
+/// How a derivative is given to the caller. A vector of vectors of another library becomes a matrix of it (eigen.hpp).
+template <class D>
+struct DerivativeOf {
+  static D of(D d) { return d; }
+};
+
 template <class F, class Options, class Params = typename FunctionTraits<F>::Params>
 class Jacobian;
 template <class F, class Options, class... P>
@@ -77,7 +83,7 @@ class Jacobian<F, Options, std::tuple<P...>> : public Derived<F> {
 
  public:
   using Derived<F>::Derived;
-  Result operator()(const P&... p) const {
+  auto operator()(const P&... p) const {
     const ActiveArguments<Options, P...> in(p...);
     std::optional<Value> value;  // of the first run, which is on the arguments themselves
     const auto run = [&](const Datums& data) {
@@ -98,7 +104,7 @@ class Jacobian<F, Options, std::tuple<P...>> : public Derived<F> {
       else
         derivative = y;
     });
-    return result;
+    return DerivativeOf<Result>::of(std::move(result));
   }
 
  private:
@@ -138,17 +144,17 @@ class Jacobian<F, Options, std::tuple<P...>> : public Derived<F> {
 /// one with fewer is chosen, or named: jacobian<mode::forward>(f), jacobian<mode::reverse>(f). Compiled code
 /// whose sizes are arguments holds both. Errors: results without floating numbers, or of another floating
 /// type than the arguments.
-template <auto... O, class F>
+template <auto... O, detail::OverReps F>
 auto jacobian(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::Jacobian<F, detail::JacobianOptions<O...>>(std::move(f), "jacobian_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(jacobian)
 
 /// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, by forward over
 /// reverse mode, one pass per column. Of a tensor: its shape twice. Of several arguments, and of products:
 /// their blocks, as the Jacobian of the gradient has them: of a struct P: P<P<Rep<double>>>, h.a.b for d2f /
 /// da db.
-template <class F>
+template <detail::OverReps F>
 auto hessian(F f, std::source_location l = std::source_location::current()) {
   return jacobian<mode::forward>(grad(std::move(f), l), l);
 }

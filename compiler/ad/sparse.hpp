@@ -116,17 +116,18 @@ class SparseJacobian<position, F, std::tuple<P...>> {
 ///
 /// Errors: an argument of another size than the sparsity's.
 /// Source: Griewank, Walther, "Evaluating Derivatives", 2nd edition, 2008, chapter 8.
-template <std::size_t position = 0, class F>
+template <std::size_t position = 0, detail::OverReps F>
 auto sparse_jacobian(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::SparseJacobian<position, F>(std::move(f), l);
 }
+LANTERN_TAKES_ONE_FUNCTION(sparse_jacobian)
 
 /// The entries of the Hessian of f, a scalar function, by argument number `position`, an array, with a
 /// sparsity from hessian_sparsity: forward over reverse mode.
-template <std::size_t position = 0, class F>
+template <std::size_t position = 0, detail::OverReps F>
 auto sparse_hessian(F f, std::source_location l = std::source_location::current()) {
   return sparse_jacobian<position>(grad<position>(std::move(f), l), l);
 }
+LANTERN_TAKES_ONE_FUNCTION(sparse_hessian)
 
 }  // namespace lantern::core

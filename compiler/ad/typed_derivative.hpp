@@ -42,11 +42,52 @@ template <class F>
   requires requires { &F::operator(); }
 struct FunctionTraits<F> : CallTraits<decltype(&F::operator())> {};
 
+/// A function whose parameters are seen and are no plain numbers of C++.
+template <class P>
+inline constexpr bool plain_parameter = false;
+template <class... P>
+inline constexpr bool plain_parameter<std::tuple<P...>> = (std::is_arithmetic_v<P> || ...);
 template <class F>
-constexpr void require_known() {
-  static_assert(FunctionTraits<F>::known,
-                "the signature of this callable cannot be seen (a generic lambda?): write sig<double(double)>(f)");
-}
+concept OverReps = FunctionTraits<F>::known && !plain_parameter<typename FunctionTraits<F>::Params>;
+
+/// Why a callable is no function over Reps.
+template <class F>
+struct WhyNotOverReps {
+  constexpr void operator()(Draft& draft) const {
+    if constexpr (!FunctionTraits<F>::known) {
+      draft << "the signature of this callable cannot be seen (a generic lambda?): write sig<double(double)>(f)";
+    } else {
+      draft << "write the function over Reps, for example Rep<double> f(Rep<double> x): ";
+      write_plain(draft, std::type_identity<typename FunctionTraits<F>::Params>());
+      draft << ", which has a value only when the program runs";
+    }
+  }
+
+ private:
+  template <class... P>
+  static constexpr void write_plain(Draft& draft, std::type_identity<std::tuple<P...>>) {
+    std::size_t number = 0, found = 0;
+    const auto see = [&]<class Q>(std::type_identity<Q>) {
+      ++number;
+      if (!std::is_arithmetic_v<Q> || found != 0) return;
+      found = number;
+      draft << "parameter " << number << " is a ";
+      write_name<Q>(draft);
+    };
+    (see(std::type_identity<P>()), ...);
+  }
+};
+
+/// Says why `name` does not take what it is given: a callable that is no function over Reps, with further parameters
+/// of these types, or the name of several functions or of a template.
+#define LANTERN_TAKES_ONE_FUNCTION(name, ...)                                                                             \
+  template <auto... O, class F, ::lantern::core::Text what = detail::text_of(detail::WhyNotOverReps<F>())>           \
+    requires(!detail::OverReps<F>)                                                                                   \
+  Told<what> name(F __VA_OPT__(, ) __VA_ARGS__) LANTERN_DELETED;                                                     \
+  template <auto... O>                                                                                               \
+  Told<"write a lambda that calls the function you mean, [](Rep<double> x) { return f(x); }, or choose it by its "   \
+       "arguments, f<Rep<double>>: several functions have this name, or it is a template">                           \
+  name(...) LANTERN_DELETED;
 
 template <class T>
 using IsFloating = std::is_floating_point<typename Traits<T>::element>;

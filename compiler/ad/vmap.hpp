@@ -106,12 +106,12 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> : publ
 ///
 /// Errors: arguments of different numbers of examples; results of different sizes; no example, eagerly, where
 /// f gives tensors of unknown rank.
-template <auto... O, class F>
+template <auto... O, detail::OverReps F>
 auto vmap(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   using Params = typename detail::FunctionTraits<F>::Params;
   return detail::Vectorised<detail::GradOptions<O...>, F, Params,
                             std::make_index_sequence<std::tuple_size_v<Params>>>(std::move(f), "vmap_", here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(vmap)
 
 }  // namespace lantern::core

@@ -44,11 +44,11 @@ class DerivativeCheck<F, std::tuple<P...>> {
 /// check_derivative(f)(x...), with the arguments of eager(f), gives the largest relative difference, and
 /// raises an Error that names the argument and its element where a derivative, by forward or by reverse mode,
 /// is another. f is run eagerly, some tens of times for each number of the arguments that is looked at.
-template <class F>
+template <detail::OverReps F>
 auto check_derivative(F f, DerivativeCheckOptions options = {},
                       std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::DerivativeCheck<F>(std::move(f), options, here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(check_derivative)
 
 }  // namespace lantern::core

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "lantern/compiler/driver/call.hpp"
 #include "lantern/compiler/driver/marshal.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/runtime/workspace.hpp"
@@ -203,7 +204,7 @@ void store(std::type_identity<T>, std::span<const typename Traits<T>::element> f
 }  // namespace detail
 
 namespace driver {
-template <class Tag, class F, class R, class Params>
+template <class Make, class Tell, class F, class R, class Params>
 struct Exported;
 }  // namespace driver
 
@@ -221,7 +222,7 @@ template <class Target>
 struct ViewOf {};
 template <class T>
 struct ViewOf<TensorValue<T>> {
-  using type = TensorView<T>;
+  static TensorView<T> of(TensorValue<T>& value) { return value; }
 };
 
 /// What can be done with generated code: call it, or have its results written. Self gives the entry point for
@@ -229,11 +230,14 @@ struct ViewOf<TensorValue<T>> {
 template <class Self, class R, class Params>
 class Callable;
 template <class Self, class R, class... P>
-class Callable<Self, R, std::tuple<P...>> {
+class Callable<Self, R, std::tuple<P...>> : public TypedCalls<Self, R, std::tuple<P...>> {
  public:
   using Result = host_out<R>;
+  /// There is `into`, which a callable that computes by running the program does not have.
+  static constexpr bool writes_results = true;
 
-  Result operator()(const host_in<P>&... args) const {
+  /// What operator() gives.
+  Result called(const host_in<P>&... args) const {
     const Entry entry = static_cast<const Self*>(this)->entry(args...);
     Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
     (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
@@ -250,27 +254,32 @@ class Callable<Self, R, std::tuple<P...>> {
   /// a struct or std::array of these where the program returns one. A
   /// result is computed in place where that can be. After an error the targets' contents are unspecified.
   template <class... A>
+    requires(Targets<R, std::tuple<P...>>::template take<A...>())
   void into(A&&... outs_then_ins) const {
     write(false, std::forward_as_tuple(outs_then_ins...));
   }
   /// The same, adding to what is there.
   template <class... A>
+    requires(Targets<R, std::tuple<P...>>::template take<A...>())
   void accumulate_into(A&&... outs_then_ins) const {
     write(true, std::forward_as_tuple(outs_then_ins...));
   }
+  template <class... A, Text what = text_of(WrongTargets<Self, R, std::tuple<P...>, A...>())>
+    requires(!Targets<R, std::tuple<P...>>::template take<A...>())
+  void into(A&&...) const LANTERN_DELETED;
+  template <class... A, Text what = text_of(WrongTargets<Self, R, std::tuple<P...>, A...>())>
+    requires(!Targets<R, std::tuple<P...>>::template take<A...>())
+  void accumulate_into(A&&...) const LANTERN_DELETED;
 
  private:
-  using Parts = std::conditional_t<TupleType<R>, R, std::tuple<R>>;
+  using Parts = parts_of<R>;
 
   template <class All>
   void write(bool add, All all) const {
     constexpr std::size_t outs = std::tuple_size_v<Parts>;
-    static_assert(std::tuple_size_v<All> == outs + sizeof...(P),
-                  "into takes one target per result, then the arguments");
-    if constexpr (std::tuple_size_v<All> == outs + sizeof...(P))
-      [&]<std::size_t... O, std::size_t... I>(std::index_sequence<O...>, std::index_sequence<I...>) {
-        write_from(add, std::tie(std::get<O>(all)...), std::get<outs + I>(all)...);
-      }
+    [&]<std::size_t... O, std::size_t... I>(std::index_sequence<O...>, std::index_sequence<I...>) {
+      write_from(add, std::tie(std::get<O>(all)...), entering<P>(std::get<outs + I>(all))...);
+    }
     (std::make_index_sequence<outs>{}, std::index_sequence_for<P...>{});
   }
 
@@ -282,8 +291,8 @@ class Callable<Self, R, std::tuple<P...>> {
     const auto for_each_target = [&](auto&& f) {  // f(i, type, target) for the i-th number, array or tensor
       std::size_t i = 0;
       const auto with_number = [&]<class Target>(auto type, Target& out) {
-        if constexpr (requires { typename ViewOf<Target>::type; }) {
-          typename ViewOf<Target>::type view = out;
+        if constexpr (requires { ViewOf<Target>::of(out); }) {
+          auto view = ViewOf<Target>::of(out);
           f(i++, type, view);
         } else {
           f(i++, type, out);
@@ -354,7 +363,7 @@ class Compiled<F, R, std::tuple<P...>>
 
  private:
   friend detail::Callable<Compiled, R, std::tuple<P...>>;
-  template <class, class, class, class>
+  template <class, class, class, class, class>
   friend struct driver::Exported;
 
   struct State {
@@ -399,24 +408,28 @@ class Compiled<F, R, std::tuple<P...>>
 
 /// Compiles a program over Rep: `auto df = compile(grad(f)); df(3.0);`
 ///
+/// The program is run once, now, and what it did is compiled: values of C++ that it captures, by reference too, are
+/// those of this moment, and prints and changes of C++ variables happen once. What differs between calls is an argument.
+///
 /// Parameters and results become plain C++ types (driver/host_types.hpp). A tensor parameter without declared
 /// dimensions takes its rank from the first call's argument. Errors: whatever staging finds wrong, with the
 /// place; a missing CUDA tool chain. The callable may be used from several threads at once.
-template <class F>
+template <detail::OverReps F>
 auto compile(F f, CompileOptions options = {}) {
-  detail::require_known<F>();
   return Compiled<F>(std::move(f), std::move(options));
 }
+LANTERN_TAKES_ONE_FUNCTION(compile, const CompileOptions& = {})
 
 /// The same callable, computed by running the program: step through it in a debugger.
 template <class F, class R = typename detail::FunctionTraits<F>::Result,
           class Params = typename detail::FunctionTraits<F>::Params>
 class EagerCall;
 template <class F, class R, class... P>
-class EagerCall<F, R, std::tuple<P...>> {
+class EagerCall<F, R, std::tuple<P...>> : public detail::TypedCalls<EagerCall<F, R, std::tuple<P...>>, R, std::tuple<P...>> {
  public:
   EagerCall(F f, Check check) : f_(std::move(f)), check_(resolved(check)) {}
-  detail::host_out<R> operator()(const detail::host_in<P>&... args) const {
+  /// What operator() gives.
+  detail::host_out<R> called(const detail::host_in<P>&... args) const {
     Datums data;
     (detail::for_each_leaf<P>(args,
                               [&](auto type, const auto& h) { data.push_back(detail::to_datum(type, h)); }),
@@ -435,10 +448,10 @@ class EagerCall<F, R, std::tuple<P...>> {
   F f_;
   Check check_;
 };
-template <class F>
+template <detail::OverReps F>
 auto eager(F f, Check check = Check::environment) {
-  detail::require_known<F>();
   return EagerCall<F>(std::move(f), check);
 }
+LANTERN_TAKES_ONE_FUNCTION(eager)
 
 }  // namespace lantern::core

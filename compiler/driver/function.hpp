@@ -46,43 +46,58 @@ std::vector<ir::Type> result_types(const signed char* ranks) {
   return types;
 }
 
-/// A program by value: a function becomes a pointer. A compiler that finds no match here was given a name that
-/// several functions have.
-template <class F>
-std::decay_t<F> a_program_must_be_one_function(F&& f) {
-  return std::forward<F>(f);
+/// A program by value: a function becomes a pointer.
+template <detail::OverReps F>
+F a_program_must_be_one_function(F f) {
+  return f;
 }
+LANTERN_TAKES_ONE_FUNCTION(a_program_must_be_one_function)
+
+/// Whether a place, named by __builtin_FUNCTION(), is at namespace scope.
+constexpr bool outside_functions(const char* function) { return *function == 0; }
+
+/// What a LANTERN_FUNCTION is beside its program: its name, its place, and what lanternc has generated for it.
+struct About {
+  const char* id;
+  const char* file;
+  unsigned line;
+  lt_entry* entry = nullptr;
+  const signed char* facts = nullptr;
+};
 
 /// What LANTERN_FUNCTION defines: an object that is called as a function, has `into`, and becomes a plain
-/// pointer.
-template <class Tag, class F, class R, class Params>
+/// pointer. Make and Tell are function objects without state, which give the program and the About.
+template <class Make, class Tell, class F = decltype(Make{}()), class R = typename detail::FunctionTraits<F>::Result,
+          class Params = typename detail::FunctionTraits<F>::Params>
 struct Exported;
-template <class Tag, class F, class R, class... P>
-struct Exported<Tag, F, R, std::tuple<P...>>
-    : detail::Callable<Exported<Tag, F, R, std::tuple<P...>>, R, std::tuple<P...>> {
+template <class Make, class Tell, class F, class R, class... P>
+struct Exported<Make, Tell, F, R, std::tuple<P...>>
+    : detail::Callable<Exported<Make, Tell, F, R, std::tuple<P...>>, R, std::tuple<P...>> {
   using Result = detail::host_out<R>;
   using Pointer = Result (*)(detail::host_in<P>...);
 
-  static Result call(detail::host_in<P>... args) { return Exported()(args...); }
+  static constexpr const char* id() { return Tell{}().id; }
+  static Result call(detail::host_in<P>... args) { return Exported().called(args...); }
   constexpr Pointer operator&() const { return &call; }
   constexpr operator Pointer() const { return &call; }
 
 #if defined(LANTERN_AHEAD_OF_TIME)
   static detail::Entry entry(const detail::host_in<P>&...) {
-    static const std::vector<ir::Type> results = result_types<R>(Tag::facts() + 1);
-    const CallFacts facts{(Tag::facts()[0] & 1) != 0, (Tag::facts()[0] & 2) != 0};
-    return {&Tag::entry, facts, &results};
+    constexpr About about = Tell{}();
+    static const std::vector<ir::Type> results = result_types<R>(about.facts + 1);
+    const CallFacts facts{(about.facts[0] & 1) != 0, (about.facts[0] & 2) != 0};
+    return {about.entry, facts, &results};
   }
 #elif defined(LANTERN_STAGING_IMAGE)
   // For static initialisers that call it. Smaller than a Compiled<F>: every function of a model has one.
   static detail::Entry entry(const detail::host_in<P>&...) {
     static const std::shared_ptr<const Code> code =
-        compile(Tag::id, parameter_types(), detail::program_of(Tag::make()).run, {.name = Tag::id});
+        compile(id(), parameter_types(), detail::program_of(Make{}()).run, {.name = id()});
     return {code->entry(), code->facts(), &code->results()};
   }
 #else
   static detail::Entry entry(const detail::host_in<P>&... args) {
-    static const Compiled<F> compiled(Tag::make(), {.name = Tag::id});
+    static const Compiled<F> compiled(Make{}(), {.name = id()});
     return compiled.entry(args...);
   }
 #endif
@@ -91,15 +106,15 @@ struct Exported<Tag, F, R, std::tuple<P...>>
   /// The place is the caller's: the linker keeps one of several inline functions of the same name.
   static bool registered(const char* file, unsigned line) {
     Registered r;
-    r.name = Tag::id;
+    r.name = id();
     r.loc = {file, line, 0};
-    r.stage = [] { return stage(Tag::id, parameter_types(), detail::program_of(Tag::make()).run); };
+    r.stage = [] { return stage(id(), parameter_types(), detail::program_of(Make{}()).run); };
     register_function(std::move(r));
     return true;
   }
   static std::vector<ir::Type> parameter_types() {
     if (!detail::ranks_known<P...>())
-      throw Error(std::string(Tag::file) + ":" + std::to_string(Tag::line) + ": error: LANTERN_FUNCTION(" + Tag::id +
+      throw Error(std::string(Tell{}().file) + ":" + std::to_string(Tell{}().line) + ": error: LANTERN_FUNCTION(" + id() +
                   "): a tensor parameter has no rank; declare it, for example Tensor<double, dyn, dyn>");
     std::vector<ir::Type> types;
     (detail::types_of<P>(types), ...);
@@ -107,49 +122,47 @@ struct Exported<Tag, F, R, std::tuple<P...>>
   }
 #endif
 };
+/// What stands for a LANTERN_FUNCTION whose program is refused, so that its uses are not refused as well.
+struct Refused {
+  template <class... A>
+  double operator()(const A&...) const;
+  template <class... A>
+  void into(A&&...) const;
+  bool registered(const char*, unsigned) const;
+};
+template <class Make, class Tell>
+constexpr auto exported(Make, Tell) {
+  if constexpr (detail::OverReps<decltype(Make{}())>)
+    return Exported<Make, Tell>();
+  else
+    return Refused();
+}
 
 }  // namespace lantern::core::driver
 
 #if defined(LANTERN_AHEAD_OF_TIME)
-#define LANTERN_ENTRY_DECLARATION(name)                                                                          \
-  extern "C" void lantern_entry_##name(::lt_workspace*, const void* const*, void* const*);                       \
+#define LANTERN_ENTRY_DECLARATION(name)                                                     \
+  extern "C" void lantern_entry_##name(::lt_workspace*, const void* const*, void* const*);  \
   extern "C" const signed char lantern_facts_##name[];
-#define LANTERN_ENTRY_MEMBER(name)                                                                               \
-  static void entry(::lt_workspace* ws, const void* const* in, void* const* out) {                               \
-    lantern_entry_##name(ws, in, out);                                                                           \
-  }                                                                                                              \
-  static const signed char* facts() { return lantern_facts_##name; }
+#define LANTERN_ENTRY(name) , &lantern_entry_##name, lantern_facts_##name
 #else
 #define LANTERN_ENTRY_DECLARATION(name)
-#define LANTERN_ENTRY_MEMBER(name)
+#define LANTERN_ENTRY(name)
 #endif
 #if defined(LANTERN_STAGING_IMAGE)
 #define LANTERN_REGISTER(name) \
-  [[maybe_unused]] static const bool lantern_registered_##name = \
-      lantern_exported_##name::registered(__FILE__, __LINE__);
+  [[maybe_unused]] static const bool lantern_registered_##name = name.registered(__FILE__, __LINE__);
 #else
 #define LANTERN_REGISTER(name)
 #endif
 
 /// Defines `name`, callable with plain C++ types; `&name` is a plain function pointer, and name.into(out...,
 /// in...) writes the results into the caller's memory, asking for none. Use at namespace scope.
-#define LANTERN_FUNCTION(name, ...)                                                                              \
-  LANTERN_ENTRY_DECLARATION(name)                                                                                \
-  namespace {                                                                                                    \
-  inline auto lantern_program_##name() {                                                                         \
-    return ::lantern::core::driver::a_program_must_be_one_function(__VA_ARGS__);                                       \
-  }                                                                                                              \
-  struct lantern_tag_##name {                                                                                    \
-    static constexpr const char* id = #name;                                                                     \
-    [[maybe_unused]] static constexpr const char* file = __FILE__;                                               \
-    [[maybe_unused]] static constexpr unsigned line = __LINE__;                                                  \
-    static auto make() { return lantern_program_##name(); }                                                      \
-    LANTERN_ENTRY_MEMBER(name)                                                                                   \
-  };                                                                                                             \
-  using lantern_exported_##name = ::lantern::core::driver::Exported<                                                   \
-      lantern_tag_##name, decltype(lantern_tag_##name::make()),                                                  \
-      typename ::lantern::core::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Result,                  \
-      typename ::lantern::core::detail::FunctionTraits<decltype(lantern_tag_##name::make())>::Params>;                 \
-  LANTERN_REGISTER(name)                                                                                         \
-  }                                                                                                              \
-  [[maybe_unused]] static constexpr lantern_exported_##name name{};
+#define LANTERN_FUNCTION(name, ...)                                                                                  \
+  LANTERN_ENTRY_DECLARATION(name)                                                                                    \
+  static_assert(::lantern::core::driver::outside_functions(__builtin_FUNCTION()),                                    \
+                "move LANTERN_FUNCTION(" #name ", ...) out of the function, to namespace scope");                    \
+  [[maybe_unused]] static const auto name = ::lantern::core::driver::exported(                                       \
+      [] { return ::lantern::core::driver::a_program_must_be_one_function(__VA_ARGS__); },                           \
+      [] { return ::lantern::core::driver::About{#name, __FILE__, __LINE__ LANTERN_ENTRY(name)}; });                 \
+  LANTERN_REGISTER(name)

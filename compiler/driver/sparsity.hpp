@@ -58,18 +58,19 @@ class SparsityOfProgram<symmetric, position, F, std::tuple<P...>> {
 /// branches and trips it takes there (ad::dependences), so a program that branches differently elsewhere has
 /// another. Forward and reverse passes are mixed where that takes fewer: an arrow of n rows takes 3 passes.
 /// Errors: an argument or a result that is not an array of floating numbers.
-template <std::size_t position = 0, class F>
+template <std::size_t position = 0, detail::OverReps F>
 auto jacobian_sparsity(F f, std::source_location l = std::source_location::current()) {
-  detail::require_known<F>();
   return detail::SparsityOfProgram<false, position, F>(std::move(f), here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(jacobian_sparsity)
 
 /// The sparsity of the Hessian of f, a scalar function: that of its gradient's Jacobian, coloured as a
 /// symmetric matrix.
-template <std::size_t position = 0, class F>
+template <std::size_t position = 0, detail::OverReps F>
 auto hessian_sparsity(F f, std::source_location l = std::source_location::current()) {
   auto g = grad<position>(std::move(f), l);
   return detail::SparsityOfProgram<true, position, decltype(g)>(std::move(g), here(l));
 }
+LANTERN_TAKES_ONE_FUNCTION(hessian_sparsity)
 
 }  // namespace lantern::core

@@ -104,7 +104,7 @@ class InPlace<C, std::tuple<First, R...>, std::tuple<P...>> {
         "Model<Rep<float>>");
     std::tuple<core::detail::host_in<P>...> in;
     (detail::view_into(std::get<I>(in), std::get<I>(all)), ...);
-    if constexpr (requires { &C::template into<>; } && !core::detail::any_rep<First, detail::IsTensor>()) {
+    if constexpr (requires { C::writes_results; } && !core::detail::any_rep<First, detail::IsTensor>()) {
       core::detail::host_out<First> first{};
       std::tuple<core::detail::mapped_t<R, detail::Written>...> targets;
       const auto prepare = [](auto& target, auto& spare, const auto& now) {
@@ -136,9 +136,9 @@ template <template <class, class, class> class C, class F, class R, class Params
 struct Made<C<F, R, Params>> {
   using type = InPlace<C<F, R, Params>, R, Params>;
 };
-template <template <class, class, class, class> class C, class Tag, class F, class R, class Params>
-struct Made<C<Tag, F, R, Params>> {
-  using type = InPlace<C<Tag, F, R, Params>, R, Params>;
+template <template <class, class, class, class, class> class C, class Make, class Tell, class F, class R, class Params>
+struct Made<C<Make, Tell, F, R, Params>> {
+  using type = InPlace<C<Make, Tell, F, R, Params>, R, Params>;
 };
 }  // namespace detail
 

@@ -121,9 +121,8 @@ Model export_model(const F& f, const ExportOptions& options, std::type_identity<
 /// The program as a model. `values` are for its first arguments: numbers, tensors, and models of them, which
 /// become weights of the file. Errors: what ONNX cannot say; a tensor argument without a rank; names that are
 /// too many.
-template <class F, class... B>
+template <core::detail::OverReps F, class... B>
 Model export_model(F f, const ExportOptions& options = {}, const B&... values) {
-  core::detail::require_known<F>();
   return detail::export_model(
       f, options, std::type_identity<typename core::detail::FunctionTraits<F>::Params>{}, values...);
 }

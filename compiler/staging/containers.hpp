@@ -17,6 +17,9 @@ inline Rep<std::int64_t> dimension(const Datum& t, std::int64_t k, const Locatio
 }
 }  // namespace detail
 
+/// What is called on a value and gives a changed one.
+#define LANTERN_NEW_VALUE [[nodiscard("the value itself stays as it was: write a = a.set(...)")]]
+
 /// A one-dimensional array. It is a value: `set` gives a new array and leaves the old one as it was (where
 /// nobody can see the old one, memory is reused). An index outside 0 .. size-1 raises.
 template <class T>
@@ -29,10 +32,13 @@ class Rep<Array<T>> {
 
   Rep() = default;
   explicit Rep(Datum d) : storage_(std::move(d)) {}
-#ifndef LANTERN_FRONTEND
+  /// A tensor of one dimension; Error: one of undeclared rank that has others.
+  template <std::int64_t... D>
+    requires(sizeof...(D) <= 1)
+  Rep(const Rep<Tensor<T, D...>>& vector, Loc l = Loc::current())
+      : storage_(detail::shaped(vector.datum(), detail::TypeOf<value_type>::get(), false, here(l))) {}
   LANTERN_ASSIGNMENT(LANTERN_SET_ROWS)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ROWS)
-#endif
   const Datum& datum() const { return storage_.get(); }
   StorageBase& storage() { return storage_; }
 
@@ -42,11 +48,11 @@ class Rep<Array<T>> {
     return Rep<T>(perform({Opcode::get_, 0, i.loc}, {datum(), i.datum}));
   }
   /// The array with element `i` replaced by `v`.
-  Rep set(const At<std::int64_t>& i, const At<T>& v) const {
+  LANTERN_NEW_VALUE Rep set(const At<std::int64_t>& i, const At<T>& v) const {
     return Rep(perform({Opcode::set_, 0, i.loc}, {datum(), i.datum, v.datum}));
   }
   /// Elements lo .. hi-1.
-  Rep slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
+  [[nodiscard]] Rep slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
     return Rep(perform({Opcode::slice_, 0, lo.loc}, {datum(), lo.datum, hi.datum}));
   }
 
@@ -54,6 +60,10 @@ class Rep<Array<T>> {
   LANTERN_REAL_FUNCTIONS(Array<T>)
   LANTERN_TENSOR_FUNCTIONS(Array<T>)
   LANTERN_BITS(Array<T>)
+  LANTERN_BROADCASTING(operator+, add)
+  LANTERN_BROADCASTING(operator-, sub)
+  LANTERN_BROADCASTING(operator*, mul)
+  LANTERN_BROADCASTING(operator/, div)
 
  private:
   Storage<ir::Kind::tensor> storage_;
@@ -139,20 +149,40 @@ class Rep<Tensor<T, Dims...>> {
     requires(!std::same_as<Tensor<T, Other...>, value_type> &&
              (sizeof...(Other) == sizeof...(Dims) || sizeof...(Other) == 0 || sizeof...(Dims) == 0))
   Rep(const Rep<Tensor<T, Other...>>& other, Loc l = Loc::current()) : Rep(other.datum(), l) {}
-#ifndef LANTERN_FRONTEND
+  /// An array, where this is a tensor of one dimension.
+  Rep(const Rep<Array<T>>& array, Loc l = Loc::current())
+    requires(sizeof...(Dims) <= 1)
+      : Rep(array.datum(), l) {}
   LANTERN_ASSIGNMENT(LANTERN_SET_ROWS)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ROWS)
-#endif
 
   const Datum& datum() const { return storage_.get(); }
   StorageBase& storage() { return storage_; }
   int rank() const { return datum().type().rank(); }
+  /// Number of elements.
+  [[nodiscard]] Rep<std::int64_t> size(Loc l = Loc::current()) const {
+    Rep<std::int64_t> n = 1;
+    for (std::int64_t k = 0; k < rank(); ++k)
+      n = k == 0 ? dim(k, l) : detail::binary<Rep<std::int64_t>>(Opcode::mul_, Index(n, l), Index(dim(k, l), l));
+    return n;
+  }
+  /// The sizes of all dimensions: zeros<double>(t.shape()).
+  [[nodiscard]] std::vector<Rep<std::int64_t>> shape(Loc l = Loc::current()) const {
+    std::vector<Rep<std::int64_t>> sizes;
+    for (std::int64_t k = 0; k < rank(); ++k) sizes.push_back(dim(k, l));
+    return sizes;
+  }
   /// Size of dimension `k`.
-  Rep<std::int64_t> dim(std::int64_t k, Loc l = Loc::current()) const { return detail::dimension(datum(), k, here(l)); }
+  [[nodiscard]] Rep<std::int64_t> dim(std::int64_t k, Loc l = Loc::current()) const { return detail::dimension(datum(), k, here(l)); }
 
   /// The element at one index per dimension. Not variadic: an operand notes the place where it is converted.
   using Index = At<std::int64_t>;
   Rep<T> operator()(const Index& i) const { return element({i}); }
+  Rep<T> operator[](const Index& i) const
+    requires(sizeof...(Dims) == 1)
+  {
+    return element({i});
+  }
   Rep<T> operator()(const Index& i, const Index& j) const { return element({i, j}); }
   Rep<T> operator()(const Index& i, const Index& j, const Index& k) const { return element({i, j, k}); }
   Rep<T> operator()(const Index& i, const Index& j, const Index& k, const Index& l) const {
@@ -207,41 +237,41 @@ class Rep<Tensor<T, Dims...>> {
   }
   /// The tensor with a part replaced: t.set_part({all, range(1, -1), i}, v), v of the part's shape or of one that
   /// broadcasts to it.
-  Rep set_part(std::initializer_list<Part> parts, const Rep<Tensor<T>>& v, Loc l = Loc::current()) const {
+  LANTERN_NEW_VALUE Rep set_part(std::initializer_list<Part> parts, const Rep<Tensor<T>>& v, Loc l = Loc::current()) const {
     return Rep(detail::with_part(datum(), std::span(parts.begin(), parts.size()), v.datum(), here(l)), l);
   }
-  Rep set_part(std::initializer_list<Part> parts, const Rep<T>& v, Loc l = Loc::current()) const {
+  LANTERN_NEW_VALUE Rep set_part(std::initializer_list<Part> parts, const Rep<T>& v, Loc l = Loc::current()) const {
     return Rep(detail::with_part(datum(), std::span(parts.begin(), parts.size()), v.datum(), here(l)), l);
   }
-  Rep set_part(std::initializer_list<Part> parts, T v, Loc l = Loc::current()) const {
+  LANTERN_NEW_VALUE Rep set_part(std::initializer_list<Part> parts, T v, Loc l = Loc::current()) const {
     return Rep(detail::with_part(datum(), std::span(parts.begin(), parts.size()), detail::literal(v), here(l)), l);
   }
   /// Row `i` of the first dimension (rank 2 or more).
-  Rep<Tensor<T>> row(const At<std::int64_t>& i) const {
+  [[nodiscard]] Rep<Tensor<T>> row(const At<std::int64_t>& i) const {
     return Rep<Tensor<T>>(perform({Opcode::take_, 0, i.loc}, {datum(), i.datum}));
   }
   /// The tensor with one element replaced by `v`: set(i, v), set(i, j, v), one index per dimension. Whole
   /// numbers are indices, so beside a first index that is one the value is written with a decimal point:
   /// set(0, 1, 2.0).
-  Rep set(const Subscript& i, const At<T>& v) const { return replaced({i}, v); }
-  Rep set(const Subscript& i, const Subscript& j, const At<T>& v) const { return replaced({i, j}, v); }
-  Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const At<T>& v) const {
+  LANTERN_NEW_VALUE Rep set(const Subscript& i, const At<T>& v) const { return replaced({i}, v); }
+  LANTERN_NEW_VALUE Rep set(const Subscript& i, const Subscript& j, const At<T>& v) const { return replaced({i, j}, v); }
+  LANTERN_NEW_VALUE Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const At<T>& v) const {
     return replaced({i, j, k}, v);
   }
-  Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l,
+  LANTERN_NEW_VALUE Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l,
           const At<T>& v) const {
     return replaced({i, j, k, l}, v);
   }
-  Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l, const Subscript& m,
+  LANTERN_NEW_VALUE Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l, const Subscript& m,
           const At<T>& v) const {
     return replaced({i, j, k, l, m}, v);
   }
-  Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l, const Subscript& m,
+  LANTERN_NEW_VALUE Rep set(const Subscript& i, const Subscript& j, const Subscript& k, const Subscript& l, const Subscript& m,
           const Subscript& n, const At<T>& v) const {
     return replaced({i, j, k, l, m, n}, v);
   }
   /// The same for a tensor of more dimensions: t.set_at({i, j, k, l, m, n, o}, v).
-  Rep set_at(std::initializer_list<Subscript> indices, const At<T>& v) const { return replaced(indices, v); }
+  LANTERN_NEW_VALUE Rep set_at(std::initializer_list<Subscript> indices, const At<T>& v) const { return replaced(indices, v); }
   /// The order of arguments before.
   template <detail::NumberOf<T> V, std::convertible_to<Subscript>... I>
   requires(sizeof...(I) >= 1) [[deprecated("set(i, j, value) takes the value last")]] Rep
@@ -259,7 +289,7 @@ class Rep<Tensor<T, Dims...>> {
     return *this;
   }
   /// Rows lo .. hi-1 of the first dimension.
-  Rep<Tensor<T>> slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
+  [[nodiscard]] Rep<Tensor<T>> slice(const At<std::int64_t>& lo, const At<std::int64_t>& hi) const {
     return Rep<Tensor<T>>(perform({Opcode::slice_, 0, lo.loc}, {datum(), lo.datum, hi.datum}));
   }
 
@@ -324,7 +354,10 @@ class Rep<Tensor<T, Dims...>> {
   Storage<ir::Kind::tensor> storage_;
 };
 
+#undef LANTERN_NEW_VALUE
 #undef LANTERN_ASSIGNMENT
+#undef LANTERN_NO_CONST_ASSIGNMENT
+#undef LANTERN_UPDATE
 #undef LANTERN_NO_ASSIGNMENT
 #undef LANTERN_NO_COMPOUND_ASSIGNMENT
 #undef LANTERN_NO_BRANCH
@@ -355,55 +388,55 @@ using vector_result = std::conditional_t<std::same_as<T, Array<element_t<T>>>, T
 
 /// Sum of all elements.
 template <detail::TensorLike T>
-Rep<detail::element_t<T>> sum(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<detail::element_t<T>> sum(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(perform({Opcode::sum_, 0, here(l)}, {t.datum()}));
 }
 /// Row-major position of the first largest element, an Error where there is none; it carries no derivative.
 template <detail::TensorLike T>
-Rep<std::int64_t> argmax(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<std::int64_t> argmax(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<std::int64_t>(perform({Opcode::argmax_, 0, here(l)}, {strip(t.datum())}));
 }
 /// Largest and smallest element, an Error where there is none; elements that are equal share the derivative.
 template <detail::TensorLike T>
-Rep<detail::element_t<T>> max(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<detail::element_t<T>> max(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(detail::extremum(t.datum(), true, here(l)));
 }
 template <detail::TensorLike T>
-Rep<detail::element_t<T>> min(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<detail::element_t<T>> min(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(detail::extremum(t.datum(), false, here(l)));
 }
 /// log(sum(exp(t))) over all elements, without overflow: -inf, with derivative 0, where all are -inf. With +inf among
 /// them it is +inf, and the derivative NaN. Of no elements it is an Error.
 template <detail::TensorLike T>
-Rep<detail::element_t<T>> logsumexp(const Rep<T>& t, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<detail::element_t<T>> logsumexp(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(detail::logsumexp(t.datum(), here(l)));
 }
 /// Inner product of two vectors.
 template <detail::TensorLike T, detail::TensorLike U>
-Rep<detail::element_t<T>> dot(const Rep<T>& a, const Rep<U>& b, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<detail::element_t<T>> dot(const Rep<T>& a, const Rep<U>& b, std::source_location l = std::source_location::current()) {
   return Rep<detail::element_t<T>>(perform({Opcode::dot_, 0, here(l)}, {a.datum(), b.datum()}));
 }
 /// Matrix times vector, vector times matrix, or matrix times matrix, by rank. With more dimensions the last two are
 /// those of matrices, and the ones before them count the matrices: both operands have the same, or one of them has
 /// none. Two vectors have a dot.
 template <detail::TensorLike T, detail::TensorLike U>
-Rep<Tensor<detail::element_t<T>>> matmul(const Rep<T>& a, const Rep<U>& b,
+[[nodiscard]] Rep<Tensor<detail::element_t<T>>> matmul(const Rep<T>& a, const Rep<U>& b,
                                          std::source_location l = std::source_location::current()) {
   return Rep<Tensor<detail::element_t<T>>>(detail::matmul(a.datum(), b.datum(), here(l)));
 }
 /// Outer product of two vectors.
 template <detail::TensorLike T, detail::TensorLike U>
-Rep<Tensor<detail::element_t<T>>> outer(const Rep<T>& a, const Rep<U>& b,
+[[nodiscard]] Rep<Tensor<detail::element_t<T>>> outer(const Rep<T>& a, const Rep<U>& b,
                                         std::source_location l = std::source_location::current()) {
   return Rep<Tensor<detail::element_t<T>>>(perform({Opcode::outer_, 0, here(l)}, {a.datum(), b.datum()}));
 }
 template <class T, std::int64_t... D>
-Rep<Tensor<T>> transpose(const Rep<Tensor<T, D...>>& a, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<Tensor<T>> transpose(const Rep<Tensor<T, D...>>& a, std::source_location l = std::source_location::current()) {
   return Rep<Tensor<T>>(perform({Opcode::transpose_, 0, here(l)}, {a.datum()}));
 }
 /// Two tensors one after the other along the first dimension.
 template <detail::TensorLike T>
-Rep<detail::vector_result<T>> concat(const Rep<T>& a, const Rep<T>& b,
+[[nodiscard]] Rep<detail::vector_result<T>> concat(const Rep<T>& a, const Rep<T>& b,
                                      std::source_location l = std::source_location::current()) {
   return Rep<detail::vector_result<T>>(perform({Opcode::concat_, 0, here(l)}, {a.datum(), b.datum()}));
 }
@@ -419,31 +452,89 @@ auto fill(const Rep<T>& v, const At<std::int64_t>& m, const Size&... more) {
   return Rep<Tensor<T, dyn, (static_cast<void>(sizeof(Size)), dyn)...>>(
       perform({Opcode::fill_, 0, m.loc}, {v.datum(), m.datum, At<std::int64_t>(more).datum...}));
 }
-/// A tensor of the given static shape, all elements `v`.
-template <ScalarElement T>
-Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<std::int64_t>& shape,
-                    std::source_location l = std::source_location::current()) {
-  Datums operands;
-  operands.reserve(1 + shape.size());
-  operands.push_back(v.datum());
-  for (std::int64_t n : shape) operands.push_back(detail::literal(n));
-  return Rep<Tensor<T>>(perform({Opcode::fill_, 0, here(l), shape}, operands));
+namespace detail {
+/// A tensor of one value; sizes that are numbers of C++ are part of its type.
+inline Datum filled(const Datum& v, std::span<const Subscript> sizes, const Location& loc) {
+  Datums operands{v};
+  std::vector<std::int64_t> shape;
+  for (const Subscript& n : sizes) {
+    operands.push_back(n.datum);
+    shape.push_back(n.plain ? n.datum.i() : dyn);
+  }
+  return perform({Opcode::fill_, 0, loc, shape}, operands);
 }
+/// The element type of a number of C++.
+template <class V>
+using element_for = std::conditional_t<!std::integral<V> || std::same_as<V, bool>, V,
+                                       std::conditional_t<sizeof(V) == 8, std::int64_t, std::int32_t>>;
+template <class V>
+concept ElementNumber = std::is_arithmetic_v<V> && ScalarElement<element_for<V>>;
+}  // namespace detail
+
+/// With a number of C++: fill(0.0, n), fill(0.0, m, n).
+template <detail::ElementNumber V, std::convertible_to<At<std::int64_t>>... Size>
+[[nodiscard]] auto fill(V v, const At<std::int64_t>& n, const Size&... more) {
+  return fill(Rep<detail::element_for<V>>(v), n, more...);
+}
+/// A tensor with all elements `v`, of sizes that are numbers or Reps: full(v, {2, 3}), full(v, {n, 3}),
+/// full(v, t.shape()).
 template <ScalarElement T>
-Rep<Tensor<T>> zeros(const std::vector<std::int64_t>& shape,
-                     std::source_location l = std::source_location::current()) {
-  return full<T>(Rep<T>(T(0)), shape, l);
+[[nodiscard]] Rep<Tensor<T>> full(const Rep<T>& v, std::initializer_list<Subscript> shape,
+                                  std::source_location l = std::source_location::current()) {
+  return Rep<Tensor<T>>(detail::filled(v.datum(), std::span(shape.begin(), shape.size()), here(l)), l);
+}
+template <ScalarElement T, class Size>
+  requires(std::convertible_to<Size, Subscript>)
+[[nodiscard]] Rep<Tensor<T>> full(const Rep<T>& v, const std::vector<Size>& shape,
+                                  std::source_location l = std::source_location::current()) {
+  const std::vector<Subscript> sizes(shape.begin(), shape.end());
+  return Rep<Tensor<T>>(detail::filled(v.datum(), sizes, here(l)), l);
+}
+template <detail::ElementNumber V>
+[[nodiscard]] auto full(V v, std::initializer_list<Subscript> shape,
+                        std::source_location l = std::source_location::current()) {
+  return full(Rep<detail::element_for<V>>(v), shape, l);
+}
+template <detail::ElementNumber V, class Size>
+[[nodiscard]] auto full(V v, const std::vector<Size>& shape,
+                        std::source_location l = std::source_location::current()) {
+  return full(Rep<detail::element_for<V>>(v), shape, l);
+}
+/// The same with all elements 0.
+template <ScalarElement T>
+[[nodiscard]] Rep<Tensor<T>> zeros(std::initializer_list<Subscript> shape,
+                                   std::source_location l = std::source_location::current()) {
+  return full(Rep<T>(T(0)), shape, l);
+}
+template <ScalarElement T, class Size>
+[[nodiscard]] Rep<Tensor<T>> zeros(const std::vector<Size>& shape,
+                                   std::source_location l = std::source_location::current()) {
+  return full(Rep<T>(T(0)), shape, l);
+}
+/// The elements of a container of C++, or a C array, as an array of the program: constant_table(table)[i] for a Rep i.
+/// They are what they are when the program is staged. Each call of the program makes the array anew: a table of
+/// thousands of elements is better an argument.
+template <class Table>
+  requires(ScalarElement<std::remove_cvref_t<decltype(*std::begin(std::declval<const Table&>()))>>)
+[[nodiscard]] auto constant_table(const Table& table, std::source_location l = std::source_location::current()) {
+  using T = std::remove_cvref_t<decltype(*std::begin(table))>;
+  const auto size = static_cast<std::int64_t>(std::size(table));
+  Datum made = detail::filled(detail::literal(T(0)), std::vector<Subscript>{Subscript(size, l)}, here(l));
+  std::int64_t i = 0;
+  for (const T& element : table)
+    made = perform({Opcode::set_, 0, here(l)}, {made, detail::literal(i++), detail::literal(element)});
+  return Rep<Array<T>>(made);
 }
 /// A zero tensor of the shape of another.
 template <detail::TensorLike T>
 Rep<T> zeros_like(const Rep<T>& t, std::source_location l = std::source_location::current()) {
   return Rep<T>(perform({Opcode::zeros_like_, 0, here(l)}, {strip(t.datum())}));
 }
-/// Between an array and a vector of the same elements.
+/// Between an array and a vector of the same elements, which convert to each other without being told, too.
 template <ScalarElement T>
-Rep<Tensor<T>> as_tensor(const Rep<Array<T>>& a) { return Rep<Tensor<T>>(a.datum()); }
+[[nodiscard]] Rep<Tensor<T>> as_tensor(const Rep<Array<T>>& a) { return Rep<Tensor<T>>(a.datum()); }
 template <ScalarElement T, std::int64_t... D>
-Rep<Array<T>> as_array(const Rep<Tensor<T, D...>>& a, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<Array<T>> as_array(const Rep<Tensor<T, D...>>& a, std::source_location l = std::source_location::current()) {
   return Rep<Array<T>>(detail::shaped(a.datum(), detail::TypeOf<Array<T>>::get(), false, here(l)));
 }
 

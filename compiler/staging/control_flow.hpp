@@ -117,17 +117,31 @@ bool types_of(std::vector<ir::Type>& out) {
 
 }  // namespace detail
 
+namespace detail {
+/// Says that a lambda without a result would change copies of what it captured.
+template <class B, class... A>
+constexpr void require_lasting_changes() {
+  static_assert(std::is_lvalue_reference_v<B> || std::is_invocable_v<const std::remove_reference_t<B>&, A...>,
+                "a mutable lambda changes its own copies, which end with it: write [&], without mutable, so that the "
+                "variables themselves change");
+}
+template <class F>
+concept Branch = std::invocable<F&>;
+}  // namespace detail
+
 /// The result of one of two branches, of which only one is computed at run time (paper 4.2).
 ///
 /// `a` and `b` take no arguments and return the same product of Reps; literals convert (`1` beside `2.0`
 /// gives Rep<double>); void is allowed. A host bool decides while staging.
-template <class A, class B>
+template <detail::Branch A, detail::Branch B>
 auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_location::current()) {
   using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
   using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
   if constexpr (std::is_void_v<RA> || std::is_void_v<RB>) {
     static_assert(std::is_void_v<RA> && std::is_void_v<RB>,
                   "one branch of IF returns a value, the other none");
+    detail::require_lasting_changes<A>();
+    detail::require_lasting_changes<B>();
     detail::branch(
         c.datum(), [&] { return a(), Datums(); }, [&] { return b(), Datums(); }, here(l));
   } else {
@@ -145,6 +159,11 @@ auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_l
   }
 }
 template <class A, class B>
+  requires(!detail::Branch<A> || !detail::Branch<B>)
+LANTERN_TOLD(A, "IF takes two lambdas without parameters, IF(c, [&] { return a; }, [&] { return b; }); "
+                "select(c, a, b) takes values")
+IF(const Rep<bool>&, const A&, const B&) LANTERN_DELETED;
+template <detail::Branch A, detail::Branch B>
 auto IF(bool c, A&& a, B&& b) {
   using RA = std::remove_cvref_t<std::invoke_result_t<A&>>;
   using RB = std::remove_cvref_t<std::invoke_result_t<B&>>;
@@ -161,6 +180,7 @@ auto IF(bool c, A&& a, B&& b) {
 /// Without an alternative: for branches that assign variables.
 template <class A>
 void IF(const Rep<bool>& c, A&& a, std::source_location l = std::source_location::current()) {
+  detail::require_lasting_changes<A>();
   IF(
       c, a, [] {}, l);
 }
@@ -183,6 +203,7 @@ Rep<bool> OR(const Rep<bool>& a, B&& b, std::source_location l = std::source_loc
 /// components. `options` bound what a derivative by reverse mode keeps: WHILE(s, cond, body, {.memory = 1 <<
 /// 20}).
 template <class S, class C, class B>
+  requires(!detail::RepType<C>)
 auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
            std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
@@ -201,9 +222,13 @@ auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
   return detail::rebuild(*structure, result);
 }
 template <class S, class C, class B>
+  requires(!detail::RepType<C>)
 auto WHILE(const S& state, C&& cond, B&& body, std::source_location l = std::source_location::current()) {
   return WHILE(state, cond, body, LoopOptions{}, l);
 }
+template <class S, class T, class B>
+LANTERN_TOLD(S, "the condition of WHILE is a lambda of the state: WHILE(s, [&](auto s) { return s > 1.0; }, body)")
+WHILE(const S&, const Rep<T>&, B&&) LANTERN_DELETED;
 
 /// Without a state: repeats the body, which assigns variables, while the condition holds.
 template <class C, class B>
@@ -260,6 +285,7 @@ template <class B>
 requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>) void FOR(
     const At<std::int64_t>& lo, const At<std::int64_t>& hi, B&& body,
     std::source_location l = std::source_location::current()) {
+  detail::require_lasting_changes<B, const Rep<std::int64_t>&>();
   FOR(
       lo, hi, std::tuple<>(), [&](const Rep<std::int64_t>& i) { return body(i), std::tuple<>(); }, l);
 }

@@ -26,7 +26,7 @@ Datum keep_nan(const Datum& x, const Datum& y, const Location& loc);
 #define LANTERN_COMPOSED(name)                                                             \
   template <class T>                                                                       \
     requires(FloatElement<typename detail::Traits<T>::element>)                            \
-  Rep<T> name(const Rep<T>& x, std::source_location l = std::source_location::current()) { \
+  [[nodiscard]] Rep<T> name(const Rep<T>& x, std::source_location l = std::source_location::current()) { \
     return Rep<T>(detail::name(x.datum(), here(l)));                                       \
   }
 /// 1 / (1 + exp(-x)), without overflow.
@@ -72,4 +72,18 @@ requires(NumberElement<typename detail::Traits<T>::element>) Rep<T> clip(
   }
 }
 
+/// clip by its name in namespace std.
+namespace standard_names {
+template <class T, std::convertible_to<At<T>> Lo, std::convertible_to<At<T>> Hi>
+  requires(NumberElement<typename detail::Traits<T>::element>)
+[[nodiscard]] Rep<T> clamp(const Rep<T>& x, const Lo& lo, const Hi& hi,
+                           std::source_location l = std::source_location::current()) {
+  return clip(x, lo, hi, l);
+}
+}  // namespace standard_names
+
 }  // namespace lantern::core
+
+namespace std {
+using lantern::core::standard_names::clamp;
+}  // namespace std

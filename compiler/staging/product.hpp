@@ -281,7 +281,10 @@ decltype(auto) apply_state(F& f, const S& state, const Front&... front) {
     return std::apply([&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); }, state);
   else if constexpr (TupleType<S> || StructType<S>)
     return with_parts(state, [&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); });
-  else static_assert(dependent_false<F>, "the lambda must take the state, or its components one by one");
+  else {
+    static_assert(dependent_false<F>, "the lambda must take the state, or its components one by one");
+    return (state);  // not an error of its own as well
+  }
 }
 
 }  // namespace detail

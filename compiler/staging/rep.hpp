@@ -7,11 +7,13 @@
 #include <concepts>
 #include <cstdint>
 #include <source_location>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/compiler/staging/storage.hpp"
+#include "lantern/compiler/staging/told.hpp"
 #include "lantern/runtime/tree.hpp"
 
 namespace lantern::core {
@@ -146,6 +148,15 @@ requires(!std::same_as<Tensor<E, D...>, Tensor<E, F...>>) struct Broadcast<Tenso
   static Tensor<E, Shape::dimension(Shape::rank - 1 - I)...> of(std::index_sequence<I...>);
   using type = decltype(of(std::make_index_sequence<Shape::rank>{}));
 };
+/// An array is a tensor of one dimension.
+template <class E, std::int64_t... D>
+struct Broadcast<Array<E>, Tensor<E, D...>> {
+  static constexpr bool differ = true;
+  using type = typename std::conditional_t<sizeof...(D) == 1, std::type_identity<Tensor<E, dyn>>,
+                                           Broadcast<Tensor<E, dyn>, Tensor<E, D...>>>::type;
+};
+template <class E, std::int64_t... D>
+struct Broadcast<Tensor<E, D...>, Array<E>> : Broadcast<Array<E>, Tensor<E, D...>> {};
 template <class T, class U>
 concept Broadcasting = Broadcast<T, U>::differ;
 template <class T, class U>
@@ -277,31 +288,54 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
 #endif
 
 /// Operators common to numbers and tensors; found by argument-dependent lookup.
-#define LANTERN_ARITHMETIC(T)                                                                               \
-  friend Rep operator+(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::add_, a, b); }  \
-  friend Rep operator-(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::sub_, a, b); }  \
-  friend Rep operator*(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::mul_, a, b); }  \
-  friend Rep operator/(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::div_, a, b); }  \
-  friend Rep operator-(const At<T>& a) { return Rep(perform({Opcode::neg_, 0, a.loc}, {a.datum})); }        \
-  friend Rep operator+(const At<T>& a) { return Rep(a.datum); }                                             \
-  Rep& operator+=(const At<T>& b) LANTERN_LVALUE { return *this = detail::updated<Rep>(Opcode::add_, *this, b); }\
-  Rep& operator-=(const At<T>& b) LANTERN_LVALUE { return *this = detail::updated<Rep>(Opcode::sub_, *this, b); }\
-  Rep& operator*=(const At<T>& b) LANTERN_LVALUE { return *this = detail::updated<Rep>(Opcode::mul_, *this, b); }\
-  Rep& operator/=(const At<T>& b) LANTERN_LVALUE { return *this = detail::updated<Rep>(Opcode::div_, *this, b); }
+#define LANTERN_ARITHMETIC(T)                                                                                        \
+  [[nodiscard]] friend Rep operator+(const At<T>& a, const At<T>& b) {                                               \
+    return detail::binary<Rep>(Opcode::add_, a, b);                                                                  \
+  }                                                                                                                  \
+  [[nodiscard]] friend Rep operator-(const At<T>& a, const At<T>& b) {                                               \
+    return detail::binary<Rep>(Opcode::sub_, a, b);                                                                  \
+  }                                                                                                                  \
+  [[nodiscard]] friend Rep operator*(const At<T>& a, const At<T>& b) {                                               \
+    return detail::binary<Rep>(Opcode::mul_, a, b);                                                                  \
+  }                                                                                                                  \
+  [[nodiscard]] friend Rep operator/(const At<T>& a, const At<T>& b) {                                               \
+    return detail::binary<Rep>(Opcode::div_, a, b);                                                                  \
+  }                                                                                                                  \
+  [[nodiscard]] friend Rep operator-(const At<T>& a) { return Rep(perform({Opcode::neg_, 0, a.loc}, {a.datum})); }   \
+  [[nodiscard]] friend Rep operator+(const At<T>& a) { return Rep(a.datum); }                                        \
+  LANTERN_UPDATE(+=, add_, T)                                                                                        \
+  LANTERN_UPDATE(-=, sub_, T)                                                                                        \
+  LANTERN_UPDATE(*=, mul_, T)                                                                                        \
+  LANTERN_UPDATE(/=, div_, T)
+#define LANTERN_UPDATE(symbol, op, T)                                                                                \
+  Rep& operator symbol(const At<T>& b) LANTERN_LVALUE {                                                              \
+    return *this = detail::updated<Rep>(Opcode::op, *this, b);                                                       \
+  }                                                                                                                  \
+  LANTERN_NO_CONST_ASSIGNMENT(symbol, const At<T>&)
 
 /// Assignment, for variables. `a[i] = v`, `t.row(i) = v` assign to a value that nobody holds: they would change
 /// nothing.
 #define LANTERN_ASSIGNMENT(advice)                                                                          \
   Rep(const Rep&) = default;                                                                                \
   Rep(Rep&&) noexcept = default;                                                                            \
-  Rep& operator=(const Rep&) & = default;                                                                   \
-  Rep& operator=(Rep&&) & = default;                                                                        \
+  Rep& operator=(const Rep&) LANTERN_LVALUE = default;                                                      \
+  Rep& operator=(Rep&&) LANTERN_LVALUE = default;                                                           \
+  LANTERN_NO_CONST_ASSIGNMENT(=, const Rep&)                                                                \
   LANTERN_NO_ASSIGNMENT(=, advice)
+/// A lambda that captures by value has constants.
+#define LANTERN_NO_CONST_ASSIGNMENT(symbol, ...)                                                                    \
+  LANTERN_TOLD(void, "a lambda that captures by value, [=], or a const Rep is assigned: write [&], so that the "     \
+                     "variable itself changes")                                                                     \
+  operator symbol(__VA_ARGS__) const LANTERN_LVALUE LANTERN_DELETED;
+#ifdef LANTERN_FRONTEND
+#define LANTERN_NO_ASSIGNMENT(symbol, advice)
+#else
 #define LANTERN_NO_ASSIGNMENT(symbol, advice)                                                               \
   template <class U>                                                                                        \
   void operator symbol(const U&) && {                                                                       \
     static_assert(detail::dependent_false<U>, "a temporary is assigned, which changes nothing: " advice);   \
   }
+#endif
 #define LANTERN_NO_COMPOUND_ASSIGNMENT(advice)                                                              \
   LANTERN_NO_ASSIGNMENT(+=, advice)                                                                         \
   LANTERN_NO_ASSIGNMENT(-=, advice)                                                                         \
@@ -332,47 +366,47 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
 
 /// Floating-point functions of two operands, literals allowed.
 #define LANTERN_REAL_FUNCTIONS(T)                                                                           \
-  friend Rep pow(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::pow_, a, b); }        \
-  friend Rep atan2(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::atan2_, a, b); }    \
-  friend Rep hypot(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::hypot_, a, b); }    \
-  friend Rep fmod(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::fmod_, a, b); }
+  [[nodiscard]] friend Rep pow(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::pow_, a, b); }        \
+  [[nodiscard]] friend Rep atan2(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::atan2_, a, b); }    \
+  [[nodiscard]] friend Rep hypot(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::hypot_, a, b); }    \
+  [[nodiscard]] friend Rep fmod(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::fmod_, a, b); }
 
 /// Bits of integers in two's complement, `>>` with copies of the sign. A shift by a number that is not from 0 to
 /// below the number of bits goes by its lowest bits.
 #define LANTERN_BITS(T)                                                                                     \
-  friend Rep operator&(const At<T>& a, const At<T>& b)                                                      \
+  [[nodiscard]] friend Rep operator&(const At<T>& a, const At<T>& b)                                                      \
     requires(!FloatElement<typename detail::Traits<T>::element>)                                            \
   { return detail::binary<Rep>(detail::bit_and_of<T>, a, b); }                                                   \
-  friend Rep operator|(const At<T>& a, const At<T>& b)                                                      \
+  [[nodiscard]] friend Rep operator|(const At<T>& a, const At<T>& b)                                                      \
     requires(!FloatElement<typename detail::Traits<T>::element>)                                            \
   { return detail::binary<Rep>(detail::bit_or_of<T>, a, b); }                                                    \
-  friend Rep operator^(const At<T>& a, const At<T>& b)                                                      \
+  [[nodiscard]] friend Rep operator^(const At<T>& a, const At<T>& b)                                                      \
     requires(!FloatElement<typename detail::Traits<T>::element>)                                            \
   { return detail::binary<Rep>(detail::bit_xor_of<T>, a, b); }                                                   \
-  friend Rep operator~(const At<T>& a)                                                                      \
+  [[nodiscard]] friend Rep operator~(const At<T>& a)                                                                      \
     requires(detail::IntegerElement<typename detail::Traits<T>::element>)                                            \
   { return detail::binary<Rep>(Opcode::bit_xor_, a, At<T>(-1)); }                                                                              \
-  friend Rep operator<<(const At<T>& a, const At<T>& b)                                                     \
+  [[nodiscard]] friend Rep operator<<(const At<T>& a, const At<T>& b)                                                     \
     requires(detail::IntegerElement<typename detail::Traits<T>::element>)                                            \
   { return Rep(detail::shifted(Opcode::shift_left_, a.datum, b.datum, a.loc)); }                            \
-  friend Rep operator>>(const At<T>& a, const At<T>& b)                                                     \
+  [[nodiscard]] friend Rep operator>>(const At<T>& a, const At<T>& b)                                                     \
     requires(detail::IntegerElement<typename detail::Traits<T>::element>)                                            \
   { return Rep(detail::shifted(Opcode::shift_right_, a.datum, b.datum, a.loc)); }
 
 /// Element by element: `max(t, 0.0)`.
 #define LANTERN_TENSOR_FUNCTIONS(T)                                                                         \
-  friend Rep min(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(detail::min_of<T>, a, b); }    \
-  friend Rep max(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(detail::max_of<T>, a, b); }
+  [[nodiscard]] friend Rep min(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(detail::min_of<T>, a, b); }    \
+  [[nodiscard]] friend Rep max(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(detail::max_of<T>, a, b); }
 
 /// Comparisons element by element, and what bools may do.
 #define LANTERN_TENSOR_COMPARISONS(T, B)                                                                     \
-  friend Rep<B> operator<(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::lt_, a, b); }  \
-  friend Rep<B> operator>(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::lt_, b, a); }  \
-  friend Rep<B> operator<=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::le_, a, b); } \
-  friend Rep<B> operator>=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::le_, b, a); } \
-  friend Rep<B> operator==(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::eq_, a, b); } \
-  friend Rep<B> operator!=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::ne_, a, b); } \
-  friend Rep operator!(const Rep& a)                                                                        \
+  [[nodiscard]] friend Rep<B> operator<(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::lt_, a, b); }  \
+  [[nodiscard]] friend Rep<B> operator>(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::lt_, b, a); }  \
+  [[nodiscard]] friend Rep<B> operator<=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::le_, a, b); } \
+  [[nodiscard]] friend Rep<B> operator>=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::le_, b, a); } \
+  [[nodiscard]] friend Rep<B> operator==(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::eq_, a, b); } \
+  [[nodiscard]] friend Rep<B> operator!=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<B>>(Opcode::ne_, a, b); } \
+  [[nodiscard]] friend Rep operator!(const Rep& a)                                                                        \
     requires(std::same_as<T, B>)                                                                            \
   { return Rep(perform({Opcode::lnot_, 0, {}}, {a.datum()})); }
 
@@ -381,7 +415,7 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   LANTERN_BROADCASTING_TO(name, Opcode::op##_, detail::broadcast_t<value_type, U>)
 #define LANTERN_BROADCASTING_TO(name, code, ...)                                                       \
   template <class U>                                                                                 \
-  requires(detail::Broadcasting<value_type, U>) friend Rep<__VA_ARGS__> name(const At<value_type>& a, \
+  requires(detail::Broadcasting<value_type, U>) [[nodiscard]] friend Rep<__VA_ARGS__> name(const At<value_type>& a, \
                                                                              const Rep<U>& b) {      \
     return detail::binary<Rep<__VA_ARGS__>>(code, a, At<U>(b));                                      \
   }
@@ -399,9 +433,7 @@ class Rep<bool> {
   explicit Rep(Datum d) : storage_(std::move(d)) {}
   template <std::invocable F>
   Rep(detail::Made, const F& make) : storage_(make) {}
-#ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)
-#endif
 
   const Datum& datum() const { return storage_.get(); }
   StorageBase& storage() { return storage_; }
@@ -474,10 +506,8 @@ class Rep<T> {
   explicit Rep(Datum d) : storage_(std::move(d)) {}
   template <std::invocable F>
   Rep(detail::Made, const F& make) : storage_(make) {}
-#ifndef LANTERN_FRONTEND
   LANTERN_ASSIGNMENT(LANTERN_SET_ELEMENT)
   LANTERN_NO_COMPOUND_ASSIGNMENT(LANTERN_SET_ELEMENT)
-#endif
 
   const Datum& datum() const { return storage_.get(); }
   StorageBase& storage() { return storage_; }
@@ -498,25 +528,25 @@ class Rep<T> {
 #endif
 
   LANTERN_ARITHMETIC(T)
-  friend Rep operator%(const At<T>& a, const At<T>& b)
+  [[nodiscard]] friend Rep operator%(const At<T>& a, const At<T>& b)
     requires(std::integral<T>)
   {
     return detail::binary<Rep>(Opcode::rem_, a, b);
   }
   LANTERN_BITS(T)
-  friend Rep<bool> operator<(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::lt_, a, b); }
-  friend Rep<bool> operator>(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::lt_, b, a); }
-  friend Rep<bool> operator<=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::le_, a, b); }
-  friend Rep<bool> operator>=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::le_, b, a); }
-  friend Rep<bool> operator==(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::eq_, a, b); }
-  friend Rep<bool> operator!=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::ne_, a, b); }
-  friend Rep min(const At<T>& a, const At<T>& b) {
+  [[nodiscard]] friend Rep<bool> operator<(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::lt_, a, b); }
+  [[nodiscard]] friend Rep<bool> operator>(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::lt_, b, a); }
+  [[nodiscard]] friend Rep<bool> operator<=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::le_, a, b); }
+  [[nodiscard]] friend Rep<bool> operator>=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::le_, b, a); }
+  [[nodiscard]] friend Rep<bool> operator==(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::eq_, a, b); }
+  [[nodiscard]] friend Rep<bool> operator!=(const At<T>& a, const At<T>& b) { return detail::binary<Rep<bool>>(Opcode::ne_, a, b); }
+  [[nodiscard]] friend Rep min(const At<T>& a, const At<T>& b) {
     return detail::binary<Rep>(detail::min_of<T>, a, b);
   }
-  friend Rep max(const At<T>& a, const At<T>& b) {
+  [[nodiscard]] friend Rep max(const At<T>& a, const At<T>& b) {
     return detail::binary<Rep>(detail::max_of<T>, a, b);
   }
-  friend Rep fma(const At<T>& a, const At<T>& b, const At<T>& c) {
+  [[nodiscard]] friend Rep fma(const At<T>& a, const At<T>& b, const At<T>& c) {
     return Rep(perform({Opcode::fma_, 0, a.loc}, {a.datum, b.datum, c.datum}));
   }
   LANTERN_REAL_FUNCTIONS(T)
@@ -561,17 +591,36 @@ LANTERN_NO_MIXING(==)
 LANTERN_NO_MIXING(!=)
 #undef LANTERN_NO_MIXING
 
+/// Streams print values, and a Rep has none while a program is staged. Anything with the types of a stream is one.
+template <class Stream, class T>
+  requires requires { typename Stream::char_type; typename Stream::traits_type; typename Stream::pos_type; }
+LANTERN_TOLD(Stream&, "a Rep has no value yet; print(x, \"x\") prints it when the program runs")
+operator<<(Stream&, const Rep<T>&) LANTERN_DELETED;
+/// The library fmt looks for one of these functions, by its version.
+template <class T>
+int format_as(const Rep<T>&) {
+  static_assert(detail::dependent_false<T>,
+                "a Rep has no value yet; print(x, \"x\") prints it when the program runs");
+  return 0;
+}
+template <class T>
+std::string_view to_string_view(const Rep<T>&) {
+  static_assert(detail::dependent_false<T>,
+                "a Rep has no value yet; print(x, \"x\") prints it when the program runs");
+  return {};
+}
+
 /// Conversion between number types. float <-> double keeps derivatives. To an integer it truncates and has
 /// none: what is too large becomes the largest or the smallest integer, NaN becomes 0.
 template <ScalarElement To, ScalarElement From>
-Rep<To> cast(const Rep<From>& x, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<To> cast(const Rep<From>& x, std::source_location l = std::source_location::current()) {
   if constexpr (std::same_as<To, From>) return x;
   else return Rep<To>(perform({Opcode::cast_, static_cast<int>(detail::TypeOf<To>::get().kind()), here(l)}, {x.datum()}));
 }
 
 /// `a` where the condition holds, else `b`; both are computed. `IF` computes only one.
 template <class T>
-Rep<T> select(const Rep<bool>& c, const Rep<T>& a, const std::type_identity_t<Rep<T>>& b,
+[[nodiscard]] Rep<T> select(const Rep<bool>& c, const Rep<T>& a, const std::type_identity_t<Rep<T>>& b,
               std::source_location l = std::source_location::current()) {
   return Rep<T>(perform({Opcode::select_, 0, here(l)}, {c.datum(), a.datum(), b.datum()}));
 }
@@ -579,7 +628,7 @@ Rep<T> select(const Rep<bool>& c, const Rep<T>& a, const std::type_identity_t<Re
 /// The same with a literal first.
 template <class T, class U>
   requires(std::is_arithmetic_v<U> && ScalarElement<T>)
-Rep<T> select(const Rep<bool>& c, U a, const Rep<T>& b, std::source_location l = std::source_location::current()) {
+[[nodiscard]] Rep<T> select(const Rep<bool>& c, U a, const Rep<T>& b, std::source_location l = std::source_location::current()) {
   return select(c, Rep<T>(a), b, l);
 }
 
@@ -606,7 +655,7 @@ LANTERN_EXTREMUM(max)
 #define LANTERN_UNARY(name, op)                                                                    \
   template <class T>                                                                               \
     requires(FloatElement<typename detail::Traits<T>::element>)                                    \
-  Rep<T> name(const Rep<T>& x, std::source_location l = std::source_location::current()) {         \
+  [[nodiscard]] Rep<T> name(const Rep<T>& x, std::source_location l = std::source_location::current()) {         \
     return detail::unary<Rep<T>>(Opcode::op##_, x.datum(), l);                                     \
   }
 LANTERN_UNARY(sqrt, sqrt)
@@ -642,23 +691,49 @@ LANTERN_UNARY(round, round)
 LANTERN_UNARY(sign, sign)
 #undef LANTERN_UNARY
 
-/// pow, atan2, hypot and fmod by their names in namespace std; elsewhere they are found by their operands.
+/// Functions of two operands by their names in the namespaces std and lantern: std::pow(x, 2.0), std::max(x, 0.0).
+/// Unqualified names are found by their operands. A second operand may be a number of C++, an element beside a tensor,
+/// or a tensor of another shape that broadcasts.
 namespace standard_names {
-#define LANTERN_BINARY(name)                                                                          \
-  template <class T, std::convertible_to<At<T>> U>                                                    \
-  requires(FloatElement<typename detail::Traits<T>::element>) Rep<T> name(                            \
-      const Rep<T>& a, const U& b, std::source_location l = std::source_location::current()) {        \
-    return detail::binary<Rep<T>>(Opcode::name##_, At<T>(a, l), At<T>(b, l));                         \
-  }                                                                                                   \
-  template <class T, class U>                                                                         \
-  requires(FloatElement<typename detail::Traits<T>::element> && std::is_arithmetic_v<U>) Rep<T> name( \
-      U a, const Rep<T>& b, std::source_location l = std::source_location::current()) {               \
-    return detail::binary<Rep<T>>(Opcode::name##_, At<T>(a, l), At<T>(b, l));                         \
+/// A Rep whose elements satisfy the trait. Not the tag of it, which std::max<std::int64_t>(n, 1) would name.
+template <class R, template <class> class Holds>
+concept RepOf = requires { typename R::value_type; } && std::same_as<R, Rep<typename R::value_type>> &&
+                Holds<typename detail::Traits<typename R::value_type>::element>::value;
+template <class T>
+using IsReal = std::bool_constant<FloatElement<T>>;
+template <class T>
+using IsNumber = std::bool_constant<NumberElement<T>>;
+template <class U, class R>
+concept BesideRep = std::is_arithmetic_v<U> || std::same_as<U, R> ||
+                    std::same_as<U, Rep<typename detail::Traits<typename R::value_type>::element>>;
+template <class U, class R>
+concept ElementOf =
+    std::is_arithmetic_v<U> || (detail::Traits<typename R::value_type>::tensor &&
+                                std::same_as<U, Rep<typename detail::Traits<typename R::value_type>::element>>);
+#define LANTERN_BINARY(name, op, Holds)                                                                            \
+  template <RepOf<Holds> R, BesideRep<R> U>                                                                        \
+  [[nodiscard]] R name(const R& a, const U& b, std::source_location l = std::source_location::current()) {         \
+    using T = typename R::value_type;                                                                              \
+    return detail::binary<R>(op, At<T>(a, l), At<T>(b, l));                                                        \
+  }                                                                                                                \
+  template <class U, RepOf<Holds> R>                                                                               \
+    requires(ElementOf<U, R>)                                                                                      \
+  [[nodiscard]] R name(const U& a, const R& b, std::source_location l = std::source_location::current()) {         \
+    using T = typename R::value_type;                                                                              \
+    return detail::binary<R>(op, At<T>(a, l), At<T>(b, l));                                                        \
+  }                                                                                                                \
+  template <RepOf<Holds> R, class U, class T = typename R::value_type>                                             \
+    requires(detail::Broadcasting<T, U>)                                                                           \
+  [[nodiscard]] Rep<detail::broadcast_t<T, U>> name(const R& a, const Rep<U>& b,                                   \
+                                                    std::source_location l = std::source_location::current()) {   \
+    return detail::binary<Rep<detail::broadcast_t<T, U>>>(op, At<T>(a, l), At<U>(b, l));                           \
   }
-LANTERN_BINARY(pow)
-LANTERN_BINARY(atan2)
-LANTERN_BINARY(hypot)
-LANTERN_BINARY(fmod)
+LANTERN_BINARY(pow, Opcode::pow_, IsReal)
+LANTERN_BINARY(atan2, Opcode::atan2_, IsReal)
+LANTERN_BINARY(hypot, Opcode::hypot_, IsReal)
+LANTERN_BINARY(fmod, Opcode::fmod_, IsReal)
+LANTERN_BINARY(min, detail::min_of<T>, IsNumber)
+LANTERN_BINARY(max, detail::max_of<T>, IsNumber)
 #undef LANTERN_BINARY
 }  // namespace standard_names
 
@@ -702,6 +777,8 @@ using lantern::core::trunc;
 using lantern::core::standard_names::atan2;
 using lantern::core::standard_names::fmod;
 using lantern::core::standard_names::hypot;
+using lantern::core::standard_names::max;
+using lantern::core::standard_names::min;
 using lantern::core::standard_names::pow;
 }  // namespace std
 

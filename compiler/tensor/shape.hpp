@@ -92,9 +92,14 @@ auto tabulate(const F& f, const Subscript& size, const Size&... more) {
       [&](const Datums& at) { return Rep<E>(detail::element_at(f, at, std::make_index_sequence<rank>{})).datum(); },
       size.loc));
 }
+/// A tensor with all elements 1, of sizes as zeros takes them.
 template <ScalarElement T>
-Rep<Tensor<T>> ones(const std::vector<std::int64_t>& shape, std::source_location l = std::source_location::current()) {
-  return full<T>(Rep<T>(T(1)), shape, l);
+Rep<Tensor<T>> ones(std::initializer_list<Subscript> shape, std::source_location l = std::source_location::current()) {
+  return full(Rep<T>(T(1)), shape, l);
+}
+template <ScalarElement T, class Size>
+Rep<Tensor<T>> ones(const std::vector<Size>& shape, std::source_location l = std::source_location::current()) {
+  return full(Rep<T>(T(1)), shape, l);
 }
 /// The identity matrix, of n rows and columns.
 template <ScalarElement T>

@@ -1,4 +1,8 @@
-// Programs that must not compile, and what the compiler says: tests/compile_fail/*.cpp, each with `// expect: text`.
+// Programs that must not compile, and what the compiler says: tests/compile_fail/*.cpp. A line of each is
+//
+//   // expect: text         an error has this text
+//   // expect alone: text   and there is no other error
+//   // warns: text          it compiles, and a warning has this text
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -11,12 +15,26 @@ using namespace lantern;
 
 namespace {
 
-std::string expectation(const std::filesystem::path& file) {
+struct Expectation {
+  bool error = true, alone = false;
+  std::string text;
+};
+
+Expectation expectation(const std::filesystem::path& file) {
   std::ifstream in(file);
-  const std::string mark = "// expect: ";
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(mark)) return line.substr(mark.size());
+  const std::string expect = "// expect: ", alone = "// expect alone: ", warns = "// warns: ";
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(expect)) return {true, false, line.substr(expect.size())};
+    if (line.starts_with(alone)) return {true, true, line.substr(alone.size())};
+    if (line.starts_with(warns)) return {false, false, line.substr(warns.size())};
+  }
   return {};
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++n;
+  return n;
 }
 
 /// The compiler on a file, with Lantern's header precompiled for all of them.
@@ -35,14 +53,15 @@ class SyntaxCheck {
   codegen::ProcessResult operator()(const std::filesystem::path& file) const {
     return run({"-fsyntax-only", file.string()});
   }
-
- private:
   codegen::ProcessResult run(const std::vector<std::string>& more) const {
     std::vector<std::string> command{LANTERN_TEST_COMPILER, "-std=c++20", "-fmessage-length=0",
-                                     "-I" + std::string(directory_.path()), "-I" LANTERN_TEST_INCLUDE};
+                                     "-I" + std::string(directory_.path()), "-I" LANTERN_TEST_INCLUDE,
+                                     "-isystem", LANTERN_TEST_EIGEN};
     command.insert(command.end(), more.begin(), more.end());
     return codegen::run_process(command);
   }
+
+ private:
   codegen::TemporaryDirectory directory_;
 };
 
@@ -63,6 +82,16 @@ TEST_CASE("a program that is right compiles") {
   CHECK(result.status == 0);
 }
 
+TEST_CASE("an older C++ is refused, and nothing else is said") {
+  const std::filesystem::path file = syntax_check().path("older.cpp");
+  std::ofstream(file) << "#include \"lantern/lantern.hpp\"\n";
+  const auto result = syntax_check().run({"-std=c++17", "-Winvalid-pch", "-fsyntax-only", file.string()});
+  INFO(result.err);
+  CHECK(result.status != 0);
+  CHECK(result.err.find("error: #error \"Lantern is written in C++20: compile with -std=c++20\"") != std::string::npos);
+  CHECK(count(result.err, "error: ") == 2);  // and the file that is not there
+}
+
 TEST_CASE("programs that must not compile say what to do") {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(LANTERN_TEST_DIR "/compile_fail"))
@@ -72,10 +101,11 @@ TEST_CASE("programs that must not compile say what to do") {
     const auto result = syntax_check()(file);
     INFO(file.string());
     INFO(result.err);
-    CHECK(result.status != 0);
-    const std::string expected = expectation(file);
-    REQUIRE(!expected.empty());
-    CHECK(result.err.find(expected) != std::string::npos);
+    const Expectation expected = expectation(file);
+    REQUIRE(!expected.text.empty());
+    CHECK((result.status != 0) == expected.error);
+    CHECK(result.err.find(expected.text) != std::string::npos);
+    if (expected.alone) CHECK(count(result.err, " error: ") == 1);
     // The user's own line is named.
     CHECK(result.err.find(file.filename().string() + ":") != std::string::npos);
   }

@@ -72,3 +72,77 @@ TEST_CASE("Eigen: matrices as the state of loops, results of branches and of fun
   near(0) += 1e-6;
   CHECK((tangent - (eager(turned)(near, matrix(), 5) - v) / 1e-6).norm() < 1e-4);
 }
+
+TEST_CASE("Eigen: the Jacobian of vectors and the Hessian of a vector are matrices") {
+  using V2 = Eigen::Matrix<D, 2, 1>;
+  const auto f = [](V x) {
+    V2 y;
+    y << x[0] * x[1], sin(x[2]);
+    return y;
+  };
+  const auto product = [](V x) { return x[0] * x[1] * x[2]; };
+  const HostV x(1.0, 2.0, 0.5);
+  Eigen::Matrix<double, 2, 3> expected;
+  expected << 2.0, 1.0, 0.0, 0.0, 0.0, std::cos(0.5);
+  const Eigen::Matrix<double, 2, 3> eagerly = eager(jacobian(f))(x), compiled = compile(jacobian<mode::reverse>(f))(x);
+  CHECK((eagerly - expected).norm() < 1e-15);
+  CHECK((compiled - expected).norm() < 1e-15);
+  HostM second;
+  second << 0.0, 0.5, 2.0, 0.5, 0.0, 1.0, 2.0, 1.0, 0.0;
+  const HostM hessian_of_product = compile(hessian(product))(x);
+  CHECK((hessian_of_product - second).norm() < 1e-15);
+  const HostV times = compile([&](V at) { return V(jacobian(f)(at).transpose() * V2(jacobian(f)(at) * at)); })(x);
+  CHECK((times - expected.transpose() * (expected * x)).norm() < 1e-14);
+}
+
+namespace {
+
+D entry(Rep<Tensor<double, dyn, dyn>> m, Rep<Array<double>> v) { return m(0, 1) * v[1] + sum(m); }
+Rep<Tensor<double, dyn, dyn>> scaled(Rep<Tensor<double, dyn, dyn>> m, D s) { return s * m; }
+Rep<Array<double>> squares(Rep<Tensor<double, dyn>> v) { return v * v; }
+
+/// Every way of calling them takes matrices of Eigen by their strides.
+template <class Entry>
+void check_arguments(const Entry& call) {
+  Eigen::MatrixXd m(2, 3);
+  m << 1.0, 2.0, 3.0, 4.0, 5.0, 6.0;
+  Eigen::VectorXd v(2);
+  v << 1.0, 10.0;
+  CHECK(call(m, v) == 41.0);
+  CHECK(call(m.transpose(), v) == 61.0);
+  CHECK(call(m.block(0, 1, 2, 2), m.row(1)) == 31.0);
+  CHECK(call(m, m.col(1)) == 31.0);
+  const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> rows = m;
+  CHECK(call(rows, std::vector<double>{1.0, 10.0}) == 41.0);
+  const double data[] = {1.0, -1.0, 10.0, -1.0};
+  const Eigen::Map<const Eigen::VectorXd, 0, Eigen::InnerStride<2>> apart(data, 2);
+  CHECK(call(m, apart) == 41.0);
+  const Eigen::Map<const Eigen::MatrixXd> square(data, 2, 2);
+  CHECK_THROWS_WITH(call(m, square), "a matrix is passed where the function takes an array, Rep<Array<T>>; declare the "
+                                     "parameter as a Rep<Tensor<T, dyn, dyn>>, or pass a row or column");
+}
+
+}  // namespace
+
+TEST_CASE("Eigen: matrices of any size are arguments of arrays and tensors, and targets") {
+  check_arguments(eager(entry));
+  check_arguments(compile(entry, {.target = Target::c}));
+  Eigen::MatrixXd m(2, 3), all = Eigen::MatrixXd::Zero(3, 4), same(2, 3);
+  m << 1.0, 2.0, 3.0, 4.0, 5.0, 6.0;
+  const auto scale = compile(scaled, {.target = Target::c});
+  scale.into(same, m, 2.0);
+  CHECK(same == 2.0 * m);
+  scale.into(all.block(1, 1, 2, 3), m, 3.0);
+  CHECK(all.block(1, 1, 2, 3) == 3.0 * m);
+  CHECK(all.row(0).norm() + all.col(0).norm() == 0.0);
+  scale.accumulate_into(same.topRows(1), m.topRows(1), 1.0);
+  CHECK(same.row(0) == 3.0 * m.row(0));
+  scale.into(m, m, 2.0);  // where it is
+  CHECK(m(1, 0) == 8.0);
+  Eigen::VectorXd row(3);
+  const auto square = compile(squares, {.target = Target::c});
+  square.into(row, m.row(0));
+  CHECK(row == m.row(0).transpose().cwiseProduct(m.row(0).transpose()));
+  CHECK(square(Eigen::Vector2d(2.0, 3.0)) == std::vector<double>{4.0, 9.0});
+  CHECK(square(std::vector<double>{2.0, 3.0}) == std::vector<double>{4.0, 9.0});
+}

@@ -248,6 +248,44 @@ TEST_CASE("warnings of the optimiser are told where it found them") {
        "      |                   ^\n");
 }
 
+TEST_CASE("warnings of headers that no line of the user's leads to are not told") {
+  CHECK(Model(rows).told(R"(In file included from /usr/include/fmt/format.h:48,
+                 from @/m.cpp:2:
+/usr/include/fmt/core.h:2096:48: warning: writing 1 byte into a region of size 0 [-Wstringop-overflow=]
+ 2096 |     for (size_t i = 0; i < size; ++i) data_[i] = s[i];
+      |                                       ~~~~~~~~~^~~~
+)").empty());
+}
+
+TEST_CASE("what a deleted function of the library tells is all that is said") {
+  const std::string recorded = R"(@/m.cpp: In function ‘void f()’:
+@/m.cpp:3:14: error: use of deleted function ‘void lantern::core::detail::TypedCalls<Self>::operator()(const A& ...) const [with A = {double}; Text<...auto...> what = lantern::core::Text<35>{"df takes (double); \"x\" is none"}; Self = int]’
+    3 |   m.row(0) = as_tensor(a);
+      |              ^~~~~~~~~
+In file included from $/lantern/lantern.hpp:3:
+$/lantern/compiler/driver/call.hpp:9:3: note: declared here
+    9 |   void operator()(const A&...) const = delete;
+      |        ^~~~~~~~
+@/m.cpp:4:3: warning: ignoring return value of ‘lantern::core::Rep<double> lantern::core::operator+(int)’, declared with attribute ‘nodiscard’: ‘write a = b’ [-Wunused-result]
+    4 |   a.slice(0, 1) = a;
+      |   ^
+$/lantern/compiler/staging/rep.hpp:9:3: note: declared here
+@/m.cpp:4:17: error: no match for ‘operator[]’ (operand types are ‘double [3]’ and ‘lantern::core::Rep<long int>’)
+    4 |   a.slice(0, 1) = a;
+      |                 ^
+)";
+  CHECK(Model(rows).told(recorded) == R"(@/m.cpp:3:14: error: df takes (double); "x" is none
+    3 |         m.row(0) = as_tensor(a);
+      |                     ^
+@/m.cpp:4:3: warning: the result is not used; write a = b [-Wunused-result]
+    4 |   a.slice(0, 1) = a;
+      |   ^
+@/m.cpp:4:17: error: a Rep has no value yet and cannot be the index of a double [3]: make it an argument of the program, Rep<Array<double>>, or write constant_table(table)[i]
+    4 |   a.slice(0, 1) = a;
+      |                 ^
+)");
+}
+
 TEST_CASE("ten errors are enough") {
   std::string all, first;
   for (int i = 1; i <= 13; ++i) {

@@ -331,7 +331,14 @@ class VariableMachine {
     return all[static_cast<std::size_t>(i)];
   }
   T& at(int variable) { return *pick(variables_, variable); }
-  static T bounded(const T& x) { return 3.0 * tanh(0.5 * x); }
+  static T sine(const T& x) {
+    using std::sin;
+    return sin(x);
+  }
+  static T bounded(const T& x) {
+    using std::tanh;
+    return 3.0 * tanh(0.5 * x);
+  }
 
   T value(const Node& n) {
     const auto part = [&](std::size_t i) { return value(n.parts[i]); };
@@ -351,7 +358,7 @@ class VariableMachine {
         return part(0) / (1.0 + b * b);
       }
       case Kind::sine:
-        return sin(part(0));
+        return sine(part(0));
       case Kind::bounded:
         return bounded(part(0));
       default:

@@ -561,7 +561,8 @@ TEST_CASE("the gradients of all modes are the same", "[variables]") {
   const std::function<D(D, D)> f = sum;
   const auto expected = compile(grad(f), {.target = Target::c});
   const auto test = [&](const auto& g) {
-    for (const auto& run : {std::function(eager(g)), std::function(compile(g, {.target = Target::c}))})
+    using Run = std::function<std::tuple<double, double>(double, double)>;
+    for (const Run& run : {Run(eager(g)), Run(compile(g, {.target = Target::c}))})
       for (const auto& [x, y] : points) {
         const auto [dx, dy] = expected(x, y);
         const auto [got_x, got_y] = run(x, y);

@@ -136,7 +136,7 @@ bool is_heading(string_view line) {
 }
 
 bool is_closing_word(string_view line) {
-  return line == "compilation terminated." ||
+  return line == "compilation terminated." || line == "cc1plus: some warnings being treated as errors" ||
          (line.ends_with(" generated.") && std::isdigit(static_cast<unsigned char>(line[0])) != 0);
 }
 
@@ -145,6 +145,91 @@ bool is_link_note(string_view text) {
   return text.ends_with("requested here") || text.ends_with("required here") || text.starts_with("while ") ||
          text.starts_with("in call to ") || text.starts_with("in instantiation of ") ||
          text.starts_with("during template argument deduction") || text.starts_with("(skipping ");
+}
+
+/// The text that a deleted function of Lantern's has for its callers (compiler/staging/told.hpp): g++ shows it in the
+/// function's type as Text<5>{"text"}.
+std::optional<std::string> told_by_type(string_view text) {
+  for (std::size_t at = text.find("Text<"); at != string_view::npos; at = text.find("Text<", at + 1)) {
+    std::size_t from = at + 5;
+    if (!number(text, from) || !text.substr(from).starts_with(">{\"")) continue;
+    std::string out;
+    for (from += 3; from < text.size() && text[from] != '"'; ++from) {
+      if (text[from] == '\\') ++from;
+      if (from < text.size()) out += text[from];
+    }
+    return out;
+  }
+  return std::nullopt;
+}
+
+std::string index_remedy(string_view container) {
+  return "a Rep has no value yet and cannot be the index of a " + std::string(container) +
+         ": make it an argument of the program, Rep<Array<double>>, or write constant_table(table)[i]";
+}
+
+/// What to write where a Rep is the index of a container of C++, as g++ says it.
+std::optional<std::string> index_of_container(const Group& group) {
+  string_view text = group.main.text;
+  constexpr string_view before = "no match for ‘operator[]’ (operand types are ‘", between = "’ and ‘";
+  if (!text.starts_with(before)) return std::nullopt;
+  text.remove_prefix(before.size());
+  const std::size_t middle = text.find(between);
+  if (middle == string_view::npos || !text.substr(middle + between.size()).starts_with("lantern::core::Rep<") ||
+      text.starts_with("lantern::") || text.starts_with("const lantern::"))
+    return std::nullopt;
+  return index_remedy(text.substr(0, middle));
+}
+
+/// The same, of Clang, whose notes name the index.
+std::optional<std::string> index_said_by_clang(const Group& group) {
+  constexpr string_view before = "no viable overloaded operator[] for type '";
+  const string_view text = group.main.text;
+  if (!text.starts_with(before) || std::ranges::none_of(group.notes, [](const Message& note) {
+        return note.text.find("no known conversion from 'Rep<") != std::string::npos;
+      }))
+    return std::nullopt;
+  return index_remedy(text.substr(before.size(), text.size() - before.size() - 1));
+}
+
+/// A value of the library's that is computed for nothing, with the attribute's text.
+std::optional<std::string> unused_value(string_view text) {
+  constexpr string_view before = "ignoring return value of ‘", attribute = ", declared with attribute ‘nodiscard’",
+                        warning = " [-Wunused-result]";
+  const std::size_t at = text.find(attribute);
+  if (!text.starts_with(before) || !text.substr(before.size()).starts_with("lantern::") || at == string_view::npos)
+    return std::nullopt;
+  text.remove_prefix(at + attribute.size());
+  if (text.ends_with(warning)) text.remove_suffix(warning.size());
+  constexpr string_view open = ": ‘", close = "’";
+  const bool has_text = text.starts_with(open) && text.ends_with(close);
+  return "the result is not used" +
+         (has_text ? "; " + std::string(text.substr(open.size(), text.size() - open.size() - close.size())) : "") +
+         std::string(warning);
+}
+
+/// An assertion of a macro of Lantern's, which Clang places where the macro is used.
+std::optional<std::string> asserted_by_macro(string_view text) {
+  constexpr string_view before = "static assertion failed due to requirement '::lantern::core::";
+  const std::size_t end = text.starts_with(before) ? text.find("': ", before.size()) : string_view::npos;
+  if (end == string_view::npos) return std::nullopt;
+  return std::string(text.substr(end + 3));
+}
+
+/// A function given by a name that does not say which, as Clang says it.
+std::optional<std::string> unresolved_name(string_view text) {
+  if (!text.starts_with("reference to overloaded function could not be resolved")) return std::nullopt;
+  return "write a lambda that calls the function you mean, [](Rep<double> x) { return f(x); }, or choose it by its "
+         "arguments, f<Rep<double>>: several functions have this name, or it is a template";
+}
+
+/// What the message means to a user of the library, where that is known.
+std::optional<std::string> in_lanterns_words(const Group& group) {
+  for (const auto rule : {told_by_type, unused_value, asserted_by_macro, unresolved_name})
+    if (auto words = rule(group.main.text)) return words;
+  for (const auto rule : {index_of_container, index_said_by_clang})
+    if (auto words = rule(group)) return words;
+  return std::nullopt;
 }
 
 bool is_error(const Message& m) { return m.kind.find("error") != std::string::npos; }
@@ -225,11 +310,32 @@ class Writer {
       out_ += group.other;
       return;
     }
+    if (auto text = in_lanterns_words(group)) {
+      Group plainer = group;
+      plainer.main.text = std::move(*text);
+      return write(plainer, true);
+    }
+    write(group, false);
+  }
+
+  std::string text() const {
+    if (errors_ <= errors_shown) return out_;
+    const std::size_t more = errors_ - errors_shown;
+    return out_ + std::to_string(more) + " more error" + (more == 1 ? "" : "s") +
+           "; --all-messages shows what the compiler said\n";
+  }
+  bool any_error() const { return errors_ > 0; }
+
+ private:
+  /// `replaced`: the message's text is not the compiler's.
+  void write(const Group& group, bool replaced) {
     const Message& main = group.main;
     const bool own = of_user(main.place.file) || main.place.line == 0;
     const std::vector<Place>& chain = chain_of(group, own);
     const std::optional<Place> expansion = own ? std::nullopt : user_expansion(group);
     const std::optional<Place> place = own ? main.place : expansion ? expansion : user_place(chain);
+    // A warning of a header that no line of the user's leads to, such as what the optimiser thinks of fmt.
+    if (!own && !place && main.kind == "warning") return;
     const std::string line = place ? place->file + ":" + std::to_string(place->line) : "";
     const std::string at = place ? line + ":" + std::to_string(place->column) : main.first_line;
     // What follows in headers from a mistake that has been told: in a macro's text, from one of its
@@ -242,24 +348,17 @@ class Writer {
       places_told_.insert({at, line});
       if (++errors_ > errors_shown) return;
     }
-    if (own)
+    if (own && replaced)
+      show(main.place, main.kind, main.text);
+    else if (own)
       show(main);
     else if (place)
-      show(*place, main.kind, text_elsewhere(main));
+      show(*place, main.kind, replaced ? main.text : text_elsewhere(main));
     else
       show_as_it_came(main);
     write_notes(group, own ? std::nullopt : place);
   }
 
-  std::string text() const {
-    if (errors_ <= errors_shown) return out_;
-    const std::size_t more = errors_ - errors_shown;
-    return out_ + std::to_string(more) + " more error" + (more == 1 ? "" : "s") +
-           "; --all-messages shows what the compiler said\n";
-  }
-  bool any_error() const { return errors_ > 0; }
-
- private:
   bool of_user(const std::string& file) const {
     if (file.empty() || file[0] == '<') return false;
     const std::string path = std::filesystem::path(file).lexically_normal().string();
@@ -426,7 +525,14 @@ std::string messages_for_users(const std::string& output, const MessageOptions& 
   const std::vector<Group> groups = groups_of(output);
   if (std::ranges::none_of(groups, [](const Group& g) { return !g.main.kind.empty(); })) return output;
   Writer writer(options, output.find("\x1b[") != std::string::npos);
-  for (const Group& group : groups) writer.write(group);
+  // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first.
+  const auto follows = [](const Group& g) {
+    return g.main.text.find("and lanternc does not rewrite control flow that stands here") != std::string::npos;
+  };
+  const bool first_errors =
+      std::ranges::any_of(groups, [&](const Group& g) { return is_error(g.main) && !follows(g); });
+  for (const Group& group : groups)
+    if (!first_errors || !follows(group)) writer.write(group);
   const bool error = std::ranges::any_of(groups, [](const Group& g) { return is_error(g.main); });
   return error && !writer.any_error() ? output : writer.text();
 }

@@ -42,6 +42,12 @@ constexpr std::array<std::pair<std::string_view, Emit>, 11> emit_names{{
 }};
 
 constexpr const char* footer =
+    "Examples:\n"
+    "  lanternc model.cpp -o model              a program\n"
+    "  lanternc model.cpp --emit=shared -o model.so   its functions as a shared library\n"
+    "  lanternc model.cpp --emit=c --function=df      one of them as C that stands alone\n"
+    "  lanternc model.cpp --explain             what became of its loops and derivatives\n"
+    "  lanternc model.cpp -g --check=nan        the first NaN, with its line\n\n"
     "What follows -- goes to the C++ compiler: lanternc model.cpp -o model -- -Wall -fopenmp\n"
     "The compiler is the environment's CXX, otherwise c++. Generated code is for this machine's\n"
     "processor unless --cpu says something else. Results and precompiled headers are kept in\n"
@@ -54,6 +60,24 @@ struct Given {
   std::string emit, target = "cpu", level, standard, check, threads = "1", lanes;
   Words include, define, undefine, library_path, library;
 };
+
+/// Headings of --help, with the options below them; others are under the last.
+void group_options(CLI::App& app) {
+  struct Group {
+    const char* heading;
+    std::vector<std::string> options;
+  };
+  const std::vector<Group> groups{
+      {"What is made", {"-o", "--emit", "--function", "--depfile", "--with-jit", "--with-main"}},
+      {"For which machine", {"--target", "--arch", "--cpu", "--threads", "--lanes"}},
+      {"How numbers are computed", {"-O", "--strict-math", "--no-reassociate", "--check"}},
+      {"Understanding a program", {"--explain", "-g", "--all-messages", "--time-passes", "--dump-after", "--disable-pass",
+                                   "--verify", "--explain-cache"}},
+      {"For the C++ compiler", {"-I", "-D", "-U", "-L", "-l", "--std", "--no-rewrite", "--no-cache"}},
+  };
+  for (const Group& group : groups)
+    for (const std::string& name : group.options) app.get_option(name)->group(group.heading);
+}
 
 void describe(CLI::App& app, Given& given) {
   const auto words = [&](const char* names, Words& to, const char* what, const char* type) {
@@ -131,6 +155,7 @@ void describe(CLI::App& app, Given& given) {
   words("-l", given.library, "", "LIBRARY");
   word("--std", given.standard, "also as -std; default c++20", "STANDARD");
   app.set_version_flag("--version", "lanternc " LANTERNC_VERSION);
+  group_options(app);
   app.footer(footer);
 }
 

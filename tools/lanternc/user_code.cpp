@@ -112,6 +112,7 @@ UserCode::Object UserCode::started(std::size_t i, const std::string& kind, const
   object.source = source;
   object.path = directory() / (kind + (compiled == source ? "" : "_rewritten") + std::to_string(i) + ".o");
   Words common{"-std=c++20", "-I" + installation_.include.string()};
+  common.push_back("-Werror=return-type");  // a program without its result would be staged all the same
   append(common, installation_.flags);
   append(common, options_.compile_flags);
   append(common, flags);

@@ -158,9 +158,8 @@ class Over<V, F, std::tuple<P...>> {
 /// Error, naming the place in f, for operations other than + and * on the numbers it is given, for numbers
 /// that are not natural, and for a Rep of elsewhere that f has captured. What is computed of numbers in f
 /// alone, before they meet an argument, is computed as numbers are.
-template <class V, class F>
+template <class V, core::detail::OverReps F>
 auto over(Dictionary<V> r, F f, std::source_location l = std::source_location::current()) {
-  core::detail::require_known<F>();
   return detail::Over<V, F>(std::move(r), std::move(f), here(l));
 }
 

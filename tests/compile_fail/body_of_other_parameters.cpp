@@ -1,0 +1,6 @@
+// expect alone: the lambda must take the state, or its components one by one
+#include "lantern/lantern.hpp"
+using namespace lantern;
+Rep<double> f(Rep<double> x) {
+  return FOR(0, 3, x, [&](Rep<double> s) { return s * x; });
+}

@@ -1,0 +1,159 @@
+// What lanternc says of mistakes that g++ or Clang would explain in the library's terms: the whole text.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "lantern/codegen/toolchain/process.hpp"
+
+using lantern::codegen::ProcessResult;
+using lantern::codegen::run_process;
+using lantern::codegen::TemporaryDirectory;
+using lantern::codegen::write_file;
+
+namespace {
+
+/// lanternc's messages about a model that does not compile; "@" stands for its directory.
+std::string said(const std::string& model) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path file = directory.path() / "m.cpp";
+  write_file(file, "#include <lantern/lantern.hpp>\nusing namespace lantern;\n" + model);
+  const ProcessResult r = run_process({LANTERNC, file.string(), "-o", file.string() + ".out"});
+  CHECK(r.status == 1);
+  std::string text = r.err;
+  const std::string path = directory.path();
+  for (std::size_t at = text.find(path); at != std::string::npos; at = text.find(path, at)) text.replace(at, path.size(), "@");
+  return text;
+}
+
+const std::string one_function =
+    "write a lambda that calls the function you mean, [](Rep<double> x) { return f(x); }, or choose it by its "
+    "arguments, f<Rep<double>>: several functions have this name, or it is a template\n";
+
+}  // namespace
+
+TEST_CASE("a call that does not fit says how the function is called") {
+  CHECK(said("Rep<double> f(Rep<Array<double>> a, Rep<double> x) { return sum(a) * x; }\n"
+             "LANTERN_FUNCTION(df, f)\n"
+             "const std::vector<float> v(2);\n"
+             "double a = df(v, 2.0);\n"
+             "double b = df(2.0);\n"
+             "void h(std::vector<double> in) { df.into(in); }\n"
+             "int main() {}\n") ==
+        "@/m.cpp:6:14: error: df takes (std::span<const double>, double); argument 1 is a std::vector<float>\n"
+        "    6 | double a = df(v, 2.0);\n"
+        "      |              ^\n"
+        "@/m.cpp:7:14: error: df takes (std::span<const double>, double), got 1 argument\n"
+        "    7 | double b = df(2.0);\n"
+        "      |              ^\n"
+        "@/m.cpp:8:41: error: df.into takes a target for each result, (double), then the arguments, "
+        "(std::span<const double>, double), got 1 argument\n"
+        "    8 | void h(std::vector<double> in) { df.into(in); }\n"
+        "      |                                         ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("what is no program says how one is written") {
+  CHECK(said("double f(double x) { return x * x; }\n"
+             "template <class T>\n"
+             "T g(T x) {\n"
+             "  return x * x;\n"
+             "}\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "LANTERN_FUNCTION(dg, grad(g))\n"
+             "LANTERN_FUNCTION(dh, grad([](auto x) { return x * x; }))\n"
+             "int main() { return static_cast<int>(df(1.0) + dg(1.0) + dh(1.0)); }\n") ==
+        "@/m.cpp:8:26: error: write the function over Reps, for example Rep<double> f(Rep<double> x): parameter 1 is a "
+        "double, which has a value only when the program runs\n"
+        "    8 | LANTERN_FUNCTION(df, grad(f))\n"
+        "      |                          ^\n"
+        "@/m.cpp:9:26: error: " +
+            one_function +
+            "    9 | LANTERN_FUNCTION(dg, grad(g))\n"
+            "      |                          ^\n"
+            "@/m.cpp:10:26: error: the signature of this callable cannot be seen (a generic lambda?): write "
+            "sig<double(double)>(f)\n"
+            "   10 | LANTERN_FUNCTION(dh, grad([](auto x) { return x * x; }))\n"
+            "      |                          ^\n"
+            "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * x; }\n"
+             "int main() {\n"
+             "  LANTERN_FUNCTION(df, grad(f))\n"
+             "  return static_cast<int>(df(1.0));\n"
+             "}\n") ==
+        "@/m.cpp:5:3: error: move LANTERN_FUNCTION(df, ...) out of the function, to namespace scope\n"
+        "    5 |   LANTERN_FUNCTION(df, grad(f))\n"
+        "      |   ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("values that are not there yet, and changes that are lost") {
+  // The native branch is what Clang reads the file for.
+  CHECK(said("#include <iostream>\n"
+             "Rep<double> f(Rep<double> x) {\n"
+             "  std::cout << x;\n"
+             "  Rep<double> s = 0.0;\n"
+             "  FOR(0, 3, [=](Rep<std::int64_t>) { s = s + x; });\n"
+             "  if (x > 0.0) return s;\n"
+             "  return -s;\n"
+             "}\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:5:16: error: a Rep has no value yet; print(x, \"x\") prints it when the program runs\n"
+        "    5 |   std::cout << x;\n"
+        "      |                ^\n"
+        "@/m.cpp:7:46: error: a lambda that captures by value, [=], or a const Rep is assigned: write [&], so that the "
+        "variable itself changes\n"
+        "    7 |   FOR(0, 3, [=](Rep<std::int64_t>) { s = s + x; });\n"
+        "      |                                              ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("#include <fmt/format.h>\n"
+             "Rep<double> f(Rep<double> x) {\n"
+             "  Rep<double> s = 0.0;\n"
+             "  fmt::print(\"{}\", x);\n"
+             "  FOR(0, 3, [=](Rep<std::int64_t>) mutable { s = s + x; });\n"
+             "  if (x > 0.0) return s;\n"
+             "  return -s;\n"
+             "}\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:6:8: error: a Rep has no value yet; print(x, \"x\") prints it when the program runs\n"
+        "    6 |   fmt::print(\"{}\", x);\n"
+        "      |        ^\n"
+        "@/m.cpp:7:3: error: a mutable lambda changes its own copies, which end with it: write [&], without mutable, so "
+        "that the variables themselves change\n"
+        "    7 |   FOR(0, 3, [=](Rep<std::int64_t>) mutable { s = s + x; });\n"
+        "      |   ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("std::vector<double> table{1.0, 2.0};\n"
+             "Rep<double> f(Rep<double> x, Rep<std::int64_t> i) {\n"
+             "  if (x > 0.0) return x * table[i];\n"
+             "  return x;\n"
+             "}\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:5:32: error: a Rep has no value yet and cannot be the index of a std::vector<double>: make it an "
+        "argument of the program, Rep<Array<double>>, or write constant_table(table)[i]\n"
+        "    5 |   if (x > 0.0) return x * table[i];\n"
+        "      |                                ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("a result that is not used, a return that is missing") {
+  CHECK(said("Rep<double> f(Rep<Array<double>> a) {\n"
+             "  a.set(0, 5.0);\n"
+             "  a[0] * a[0];\n"
+             "}\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:4:16: warning: the result is not used; the value itself stays as it was: write a = a.set(...) "
+        "[-Wunused-result]\n"
+        "    4 |   a.set(0, 5.0);\n"
+        "      |                ^\n"
+        "@/m.cpp:5:14: warning: the result is not used [-Wunused-result]\n"
+        "    5 |   a[0] * a[0];\n"
+        "      |              ^\n"
+        "@/m.cpp:6:1: error: no return statement in function returning non-void [-Werror=return-type]\n"
+        "    6 | }\n"
+        "      | ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
