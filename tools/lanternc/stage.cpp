@@ -96,6 +96,7 @@ bool has_interface(const Options& options) {
     case Emit::header:
     case Emit::object:
     case Emit::shared:
+    case Emit::python:
       return !options.cuda;
     default:
       return false;
@@ -133,7 +134,7 @@ void optimise(StagedFunction& function, const Options& options) {
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
   std::vector<StagedFunction> functions;
   for (const core::driver::Registered& registered : image.functions) {
-    StagedFunction f{registered.name, staged(registered), {}, {}};
+    StagedFunction f{registered.name, staged(registered), {}, registered.loc, {}};
     run_on_large_stack([&] {
       if (options.verify) ir::verify(*f.module, ir::forms::staged);
       if (has_interface(options) || optimised_apart(options)) f.staged = ir::print(*f.module, {.locations = true, .names = true});

@@ -16,6 +16,7 @@ struct StagedFunction {
   std::string name;
   std::unique_ptr<ir::Module> module;  ///< after the passes, unless the graph is wanted as staged, or for a program
   Progress progress;
+  core::Location loc;  ///< of the LANTERN_FUNCTION
   std::string staged;  ///< as text, for a program, and where it is to be printed as a source: see `optimised`
 };
 
