@@ -29,6 +29,8 @@ struct Registered {
   std::string name;
   std::function<std::unique_ptr<ir::Module>()> stage;
   Location loc;
+  /// Its parameters, and the program over flattened products: for derivatives that lanternc makes of it.
+  std::function<std::pair<std::vector<ir::Type>, ad::Program>()> program = {};
 };
 /// Called by static initialisers of a staging image; lanternc defines it. A header included by several files
 /// registers its functions several times, from the same place.
@@ -94,6 +96,10 @@ struct Exported<Tag, F, R, std::tuple<P...>>
     r.name = Tag::id;
     r.loc = {file, line, 0};
     r.stage = [] { return stage(Tag::id, parameter_types(), detail::program_of(Tag::make()).run); };
+    r.program = [] {
+      static const F f = Tag::make();  // the program refers to it
+      return std::pair(parameter_types(), detail::program_of(f));
+    };
     register_function(std::move(r));
     return true;
   }

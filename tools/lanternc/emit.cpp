@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cuda_code.hpp"
+#include "jax.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/library.hpp"
@@ -124,9 +125,8 @@ std::vector<std::string> objects(const Functions& functions, const Options& opti
 }
 
 /// Several objects as one, or as a shared library, in the directory.
-std::filesystem::path link(const Functions& functions, const Options& options,
-                           const codegen::TemporaryDirectory& directory) {
-  const std::vector<std::string> contents = objects(functions, options);
+std::filesystem::path link(const Options& options,
+                           const codegen::TemporaryDirectory& directory, std::vector<std::string> contents) {
   const std::filesystem::path result = directory.path() / "linked";
   std::vector<std::string> command = codegen::system_compiler_command();
   if (options.emit == Emit::object)
@@ -153,15 +153,28 @@ std::filesystem::path link(const Functions& functions, const Options& options,
 
 void linked(const Functions& functions, const Options& options, Output& output) {
   const codegen::TemporaryDirectory directory;
-  output.take(link(functions, options, directory));
+  output.take(link(options, directory, objects(functions, options)));
 }
 
 std::string python(const Functions& functions, const Options& options) {
   const codegen::TemporaryDirectory directory;
-  const std::filesystem::path library = link(functions, options, directory);
+  const std::filesystem::path library = link(options, directory, objects(functions, options));
   const std::vector<std::string> symbols = codegen::status_names(modules(functions), standalone(options), codegen::CTarget(),
                                                                  workspaces(functions, options));
   return python_module(functions, symbols, codegen::read_file(library), options);
+}
+
+std::string jax(const Functions& functions, const Options& options) {
+  const codegen::TemporaryDirectory directory;
+  std::vector<std::string> contents = objects(functions, options);
+  const std::vector<bool> workspace = workspaces(functions, options);
+  const std::vector<std::string> symbols =
+      codegen::status_names(modules(functions), standalone(options), codegen::CTarget(), workspace);
+  const std::string header =
+      codegen::print_header(modules(functions), standalone(options), "LANTERN_JAX_MODULE", workspace);
+  contents.push_back(jax_handlers(functions, symbols, header, options));
+  const std::filesystem::path library = link(options, directory, std::move(contents));
+  return jax_module(functions, symbols, codegen::read_file(library), options);
 }
 
 }  // namespace
@@ -189,6 +202,8 @@ void emit(const Functions& functions, const Options& options, Output& output) {
         return linked(functions, options, output);
       case Emit::python:
         return output.write(python(functions, options));
+      case Emit::jax:
+        return output.write(jax(functions, options));
       case Emit::program:
       case Emit::rewritten:
         throw InternalError("a program is built, not emitted");

@@ -27,7 +27,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 12> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 13> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -37,6 +37,7 @@ constexpr std::array<std::pair<std::string_view, Emit>, 12> emit_names{{
     {"object", Emit::object},
     {"shared", Emit::shared},
     {"python", Emit::python},
+    {"jax", Emit::jax},
     {"svg", Emit::svg},
     {"rewritten", Emit::rewritten},
     {"html", Emit::html},
@@ -73,7 +74,7 @@ void describe(CLI::App& app, Given& given) {
        "cps (as staged, in continuation-passing style),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
-       "python (a module that holds the generated code, for NumPy),\n"
+       "python, jax (a module that holds the generated code, for NumPy or JAX),\n"
        "rewritten (the C++ file without native control flow over Rep),\n"
        "html (a page: source, graph and generated code side by side)",
        "KIND");
@@ -219,8 +220,8 @@ void check_combination(const Options& o) {
   if (o.threads > 1 && o.opt == 0) throw Error("--threads: no pass runs at -O0");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
-  if (o.cuda && o.emit == Emit::python)
-    throw Error("--target=cuda does not go with --emit=python; load a library of --emit=shared by ctypes");
+  if (o.cuda && (o.emit == Emit::python || o.emit == Emit::jax))
+    throw Error("--target=cuda does not go with --emit=python or jax; load a library of --emit=shared by ctypes");
 }
 
 /// Objects and libraries are named after the first source where no output is given.
@@ -234,6 +235,7 @@ std::string default_output(const Options& o) {
     case Emit::shared:
       return stem + ".so";
     case Emit::python:
+    case Emit::jax:
       return stem + ".py";
     default:
       return {};
@@ -263,7 +265,7 @@ Options checked(Given given, const Words& after_dashes) {
                                          &std::pair<std::string_view, Emit>::first);
     if (found == emit_names.end())
       throw Error(
-          "--emit: expected ir, cps, c, cpp, cuda, header, object, shared, python, svg, rewritten or html, got '" +
+          "--emit: expected ir, cps, c, cpp, cuda, header, object, shared, python, jax, svg, rewritten or html, got '" +
           given.emit + "'");
     o.emit = found->second;
   }
@@ -277,7 +279,7 @@ Options checked(Given given, const Words& after_dashes) {
   o.lanes = lane_count(given.lanes);
   if (given.target != "cpu" && given.target != "cuda")
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
-  o.limited_stack = o.emit == Emit::python;
+  o.limited_stack = o.emit == Emit::python || o.emit == Emit::jax;
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
   if (o.arch != "compute_80" && !o.cuda) throw Error("--arch goes with --target=cuda; a processor is chosen by --cpu");
   static const std::regex architecture("(sm|compute)_[1-9][0-9]+[a-z]?");

@@ -9,7 +9,7 @@
 
 namespace lantern::tool {
 
-enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, svg, rewritten, html };
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, jax, svg, rewritten, html };
 
 struct Options {
   std::vector<std::string> sources;

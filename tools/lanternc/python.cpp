@@ -2,15 +2,10 @@
 #include "python.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <set>
 
-#include "doc_comment.hpp"
-#include "lantern/codegen/naming.hpp"
-#include "lantern/codegen/toolchain/clang.hpp"
-#include "lantern/codegen/toolchain/process.hpp"
-#include "lantern/ir/error.hpp"
+#include "python_parts.hpp"
 #include "python_text.hpp"
 
 namespace lantern::tool {
@@ -19,28 +14,6 @@ using namespace core;
 using ir::Kind;
 
 namespace {
-
-/// A kind of number in Python, ctypes and NumPy.
-struct Number {
-  std::string python, ctypes, numpy;
-};
-
-Number number(Kind kind) {
-  switch (kind) {
-    case Kind::boolean:
-      return {"bool", "_ctypes.c_bool", "bool_"};
-    case Kind::i32:
-      return {"int", "_ctypes.c_int32", "int32"};
-    case Kind::i64:
-      return {"int", "_ctypes.c_int64", "int64"};
-    case Kind::f32:
-      return {"float", "_ctypes.c_float", "float32"};
-    case Kind::f64:
-      return {"float", "_ctypes.c_double", "float64"};
-    default:
-      throw InternalError("no number has this kind");
-  }
-}
 
 std::string dtype(Kind kind) { return "_" + number(kind).numpy; }
 std::string tensor_class(const ir::Type& t) { return "_Tensor" + std::to_string(t.rank()); }
@@ -51,56 +24,6 @@ std::string tree_class(const ir::Type& t) {
   return name;
 }
 
-/// Python's own words; a name that is one gets a '_'.
-std::string python_name(const std::string& name) {
-  static const std::set<std::string> words{
-      "False", "None",   "True",  "and",    "as",   "assert", "async",  "await",    "class", "continue", "def",
-      "del",   "elif",   "else",  "except", "for",  "from",   "global", "finally",  "if",    "import",   "in",
-      "is",    "lambda", "not",   "or",     "out",  "pass",   "raise",  "nonlocal", "try",   "return",   "while",
-      "with",  "yield",  "break", "Error",  "print"};
-  return words.contains(name) ? name + "_" : name;
-}
-
-/// Text as it may stand in a docstring.
-std::string in_docstring(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n' || c == '\t' || static_cast<unsigned char>(c) >= ' ') out += c;
-  }
-  return out;
-}
-
-std::string base64(const std::string& bytes) {
-  static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve(bytes.size() / 3 * 4 + 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
-    unsigned word = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      word = word << 8U | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out += k <= n ? digits[word >> (18 - 6 * k) & 63U] : '=';
-  }
-  return out;
-}
-
-/// "(3, m)" for a shape; what differs from run to run has a letter.
-std::string shape_of(const ir::Type& t) {
-  std::string text;
-  for (const std::int64_t d : t.dims()) text += (text.empty() ? "" : ", ") + (d == ir::dynamic ? "?" : std::to_string(d));
-  return "(" + text + (t.rank() == 1 ? ",)" : ")");
-}
-
-/// float, or "float64 array of shape (3, ?)".
-std::string described(const ir::Type& t) {
-  if (t.is_scalar()) return number(t.kind()).python;
-  if (t.is_tensor()) return number(t.element()).numpy + " array of shape " + shape_of(t);
-  std::string values;
-  for (const ir::Type& part : t.parts()) values += ", " + number(part.kind()).numpy + " values";
-  return "tree: (int64 left, int64 right" + values + ", root)";
-}
-
 class Wrapper {
  public:
   Wrapper(const StagedFunction& function, std::string symbol)
@@ -108,13 +31,7 @@ class Wrapper {
         name_(python_name(function.name)),
         symbol_(std::move(symbol)),
         function_(function) {
-    std::set<std::string> taken;
-    for (std::size_t i = 0; i < f_.body->params.size(); ++i) {
-      const ir::Value* p = f_.body->params[i];
-      std::string name = p->name ? python_name(codegen::identifier(p->name)) : "x" + std::to_string(i + 1);
-      while (!taken.insert(name).second) name += "_";
-      parameters_.push_back(name);
-    }
+    parameters_ = parameter_names(f_);
     for (std::size_t i = 0; i < f_.result_types.size(); ++i)
       if (f_.result_types[i].is_tensor()) tensors_.push_back(i);
   }
@@ -168,31 +85,16 @@ class Wrapper {
   }
 
   std::string docstring() const {
-    const std::string file = function_.loc.file ? function_.loc.file : "";
-    Documentation said;
-    std::error_code ignored;
-    if (!file.empty() && std::filesystem::is_regular_file(file, ignored))
-      said = documentation(codegen::read_file(file), function_.loc.line);
-    std::string text = said.program.empty() ? name_ : said.program;
-    if (!said.comment.empty()) text = said.comment + "\n\nThe compiled function is " + text;
-    text += ".\n";
-    if (!parameters_.empty()) text += "\nParameters\n----------\n";
+    std::vector<std::string> arguments, results;
     for (std::size_t i = 0; i < parameters_.size(); ++i)
-      text += parameters_[i] + " : " + described(f_.body->params[i]->type) + "\n";
+      arguments.push_back(parameters_[i] + " : " + described(f_.body->params[i]->type));
     if (!tensors_.empty())
-      text += "out : " +
-              std::string(f_.result_types.size() == 1 ? "array" : "tuple with an array or None for each result") +
-              ", optional\n    Arrays that the results are written to.\n";
-    text += "\nReturns\n-------\n";
-    for (const ir::Type& t : f_.result_types) text += described(t) + "\n";
-    text += "\nRaises\n------\nError\n    An index is out of range, shapes do not fit, there is no memory.\n";
-    std::string indented;
-    std::size_t from = 0;
-    for (std::size_t end; (end = text.find('\n', from)) != std::string::npos; from = end + 1) {
-      const std::string line = text.substr(from, end - from);
-      indented += (indented.empty() || line.empty() ? "" : "    ") + in_docstring(line) + "\n";
-    }
-    return "    \"\"\"" + indented + "    \"\"\"\n";
+      arguments.push_back("out : " +
+                          std::string(f_.result_types.size() == 1 ? "array" : "tuple with an array or None for each result") +
+                          ", optional\n    Arrays that the results are written to.");
+    for (const ir::Type& t : f_.result_types) results.push_back(described(t));
+    return tool::docstring(function_, name_, arguments, results,
+                           "Raises\n------\nError\n    An index is out of range, shapes do not fit, there is no memory.\n");
   }
 
   std::string body(const std::string& own, const std::vector<std::size_t>& offsets) {
@@ -357,18 +259,6 @@ class Structures {
   bool has_trees_ = false;
 };
 
-/// What a processor must have for code with such vectors, by Linux's names.
-std::string features(const Options& options) {
-  const codegen::Arithmetic arithmetic = codegen::arithmetic_of(options.cpu);
-  std::string text;
-#if defined(__x86_64__)
-  if (arithmetic.lanes >= 8) text += "\"avx512f\", \"avx512dq\", ";
-  if (arithmetic.lanes >= 4) text += "\"avx2\", ";
-  if (arithmetic.fused_multiply_add) text += "\"fma\", ";
-#endif
-  return text.empty() ? "" : "_require(" + text.substr(0, text.size() - 2) + ")\n";
-}
-
 }  // namespace
 
 std::string python_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
@@ -388,7 +278,7 @@ std::string python_module(const std::vector<StagedFunction>& functions, const st
   return "\"\"\"" + in_docstring(listed + " of " + source) + ", compiled by lanternc " LANTERNC_VERSION ".\n\n" +
          "Generated code: change the C++ source instead. Needs ctypes" +
          (structures.text().empty() ? "" : " and NumPy") + ", nothing else.\n\"\"\"\n" + python_imports +
-         structures.text() + "\n\n" + features(options) + "_library = _load(_base64.b64decode(\n    \"" +
+         structures.text() + "\n\n" + required_features(options) + "_library = _load(_base64.b64decode(\n    \"" +
          base64(library) + "\"\n))\n__all__ = [" + names + "\"Error\"]\n" + wrappers;
 }
 
