@@ -96,7 +96,7 @@ std::string handler(const ir::Function& f, const std::string& symbol) {
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
     const ir::Type& t = f.result_types[i];
     const std::string r = "r" + std::to_string(i);
-    parameters += (parameters.empty() ? "" : ", ") + "ffi::Result<" + buffer(t) + "> " + r;
+    parameters += (parameters.empty() ? "" : ", ") + std::string("ffi::Result<") + buffer(t) + "> " + r;
     binding += ".Ret<" + buffer(t) + ">()";
     if (!t.is_tensor()) {
       call += r + "->typed_data(), ";

@@ -27,6 +27,8 @@ class _Custom:
         _jax.ffi.register_ffi_target(self.target, _jax.ffi.pycapsule(getattr(_library, "lt_jax_" + symbol)), platform="cpu")
         self.find_shapes = getattr(_library, "lt_shapes_" + symbol)
         self.known = {}
+        self.integers = {i for i, p in enumerate(parameters) if not p.sizes and p.dtype.kind == "i"}
+        self.asks_for_shapes = like is None and any(None in r.sizes for r in results)
 
     def checked(self, arguments) -> tuple:
         """The arguments as arrays of their types. Raises: their number, type, rank or size is wrong."""
@@ -37,7 +39,7 @@ class _Custom:
     def _checked(self, name: str, parameter: _Array, value):
         if parameter.dtype.itemsize == 8 and not _jax.config.jax_enable_x64:
             raise TypeError(f"{self.name}: {name} has 64 bits: call jax.config.update('jax_enable_x64', True) first")
-        array = _jax.numpy.asarray(value)
+        array = value if isinstance(value, _jax.Array) else _np.asarray(value)  # what is known stays so under jit
         if array.dtype != parameter.dtype:
             if not _np.can_cast(array.dtype, parameter.dtype, "same_kind"):
                 raise TypeError(f"{self.name}: {name}: expected numbers of type {parameter.dtype}, got {array.dtype}")
@@ -58,10 +60,10 @@ class _Custom:
         """Of the results. They are those of arguments, or known, or found by a call with ones for numbers."""
         if self.like is not None:
             return tuple(arguments[i].shape for i in self.like)
-        if all(None not in r.sizes for r in self.results):
+        if not self.asks_for_shapes:
             return tuple(r.sizes for r in self.results)
         sizes = tuple(n for a in arguments for n in a.shape)
-        integers = [a for a, p in zip(arguments, self.parameters) if not p.sizes and p.dtype.kind in "iu"]
+        integers = [a for i, a in enumerate(arguments) if i in self.integers]
         if any(isinstance(a, _jax.core.Tracer) for a in integers):
             found, other = self._found(sizes, (1,) * len(integers)), self._found(sizes, (2,) * len(integers))
             if found != other:
@@ -89,31 +91,46 @@ class _Custom:
 def _differentiable(chain: tuple):
     """The first of these, with the second as its pullback, and so on."""
     first, *rest = chain
-    if not rest:
-        return first
-    pullback = _differentiable(tuple(rest))
+    pullback = _differentiable(tuple(rest)) if rest else None
 
-    @_jax.custom_vjp
-    def function(*arguments):
-        return first(*arguments)
+    @_functools.lru_cache(maxsize=256)
+    def rule(numbers: tuple):
+        """For integers (position, value) that shapes depend on: JAX must not trace them."""
+        fixed = dict(numbers)
+        free = [p for i, p in enumerate(first.parameters) if i not in fixed]
 
-    def forward(*arguments):
-        return first(*arguments), arguments
+        def whole(arguments):
+            rest = iter(arguments)
+            return tuple(fixed[i] if i in fixed else next(rest) for i in range(len(first.parameters)))
 
-    def backward(arguments, cotangents):
-        seeds = [c for c, r in zip(cotangents, first.results) if r.floating]
-        gradients = iter(pullback(*arguments, *seeds))
-        return tuple(
-            next(gradients) if p.floating else _np.zeros(_np.shape(a), _jax.dtypes.float0)
-            for a, p in zip(arguments, first.parameters)
-        )
+        def function(*arguments):
+            return first(*whole(arguments))
 
-    function.defvjp(forward, backward)
+        if pullback is None:
+            return function
+        function = _jax.custom_vjp(function)
 
-    def checked(*arguments):
-        return function(*first.checked(arguments))
+        def forward(*arguments):
+            return function(*arguments), arguments
 
-    return checked
+        def backward(arguments, cotangents):
+            seeds = [c for c, r in zip(cotangents, first.results) if r.floating]
+            gradients = iter(pullback(*whole(arguments), *seeds))
+            return tuple(
+                next(gradients) if p.floating else _np.zeros(_np.shape(a), _jax.dtypes.float0)
+                for a, p in zip(arguments, free)
+            )
+
+        function.defvjp(forward, backward)
+        return function
+
+    def call(*arguments):
+        arguments = first.checked(arguments)
+        fixed = first.integers if first.asks_for_shapes else ()
+        numbers = {i: int(arguments[i]) for i in fixed if not isinstance(arguments[i], _jax.core.Tracer)}
+        return rule(tuple(numbers.items()))(*(a for i, a in enumerate(arguments) if i not in numbers))
+
+    return call
 )py";
 
 }  // namespace lantern::tool
