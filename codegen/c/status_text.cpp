@@ -13,6 +13,49 @@ const std::vector<PreludePart>& status_parts() {
       {"setjmp", prototypes, {}, R"c(__attribute__((returns_twice)) int lt_setjmp(void* place) __asm__("_setjmp");
 __attribute__((noreturn)) void lt_longjmp(void* place, int value) __asm__("longjmp");
 )c"},
+      {"pthread_key", prototypes, {}, R"c(int pthread_key_create(unsigned* key, void (*destroy)(void* value));
+int pthread_key_delete(unsigned key);
+int pthread_setspecific(unsigned key, const void* value);
+void free(void* memory);
+)c"},
+      {"at_thread_end",
+       functions,
+       {"workspace", "pthread_key", "thread_local"},
+       R"c(/* The memory of a thread's workspace is freed when the thread ends. */
+static unsigned lt_thread_key;
+static int lt_has_thread_key;
+static LT_THREAD_LOCAL int lt_is_freed_at_end;
+
+static void lt_free_workspace(void* value) {
+  lt_workspace* ws = (lt_workspace*)value;
+  lt_chunk* chunk = ws->first;
+  while (chunk) {
+    lt_chunk* next = chunk->next;
+    free(chunk);
+    chunk = next;
+  }
+  for (int64_t i = 0; i < ws->tape_count; ++i) free(ws->tapes[i].data);
+  free(ws->tapes);
+  ws->first = ws->chunk = 0;
+  ws->top = ws->end = 0;
+  ws->tapes = 0;
+  ws->tape_count = 0;
+  lt_is_freed_at_end = 0;
+}
+
+__attribute__((constructor)) static void lt_make_thread_key(void) {
+  lt_has_thread_key = pthread_key_create(&lt_thread_key, lt_free_workspace) == 0;
+}
+
+__attribute__((destructor)) static void lt_delete_thread_key(void) {
+  if (lt_has_thread_key) pthread_key_delete(lt_thread_key);
+}
+
+static void lt_free_at_thread_end(lt_workspace* ws) {
+  if (lt_is_freed_at_end || !lt_has_thread_key) return;
+  lt_is_freed_at_end = pthread_setspecific(lt_thread_key, ws) == 0;
+}
+)c"},
       {"thread_local", basics, {}, R"c(#if defined(__cplusplus)
 #define LT_THREAD_LOCAL thread_local
 #elif defined(__TINYC__)
@@ -23,7 +66,7 @@ __attribute__((noreturn)) void lt_longjmp(void* place, int value) __asm__("longj
 )c"},
       {"attempt",
        functions,
-       {"workspace", "setjmp", "thread_local", "allocate", "fail_size", "count", "memcpy", "memmove", "cold"},
+       {"workspace", "setjmp", "thread_local", "at_thread_end", "allocate", "fail_size", "count", "memcpy", "memmove", "cold"},
        R"c(/* A tensor of a call that returns a status: an argument, or a result, with the memory that the caller gave for it. */
 typedef struct lt_operand {
   int number; /* among the arguments or the results */
@@ -142,6 +185,7 @@ LT_SELDOM static int lt_attempted(lt_workspace* ws, lt_attempt* attempt, void* p
 static int lt_try(lt_workspace* ws, lt_attempt* attempt, const char** message) {
   int64_t place[64];
   void* const outer = lt_landing;
+  lt_free_at_thread_end(ws);
   lt_landing = place;
   ws->fail = lt_land;
   ws->targets = attempt->targets;
