@@ -43,6 +43,7 @@ LANTERN_FUNCTION(multiply, product)
 LANTERN_FUNCTION(doubled, fixed)
 LANTERN_FUNCTION(half, halves)
 LANTERN_FUNCTION(tree_gradient, value_and_grad<0>(folded))
+LANTERN_FUNCTION(times, product)  // the C library has one too
 LANTERN_FUNCTION(norm_value, norm)
 LANTERN_FUNCTION(norm_gradient, grad(norm))
 LANTERN_FUNCTION(norm_hessian, hessian(norm))

@@ -82,6 +82,7 @@ def arrays():
     a, b = np.random.default_rng(1).normal(size=(3, 4)), np.random.default_rng(2).normal(size=(4, 5))
     for again in range(2):
         check(np.allclose(m.multiply(a, b), a @ b) and np.allclose(m.multiply(b.T, a.T), b.T @ a.T))
+    check(np.allclose(m.times(a, b), a @ b), "not the C library's")
     check(np.array_equal(m.gamma(4, 0.5), [0, 0.5, 1, 1.5]) and m.gamma(0, 1.0).shape == (0,))
     for n in (1, 3, 2, 3, 0, 3):
         check(np.array_equal(m.ones_of(np.r_[np.ones(n), np.zeros(3 - n)]), np.ones(n)))

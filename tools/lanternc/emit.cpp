@@ -144,6 +144,8 @@ std::filesystem::path link(const Options& options,
     if (options.cuda)
       for (const std::string& flag : cuda_link_arguments()) command.push_back(flag);
     command.push_back("-lm");
+    // Functions call each other, whatever names the process has besides: the C library has a `times`.
+    command.push_back("-Wl,-Bsymbolic");
   }
   const codegen::ProcessResult linking = codegen::run_process(command);
   tell(linking.out + linking.err);
