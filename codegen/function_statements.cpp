@@ -272,7 +272,8 @@ std::string StatementPrinter::definition() {
   for (std::size_t i = info_.closure ? info_.captured : 0; i < parameter_names_.size() && !info_.in_frame;
        ++i)
     if (uses_.count(function_.body->params[i]) == 0) prologue.push_back("(void)" + parameter_names_[i] + ";");
-  if (may_be_deep) prologue.push_back("if (lt_deep(ws)) ws->fail(ws, \"" + ir::too_deep(info_.name) + "\");");
+  if (may_be_deep) prologue.push_back("if (lt_deep(ws)) ws->fail(ws, \"" +
+                       ir::too_deep(function_.module->entry == &function_ ? unit_.public_name() : info_.name) + "\");");
   const std::string prefix = place_ == Place::host ? "lt_device_" : "lt_";
   if (!mark_.empty())
     prologue.push_back("const " + prefix + "position " + mark_ + " = " + prefix + "mark(ws);");

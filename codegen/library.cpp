@@ -28,7 +28,7 @@ Library complete(Modules modules, PrintOptions options, const Target& target, co
   Library library;
   NameScope scope;
   std::vector<std::string> publics, inner;  // names that all sources know, and that only those before use
-  for (const ir::Module* m : modules) publics.push_back(scope.unique_function(m->entry->name + suffix));
+  for (const ir::Module* m : modules) publics.push_back(scope.unique_function(options.prefix + m->entry->name + suffix));
   for (const ir::Module* m : modules)
     for (const ir::Prototype& p : ir::external_functions(*m)) inner.push_back(p.name);
   for (std::size_t i = 0; i < modules.size(); ++i) {
@@ -71,10 +71,15 @@ std::string typed(const ir::Function& f) {
 /// The structures that a header needs, each defined once however many headers are included.
 class HeaderTypes {
  public:
+  explicit HeaderTypes(bool with_status) : with_status_(with_status) {}
   void add(const ir::Type& type) {
     const CTarget target;
     Prelude prelude(target);
-    if (type.is_tensor()) return define(prelude.tensor(type.element(), type.rank()), prelude);
+    if (type.is_tensor()) {
+      define(prelude.tensor(type.element(), type.rank()), prelude);
+      if (with_status_) define(prelude.const_tensor(type.element(), type.rank()), prelude);
+      return;
+    }
     if (type.is_tree()) return define(prelude.tree(type), prelude);
   }
   const std::string& text() const { return text_; }
@@ -83,10 +88,11 @@ class HeaderTypes {
   void define(const std::string& name, const Prelude& prelude) {
     if (!seen_.insert(name).second) return;
     const std::string all = prelude.text();
-    const std::size_t from = all.find("typedef struct {"), to = all.find("} " + name + ";", from);
+    const std::size_t to = all.find("} " + name + ";"), from = all.rfind("typedef struct {", to);
     text_ += "#ifndef LANTERN_TYPE_" + name + "\n#define LANTERN_TYPE_" + name + "\n" +
              all.substr(from, to + name.size() + 4 - from) + "#endif\n";
   }
+  bool with_status_;  ///< there are functions NAME_try, whose arguments are read only
   std::unordered_set<std::string> seen_;
   std::string text_;
 };
@@ -111,6 +117,18 @@ std::string offered(Unit& unit) {
   }
   text += "/* The same by pointers to the arguments and results; ws may be null where nothing above takes one. */\n";
   text += wrapped("void " + unit.entry_name() + "(lt_workspace* ws, const void* const* in, void* const* out);") + "\n";
+  if (unit.options().status_functions) {
+    const bool tensors = std::ranges::any_of(f.result_types, [](const ir::Type& t) { return t.is_tensor(); });
+    text += unit.scalar_entry() && !workspace
+                ? "/* The same; returns 0: nothing in it can fail. */\n"
+                : "/* The same, without a workspace, for any thread. Returns 0, or 1 if something fails; then message says what,\n"
+                  " * until this thread calls again. Nothing ends the program.";
+    if (tensors)
+      text += "\n * Set data and dim of a result to your memory and its shape, or data to null: the result then stays in the\n"
+              " * library's memory until this thread calls again. Returns 2 if a result has another shape than your memory.";
+    if (!text.ends_with("\n")) text += "\n */\n";
+    text += wrapped(unit.status_signature() + ";") + "\n";
+  }
   return text;
 }
 
@@ -152,6 +170,13 @@ std::string print_library(Modules modules, const PrintOptions& options, const Ta
                         contraction(options) + (forward.empty() ? "" : forward + "\n") + text);
 }
 
+std::vector<std::string> status_names(Modules modules, const PrintOptions& options, const Target& target,
+                                      const std::vector<bool>& workspace) {
+  std::vector<std::string> names;
+  for (const auto& unit : complete(modules, options, target, {}, workspace).units) names.push_back(unit->status_name());
+  return names;
+}
+
 bool asks_for_workspace(const ir::Module& module, PrintOptions options, const Target& target) {
   options.standalone = true;
   Unit unit(module, options, target);
@@ -164,7 +189,7 @@ std::string print_header(Modules modules, PrintOptions options, const std::strin
   const HeaderTarget target;
   options.standalone = true;
   const Library library = complete(modules, options, target, {}, workspace);
-  HeaderTypes types;
+  HeaderTypes types(options.status_functions);
   std::string text;
   for (const auto& unit : library.units) {
     const ir::Function& f = *unit->module().entry;

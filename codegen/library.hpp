@@ -33,6 +33,10 @@ std::string linked_entry(const std::string& function);
 /// Whether the entry, printed so in a source that stands alone, asks for a workspace.
 bool asks_for_workspace(const ir::Module& module, PrintOptions options, const Target& target);
 
+/// The names of the functions NAME_try that `print_library` defines with the same options.
+std::vector<std::string> status_names(std::span<const ir::Module* const> modules, const PrintOptions& options,
+                                      const Target& target, const std::vector<bool>& workspace = {});
+
 /// A C header, for C and C++, that declares what `print_library` defines with the same options and
 /// `options.standalone`, in C and in C++ alike. Comments give the types of the entries with their shapes.
 /// `guard` becomes the name of the include guard.

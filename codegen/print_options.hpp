@@ -28,6 +28,9 @@ struct PrintOptions {
   /// another way.
   bool entry_workspace = false;
   std::string processor;  ///< that a source that stands alone is for; empty: the one that compiles it
+  /// Beside each entry of a source that stands alone NAME_try, which returns a status where NAME ends the program.
+  bool status_functions = false;
+  std::string prefix;  ///< stands before the names of a library's entries
   /// Of a source for a GPU: memory and failures are those of the process that loads it (runtime/cuda/driver.hpp).
   bool hosted = false;
   std::string name;   ///< of the entry; empty: the function's own name, made an identifier

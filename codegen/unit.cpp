@@ -55,6 +55,7 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
   entry_name_ = options.entry.empty() ? names_.unique_function(public_name_ + "_entry") : options.entry;
   workspace_name_ = names_.unique_function(public_name_ + "_workspace");
   failure_name_ = names_.unique_function(public_name_ + "_on_failure");
+  status_name_ = names_.unique_function(public_name_ + "_try");
   for (const ir::Function* f : functions_) {
     infos_[f].exported = f == module.entry;
     ir::walk(f->body, [&](const Op* op) {
@@ -213,11 +214,12 @@ Unit::Functions Unit::complete() {
   Functions parts = functions();
   parts.definitions += entry_wrapper();
   if (options_.standalone && entry.workspace) parts.definitions += plain_wrapper();
+  if (options_.standalone && options_.status_functions) parts.definitions += status_wrapper();
   return parts;
 }
 
 std::vector<std::string> Unit::global_names() const {
-  std::vector<std::string> names{public_name_, entry_name_, workspace_name_, failure_name_};
+  std::vector<std::string> names{public_name_, entry_name_, workspace_name_, failure_name_, status_name_};
   for (const auto& [f, info] : infos_)
     for (const std::string& name : {info.name, info.results, info.runner})
       if (!name.empty()) names.push_back(name);
@@ -304,33 +306,44 @@ std::string Unit::entry_wrapper() {
          "(lt_workspace* ws, const void* const* in, void* const* out) {\n" + body + "}\n";
 }
 
+bool Unit::makes_threads() const {
+  return forks_ || std::ranges::any_of(infos_, [](const auto& known) { return known.second.forked; });
+}
+
+std::string Unit::take_workspace() {
+  prelude_.need("own_workspace");
+  std::string text = "  lt_workspace* ws = lt_own_workspace();\n";
+  if (makes_threads()) {
+    prelude_.need("fork");
+    text += "  ws->fork = lt_fork;\n";
+  }
+  if (module_.tapes() > 0) {
+    prelude_.need("require_tapes");
+    text += "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n";
+  }
+  return text;
+}
+
 /// What a source that stands alone offers besides: the function without its workspace, or a workspace for it.
 std::string Unit::plain_wrapper() {
   const ir::Function& f = *module_.entry;
   const FunctionInfo& info = infos_.at(&f);
-  prelude_.need("own_workspace");
-  const bool forks = forks_ || std::ranges::any_of(infos_, [](const auto& known) { return known.second.forked; });
-  if (forks) prelude_.need("fork");
-  const std::string fork = forks ? "  ws->fork = lt_fork;\n" : "";
+  const std::string take = take_workspace();
   const std::string exported = target_.exported();
   std::string text =
       "\n/* Says what to do instead of ending the program when something fails; must not return. */\n" +
       exported + "void " + failure_name_ + "(void (*handler)(const char* message)) {\n" +
       "  lt_handler = handler;\n}\n\n";
-  if (module_.tapes() > 0) prelude_.need("require_tapes");
-  const std::string tapes =
-      module_.tapes() > 0 ? "  lt_require_tapes(ws, " + std::to_string(module_.tapes()) + ");\n" : "";
   if (!scalar_entry())
     return text + "/* Memory for one call at a time; results stay valid until it is asked for again. */\n" +
            exported + "lt_workspace* " + workspace_name_ +
-           "(void) {\n  lt_workspace* ws = lt_own_workspace();\n" + fork + tapes + "  return ws;\n}\n";
+           "(void) {\n" + take + "  return ws;\n}\n";
   std::vector<std::string> arguments;
   const std::string signature = plain_signature(&arguments);
   const bool returns = f.result_types.size() == 1;
   std::string list = "ws";
   for (const std::string& a : arguments) list += ", " + a;
-  return text + wrapped(exported + signature + " {") + "\n  lt_workspace* ws = lt_own_workspace();\n" + fork +
-         tapes + wrapped("  " + std::string(returns ? "return " : "") + info.name + "(" + list + ");") +
+  return text + wrapped(exported + signature + " {") + "\n" + take + wrapped("  " + std::string(returns ? "return " : "") + info.name + "(" + list + ");") +
          "\n}\n";
 }
 

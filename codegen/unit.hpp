@@ -73,6 +73,9 @@ class Unit {
   const std::string& workspace_name() const { return workspace_name_; }
   const std::string& failure_name() const { return failure_name_; }
   const std::string& entry_name() const { return entry_name_; }
+  const std::string& status_name() const { return status_name_; }
+  /// NAME_try: "int f_try(double x, double* result, const char** message)". Known after `complete`.
+  std::string status_signature();
   bool scalar_entry() const;
   /// A statement asks for threads of itself, besides those that call functions.
   void note_fork() { forks_ = true; }
@@ -132,6 +135,10 @@ class Unit {
   Printed printed(const ir::Function* f);
   std::string entry_wrapper();
   std::string plain_wrapper();
+  std::string status_wrapper();
+  /// The workspace of the thread that calls, in `ws`, ready for a call of the entry.
+  std::string take_workspace();
+  bool makes_threads() const;
   std::string plain_signature(std::vector<std::string>* arguments = nullptr);
 
   const ir::Module& module_;
@@ -148,7 +155,7 @@ class Unit {
   std::optional<Kernels> kernels_;
   Prelude device_prelude_;
   bool on_device_ = false;
-  std::string public_name_, entry_name_, workspace_name_, failure_name_;
+  std::string public_name_, entry_name_, workspace_name_, failure_name_, status_name_;
 };
 
 /// Gives the `#line` after each function, which says that what follows is generated text, its number.

@@ -12,7 +12,7 @@ Rep<double> steps(Rep<double> x) { return FOR(0, 1000, x, step); }
 Rep<double> a(Rep<double> x) { return checkpoint(steps)(x); }
 // at most a megabyte for any n
 Rep<double> b(Rep<double> x, Rep<int64_t> n) { return FOR(0, n, x, step, {.memory = 1 << 20}); }
-// 20 states, and what 20 trips save
+// 20 states, and what 20 iterations save
 Rep<double> c(Rep<double> x, Rep<int64_t> n) { return FOR(0, n, x, step, {.checkpoints = 20}); }
 
 LANTERN_FUNCTION(da, value_and_grad(a))

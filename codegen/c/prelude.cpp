@@ -101,6 +101,15 @@ std::string Prelude::tensor(Kind kind, int rank) {
   return name;
 }
 
+std::string Prelude::const_tensor(Kind kind, int rank) {
+  const std::string name = "lt_const_" + std::string(ir::kind_name(kind)) + "_" + std::to_string(rank) + "d";
+  if (!fresh(name)) return name;
+  need("integers");
+  add(Group::types, "typedef struct {\n  const " + target_->element(kind) + "* data;\n  int64_t dim[" +
+                        std::to_string(rank > 0 ? rank : 1) + "];\n} " + name + ";\n");
+  return name;
+}
+
 std::string Prelude::tensor_function(const std::string& what, Kind kind, int rank) {
   const std::string type = tensor(kind, rank);
   const std::string name = "lt_" + what + type.substr(2);

@@ -40,6 +40,8 @@ class Prelude {
   std::string saturating(ir::Kind from, ir::Kind to, int lanes);
   /// The structure of a tensor: lt_f64_2d. Returns the name.
   std::string tensor(ir::Kind kind, int rank);
+  /// The same with elements that are read only: lt_const_f64_2d.
+  std::string const_tensor(ir::Kind kind, int rank);
   /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t); and
   /// lt_save_f64_2d(ws, number, t), lt_load_f64_2d(ws, number), which put it on a tape and take it off.
   std::string tensor_function(const std::string& what, ir::Kind kind, int rank);

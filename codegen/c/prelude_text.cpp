@@ -11,6 +11,7 @@ const std::vector<PreludePart>& device_kernel_parts();
 const std::vector<PreludePart>& device_parts();
 const std::vector<PreludePart>& kernel_parts();
 const std::vector<PreludePart>& report_parts();
+const std::vector<PreludePart>& status_parts();
 const std::vector<PreludePart>& thread_parts();
 
 namespace {
@@ -622,7 +623,7 @@ struct lt_cont {
 const PreludePart* prelude_part(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const PreludePart*> map;
-    for (const auto* table : {&memory_parts(), &kernel_parts(), &contraction_parts(), &report_parts(),
+    for (const auto* table : {&memory_parts(), &kernel_parts(), &contraction_parts(), &report_parts(), &status_parts(),
                               &thread_parts(), &device_parts(), &device_kernel_parts(), &device_contraction_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;

@@ -29,6 +29,8 @@ struct Registered {
   std::string name;
   std::function<std::unique_ptr<ir::Module>()> stage;
   Location loc;
+  /// Its parameters, and the program over flattened products: for derivatives that lanternc makes of it.
+  std::function<std::pair<std::vector<ir::Type>, ad::Program>()> program = {};
 };
 /// Called by static initialisers of a staging image; lanternc defines it. A header included by several files
 /// registers its functions several times, from the same place.
@@ -109,6 +111,10 @@ struct Exported<Make, Tell, F, R, std::tuple<P...>>
     r.name = id();
     r.loc = {file, line, 0};
     r.stage = [] { return stage(id(), parameter_types(), detail::program_of(Make{}()).run); };
+    r.program = [] {
+      static const F f = Make{}();  // the program refers to it
+      return std::pair(parameter_types(), detail::program_of(f));
+    };
     register_function(std::move(r));
     return true;
   }

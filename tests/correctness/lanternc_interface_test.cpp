@@ -80,6 +80,7 @@ TEST_CASE("a header declares what C and C++ define, whatever goes in and out") {
   CHECK(header.find("void vg(double c, lt_f64_1d x, double* result0, double* result1);") !=
         std::string::npos);
   CHECK(header.find("double body_at_x, double body_at_y, double body_mass") != std::string::npos);
+  CHECK(header.find("int all_try(lt_const_f64_1d a, double* result, const char** message);") != std::string::npos);
 
   std::vector<std::string> objects{path("model.object")};
   silent(Words{"cc", "-std=c99", "-Wmissing-prototypes", "-c", path("model.c"), "-o", path("c.o")} + strict);
@@ -108,6 +109,25 @@ TEST_CASE("a header declares what C and C++ define, whatever goes in and out") {
   REQUIRE(text.find(declared) != std::string::npos);
   text.replace(text.find(declared), declared.size(), "void vg(double c, lt_f64_1d x, double* result0);");
   CHECK(run_process({"c++", "-std=c++20", "-x", "c++", "-fsyntax-only", "-"}, text).status != 0);
+}
+
+TEST_CASE("a prefix stands before every name that others see") {
+  const TemporaryDirectory directory;
+  const std::string library = directory.path() / "m.so", source = models + "interface.cpp";
+  silent({LANTERNC, source, "--emit=shared", "--prefix=geo_", "-o", library});
+  const std::string names = silent({"nm", "-D", "--defined-only", library});
+  std::size_t all = 0, prefixed = 0;
+  for (std::size_t at = 0; (at = names.find(" T ", at)) != std::string::npos; ++at, ++all)
+    prefixed += names.compare(at + 3, 4, "geo_") == 0;
+  CHECK(all > 60);
+  CHECK(prefixed == all);
+  CHECK(names.find(" geo_restrict_try\n") != std::string::npos);
+  const std::string header = silent({LANTERNC, source, "--emit=header", "--prefix=geo_"});
+  CHECK(header.find("int geo_one_try(double start, double* result, const char** message);") != std::string::npos);
+  const auto refused = [&](const Words& more) { return run_process(Words{LANTERNC, source} + more).err; };
+  CHECK(refused({"--emit=c", "--prefix=2d_"}) == "lanternc: error: --prefix: expected the beginning of a C name, got '2d_'\n");
+  CHECK(refused({"--prefix=geo_"}) ==
+        "lanternc: error: --prefix is for use with --emit=c, cpp, header, object or shared, for the CPU\n");
 }
 
 TEST_CASE("emitted vectors: no warnings, and libmvec where it is asked for") {

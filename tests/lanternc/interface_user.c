@@ -1,5 +1,6 @@
 /* Calls every function of interface.cpp through its header, as C and as C++. */
 #include <stdio.h>
+#include <string.h>
 
 #include "interface.h"
 
@@ -43,6 +44,54 @@ int main(void) {
   nothing(&a, &i);
   EXPECT(a, 1.5);
   EXPECT(i, 7);
+
+  /* Status in place of an end: scalars, arrays in memory of the library's and of ours, failures. */
+  {
+    const char* message = "none";
+    lt_const_f64_1d in_x = {v, {2}};
+    lt_const_f64_2d in_m = {w, {2, 2}}, narrow = {w, {1, 4}};
+    double mine[2] = {-1, -1};
+    lt_f64_2d own = {0, {0, 0}};
+    EXPECT(one_try(3, &a, &message), 0);
+    EXPECT(a, 6);
+    EXPECT(message == 0, 1);
+    EXPECT(several_try(1, true, 4, 5, 0.5f, &a, &is, &i, &n, &s, 0), 0);
+    EXPECT(a, 2);
+    EXPECT(is, 0);
+    EXPECT(i, 8);
+    EXPECT(n, 6);
+    EXPECT(s, 1);
+    EXPECT(dpower_try(2, 5, &a, &b, &message), 0);
+    EXPECT(b, 80);
+    EXPECT(gradient_try(2, in_x, &a, &b, &dx, &message), 0);
+    EXPECT(a, 50);
+    EXPECT(dx.dim[0], 2);
+    EXPECT(dx.data[1], 16);
+    dx.data = mine;
+    EXPECT(gradient_try(3, in_x, &a, &b, &dx, &message), 0);
+    EXPECT(dx.data == mine, 1);
+    EXPECT(mine[1], 24);
+    dx.dim[0] = 1;
+    EXPECT(gradient_try(3, in_x, &a, &b, &dx, &message), 2);
+    EXPECT(strcmp(message, "result 3: expected size 2 in dimension 0, got 1"), 0);
+    EXPECT(dx.dim[0], 2);
+    EXPECT(matrices_try(in_m, in_m, &own, &message), 0);
+    EXPECT(own.data[3], 22);
+    own.data = 0;
+    EXPECT(matrices_try(in_m, narrow, &own, &message), 1);
+    EXPECT(strncmp(message, "matmul: shapes [2, 2] and [1, 4] do not fit", 43), 0);
+    row.data = 0;
+    EXPECT(mixed_try(in_m, 7, &row, &is, &a, &message), 1);
+    EXPECT(strncmp(message, "rows 7 to 8 (exclusive) are outside 0..2", 40) && strncmp(message, "index 7 is outside 0..1", 23), 0);
+    EXPECT(mixed_try(in_m, 1, &row, &is, &a, &message), 0);
+    EXPECT(row.data[0], 3);
+    dx.data = v; /* an argument's memory: read before it is written */
+    dx.dim[0] = 2;
+    EXPECT(times_try(in_x, 2, &dx, &message), 0);
+    EXPECT(v[1], 8);
+    v[0] = 3;
+    v[1] = 4;
+  }
 
   EXPECT(all(x), 7);
   vg(2, x, &a, &b);

@@ -1,5 +1,6 @@
 # cmake --install: headers, static libraries, lanternc, and a package for find_package(Lantern).
 include(CMakePackageConfigHelpers)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)  # but for the tools
 
 set_target_properties(lantern_core PROPERTIES EXPORT_NAME core)
 set_target_properties(lantern_calculus PROPERTIES EXPORT_NAME calculus)
@@ -29,7 +30,8 @@ foreach(part data linalg onnx)
   install(EXPORT lantern_${part}_targets NAMESPACE Lantern:: FILE ${part}.cmake DESTINATION ${lantern_package})
 endforeach()
 if(TARGET lanternc)
-  install(TARGETS lanternc lantern-onnx lantern_aot RUNTIME DESTINATION bin ARCHIVE DESTINATION lib)
+  install(TARGETS lanternc lantern-onnx RUNTIME DESTINATION bin COMPONENT tools)
+  install(TARGETS lantern_aot ARCHIVE DESTINATION lib)
 endif()
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LanternConfig.cmake.in LanternConfig.cmake
@@ -37,3 +39,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LanternConfig.cmake.in L
 write_basic_package_version_file(LanternConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/LanternConfig.cmake ${PROJECT_BINARY_DIR}/LanternConfigVersion.cmake
         ${CMAKE_CURRENT_LIST_DIR}/libraries.cmake ${CMAKE_CURRENT_LIST_DIR}/LanternExecutable.cmake DESTINATION ${lantern_package})
+
+include(${CMAKE_CURRENT_LIST_DIR}/packages.cmake)

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cuda_code.hpp"
+#include "jax.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/library.hpp"
@@ -16,6 +17,7 @@
 #include "lantern/ir/print.hpp"
 #include "page.hpp"
 #include "page_drawing.hpp"
+#include "python.hpp"
 #include "report.hpp"
 
 namespace lantern::tool {
@@ -29,6 +31,9 @@ using Functions = std::vector<StagedFunction>;
 codegen::PrintOptions standalone(const Options& options) {
   codegen::PrintOptions print;
   print.standalone = true;
+  print.status_functions = !options.cuda;
+  print.limited_stack = options.limited_stack;
+  print.prefix = options.prefix;
   print.line_directives = options.debug;
   print.named_values = options.debug || options.is_text();
   print.check_nan = options.check == Check::nan;
@@ -119,11 +124,9 @@ std::vector<std::string> objects(const Functions& functions, const Options& opti
   return all;
 }
 
-/// Several objects as one, or as a shared library.
-void linked(const Functions& functions, const Options& options, Output& output) {
-  const std::vector<std::string> contents = objects(functions, options);
-  if (options.emit == Emit::object && contents.size() == 1) return output.write(contents.front());
-  const codegen::TemporaryDirectory directory;
+/// Several objects as one, or as a shared library, in the directory.
+std::filesystem::path link(const Options& options,
+                           const codegen::TemporaryDirectory& directory, std::vector<std::string> contents) {
   const std::filesystem::path result = directory.path() / "linked";
   std::vector<std::string> command = codegen::system_compiler_command();
   if (options.emit == Emit::object)
@@ -136,16 +139,44 @@ void linked(const Functions& functions, const Options& options, Output& output) 
     command.push_back(path.string());
   }
   command.insert(command.end(), {"-o", result.string()});
-  if (options.emit == Emit::shared) {
+  if (options.emit != Emit::object) {
     for (const std::string& flag : options.link_flags) command.push_back(flag);
     if (options.cuda)
       for (const std::string& flag : cuda_link_arguments()) command.push_back(flag);
     command.push_back("-lm");
+    // Functions call each other, whatever names the process has besides: the C library has a `times`.
+    command.push_back("-Wl,-Bsymbolic");
   }
   const codegen::ProcessResult linking = codegen::run_process(command);
   tell(linking.out + linking.err);
   if (linking.status != 0) throw Error("the generated code did not link");
-  output.take(result);
+  return result;
+}
+
+void linked(const Functions& functions, const Options& options, Output& output) {
+  const codegen::TemporaryDirectory directory;
+  output.take(link(options, directory, objects(functions, options)));
+}
+
+std::string python(const Functions& functions, const Options& options) {
+  const codegen::TemporaryDirectory directory;
+  const std::filesystem::path library = link(options, directory, objects(functions, options));
+  const std::vector<std::string> symbols = codegen::status_names(modules(functions), standalone(options), codegen::CTarget(),
+                                                                 workspaces(functions, options));
+  return python_module(functions, symbols, codegen::read_file(library), options);
+}
+
+std::string jax(const Functions& functions, const Options& options) {
+  const codegen::TemporaryDirectory directory;
+  std::vector<std::string> contents = objects(functions, options);
+  const std::vector<bool> workspace = workspaces(functions, options);
+  const std::vector<std::string> symbols =
+      codegen::status_names(modules(functions), standalone(options), codegen::CTarget(), workspace);
+  const std::string header =
+      codegen::print_header(modules(functions), standalone(options), "LANTERN_JAX_MODULE", workspace);
+  contents.push_back(jax_handlers(functions, symbols, header, options));
+  const std::filesystem::path library = link(options, directory, std::move(contents));
+  return jax_module(functions, symbols, codegen::read_file(library), options);
 }
 
 }  // namespace
@@ -171,6 +202,10 @@ void emit(const Functions& functions, const Options& options, Output& output) {
       case Emit::object:
       case Emit::shared:
         return linked(functions, options, output);
+      case Emit::python:
+        return output.write(python(functions, options));
+      case Emit::jax:
+        return output.write(jax(functions, options));
       case Emit::program:
       case Emit::rewritten:
         throw InternalError("a program is built, not emitted");

@@ -27,7 +27,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 11> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 13> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -36,6 +36,8 @@ constexpr std::array<std::pair<std::string_view, Emit>, 11> emit_names{{
     {"header", Emit::header},
     {"object", Emit::object},
     {"shared", Emit::shared},
+    {"python", Emit::python},
+    {"jax", Emit::jax},
     {"svg", Emit::svg},
     {"rewritten", Emit::rewritten},
     {"html", Emit::html},
@@ -96,10 +98,12 @@ void describe(CLI::App& app, Given& given) {
        "cps (as staged, in continuation-passing style),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
+       "python, jax (a module that holds the generated code, for NumPy or JAX),\n"
        "rewritten (the C++ file without native control flow over Rep),\n"
        "html (a page: source, graph and generated code side by side)",
        "KIND");
   word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
+  word("--prefix", o.prefix, "before the names of emitted functions, as a namespace: --prefix=model_", "TEXT");
   word("-O", given.level,
        "optimise: 0 (as staged, no passes) to 3 (default; with -g the passes, but not the compiler)",
        "LEVEL");
@@ -220,6 +224,15 @@ void check_combination(const Options& o) {
   if (o.explain && o.opt == 0) throw Error("--explain: no pass runs at -O0");
   if (o.emit == Emit::program && !o.explain && !o.function.empty())
     throw Error("--function is for use with --emit");
+  if (!o.prefix.empty()) {
+    const bool functions = o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::header ||
+                           o.emit == Emit::object || o.emit == Emit::shared;
+    if (!functions || o.cuda)
+      throw Error("--prefix is for use with --emit=c, cpp, header, object or shared, for the CPU");
+    static const std::regex identifier("[A-Za-z_][A-Za-z_0-9]*");
+    if (!std::regex_match(o.prefix, identifier))
+      throw Error("--prefix: expected the beginning of a C name, got '" + o.prefix + "'");
+  }
   if (o.emit == Emit::rewritten && o.sources.size() > 1) throw Error("--emit=rewritten takes one file");
   if (o.emit == Emit::rewritten && !o.rewrite) throw Error("--emit=rewritten does not go with --no-rewrite");
   if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
@@ -232,6 +245,8 @@ void check_combination(const Options& o) {
   if (o.threads > 1 && o.opt == 0) throw Error("--threads: no pass runs at -O0");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
+  if (o.cuda && (o.emit == Emit::python || o.emit == Emit::jax))
+    throw Error("--target=cuda does not go with --emit=python or jax; load a library of --emit=shared by ctypes");
 }
 
 /// Objects and libraries are named after the first source where no output is given.
@@ -244,6 +259,9 @@ std::string default_output(const Options& o) {
       return stem + ".o";
     case Emit::shared:
       return stem + ".so";
+    case Emit::python:
+    case Emit::jax:
+      return stem + ".py";
     default:
       return {};
   }
@@ -272,7 +290,7 @@ Options checked(Given given, const Words& after_dashes) {
                                          &std::pair<std::string_view, Emit>::first);
     if (found == emit_names.end())
       throw Error(
-          "--emit: expected ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten or html, got '" +
+          "--emit: expected ir, cps, c, cpp, cuda, header, object, shared, python, jax, svg, rewritten or html, got '" +
           given.emit + "'");
     o.emit = found->second;
   }
@@ -286,6 +304,7 @@ Options checked(Given given, const Words& after_dashes) {
   o.lanes = lane_count(given.lanes);
   if (given.target != "cpu" && given.target != "cuda")
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
+  o.limited_stack = o.emit == Emit::python || o.emit == Emit::jax;
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
   if (o.arch != "compute_80" && !o.cuda) throw Error("--arch goes with --target=cuda; a processor is chosen by --cpu");
   static const std::regex architecture("(sm|compute)_[1-9][0-9]+[a-z]?");

@@ -9,7 +9,7 @@
 
 namespace lantern::tool {
 
-enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, svg, rewritten, html };
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, jax, svg, rewritten, html };
 
 struct Options {
   std::vector<std::string> sources;
@@ -17,6 +17,7 @@ struct Options {
   std::string depfile;  ///< where what the result depends on is written, as make and ninja read it; empty: nowhere
   Emit emit = Emit::program;
   std::string function;  ///< empty: all
+  std::string prefix;    ///< before the names of emitted functions
   int opt = 3;
   int threads = 1;
   int lanes = 0;              ///< f64 to a vector; 0: as many as a register of the processor holds
@@ -33,6 +34,7 @@ struct Options {
   bool with_jit = false;
   bool with_main = false;      ///< a source shows how its functions are called
   bool rewrite = true;  ///< native control flow over Rep
+  bool limited_stack = false;  ///< a recursion that would leave the stack fails: for modules of interpreters
   bool cache = true, explain_cache = false;
   bool all_messages = false;  ///< of the C++ compiler, as they come
   std::vector<std::string> dump_after;

@@ -50,7 +50,7 @@ std::string of_environment() {
   for (const char* name : {"PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
                            "COMPILER_PATH", "GCC_EXEC_PREFIX", "SOURCE_DATE_EPOCH", "LD_LIBRARY_PATH",
                            "LD_RUN_PATH", "LANG", "LC_ALL", "LC_MESSAGES", "LANTERN_CUDA_PATH",
-                           "LANTERN_CHECK"}) {
+                           "LANTERN_CHECK", "LANTERN_PYTHON"}) {
     const char* value = std::getenv(name);
     if (value != nullptr) all += (all.empty() ? "" : " ") + std::string(name) + "=" + value;
   }

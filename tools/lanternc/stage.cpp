@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "lantern/codegen/toolchain/clang.hpp"
+#include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/control/control.hpp"
+#include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/passes/direct/close.hpp"
 #include "lantern/compiler/passes/direct/cps.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
@@ -59,6 +62,47 @@ std::unique_ptr<ir::Module> staged(const core::driver::Registered& function) {
   }
 }
 
+/// A program of the arguments and a cotangent of each floating result; one cotangent of each floating argument.
+ad::Program pullback_of(const ad::Program& program, const std::vector<ir::Type>& parameters, const Location& loc) {
+  ad::Active active;
+  for (const ir::Type& t : parameters) active.push_back(t.is_differentiable());
+  return {program.name + "_vjp", [program, active, loc](const Datums& in) {
+            return ad::vjp(program, ad::slice(in, 0, active.size()), active, ad::slice(in, active.size(), in.size()),
+                           false, loc);
+          }};
+}
+
+/// Behind a function its pullback, and the pullback of that, as far as there are any.
+void add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::Registered& registered,
+                   const Options& options) {
+  auto [parameters, program] = registered.program();
+  std::string name = registered.name;
+  std::vector<ir::Type> results = functions.back().module->entry->result_types;
+  for (int order = 1; order <= 2; ++order) {
+    const auto floating = [](const ir::Type& t) { return t.is_differentiable(); };
+    if (std::ranges::none_of(parameters, floating) || std::ranges::none_of(results, floating)) return;
+    program = pullback_of(program, parameters, registered.loc);
+    name += "_vjp";
+    std::vector<ir::Type> cotangents;
+    std::ranges::copy_if(parameters, std::back_inserter(cotangents), floating);
+    std::ranges::copy_if(results, std::back_inserter(parameters), floating);
+    results = cotangents;
+    StagedFunction f{name, nullptr, {}, registered.loc, order, {}};
+    try {
+      const OutputToErrors redirected;
+      f.module = core::driver::stage(name, parameters, program.run);
+    } catch (const Error& e) {  // an external function without a rule, for instance
+      tell(registered.loc.str() + ": note: " + registered.name + " has no derivative for JAX: " + e.what() + "\n");
+      return;
+    }
+    run_on_large_stack([&] {
+      f.staged = ir::print(*f.module, {.locations = true, .names = true});
+      optimise(f, options);
+    });
+    functions.push_back(std::move(f));
+  }
+}
+
 void print_timings(const std::string& name, const std::vector<passes::PassTiming>& timings) {
   double total = 0;
   std::string text = "passes of " + name + ", in milliseconds\n";
@@ -96,6 +140,8 @@ bool has_interface(const Options& options) {
     case Emit::header:
     case Emit::object:
     case Emit::shared:
+    case Emit::python:
+    case Emit::jax:
       return !options.cuda;
     default:
       return false;
@@ -133,7 +179,7 @@ void optimise(StagedFunction& function, const Options& options) {
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
   std::vector<StagedFunction> functions;
   for (const core::driver::Registered& registered : image.functions) {
-    StagedFunction f{registered.name, {}, {}, {}};
+    StagedFunction f{registered.name, {}, {}, registered.loc, 0, {}};
     {
       const passes::Remarks of_staging;
       f.module = staged(registered);
@@ -147,6 +193,7 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
       if (options.verify) ir::verify(*f.module);
     });
     functions.push_back(std::move(f));
+    if (options.emit == Emit::jax) add_pullbacks(functions, registered, options);
   }
   return functions;
 }

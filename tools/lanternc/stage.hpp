@@ -16,6 +16,8 @@ struct StagedFunction {
   std::string name;
   std::unique_ptr<ir::Module> module;  ///< after the passes, unless the graph is wanted as staged, or for a program
   Progress progress;
+  core::Location loc;  ///< of the LANTERN_FUNCTION
+  int pullbacks = 0;   ///< how often a derivative was taken of it for others: 1, the pullback of a function; 2, of that
   std::string staged;  ///< as text, for a program, and where it is to be printed as a source: see `optimised`
 };
 

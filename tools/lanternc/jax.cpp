@@ -1,0 +1,254 @@
+// Handlers in C++ against XLA's headers, and the module that registers them.
+#include "jax.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/codegen/toolchain/system_compiler.hpp"
+#include "lantern/ir/error.hpp"
+#include "python_parts.hpp"
+#include "python_text.hpp"
+#include "report.hpp"
+#include "jax_text.hpp"
+
+namespace lantern::tool {
+
+using namespace core;
+using ir::Kind;
+
+namespace {
+
+const char* xla_type(Kind kind) {
+  switch (kind) {
+    case Kind::boolean:
+      return "PRED";
+    case Kind::i32:
+      return "S32";
+    case Kind::i64:
+      return "S64";
+    case Kind::f32:
+      return "F32";
+    default:
+      return "F64";
+  }
+}
+
+/// As the header has elements.
+const char* element(Kind kind) {
+  switch (kind) {
+    case Kind::boolean:
+      return "unsigned char";
+    case Kind::i32:
+      return "int32_t";
+    case Kind::i64:
+      return "int64_t";
+    case Kind::f32:
+      return "float";
+    default:
+      return "double";
+  }
+}
+
+Kind kind_of(const ir::Type& t) { return t.is_tensor() ? t.element() : t.kind(); }
+int rank_of(const ir::Type& t) { return t.is_tensor() ? t.rank() : 0; }
+
+std::string tensor_type(const ir::Type& t, bool constant) {
+  return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(t.element()) + "_" + std::to_string(t.rank()) + "d";
+}
+
+/// A type without a comma, as macros want it: see aliases().
+std::string buffer(const ir::Type& t) {
+  return "Rank" + std::to_string(rank_of(t)) + "<ffi::" + xla_type(kind_of(t)) + ">";
+}
+
+std::string aliases(const std::vector<StagedFunction>& functions) {
+  std::set<int> ranks;
+  for (const StagedFunction& f : functions) {
+    for (const ir::Type& t : f.module->entry->parameter_types()) ranks.insert(rank_of(t));
+    for (const ir::Type& t : f.module->entry->result_types) ranks.insert(rank_of(t));
+  }
+  std::string text;
+  for (const int r : ranks)
+    text += "template <ffi::DataType d> using Rank" + std::to_string(r) + " = ffi::Buffer<d, " + std::to_string(r) + ">;\n";
+  return text + "\n";
+}
+
+/// "{x.dimensions()[0], ...}", for a tensor of rank 0 "{1}".
+std::string dimensions(const std::string& x, int rank) {
+  std::string text;
+  for (int r = 0; r < rank; ++r) text += (r ? ", " : "") + x + "dimensions()[" + std::to_string(r) + "]";
+  return "{" + (text.empty() ? "1" : text) + "}";
+}
+
+std::string handler(const ir::Function& f, const std::string& symbol) {
+  std::string parameters, binding, before, call;
+  for (std::size_t i = 0; i < f.body->params.size(); ++i) {
+    const ir::Type& t = f.body->params[i]->type;
+    const std::string x = "a" + std::to_string(i);
+    parameters += (parameters.empty() ? "" : ", ") + buffer(t) + " " + x;
+    binding += ".Arg<" + buffer(t) + ">()";
+    call += t.is_tensor() ? tensor_type(t, true) + "{reinterpret_cast<const " + element(t.element()) + "*>(" + x +
+                                ".typed_data()), " + dimensions(x + ".", t.rank()) + "}, "
+                          : "*" + x + ".typed_data(), ";
+  }
+  for (std::size_t i = 0; i < f.result_types.size(); ++i) {
+    const ir::Type& t = f.result_types[i];
+    const std::string r = "r" + std::to_string(i);
+    parameters += (parameters.empty() ? "" : ", ") + std::string("ffi::Result<") + buffer(t) + "> " + r;
+    binding += ".Ret<" + buffer(t) + ">()";
+    if (!t.is_tensor()) {
+      call += r + "->typed_data(), ";
+      continue;
+    }
+    before += "  " + tensor_type(t, false) + " t" + std::to_string(i) + " = {reinterpret_cast<" + element(t.element()) +
+              "*>(" + r + "->typed_data()), " + dimensions(r + "->", t.rank()) + "};\n";
+    call += "&t" + std::to_string(i) + ", ";
+  }
+  return "static ffi::Error call_" + symbol + "(" + parameters + ") {\n  const char* message = nullptr;\n" + before +
+         "  if (" + symbol + "(" + call + "&message) != 0) return ffi::Error::Internal(message);\n" +
+         "  return ffi::Error::Success();\n}\nXLA_FFI_DEFINE_HANDLER_SYMBOL(lt_jax_" + symbol + ", call_" + symbol +
+         ", ffi::Ffi::Bind()" + binding + ");\n";
+}
+
+/// A call with ones, for the shapes of its results.
+std::string shape_finder(const ir::Function& f, const std::string& symbol) {
+  std::string before, call, after;
+  for (std::size_t i = 0; i < f.body->params.size(); ++i) {
+    const ir::Type& t = f.body->params[i]->type;
+    const std::string x = "a" + std::to_string(i);
+    if (!t.is_tensor()) {
+      if (t.is_integer())
+        before += std::string("  const auto ") + x + " = static_cast<" + element(t.kind()) + ">(*integers++);\n";
+      call += t.is_integer() ? x + ", " : std::string("1, ");
+      continue;
+    }
+    const std::string rank = std::to_string(t.rank());
+    before += "  " + tensor_type(t, true) + " t" + x + " = {nullptr, {1}};\n  std::size_t n" + x +
+              " = 1;\n  for (int r = 0; r < " + rank + "; ++r) n" + x + " *= static_cast<std::size_t>(t" + x +
+              ".dim[r] = *sizes++);\n  const std::vector<" + element(t.element()) + "> " + x + "(n" + x + ", 1);\n  t" +
+              x + ".data = " + x + ".data();\n";
+    call += "t" + x + ", ";
+  }
+  for (std::size_t i = 0; i < f.result_types.size(); ++i) {
+    const ir::Type& t = f.result_types[i];
+    const std::string r = "r" + std::to_string(i);
+    before += "  " + (t.is_tensor() ? tensor_type(t, false) : t.is_bool() ? std::string("bool") : std::string(element(t.kind()))) +
+              " " + r + " = {};\n";
+    call += "&" + r + ", ";
+    if (t.is_tensor())
+      after += "  for (int r = 0; r < " + std::to_string(t.rank()) + "; ++r) *out++ = " + r + ".dim[r];\n";
+  }
+  return "extern \"C\" int lt_shapes_" + symbol +
+         "(const int64_t* integers, const int64_t* sizes, int64_t* out, const char** message) try {\n" + before +
+         "  (void)integers, (void)sizes;\n  if (" + symbol + "(" + call + "message) != 0) return 1;\n" + after +
+         "  (void)out;\n  return 0;\n} catch (const std::bad_alloc&) {\n  *message = \"out of memory\";\n  return 1;\n}\n\n";
+}
+
+/// The folder of XLA's headers, of the interpreter that LANTERN_PYTHON names, or python3.
+std::string xla_headers() {
+  const char* given = std::getenv("LANTERN_PYTHON");
+  const std::string python = given != nullptr ? given : "python3";
+  const std::string remedy = "; activate an environment with jax, or name its interpreter by LANTERN_PYTHON";
+  if (!codegen::find_program(python)) throw Error("--emit=jax: there is no '" + python + "'" + remedy);
+  const codegen::ProcessResult found = codegen::run_process(
+      {python, "-c", "import jaxlib, os; print(os.path.join(os.path.dirname(jaxlib.__file__), 'include'), end='')"});
+  if (found.status != 0) throw Error("--emit=jax: '" + python + "' has no jaxlib, whose headers are needed" + remedy);
+  if (!std::filesystem::is_regular_file(found.out + "/xla/ffi/api/ffi.h"))
+    throw Error("--emit=jax: the jaxlib of '" + python + "' has no xla/ffi/api/ffi.h: it is too old (0.4.31 has it)");
+  return found.out;
+}
+
+std::string array_type(const ir::Type& t) {
+  std::string text = "_Array(\"" + number(kind_of(t)).numpy + "\"";
+  if (t.is_tensor())
+    for (const std::int64_t d : t.dims()) text += ", " + (d == ir::dynamic ? std::string("None") : std::to_string(d));
+  return text + ")";
+}
+
+std::string tuple_of(const std::vector<std::string>& items) {
+  std::string text = "(";
+  for (const std::string& i : items) text += i + ", ";
+  return text + ")";
+}
+
+/// The function by itself: what it takes and gives, and of which arguments its results have the shapes.
+std::string custom(const StagedFunction& function, const std::string& name, const std::string& symbol) {
+  const ir::Function& f = *function.module->entry;
+  std::vector<std::string> names, parameters, results, like;
+  for (const std::string& n : parameter_names(f)) names.push_back("\"" + n + "\"");
+  for (const ir::Type& t : f.parameter_types()) parameters.push_back(array_type(t));
+  for (const ir::Type& t : f.result_types) results.push_back(array_type(t));
+  for (std::size_t i = 0; i < f.body->params.size() && like.size() < results.size(); ++i)
+    if (f.body->params[i]->type.is_differentiable()) like.push_back(std::to_string(i));
+  return "_Custom(\"" + name + "\", \"" + symbol + "\", " + tuple_of(names) + ", " + tuple_of(parameters) + ", " +
+         tuple_of(results) + ", " + (function.pullbacks > 0 ? tuple_of(like) : "None") + ")";
+}
+
+}  // namespace
+
+std::string jax_handlers(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
+                         const std::string& header, const Options& options) {
+  std::string text = "#include <new>\n#include <vector>\n#include \"xla/ffi/api/ffi.h\"\n" + header +
+                     "namespace ffi = xla::ffi;\n" + aliases(functions);
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const ir::Function& f = *functions[i].module->entry;
+    for (const ir::Type& t : f.parameter_types())
+      if (t.is_tree())
+        throw PlacedError(functions[i].loc.str() + ": error: --emit=jax: " + functions[i].name +
+                          " takes a tree, which JAX has no type for; leave it out by --function=NAME");
+    text += shape_finder(f, symbols[i]) + handler(f, symbols[i]) + "\n";
+  }
+  const std::string headers = xla_headers();
+  const codegen::TemporaryDirectory directory;
+  const std::filesystem::path source = directory.path() / "handlers.cpp", object = directory.path() / "handlers.o";
+  codegen::write_file(source, text);
+  std::vector<std::string> command = codegen::system_compiler_command();
+  for (const std::string& word : {std::string("-std=c++17"), std::string("-O1"), std::string("-fPIC"), std::string("-w"),
+                                  "-I" + headers, std::string("-c"), source.string(), std::string("-o"), object.string()})
+    command.push_back(word);
+  const codegen::ProcessResult result = codegen::run_process(command);
+  if (result.status != 0) {
+    tell(result.out + result.err);
+    throw Error("--emit=jax: the handlers do not compile with the headers in " + headers);
+  }
+  (void)options;
+  return codegen::read_file(object);
+}
+
+std::string jax_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
+                       const std::string& library, const Options& options) {
+  std::string text, names, listed;
+  for (std::size_t i = 0; i < functions.size();) {
+    const StagedFunction& function = functions[i];
+    const ir::Function& f = *function.module->entry;
+    const std::string name = python_name(function.name);
+    std::vector<std::string> chain, arguments, results;
+    const std::vector<std::string> parameters = parameter_names(f);
+    for (std::size_t k = 0; k == 0 || (i < functions.size() && functions[i].pullbacks > 0); ++k, ++i)
+      chain.push_back(custom(functions[i], name, symbols[i]));
+    std::string list;
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      list += (list.empty() ? "" : ", ") + parameters[k];
+      arguments.push_back(parameters[k] + " : " + described(f.body->params[k]->type));
+    }
+    for (const ir::Type& t : f.result_types) results.push_back(described(t));
+    const std::string more = chain.size() > 1 ? "Differentiable by reverse mode, " + std::string(chain.size() > 2 ? "twice" : "once") + ".\n"
+                                              : "Not differentiable.\n";
+    text += "\n\n_c_" + name + " = _differentiable((\n";
+    for (const std::string& c : chain) text += "    " + c + ",\n";
+    text += "))\n\n\ndef " + name + "(" + list + "):\n" + docstring(function, name, arguments, results, more) +
+            "    " + (f.result_types.size() == 1 ? "_r, = " : "return ") + "_c_" + name + "(" + list + ")\n" +
+            (f.result_types.size() == 1 ? "    return _r\n" : "");
+    names += "\"" + name + "\", ";
+    listed += (listed.empty() ? "" : ", ") + name;
+  }
+  const std::string source = std::filesystem::path(options.sources.front()).filename().string();
+  return "\"\"\"" + in_docstring(listed + " of " + source) + " for JAX on the CPU, compiled by lanternc " LANTERNC_VERSION
+         ".\n\nGenerated code: change the C++ source instead. Needs jax, nothing else.\n\"\"\"\n" + python_imports + jax_text +
+         "\n\n" + required_features(options) + "_library = _load(_base64.b64decode(\n    \"" + base64(library) +
+         "\"\n))\n__all__ = [" + names + "\"Error\"]\n" + text;
+}
+
+}  // namespace lantern::tool

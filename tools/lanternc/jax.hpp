@@ -1,0 +1,23 @@
+// --emit=jax: functions for JAX, as custom calls of XLA on the CPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+#include "stage.hpp"
+
+namespace lantern::tool {
+
+/// An object with a handler of XLA's foreign function interface for each function, compiled against the headers of
+/// jaxlib by the C++ compiler. `symbols` are the names of NAME_try, which `header` declares. Error: a function takes a
+/// tree, which JAX has no type for; there is no jaxlib.
+std::string jax_handlers(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
+                         const std::string& header, const Options& options);
+
+/// The text of a Python module that holds `library`, with these handlers in it, and registers them. Each function with
+/// pullbacks has a rule for reverse mode (jax.custom_vjp), to the second order.
+std::string jax_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
+                       const std::string& library, const Options& options);
+
+}  // namespace lantern::tool

@@ -1,0 +1,136 @@
+// What every module of --emit=jax begins with, behind the imports of all Python modules.
+#pragma once
+
+namespace lantern::tool {
+
+inline constexpr const char* jax_text = R"py(
+import functools as _functools
+
+import jax as _jax
+import numpy as _np
+
+
+class _Array:
+    """The type of an argument or result: a NumPy type, and sizes, None where any will do."""
+
+    def __init__(self, dtype: str, *sizes):
+        self.dtype, self.sizes = _np.dtype(dtype), sizes
+        self.floating = self.dtype.kind == "f"
+
+
+class _Custom:
+    """A function of the library as a call of XLA's."""
+
+    def __init__(self, name: str, symbol: str, names: tuple, parameters: tuple, results: tuple, like: tuple | None):
+        self.name, self.names, self.parameters, self.results, self.like = name, names, parameters, results, like
+        self.target = f"{__name__}.{symbol}.{id(_library)}"
+        _jax.ffi.register_ffi_target(self.target, _jax.ffi.pycapsule(getattr(_library, "lt_jax_" + symbol)), platform="cpu")
+        self.find_shapes = getattr(_library, "lt_shapes_" + symbol)
+        self.known = {}
+        self.integers = {i for i, p in enumerate(parameters) if not p.sizes and p.dtype.kind == "i"}
+        self.asks_for_shapes = like is None and any(None in r.sizes for r in results)
+
+    def checked(self, arguments) -> tuple:
+        """The arguments as arrays of their types. Raises: their number, type, rank or size is wrong."""
+        if len(arguments) != len(self.parameters):
+            raise TypeError(f"{self.name}: expected {len(self.parameters)} arguments, got {len(arguments)}")
+        return tuple(self._checked(n, p, a) for n, p, a in zip(self.names, self.parameters, arguments))
+
+    def _checked(self, name: str, parameter: _Array, value):
+        if parameter.dtype.itemsize == 8 and not _jax.config.jax_enable_x64:
+            raise TypeError(f"{self.name}: {name} has 64 bits: call jax.config.update('jax_enable_x64', True) first")
+        array = value if isinstance(value, _jax.Array) else _np.asarray(value)  # what is known stays so under jit
+        if array.dtype != parameter.dtype:
+            if not _np.can_cast(array.dtype, parameter.dtype, "same_kind"):
+                raise TypeError(f"{self.name}: {name}: expected numbers of type {parameter.dtype}, got {array.dtype}")
+            array = array.astype(parameter.dtype)
+        fits = array.ndim == len(parameter.sizes) and all(s in (None, n) for s, n in zip(parameter.sizes, array.shape))
+        if not fits:
+            expected = ", ".join("?" if s is None else str(s) for s in parameter.sizes)
+            raise ValueError(f"{self.name}: {name}: expected shape ({expected}), got {array.shape}")
+        return array
+
+    def __call__(self, *arguments) -> tuple:
+        arguments = self.checked(arguments)
+        shapes = self.shapes(arguments)
+        types = [_jax.ShapeDtypeStruct(s, r.dtype) for s, r in zip(shapes, self.results)]
+        return tuple(_jax.ffi.ffi_call(self.target, types, vmap_method="sequential")(*arguments))
+
+    def shapes(self, arguments) -> tuple:
+        """Of the results. They are those of arguments, or known, or found by a call with ones for numbers."""
+        if self.like is not None:
+            return tuple(arguments[i].shape for i in self.like)
+        if not self.asks_for_shapes:
+            return tuple(r.sizes for r in self.results)
+        sizes = tuple(n for a in arguments for n in a.shape)
+        integers = [a for i, a in enumerate(arguments) if i in self.integers]
+        if any(isinstance(a, _jax.core.Tracer) for a in integers):
+            found, other = self._found(sizes, (1,) * len(integers)), self._found(sizes, (2,) * len(integers))
+            if found != other:
+                raise TypeError(
+                    f"{self.name}: the shape of its result depends on an integer that is not known while JAX traces; "
+                    "close over the integer, or mark it with static_argnums"
+                )
+            return found
+        return self._found(sizes, tuple(int(a) for a in integers))
+
+    def _found(self, sizes: tuple, integers: tuple) -> tuple:
+        key = (sizes, integers)
+        if key not in self.known:
+            ranks = [len(r.sizes) for r in self.results]
+            out = (_ctypes.c_int64 * (sum(ranks) + 1))()
+            message = _ctypes.c_char_p()
+            if self.find_shapes((_ctypes.c_int64 * (len(integers) + 1))(*integers),
+                                (_ctypes.c_int64 * (len(sizes) + 1))(*sizes), out, _byref(message)):
+                raise Error(f"{self.name}: its shape was asked for by a call with ones: {message.value.decode(errors='replace')}")
+            rest = iter(out)
+            self.known[key] = tuple(tuple(next(rest) for _ in range(r)) for r in ranks)
+        return self.known[key]
+
+
+def _differentiable(chain: tuple):
+    """The first of these, with the second as its pullback, and so on."""
+    first, *rest = chain
+    pullback = _differentiable(tuple(rest)) if rest else None
+
+    @_functools.lru_cache(maxsize=256)
+    def rule(numbers: tuple):
+        """For integers (position, value) that shapes depend on: JAX must not trace them."""
+        fixed = dict(numbers)
+        free = [p for i, p in enumerate(first.parameters) if i not in fixed]
+
+        def whole(arguments):
+            rest = iter(arguments)
+            return tuple(fixed[i] if i in fixed else next(rest) for i in range(len(first.parameters)))
+
+        def function(*arguments):
+            return first(*whole(arguments))
+
+        if pullback is None:
+            return function
+        function = _jax.custom_vjp(function)
+
+        def forward(*arguments):
+            return function(*arguments), arguments
+
+        def backward(arguments, cotangents):
+            seeds = [c for c, r in zip(cotangents, first.results) if r.floating]
+            gradients = iter(pullback(*whole(arguments), *seeds))
+            return tuple(
+                next(gradients) if p.floating else _np.zeros(_np.shape(a), _jax.dtypes.float0)
+                for a, p in zip(arguments, free)
+            )
+
+        function.defvjp(forward, backward)
+        return function
+
+    def call(*arguments):
+        arguments = first.checked(arguments)
+        fixed = first.integers if first.asks_for_shapes else ()
+        numbers = {i: int(arguments[i]) for i in fixed if not isinstance(arguments[i], _jax.core.Tracer)}
+        return rule(tuple(numbers.items()))(*(a for i, a in enumerate(arguments) if i not in numbers))
+
+    return call
+)py";
+
+}  // namespace lantern::tool

@@ -1,0 +1,35 @@
+// What all emitted Python modules share: names, documentation, the library as text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lantern/ir/graph.hpp"
+#include "options.hpp"
+#include "stage.hpp"
+
+namespace lantern::tool {
+
+/// A kind of number in Python, ctypes and NumPy.
+struct Number {
+  std::string python, ctypes, numpy;
+};
+Number number(ir::Kind kind);
+
+/// The name, with a '_' behind it where it is a word of Python.
+std::string python_name(const std::string& name);
+/// Of the parameters of an entry, each once.
+std::vector<std::string> parameter_names(const ir::Function& f);
+/// Text as it may stand between the quotes of a docstring.
+std::string in_docstring(const std::string& text);
+std::string base64(const std::string& bytes);
+/// float, or "float64 array of shape (3, ?)".
+std::string described(const ir::Type& t);
+/// The docstring of a function, indented, in NumPy's style, with what the C++ source says. `arguments` and `results` have
+/// an entry each, "x : float"; `more` comes behind them.
+std::string docstring(const StagedFunction& function, const std::string& name, const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& results, const std::string& more);
+/// The statement that refuses to load on a processor without the vectors that the code has; empty where any will do.
+std::string required_features(const Options& options);
+
+}  // namespace lantern::tool
