@@ -111,11 +111,14 @@ std::int64_t World::add(Communicator c) {
   return static_cast<std::int64_t>(communicators_.size()) - 1;
 }
 
+std::string World::head(const Operation& op) const {
+  return std::string(op.place) + (*op.place ? ": error: " : "") + "distributed::" + op.name + ": ";
+}
+
 std::string World::ready(const Operation& op) {
-  const std::string head = std::string(op.place) + (*op.place ? ": error: " : "") + "distributed::" + op.name + ": ";
   if (std::this_thread::get_id() != thread_)
-    return head + "called from another thread than the first one of this process that communicated";
-  if (failed_) return head + "an operation has failed before; ranks that have failed cannot go on communicating";
+    return head(op) + "called from another thread than the first one of this process that communicated";
+  if (failed_) return head(op) + "an operation has failed before; ranks that have failed cannot go on communicating";
   return {};
 }
 
@@ -123,8 +126,7 @@ std::string World::error(const Operation& op, int code) const {
   std::array<char, Mpi::longest_error + 1> text{};
   int length = 0;
   mpi_->error_string(code, text.data(), &length);
-  return std::string(op.place) + ": error: distributed::" + op.name + ": rank " + std::to_string(rank_) +
-         ": MPI: " + text.data();
+  return head(op) + "rank " + std::to_string(rank_) + ": MPI: " + text.data();
 }
 
 // ---- notices
@@ -156,6 +158,8 @@ void World::tell(Notice::Kind kind, const Operation& op, const std::string& mess
   put(n.operation, op.name);
   put(n.place, op.place);
   put(n.message, message);
+  n.cause = rank_;
+  n.cause_failed = kind == Notice::failed;
   tell_others(n);
 }
 
@@ -174,17 +178,14 @@ bool World::listen() {
   }
 }
 
-/// Why one of the ranks takes part in nothing more; empty while all may.
-std::string World::gone(const std::vector<int>& ranks, const Operation& op) const {
+/// What one of the ranks has said that takes part in nothing more; null while all may. One that has failed by itself,
+/// or ended, is what the others have failed for.
+const Notice* World::gone(const std::vector<int>& ranks) const {
   for (const int r : ranks) {
     const Notice& n = others_[static_cast<std::size_t>(r)];
-    if (r == rank_ || (n.kind != Notice::failed && n.kind != Notice::ended)) continue;
-    const std::string head = std::string(op.place) + (*op.place ? ": error: " : "") + "distributed::" + op.name + ": rank " +
-                             std::to_string(rank_) + " waits for rank " + std::to_string(r) + ", which has ";
-    if (n.message[0] == '\0') return head + "ended";
-    return head + (n.kind == Notice::failed ? "failed: " : "ended: ") + n.message.data();
+    if (r != rank_ && (n.kind == Notice::failed || n.kind == Notice::ended)) return &n;
   }
-  return {};
+  return nullptr;
 }
 
 bool World::all_wait() const {
@@ -225,14 +226,13 @@ std::string World::wait(MpiRequest& request, const Operation& op, const std::vec
     // What was sent before the end may still be on its way.
     const double quiet = since(std::max(heard, start));
     if (quiet > patience_ / 4)
-      if (const std::string why = gone(of, op); !why.empty()) return fail(op, why);
+      if (const Notice* const why = gone(of)) return fail(op, *why);
     if (!told && since(start) > patience_) {
       tell(Notice::waits, op, "");
       told = true;
       heard = Clock::now();
     } else if (told && quiet > patience_ && all_wait()) {
-      return fail(op, std::string(op.place) + (*op.place ? ": error: " : "") + "distributed::" + op.name +
-                          ": all ranks wait for each other: " + waiting_list(op));
+      return fail(op, head(op) + "all ranks wait for each other: " + waiting_list(op));
     }
   }
   if (told) tell(Notice::computes, op, "");
@@ -252,6 +252,15 @@ std::string World::fail(const Operation& op, const std::string& message) {
   failed_ = true;
   tell(Notice::failed, op, message);
   return message;
+}
+
+std::string World::fail(const Operation& op, const Notice& cause) {
+  failed_ = true;
+  Notice own = cause;
+  own.kind = Notice::failed;
+  tell_others(own);
+  return head(op) + "rank " + std::to_string(rank_) + " waits for rank " + std::to_string(cause.cause) +
+         ", which has " + (cause.cause_failed != 0 ? "failed: " : "ended") + cause.message.data();
 }
 
 // ---- the end

@@ -32,6 +32,8 @@ struct Communicator {
 struct Notice {
   enum Kind : std::int32_t { computes, waits, failed, ended };
   Kind kind = computes;
+  std::int32_t cause = -1;        ///< the rank for which this one has failed, itself or not
+  std::int32_t cause_failed = 0;  ///< whether that one has failed, with the message, or has ended
   std::array<char, 64> operation{};
   std::array<char, 192> place{};
   std::array<char, 512> message{};
@@ -62,6 +64,8 @@ class World {
   std::string finish(MpiRequest& request, const Operation& op);
   /// The message as this rank raises it; the other ranks get it too.
   std::string fail(const Operation& op, const std::string& message);
+  /// For another rank, which has failed or ended: it is the one that others hear of.
+  std::string fail(const Operation& op, const Notice& cause);
   std::string error(const Operation& op, int code) const;
 
   World(const World&) = delete;
@@ -71,9 +75,10 @@ class World {
   World() = default;
   std::string start();
   void tell(Notice::Kind kind, const Operation& op, const std::string& message);
+  std::string head(const Operation& op) const;
   void tell_others(const Notice& notice);
   bool listen();
-  std::string gone(const std::vector<int>& ranks, const Operation& op) const;
+  const Notice* gone(const std::vector<int>& ranks) const;
   bool all_wait() const;
   std::string waiting_list(const Operation& op) const;
   void leave(int status);

@@ -58,7 +58,8 @@ void check_near(double a, double b, double tolerance) {
 }
 
 std::vector<CompileOptions> ways() {
-  return {{.target = Target::c, .opt = 0}, {.target = Target::cpp, .opt = 0}, {.target = Target::cpp, .opt = 3}};
+  if (ranks != 2) return {{.target = Target::c, .opt = 0}};  // Clang takes its time
+  return {{.target = Target::c, .opt = 0}, {.target = Target::cpp, .opt = 3}};
 }
 
 template <class T>
@@ -97,16 +98,20 @@ void check_map(const char* name, const Map& map, const Numbers& x, const Numbers
       [energy](A a, A b) { return dot(grad(energy)(a), b); }));
   check_close(eager(twice)(x, v), along, 1e-10);
 
+  // Compiled: all of it in one program.
+  const auto all = [=](A a, A b, A c) {
+    const auto [value, tangent] = jvp(f)(a, b);
+    const auto [again, cotangent] = vjp(f)(a, c);
+    return std::tuple(value, tangent, cotangent, hvp(energy)(a, b), twice(a, b));
+  };
   for (const CompileOptions& way : ways()) {
     CAPTURE(static_cast<int>(way.target), way.opt);
-    check_close(compile(f, way)(x), expected);
-    const auto [y3, dy3] = compile(jvp(f), way)(x, v);
+    const auto [y3, dy3, gx3, along3, twice3] = compile(all, way)(x, v, s);
+    check_close(y3, expected);
     check_close(dy3, dy, 1e-12);
-    const auto [y4, gx4] = compile(vjp(f), way)(x, s);
-    check_close(y4, expected);
-    check_close(gx4, gx, 1e-12);
-    check_close(compile(hvp(energy), way)(x, v), along, 1e-10);
-    check_close(compile(twice, way)(x, v), along, 1e-10);
+    check_close(gx3, gx, 1e-12);
+    check_close(along3, along, 1e-10);
+    check_close(twice3, along, 1e-10);
   }
 }
 
