@@ -31,3 +31,4 @@
 
 #include "lantern/compiler/distributed/communicator.hpp"
 #include "lantern/compiler/distributed/operations.hpp"
+#include "lantern/compiler/distributed/training.hpp"
