@@ -263,6 +263,18 @@ TEST_CASE("a message from one rank to another") {
   CHECK(compile(grad(sig<double(double)>(f)), {.target = Target::c})(x) == Approx(slope));
 }
 
+TEST_CASE("what one rank alone uses has a cotangent on all") {
+  const auto f = [](D x) {
+    const D y = ld::all_reduce(x);
+    return IF(ld::world().rank() == 0, [&] { return y * y; }, [&] { return D(0.0); });
+  };
+  const auto slope = grad(sig<double(double)>(f));
+  const double x = static_cast<double>(me) + 1, n = static_cast<double>(ranks);
+  CHECK(eager(slope)(x) == Approx(n * (n + 1)));
+  CHECK(compile(slope, {.target = Target::c})(x) == Approx(n * (n + 1)));
+  CHECK(compile(slope, {.target = Target::c, .opt = 0})(x) == Approx(n * (n + 1)));
+}
+
 namespace {
 
 /// One step of a random program, for ranks that communicate, and for one process that has what all of them have.
