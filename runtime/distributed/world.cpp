@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int notice_tag = 1;
 /// How long the others have to say why they end, in seconds.
-constexpr double last_words = 2;
+constexpr double last_words = 5;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -159,7 +159,7 @@ void World::tell(Notice::Kind kind, const Operation& op, const std::string& mess
   put(n.place, op.place);
   put(n.message, message);
   n.cause = rank_;
-  n.cause_failed = kind == Notice::failed;
+  n.cause_failed = kind == Notice::failed ? 1 : 0;
   tell_others(n);
 }
 
@@ -232,7 +232,11 @@ std::string World::wait(MpiRequest& request, const Operation& op, const std::vec
       told = true;
       heard = Clock::now();
     } else if (told && quiet > patience_ && all_wait()) {
-      return fail(op, head(op) + "all ranks wait for each other: " + waiting_list(op));
+      if (const Notice* const why = gone(communicators_[0]->world); why != nullptr && why->kind == Notice::failed)
+        return fail(op, *why);  // found by another rank first
+      Notice deadlock;
+      put(deadlock.message, "all ranks wait for each other: " + waiting_list(op));
+      return fail(op, deadlock);
     }
   }
   if (told) tell(Notice::computes, op, "");
@@ -259,6 +263,7 @@ std::string World::fail(const Operation& op, const Notice& cause) {
   Notice own = cause;
   own.kind = Notice::failed;
   tell_others(own);
+  if (cause.cause < 0) return head(op) + cause.message.data();
   return head(op) + "rank " + std::to_string(rank_) + " waits for rank " + std::to_string(cause.cause) +
          ", which has " + (cause.cause_failed != 0 ? "failed: " : "ended") + cause.message.data();
 }

@@ -32,7 +32,7 @@ struct Communicator {
 struct Notice {
   enum Kind : std::int32_t { computes, waits, failed, ended };
   Kind kind = computes;
-  std::int32_t cause = -1;        ///< the rank for which this one has failed, itself or not
+  std::int32_t cause = -1;        ///< the rank for which this one has failed, itself or not; -1: all ranks together
   std::int32_t cause_failed = 0;  ///< whether that one has failed, with the message, or has ended
   std::array<char, 64> operation{};
   std::array<char, 192> place{};
