@@ -3,6 +3,7 @@
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 #include "lantern/ir/prototype.hpp"
 #include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
@@ -104,13 +105,18 @@ void StatementPrinter::external(const Op& op) {
     return (parameter.pointer && !parameter.changed ? "const " : "") + type + (parameter.pointer ? "*" : "");
   };
   std::string types, list;
-  std::size_t result = p.returned ? 1 : 0;
-  for (std::size_t i = 0; i < p.parameters.size(); ++i) {
-    const ir::Prototype::Parameter& parameter = p.parameters[i];
-    const Value* v = op.operands[i];
-    const std::string separator = i ? ", " : "", type = c_type(parameter);
-    types += separator + type;
+  std::size_t operand = 0, result = p.returned ? 1 : 0;
+  for (const ir::Prototype::Parameter& parameter : p.parameters) {
+    const std::string separator = types.empty() ? "" : ", ";
     list += separator;
+    if (parameter.place) {
+      types += separator + "const char*";
+      list += ir::c_string(where(op));
+      continue;
+    }
+    const std::string type = c_type(parameter);
+    types += separator + type;
+    const Value* v = op.operands[operand++];
     if (!parameter.pointer) {
       list += text(v);
       continue;

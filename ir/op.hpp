@@ -37,7 +37,7 @@ enum class Attribute : std::uint8_t {
   tape,       ///< push[3]; push[3, copy]: with the elements of tensors (checkpoint.hpp)
   operation,  ///< ref_acc[add_at]: by which the cell accumulates; finite[log]: what made the value
   sizes,      ///< check[2]: of the first of two shapes, among the operands (ops.inc)
-  threads,    ///< external[threads]: calls may run in several at once
+  threads,    ///< external[threads], external[ordered]: how it may be called (external.hpp)
   bounds,     ///< einsum[inside]: no index of a window lies outside (notation.hpp)
   runs,       ///< call[checkpoint], call[fork 3 2]: checkpoint.hpp, team.hpp
   memory,     ///< loop[memory 65536], fun[checkpoints 10]: what its reverse may keep (checkpoint.hpp)

@@ -13,6 +13,7 @@
 
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/team.hpp"
 
@@ -490,7 +491,8 @@ class Parser {
       case Attribute::bounds:
         return flag("inside", ir::inside);
       case Attribute::threads:
-        return flag("threads", 1);
+        if (is_word("ordered")) return flag("ordered", in_order);
+        return flag("threads", in_threads);
       case Attribute::sizes:
         op.integer = integer("a number of sizes", 0, 64);
         return;

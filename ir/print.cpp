@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/team.hpp"
 
@@ -56,7 +57,7 @@ std::string attribute_text(const Op& op) {
     case Attribute::bounds:
       return op.integer == ir::inside ? "inside" : "";
     case Attribute::threads:
-      return op.integer == 1 ? "threads" : "";
+      return op.integer == in_threads ? "threads" : op.integer == in_order ? "ordered" : "";
     case Attribute::tape:
       return number + (owns_elements(op) ? ", copy" : "");
     case Attribute::kind: {

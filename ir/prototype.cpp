@@ -1,6 +1,7 @@
 // Prototypes of external functions: reading, printing, what fits them.
 #include "lantern/ir/prototype.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <map>
@@ -84,6 +85,10 @@ std::string Prototype::text() const {
   std::string list;
   for (const Parameter& p : parameters) {
     if (!list.empty()) list += ", ";
+    if (p.place) {
+      list += "const char *";
+      continue;
+    }
     if (p.pointer && !p.changed) list += "const ";
     list += c_name(p.kind);
     if (p.pointer) list += " *";
@@ -94,18 +99,20 @@ std::string Prototype::text() const {
 
 std::vector<Type> Prototype::results(std::span<const Type> operands) const {
   const std::string what = "external function '" + name + "': expected ";
-  if (operands.size() != parameters.size())
-    throw Error(what + std::to_string(parameters.size()) + " arguments, got " +
+  const auto taken = static_cast<std::size_t>(std::ranges::count(parameters, false, &Parameter::place));
+  if (operands.size() != taken)
+    throw Error(what + std::to_string(taken) + " arguments, got " +
                 std::to_string(operands.size()));
   std::vector<Type> out;
   if (returned) out.emplace_back(*returned);
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const Parameter& p = parameters[i];
-    const Type& t = operands[i];
+  std::size_t i = 0;
+  for (const Parameter& p : parameters) {
+    if (p.place) continue;
+    const Type& t = operands[i++];
     const bool shape_fits = p.pointer ? t.is_tensor() : t.is_scalar() && !t.is_vector();
     if (!shape_fits || t.element() != p.kind)
       throw Error(what + (p.pointer ? "an array or tensor of " : "a ") + kind_name(p.kind) + " as argument " +
-                  std::to_string(i + 1) + ", got " + t.str());
+                  std::to_string(i) + ", got " + t.str());
     if (p.changed) out.push_back(t);
   }
   return out;
@@ -129,6 +136,12 @@ Prototype parse_prototype(std::string_view text) {
     do {
       Prototype::Parameter parameter;
       const bool constant = words.take("const");
+      parameter.place = constant && words.take("char");
+      if (parameter.place) {
+        if (!words.take("*")) refuse(text, "'*' is missing");
+        p.parameters.push_back(parameter);
+        continue;
+      }
       parameter.kind = kind_of(text, words.next());
       parameter.pointer = words.take("*");
       if (constant && !parameter.pointer) refuse(text, "a const that is no pointer");

@@ -17,7 +17,9 @@ class Module;
 /// pointers to their elements, without sizes. Through `T *` the function changes an array, through `const T
 /// *` it reads one.
 ///
-/// The operation `external` takes an operand for each parameter. Its results are what the function returns,
+/// A parameter `const char *` takes the place of the call in the user's source, "model.cpp:12", for messages.
+///
+/// The operation `external` takes an operand for each other parameter. Its results are what the function returns,
 /// if anything, and then, in order, each changed array as the function leaves it: the graph has values, of
 /// which none is changed.
 struct Prototype {
@@ -25,6 +27,7 @@ struct Prototype {
     Kind kind = Kind::f64;
     bool pointer = false;
     bool changed = false;  ///< a pointer through which the function writes
+    bool place = false;    ///< where the call is; it has no operand
     bool operator==(const Parameter&) const = default;
   };
 

@@ -8,6 +8,7 @@
 
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/prototype.hpp"
@@ -265,7 +266,7 @@ class Verifier {
       case Attribute::sizes:
         return n == 0 || op.operands.size() > 1;
       case Attribute::threads:
-        return n == 0 || n == 1;
+        return n == 0 || n == in_threads || n == in_order;
       case Attribute::bounds:
         return n == 0 || n == inside;
       case Attribute::runs:

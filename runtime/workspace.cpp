@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csetjmp>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -22,6 +23,9 @@
 namespace lantern {
 
 namespace {
+
+/// The innermost call of this thread.
+thread_local lt_workspace* running = nullptr;
 
 /// The way back to the innermost call. Generated frames hold no destructors, so jumping over them is defined.
 struct Landing {
@@ -125,7 +129,9 @@ bool Workspace::succeeds(void (*body)(lt_workspace*, void*), void* data, bool fl
   memory_.host = &landing;
   const bool outer_flush = std::exchange(flush_, flush);
   const FlushSubnormals mode(flush);
+  lt_workspace* const outer = std::exchange(running, &memory_);
   const bool done = run(&memory_, landing, body, data);
+  running = outer;
   flush_ = outer_flush;
   memory_.host = landing.outer;
   return done;
@@ -199,3 +205,9 @@ std::int64_t Workspace::peak_bytes() const {
 }
 
 }  // namespace lantern
+
+extern "C" void lantern_fail(const char* message) {
+  if (lantern::running != nullptr) lantern::running->fail(lantern::running, message);
+  std::fprintf(stderr, "%s\n", message);
+  std::exit(1);
+}

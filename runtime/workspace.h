@@ -80,6 +80,12 @@ typedef struct lt_workspace {
  */
 typedef void lt_entry(lt_workspace* ws, const void* const* in, void* const* out);
 
+/* For a C function that a program calls: ends the innermost call of generated code in this thread with
+ * lantern::Error and this message (of at most 511 bytes). Does not return; no frame in between may own anything.
+ * Outside of such calls it prints the message and ends the process.
+ */
+void lantern_fail(const char* message);
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,9 @@ struct Rule {
   std::function<Split(const Datums& arguments, const Datums& tangents)> tangent;
   /// The same from the residuals: the tangents alone.
   std::function<Datums(const Datums& residuals, const Datums& tangents)> linear;
+
+  /// The backward part has effects: it runs even where no cotangent arrives.
+  bool ordered = false;
 };
 
 /// Calls a function that has a rule. Eager: the mode in charge follows the rule (Mode::follow). While staging: a

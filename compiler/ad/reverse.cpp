@@ -45,8 +45,8 @@ Datums Reverse::follow(const std::shared_ptr<const Rule>& rule, const Datums& ar
   if (!recording_ || !b.differentiable()) return Datums(b.values().begin(), b.values().end());
   std::vector<CellPtr> cells;
   Datums results = variables(b.values(), cells, loc);
-  defer(prompt_, [this, b = std::move(b), cells = std::move(cells)] {
-    if (std::ranges::none_of(cells, [](const CellPtr& d) { return d && d->touched(); })) return;
+  defer(prompt_, [this, b = std::move(b), cells = std::move(cells), ordered = rule->ordered] {
+    if (!ordered && std::ranges::none_of(cells, [](const CellPtr& d) { return d && d->touched(); })) return;
     Datums cotangents;
     for (const CellPtr& d : cells) cotangents.push_back(d ? d->get(b.loc()) : Datum());
     b.propagate(cotangents, [this](const Datum& x) -> Cell& { return *variable_of(x)->cell; });

@@ -108,6 +108,7 @@ Rule StagedRule::calls(const Datums& captured, const Location& loc) {
     return [run = part(p)](const Datums& a, const Datums& b) { return run(a, b).rest; };
   };
   Rule rule{rule_->name, rule_->what, nullptr, nullptr, nullptr, nullptr, nullptr};
+  rule.ordered = rule_->ordered;
   rule.primal = [run = part(primal_)](const Datums& in) { return run(in, {}).results; };
   if (rule_->forward) rule.forward = [run = part(forward_)](const Datums& in) { return run(in, {}); };
   if (rule_->backward) rule.backward = rest(backward_);

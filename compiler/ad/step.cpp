@@ -74,7 +74,7 @@ Datums Step::shares(std::span<const Datum> cotangents) const {
 
 Datums Step::shares_by_rule(std::span<const Datum> cotangents) const {
   Datums out(operands_.size()), all;
-  if (std::ranges::all_of(cotangents, &Datum::empty)) return out;
+  if (!call_->rule->ordered && std::ranges::all_of(cotangents, &Datum::empty)) return out;
   for (std::size_t j = 0; j < call_->values.size(); ++j) {
     const Datum& y = call_->values[j];
     if (y.type().is_differentiable())

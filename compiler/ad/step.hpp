@@ -39,6 +39,8 @@ class Step {
   bool differentiable() const;
   /// Whether the derivatives by the operands are numbers: of an operation on scalars.
   bool has_partials() const { return !call_ && y_.type().is_scalar() && ir::info(op_.code).elementwise; }
+  /// Whether its backward part runs even where no cotangent arrives.
+  bool ordered() const { return call_ && call_->rule->ordered; }
   /// db/dx for operand i of such a step.
   Datum partial(std::size_t i) const;
 

@@ -5,9 +5,12 @@
 #include <map>
 #include <mutex>
 
+#include "lantern/compiler/staging/caller.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/external.hpp"
+#include "lantern/runtime/workspace.hpp"
 
 namespace lantern::core::detail {
 
@@ -67,6 +70,22 @@ Datum number_of(const Number& n, ir::Kind kind) {
   }
 }
 
+/// Where the function fails by lantern_fail, control comes back here and an Error is thrown.
+void run_guarded(const ExternalFunction& function, void* const* arguments, void* result) {
+  struct Call {
+    const ExternalFunction& function;
+    void* const* arguments;
+    void* result;
+  } call{function, arguments, result};
+  thread_local Workspace workspace;
+  workspace.call(
+      [](lt_workspace*, void* data) {
+        const auto* c = static_cast<const Call*>(data);
+        c->function.thunk(c->function.address, c->arguments, c->result);
+      },
+      &call);
+}
+
 Datums call_now(const ExternalFunction& function, const Datums& arguments, const Location& loc) {
   if (!function.address)
     raise_at(loc,
@@ -74,18 +93,25 @@ Datums call_now(const ExternalFunction& function, const Datums& arguments, const
                  "' is called while the program is staged, and is not here: give lanternc what defines it, "
                  "lanternc ... -- solver.o -lsolver");
   const std::vector<ir::Prototype::Parameter>& parameters = function.prototype.parameters;
-  std::vector<Number> numbers(arguments.size());
-  std::vector<void*> pointers(arguments.size());
+  std::vector<Number> numbers(parameters.size());
+  std::vector<void*> pointers(parameters.size());
+  std::string place = loc.known() ? std::string(loc.file) + ":" + std::to_string(loc.line) : "";
   Datums changed;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].place) {
+      pointers[i] = place.data();
+      continue;
+    }
+    const Datum& argument = arguments[next++];
     if (!parameters[i].pointer) {
-      put(numbers[i], arguments[i]);
+      put(numbers[i], argument);
       pointers[i] = &numbers[i];
       continue;
     }
-    auto* box = static_cast<TensorBox*>(arguments[i].box());
+    auto* box = static_cast<TensorBox*>(argument.box());
     if (parameters[i].changed) {
-      changed.push_back(make_tensor(arguments[i].type().element(), box->shape));
+      changed.push_back(make_tensor(argument.type().element(), box->shape));
       auto* own = static_cast<TensorBox*>(changed.back().box());
       own->data() = box->data();
       box = own;
@@ -93,7 +119,7 @@ Datums call_now(const ExternalFunction& function, const Datums& arguments, const
     pointers[i] = box->data().data();
   }
   Number returned{};
-  function.thunk(function.address, pointers.data(), &returned);
+  run_guarded(function, pointers.data(), &returned);
   Datums results;
   if (function.prototype.returned) results.push_back(number_of(returned, *function.prototype.returned));
   results.insert(results.end(), changed.begin(), changed.end());
@@ -167,11 +193,11 @@ Datums call_external(const ExternalFunction& function, const ExternalOptions& op
   const bool staged = std::ranges::any_of(plain, [](const Datum& d) { return d.is_node(); });
   if (!staging) {
     if (staged) raise_at(loc, "a staged value is used while nothing is being staged");
-    return call_now(function, plain, loc);
+    return call_now(function, plain, Caller::place(loc));
   }
-  ir::Op* const op = staging->builder(loc).op(Opcode::external_, staging->use(plain, loc), results);
+  ir::Op* const op = staging->builder(Caller::place(loc)).op(Opcode::external_, staging->use(plain, loc), results);
   op->text = staging->module().intern(prototype.text());
-  op->integer = options.threads ? 1 : 0;
+  op->integer = options.ordered ? ir::in_order : options.threads ? ir::in_threads : 0;
   Datums out;
   for (ir::Value* v : op->results) out.push_back(Datum::node(v));
   return out;

@@ -12,6 +12,9 @@ namespace lantern::core {
 /// What may be done with an external function.
 struct ExternalOptions {
   bool threads = false;  ///< it may be called from several threads at the same time
+  /// A call does more than compute its results, it communicates for instance: each call is made, even if no result is
+  /// used, by one thread, and in order with other such calls and with prints.
+  bool ordered = false;
 };
 
 namespace detail {
@@ -158,7 +161,8 @@ class External<R, std::tuple<P...>, std::tuple<T...>> {
 ///
 /// The function has to give the same results for the same arguments, without being noticed otherwise: a call
 /// whose results nobody needs may be left out, and one in a part that a derivative computes again is made
-/// again. It must not throw. Where loops are shared out to threads, those that call it are not unless
+/// again. ({.ordered = true} says that it has effects.) It must not throw: `lantern_fail(message)`
+/// (runtime/workspace.h) raises. Where loops are shared out to threads, those that call it are not unless
 /// {.threads = true} says that they may. It is not called on GPUs.
 ///
 /// It has no derivative by itself, and differentiating it is an error: `custom_vjp(table_, fwd, bwd)` and

@@ -62,6 +62,9 @@ std::vector<std::string> Installation::link_arguments(bool with_jit) const {
 
 std::vector<std::string> Installation::optional_arguments() const {
   std::vector<std::string> all{"-Wl,--as-needed"};
+  // An archive: nothing of it is linked to a program that does not communicate.
+  const fs::path distributed = libraries / "liblantern_distributed.a";
+  if (fs::exists(distributed)) all.push_back(distributed.string());
   for (const std::string& library : parts(LANTERNC_OPTIONAL_LIBRARIES, '|'))
     if (fs::exists(library)) all.push_back(library);
   return all;

@@ -79,7 +79,7 @@ class Taped : public EagerReverse {
       cotangents.push_back(touched ? dk->get({}) : Datum());
       any |= touched;
     }
-    if (!any) return;
+    if (!any && !(p.step && p.step->ordered())) return;
     if (p.step)
       return p.step->propagate(cotangents, [this](const Datum& x) -> Cell& { return derivative(x); });
     for (const auto& [u, v] : p.operands) derivative(u).add(times(v, cotangents[0]), {});

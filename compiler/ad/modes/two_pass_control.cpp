@@ -220,7 +220,7 @@ Datums TwoPass::follow(const std::shared_ptr<const Rule>& rule, const Datums& ar
   const auto [values, residuals] = rule->forward(in);
   const Datums out = results_of(values);
   record(arguments, [this, rule, arguments, in, out, residuals, loc] {
-    if (!any_wanted(out)) return;
+    if (!rule->ordered && !any_wanted(out)) return;
     const Datums cotangents = take(names_of(out), loc);
     const Datums given = rule->backward(at(residuals), cotangents);
     require_derivatives(*rule, at(in), given, "argument", loc);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
@@ -15,8 +16,9 @@ namespace {
 
 /// Free of effects, so that nobody misses it when its results are not used.
 bool removable(const Op& op) {
-  if (op.is(Opcode::ref_new_) || op.is(Opcode::slot_) || op.is(Opcode::ref_get_) || op.is(Opcode::external_))
+  if (op.is(Opcode::ref_new_) || op.is(Opcode::slot_) || op.is(Opcode::ref_get_))
     return true;
+  if (op.is(Opcode::external_)) return !ir::is_ordered_call(op);
   return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_);
 }
 

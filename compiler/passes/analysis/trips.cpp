@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
@@ -110,8 +111,8 @@ bool comes_together(const Op* loop, const May& may) {
   return true;
 }
 
-/// Whether running the block may print, in functions that it calls too.
-bool prints(Block* block) {
+/// Whether running the block may do what is to be in order, print for instance, in functions that it calls too.
+bool keeps_order(Block* block) {
   std::vector<Block*> todo{block};
   std::unordered_set<const ir::Function*> seen;
   bool found = false;
@@ -119,7 +120,7 @@ bool prints(Block* block) {
     Block* const b = todo.back();
     todo.pop_back();
     ir::walk(b, [&](const Op* op) {
-      found |= op->is(Opcode::print_);
+      found |= op->is(Opcode::print_) || ir::is_ordered_call(*op);
       if (op->callee && seen.insert(op->callee).second) todo.push_back(op->callee->body);
     });
   }
@@ -134,7 +135,7 @@ bool independent_trips(const Op* loop) {
 
 bool separable(const Op* loop) {
   // What trips print keeps its order.
-  if (prints(loop->blocks[1])) return false;
+  if (keeps_order(loop->blocks[1])) return false;
   // The condition asks nothing else.
   if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
       2)

@@ -17,6 +17,7 @@
 #include "lantern/compiler/passes/canonical/shape_checks.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/pointer_map.hpp"
 
 namespace lantern::passes {
@@ -26,9 +27,10 @@ namespace {
 using ir::Effect;
 using ir::Function;
 
-/// True for what is done whether or not somebody asks for a result. (Of an external function nothing else is seen.)
+/// True for what is done even if no result is used. (A call of an external function computes its results alone, unless
+/// it is ordered.)
 bool has_effect(const Op& op) {
-  return ir::info(op.code).effect == Effect::effect && !op.is(Opcode::external_);
+  return ir::info(op.code).effect == Effect::effect && (!op.is(Opcode::external_) || ir::is_ordered_call(op));
 }
 bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 /// True for an operation of the program, or of the forward part of a derivative, that raises where shapes do

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lantern/ir/clone.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes::flow {
@@ -334,7 +335,21 @@ class Flows {
     return all;
   }
 
+  /// What an ordered call gives does not follow from what it is given alone: a cotangent may come from another process.
+  bool comes_from_outside(const Op& op) {
+    if (ir::is_ordered_call(op)) return true;
+    if (!op.is(Opcode::call_)) return false;
+    const auto [known, fresh] = ordered_.try_emplace(op.callee, false);
+    if (!fresh) return known->second;
+    bool any = false;
+    const auto look = [&](const Op* inner) { any |= ir::is_ordered_call(*inner); };
+    ir::walk(op.callee->body, look);
+    for (const ir::Function* f : ir::callees(op.callee->body)) ir::walk(f->body, look);
+    return ordered_[op.callee] = any;
+  }
+
   Derived derive(const Op& op) {
+    if (comes_from_outside(op)) return {Flow::always};
     if (op.is(Opcode::ref_get_)) {
       const Cell& c = *cell(op.operands[0]);
       return {c.flow, false, c.elements};
@@ -631,6 +646,7 @@ class Flows {
   std::unordered_map<const Value*, std::vector<Value*>> continuations_;  ///< of functions: what they are called with
   std::unordered_set<const Value*> handed_on_;                           ///< continuations that others call, too
   std::unordered_map<const Value*, Derived> derived_;
+  std::unordered_map<const ir::Function*, bool> ordered_;  ///< functions: whether they make ordered calls
   std::vector<std::pair<Block*, std::vector<Op*>>> backward_;
 };
 

@@ -12,6 +12,7 @@
 #include "lantern/compiler/passes/analysis/trips.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/prototype.hpp"
 #include "lantern/ir/recursion.hpp"
 
@@ -77,7 +78,9 @@ class Effects {
       for (const Value* v : op->operands)
         if (v->type.is_ref() || v->type.is_cont()) found = "it works on cells or continuations";
       if (op->is(Opcode::print_)) found = "it prints" + at_line(*op) + ", which is to be in order";
-      if (op->is(Opcode::external_) && op->integer == 0)
+      if (ir::is_ordered_call(*op))
+        found = "it calls '" + ir::parse_prototype(op->text).name + "'" + at_line(*op) + ", which is to be in order";
+      else if (op->is(Opcode::external_) && !ir::may_run_in_threads(*op))
         found = "the external function '" + ir::parse_prototype(op->text).name + "'" + at_line(*op) +
                 " may not be called from two threads at once: say {.threads = true} where it may";
       if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {

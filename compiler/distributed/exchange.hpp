@@ -1,0 +1,86 @@
+// The operations of <lantern/distributed.hpp> once types are gone, with their derivatives.
+//
+// All ranks together compute one function, of the arguments of all to the results of all. Its derivative is that of
+// each operation: a linear map between all ranks has a transpose, which is another operation of this list.
+//
+//   operation                  its transpose
+//   all_reduce, sum            all_reduce, sum
+//   broadcast from a           reduce, sum, to a
+//   gather to a                scatter from a
+//   all_gather                 reduce_scatter, sum
+//   all_to_all                 all_to_all
+//   scan over ranks up to me   scan over ranks from me on
+//   send to a, receive from b  send to b, receive from a
+//   total                      share: the identity, of a value that is the same on all ranks
+//
+// Source: Griewank and Walther 2008, "Evaluating Derivatives", chapter 3, for the transposes; Hückelheim et al. 2021,
+// "Understanding automatic differentiation pitfalls", for the two conventions of cotangents.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "lantern/compiler/distributed/kernels.hpp"
+#include "lantern/compiler/staging/operation.hpp"
+
+namespace lantern::distributed {
+
+/// How values of several ranks become one. Of bool: min is "all", max is "any"; there are no others.
+enum class Reduction : std::int32_t { sum, product, min, max };
+
+/// What the cotangent of a result that is the same on all ranks means.
+enum class Cotangent : std::uint8_t {
+  partial,     ///< the part of this rank: the cotangent of the one value is the sum over ranks
+  replicated,  ///< the cotangent of the one value, the same on all ranks
+};
+
+namespace detail {
+
+using core::Datum;
+using core::Datums;
+using core::Location;
+
+/// A communicator, and where it is used.
+struct Call {
+  const Kernels* kernels;
+  Datum comm;
+  Location loc;
+};
+
+/// The number of this rank; how many there are. 64-bit numbers.
+Datum rank(const Call& call);
+Datum size(const Call& call);
+Datum split(const Call& call, const Datum& colour, const Datum& key);
+/// All ranks have come here when it is done.
+void barrier(const Call& call);
+/// The sizes of a grid of all ranks; a size of 0 is chosen.
+Datums dims(const Call& call, const Datums& sizes);
+
+/// x: a number, an array or a tensor, of the same shape on all ranks. The result has that shape.
+Datum all_reduce(const Call& call, Reduction reduction, const Datum& x);
+Datum reduce(const Call& call, Reduction reduction, const Datum& x, const Datum& root);
+Datum broadcast(const Call& call, const Datum& x, const Datum& root);
+Datum scan(const Call& call, Reduction reduction, bool exclusive, const Datum& x);
+Datum send_receive(const Call& call, const Datum& x, const Datum& to, const Datum& from);
+/// The result has a dimension of all ranks before those of x.
+Datum gather(const Call& call, const Datum& x, const Datum& root);
+Datum all_gather(const Call& call, const Datum& x);
+/// x has a dimension of all ranks, which the result has not.
+Datum scatter(const Call& call, const Datum& x, const Datum& root);
+Datum reduce_scatter(const Call& call, Reduction reduction, const Datum& x);
+/// x and the result have a dimension of all ranks.
+Datum all_to_all(const Call& call, const Datum& x);
+/// Of Cotangent::replicated: the sum, whose cotangent is the same on all ranks; x, the same on all ranks, whose
+/// cotangent is a part on each of them.
+Datum total(const Call& call, const Datum& x);
+Datum share(const Call& call, const Datum& x);
+
+/// All data of one element type in one message.
+Datums in_one_message(const Call& call, const Datums& data, const std::function<Datum(const Datum&)>& body);
+
+/// x with `width` elements of the neighbours at both ends of dimension `axis`; zeros where there is no neighbour (-1).
+Datum with_halo(const Call& call, const Datum& x, int axis, const Datum& width, const Datum& below, const Datum& above);
+
+}  // namespace detail
+
+}  // namespace lantern::distributed

@@ -1,0 +1,54 @@
+// The C functions of runtime/distributed, as external functions that graphs call by name.
+#pragma once
+
+#include <array>
+
+#include "lantern/compiler/staging/external.hpp"
+#include "lantern/runtime/distributed/kernels.h"
+
+namespace lantern::distributed::detail {
+
+using Kernel = const core::detail::ExternalFunction*;
+
+struct Kernels {
+  Kernel f64, f32, i64, i32, boolean;  ///< the operations, by the type of the elements
+  Kernel rank, size, barrier, split, dims;
+};
+
+/// The first parameter is the place of the call.
+template <class R, class... P>
+Kernel known(const char* name, R (*function)(const char*, P...)) {
+  ir::Prototype prototype;
+  prototype.name = name;
+  if constexpr (!std::is_void_v<R>) prototype.returned = core::detail::TypeOf<R>::get().kind();
+  prototype.parameters = {ir::Prototype::Parameter{ir::Kind::f64, false, false, true},
+                          core::detail::ExternalParameter<P>::get()...};
+  const auto call = [](void (*address)(), void* const* arguments, [[maybe_unused]] void* result) {
+    const auto f = reinterpret_cast<R (*)(const char*, P...)>(address);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const auto* const place = static_cast<const char*>(arguments[0]);
+      if constexpr (std::is_void_v<R>)
+        f(place, core::detail::ExternalParameter<P>::from(arguments[I + 1])...);
+      else
+        *static_cast<R*>(result) = f(place, core::detail::ExternalParameter<P>::from(arguments[I + 1])...);
+    }(std::index_sequence_for<P...>{});
+  };
+  return &core::detail::register_external({std::move(prototype), reinterpret_cast<void (*)()>(function), call}, {});
+}
+
+/// In a header: a program that includes it links what it names, and no other program does.
+inline const Kernels& kernels() {
+  static const Kernels all{known("distributed_exchange_f64", distributed_exchange_f64),
+                           known("distributed_exchange_f32", distributed_exchange_f32),
+                           known("distributed_exchange_i64", distributed_exchange_i64),
+                           known("distributed_exchange_i32", distributed_exchange_i32),
+                           known("distributed_exchange_bool", distributed_exchange_bool),
+                           known("distributed_rank", distributed_rank),
+                           known("distributed_size", distributed_size),
+                           known("distributed_barrier", distributed_barrier),
+                           known("distributed_split", distributed_split),
+                           known("distributed_dims", distributed_dims)};
+  return all;
+}
+
+}  // namespace lantern::distributed::detail

@@ -1,0 +1,420 @@
+// The operations: ranks agree on what they do, then the engine does it.
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "kernels.h"
+#include "world.hpp"
+
+/// Of generated code's host (runtime/workspace.h); a program without one ends here.
+extern "C" void lantern_fail(const char* message) __attribute__((weak));
+
+namespace lantern::distributed {
+
+namespace {
+
+enum class Kind : std::int64_t { f64, f32, i64, i32, boolean };
+
+const char* kind_name(Kind kind) {
+  constexpr const char* names[] = {"double", "float", "int64_t", "int32_t", "bool"};
+  return names[static_cast<std::size_t>(kind)];
+}
+std::size_t size_of(Kind kind) {
+  constexpr std::size_t sizes[] = {8, 4, 8, 4, 1};
+  return sizes[static_cast<std::size_t>(kind)];
+}
+const char* operation_name(std::int64_t operation) {
+  constexpr const char* names[] = {"all_reduce", "reduce", "broadcast", "gather", "all_gather", "scatter",
+                                   "reduce_scatter", "all_to_all", "scan", "scan", "scan", "scan", "send_receive",
+                                   "barrier", "split", "rank", "size", "Grid"};
+  return names[operation];
+}
+constexpr std::int32_t barrier = distributed_send_receive + 1, split = barrier + 1;
+/// Of one rank, without the others.
+constexpr std::int32_t own_rank = split + 1, own_size = own_rank + 1, grid = own_size + 1;
+
+/// What all ranks have to say alike. Sent as it lies in memory.
+struct Request {
+  std::int64_t operation = 0, reduction = 0, root = 0, kind = 0, n = 0;
+  std::array<char, 192> place{};
+
+  std::int64_t hash() const {
+    std::uint64_t h = 0x9e3779b97f4a7c15U;
+    for (const std::int64_t word : {operation, reduction, root, kind, n})
+      h = (h ^ static_cast<std::uint64_t>(word)) * 0xff51afd7ed558ccdU, h ^= h >> 32U;
+    return static_cast<std::int64_t>(h >> 2U);
+  }
+  bool same(const Request& other) const { return hash() == other.hash(); }
+  bool reduces() const {
+    return operation == distributed_all_reduce || operation == distributed_reduce ||
+           operation == distributed_reduce_scatter ||
+           (operation >= distributed_scan && operation <= distributed_reverse_exclusive_scan);
+  }
+  std::string text() const {
+    constexpr const char* reductions[] = {"sum", "product", "min", "max"};
+    std::string all = operation_name(operation);
+    if (reduces()) all += std::string("(") + reductions[reduction] + ")";
+    if (operation < barrier) all += " of " + std::to_string(n) + " " + kind_name(static_cast<Kind>(kind));
+    if (root >= 0) all += ", root " + std::to_string(root);
+    return all + (place[0] ? " at " + std::string(place.data()) : "");
+  }
+};
+
+struct Call {
+  World& world;
+  Communicator& comm;
+  Operation op;
+  Request request;
+
+  std::string message(const std::string& what) const {
+    return std::string(op.place) + (*op.place ? ": error: " : "") + "distributed::" + op.name + ": " + what;
+  }
+  std::string fail(const std::string& what) const {
+    return world.alone() ? message(what) : world.fail(op, message(what));
+  }
+  std::string checked(int code) const { return code == 0 ? "" : world.fail(op, world.error(op, code)); }
+};
+
+bool checks() {
+  static const bool on = [] {
+    const char* const text = std::getenv("LANTERN_DISTRIBUTED_CHECKS");
+    return text == nullptr || std::string(text) != "0";
+  }();
+  return on;
+}
+
+/// Empty once all ranks of the communicator are known to take part in the same operation.
+std::string agree(const Call& call) {
+  if (!checks() && call.request.operation != barrier) return {};
+  const Mpi& mpi = call.world.mpi();
+  const std::int64_t hash = call.request.hash();
+  const std::int64_t own[2] = {hash, ~hash};
+  std::int64_t all[2] = {0, 0};
+  MpiRequest request = nullptr;
+  if (std::string e = call.checked(mpi.iallreduce(own, all, 2, mpi.i64, mpi.op_max, call.comm.comm, &request)); !e.empty())
+    return e;
+  if (std::string e = call.world.wait(request, call.op, call.comm.world); !e.empty()) return e;
+  if (all[0] == ~all[1]) return {};
+  std::vector<Request> requests(static_cast<std::size_t>(call.comm.size));
+  const int bytes = static_cast<int>(sizeof(Request));
+  mpi.allgather(&call.request, bytes, mpi.byte, requests.data(), bytes, mpi.byte, call.comm.comm);
+  const auto differs = std::ranges::find_if(requests, [&](const Request& r) { return !r.same(requests[0]); });
+  return call.fail("the ranks do not agree: rank " + std::to_string(call.comm.world[0]) + " calls " + requests[0].text() +
+                   ", rank " + std::to_string(call.comm.world[static_cast<std::size_t>(differs - requests.begin())]) +
+                   " calls " + differs->text());
+}
+
+MpiType type_of(const Mpi& mpi, Kind kind) {
+  const MpiType types[] = {mpi.f64, mpi.f32, mpi.i64, mpi.i32, mpi.boolean};
+  return types[static_cast<std::size_t>(kind)];
+}
+MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction) {
+  const MpiOp ops[] = {mpi.op_sum, mpi.op_product, mpi.op_min, mpi.op_max};
+  if (kind == Kind::boolean) return reduction == distributed_min ? mpi.op_and : mpi.op_or;
+  return ops[reduction];
+}
+
+template <class T>
+void fill_identity(std::int64_t reduction, std::int64_t n, void* y) {
+  using Limits = std::numeric_limits<T>;
+  const T lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  const T largest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  const T identity[] = {T(0), T(1), largest, lowest};
+  std::fill_n(static_cast<T*>(y), n, identity[reduction]);
+}
+void fill_identity(Kind kind, std::int64_t reduction, std::int64_t n, void* y) {
+  switch (kind) {
+    case Kind::f64: return fill_identity<double>(reduction, n, y);
+    case Kind::f32: return fill_identity<float>(reduction, n, y);
+    case Kind::i64: return fill_identity<std::int64_t>(reduction, n, y);
+    case Kind::i32: return fill_identity<std::int32_t>(reduction, n, y);
+    case Kind::boolean: std::fill_n(static_cast<bool*>(y), n, reduction == distributed_min);
+  }
+}
+
+/// The same ranks from last to first: a scan over it is one from the other side.
+std::string reverse(Call& call) {
+  if (call.comm.reversed != nullptr) return {};
+  const Mpi& mpi = call.world.mpi();
+  const std::string e =
+      call.checked(mpi.comm_split(call.comm.comm, 0, call.comm.size - 1 - call.comm.rank, &call.comm.reversed));
+  if (e.empty()) mpi.comm_set_errhandler(call.comm.reversed, mpi.errors_return);
+  return e;
+}
+
+/// x goes to rank `to`, y comes from rank `from`; of what is sent there is a header first.
+std::string send_receive(Call& call, int to, int from, const void* x, void* y, std::size_t bytes) {
+  if ((to == call.comm.rank) != (from == call.comm.rank))
+    return call.fail("rank " + std::to_string(call.comm.rank) +
+                     (to == call.comm.rank ? " sends to itself and does not receive from itself"
+                                           : " receives from itself and does not send to itself"));
+  if (to == call.comm.rank) {
+    std::memcpy(y, x, bytes);
+    return {};
+  }
+  const Mpi& mpi = call.world.mpi();
+  constexpr int header_tag = 1, data_tag = 2, header = static_cast<int>(sizeof(Request));
+  const auto world_rank = [&](int r) { return std::vector<int>{call.comm.world[static_cast<std::size_t>(r)]}; };
+  Request incoming;
+  MpiRequest heads[2] = {}, data[2] = {};
+  std::string e;
+  if (from >= 0) e = call.checked(mpi.irecv(&incoming, header, mpi.byte, from, header_tag, call.comm.comm, &heads[0]));
+  if (e.empty() && to >= 0) {
+    e = call.checked(mpi.isend(&call.request, header, mpi.byte, to, header_tag, call.comm.comm, &heads[1]));
+    if (e.empty())
+      e = call.checked(mpi.isend(x, static_cast<int>(bytes), mpi.byte, to, data_tag, call.comm.comm, &data[1]));
+  }
+  if (e.empty() && from >= 0) e = call.world.wait(heads[0], call.op, world_rank(from));
+  if (e.empty() && from >= 0 && !incoming.same(call.request))
+    e = call.fail("the ranks do not agree: rank " + std::to_string(world_rank(from)[0]) + " sends " + incoming.text() +
+                  ", rank " + std::to_string(call.world.rank()) + " receives " + call.request.text());
+  if (e.empty() && from >= 0) {
+    e = call.checked(mpi.irecv(y, static_cast<int>(bytes), mpi.byte, from, data_tag, call.comm.comm, &data[0]));
+    if (e.empty()) e = call.world.finish(data[0], call.op);
+  }
+  if (e.empty() && to >= 0) e = call.world.wait(heads[1], call.op, world_rank(to));
+  if (e.empty() && to >= 0) e = call.world.wait(data[1], call.op, world_rank(to));
+  return e;
+}
+
+/// One process: what it sends to all, it gets.
+std::string alone(const Call& call, int to, int from, const void* x, void* y, std::size_t bytes) {
+  const Request& r = call.request;
+  if (r.operation == distributed_exclusive_scan || r.operation == distributed_reverse_exclusive_scan) {
+    fill_identity(static_cast<Kind>(r.kind), r.reduction, r.n, y);
+  } else if (r.operation != distributed_send_receive) {
+    std::memcpy(y, x, bytes);
+  } else if ((to == 0) != (from == 0)) {
+    return call.message(to == 0 ? "rank 0 sends to itself and does not receive from itself"
+                                : "rank 0 receives from itself and does not send to itself");
+  } else if (to == 0) {
+    std::memcpy(y, x, bytes);
+  }
+  return {};
+}
+
+std::string together(Call& call, const void* x, void* y) {
+  const Mpi& mpi = call.world.mpi();
+  const Request& r = call.request;
+  const Kind kind = static_cast<Kind>(r.kind);
+  const MpiType type = type_of(mpi, kind);
+  const MpiOp op = op_of(mpi, kind, r.reduction);
+  const int n = static_cast<int>(r.n), root = static_cast<int>(r.root);
+  const bool at_root = root == call.comm.rank;
+  MpiComm comm = call.comm.comm;
+  const std::size_t bytes = static_cast<std::size_t>(n) * size_of(kind);
+  switch (r.operation) {
+    case distributed_all_reduce:
+      return call.checked(mpi.allreduce(x, y, n, type, op, comm));
+    case distributed_reduce:
+      return call.checked(mpi.reduce(x, at_root ? y : nullptr, n, type, op, root, comm));
+    case distributed_broadcast:
+      if (at_root) std::memcpy(y, x, bytes);
+      return call.checked(mpi.bcast(y, n, type, root, comm));
+    case distributed_gather:
+      return call.checked(mpi.gather(x, n, type, at_root ? y : nullptr, n, type, root, comm));
+    case distributed_all_gather:
+      return call.checked(mpi.allgather(x, n, type, y, n, type, comm));
+    case distributed_scatter:
+      return call.checked(mpi.scatter(at_root ? x : nullptr, n, type, y, n, type, root, comm));
+    case distributed_reduce_scatter:
+      return call.checked(mpi.reduce_scatter_block(x, y, n, type, op, comm));
+    case distributed_all_to_all:
+      return call.checked(mpi.alltoall(x, n, type, y, n, type, comm));
+    default:
+      break;
+  }
+  const bool reversed =
+      r.operation == distributed_reverse_scan || r.operation == distributed_reverse_exclusive_scan;
+  if (reversed) {
+    if (std::string e = reverse(call); !e.empty()) return e;
+    comm = call.comm.reversed;
+  }
+  if (r.operation == distributed_scan || r.operation == distributed_reverse_scan)
+    return call.checked(mpi.scan(x, y, n, type, op, comm));
+  const bool first = call.comm.rank == (reversed ? call.comm.size - 1 : 0);
+  if (std::string e = call.checked(mpi.exscan(x, y, n, type, op, comm)); !e.empty()) return e;
+  if (first) fill_identity(kind, r.reduction, r.n, y);
+  return {};
+}
+
+std::string exchange(Call& call, std::int64_t a, std::int64_t b, const void* x, void* y) {
+  Request& r = call.request;
+  const bool pair = r.operation == distributed_send_receive;
+  const bool rooted = r.operation == distributed_reduce || r.operation == distributed_broadcast ||
+                      r.operation == distributed_gather || r.operation == distributed_scatter;
+  const std::string ranks = " to " + std::to_string(call.comm.size - 1) + ", got ";
+  if (rooted && (a < 0 || a >= call.comm.size)) return call.fail("expected a root from 0" + ranks + std::to_string(a));
+  for (const std::int64_t other : {a, b})
+    if (pair && (other < -1 || other >= call.comm.size))
+      return call.fail("expected a rank from -1 (none)" + ranks + std::to_string(other));
+  if (r.n * call.comm.size > std::numeric_limits<int>::max())
+    return call.fail("expected fewer than 2^31 elements in one message, got " + std::to_string(r.n * call.comm.size));
+  r.root = rooted ? a : -1;
+  const std::size_t bytes = static_cast<std::size_t>(r.n) * size_of(static_cast<Kind>(r.kind));
+  const int to = static_cast<int>(a), from = static_cast<int>(b);
+  if (call.world.alone()) return alone(call, to, from, x, y, bytes);
+  if (pair) return send_receive(call, to, from, x, y, bytes);
+  if (std::string e = agree(call); !e.empty()) return e;
+  return together(call, x, y);
+}
+
+/// Runs `body` with the call; what it says ends the program's call.
+void run(const char* place, std::int64_t number, std::int32_t operation, const std::function<std::string(Call&)>& body,
+         std::string& error) {
+  const Operation op{operation_name(operation), place};
+  World* const world = World::get(error);
+  if (world == nullptr) {
+    error = std::string(place) + (*place ? ": error: " : "") + "distributed: " + error;
+    return;
+  }
+  if (operation < own_rank) error = world->ready(op);
+  if (!error.empty()) return;
+  Communicator* const comm = world->communicator(number);
+  if (comm == nullptr) {
+    error = std::string(place) + ": error: distributed::" + op.name + ": there is no communicator " + std::to_string(number);
+    return;
+  }
+  Call call{*world, *comm, op, {}};
+  call.request.operation = operation;
+  call.request.root = -1;
+  const std::size_t length = std::min(std::strlen(place), call.request.place.size() - 1);
+  std::copy_n(place, length, call.request.place.begin());
+  error = body(call);
+}
+
+/// No frame may own anything when lantern_fail is called: the message lies in memory that stays, and what has made it is
+/// gone before end_if.
+const char* kept(const std::string& error) {
+  static std::array<char, 512> message;
+  if (error.empty()) return nullptr;
+  const std::size_t length = std::min(error.size(), message.size() - 1);
+  std::copy_n(error.begin(), length, message.begin());
+  message[length] = '\0';
+  return message.data();
+}
+const char* run(const char* place, std::int64_t number, std::int32_t operation,
+                const std::function<std::string(Call&)>& body) {
+  std::string error;
+  run(place, number, operation, body, error);
+  return kept(error);
+}
+void end_if(const char* message) {
+  if (message == nullptr) return;
+  if (lantern_fail != nullptr) lantern_fail(message);
+  std::fprintf(stderr, "%s\n", message);
+  std::exit(1);
+}
+
+const char* exchange_failure(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
+                     std::int64_t a, std::int64_t b, std::int64_t n, const void* x, void* y) {
+  return run(place, comm, operation, [&](Call& call) {
+    call.request.reduction = reduction;
+    call.request.kind = static_cast<std::int64_t>(kind);
+    call.request.n = n;
+    return exchange(call, a, b, x, y);
+  });
+}
+
+std::string split_ranks(Call& call, std::int64_t colour, std::int64_t key, std::int64_t number, std::int64_t& result) {
+  World& world = call.world;
+  if (world.alone()) return {};
+  if (std::string e = agree(call); !e.empty()) return e;
+  const Mpi& mpi = world.mpi();
+  const auto size = static_cast<std::size_t>(call.comm.size);
+  std::vector<std::int64_t> all(2 * size);
+  const std::int64_t own[2] = {colour, key};
+  if (std::string e = call.checked(mpi.allgather(own, 2, mpi.i64, all.data(), 2, mpi.i64, call.comm.comm)); !e.empty())
+    return e;
+  // The same on all ranks: so is what is found here.
+  std::vector<std::int64_t> known = all;
+  known.push_back(number);
+  if (const auto found = world.splits().find(known); found != world.splits().end()) {
+    result = found->second;
+    return {};
+  }
+  std::vector<std::size_t> members;
+  for (std::size_t r = 0; r < size; ++r)
+    if (all[2 * r] == colour) members.push_back(r);
+  std::ranges::stable_sort(members, {}, [&](std::size_t r) { return all[2 * r + 1]; });
+  Communicator part;
+  part.size = static_cast<int>(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    part.world.push_back(call.comm.world[members[i]]);
+    if (static_cast<int>(members[i]) == call.comm.rank) part.rank = static_cast<int>(i);
+  }
+  // MPI's colours are small: the first rank of each part stands for it.
+  const int first = static_cast<int>(*std::ranges::min_element(members));
+  if (std::string e = call.checked(mpi.comm_split(call.comm.comm, first, part.rank, &part.comm)); !e.empty()) return e;
+  mpi.comm_set_errhandler(part.comm, mpi.errors_return);
+  result = world.splits()[known] = world.add(std::move(part));
+  return {};
+}
+
+/// Factors of n, largest first, go to the smallest of the dimensions that are free.
+std::string choose(const Call& call, std::int64_t count, std::int64_t* dims) {
+  std::int64_t given = 1;
+  std::vector<std::size_t> free;
+  for (std::int64_t d = 0; d < count; ++d) {
+    if (dims[d] < 0) return call.fail("expected sizes of 0 or more, got " + std::to_string(dims[d]));
+    if (dims[d] == 0) free.push_back(static_cast<std::size_t>(d));
+    if (dims[d] > 0) given *= dims[d];
+  }
+  const std::int64_t size = call.comm.size;
+  if (size % given != 0 || (free.empty() && size != given))
+    return call.fail("expected a grid of " + std::to_string(size) + " ranks, got sizes of product " + std::to_string(given));
+  std::vector<std::int64_t> factors;
+  std::int64_t rest = size / given;
+  for (std::int64_t f = 2; f <= rest; ++f)
+    for (; rest % f == 0; rest /= f) factors.push_back(f);
+  std::vector<std::int64_t> chosen(free.size(), 1);
+  for (auto f = factors.rbegin(); f != factors.rend(); ++f) *std::ranges::min_element(chosen) *= *f;
+  std::ranges::sort(chosen, std::greater<>());
+  for (std::size_t i = 0; i < free.size(); ++i) dims[free[i]] = chosen[i];
+  return {};
+}
+
+}  // namespace
+
+}  // namespace lantern::distributed
+
+using namespace lantern::distributed;
+
+#define EXCHANGE(T, S, K)                                                                                          \
+  void distributed_exchange_##S(const char* place, int64_t comm, int32_t operation, int32_t reduction, int64_t a,  \
+                                int64_t b, int64_t n, const T* x, T* y) {                                          \
+    end_if(exchange_failure(Kind::K, place, comm, operation, reduction, a, b, n, x, y));                           \
+  }
+extern "C" {
+EXCHANGE(double, f64, f64)
+EXCHANGE(float, f32, f32)
+EXCHANGE(int64_t, i64, i64)
+EXCHANGE(int32_t, i32, i32)
+EXCHANGE(bool, bool, boolean)
+
+int64_t distributed_rank(const char* place, int64_t comm) {
+  int64_t result = 0;
+  const char* const failure = run(place, comm, own_rank, [&](Call& call) { return result = call.comm.rank, std::string(); });
+  return end_if(failure), result;
+}
+int64_t distributed_size(const char* place, int64_t comm) {
+  int64_t result = 0;
+  const char* const failure = run(place, comm, own_size, [&](Call& call) { return result = call.comm.size, std::string(); });
+  return end_if(failure), result;
+}
+int64_t distributed_barrier(const char* place, int64_t comm) {
+  const char* const failure =
+      run(place, comm, barrier, [](Call& call) { return call.world.alone() ? std::string() : agree(call); });
+  return end_if(failure), 0;
+}
+int64_t distributed_split(const char* place, int64_t comm, int64_t colour, int64_t key) {
+  int64_t result = 0;
+  const char* const failure =
+      run(place, comm, split, [&](Call& call) { return split_ranks(call, colour, key, comm, result); });
+  return end_if(failure), result;
+}
+void distributed_dims(const char* place, int64_t comm, int64_t count, int64_t* dims) {
+  const char* const failure = run(place, comm, grid, [&](Call& call) { return choose(call, count, dims); });
+  end_if(failure);
+}
+}

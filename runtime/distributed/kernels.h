@@ -1,0 +1,66 @@
+/* Communication between the processes of a program as plain C functions: what <lantern/distributed.hpp> calls by name,
+ * and what emitted code of such programs is linked with.
+ *
+ * Processes are ranks of communicators, which are numbers; 0 is the world, all processes. `place` is the line of the
+ * program, for messages. All functions end the call that they are part of by lantern_fail where ranks do not agree, where
+ * one of them has ended, and where all wait for each other; without a program of Lantern's around them they print the
+ * message and end the process.
+ *
+ * The engine is found by the first call (LANTERN_DISTRIBUTED): one process alone, or Open MPI, which is loaded then. */
+#ifndef LANTERN_RUNTIME_DISTRIBUTED_KERNELS_H
+#define LANTERN_RUNTIME_DISTRIBUTED_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  distributed_all_reduce,
+  distributed_reduce,          /* a: the root; elsewhere y stays as it is */
+  distributed_broadcast,       /* a: the root */
+  distributed_gather,          /* a: the root; y: size x n, elsewhere as it is */
+  distributed_all_gather,      /* y: size x n */
+  distributed_scatter,         /* a: the root; x: size x n */
+  distributed_reduce_scatter,  /* x: size x n */
+  distributed_all_to_all,      /* x, y: size x n */
+  distributed_scan,            /* over ranks up to this one */
+  distributed_exclusive_scan,  /* over ranks before this one; of none the identity of the reduction */
+  distributed_reverse_scan,    /* over ranks from this one on */
+  distributed_reverse_exclusive_scan,
+  distributed_send_receive,    /* x goes to rank a, y comes from rank b; -1: to, or from, no rank; y is then as it is */
+};
+
+enum {
+  distributed_sum,
+  distributed_product,
+  distributed_min,
+  distributed_max,
+};
+
+/* n elements, or size x n where it is said above, of x; y has the result. */
+#define DISTRIBUTED_EXCHANGE(T, S)                                                                            \
+  void distributed_exchange_##S(const char* place, int64_t comm, int32_t operation, int32_t reduction, int64_t a, \
+                                int64_t b, int64_t n, const T* x, T* y)
+DISTRIBUTED_EXCHANGE(double, f64);
+DISTRIBUTED_EXCHANGE(float, f32);
+DISTRIBUTED_EXCHANGE(int64_t, i64);
+DISTRIBUTED_EXCHANGE(int32_t, i32);
+DISTRIBUTED_EXCHANGE(bool, bool);  /* min: and; max: or */
+
+int64_t distributed_rank(const char* place, int64_t comm);
+int64_t distributed_size(const char* place, int64_t comm);
+/* Returns 0 when all ranks of the communicator have called it. */
+int64_t distributed_barrier(const char* place, int64_t comm);
+/* The communicator of the ranks that give the same colour, in the order of their keys, then of their ranks. */
+int64_t distributed_split(const char* place, int64_t comm, int64_t colour, int64_t key);
+/* dims, of which those that are 0 are chosen so that their product is the size, as near to each other as can be. */
+void distributed_dims(const char* place, int64_t comm, int64_t count, int64_t* dims);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

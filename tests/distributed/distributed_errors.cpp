@@ -1,0 +1,88 @@
+// What goes wrong between processes: each rank ends with a message that names rank, operation and line; nothing hangs.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "lantern/codegen/toolchain/process.hpp"
+
+using lantern::codegen::ProcessResult;
+using lantern::codegen::run_process;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+/// Lines of the sources, by the text in them.
+std::string line(const std::string& text) {
+  static const std::string file = std::string(LANTERN_TEST_DIR) + "/distributed/faults.cpp";
+  std::istringstream source(lantern::codegen::read_file(file));
+  int number = 0;
+  for (std::string l; std::getline(source, l);) {
+    ++number;
+    if (l.find(text) != std::string::npos) return file + ":" + std::to_string(number);
+  }
+  return "no such line";
+}
+
+/// What the ranks say, in order; mpirun's own words are left out.
+Lines said(const std::string& what, const std::string& way) {
+  const auto start = std::chrono::steady_clock::now();
+  const ProcessResult r = run_process({LANTERN_MPIRUN, "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n",
+                                       "3", DISTRIBUTED_FAULTS, what, way});
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 20);  // of a busy machine
+  CHECK(r.status != 0);
+  std::istringstream all(r.err);
+  Lines lines;
+  for (std::string l; std::getline(all, l);)
+    if (l.starts_with("rank ") || l.find("Killed") != std::string::npos) lines.push_back(l);
+  std::ranges::sort(lines);
+  return lines;
+}
+/// The same message of all three ranks.
+Lines from_all(const std::string& message) {
+  return {"rank 0: " + message, "rank 1: " + message, "rank 2: " + message};
+}
+
+}  // namespace
+
+TEST_CASE("faults between processes") {
+  const std::string sum = line("ld::all_reduce(a); };"), head = sum + ": error: distributed::all_reduce: ";
+  for (const std::string way : {"eager", "compiled"}) {
+    CAPTURE(way);
+    const std::string agree = "the ranks do not agree: rank 0 calls all_reduce(sum) of 3 double at " + sum;
+    CHECK(said("shapes", way) == from_all(head + agree + ", rank 2 calls all_reduce(sum) of 4 double at " + sum));
+    const auto waits = [&](int rank) {
+      return "rank " + std::to_string(rank) + ": " + head + "rank " + std::to_string(rank) + " waits for rank 2, which has ";
+    };
+    CHECK(said("throws", way) == Lines{waits(0) + "failed: no more", waits(1) + "failed: no more", "rank 2: no more"});
+    if (way == "eager") continue;
+    CHECK(said("leaves", way) == Lines{waits(0) + "ended", waits(1) + "ended"});
+    const std::string other = line("ld::broadcast(a, 0)"),
+                      differ = agree + ", rank 2 calls broadcast of 3 double, root 0 at " + other;
+    CHECK(said("operations", way) == Lines{"rank 0: " + head + differ, "rank 1: " + head + differ,
+                                           "rank 2: " + other + ": error: distributed::broadcast: " + differ});
+  }
+  const std::string ring = line("ld::send_receive(a, (r + 1)"), receive = line("ld::receive(a,");
+  const Lines messages = said("messages", "compiled");
+  const std::string first = ring + ": error: distributed::send_receive: the ranks do not agree: rank 2 sends send_receive of "
+                            "4 double at " + ring + ", rank 0 receives send_receive of 3 double at " + ring;
+  CHECK(messages.size() >= 2);  // rank 1 has got what fits
+  CHECK(std::ranges::find(messages, "rank 0: " + first) != messages.end());
+  const std::string in = " waits in send_receive at " + receive;
+  CHECK(said("deadlock", "compiled") == from_all(receive + ": error: distributed::send_receive: all ranks wait for each "
+                                                 "other: rank 0" + in + ", rank 1" + in + ", rank 2" + in));
+  const std::string element = line("ld::all_reduce(a[IF");
+  const Lines raised = said("raises", "compiled");
+  REQUIRE(raised.size() == 3);
+  CHECK(raised[0] == "rank 0: " + element + ": error: distributed::all_reduce: rank 0 waits for rank 2, which has ended");
+  CHECK(raised[2].starts_with("rank 2: index 7 is outside 0..2"));
+  const Lines killed = said("dies", "compiled");
+  REQUIRE(!killed.empty());
+  CHECK(killed.back().find("process rank 2") != std::string::npos);
+  CHECK(said("root", "compiled") == from_all(line("ld::broadcast(a, 9)") + ": error: distributed::broadcast: expected a root "
+                                             "from 0 to 2, got 9"));
+}

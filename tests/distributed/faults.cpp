@@ -1,0 +1,74 @@
+// What goes wrong between processes: distributed_errors_test runs this under mpirun, `faults CASE eager|compiled`.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <lantern/distributed.hpp>
+#include <lantern/lantern.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace lantern;
+namespace ld = lantern::distributed;
+using A = Rep<Array<double>>;
+
+namespace {
+
+template <class F>
+void run(bool compiled, const F& f, const std::vector<double>& x) {
+  if (compiled)
+    compile(f, {.target = Target::c})(x);
+  else
+    eager(f)(x);
+}
+
+int fault(const std::string& what, bool compiled) {
+  const int64_t me = ld::world_rank(), last = ld::world_size() - 1;
+  const std::vector<double> x(3, 1.0), longer(4, 1.0);
+  const auto all = [](A a) { return ld::all_reduce(a); };
+  if (what == "shapes") run(compiled, all, me == last ? longer : x);
+  if (what == "operations") {
+    if (me == last)
+      run(compiled, [](A a) { return ld::broadcast(a, 0); }, x);
+    else
+      run(compiled, all, x);
+  }
+  if (what == "messages")
+    run(compiled, [](A a) {
+      const Rep<int64_t> n = ld::world().size(), r = ld::world().rank();
+      return ld::send_receive(a, (r + 1) % n, (r + n - 1) % n);
+    }, me == last ? longer : x);
+  if (what == "deadlock")
+    run(compiled, [](A a) { return ld::receive(a, (ld::world().rank() + 1) % ld::world().size()); }, x);
+  if (what == "throws") {
+    if (me == last) throw std::runtime_error("no more");
+    run(compiled, all, x);
+  }
+  if (what == "raises") {
+    run(compiled, [](A a) { return ld::all_reduce(a[IF(ld::world().rank() == ld::world().size() - 1,
+                                                      [] { return Rep<int64_t>(int64_t{7}); },
+                                                      [] { return Rep<int64_t>(int64_t{0}); })]); }, x);
+  }
+  if (what == "leaves" && me != last) run(compiled, all, x);
+  if (what == "dies") {
+    if (me == last) std::raise(SIGKILL);
+    run(compiled, all, x);
+  }
+  if (what == "root") run(compiled, [](A a) { return ld::broadcast(a, 9); }, x);
+  std::printf("done\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  const std::string what = argv[1];
+  const bool compiled = std::strcmp(argv[2], "compiled") == 0;
+  if (what == "throws") return fault(what, compiled);
+  try {
+    return fault(what, compiled);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "rank %lld: %s\n", static_cast<long long>(ld::world_rank()), e.what());
+    return 3;
+  }
+}
