@@ -13,6 +13,7 @@
 #include "interruption.hpp"
 #include "kept_stages.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "linked_libraries.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "report.hpp"
@@ -62,6 +63,7 @@ void run(const Options& options) {
   const Compiler compiler = find_compiler();
   ResultCache cache(options, installation, compiler);
   if (cache.replay(output)) return write_depfile(options, cache.replayed_files());
+  check_libraries(options, installation, compiler);
   UserCode code(options, installation, compiler);
   KeptStages kept(options, code);
   std::optional<std::vector<StagedFunction>> known = kept.find(code);

@@ -31,6 +31,8 @@ struct Options {
   bool explain = false;  ///< instead of any other output
   bool verify = false;
   bool with_jit = false;
+  bool object_only = false;    ///< of a program: one object, for a linker
+  bool whole_program = false;  ///< of such an object: no other file calls its functions over Reps
   bool with_main = false;      ///< a source shows how its functions are called
   bool rewrite = true;  ///< native control flow over Rep
   bool cache = true, explain_cache = false;

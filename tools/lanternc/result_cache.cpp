@@ -83,7 +83,7 @@ bool tells_time(const std::string& file) {
 std::string identity(const Installation& installation) {
   codegen::ContentHash hash;
   hash.add(state_of("/proc/self/exe"));
-  for (const char* library : {"liblantern_core.a", "liblantern_aot.a", "liblantern.a"})
+  for (const char* library : {"liblantern_core.a", "liblantern_aot.a", "liblantern.a", "liblantern_data.a", "liblantern_linalg.a", "liblantern_onnx.a"})
     hash.add(state_of(installation.libraries / library));
   return LANTERNC_VERSION " " + hash.text();
 }

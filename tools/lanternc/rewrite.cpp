@@ -38,7 +38,7 @@ static bool is_whole_program(const Options& options) {
     return flag.starts_with('-') && !flag.starts_with("-Wl") && !flag.starts_with("-X") && flag != "-rdynamic" &&
            flag != "-shared";
   };
-  return options.emit == Emit::program && options.sources.size() == 1 &&
+  return options.emit == Emit::program && options.sources.size() == 1 && (!options.object_only || options.whole_program) &&
          std::ranges::all_of(options.link_flags, is_library_or_plain);
 }
 

@@ -81,7 +81,8 @@ UserCode::Source UserCode::prepared(const std::string& path, std::size_t i) {
     copies_.merge(result.headers);
   }
   // A debugger shows all of a program; and messages of parts would not be what the compiler says of the file.
-  if (result.program_part && !options_.debug && !options_.all_messages) {
+  const bool others_may_call = options_.object_only && !options_.whole_program;
+  if (result.program_part && !others_may_call && !options_.debug && !options_.all_messages) {
     source.program = written("program", *result.program_part);
     source.program_text = std::move(result.program_part);
     source.left_out = std::move(result.left_out);
@@ -259,7 +260,7 @@ codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::pa
   append(command, installation_.flags);
   append(command, arguments);
   append(command, options_.link_flags);
-  append(command, {"-o", to.string()});
+  append(command, {"-L" + installation_.libraries.string(), "-o", to.string()});
   codegen::ProcessResult result = codegen::run_process(command);
   if (tells || result.status == 0) tell(result.out + result.err);
   return result;
@@ -301,11 +302,41 @@ std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::
   }
   if (linking.status == 0) return program;
   for (const std::string& name : external)
-    if (linking.err.find("`" + name + "'") != std::string::npos)
+    if (!name.starts_with("lantern_") && linking.err.find("`" + name + "'") != std::string::npos)
       tell("note: the external function '" + name +
            "' is called by its name: it has to be a C function, declared "
            "extern \"C\", of the program or of what is linked to it: lanternc ... -- more.o -lmore\n");
+  for (const std::string& what : installation_.missing_libraries())
+    if (linking.err.find("lantern") != std::string::npos) tell("note: not linked, since it is not installed: " + what + "\n");
   throw Error("the program did not link");
+}
+
+std::filesystem::path UserCode::merged_object(const std::vector<std::filesystem::path>& generated) {
+  const std::filesystem::path merged = directory() / "merged.o";
+  const auto objects = [&] {
+    Words all = finished_program();
+    for (const auto& path : generated) all.push_back(path.string());
+    return all;
+  };
+  Words arguments = objects();
+  if (std::ranges::any_of(sources_, [](const Source& s) { return s.program_text.has_value(); })) {
+    // Whether something asks for a function over Reps that was left out, linking tells.
+    Words trial = arguments;
+    append(trial, installation_.link_arguments(options_.with_jit));
+    const codegen::ProcessResult linking = link(trial, directory() / "trial", false);
+    if (linking.status != 0 && linking.err.find("lantern::core::Rep<") != std::string::npos) {
+      for (std::size_t i = 0; i < sources_.size(); ++i) compile_whole(i);
+      arguments = objects();
+    }
+  }
+  Words command = compiler_.command;
+  append(command, installation_.flags);
+  append(command, arguments);
+  append(command, {"-r", "-nostdlib", "-o", merged.string()});
+  const codegen::ProcessResult merging = codegen::run_process(command);
+  tell(merging.out + merging.err);
+  if (merging.status != 0) throw Error("the objects cannot be merged");
+  return merged;
 }
 
 const std::vector<frontend::Copied>* UserCode::copies(const std::string& source) const {

@@ -42,6 +42,9 @@ class UserCode {
                                      const std::vector<std::string>& more_arguments,
                                      const std::vector<std::string>& external);
 
+  /// The same as one object, for the user's linker.
+  std::filesystem::path merged_object(const std::vector<std::filesystem::path>& generated);
+
   /// Of a file that was rewritten: where its text came from; null for other files.
   const std::vector<frontend::Copied>* copies(const std::string& source) const;
   std::vector<std::string> frontend_arguments() const;
