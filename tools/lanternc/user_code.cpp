@@ -16,6 +16,7 @@
 #include "lantern/codegen/toolchain/content_hash.hpp"
 #include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 #include "precompiled_headers.hpp"
 #include "report.hpp"
 #include "result_cache.hpp"
@@ -66,7 +67,7 @@ UserCode::UserCode(const Options& options, Installation installation, Compiler c
 
 UserCode::Source UserCode::prepared(const std::string& path, std::size_t i) {
   Source source;
-  source.path = source.staged = source.program = path;
+  source.path = source.whole = source.staged = source.program = path;
   if (!options_.rewrite) return source;
   frontend::Rewritten result = rewritten(path, options_, installation_);
   const auto written = [&](const std::string& name, const std::string& text) {
@@ -76,7 +77,7 @@ UserCode::Source UserCode::prepared(const std::string& path, std::size_t i) {
   };
   source.staged_part = std::move(result.staged_part);
   if (result.changed) {
-    source.staged = source.program = written("rewritten", result.text);
+    source.whole = source.staged = source.program = written("rewritten", result.text);
     copies_[path] = std::move(result.copies);
     copies_.merge(result.headers);
   }
@@ -87,6 +88,9 @@ UserCode::Source UserCode::prepared(const std::string& path, std::size_t i) {
     source.program_text = std::move(result.program_part);
     source.left_out = std::move(result.left_out);
     source.kept = std::move(result.kept);
+    // What runs in the program alone need not be compiled for the image, but for errors of -Werror.
+    if (!result.changed && source.staged_part && !makes_errors_of_warnings(options_.compile_flags))
+      source.staged = written("staged", "#line 1 " + ir::c_string(path) + "\n" + *source.staged_part);
   }
   return source;
 }
@@ -138,7 +142,7 @@ UserCode::Object UserCode::program_object(std::size_t i) {
 void UserCode::compile_whole(std::size_t i) {
   Source& source = sources_[i];
   source.program_text.reset();
-  source.program = source.staged;
+  source.program = source.whole;
   source.left_out.clear();
   source.kept.clear();
   abandoned_.push_back(std::exchange(program_[i], compiling(source, source.program, "whole", i, program_flags())));

@@ -61,7 +61,7 @@ class UserCode {
  private:
   /// A file of the user's: what is compiled in its place, for staging and for the program.
   struct Source {
-    std::string path, staged, program;
+    std::string path, whole, staged, program;  ///< the user's, and files
     std::optional<std::string> staged_part;
     std::optional<std::string> program_text;  ///< of the part that runs in the program, where that is compiled
     std::vector<std::pair<std::uint32_t, std::uint32_t>> left_out, kept;  ///< lines of functions
