@@ -53,11 +53,13 @@ expect("^0.25 0.5\n$")
 # Without CMake.
 find_program(PKG_CONFIG pkg-config)
 if(PKG_CONFIG)
-  run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${prefix}/lib/pkgconfig" sh -c
-      "eval '${CXX}' -std=c++20 '\"${CMAKE_CURRENT_LIST_DIR}/main.cpp\"' $(${PKG_CONFIG} --cflags --libs lantern) -o by_pkg_config")
+  function(by_pkg_config source packages program)  # the shell reads what pkg-config quotes
+    run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${prefix}/lib/pkgconfig" sh -c
+        "eval \"'${CXX}' -std=c++20 '${CMAKE_CURRENT_LIST_DIR}/${source}' $(${PKG_CONFIG} --cflags --libs ${packages}) -o ${program}\"")
+  endfunction()
+  by_pkg_config(main.cpp lantern by_pkg_config)
   run("${WORK}/build/by_pkg_config")
-  run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${prefix}/lib/pkgconfig" sh -c
-      "eval '${CXX}' -std=c++20 '\"${CMAKE_CURRENT_LIST_DIR}/libraries.cpp\"' $(${PKG_CONFIG} --cflags --libs lantern-core lantern-data lantern-linalg) -o libraries_by_pkg_config")
+  by_pkg_config(libraries.cpp "lantern-core lantern-data lantern-linalg" libraries_by_pkg_config)
   run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${WORK}/build/libraries_by_pkg_config")
 endif()
 

@@ -52,8 +52,8 @@ Name: ${name}
 Description: ${description}
 Version: ${PROJECT_VERSION}
 Requires: ${requires}
-Cflags: -I\"\${includedir}\"
-Libs: -L\"\${libdir}\" ${libraries}
+Cflags: -I\${includedir}
+Libs: -L\${libdir} ${libraries}
 ")
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION lib/pkgconfig)
 endfunction()
