@@ -54,8 +54,8 @@ expect("^0.25 0.5\n$")
 find_program(PKG_CONFIG pkg-config)
 if(PKG_CONFIG)
   function(by_pkg_config source packages program)  # the shell reads what pkg-config quotes
-    run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${prefix}/lib/pkgconfig" sh -c
-        "eval \"'${CXX}' -std=c++20 '${CMAKE_CURRENT_LIST_DIR}/${source}' $(${PKG_CONFIG} --cflags --libs ${packages}) -o ${program}\"")
+    run("${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${prefix}/lib/pkgconfig" sh -c
+        "eval \"'${CXX}' -std=c++20 '${CMAKE_CURRENT_LIST_DIR}/${source}' $(${PKG_CONFIG} --cflags --libs ${packages}) -o '${WORK}/build/${program}'\"")
   endfunction()
   by_pkg_config(main.cpp lantern by_pkg_config)
   run("${WORK}/build/by_pkg_config")
