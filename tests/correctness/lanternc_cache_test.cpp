@@ -8,6 +8,7 @@
 
 #include "lantern/codegen/toolchain/disk_cache.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "../occurrences.hpp"
 
 namespace fs = std::filesystem;
 using lantern::codegen::DiskCache;
@@ -46,7 +47,7 @@ class Workplace {
   struct Run {
     ProcessResult result;
     std::string cache;  ///< what --explain-cache says
-    int compilations = 0, headers = 0;
+    int compilations = 0, headers = 0, staging = 0, program = 0;
     double seconds = 0;
   };
   Run run(std::vector<std::string> arguments) const {
@@ -68,6 +69,9 @@ class Workplace {
     for (std::size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1) {
       line = all.substr(at, end - at);
       r.headers += line.find(" c++-header ") != std::string::npos ? 1 : 0;
+      const bool compiles = line.find(" -c ") != std::string::npos;
+      r.staging += compiles && line.find("-DLANTERN_STAGING_IMAGE") != std::string::npos ? 1 : 0;
+      r.program += compiles && line.find("-DLANTERN_AHEAD_OF_TIME") != std::string::npos ? 1 : 0;
       r.compilations += line == "--version" ? 0 : 1;
     }
     return r;
@@ -205,4 +209,71 @@ TEST_CASE("what was not used for longest goes first") {
   CHECK_FALSE(cache.load("c").has_value());
   CHECK(cache.found_corrupt());
   CHECK_FALSE(DiskCache("/nowhere/at/all", 10).store("a", "b"));
+}
+
+TEST_CASE("what changed is compiled again: what is staged, or what runs in the program") {
+  const Workplace place;
+  const std::string model = place.path() / "model.cpp", program = place.path() / "model";
+  write_file(model,
+             "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\nusing D = Rep<double>;\n"
+             "// A model.\n"
+             "static D inner(D x) { return x * 2.0; }\n"
+             "D f(D x) {\n  D y = x;\n  if (x > 1.0) y = inner(x) * x; else y = 0.0;\n  return y;\n}\n"
+             "template <class T>\nT twice(const T& x) {\n  return x + x;\n}\n"
+             "LANTERN_FUNCTION(df, grad(f))\nLANTERN_FUNCTION(dg, grad([](D x) { return twice(x) * twice(x); }))\n"
+             "int main() { std::printf(\"%g %g %g\\n\", df(3.0), dg(1.0), twice(1.0)); }\n");
+  const std::vector<std::string> command{model, "-o", program};
+  const auto built = [&](int staging, int host) {
+    const auto run = place.run(command);
+    CHECK(run.result.err == "");
+    CHECK(run.staging == staging);
+    CHECK(run.program == host);
+    return run_process({program}).out;
+  };
+  CHECK(built(1, 1) == "12 8 2\n");
+  replace(model, "// A model.", "/* The\u2022same */ // model");
+  CHECK(place.run(command).cache == "hit");
+  replace(model, "%g %g %g", "%g, %g, %g");  // in main
+  CHECK(built(0, 1) == "12, 8, 2\n");
+  replace(model, "inner(x) * x", "inner(x) * 2.0 * x");
+  CHECK(built(1, 0) == "24, 8, 2\n");
+  replace(model, "x + x", "x + x + x");  // both parts call it
+  CHECK(built(1, 1) == "24, 18, 3\n");
+  replace(model, "int main() {", "int main() { if (eager(f)(2.0) != 16.0) return 1;");  // rewritten, in the program too
+  CHECK(built(0, 1) == "24, 18, 3\n");
+  replace(model, "D f(D x) {", "\nD f(D x) {");  // lines are a part of the program
+  CHECK(built(1, 1) == "24, 18, 3\n");
+}
+
+TEST_CASE("a function that only another file calls is in the program") {
+  const Workplace place;
+  const std::string main = place.path() / "main.cpp", other = place.path() / "other.cpp", program = place.path() / "main";
+  const std::string head = "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n";
+  write_file(main, head + "Rep<double> f(Rep<double> x);\nint main() { std::printf(\"%g\\n\", eager(grad(f))(2.0)); }\n");
+  write_file(other, head + "Rep<double> f(Rep<double> x) { return x * x; }\nLANTERN_FUNCTION(df, grad(f))\n");
+  CHECK(place.run({main, other, "-o", program}).result.err == "");
+  CHECK(run_process({program}).out == "4\n");
+}
+
+TEST_CASE("a warning is told once, of what is staged and of what is not") {
+  const Workplace place;
+  const std::string model = place.path() / "model.cpp", program = place.path() / "model";
+  write_file(model,
+             "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
+             "static const int used_while_staging = 2;\n"
+             "static Rep<double> g(Rep<double> x) { return used_while_staging * x; }\n"
+             "Rep<double> f(Rep<double> x) { int of_f = 1; return g(x); }\n"
+             "static int nothing() { return 1; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() { int of_main = 1; std::printf(\"%g\\n\", df(3.0)); }\n");
+  std::vector<std::string> command{model, "-o", program, "--", "-Wall"};
+  for (int times = 0; times < 2; ++times) {
+    const std::string said = place.run(command).result.err;
+    INFO(said);
+    CHECK(lantern::test::count(said, "warning: ") == 3);
+    CHECK(lantern::test::count(said, "model.cpp:6:36: warning: unused variable ‘of_f’ [-Wunused-variable]") == 1);
+    CHECK(lantern::test::count(said, "model.cpp:9:18: warning: unused variable ‘of_main’ [-Wunused-variable]") == 1);
+    CHECK(lantern::test::count(said, "‘int nothing()’ defined but not used [-Wunused-function]") == 1);
+    replace(model, "df(3.0)", "df(4.0)");
+  }
 }

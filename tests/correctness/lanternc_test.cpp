@@ -299,6 +299,13 @@ TEST_CASE("the command line is checked before anything is compiled") {
         "lanternc: error: --with-jit is for programs: leave out --emit\n");
   CHECK(refused({scalar, "--emit=c", "--target=cuda"}) ==
         "lanternc: error: --target=cuda does not go with --emit=c, cpp or html; use --emit=cuda\n");
+  CHECK(refused({scalar, "-c", "--emit=c"}) ==
+        "lanternc: error: -c does not go with --emit; --emit=object is the generated code alone\n");
+  CHECK(refused({scalar, "-c", "--explain"}) == "lanternc: error: -c does not go with --explain\n");
+  CHECK(refused({scalar, "--whole-program"}) == "lanternc: error: --whole-program is for use with -c\n");
+  CHECK(refused({scalar, "-lm", "-lno_such_library", "-l", "nor_this"}) ==
+        "lanternc: error: -lno_such_library, -lnor_this: the linker finds no such library; name its directory with -L, or "
+        "install the package that has the file for linking (Debian: lib...-dev)\n");
   CHECK(refused({scalar, scalar}) == "lanternc: error: the input '" + scalar + "' is given twice\n");
   CHECK(refused({"missing.cpp"}) ==
         "lanternc: error: cannot read 'missing.cpp': No such file or directory\n");

@@ -25,9 +25,9 @@ run("${WORK}/build/compiled")
 run("${WORK}/build/eager")
 run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${WORK}/build/libraries")
 
+run("${CMAKE_CTEST_COMMAND}" --test-dir "${WORK}/build" --output-on-failure)
+
 # A program that is compiled ahead of time is built when what it depends on has changed, and only then.
-run("${WORK}/build/ahead_of_time")
-expect("^24 4\n$")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 if(GENERATOR STREQUAL "Ninja")
   expect("no work to do")
@@ -37,7 +37,41 @@ file(WRITE "${WORK}/build/power.hpp" "constexpr int power = 2;\n")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/ahead_of_time")
 expect("^8 4\n$")
+run("${CMAKE_COMMAND}" --install "${WORK}/build" --prefix "${WORK}/theirs")
+run("${WORK}/theirs/bin/ahead_of_time")
+expect("^8 4\n$")
 file(READ "${WORK}/build/compile_commands.json" out)
 expect("-DLANTERN_FRONTEND")
 expect("ahead_of_time.cpp")
+
+# lanternc links what the included headers need, and says early what the linker would not find.
+run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${CMAKE_COMMAND}" -E env "CXX=${CXX}" "${prefix}/bin/lanternc"
+    "${CMAKE_CURRENT_LIST_DIR}/with_libraries.cpp" -o with_libraries)
+run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${WORK}/build/with_libraries")
+expect("^0.25 0.5\n$")
+
+# Without CMake.
+find_program(PKG_CONFIG pkg-config)
+if(PKG_CONFIG)
+  function(by_pkg_config source packages program)  # the shell reads what pkg-config quotes
+    run("${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${prefix}/lib/pkgconfig" sh -c
+        "eval \"'${CXX}' -std=c++20 '${CMAKE_CURRENT_LIST_DIR}/${source}' $(${PKG_CONFIG} --cflags --libs ${packages}) -o '${WORK}/build/${program}'\"")
+  endfunction()
+  by_pkg_config(main.cpp lantern by_pkg_config)
+  run("${WORK}/build/by_pkg_config")
+  by_pkg_config(libraries.cpp "lantern-core lantern-data lantern-linalg" libraries_by_pkg_config)
+  run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${WORK}/build/libraries_by_pkg_config")
+endif()
+
+# As a part of another project, which would build all of Lantern: the build is described, and what it would do is listed.
+foreach(fetch OFF ON)
+  run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/part" -B "${WORK}/part" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}"
+      "-DLANTERN_SOURCE=${LANTERN_SOURCE}" -DFETCH=${fetch})
+  if(GENERATOR STREQUAL "Ninja")
+    find_program(NINJA ninja REQUIRED)
+    run("${NINJA}" -C "${WORK}/part" -t commands model)
+    expect("lanternc.* -c --whole-program .*liblantern_aot.a")
+  endif()
+  file(REMOVE_RECURSE "${WORK}/part")
+endforeach()
 file(REMOVE_RECURSE "${WORK}")

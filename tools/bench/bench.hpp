@@ -8,6 +8,7 @@ namespace lantern::bench {
 int bench_adbench(int argc, char** argv);
 
 /// Delimited control: nanoseconds for a shift and its resumption, for a reset, for a perform.
+int bench_builds(int argc, char** argv);
 int bench_control(int argc, char** argv);
 
 /// Loops, recursions, trees and continuations of great depth: time and memory, each in a process of its own.

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
     const char* what;
   } benchmarks[] = {
       {"adbench", bench_adbench, "the ADBench problems: every form's time over the plain objective's"},
+      {"builds", bench_builds, "processor seconds of builds by lanternc; --beside LANTERNC: beside another one's"},
       {"control", bench_control, "nanoseconds of shift, reset and perform"},
       {"deep", bench_deep, "loops of 10^8 iterations, recursions and trees 10^6 deep: time and memory"},
       {"emitted", bench_emitted, "programs compiled from --emit=cpp by g++ and clang++, over lanternc's own code"},

@@ -118,6 +118,7 @@ void build_program(std::vector<StagedFunction>& functions, UserCode& code, const
   std::vector<std::string> external;
   for (const StagedFunction& f : functions)
     for (const ir::Prototype& p : ir::external_functions(*f.module)) external.push_back(p.name);
+  if (options.object_only) return output.take(code.merged_object(generated));
   output.take(code.link_program(generated, options.cuda ? cuda_link_arguments() : std::vector<std::string>{},
                                 external));
 }

@@ -338,6 +338,7 @@ class Writer {
     if (!own && !place && main.kind == "warning") return;
     const std::string line = place ? place->file + ":" + std::to_string(place->line) : "";
     const std::string at = place ? line + ":" + std::to_string(place->column) : main.first_line;
+    if (main.kind == "warning" && place && options_.wanted && !options_.wanted(place->file, place->line, main.text)) return;
     // What follows in headers from a mistake that has been told: in a macro's text, from one of its
     // arguments.
     if (!own && place && is_error(main) && !asserted(main.text) &&

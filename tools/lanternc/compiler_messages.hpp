@@ -22,6 +22,8 @@ struct MessageOptions {
   std::function<std::optional<std::uint32_t>(const std::string& file, std::uint32_t line,
                                              std::uint32_t column)>
       column;
+  /// Whether a warning at a line of the user's is told; without it, each is.
+  std::function<bool(const std::string& file, std::uint32_t line, const std::string& text)> wanted;
 };
 
 /// The output of g++ or Clang (with or without colours) as the user reads it: each message at a place of the

@@ -27,6 +27,19 @@ std::vector<std::string> parts(std::string_view text, char separator) {
   return all;
 }
 
+/// What programs link only where they call it.
+struct Part {
+  std::string archive;
+  std::vector<std::string> calls;  ///< files
+  bool needs_compiler = false;     ///< compile()
+};
+std::vector<Part> optional_parts() {
+  return {{"liblantern_onnx.a", parts(LANTERNC_ONNX_CALLS, '|'), true},
+          {"liblantern_data.a", parts(LANTERNC_DATA_CALLS, '|')},
+          {"liblantern_linalg.a", parts(LANTERNC_LINALG_CALLS, '|')},
+          {"liblantern_distributed.a", {}}};  // looks for MPI when it is first used
+}
+
 }  // namespace
 
 Installation find_installation() {
@@ -42,8 +55,17 @@ Installation find_installation() {
 }
 
 std::vector<std::string> Installation::link_arguments(bool with_jit) const {
-  std::vector<std::string> all{(libraries / (with_jit ? "liblantern.a" : "liblantern_aot.a")).string(),
-                               (libraries / "liblantern_core.a").string()};
+  std::vector<std::string> all{"-Wl,--as-needed"}, called;
+  for (const Part& part : optional_parts()) {
+    const fs::path archive = libraries / part.archive;
+    if (!fs::exists(archive) || (part.needs_compiler && !with_jit)) continue;
+    all.push_back(archive.string());
+    for (const std::string& library : part.calls)
+      if (fs::exists(library)) called.push_back(library);
+  }
+  all.push_back((libraries / (with_jit ? "liblantern.a" : "liblantern_aot.a")).string());
+  all.push_back((libraries / "liblantern_core.a").string());
+  all.insert(all.end(), called.begin(), called.end());
   for (const std::string& library : parts(LANTERNC_SUPPORT_LIBRARIES, '|')) all.push_back(library);
   if (with_jit) {
     for (const std::string& library : parts(LANTERNC_JIT_LIBRARIES, '|')) {
@@ -60,11 +82,17 @@ std::vector<std::string> Installation::link_arguments(bool with_jit) const {
   return all;
 }
 
+std::vector<std::string> Installation::missing_libraries() const {
+  std::vector<std::string> missing;
+  for (const Part& part : optional_parts())
+    for (const std::string& library : part.calls)
+      if (!fs::exists(library)) missing.push_back(library);
+  return missing;
+}
+
 std::vector<std::string> Installation::optional_arguments() const {
   std::vector<std::string> all{"-Wl,--as-needed"};
   // An archive: nothing of it is linked to a program that does not communicate.
-  const fs::path distributed = libraries / "liblantern_distributed.a";
-  if (fs::exists(distributed)) all.push_back(distributed.string());
   for (const std::string& library : parts(LANTERNC_OPTIONAL_LIBRARIES, '|'))
     if (fs::exists(library)) all.push_back(library);
   return all;

@@ -13,8 +13,13 @@ struct Installation {
   /// Flags without which objects do not fit these libraries (sanitizers).
   std::vector<std::string> flags;
 
-  /// What a program is linked with, in order; with or without compile().
+  /// What a program is linked with, in order; with or without compile(). Libraries of optional headers (data, linalg,
+  /// with compile() also onnx) and what these call are among them where they are installed: a linker takes of them only
+  /// what the program calls.
   std::vector<std::string> link_arguments(bool with_jit) const;
+
+  /// Libraries that those of optional headers call, and that are not installed.
+  std::vector<std::string> missing_libraries() const;
 
   /// fmt and the like: there for the user's own code, and at no cost where it uses none.
   std::vector<std::string> optional_arguments() const;

@@ -11,7 +11,9 @@
 #include "illustrate.hpp"
 #include "installation.hpp"
 #include "interruption.hpp"
+#include "kept_stages.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "linked_libraries.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "report.hpp"
@@ -54,20 +56,30 @@ void run(const Options& options) {
   Output output(options);
   if (options.emit == Emit::rewritten) {
     const std::string& source = options.sources.front();
-    const auto text = rewritten(source, options, find_installation());
-    return output.write(text ? text->text : codegen::read_file(source));
+    const frontend::Rewritten result = rewritten(source, options, find_installation());
+    return output.write(result.changed ? result.text : codegen::read_file(source));
   }
   const Installation installation = find_installation();
   const Compiler compiler = find_compiler();
   ResultCache cache(options, installation, compiler);
   if (cache.replay(output)) return write_depfile(options, cache.replayed_files());
+  check_libraries(options, installation, compiler);
   UserCode code(options, installation, compiler);
-  const StagingImage image = load_staging_image(code, options);
+  KeptStages kept(options, code);
+  std::optional<std::vector<StagedFunction>> known = kept.find(code);
   std::vector<StagedFunction> functions;
-  try {
-    functions = stage_functions(image, options);
-  } catch (const PlacedError& e) {
-    throw PlacedError(illustrated(e.what(), code));
+  // Graphs refer to texts in it.
+  StagingImage image;
+  if (known) {
+    functions = std::move(*known);
+  } else {
+    image = load_staging_image(code, options);
+    try {
+      functions = stage_functions(image, options);
+    } catch (const PlacedError& e) {
+      throw PlacedError(illustrated(e.what(), code));
+    }
+    kept.keep(functions, code.files_read());
   }
   if (options.explain)
     output.write(explanations(functions));

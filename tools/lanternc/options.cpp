@@ -129,6 +129,12 @@ void describe(CLI::App& app, Given& given) {
        "nan: the program fails at the first NaN or infinity and says where it arose; default none,\n"
        "or what LANTERN_CHECK says",
        "WHAT");
+  app.add_flag("-c", o.object_only,
+               "write one object with the program's own code and the generated code, for a linker; link it\n"
+               "with liblantern_aot.a and liblantern_core.a (CMake: lantern_target_sources)");
+  app.add_flag("--whole-program", o.whole_program,
+               "with -c: no other file calls functions over Rep of these files, so that they are left out\n"
+               "where the program does not call them");
   app.add_flag("--with-jit", o.with_jit, "keep compile() in the program: it then needs LLVM at run time");
   app.add_flag("--with-main", o.with_main,
                "with --emit=c or cpp: a main function in it that calls each function once,\n"
@@ -236,6 +242,9 @@ void check_combination(const Options& o) {
   if (o.emit == Emit::rewritten && o.sources.size() > 1) throw Error("--emit=rewritten takes one file");
   if (o.emit == Emit::rewritten && !o.rewrite) throw Error("--emit=rewritten does not go with --no-rewrite");
   if (o.emit != Emit::program && o.with_jit) throw Error("--with-jit is for programs: leave out --emit");
+  if (o.object_only && o.emit != Emit::program) throw Error("-c does not go with --emit; --emit=object is the generated code alone");
+  if (o.object_only && o.explain) throw Error("-c does not go with --explain");
+  if (o.whole_program && !o.object_only) throw Error("--whole-program is for use with -c");
   if (o.with_main && o.emit != Emit::c && o.emit != Emit::cpp)
     throw Error("--with-main is for use with --emit=c or --emit=cpp");
   if (o.cuda && o.threads > 1)
@@ -254,7 +263,7 @@ std::string default_output(const Options& o) {
   const std::string stem = std::filesystem::path(o.sources.front()).stem().string();
   switch (o.emit) {
     case Emit::program:
-      return o.explain ? "" : "a.out";
+      return o.explain ? "" : o.object_only ? stem + ".o" : "a.out";
     case Emit::object:
       return stem + ".o";
     case Emit::shared:

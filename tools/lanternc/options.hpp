@@ -32,6 +32,8 @@ struct Options {
   bool explain = false;  ///< instead of any other output
   bool verify = false;
   bool with_jit = false;
+  bool object_only = false;    ///< of a program: one object, for a linker
+  bool whole_program = false;  ///< of such an object: no other file calls its functions over Reps
   bool with_main = false;      ///< a source shows how its functions are called
   bool rewrite = true;  ///< native control flow over Rep
   bool limited_stack = false;  ///< a recursion that would leave the stack fails: for modules of interpreters

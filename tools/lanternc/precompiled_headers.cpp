@@ -31,11 +31,29 @@ constexpr std::uintmax_t default_megabytes = 2048;
 constexpr std::string_view header_text =
     "#include \"lantern/compiler/frontend/native.hpp\"\n#include \"lantern/lantern.hpp\"\n";
 
-bool harmless(const std::string& flag) {
-  static constexpr std::array<std::string_view, 9> known{"-I", "-D", "-U", "-std=", "-W",
-                                                         "-f", "-m", "-O", "-g"};
-  return (flag.size() > 2 || flag == "-g") &&
-         std::ranges::any_of(known, [&](std::string_view prefix) { return flag.starts_with(prefix); });
+/// Whether the file's name, which is made of the flags, says all that they mean for headers. Of flags in two words, both
+/// are.
+bool harmless(const Words& flags) {
+  static constexpr std::array<std::string_view, 10> known{"-I", "-D", "-U", "-std=", "-W",
+                                                          "-f", "-m", "-O", "-g", "-isystem"};
+  static constexpr std::array<std::string_view, 4> pairs{"-I", "-D", "-U", "-isystem"};
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (std::ranges::find(pairs, flags[i]) != pairs.end() && i + 1 < flags.size()) {
+      ++i;
+      continue;
+    }
+    const auto begins = [&](std::string_view prefix) { return flags[i].starts_with(prefix); };
+    if ((flags[i].size() < 3 && flags[i] != "-g") || std::ranges::none_of(known, begins)) return false;
+  }
+  return true;
+}
+
+/// Whether a word names a directory from where the compiler runs.
+bool is_relative(const std::string& flag) {
+  if (flag == "-I" || flag == "-isystem") return true;  // the next one may
+  for (const std::string_view prefix : {"-isystem", "-I"})
+    if (flag.starts_with(prefix)) return !fs::path(flag.substr(prefix.size())).is_absolute();
+  return false;
 }
 
 /// Whether nothing but comments and includes stands before the first include of Lantern.
@@ -113,7 +131,7 @@ bool make(const Compiler& compiler, const Words& flags, const Place& place) {
 
 Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unusual,
                           const fs::path& source) {
-  if (!std::ranges::all_of(flags, harmless) || !begins_with_includes(source)) return {};
+  if (!harmless(flags) || !begins_with_includes(source)) return {};
   const std::optional<fs::path> directory = codegen::private_cache_directory("headers");
   if (!directory) return {};
   codegen::ContentHash hash;
@@ -121,8 +139,7 @@ Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unu
   std::error_code failed;
   for (const std::string& f : flags) {
     hash.add(f);
-    const bool relative = f.starts_with("-I") && !fs::path(f.substr(2)).is_absolute();
-    if (relative || f.starts_with("-g")) hash.add(fs::current_path(failed).string());
+    if (is_relative(f) || f.starts_with("-g")) hash.add(fs::current_path(failed).string());
   }
   const std::string name = hash.text();
   const Place place{*directory / (name + ".hpp"),

@@ -12,7 +12,7 @@ namespace lantern::tool {
 
 /// Arguments that make the compiler begin with Lantern's precompiled headers; none where that could change
 /// what the file means: it does not include lantern/lantern.hpp itself, or defines something before it does,
-/// or `flags` hold others than -I, -D, -U, -std=, -W, -f, -m, -O and -g. The headers are compiled where that
+/// or `flags` hold others than -I, -isystem, -D, -U, -std=, -W, -f, -m, -O and -g. The headers are compiled where that
 /// has not been done for these flags, or a header has changed since. Kept as described in codegen/toolchain/
 /// disk_cache.hpp; the last used ones are kept, as many
 /// megabytes as LANTERN_CACHE_MEGABYTES says, otherwise 2048. `unusual`: the user gave flags of their

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "file_state.hpp"
 #include "lantern/codegen/toolchain/content_hash.hpp"
 #include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
@@ -45,18 +46,6 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-std::string of_environment() {
-  std::string all;
-  for (const char* name : {"PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
-                           "COMPILER_PATH", "GCC_EXEC_PREFIX", "SOURCE_DATE_EPOCH", "LD_LIBRARY_PATH",
-                           "LD_RUN_PATH", "LANG", "LC_ALL", "LC_MESSAGES", "LANTERN_CUDA_PATH",
-                           "LANTERN_CHECK", "LANTERN_PYTHON"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr) all += (all.empty() ? "" : " ") + std::string(name) + "=" + value;
-  }
-  return all;
-}
-
 /// Which file it is, and since when it is as it is: reading it would take longer than all the rest.
 std::string state_of(const fs::path& file) {
   struct stat s{};
@@ -74,6 +63,12 @@ std::vector<std::string> given_files(const Options& options) {
   return files;
 }
 
+/// Whether nothing that is made shows comments: a program has none, while texts and messages may quote them.
+bool shows_no_comment(const Options& options) {
+  return !options.explain && (options.emit == Emit::program || options.emit == Emit::object ||
+                              options.emit == Emit::shared || options.emit == Emit::header);
+}
+
 /// Its result is another one at every run.
 bool tells_time(const std::string& file) {
   std::error_code ignored;
@@ -88,7 +83,7 @@ bool tells_time(const std::string& file) {
 std::string identity(const Installation& installation) {
   codegen::ContentHash hash;
   hash.add(state_of("/proc/self/exe"));
-  for (const char* library : {"liblantern_core.a", "liblantern_aot.a", "liblantern.a"})
+  for (const char* library : {"liblantern_core.a", "liblantern_aot.a", "liblantern.a", "liblantern_data.a", "liblantern_linalg.a", "liblantern_distributed.a", "liblantern_onnx.a"})
     hash.add(state_of(installation.libraries / library));
   return LANTERNC_VERSION " " + hash.text();
 }
@@ -130,7 +125,7 @@ struct ResultCache::Entry {
 };
 
 ResultCache::ResultCache(const Options& options, const Installation& installation, const Compiler& compiler)
-    : options_(options) {
+    : options_(options), installation_(installation) {
   if (!options.cache) {
     why_ = "it is turned off";
     return;
@@ -156,14 +151,14 @@ ResultCache::ResultCache(const Options& options, const Installation& installatio
             {"the working directory", fs::current_path(ignored).string()},
             {"lanternc", identity(installation)},
             {"the C++ compiler", compiler.identity},
-            {"the environment", of_environment()},
+            {"the environment", environment_state()},
             {"the processor", codegen::host_processor()},
             {"the terminal", messages_in_colour() ? "colours" : "plain"}};
-  for (const std::string& file : given_files(options))
-    parts_.emplace_back("file " + file, codegen::file_hash(file));
+  for (const std::string& file : given_files(options)) parts_.emplace_back("file " + file, file_state(file, installation));
   // Each word of the command line is delimited.
   for (const std::string& w : options.words) all.add(w);
-  for (const auto& [what, value] : parts_) all.add(what).add(value);
+  for (const auto& [what, value] : parts_)
+    all.add(what).add(what.starts_with("file ") ? but_for_comments(value) : std::string_view(value));
   name_ = subject_ + "-" + all.text();
 }
 
@@ -180,9 +175,10 @@ std::optional<ResultCache::Entry> ResultCache::find() {
   }
   for (const auto& [what, value] : entry->parts) {
     if (!what.starts_with("file ")) continue;
-    const std::string file = what.substr(5), now = codegen::file_hash(file);
-    if (now == value) continue;
-    why_ = "'" + file + (now.empty() ? "' is gone" : "' has changed");
+    const std::string file = what.substr(5);
+    if (is_in_state(file, value, shows_no_comment(options_) && entry->messages.empty())) continue;
+    std::error_code ignored;
+    why_ = "'" + file + (fs::exists(file, ignored) ? "' has changed" : "' is gone");
     return std::nullopt;
   }
   return entry;
@@ -231,7 +227,7 @@ void ResultCache::keep(const Output& output, const std::vector<std::string>& fil
   for (const std::string& file : all) {
     const std::string what = "file " + file;
     if (std::ranges::any_of(parts_, [&](const auto& part) { return part.first == what; })) continue;
-    const std::string hash = codegen::file_hash(file);
+    const std::string hash = file_state(file, installation_);
     if (hash.empty()) return;  // it is gone already: nothing can be said of the next run
     entry.parts.emplace_back(what, hash);
   }

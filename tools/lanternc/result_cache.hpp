@@ -18,7 +18,8 @@ namespace lantern::tool {
 std::string identity(const Installation& installation);
 
 /// Results by content. Two runs give the same where these are the same: the command line and the directory it
-/// is given in, the files named there, every file that they include, lanternc with its libraries, the C++
+/// is given in, the files named there, every file that they include (of the user's files, all but comments where
+/// the result shows none), lanternc with its libraries, the C++
 /// compiler, the variables of the environment that it heeds, and the processor. Files that a model opens
 /// while it is staged are not seen: --no-cache is for those.
 class ResultCache {
@@ -41,6 +42,7 @@ class ResultCache {
   std::string reason() const;
 
   const Options& options_;
+  const Installation& installation_;
   std::optional<codegen::DiskCache> cache_;
   Parts parts_;
   std::string subject_;  ///< the same for all runs on the same sources

@@ -38,12 +38,11 @@ static bool is_whole_program(const Options& options) {
     return flag.starts_with('-') && !flag.starts_with("-Wl") && !flag.starts_with("-X") && flag != "-rdynamic" &&
            flag != "-shared";
   };
-  return options.emit == Emit::program && options.sources.size() == 1 &&
+  return options.emit == Emit::program && options.sources.size() == 1 && (!options.object_only || options.whole_program) &&
          std::ranges::all_of(options.link_flags, is_library_or_plain);
 }
 
-std::optional<frontend::Rewritten> rewritten(const std::string& source, const Options& options,
-                                             const Installation& installation) {
+frontend::Rewritten rewritten(const std::string& source, const Options& options, const Installation& installation) {
   frontend::Rewritten result = frontend::rewrite_native(
       source, frontend_arguments(options, installation), is_whole_program(options));
   if (result.failed) {
@@ -53,7 +52,6 @@ std::optional<frontend::Rewritten> rewritten(const std::string& source, const Op
     throw Error(result.compiler_failed ? source + " did not compile"
                                        : "the native control flow of " + source + " cannot be staged");
   }
-  if (!result.changed) return std::nullopt;
   return result;
 }
 

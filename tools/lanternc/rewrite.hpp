@@ -1,7 +1,6 @@
 // Native control flow over Rep in the user's files.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +17,8 @@ std::vector<std::string> frontend_arguments(const Options& options, const Instal
 /// Of what a compiler says about the user's files: what is not the user's.
 MessageOptions message_options(const Options& options, const Installation& installation);
 
-/// A file's text with its native control flow over Rep rewritten; nothing where there is none. PlacedError:
-/// it cannot be staged.
-std::optional<frontend::Rewritten> rewritten(const std::string& source, const Options& options,
+/// A file's text with its native control flow over Rep rewritten, where there is some. PlacedError: it cannot be staged.
+frontend::Rewritten rewritten(const std::string& source, const Options& options,
                                              const Installation& installation);
 
 }  // namespace lantern::tool

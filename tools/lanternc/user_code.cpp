@@ -6,16 +6,20 @@
 #include <memory>
 #include <optional>
 #include <semaphore>
+#include <span>
 #include <thread>
 #include <utility>
 
+#include "comments.hpp"
 #include "compiler_messages.hpp"
 #include "dependencies.hpp"
 #include "lantern/codegen/toolchain/content_hash.hpp"
-#include "lantern/codegen/toolchain/disk_cache.hpp"
+#include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/escape.hpp"
 #include "precompiled_headers.hpp"
 #include "report.hpp"
+#include "result_cache.hpp"
 #include "rewrite.hpp"
 
 namespace lantern::tool {
@@ -40,80 +44,134 @@ codegen::ProcessResult run_in_turn(const Compiler& compiler, const Words& flags,
   return codegen::run_process(command);
 }
 
-/// Whether files were rewritten the last time. No result depends on it, only what is begun first.
-class LastTime {
- public:
-  LastTime() {
-    const auto directory = codegen::private_cache_directory("rewritten");
-    if (directory) cache_.emplace(*directory, 1U << 20U);
-  }
-  bool was_rewritten(const std::string& source) { return cache_ && cache_->load(name(source)) == "yes"; }
-  void note(const std::string& source, bool rewritten) {
-    if (cache_ && was_rewritten(source) != rewritten) cache_->store(name(source), rewritten ? "yes" : "no");
-  }
+bool makes_errors_of_warnings(const Words& flags) {
+  return std::ranges::any_of(flags, [](const std::string& f) { return f.starts_with("-Werror"); });
+}
 
- private:
-  static std::string name(const std::string& source) {
-    std::error_code ignored;
-    return codegen::content_hash(std::filesystem::absolute(source, ignored).string());
-  }
-  std::optional<codegen::DiskCache> cache_;
-};
+/// An object to keep: how long the messages are, these, then the object.
+std::string object_text(const std::string& messages, const std::string& object) {
+  return std::to_string(messages.size()) + "\n" + messages + object;
+}
 
 }  // namespace
 
 UserCode::UserCode(const Options& options, Installation installation, Compiler compiler)
-    : options_(options), installation_(std::move(installation)), compiler_(std::move(compiler)) {
-  LastTime last_time;
-  const std::size_t n = options.sources.size();
-  staging_.resize(n);
-  program_.resize(options.emit == Emit::program && !options.explain ? n : 0);
-  rewritten_ = options.sources;
-  // A file that is not going to be rewritten is compiled meanwhile. Most know of themselves: it was so the
-  // last time.
-  std::vector<bool> started(n);
-  for (std::size_t i = 0; i < n; ++i)
-    if (!options.rewrite || !last_time.was_rewritten(options.sources[i])) {
-      started[i] = true;
-      start(i);
-    }
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string& source = options.sources[i];
-    auto result = options.rewrite ? rewritten(source, options, installation_) : std::nullopt;
-    if (options.rewrite) last_time.note(source, result.has_value());
-    if (result) {
-      rewritten_[i] = (directory() / ("rewritten" + std::to_string(i) + ".cpp")).string();
-      codegen::write_file(rewritten_[i], result->text);
-      copies_[source] = std::move(result->copies);
-      copies_.merge(result->headers);
-    }
-    if (started[i] && !result) continue;
-    if (started[i]) {
-      abandoned_.push_back(std::move(staging_[i]));
-      if (!program_.empty()) abandoned_.push_back(std::move(program_[i]));
-    }
-    start(i);
+    : options_(options),
+      installation_(std::move(installation)),
+      compiler_(std::move(compiler)),
+      kept_objects_("objects", 256, installation_, options.cache) {
+  for (std::size_t i = 0; i < options.sources.size(); ++i) sources_.push_back(prepared(options.sources[i], i));
+  if (options.emit == Emit::program && !options.explain)
+    for (std::size_t i = 0; i < sources_.size(); ++i) program_.push_back(program_object(i));
+}
+
+UserCode::Source UserCode::prepared(const std::string& path, std::size_t i) {
+  Source source;
+  source.path = source.whole = source.staged = source.program = path;
+  if (!options_.rewrite) return source;
+  frontend::Rewritten result = rewritten(path, options_, installation_);
+  const auto written = [&](const std::string& name, const std::string& text) {
+    const std::string to = (directory() / (name + std::to_string(i) + ".cpp")).string();
+    codegen::write_file(to, text);
+    return to;
+  };
+  source.staged_part = std::move(result.staged_part);
+  if (result.changed) {
+    source.whole = source.staged = source.program = written("rewritten", result.text);
+    copies_[path] = std::move(result.copies);
+    copies_.merge(result.headers);
   }
+  // A debugger shows all of a program; and messages of parts would not be what the compiler says of the file.
+  const bool others_may_call = options_.object_only && !options_.whole_program;
+  if (result.program_part && !others_may_call && !options_.debug && !options_.all_messages) {
+    source.program = written("program", *result.program_part);
+    source.program_text = std::move(result.program_part);
+    source.left_out = std::move(result.left_out);
+    source.kept = std::move(result.kept);
+    // What runs in the program alone need not be compiled for the image, but for errors of -Werror.
+    if (!result.changed && source.staged_part && !makes_errors_of_warnings(options_.compile_flags))
+      source.staged = written("staged", "#line 1 " + ir::c_string(path) + "\n" + *source.staged_part);
+  }
+  return source;
 }
 
-/// Compiles a source for the staging image, and for the program where one is wanted.
-void UserCode::start(std::size_t i) {
-  // The optimiser would be the slower part of the image, and its code runs once.
-  staging_[i] = started(i, "staging", {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
-  if (!program_.empty())
-    program_[i] =
-        started(i, "program", {"-O" + std::to_string(options_.code_level()), "-DLANTERN_AHEAD_OF_TIME"});
+Words UserCode::program_flags() const {
+  const Words& given = options_.compile_flags;
+  const bool own_level = std::ranges::any_of(given, [](const std::string& f) { return f.starts_with("-O"); });
+  Words flags;
+  // What the user asks for comes last.
+  if (options_.level_given || options_.debug)
+    flags.push_back("-O" + std::to_string(options_.code_level()));
+  else if (!own_level)
+    flags.push_back("-O2");
+  flags.push_back("-DLANTERN_AHEAD_OF_TIME");
+  return flags;
 }
 
-UserCode::Object UserCode::started(std::size_t i, const std::string& kind, const Words& flags) {
-  const std::string& source = options_.sources[i];
-  const std::string& compiled = rewritten_[i];
+/// The program's part, or the whole file. What is kept of an earlier run is taken.
+UserCode::Object UserCode::program_object(std::size_t i) {
+  const Source& source = sources_[i];
+  Words flags = program_flags();
+  std::string name;
+  if (source.program_text) {
+    if (makes_errors_of_warnings(options_.compile_flags))
+      for (const char* what : {"function", "variable", "const-variable"})
+        flags.push_back(std::string("-Wno-error=unused-") + what);
+    codegen::ContentHash hash;
+    hash.add(identity(installation_)).add(compiler_.identity).add(environment_state());
+    std::error_code ignored;
+    hash.add(std::filesystem::current_path(ignored).string()).add(source.path);
+    for (const Words* words : {&options_.compile_flags, &std::as_const(flags)})
+      for (const std::string& w : *words) hash.add(w);
+    name = hash.add(messages_in_colour() ? "colours" : "plain").add(without_comments(*source.program_text)).text();
+    if (auto kept = kept_objects_.find(name)) {
+      Object object{source.path, directory() / ("program" + std::to_string(i) + ".o"), {}, std::move(kept->files)};
+      const std::size_t newline = kept->text.find('\n'), length = std::stoul(kept->text);
+      codegen::write_file(object.path, kept->text.substr(newline + 1 + length));
+      std::promise<codegen::ProcessResult> done;
+      object.result = done.get_future();
+      done.set_value({0, kept->text.substr(newline + 1, length), ""});
+      return object;
+    }
+  }
+  Object object = compiling(source, source.program, "program", i, flags);
+  object.name = name;
+  return object;
+}
+
+void UserCode::compile_whole(std::size_t i) {
+  Source& source = sources_[i];
+  source.program_text.reset();
+  source.program = source.whole;
+  source.left_out.clear();
+  source.kept.clear();
+  abandoned_.push_back(std::exchange(program_[i], compiling(source, source.program, "whole", i, program_flags())));
+}
+
+std::optional<std::string> UserCode::staged_name() const {
+  codegen::ContentHash hash;
+  hash.add(identity(installation_)).add(compiler_.identity).add(environment_state()).add(codegen::host_processor());
+  std::error_code ignored;
+  hash.add(std::filesystem::current_path(ignored).string()).add(messages_in_colour() ? "colours" : "plain");
+  for (const std::string& w : options_.words) hash.add(w);
+  for (const std::string& flag : options_.link_flags)
+    if (std::filesystem::is_regular_file(flag, ignored)) hash.add(codegen::file_hash(flag));
+  for (const Source& s : sources_) {
+    if (!s.staged_part) return std::nullopt;
+    hash.add(s.path).add(without_comments(*s.staged_part));
+  }
+  return hash.text();
+}
+
+UserCode::Object UserCode::compiling(const Source& source, const std::string& compiled, const std::string& kind,
+                                     std::size_t i, const Words& flags) {
   Object object;
-  object.source = source;
-  object.path = directory() / (kind + (compiled == source ? "" : "_rewritten") + std::to_string(i) + ".o");
+  object.source = source.path;
+  object.path = directory() / (kind + std::to_string(i) + ".o");
   Words common{"-std=c++20", "-I" + installation_.include.string()};
   common.push_back("-Werror=return-type");  // a program without its result would be staged all the same
   append(common, installation_.flags);
+  // Levels of the user's are for the program.
   append(common, options_.compile_flags);
   append(common, flags);
   // Advice differs where native control flow is left as it is.
@@ -127,17 +185,17 @@ UserCode::Object UserCode::started(std::size_t i, const std::string& kind, const
     command.push_back("-ftemplate-backtrace-limit=0");
     if (!compiler_.is_clang) command.push_back("-fdiagnostics-column-unit=byte");
   }
-  if (compiled != source)
-    append(command, {"-iquote", std::filesystem::absolute(source).parent_path().string()});
+  if (compiled != source.path)
+    append(command, {"-iquote", std::filesystem::absolute(source.path).parent_path().string()});
   append(command, {"-MD", "-MF", object.path.string() + ".d", "-c", "-o", object.path.string(), "-x", "c++",
                    compiled});
   const bool unusual = !options_.compile_flags.empty() || !options_.rewrite;
   object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(common), unusual,
-                             std::move(command), source);
+                             std::move(command), source.path);
   return object;
 }
 
-void UserCode::tell_messages(const std::string& text) const {
+void UserCode::tell_messages(const std::string& text, std::optional<bool> of_program) const {
   if (options_.all_messages) return tell(text);
   MessageOptions messages = message_options(options_, installation_);
   messages.not_of_user.push_back(directory().string());
@@ -150,15 +208,30 @@ void UserCode::tell_messages(const std::string& text) const {
     const frontend::LineColumn at = frontend::line_column(codegen::read_file(file), *offset);
     return at.line == line ? std::optional(at.column) : std::nullopt;
   };
+  if (of_program)
+    messages.wanted = [this, of_program](const std::string& file, std::uint32_t line, const std::string& warning) {
+      const auto source = std::ranges::find(sources_, file, &Source::path);
+      if (source == sources_.end() || !source->program_text) return *of_program;
+      const auto in = [line](const auto& lines) {
+        return std::ranges::any_of(lines, [line](const auto& l) { return l.first <= line && line <= l.second; });
+      };
+      const bool unused = warning.find("[-Wunused-") != std::string::npos;
+      const bool staging_says = in(source->left_out) || (unused && !in(source->kept));
+      return staging_says != *of_program;
+    };
   tell(messages_for_users(text, messages));
 }
 
-Words UserCode::finished(std::vector<Object>& objects, bool show_warnings) {
+Words UserCode::finished_staging() {
   Words paths;
   std::string refused;
-  for (Object& object : objects) {
+  for (Object& object : staging_) {
     const codegen::ProcessResult result = object.result.get();
-    if (result.status != 0 || show_warnings) tell_messages(result.out + result.err);
+    // What the program's compilation will say is said once.
+    if (result.status != 0 || program_.empty())
+      tell_messages(result.out + result.err, std::nullopt);
+    else
+      tell_messages(result.out + result.err, false);
     if (result.status != 0) refused += (refused.empty() ? "" : ", ") + object.source;
     paths.push_back(object.path.string());
   }
@@ -166,46 +239,109 @@ Words UserCode::finished(std::vector<Object>& objects, bool show_warnings) {
   return paths;
 }
 
-codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::path& to) {
+Words UserCode::finished_program() {
+  Words paths;
+  std::string refused;
+  for (std::size_t i = 0; i < program_.size(); ++i) {
+    codegen::ProcessResult result = program_[i].result.get();
+    if (result.status != 0 && sources_[i].program_text) {
+      compile_whole(i);
+      result = program_[i].result.get();
+    }
+    const std::string said = result.out + result.err;
+    tell_messages(said, sources_[i].program_text ? std::optional(true) : std::nullopt);
+    Object& object = program_[i];
+    if (result.status != 0) refused += (refused.empty() ? "" : ", ") + object.source;
+    else if (!object.name.empty())
+      kept_objects_.keep(object.name, object_text(said, codegen::read_file(object.path)), files_of(object));
+    paths.push_back(object.path.string());
+  }
+  if (!refused.empty()) throw Error(refused + " did not compile");
+  return paths;
+}
+
+codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::path& to, bool tells) {
   Words command = compiler_.command;
   append(command, installation_.flags);
   append(command, arguments);
   append(command, options_.link_flags);
-  append(command, {"-o", to.string()});
+  append(command, {"-L" + installation_.libraries.string(), "-o", to.string()});
   codegen::ProcessResult result = codegen::run_process(command);
-  tell(result.out + result.err);
+  if (tells || result.status == 0) tell(result.out + result.err);
   return result;
 }
 
 std::filesystem::path UserCode::staging_image(const Words& missing) {
-  // What the program's compilation will say again is said once.
-  if (staging_objects_.empty())
-    staging_objects_ = finished(staging_, options_.emit != Emit::program || options_.explain);
+  if (staging_objects_.empty()) {
+    for (std::size_t i = 0; i < sources_.size(); ++i)
+      staging_.push_back(compiling(sources_[i], sources_[i].staged, "staging", i,
+                                   {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"}));
+    staging_objects_ = finished_staging();
+  }
   Words arguments = staging_objects_;
   for (const std::string& name : missing) arguments.push_back("-Wl,--defsym=" + name + "=0");
   // Functions that only main calls may be missing here: -z lazy.
   append(arguments, {"-shared", "-Wl,-z,lazy"});
   append(arguments, installation_.optional_arguments());
   const std::filesystem::path image = directory() / "staging_image.so";
-  if (link(arguments, image).status != 0) throw Error("the staging image did not link");
+  if (link(arguments, image, true).status != 0) throw Error("the staging image did not link");
   return image;
 }
 
 std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::path>& generated,
                                              const Words& more_arguments, const Words& external) {
-  Words arguments = finished(program_, true);
-  for (const auto& path : generated) arguments.push_back(path.string());
-  append(arguments, installation_.link_arguments(options_.with_jit));
-  append(arguments, more_arguments);
   const std::filesystem::path program = directory() / "program";
-  const codegen::ProcessResult linking = link(arguments, program);
+  const auto linked = [&](bool tells) {
+    Words arguments = finished_program();
+    for (const auto& path : generated) arguments.push_back(path.string());
+    append(arguments, installation_.link_arguments(options_.with_jit));
+    append(arguments, more_arguments);
+    return link(arguments, program, tells);
+  };
+  const bool parts = std::ranges::any_of(sources_, [](const Source& s) { return s.program_text.has_value(); });
+  codegen::ProcessResult linking = linked(!parts);
+  if (linking.status != 0 && parts) {
+    // Another file, or a name that no text shows, asks for a function that was left out.
+    for (std::size_t i = 0; i < sources_.size(); ++i) compile_whole(i);
+    linking = linked(true);
+  }
   if (linking.status == 0) return program;
   for (const std::string& name : external)
-    if (linking.err.find("`" + name + "'") != std::string::npos)
+    if (!name.starts_with("lantern_") && linking.err.find("`" + name + "'") != std::string::npos)
       tell("note: the external function '" + name +
            "' is called by its name: it has to be a C function, declared "
            "extern \"C\", of the program or of what is linked to it: lanternc ... -- more.o -lmore\n");
+  for (const std::string& what : installation_.missing_libraries())
+    if (linking.err.find("lantern") != std::string::npos) tell("note: not linked, since it is not installed: " + what + "\n");
   throw Error("the program did not link");
+}
+
+std::filesystem::path UserCode::merged_object(const std::vector<std::filesystem::path>& generated) {
+  const std::filesystem::path merged = directory() / "merged.o";
+  const auto objects = [&] {
+    Words all = finished_program();
+    for (const auto& path : generated) all.push_back(path.string());
+    return all;
+  };
+  Words arguments = objects();
+  if (std::ranges::any_of(sources_, [](const Source& s) { return s.program_text.has_value(); })) {
+    // Whether something asks for a function over Reps that was left out, linking tells.
+    Words trial = arguments;
+    append(trial, installation_.link_arguments(options_.with_jit));
+    const codegen::ProcessResult linking = link(trial, directory() / "trial", false);
+    if (linking.status != 0 && linking.err.find("lantern::core::Rep<") != std::string::npos) {
+      for (std::size_t i = 0; i < sources_.size(); ++i) compile_whole(i);
+      arguments = objects();
+    }
+  }
+  Words command = compiler_.command;
+  append(command, installation_.flags);
+  append(command, arguments);
+  append(command, {"-r", "-nostdlib", "-o", merged.string()});
+  const codegen::ProcessResult merging = codegen::run_process(command);
+  tell(merging.out + merging.err);
+  if (merging.status != 0) throw Error("the objects cannot be merged");
+  return merged;
 }
 
 const std::vector<frontend::Copied>* UserCode::copies(const std::string& source) const {
@@ -217,14 +353,23 @@ std::vector<std::string> UserCode::frontend_arguments() const {
   return tool::frontend_arguments(options_, installation_);
 }
 
+/// The source among them, and not what was made of it.
+Words UserCode::files_of(const Object& object) const {
+  if (!object.files.empty()) return object.files;
+  Words all;
+  for (std::string& file : read_dependencies(object.path.string() + ".d"))
+    if (!file.starts_with(directory().string())) all.push_back(std::move(file));
+  return all;
+}
+
 std::vector<std::string> UserCode::files_read() const {
   std::vector<std::string> all;
   // The compiler has seen these as part of what was rewritten.
   for (const auto& [file, copies] : copies_) all.push_back(file);
+  all.insert(all.end(), staging_files_.begin(), staging_files_.end());
   for (const auto* objects : {&staging_, &program_})
     for (const Object& object : *objects)
-      for (std::string& file : read_dependencies(object.path.string() + ".d"))
-        if (!file.starts_with(directory().string())) all.push_back(std::move(file));
+      for (std::string& file : files_of(object)) all.push_back(std::move(file));
   return all;
 }
 

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "lantern/compiler/frontend/clang/parts.hpp"
 #include "lantern/compiler/frontend/clang/precompiled.hpp"
 #include "lantern/compiler/frontend/clang/read.hpp"
 #include "lantern/compiler/frontend/clang/syntax.hpp"
@@ -212,7 +213,9 @@ void drop_conditionals(Unit& unit, const clang::SourceManager& sources, clang::F
 void fill(clang::ASTContext& ast, clang::FileID file, const std::string& path, Unit& unit, const FilesSeen& seen) {
   unit.path = path;
   unit.text = ast.getSourceManager().getBufferData(file).str();
-  read_functions(ast, file, collect_facts(ast, file), unit);
+  const Facts facts = collect_facts(ast, file);
+  read_functions(ast, file, facts, unit);
+  if (file == ast.getSourceManager().getMainFileID()) find_parts(ast, facts, unit);
   drop_conditionals(unit, ast.getSourceManager(), file, seen);
 }
 

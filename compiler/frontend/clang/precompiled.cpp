@@ -22,14 +22,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t files_kept = 4;
+constexpr std::size_t files_kept = 8;
 
-/// Arguments whose effect on headers is part of the file's name.
-bool harmless(const std::string& argument) {
-  static constexpr std::array<std::string_view, 7> known{"-I", "-D", "-U", "-std=", "-W", "-f", "-m"};
-  return argument.size() > 2 && std::any_of(known.begin(), known.end(), [&](std::string_view prefix) {
-           return argument.starts_with(prefix);
-         });
+/// Whether the effect of the arguments on headers is part of the file's name. Of arguments in two words, both are.
+bool harmless(const std::vector<std::string>& arguments) {
+  static constexpr std::array<std::string_view, 10> known{"-I", "-D", "-U", "-std=", "-W", "-f", "-m", "-O", "-g", "-isystem"};
+  static constexpr std::array<std::string_view, 4> pairs{"-I", "-D", "-U", "-isystem"};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (std::ranges::find(pairs, arguments[i]) != pairs.end() && i + 1 < arguments.size()) {
+      ++i;
+      continue;
+    }
+    const auto begins = [&](std::string_view prefix) { return arguments[i].starts_with(prefix); };
+    if (arguments[i].size() < 3 || std::ranges::none_of(known, begins)) return false;
+  }
+  return true;
 }
 
 /// The sizes and times of Lantern's headers; false where they are not found in the arguments' directories.
@@ -65,7 +72,7 @@ void remove_oldest(const fs::path& directory) {
 }  // namespace
 
 std::optional<std::string> precompiled_headers(const std::vector<std::string>& arguments) {
-  if (!std::all_of(arguments.begin(), arguments.end(), harmless)) return std::nullopt;
+  if (!harmless(arguments)) return std::nullopt;
   codegen::ContentHash hash;
   hash.add(clang_version());
   std::error_code failed;

@@ -11,6 +11,26 @@
 
 namespace lantern::frontend {
 
+namespace {
+
+void tell_parts(const Unit& unit, const Inclusions& inclusions, Rewritten& result) {
+  result.staged_part = unit.staged_part;
+  // Headers are read as they are.
+  const auto has_functions = [](const Unit& header) { return !header.functions.empty(); };
+  if (!unit.program_part || std::ranges::any_of(inclusions.files, has_functions)) return;
+  result.program_part = "#line 1 " + ir::c_string(unit.path) + "\n" + *unit.program_part;
+  const auto lines = [&](const std::vector<Span>& spans) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
+    for (const Span& s : spans)
+      all.emplace_back(line_column(unit.text, s.begin).line, line_column(unit.text, s.end).line);
+    return all;
+  };
+  result.left_out = lines(unit.left_out);
+  result.kept = lines(unit.kept);
+}
+
+}  // namespace
+
 Rewritten rewrite_native(const std::string& path, const std::vector<std::string>& arguments,
                          bool whole_program) {
   Rewritten result;
@@ -21,6 +41,7 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
     return what(unit) || std::ranges::any_of(inclusions.files, what);
   };
   const auto complains = [](const Unit& u) { return !u.complaints.empty(); };
+  if (parsed.good) tell_parts(unit, inclusions, result);
   if (!any([](const Unit& u) { return !u.functions.empty() || !u.complaints.empty(); })) {
     // Nothing for us: what is wrong with the file, its compiler will say.
     result.text = unit.text;

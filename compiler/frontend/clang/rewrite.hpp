@@ -12,7 +12,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lantern/compiler/frontend/clang/lines.hpp"
@@ -26,6 +28,11 @@ struct Rewritten {
   std::vector<Copied> copies;  ///< of the file's text in `text`, whose lines have the file's numbers
   /// The same for headers whose text took the place of their directives.
   std::map<std::string, std::vector<Copied>> headers;
+  /// The file's two parts, where they could be told (parts.hpp): what runs in the program, C++ as it is; and a text that
+  /// changes where what is staged may change.
+  std::optional<std::string> program_part, staged_part;
+  /// First and last lines of functions that the program's part is without, and that it has.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> left_out, kept;
   bool compiler_failed = false;  ///< the messages are Clang's
   std::string messages;          ///< "file:line:col: error: ...", each with the line and a caret
 };

@@ -1,0 +1,263 @@
+// Reachability over functions, from what must stay.
+#include "lantern/compiler/frontend/clang/parts.hpp"
+
+#include <clang/AST/RecursiveASTVisitor.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace lantern::frontend {
+
+using namespace clang;
+
+namespace {
+
+/// The definition that stands in a file, of an instantiation too.
+const FunctionDecl* definition_of(const FunctionDecl* f) {
+  if (const FunctionDecl* pattern = f->getTemplateInstantiationPattern()) f = pattern;
+  const FunctionDecl* found = nullptr;
+  return f->hasBody(found) ? found : nullptr;
+}
+
+bool is_record(const DeclContext* context, StringRef name) {
+  const auto* record = dyn_cast<CXXRecordDecl>(context);
+  return record != nullptr && record->getIdentifier() != nullptr && record->getName() == name;
+}
+
+/// What a LANTERN_FUNCTION defines for staging.
+bool makes_program(const Decl* d) {
+  const auto* named = dyn_cast<NamedDecl>(d);
+  return named != nullptr && named->getIdentifier() != nullptr &&
+         (named->getName().starts_with("lantern_program_") || named->getName().starts_with("lantern_tag_"));
+}
+
+/// Where a program ahead of time calls what was made, any other stages the function: Exported::entry.
+bool is_for_staging(const FunctionDecl* f) {
+  if (makes_program(f) || makes_program(cast<Decl>(f->getDeclContext()))) return true;
+  return f->getIdentifier() != nullptr && f->getName() == "entry" && is_record(f->getDeclContext(), "Exported");
+}
+
+/// Everything that can be named from declarations of the file and of the user's headers, without the bodies of the
+/// functions that may be left out unless something names these.
+class Reached : public RecursiveASTVisitor<Reached> {
+ public:
+  using MayGo = std::function<bool(const Decl*)>;
+  Reached(const MayGo& may_go, bool into_entries) : may_go_(may_go), into_entries_(into_entries) {}
+
+  bool shouldVisitImplicitCode() const { return true; }
+  bool shouldVisitTemplateInstantiations() const { return false; }
+
+  void run(ASTContext& ast) {
+    for (Decl* d : ast.getTranslationUnitDecl()->decls())
+      if (!d->isFromASTFile()) TraverseDecl(d);
+    while (!open_.empty()) {
+      const Decl* next = open_.back();
+      open_.pop_back();
+      inside_ = next;
+      TraverseDecl(const_cast<Decl*>(next));
+    }
+  }
+  bool has(const FunctionDecl* definition) const { return definitions_.count(definition) != 0; }
+
+  bool TraverseDecl(Decl* d) {
+    if (d != nullptr && d != inside_ && may_go_(d)) return true;
+    return RecursiveASTVisitor::TraverseDecl(d);
+  }
+  bool VisitDeclRefExpr(DeclRefExpr* e) { return add(e->getDecl()); }
+  bool VisitMemberExpr(MemberExpr* e) { return add(e->getMemberDecl()); }
+  bool VisitCXXConstructExpr(CXXConstructExpr* e) { return add(e->getConstructor()); }
+  bool VisitCXXInheritedCtorInitExpr(CXXInheritedCtorInitExpr* e) { return add(e->getConstructor()); }
+  bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* e) { return TraverseStmt(e->getExpr()); }
+  bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* e) { return TraverseStmt(e->getExpr()); }
+  bool VisitOverloadExpr(OverloadExpr* e) {  // in a template: whichever it may be
+    for (const NamedDecl* d : e->decls()) add(d->getUnderlyingDecl());
+    return true;
+  }
+
+ private:
+  bool add(const Decl* d) {
+    if (const auto* f = dyn_cast<FunctionTemplateDecl>(d)) d = f->getTemplatedDecl();
+    if (d->isFromASTFile() || !seen_.insert(d->getCanonicalDecl()).second) return true;
+    if (const auto* f = dyn_cast<FunctionDecl>(d)) {
+      if (!into_entries_ && is_for_staging(f)) return true;
+      if (const FunctionDecl* definition = definition_of(f)) {
+        definitions_.insert(definition);
+        open_.push_back(definition);
+      }
+      const FunctionDecl* instance = nullptr;
+      if (f->hasBody(instance)) open_.push_back(instance);
+    } else if (const auto* v = dyn_cast<VarDecl>(d); v != nullptr && v->hasGlobalStorage()) {
+      open_.push_back(v);
+    }
+    return true;
+  }
+
+  const MayGo& may_go_;
+  bool into_entries_;
+  const Decl* inside_ = nullptr;
+  std::set<const Decl*> seen_;
+  std::set<const FunctionDecl*> definitions_;
+  std::vector<const Decl*> open_;
+};
+
+class Parts {
+ public:
+  Parts(ASTContext& ast, const Facts& facts, Unit& unit) : ast_(ast), places_(ast), facts_(facts), unit_(unit) {}
+
+  void find() {
+    collect(ast_.getTranslationUnitDecl());
+    program_part();
+    staged_part();
+  }
+
+ private:
+  /// The functions whose bodies may be left out: those that are written plainly, of which types tell nothing more than
+  /// their declarations do.
+  void collect(DeclContext* context) {
+    for (Decl* d : context->decls()) {
+      if (d->isFromASTFile()) continue;
+      if (const auto* t = dyn_cast<FunctionTemplateDecl>(d)) d = t->getTemplatedDecl();
+      if (const auto* t = dyn_cast<ClassTemplateDecl>(d)) d = t->getTemplatedDecl();
+      if (auto* f = dyn_cast<FunctionDecl>(d)) function(f);
+      if (isa<NamespaceDecl, CXXRecordDecl, LinkageSpecDecl>(d) && places_.own(d->getLocation()))
+        collect(cast<DeclContext>(d));
+      if (const auto* alias = dyn_cast<TypeAliasDecl>(d)) exported(alias);
+    }
+  }
+
+  void function(const FunctionDecl* f) {
+    if (!f->doesThisDeclarationHaveABody() || f->isDefaulted() || !places_.own(f->getLocation())) return;
+    const Stmt* body = f->getBody();
+    Span span;
+    if (body == nullptr || !isa<CompoundStmt>(body) || !places_.span(body->getSourceRange(), span)) return;
+    if (f->isConstexpr() || f->getDeclaredReturnType()->getContainedAutoType() != nullptr ||
+        f->getDeclaredReturnType()->isDecltypeType() || isa<CXXConstructorDecl, CXXDestructorDecl, CXXConversionDecl>(f))
+      return;
+    const std::string_view text = std::string_view(unit_.text).substr(span.begin, span.size());
+    if (has_directive(text)) return;
+    const auto* method = dyn_cast<CXXMethodDecl>(f);
+    if (method != nullptr && (method->isVirtual() || method->getParent()->isLambda())) return;
+    bodies_[f] = span;
+    if (method == nullptr && !f->isTemplated()) plain_.insert(f);
+    const bool over_reps =
+        holds_rep(f->getReturnType()) || f->isTemplated() ||
+        std::ranges::any_of(f->parameters(), [](const ParmVarDecl* p) { return holds_rep(p->getType()); }) ||
+        (method != nullptr && holds_rep(ast_.getRecordType(method->getParent())));
+    if (over_reps && !f->isMain() && !f->isExternC()) over_reps_.insert(f);
+  }
+
+  static bool has_directive(std::string_view text) {
+    for (std::size_t at = text.find('#'); at != std::string_view::npos; at = text.find('#', at + 1)) {
+      const std::size_t before = text.find_last_not_of(" \t", at == 0 ? 0 : at - 1);
+      if (before == std::string_view::npos || text[before] == '\n') return true;
+    }
+    return false;
+  }
+
+  /// LANTERN_FUNCTION(NAME, ...): the function that it defines, as a null pointer of its type.
+  void exported(const TypeAliasDecl* alias) {
+    if (!alias->getName().starts_with("lantern_exported_") || !places_.own(alias->getBeginLoc())) return;
+    const auto* record = alias->getUnderlyingType()->getAsCXXRecordDecl();
+    const auto* instance = dyn_cast_or_null<ClassTemplateSpecializationDecl>(record);
+    if (instance == nullptr || instance->getTemplateArgs().size() != 4) return;
+    const SourceManager& sources = ast_.getSourceManager();
+    const CharSourceRange range = sources.getExpansionRange(alias->getLocation());
+    const std::uint32_t begin = sources.getFileOffset(range.getBegin()), end = sources.getFileOffset(range.getEnd());
+    const std::string_view text = std::string_view(unit_.text).substr(begin, end + 1 - begin);
+    const std::size_t comma = text.find(',');
+    if (!text.starts_with("LANTERN_FUNCTION") || !text.ends_with(')') || comma == std::string_view::npos ||
+        has_directive(text))
+      return;
+    const auto* parameters = dyn_cast_or_null<ClassTemplateSpecializationDecl>(
+        instance->getTemplateArgs()[3].getAsType()->getAsCXXRecordDecl());
+    if (parameters == nullptr) return;
+    std::string types;
+    for (const TemplateArgument& p : parameters->getTemplateArgs()[0].pack_elements())
+      types += (types.empty() ? "" : ", ") + name(p.getAsType());
+    types = name(instance->getTemplateArgs()[2].getAsType()) + " (*)(" + types + ")";
+    if (types.find("(anonymous") != std::string::npos || types.find("(unnamed") != std::string::npos ||
+        types.find("(lambda") != std::string::npos)
+      return;
+    calls_.push_back({{begin + static_cast<std::uint32_t>(comma) + 1, end},
+                      " static_cast<" + types + ">(nullptr)"});
+  }
+  std::string name(QualType type) const {
+    PrintingPolicy policy = ast_.getPrintingPolicy();
+    policy.FullyQualifiedName = policy.PrintCanonicalTypes = true;
+    policy.SuppressUnwrittenScope = true;
+    return type.getCanonicalType().getAsString(policy);
+  }
+
+  struct Change {
+    Span span;
+    std::string text;
+  };
+
+  /// Lines stay where they are.
+  std::string changed(std::vector<Change> changes) const {
+    std::ranges::sort(changes, [](const Change& a, const Change& b) { return a.span.begin < b.span.begin; });
+    std::string text;
+    std::uint32_t at = 0;
+    for (const Change& c : changes) {
+      if (c.span.begin < at) continue;  // inside another
+      text += unit_.text.substr(at, c.span.begin - at) + c.text;
+      for (std::uint32_t i = c.span.begin; i < c.span.end; ++i)
+        if (unit_.text[i] == '\n') text += '\n';
+      at = c.span.end;
+    }
+    return text + unit_.text.substr(at);
+  }
+
+  void program_part() {
+    const Reached::MayGo may_go = [&](const Decl* d) {
+      const auto* f = dyn_cast<FunctionDecl>(d);
+      return makes_program(d) || (f != nullptr && over_reps_.count(f) != 0);
+    };
+    Reached reached(may_go, false);
+    reached.run(ast_);
+    std::vector<Change> changes = calls_;
+    for (const FunctionDecl* f : over_reps_)
+      if (!reached.has(f)) changes.push_back({bodies_.at(f), ";"});
+    if (changes.empty()) return;
+    const auto gone = [&](std::uint32_t at) {
+      return std::ranges::any_of(changes, [&](const Change& c) { return c.span.contains(at); });
+    };
+    // What is left must be C++ as it is.
+    if (!std::ranges::all_of(facts_.staged, gone) || !std::ranges::all_of(facts_.stores, gone)) return;
+    unit_.program_part = changed(changes);
+    for (const auto& [f, span] : bodies_) {
+      const bool left_out = over_reps_.count(f) != 0 && !reached.has(f);
+      (left_out ? unit_.left_out : unit_.kept).push_back({places_.offset(f->getBeginLoc()), span.end});
+    }
+  }
+
+  void staged_part() {
+    const Reached::MayGo may_go = [&](const Decl* d) {
+      const auto* f = dyn_cast<FunctionDecl>(d);
+      return f != nullptr && plain_.count(f) != 0;
+    };
+    Reached reached(may_go, true);
+    reached.run(ast_);
+    std::vector<Change> changes;
+    for (const FunctionDecl* f : plain_)
+      if (!reached.has(f)) changes.push_back({bodies_.at(f), ";"});
+    unit_.staged_part = changed(changes);
+  }
+
+  ASTContext& ast_;
+  const Places places_;
+  const Facts& facts_;
+  Unit& unit_;
+  std::map<const FunctionDecl*, Span> bodies_;
+  std::set<const FunctionDecl*> over_reps_, plain_;
+  std::vector<Change> calls_;
+};
+
+}  // namespace
+
+void find_parts(ASTContext& ast, const Facts& facts, Unit& unit) { Parts(ast, facts, unit).find(); }
+
+}  // namespace lantern::frontend
