@@ -92,7 +92,6 @@ std::vector<std::string> Installation::missing_libraries() const {
 
 std::vector<std::string> Installation::optional_arguments() const {
   std::vector<std::string> all{"-Wl,--as-needed"};
-  // An archive: nothing of it is linked to a program that does not communicate.
   for (const std::string& library : parts(LANTERNC_OPTIONAL_LIBRARIES, '|'))
     if (fs::exists(library)) all.push_back(library);
   return all;
