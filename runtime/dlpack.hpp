@@ -35,7 +35,7 @@ struct DlpackVersioned {
   DLTensor dl_tensor;
 };
 #endif
-/// Bits of its flags: nobody may write to the memory; the memory is a copy made for the receiver.
+/// Bits of its flags: the memory may only be read; the memory is a copy made for the receiver.
 inline constexpr std::uint64_t dlpack_read_only = 1, dlpack_is_copied = 2;
 
 namespace core::detail {

@@ -119,7 +119,7 @@ struct Trees {
     const Datum blocks = c.b.div(c.b.add(count, c.integer(side_by_side - 1)), width);
     return c.b.loop(c.integer(0), blocks, {leaves}, [&](const Datum& block, const Datums& s) {
       Datums places, rows, now;
-      for (std::int64_t k = 0; k < side_by_side; ++k) {  // behind the last one the last one again
+      for (std::int64_t k = 0; k < side_by_side; ++k) {  // past the end the last descent again
         places.push_back(c.op(Opcode::imin_, c.b.add(c.b.mul(block, width), c.integer(k)), most));
         const auto [root, example] = start(places.back());
         now.push_back(root);

@@ -139,10 +139,10 @@ Datum convolved(const Call& c, const Datum& given, const Datum& w) {
   options.dilation = per_dimension(window.dilation);
   options.groups = c.attribute("group", std::int64_t{1});
   Datum x = given;
-  // Where a group is one channel there are few products for an element: reads that ask where the operand ends
-  // would take longer than they.
-  const bool apart = options.groups > 1 && known(c.b.size(w, 1)) == 1;
-  if (window.symmetric() && !apart)
+  // A depthwise convolution has few products for each element: to ask at each read whether it lies in the
+  // operand would take longer than to copy the operand with its pads.
+  const bool depthwise = options.groups > 1 && known(c.b.size(w, 1)) == 1;
+  if (window.symmetric() && !depthwise)
     options.padding = per_dimension(window.before);
   else
     x = window.padded(x, Build::number(0, x));

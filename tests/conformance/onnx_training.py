@@ -3,9 +3,9 @@
 
     python3 tests/conformance/onnx_training.py build/lantern-onnx [--steps 10]
 
-Prints for each network and optimiser how far the weights are apart in the end; the exit status is 1 where a weight is
-further from PyTorch's than 1e-5 and has a gradient above 1e-6. (A smaller one is rounding alone, such as that of the
-biases of attention's keys, which softmax takes out; Adam divides it by its size and moves the weight all the same.)
+Prints for each network and optimiser by how much the weights differ in the end. The exit status is 1 where a weight
+differs from PyTorch's by more than 1e-5 and has a gradient above 1e-6. (A smaller gradient is rounding error alone, such
+as that of the biases of attention's keys, which softmax cancels. Adam divides it by its size, and moves the weight.)
 Needs PyPI's torch, onnxscript and safetensors, and a C compiler.
 """
 import argparse
@@ -182,8 +182,8 @@ def main():
             for optimizer in ("sgd", "adam"):
                 worst, any_worst = compared(options.tool, name, net, x, optimizer, options.steps, pathlib.Path(folder))
                 failed = failed or not worst < 1e-5
-                print(f"{name}, {optimizer}: {worst:.1e} apart after {options.steps} steps, "
-                      f"{any_worst:.1e} where gradients are rounding", flush=True)
+                print(f"{name}, {optimizer}: largest difference {worst:.1e} after {options.steps} steps, "
+                      f"{any_worst:.1e} with weights whose gradients are rounding errors", flush=True)
     sys.exit(failed)
 
 
