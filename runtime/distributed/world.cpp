@@ -96,6 +96,7 @@ std::string World::start() {
   all->world.resize(static_cast<std::size_t>(size_));
   for (int r = 0; r < size_; ++r) all->world[static_cast<std::size_t>(r)] = r;
   others_.resize(static_cast<std::size_t>(size_));
+  over_.resize(static_cast<std::size_t>(size_));
   ::on_exit(on_exit, this);
   terminate_before = std::set_terminate(on_terminate);
   return {};
@@ -173,6 +174,7 @@ bool World::listen() {
     Notice& n = others_[static_cast<std::size_t>(status.source)];
     const Notice before = n;
     mpi_->recv(&n, sizeof(Notice), mpi_->byte, status.source, notice_tag, notices_, &status);
+    if (n.kind == Notice::ended) over_[static_cast<std::size_t>(status.source)] = true;
     if (before.kind == Notice::failed) n = before;  // why it ended
     any = true;
   }
@@ -273,17 +275,16 @@ std::string World::fail(const Operation& op, const Notice& cause) {
 /// Gives the others time to hear and to end themselves.
 void World::drain(double seconds) {
   const Clock::time_point start = Clock::now();
-  const auto gone = [this](int r) {
-    const Notice::Kind kind = others_[static_cast<std::size_t>(r)].kind;
-    return r == rank_ || kind == Notice::ended;
-  };
   while (since(start) < seconds) {
     listen();
     bool all = true;
-    for (int r = 0; r < size_; ++r) all &= gone(r);
-    if (all) return;
+    for (int r = 0; r < size_; ++r) all &= r == rank_ || over_[static_cast<std::size_t>(r)];
+    if (all) break;
     std::this_thread::yield();
   }
+  // mpirun drops what it has not yet read of the others' messages when the first process ends.
+  std::fflush(nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
 void World::leave(int status) {
@@ -293,7 +294,6 @@ void World::leave(int status) {
   tell(Notice::ended, {"", ""}, "");
   if (failed_ || status != 0) {
     drain(last_words);
-    std::fflush(nullptr);
     _exit(status);  // requests that are never completed would keep MPI_Finalize
   }
   if (own_) mpi_->finalize();
@@ -307,8 +307,8 @@ void World::on_terminate() {
     const std::string what = message_now();
     if (!world->failed_) world->tell(Notice::failed, {"", ""}, what);
     std::fprintf(stderr, "rank %d: %s\n", world->rank_, what.c_str());
+    world->tell(Notice::ended, {"", ""}, "");
     world->drain(last_words);
-    std::fflush(nullptr);
     _exit(1);
   }
   if (terminate_before != nullptr) terminate_before();

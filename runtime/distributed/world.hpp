@@ -93,7 +93,8 @@ class World {
   double patience_ = 1;
   MpiComm notices_ = nullptr;
   std::thread::id thread_;
-  std::vector<Notice> others_;  ///< the last of each rank
+  std::vector<Notice> others_;  ///< the last of each rank, but that of a failure stays
+  std::vector<bool> over_;      ///< which have ended
   struct Sent {
     Notice notice;
     std::vector<MpiRequest> requests;
