@@ -2,7 +2,7 @@
 #pragma once
 
 #include <initializer_list>
-#include <ranges>
+#include <iterator>
 
 #include "lantern/compiler/driver/host_types.hpp"
 #include "lantern/compiler/staging/told.hpp"
@@ -23,8 +23,10 @@ concept TensorOf = ReadableAsTensor<H> && requires(const H& h) {
 };
 /// A row of numbers in memory.
 template <class H, class T>
-concept RowOf = std::ranges::contiguous_range<const H> && std::ranges::sized_range<const H> &&
-                std::same_as<std::ranges::range_value_t<const H>, T>;
+concept RowOf = requires(const H& h) {
+  { std::data(h) } -> std::convertible_to<const T*>;
+  std::size(h);
+};
 
 /// An argument of an array: elements that are there, a list in braces, or a copy of elements that do not lie side by
 /// side.
@@ -41,7 +43,8 @@ class ElementsIn {
   ElementsIn(const H& matrix) {
     const TensorView<const T> view = ReadAsTensor<H>::of(matrix);
     std::int64_t longest = 1;
-    for (const std::int64_t n : view.shape()) longest = std::max(longest, n);
+    for (const std::int64_t n : view.shape())
+      if (n > longest) longest = n;
     if (view.size() > longest)
       throw Error("a matrix is passed where the function takes an array, Rep<Array<T>>; declare the parameter as a "
                   "Rep<Tensor<T, dyn, dyn>>, or pass a row or column");
@@ -106,7 +109,7 @@ struct Argument<Rep<Tensor<T, D...>>> {
     else if constexpr (TensorOf<H, T>)
       return with_rank(ReadAsTensor<H>::of(h));
     else
-      return {std::ranges::data(h), {static_cast<std::int64_t>(std::ranges::size(h))}};
+      return {std::data(h), {static_cast<std::int64_t>(std::size(h))}};
   }
 
  private:

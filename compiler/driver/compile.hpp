@@ -2,7 +2,6 @@
 // run.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -195,7 +194,7 @@ void store(std::type_identity<T>, std::span<const typename Traits<T>::element> f
         return write([&](std::size_t i) -> auto& { return out.at_flat(static_cast<std::int64_t>(i)); });
     if (!add && from.data() == data) return;  // computed in place
     if (!add)
-      std::copy(from.begin(), from.end(), data);
+      for (std::size_t i = 0; i < size; ++i) data[i] = from[i];
     else
       write([data](std::size_t i) -> auto& { return data[i]; });
   }

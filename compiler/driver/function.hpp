@@ -168,7 +168,10 @@ constexpr auto exported(Make, Tell) {
   LANTERN_ENTRY_DECLARATION(name)                                                                                    \
   static_assert(::lantern::core::driver::outside_functions(__builtin_FUNCTION()),                                    \
                 "move LANTERN_FUNCTION(" #name ", ...) out of the function, to namespace scope");                    \
+  [[maybe_unused]] static inline auto lantern_program_##name() {                                                     \
+    return ::lantern::core::driver::a_program_must_be_one_function(__VA_ARGS__);                                     \
+  }                                                                                                                  \
   [[maybe_unused]] static const auto name = ::lantern::core::driver::exported(                                       \
-      [] { return ::lantern::core::driver::a_program_must_be_one_function(__VA_ARGS__); },                           \
+      [] { return lantern_program_##name(); },                                                                       \
       [] { return ::lantern::core::driver::About{#name, __FILE__, __LINE__ LANTERN_ENTRY(name)}; });                 \
   LANTERN_REGISTER(name)

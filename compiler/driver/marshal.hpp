@@ -1,7 +1,6 @@
 // Arguments and results of generated code's entry points (runtime/workspace.h): descriptors over host values.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -97,9 +96,9 @@ class Arguments {
       if constexpr (requires { out.contiguous(); })
         if (!out.contiguous()) return {nullptr, -1};
       const auto bytes = std::as_bytes(std::span(out.data(), static_cast<std::size_t>(out.size())));
-      const bool shared = std::any_of(memory_.begin(), memory_.begin() + kept_, [&](const auto& m) {
-        return bytes.data() < m.data() + m.size() && m.data() < bytes.data() + bytes.size();
-      });
+      bool shared = false;
+      for (const auto& m : kept())
+        shared |= bytes.data() < m.data() + m.size() && m.data() < bytes.data() + bytes.size();
       keep(bytes);
       return {shared ? nullptr : out.data(), shared ? -1 : static_cast<std::int64_t>(bytes.size())};
     }
@@ -111,10 +110,9 @@ class Arguments {
   std::span<const E> apart(std::span<const E> result, const void* place) {
     if (result.data() == place) return result;
     const auto bytes = std::as_bytes(result);
-    const auto inside = [&](const auto& m) {
-      return bytes.data() >= m.data() && bytes.data() < m.data() + m.size();
-    };
-    if (std::none_of(memory_.begin(), memory_.begin() + kept_, inside)) return result;
+    bool inside = false;
+    for (const auto& m : kept()) inside |= bytes.data() >= m.data() && bytes.data() < m.data() + m.size();
+    if (!inside) return result;
     const auto& copy = copies_.emplace_back(bytes.begin(), bytes.end());
     return {reinterpret_cast<const E*>(copy.data()), result.size()};
   }
@@ -124,8 +122,10 @@ class Arguments {
   void put(std::initializer_list<std::int64_t> first, std::span<const std::int64_t> rest) {
     std::int64_t* to = words_.take(first.size() + rest.size());
     in_[count_++] = to;
-    std::copy(rest.begin(), rest.end(), std::copy(first.begin(), first.end(), to));
+    for (const std::int64_t word : first) *to++ = word;
+    for (const std::int64_t word : rest) *to++ = word;
   }
+  std::span<const std::span<const std::byte>> kept() const { return {memory_.data(), kept_}; }
   template <class E>
   void keep(std::span<E> memory) {
     memory_[kept_++] = std::as_bytes(memory);

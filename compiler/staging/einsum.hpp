@@ -2,7 +2,6 @@
 // axes.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <source_location>
 
@@ -14,7 +13,9 @@ namespace lantern::core {
 template <std::size_t n>
 struct Notation {
   char text[n];                                                        // NOLINT(modernize-avoid-c-arrays)
-  constexpr Notation(const char (&t)[n]) { std::copy_n(t, n, text); }  // NOLINT
+  constexpr Notation(const char (&t)[n]) {  // NOLINT
+    for (std::size_t i = 0; i < n; ++i) text[i] = t[i];
+  }
 };
 
 namespace detail {
@@ -41,7 +42,7 @@ constexpr bool is_number(std::string_view text) {
 }
 constexpr bool is_for_users(std::string_view text) {
   return text.find("->") != std::string_view::npos && text.find('=') == std::string_view::npos &&
-         std::ranges::none_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
+         text.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string_view::npos;
 }
 
 template <class A>

@@ -1,4 +1,4 @@
-// expect alone: move LANTERN_FUNCTION(df, ...) out of the function, to namespace scope
+// expect: move LANTERN_FUNCTION(df, ...) out of the function, to namespace scope
 #include "lantern/lantern.hpp"
 using namespace lantern;
 Rep<double> f(Rep<double> x) { return x * x; }

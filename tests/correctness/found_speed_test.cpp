@@ -3,6 +3,7 @@
 // indices (vectorise_test), indices that wrap around (cut_test), elements that stay final and shapes
 // (tape_test), reads between updates (reads_first_test), compilers' options (the goldens of generated
 // sources).
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>

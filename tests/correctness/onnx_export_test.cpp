@@ -1,5 +1,6 @@
 // Programs written as ONNX files: read by the importer, and by onnxruntime where it is installed, they
 // compute what they computed before.
+#include <algorithm>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

@@ -2,6 +2,7 @@
 // every way, is the same, and so are their derivatives. Numbers from the ends are among them.
 //
 // LANTERN_FIRST_SEED and LANTERN_SEEDS choose other modules than the suite's, and as many as wanted.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>

@@ -2,6 +2,7 @@
 // go around them or fall: whatever is proved of them (trips that do not meet, elements that are not written
 // again or were not before, writes that nobody reads, products of matrices, steps from lane to lane), values
 // and derivatives are those of eager evaluation.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,7 @@
 // Random chains of tensor functions over random shapes, of one to four dimensions, with sizes of 0 and 1
 // among them: eager against compiled, forward against reverse, derivatives against differences, second
 // derivatives against those.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,6 @@
 // Tensor functions at their edges: over all elements and of any rank, of none and of one, of whole numbers and bools,
 // in declared shapes that only the compiled program can check.
+#include <algorithm>
 #include <cmath>
 #include <lantern/tensor.hpp>
 #include <limits>
