@@ -15,6 +15,23 @@ function(expect what)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+# The archive runs where it is unpacked. Nothing is built for it.
+get_filename_component(tools "${CMAKE_COMMAND}" DIRECTORY)
+run("${CMAKE_COMMAND}" -E chdir "${LANTERN_BUILD}" "${tools}/cpack" -G TGZ -B "${WORK}/packed")
+file(GLOB archive "${WORK}/packed/lantern-*.tar.gz")
+run("${CMAKE_COMMAND}" -E chdir "${WORK}" "${CMAKE_COMMAND}" -E tar xzf "${archive}")
+file(GLOB unpacked "${WORK}/lantern-*")
+file(WRITE "${WORK}/f.cpp" "#include <lantern/lantern.hpp>\nlantern::Rep<double> f(lantern::Rep<double> x) { return x * x; }\n"
+                           "LANTERN_FUNCTION(df, lantern::grad(f))\n")
+run("${unpacked}/bin/lanternc" "${WORK}/f.cpp" --emit=header)
+expect("double df.double x.;")
+# Of the two Debian packages one has the tools alone.
+run("${CMAKE_COMMAND}" --install "${LANTERN_BUILD}" --component tools --prefix "${WORK}/tools")
+file(GLOB_RECURSE installed RELATIVE "${WORK}/tools" "${WORK}/tools/*")
+if(NOT installed STREQUAL "bin/lantern-onnx;bin/lanternc")
+  message(FATAL_ERROR "the package of the tools has ${installed}")
+endif()
 set(prefix "${WORK}/an installed lantern")
 run("${CMAKE_COMMAND}" --install "${LANTERN_BUILD}" --prefix "${prefix}")
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK}/build" -G "${GENERATOR}"
