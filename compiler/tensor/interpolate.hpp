@@ -36,7 +36,7 @@ template <FloatElement E>
   const Rep<std::int64_t> i = detail::piece_of(xs, x, "interp", l);
   const Rep<E> from = xs[i], part = (x - from) / (xs[i + 1] - from);
   const Rep<E> inside = max(min(part, E(1)), E(0));
-  const Rep<E> used = select(part == part, select(part >= E(0) & part <= E(1), part, inside, l), part, l);
+  const Rep<E> used = select(part == part, select((part >= E(0)) & (part <= E(1)), part, inside, l), part, l);
   return (E(1) - used) * ys[i] + used * ys[i + 1];
 }
 /// At each of many places.

@@ -42,7 +42,7 @@ struct QuantilePlace {
 template <class E>
 QuantilePlace<E> quantile_place(const Rep<E>& q, const Rep<std::int64_t>& n, std::source_location l) {
   const Build build{here(l)};
-  build.require((q >= E(0) & q <= E(1)).datum(), "quantile: expected a part from 0 to 1");
+  build.require(((q >= E(0)) & (q <= E(1))).datum(), "quantile: expected a part from 0 to 1");
   build.require((n > 0).datum(), "quantile: expected one element or more");
   const Rep<E> place = q * cast<E>(n - 1, l);
   const Rep<std::int64_t> below = min(cast<std::int64_t>(place, l), n - 1, l);

@@ -59,11 +59,11 @@ std::string loop(const std::string& type, const std::string& start, const std::s
          body + "    %following = add %i, %one\n    yield %following, %next\n  }\n  yield %end\n}\n";
 }
 const std::string number = "  %start = constant 0 : f64\n";
-const std::string sum = "    %e = get %a, %i\n    %v = exp %e\n    %next = add %s, %v\n";
+const std::string addition = "    %e = get %a, %i\n    %v = exp %e\n    %next = add %s, %v\n";
 
 }  // namespace
 
-TEST_CASE("parallel: a sum", "[passes][parallel]") { check_pass("sum", loop("f64", number, sum)); }
+TEST_CASE("parallel: a sum", "[passes][parallel]") { check_pass("sum", loop("f64", number, addition)); }
 
 TEST_CASE("parallel: rows, a table and a counter in three threads", "[passes][parallel]") {
   check_pass("rows", R"(entry @f
@@ -94,16 +94,16 @@ fun @f(%n: i64, %a: f64[?], %at: i64[?], %table: f64[?]) -> f64[?], f64[?], i64 
 }
 
 TEST_CASE("parallel: what it says of loops", "[passes][parallel]") {
-  CHECK(order_of(loop("f64", number, sum)) == "is parallel: its trips may run in any order\n");
-  CHECK(remarks_of("threads", loop("f64", number, sum)) ==
+  CHECK(order_of(loop("f64", number, addition)) == "is parallel: its trips may run in any order\n");
+  CHECK(remarks_of("threads", loop("f64", number, addition)) ==
         "forks into 2 threads from about 322639 trips on\n");
-  CHECK(remarks_of("threads", loop("f64", number, sum, "%hundred")) ==
+  CHECK(remarks_of("threads", loop("f64", number, addition, "%hundred")) ==
         "does not fork: its 100 trips are too little work\n");
   CHECK(remarks_of("threads", loop("f64", number, "    %next = exp %s\n")) ==
         "does not fork: it is not parallel\n");
   CHECK(order_of(loop("f64", number, "    %next = exp %s\n")) ==
         "is not parallel: a trip needs 's' of the trip before, from which it is computed\n");
-  CHECK(order_of(loop("f64", number, "    print %x, \"x\"\n" + sum)) ==
+  CHECK(order_of(loop("f64", number, "    print %x, \"x\"\n" + addition)) ==
         "is not parallel: it prints, which is to be in order\n");
   CHECK(order_of(
             loop("f64[?]", "  %start = copy %a\n", "    %e = get %s, %zero\n    %next = set %s, %i, %e\n")) ==
