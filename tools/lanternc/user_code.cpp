@@ -222,11 +222,22 @@ void UserCode::tell_messages(const std::string& text, std::optional<bool> of_pro
   tell(messages_for_users(text, messages));
 }
 
+UserCode::Object UserCode::staging_object(std::size_t i) {
+  return compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
+}
+
 Words UserCode::finished_staging() {
   Words paths;
   std::string refused;
-  for (Object& object : staging_) {
-    const codegen::ProcessResult result = object.result.get();
+  for (std::size_t i = 0; i < staging_.size(); ++i) {
+    Object& object = staging_[i];
+    codegen::ProcessResult result = object.result.get();
+    // All errors of the file are told, those of what would not be staged too.
+    if (result.status != 0 && sources_[i].staged != sources_[i].whole) {
+      sources_[i].staged = sources_[i].whole;
+      object = staging_object(i);
+      result = object.result.get();
+    }
     // What the program's compilation will say is said once.
     if (result.status != 0 || program_.empty())
       tell_messages(result.out + result.err, std::nullopt);
@@ -274,8 +285,7 @@ codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::pa
 std::filesystem::path UserCode::staging_image(const Words& missing) {
   if (staging_objects_.empty()) {
     for (std::size_t i = 0; i < sources_.size(); ++i)
-      staging_.push_back(compiling(sources_[i], sources_[i].staged, "staging", i,
-                                   {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"}));
+      staging_.push_back(staging_object(i));
     staging_objects_ = finished_staging();
   }
   Words arguments = staging_objects_;

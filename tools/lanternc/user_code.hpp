@@ -80,6 +80,7 @@ class UserCode {
   Object compiling(const Source& source, const std::string& text, const std::string& kind, std::size_t i,
                    const Words& flags);
   Object program_object(std::size_t i);
+  Object staging_object(std::size_t i);
   void compile_whole(std::size_t i);
   /// The objects' paths; an Error where the compiler refused one. What is said of lines that the program's part is
   /// without, and of names that nothing uses, the staging image's compilation says.
