@@ -457,10 +457,9 @@ TEST_CASE("a malformed safetensors file is told with what was expected", "[data]
   CHECK(header("{\"w\": {\"shape\": 3") == e + "integers from 0 in 'shape' of tensor 'w', got a number");
   CHECK(header("{\"w\": {\"data_offsets\": [1]") == e + "2 'data_offsets' of tensor 'w', got 1");
   CHECK(header("{\"w\": {\"data_offsets\": [1, 2, 3]") == e + "2 'data_offsets' of tensor 'w', got 3");
-  CHECK(header("{\"w\": {\"dtype\": \"C64\"") ==
-        e + "BOOL, I8 to I64, U8 to U64, F8 of five kinds, F16, BF16, F32 or F64 as the dtype of tensor 'w', got 'C64'; "
-            "convert it "
-            "before it is saved");
+  CHECK(header("{\"w\": {\"dtype\": \"C128\"") ==
+        e + "BOOL, I8 to I64, U8 to U64, F4, F6 of two kinds, F8 of five, F16, BF16, F32, F64 or C64 as the dtype of tensor "
+            "'w', got 'C128'; convert it before it is saved");
   // Other keys say nothing of the tensor.
   CHECK(header("{\"w\": {\"colour\": {\"x\": [1, null]}, \"dtype\": 1") ==
         e + "text as 'dtype' of tensor 'w', got a number");
