@@ -93,7 +93,7 @@ int main(void) {
     v[1] = 4;
   }
 
-  EXPECT(all(x), 7);
+  EXPECT(everything(x), 7);
   vg(2, x, &a, &b);
   EXPECT(a, 50);
   EXPECT(b, 25);
