@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t tape_bytes = 4096, function_bytes = 16384;
 
-const std::vector<Value*>& values_of(const Op& op) { return op.is(Opcode::push_) ? op.operands : op.results; }
+std::int64_t bytes_of(const ir::Type& type) { return lane_bytes(type.kind()) * (type.is_vector() ? type.lanes() : 1); }
 
 /// The blocks around an operation, from the function's body to its own.
 std::vector<const Block*> blocks_around(const Op* op) {
@@ -52,11 +52,11 @@ const Op* in_block(const Op* op, const Block* block) {
 
 /// A tape with all its uses, or nothing where it has no bound.
 std::optional<std::pair<const Block*, StaticTape>> bounded(std::int64_t number, const std::vector<const Op*>& uses) {
-  const ir::Type& type = values_of(*uses.front()).front()->type;
+  const ir::Type& type = taped_values(*uses.front()).front()->type;
   if (!type.is_scalar()) return {};
   std::vector<const Block*> common = blocks_around(uses.front());
   for (const Op* use : uses) {
-    if (std::ranges::any_of(values_of(*use), [&](const Value* v) { return v->type != type; })) return {};
+    if (std::ranges::any_of(taped_values(*use), [&](const Value* v) { return v->type != type; })) return {};
     const std::vector<const Block*> blocks = blocks_around(use);
     const auto ends = std::ranges::mismatch(common, blocks);
     common.erase(ends.in1, common.end());
@@ -67,7 +67,7 @@ std::optional<std::pair<const Block*, StaticTape>> bounded(std::int64_t number, 
   for (const Op* use : uses) {
     const auto times = runs(use, block);
     if (!times) return {};
-    const std::int64_t values = *times * static_cast<std::int64_t>(values_of(*use).size());
+    const std::int64_t values = *times * static_cast<std::int64_t>(taped_values(*use).size());
     const auto at = std::ranges::find(block->ops, in_block(use, block)) - block->ops.begin();
     if (use->is(Opcode::push_)) {
       pushed += values;
@@ -79,8 +79,7 @@ std::optional<std::pair<const Block*, StaticTape>> bounded(std::int64_t number, 
   }
   // What a run of the block leaves for the next one is no business of one run.
   if (last_push >= first_pop || (pushed != popped && block->parent)) return {};
-  const std::int64_t bytes = lane_bytes(type.kind()) * (type.is_vector() ? type.lanes() : 1);
-  if (pushed == 0 || pushed * bytes > tape_bytes) return {};
+  if (pushed == 0 || pushed * bytes_of(type) > tape_bytes) return {};
   return std::pair{block, StaticTape{number, pushed, uses.front()}};
 }
 
@@ -99,8 +98,7 @@ std::unordered_map<const Block*, std::vector<StaticTape>> static_tapes(const ir:
     if (escapes.tape_uses(number) != static_cast<int>(all.size())) continue;
     const auto tape = bounded(number, all);
     if (!tape) continue;
-    const ir::Type& type = values_of(*all.front()).front()->type;
-    total += tape->second.values * lane_bytes(type.kind()) * (type.is_vector() ? type.lanes() : 1);
+    total += tape->second.values * bytes_of(taped_values(*all.front()).front()->type);
     if (total > function_bytes) break;
     found[tape->first].push_back(tape->second);
   }

@@ -4,7 +4,7 @@
 //   while (tape grows) push one value             double tape0_memory[20];
 //   room checks, capacity, memory of the call     double* tape0 = tape0_memory;
 //
-// Requires: the trip counts of the loops around each push are constants.
+// Requires: each loop around a push has a constant trip count.
 // Ensures: a push needs no room check, and a compiler that unrolls the loops can keep the values in registers.
 #pragma once
 
@@ -15,6 +15,11 @@
 #include "lantern/codegen/analysis.hpp"
 
 namespace lantern::codegen {
+
+/// What is pushed or popped; a record of several values lies side by side.
+inline const std::vector<ir::Value*>& taped_values(const ir::Op& op) {
+  return op.is(ir::Opcode::push_) ? op.operands : op.results;
+}
 
 /// A tape that one block fills and empties each time it runs.
 struct StaticTape {

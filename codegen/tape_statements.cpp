@@ -19,9 +19,7 @@ using ir::Value;
 
 namespace {
 
-/// What is pushed or popped; a record of several values lies side by side.
-const std::vector<Value*>& all_taped(const Op& op) { return op.is(Opcode::push_) ? op.operands : op.results; }
-const Value* taped(const Op& op) { return all_taped(op).front(); }
+const Value* taped(const Op& op) { return taped_values(op).front(); }
 
 bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
@@ -32,7 +30,7 @@ std::string StatementPrinter::plain_tape(const Op& op) {
   if (unit_.escapes().tape_slot(op.integer) != 0) return "";
   const ir::Type& type = taped(op)->type;
   if (!type.is_scalar() ||
-      std::ranges::any_of(all_taped(op), [&](const Value* v) { return v->type != type; }))
+      std::ranges::any_of(taped_values(op), [&](const Value* v) { return v->type != type; }))
     return "";
   return type.is_vector() ? unit_.type(type) + "_memory" : unit_.target().element(type.kind());
 }
@@ -60,7 +58,7 @@ std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std
       auto it = std::ranges::find(tapes, op->integer, &std::pair<std::int64_t, Tape>::first);
       if (it == tapes.end()) it = tapes.insert(it, {op->integer, Tape{op}});
       Tape& t = it->second;
-      t.uses += all_taped(*op).size();
+      t.uses += taped_values(*op).size();
       t.simple &= op->parent == loop.blocks[1] && op->code == t.first->code && !plain_tape(*op).empty() &&
                   taped(*op)->type == taped(*t.first)->type;
     });
@@ -138,7 +136,7 @@ void StatementPrinter::tape_elements(const Op& op) {
 
 /// Through the pointer of the loop around.
 void StatementPrinter::tape(const Op& op, const TapeTop& top) {
-  const std::vector<Value*>& values = all_taped(op);
+  const std::vector<Value*>& values = taped_values(op);
   const std::string count = std::to_string(values.size());
   if (op.is(Opcode::pop_)) {
     if (values.size() == 1 && uses_.count(values[0]) > 0)
@@ -184,7 +182,7 @@ void StatementPrinter::fetch_below(const Op& pop, const std::string& record) {
 
 /// Several values of one type at once.
 void StatementPrinter::tape_record(const Op& op) {
-  const std::vector<Value*>& values = all_taped(op);
+  const std::vector<Value*>& values = taped_values(op);
   const bool push = op.is(Opcode::push_);
   const std::string element = plain_tape(op), name = names_.unique(push ? "record" : "recalled");
   const std::string f =
@@ -214,7 +212,7 @@ void StatementPrinter::tape_record(const Op& op) {
 void StatementPrinter::tape(const Op& op) {
   if (const auto top = tape_tops_.find(op.integer); top != tape_tops_.end()) return tape(op, top->second);
   if (ir::owns_elements(op)) return tape_elements(op);
-  if (all_taped(op).size() > 1 && unit_.target().contiguous_tapes() && !plain_tape(op).empty())
+  if (taped_values(op).size() > 1 && unit_.target().contiguous_tapes() && !plain_tape(op).empty())
     return tape_record(op);
   const bool push = op.is(Opcode::push_);
   const std::vector<Value*>& values = push ? op.operands : op.results;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bench.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
 
 namespace lantern::bench {
 namespace {
@@ -95,9 +96,8 @@ int bench_builds(int argc, char** argv) {
       return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;
     }
   }
-  std::string pattern = (fs::temp_directory_path() / "lantern-builds-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-  const fs::path directory = pattern;
+  const codegen::TemporaryDirectory temporary;
+  const fs::path& directory = temporary.path();
   std::vector<Builder> builders{{LANTERNC, directory / "this"}};
   if (other) builders.emplace_back(*other, directory / "other");
 
@@ -126,7 +126,6 @@ int bench_builds(int argc, char** argv) {
     row("a constant");
     if (quick) break;
   }
-  fs::remove_all(directory);
   return 0;
 }
 

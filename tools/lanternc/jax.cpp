@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "lantern/codegen/target.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/ir/error.hpp"
@@ -36,20 +37,7 @@ const char* xla_type(Kind kind) {
 }
 
 /// As the header has elements.
-const char* element(Kind kind) {
-  switch (kind) {
-    case Kind::boolean:
-      return "unsigned char";
-    case Kind::i32:
-      return "int32_t";
-    case Kind::i64:
-      return "int64_t";
-    case Kind::f32:
-      return "float";
-    default:
-      return "double";
-  }
-}
+std::string element(Kind kind) { return codegen::CTarget().element(kind); }
 
 Kind kind_of(const ir::Type& t) { return t.is_tensor() ? t.element() : t.kind(); }
 int rank_of(const ir::Type& t) { return t.is_tensor() ? t.rank() : 0; }
@@ -134,7 +122,7 @@ std::string shape_finder(const ir::Function& f, const std::string& symbol) {
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
     const ir::Type& t = f.result_types[i];
     const std::string r = "r" + std::to_string(i);
-    before += "  " + (t.is_tensor() ? tensor_type(t, false) : t.is_bool() ? std::string("bool") : std::string(element(t.kind()))) +
+    before += "  " + (t.is_tensor() ? tensor_type(t, false) : t.is_bool() ? std::string("bool") : element(t.kind())) +
               " " + r + " = {};\n";
     call += "&" + r + ", ";
     if (t.is_tensor())
