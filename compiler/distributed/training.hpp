@@ -7,7 +7,7 @@
 namespace lantern::nn {
 
 /// loss(model, batch...) as a function that gives the mean of the losses of all ranks and its gradient by the model, a
-/// struct of Reps: the same on all ranks. Each rank passes its part of the batch; parts of equal size count alike. The
+/// struct of Reps: the same on all ranks. Each rank passes its part of the batch; parts of equal size have equal weight. The
 /// gradients of all parameters of one element type are summed in one message.
 ///
 ///   const auto [loss, g] = nn::data_parallel(loss_of)(model, images, labels);

@@ -220,7 +220,7 @@ struct WrongCall {
   }
 };
 
-/// The results of a function one by one, each of which has a target.
+/// The results of a function, one by one. Each has a target.
 template <class R>
 using parts_of = std::conditional_t<TupleType<R>, R, std::tuple<R>>;
 /// Whether a result may be written to a variable: what holds an array or tensor has elements of its type.

@@ -128,7 +128,7 @@ struct Exported<Make, Tell, F, R, std::tuple<P...>>
   }
 #endif
 };
-/// What stands for a LANTERN_FUNCTION whose program is refused, so that its uses are not refused as well.
+/// Placeholder for a LANTERN_FUNCTION whose program is refused: its uses then cause no further errors.
 struct Refused {
   template <class... A>
   double operator()(const A&...) const;

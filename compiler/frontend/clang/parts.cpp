@@ -15,7 +15,7 @@ using namespace clang;
 
 namespace {
 
-/// The definition that stands in a file, of an instantiation too.
+/// The definition in the file. For an instantiation: that of its template.
 const FunctionDecl* definition_of(const FunctionDecl* f) {
   if (const FunctionDecl* pattern = f->getTemplateInstantiationPattern()) f = pattern;
   const FunctionDecl* found = nullptr;

@@ -260,7 +260,7 @@ class Guard : Flows {
     for (Value*& v : op->operands) {
       const auto m = masks.find(v);
       if (m == masks.end() || m->second.exact) continue;
-      // Conditions are asked for after this, too: the value that is chosen flows as the one that it stands for.
+      // Later operations ask for conditions, too: the chosen value keeps what is known of the original one.
       const Derived known = derived_[v];
       v = chosen(b, m->second.condition, v);
       derived_[v] = known;
