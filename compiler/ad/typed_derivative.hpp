@@ -85,8 +85,8 @@ struct WhyNotOverReps {
     requires(!detail::OverReps<F>)                                                                                   \
   Told<what> name(F __VA_OPT__(, ) __VA_ARGS__) LANTERN_DELETED;                                                     \
   template <auto... O>                                                                                               \
-  Told<"write a lambda that calls the function you mean, [](Rep<double> x) { return f(x); }, or choose it by its "   \
-       "arguments, f<Rep<double>>: several functions have this name, or it is a template">                           \
+  Told<"write ::f if Lantern has an f, too, f<Rep<double>> if f is a template, or a lambda that calls "    \
+       "the one you mean, [](Rep<double> x) { return f(x); }: several functions have this name, or it is a template"> \
   name(...) LANTERN_DELETED;
 
 template <class T>

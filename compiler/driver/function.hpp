@@ -157,7 +157,7 @@ constexpr auto exported(Make, Tell) {
 #endif
 #if defined(LANTERN_STAGING_IMAGE)
 #define LANTERN_REGISTER(name) \
-  [[maybe_unused]] static const bool lantern_registered_##name = name.registered(__FILE__, __LINE__);
+  [[maybe_unused]] static const bool lantern_registered_##name = lantern_exported_##name.registered(__FILE__, __LINE__);
 #else
 #define LANTERN_REGISTER(name)
 #endif
@@ -171,7 +171,8 @@ constexpr auto exported(Make, Tell) {
   [[maybe_unused]] static inline auto lantern_program_##name() {                                                     \
     return ::lantern::core::driver::a_program_must_be_one_function(__VA_ARGS__);                                     \
   }                                                                                                                  \
-  [[maybe_unused]] static const auto name = ::lantern::core::driver::exported(                                       \
+  [[maybe_unused]] static const auto lantern_exported_##name = ::lantern::core::driver::exported(                    \
       [] { return lantern_program_##name(); },                                                                       \
       [] { return ::lantern::core::driver::About{#name, __FILE__, __LINE__ LANTERN_ENTRY(name)}; });                 \
+  [[maybe_unused]] static const auto name = lantern_exported_##name;                                                 \
   LANTERN_REGISTER(name)

@@ -19,20 +19,20 @@ namespace lantern::core::native {
 using Flag = Rep<bool>;
 
 /// How a region was left that has a value to hand on: `exited` where it was left early, with the value
-/// returned.
-template <class R>
+/// returned. F: Flag, or bool in an instantiation of a template over plain types.
+template <class R, class F = Flag>
 struct Outcome {
   Outcome() = default;
   template <class U>
   requires(std::convertible_to<const U&, R>) Outcome(const U& v) : exited(true), value(v) {}
-  Flag exited = false;
+  F exited = false;
   R value{};
 };
-template <>
-struct Outcome<void> {
+template <class F>
+struct Outcome<void, F> {
   Outcome() = default;
   explicit Outcome(bool e) : exited(e) {}
-  Flag exited = false;
+  F exited = false;
 };
 
 namespace detail {
@@ -41,8 +41,8 @@ using namespace core::detail;
 
 template <class T>
 struct IsOutcome : std::false_type {};
-template <class R>
-struct IsOutcome<Outcome<R>> : std::true_type {};
+template <class R, class F>
+struct IsOutcome<Outcome<R, F>> : std::true_type {};
 
 /// Calls rep(Rep<T>&) for every Rep in a variable, and plain(v) for every other scalar, in order.
 template <class V, class OnRep, class OnPlain>
@@ -57,8 +57,8 @@ void for_each_leaf(V& v, const OnRep& rep, const OnPlain& plain) {
   else if constexpr (std::is_scalar_v<T>)
     plain(v);
   else if constexpr (IsOutcome<T>::value) {
-    rep(v.exited);
-    if constexpr (!std::same_as<T, Outcome<void>>) for_each_leaf(v.value, rep, plain);
+    for_each_leaf(v.exited, rep, plain);
+    if constexpr (requires { v.value; }) for_each_leaf(v.value, rep, plain);
   } else if constexpr (SequenceType<T>) {
     for (auto& part : v) for_each_leaf(part, rep, plain);
   } else if constexpr (TupleType<T> || StructType<T>) {
@@ -77,8 +77,8 @@ template <class... P>
 constexpr bool any_has_rep(Types<P...>) {
   return (has_rep<P>() || ...);
 }
-template <class R>
-constexpr bool any_has_rep(std::type_identity<Outcome<R>>) {
+template <class R, class F>
+constexpr bool any_has_rep(std::type_identity<Outcome<R, F>>) {
   return has_rep<R>();
 }
 /// Whether a type holds Reps.
@@ -98,6 +98,33 @@ constexpr bool has_rep() {
       return any_has_rep(part_types<V>{});
     else
       return false;
+  } else
+    return false;
+}
+
+/// Whether a type is seen to hold no Rep: numbers, and pointers, sequences and structs of them.
+template <class T>
+constexpr bool is_plain();
+template <class... P>
+constexpr bool all_plain(Types<P...>) {
+  return (is_plain<P>() && ...);
+}
+template <class T>
+constexpr bool is_plain() {
+  using V = std::remove_cvref_t<T>;
+  if constexpr (std::is_arithmetic_v<V> || std::is_enum_v<V>)
+    return true;
+  else if constexpr (std::is_pointer_v<V> || std::is_array_v<V>)
+    return is_plain<std::remove_pointer_t<std::remove_extent_t<V>>>();
+  else if constexpr (RepType<V>)
+    return false;
+  else if constexpr (SequenceType<V>)
+    return is_plain<element_type<V>>();
+  else if constexpr (TupleType<V>)
+    return all_plain(part_types<V>{});
+  else if constexpr (StructType<V>) {
+    if constexpr (has_known_members<V>()) return all_plain(part_types<V>{});
+    return false;
   } else
     return false;
 }
@@ -148,5 +175,9 @@ std::vector<std::byte> plain_parts(const V& value) {
 }
 
 }  // namespace detail
+
+/// The flags of a template's loops: plain where its types are, so that such an instantiation is C++ as it was written.
+template <class... T>
+using FlagFor = std::conditional_t<(detail::is_plain<T>() && ...), bool, Flag>;
 
 }  // namespace lantern::core::native

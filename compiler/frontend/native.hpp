@@ -313,9 +313,23 @@ void unrolled_loop(Cond& cond, Body& body, Step& step, const std::source_locatio
 template <class Cond, class Step, class Body>
 void loop(Cond&& cond, Step step, Body&& body, std::source_location l = std::source_location::current()) {
   using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
-  constexpr bool breaks = !std::is_void_v<std::invoke_result_t<Body&>>;
+  using Answer = std::invoke_result_t<Body&>;
+  constexpr bool breaks = !std::is_void_v<Answer>;
+  // A loop of the host's program is as fast as before it was rewritten.
+  const auto plain_step = [&] {
+    if constexpr (requires { step.step; })
+      step.step();
+    else
+      step();
+  };
   const auto advance = [&] { return detail::trip(body, step, l); };
-  if constexpr (detail::is_always<C>) {
+  if constexpr (std::same_as<Answer, bool> && detail::is_always<C>) {
+    for (; body(); plain_step()) {
+    }
+  } else if constexpr (std::same_as<Answer, bool> && !detail::StagedCondition<C>) {
+    for (; truth(cond()) && body(); plain_step()) {
+    }
+  } else if constexpr (detail::is_always<C>) {
     static_assert(breaks, "a loop without an end");
     std::optional<bool> go;
     if constexpr (!C::staged) {
@@ -336,14 +350,7 @@ void loop(Cond&& cond, Step step, Body&& body, std::source_location l = std::sou
   } else if constexpr (breaks) {
     detail::unrolled_loop(cond, body, step, l);
   } else {
-    // A loop of the host's program: as fast as before it was rewritten.
-    while (cond()) {
-      body();
-      if constexpr (requires { step.step; })
-        step.step();
-      else
-        step();
-    }
+    for (; cond(); plain_step()) body();
   }
 }
 

@@ -1,4 +1,4 @@
-// expect alone: {"write a lambda that calls the function you mean, [](Rep<double> x) { return f(x); }, or choose it by its arguments, f<Rep<double>>: several functions have this name, or it is a template"}
+// expect alone: {"write ::f if Lantern has an f, too, f<Rep<double>> if f is a template, or a lambda that calls the one you mean, [](Rep<double> x) { return f(x); }: several functions have this name, or it is a template"}
 #include "lantern/lantern.hpp"
 using namespace lantern;
 Rep<double> f(Rep<double> x) { return x * x; }

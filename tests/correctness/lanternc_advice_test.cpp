@@ -26,8 +26,8 @@ std::string said(const std::string& model) {
 }
 
 const std::string one_function =
-    "write a lambda that calls the function you mean, [](Rep<double> x) { return f(x); }, or choose it by its "
-    "arguments, f<Rep<double>>: several functions have this name, or it is a template\n";
+    "write ::f if Lantern has an f, too, f<Rep<double>> if f is a template, or a lambda that calls the one you "
+    "mean, [](Rep<double> x) { return f(x); }: several functions have this name, or it is a template\n";
 
 }  // namespace
 
@@ -84,6 +84,22 @@ TEST_CASE("what is no program says how one is written") {
         "    5 |   LANTERN_FUNCTION(df, grad(f))\n"
         "      |   ^\n"
         "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("names that Lantern has too, and types that lack Rep") {
+  CHECK(said("using D = Rep<double>;\n"
+             "D total(D x, D y) { return x + y; }\n"
+             "LANTERN_FUNCTION(sum, total)\n"
+             "int main() { return static_cast<int>(sum(1.0, 2.0)); }\n") ==
+        "@/m.cpp:6:38: error: namespace lantern has the name sum, too: write ::sum for yours, lantern::sum for Lantern's\n"
+        "    6 | int main() { return static_cast<int>(sum(1.0, 2.0)); }\n"
+        "      |                                      ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("Rep<double> f(Tensor<double, dyn, 3> a) { return a(0, 0); }\n"
+             "LANTERN_FUNCTION(first, f)\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:3:38: error: write Rep<Tensor<double, dyn, 3>>: Tensor<double, dyn, 3> alone names a type of "
+                         "values that exist only when the program runs\n"));
 }
 
 TEST_CASE("values that are not there yet, and changes that are lost") {

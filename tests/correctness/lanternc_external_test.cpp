@@ -60,6 +60,10 @@ TEST_CASE("external functions ahead of time, in an object, a library and a sourc
   const Place at;
   good({LANTERNC, at.path("model.cpp"), "-o", at.path("model"), "--", at.path("far.o")});
   CHECK(good({at.path("model")}) == "6 5\n");
+  good({LANTERNC, at.path("far.o"), at.path("model.cpp"), "-o", at.path("model2")});
+  CHECK(good({at.path("model2")}) == "6 5\n");
+  CHECK(has(refused({LANTERNC, at.path("model.cpp"), at.path("far.o"), "--emit=c"}), "is for the linker"));
+  CHECK(has(refused({LANTERNC, at.path("model.cpp"), at.path("near.o")}), "cannot read"));
   // What is emitted needs the function where it is linked, and not before.
   for (const char* kind : {"c", "cpp"}) {
     const std::string source = at.path(std::string("out.") + kind),

@@ -187,6 +187,33 @@ TEST_CASE("without rewriting, the compiler says what to write instead") {
         "lanternc: error: --emit=rewritten does not go with --no-rewrite\n");
 }
 
+TEST_CASE("a template's loops with breaks are plain where its types are, unless they stage something there, too") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.path() / "loops.cpp";
+  const auto rewritten = [&](const std::string& text) {
+    write_file(file, "#include <lantern/lantern.hpp>\nusing namespace lantern;\nusing D = Rep<double>;\n" + text);
+    const ProcessResult r = lanternc({file, "--emit=rewritten"});
+    INFO(r.err);
+    CHECK(r.status == 0);
+    return r.out;
+  };
+  const std::string loop = "for (int i = 0; i < 9; ++i) { if (x > 1.0) break; x = x * 2.0; } return x; }\n";
+  const std::string text = rewritten("template <class T> T f(T x) { " + loop + "auto g = [](auto x) { " + loop +
+                                     ";\nD s(D x) { return f(x) + g(x); }\ndouble p(double x) { return f(x) + g(x); }\n"
+                                     "LANTERN_FUNCTION(ds, s)\nint main() { return p(0.3) == ds(0.3) ? 0 : 1; }\n");
+  CHECK(text.find("native::FlagFor<T>") != std::string::npos);
+  CHECK(text.find("native::FlagFor<decltype(x)>") != std::string::npos);
+  CHECK(text.find("native::Flag ") == std::string::npos);
+  const std::string program = directory.path() / "loops";
+  REQUIRE(lanternc({file, "-o", program}).status == 0);
+  CHECK(run_process({program}).status == 0);
+  // The condition depends on what no type of the template tells.
+  const std::string hidden = rewritten("D given = 0.5;\ntemplate <class T> D f(T n) { D x = given; " + loop +
+                                       "D s(D x) { return x * f(2); }\nLANTERN_FUNCTION(ds, s)\nint main() {}\n");
+  CHECK(hidden.find("native::Flag ") != std::string::npos);
+  CHECK(hidden.find("FlagFor") == std::string::npos);
+}
+
 TEST_CASE("a file without native control flow over Rep is not touched") {
   const TemporaryDirectory directory;
   const std::string file = directory.path() / "plain.cpp";

@@ -216,18 +216,56 @@ std::optional<std::string> asserted_by_macro(string_view text) {
   return std::string(text.substr(end + 3));
 }
 
+/// Array<double> or Tensor<double, dyn> where a Rep of it belongs.
+std::optional<std::string> missing_rep(const Group& group) {
+  const auto type_in = [](string_view text) -> std::optional<std::string> {
+    for (const string_view kind : {"lantern::core::Array<", "lantern::core::Tensor<"}) {
+      const std::size_t at = text.find(kind), end = text.find_first_of("’'", at);
+      if (at == string_view::npos || end == string_view::npos) continue;
+      std::string type(text.substr(at + string_view("lantern::core::").size(), end - at - string_view("lantern::core::").size()));
+      for (std::size_t dim = type.find("-1"); dim != std::string::npos; dim = type.find("-1", dim)) type.replace(dim, 2, "dyn");
+      return type;
+    }
+    return std::nullopt;
+  };
+  if (group.main.text.find("incomplete type") == std::string::npos) return std::nullopt;
+  std::optional<std::string> type = type_in(group.main.text);
+  for (const Message& note : group.notes)
+    if (!type) type = type_in(note.text);
+  if (!type) return std::nullopt;
+  return "write Rep<" + *type + ">: " + *type + " alone names a type of values that exist only when the program runs";
+}
+
+/// A name that the user and namespace lantern both have, as g++ and Clang say it.
+std::optional<std::string> ambiguous_name(const Group& group) {
+  constexpr string_view before = "reference to ", after = " is ambiguous";
+  string_view name = group.main.text;
+  if (!name.starts_with(before) || !name.ends_with(after) || std::ranges::none_of(group.notes, [](const Message& note) {
+        return note.text.find("lantern::") != std::string::npos || note.place.file.find("/lantern/") != std::string::npos;
+      }))
+    return std::nullopt;
+  name = name.substr(before.size(), name.size() - before.size() - after.size());
+  for (const string_view quote : {"‘", "’", "'"}) {
+    if (name.starts_with(quote)) name.remove_prefix(quote.size());
+    if (name.ends_with(quote)) name.remove_suffix(quote.size());
+  }
+  const std::string plain_name(name);
+  return "namespace lantern has the name " + plain_name + ", too: write ::" + plain_name + " for yours, lantern::" + plain_name +
+         " for Lantern's";
+}
+
 /// A function given by a name that does not say which, as Clang says it.
 std::optional<std::string> unresolved_name(string_view text) {
   if (!text.starts_with("reference to overloaded function could not be resolved")) return std::nullopt;
-  return "write a lambda that calls the function you mean, [](Rep<double> x) { return f(x); }, or choose it by its "
-         "arguments, f<Rep<double>>: several functions have this name, or it is a template";
+  return "write ::f if Lantern has an f, too, f<Rep<double>> if f is a template, or a lambda that calls the "
+         "one you mean, [](Rep<double> x) { return f(x); }: several functions have this name, or it is a template";
 }
 
 /// What the message means to a user of the library, where that is known.
 std::optional<std::string> in_lanterns_words(const Group& group) {
   for (const auto rule : {told_by_type, unused_value, asserted_by_macro, unresolved_name})
     if (auto words = rule(group.main.text)) return words;
-  for (const auto rule : {index_of_container, index_said_by_clang})
+  for (const auto rule : {index_of_container, index_said_by_clang, ambiguous_name, missing_rep})
     if (auto words = rule(group)) return words;
   return std::nullopt;
 }

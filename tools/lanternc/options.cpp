@@ -198,6 +198,21 @@ void add_compiler_flags(const Words& flags, Options& o) {
   }
 }
 
+/// Objects and libraries among the inputs go to the linker.
+void pass_objects_to_linker(Options& o) {
+  const auto first = std::ranges::stable_partition(o.sources, [](const std::string& s) {
+    const std::string kind = std::filesystem::path(s).extension().string();
+    return kind != ".o" && kind != ".a" && kind != ".so" && s.find(".so.") == std::string::npos;
+  });
+  for (const std::string& object : first) {
+    if (o.object_only || (o.emit != Emit::program && o.emit != Emit::shared))
+      throw Error("'" + object + "' is for the linker, and nothing is linked here: leave it out");
+    if (::access(object.c_str(), R_OK) != 0) throw Error("cannot read '" + object + "': " + std::strerror(errno));
+    o.link_flags.push_back(object);
+  }
+  o.sources.erase(first.begin(), first.end());
+}
+
 void check_sources(const Options& o) {
   if (o.sources.empty()) throw Error("no input file; see lanternc --help");
   for (auto s = o.sources.begin(); s != o.sources.end(); ++s) {
@@ -321,6 +336,7 @@ Options checked(Given given, const Words& after_dashes) {
     throw Error("--arch: expected sm_75, sm_90, compute_80 or such, got '" + o.arch + "'");
   check_combination(o);
   check_passes(o);
+  pass_objects_to_linker(o);
   check_sources(o);
 
   if (!given.standard.empty()) o.compile_flags.push_back("-std=" + given.standard);

@@ -8,6 +8,8 @@
 #include <functional>
 #include <utility>
 
+#include "lantern/compiler/frontend/clang/template_types.hpp"
+
 namespace lantern::frontend {
 
 using namespace clang;
@@ -346,6 +348,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
     TraverseStmt(function->getBody());
     // An instantiation in which nothing is staged is C++ as it is.
     if (marks_ != marks) {
+      if (source != nullptr && is_for_foreign_types(function))
+        facts_.staged_for_foreign_types.insert(places_.offset(source->getLocation()));
       for (const Hazard& h : hazards_) facts_.hazards.emplace(h.at, h);
       all_writes_.insert(all_writes_.end(), plain_writes_.begin(), plain_writes_.end());
     } else {

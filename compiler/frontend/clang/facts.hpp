@@ -48,6 +48,8 @@ struct Facts {
   std::set<std::pair<std::uint32_t, std::uint64_t>> calls;        ///< place; function
   std::set<std::uint64_t> plain_results, staged_results;          ///< functions
   std::set<std::uint64_t> recursive;                              ///< functions that call themselves
+  /// Functions that stage something in an instantiation for types of the user and the standard library alone.
+  std::set<std::uint64_t> staged_for_foreign_types;
   std::set<std::uint64_t> staged_objects;  ///< member functions of objects that hold Reps
   std::map<std::uint32_t, Complaint> complaints;
   std::map<std::uint32_t, Hazard> hazards;

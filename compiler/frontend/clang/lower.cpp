@@ -57,6 +57,13 @@ class Lowering : Complaints {
 
   std::string function(const Function& f) {
     if (f.body->kind != NodeKind::block) return text(f.body, {});  // an initialiser
+    const std::string around =
+        std::exchange(flag_, f.plain_where.empty() ? staged_flag : native + "FlagFor<" + f.plain_where + ">");
+    std::string out = body(f);
+    flag_ = around;
+    return out;
+  }
+  std::string body(const Function& f) {
     refuse_braces(f.body);
     refuse_function(f, (leaves(f.body) & returns) != 0);
     Region region;
@@ -243,7 +250,7 @@ class Lowering : Complaints {
     Region region;
     region.kind = Region::Kind::outcome;
     region.outer = place.region;
-    region.type = native + "Outcome<" + place.region->type + ">";
+    region.type = outcome(place.region->type);
     region.result = place.region->result;
     region.result_is_value = place.region->result_is_value;
     region.breaks_fall = breaks_fall;
@@ -342,7 +349,7 @@ class Lowering : Complaints {
     if (declares) {
       given.result = "lantern_result" + std::to_string(++names_);
       given.result_is_value = never_falls && !loop_returns(s->body);
-      out += (given.result_is_value ? function_type : native + "Outcome<" + function_type + ">") + " " +
+      out += (given.result_is_value ? function_type : outcome(function_type)) + " " +
              given.result + "{}; ";
     }
     Place inner = place;
@@ -375,7 +382,7 @@ class Lowering : Complaints {
     Region region;
     region.kind = Region::Kind::loop;
     region.outer = place.region;
-    region.type = (ways & (breaks | returns)) != 0 ? native + "Flag" : "void";
+    region.type = (ways & (breaks | returns)) != 0 ? flag_ : "void";
     region.result = place.region->result;
     region.result_is_value = place.region->result_is_value;
 
@@ -685,7 +692,14 @@ class Lowering : Complaints {
            gap(n->body->range.end, n->range.end);
   }
 
+  /// The type of how a region was left that gives a value of this type.
+  std::string outcome(const std::string& type) const {
+    return native + "Outcome<" + type + (flag_ == staged_flag ? "" : ", " + flag_) + ">";
+  }
+
   const std::string& text_;
+  const std::string staged_flag = native + "Flag";
+  std::string flag_ = staged_flag;  // of the loops of the function that is written
   int names_ = 0;
   std::vector<const Function*> functions_;  // but lambdas, outermost first
   std::set<const Function*> open_;          // being written

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/frontend/clang/template_types.hpp"
+
 namespace lantern::frontend {
 
 using namespace clang;
@@ -100,6 +102,8 @@ class Reader {
     const auto* method = dyn_cast<CXXMethodDecl>(f);
     made->is_member = method != nullptr && method->isInstance();
     made->object_staged = facts_.staged_objects.count(places_.offset(f->getLocation())) != 0;
+    if (facts_.staged_for_foreign_types.count(places_.offset(f->getLocation())) == 0)
+      made->plain_where = template_types(f);
     result_text(f, *made);
     for (const ParmVarDecl* p : f->parameters()) made->parameters.push_back(parameter(p));
     Span range;

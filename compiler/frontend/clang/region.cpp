@@ -24,12 +24,12 @@ Exit Region::on_return(const std::string& value) const {
       const std::string& type_of_function = function().type;
       std::string first;
       if (type_of_function == "void")
-        first = result.empty() ? "" : result + " = ::lantern::core::native::Outcome<void>(true);";
+        first = result.empty() ? "" : result + " = decltype(" + result + ")(true);";
       else if (result_is_value)
         first = result + " = " + value + ";";
       else
-        first = result + " = ::lantern::core::native::Outcome<" + type_of_function + ">(" +
-                (begins_with(value, '{') ? type_of_function : "") + value + ");";
+        first = result + " = decltype(" + result + ")(" + (begins_with(value, '{') ? type_of_function : "") + value +
+                ");";
       return {first, "false"};
     }
     case Kind::outcome:

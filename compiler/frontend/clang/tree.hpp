@@ -106,6 +106,9 @@ struct Function {
   bool object_staged = false;  ///< `this` holds Reps
   bool staged = false;         ///< some condition in it is a Rep
   bool recursive = false;      ///< may call itself
+  /// Of a template: the types that decide whether something is staged in an instantiation, as text. Empty where
+  /// others may, too.
+  std::string plain_where;
   std::vector<Parameter> parameters;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> calls;  ///< of functions with a body here, and where
 };
