@@ -324,7 +324,7 @@ std::string Unit::take_workspace() {
   return text;
 }
 
-/// What a source that stands alone offers besides: the function without its workspace, or a workspace for it.
+/// What a stand-alone source offers besides: the function without its workspace, or a workspace for it.
 std::string Unit::plain_wrapper() {
   const ir::Function& f = *module_.entry;
   const FunctionInfo& info = infos_.at(&f);

@@ -78,7 +78,7 @@ Terms einsum(const Call& c) {
   const auto fail = [&] {
     c.fail("attribute 'equation': expected letters, ',', '...' and '->', got '" + equation + "'");
   };
-  // One of the library's letters for each letter, and for each dimension that "..." stands for.
+  // One of the library's letters for each letter, and for each dimension that "..." represents.
   std::string used;
   const auto own = [&](char ch) {
     std::size_t at = used.find(ch);
@@ -125,7 +125,7 @@ Terms einsum(const Call& c) {
     text += (i > 0 ? "," : "") + translated(operands[i], count);
     in.push_back(c[i]);
   }
-  if (!result) {  // "..." and the letters that stand once, by the alphabet
+  if (!result) {  // "..." and the letters that are once, by the alphabet
     std::string all, once;
     for (const std::string& o : operands) all += o;
     for (const char ch : all)

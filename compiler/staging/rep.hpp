@@ -313,7 +313,7 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   }                                                                                                                  \
   LANTERN_NO_CONST_ASSIGNMENT(symbol, const At<T>&)
 
-/// Assignment, for variables. `a[i] = v`, `t.row(i) = v` assign to a value that nobody holds: they would change
+/// Assignment, for variables. `a[i] = v`, `t.row(i) = v` assign to a value that nothing holds: they would change
 /// nothing.
 #define LANTERN_ASSIGNMENT(advice)                                                                          \
   Rep(const Rep&) = default;                                                                                \

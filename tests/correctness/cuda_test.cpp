@@ -420,7 +420,7 @@ TEST_CASE("what cannot be printed is refused with a remedy", "[cuda]") {
         "cuda: expected a function that returns what is to be computed, got one of numbers without a result");
   CHECK(refusal("entry @f\nfun @f(%x: f64) -> f64 {\n%v = lane_splat[4] %x : f64x4\n%r = lane_sum %v : "
                 "f64\nyield %r\n}") ==
-        "cuda: expected loops that run trip by trip, got vectors (f64x4) in 'f'; compile the function for "
+        "cuda: expected loops that run iteration by iteration, got vectors (f64x4) in 'f'; compile the function for "
         "Target::cuda, Target::c or "
         "at opt 1, where no vectors are made");
   CHECK(refusal(

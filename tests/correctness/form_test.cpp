@@ -238,7 +238,7 @@ TEST_CASE("the verifier refuses parallel loops that are none", "[ir][verify][par
   Value* const s = op->blocks[1]->params[2];
   s->combine = Combine::none;
   CHECK(refusal(*module, {})
-            .ends_with("expected each piece of a parallel loop's state to say how trips come together, got "
+            .ends_with("expected each piece of a parallel loop's state to say how iterations come together, got "
                        "one that does not"));
   s->combine = Combine::sum;
   CHECK(refusal(*module, {}) == "accepted");
@@ -246,10 +246,10 @@ TEST_CASE("the verifier refuses parallel loops that are none", "[ir][verify][par
   CHECK(
       refusal(*module, {})
           .ends_with(
-              "expected trips to come together in the body of a loop alone, got a parameter that is 'sum'"));
+              "expected iterations to come together in the body of a loop alone, got a parameter that is 'sum'"));
   op->blocks[0]->params[2]->combine = Combine::none;
   module->functions()[0]->body->params[0]->combine = Combine::index;
   CHECK(refusal(*module, {})
-            .ends_with("expected trips to come together in the body of a loop alone, got a parameter that is "
+            .ends_with("expected iterations to come together in the body of a loop alone, got a parameter that is "
                        "'index'"));
 }
