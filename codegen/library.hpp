@@ -38,7 +38,7 @@ std::vector<std::string> status_names(std::span<const ir::Module* const> modules
                                       const Target& target, const std::vector<bool>& workspace = {});
 
 /// A C header, for C and C++, that declares what `print_library` defines with the same options and
-/// `options.standalone`, in C and in C++ alike. Comments give the types of the entries with their shapes.
+/// `options.standalone`, in C and in C++. Comments give the types of the entries with their shapes.
 /// `guard` becomes the name of the include guard.
 std::string print_header(std::span<const ir::Module* const> modules, PrintOptions options,
                          const std::string& guard, const std::vector<bool>& workspace = {});

@@ -46,7 +46,7 @@ class Unit {
   /// The whole source.
   std::string print();
 
-  /// The same as several sources of about so many bytes each, which are compiled apart and loaded together.
+  /// The same as several sources of about so many bytes each, which are compiled separately and loaded together.
   /// The target says how functions are seen from other parts; see PartTarget. (parts.cpp)
   std::vector<SourcePart> parts(std::size_t bytes);
 

@@ -204,7 +204,7 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
     if (steps->start.text == "0" && op->is(Opcode::add_)) return LaneSteps{by, steps->step};
     const bool minus = op->is(Opcode::sub_);
     const Expression &left = i == 0 ? steps->start : by, &right = i == 0 ? by : steps->start;
-    // What is added comes behind, so that sums of neighbours look alike.
+    // What is added comes behind, so that sums of neighbours have the same text.
     Expression e{
         minus ? in_context(left, Precedence::additive) + " - " + in_context(right, Precedence::multiplicative)
               : in_context(steps->start, Precedence::additive) + " + " +
@@ -288,7 +288,7 @@ void StatementPrinter::lanes_access(const Op& op) {
   std::string arguments = data + ".data, " + offset.text;
   std::string name = reads ? "gather" : adds ? "add_scatter" : "scatter";
   if (!steps && vectors == 1) {
-    // What all lanes have alike goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are the
+    // What is the same in all lanes goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are the
     // same.
     const Value* own = indices[which];
     Expression alike = integer_literal(0);

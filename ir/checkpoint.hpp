@@ -1,11 +1,10 @@
 // What the reverse of a call or a loop keeps, as the operation's attribute.
 //
 //   call[checkpoint] @f(...)      its arguments; what is inside is computed again
-//   loop[memory 65536] ...        states and frames of iterations in at most so many bytes, the rest computed
-//   again loop[checkpoints 10] ...      at most so many states, the rest computed again
+//   loop[memory 65536] ...        states and frames of iterations in at most so many bytes, the rest computed again
+//   loop[checkpoints 10] ...      at most so many states, the rest computed again
 //
-//   push[3, copy] %x              of a tensor: the elements go onto the tape; `pop[3, copy]` makes a tensor
-//   of them
+//   push[3, copy] %x              of a tensor: the elements go onto the tape; `pop[3, copy]` makes a tensor of them
 //
 // The attributes of calls and loops speak to reverse mode alone. Of a loop in continuation-passing style the
 // `fun` carries it.
@@ -18,7 +17,7 @@
 
 namespace lantern::ir {
 
-/// Of a call. (An attribute of 1 means in place.)
+/// The attribute of a call.
 inline constexpr std::int64_t checkpointed = 2;
 
 inline bool is_checkpointed(const Op& op) { return op.is(Opcode::call_) && op.integer == checkpointed; }

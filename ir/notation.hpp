@@ -1,14 +1,11 @@
 // Index notation: what a tensor operation computes, said by the indices of its operands.
 //
-//   "ij,jk->ik"        r[i,k] = sum over j of x[i,j] y[j,k]: a product of the operands, summed over every
-//   index
+//   "ij,jk->ik"        r[i,k] = sum over j of x[i,j] y[j,k]: a product of the operands, summed over every index
 //                      that the result does not have (Einstein's convention, written as numpy.einsum does)
 //   "ij+=i,j"          r[i,j] = x[i,j] + y[i] z[j]: the first operand, with products added to it
 //   "j,=ij->ij"        r[i,j] = x[j]: of the second operand only the sizes count
-//   "[2i+k-1],k->i;i"  r[i] = sum over k of x[2i+k-1] y[k]: a place may be a sum of indices. Points where it
-//   lies
-//                      outside are left out. After `;` stand indices whose sizes are operands, behind the
-//                      tensors
+//   "[2i+k-1],k->i;i"  r[i] = sum over k of x[2i+k-1] y[k]: a place may be a sum of indices. Points where it lies
+//                      outside are left out. After `;` come indices whose sizes are operands, behind the tensors
 //   "T,=LT->LT"        a capital represents any number of indices in a row
 //
 // Notations are closed under differentiation (Urban and van der Smagt, Automatic differentiation for tensor

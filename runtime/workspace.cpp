@@ -87,7 +87,7 @@ char* end_of_own_stack() {
   return end;
 }
 
-/// False after a failure. Kept apart from the throwing caller: nothing here changes after setjmp.
+/// False after a failure. A function of its own, beside the throwing caller: nothing here changes after setjmp.
 bool run(lt_workspace* ws, Landing& landing, void (*body)(lt_workspace*, void*), void* data) {
   if (setjmp(landing.place) != 0) return false;
   body(ws, data);

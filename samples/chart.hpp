@@ -39,7 +39,7 @@ class Chart {
     std::string colour, label;
     double radius;  // of dots; 0: a line
   };
-  /// One direction: values from lo to hi, at places from `from` to `to`; marks a round number apart.
+  /// One direction: values from lo to hi, at places from `from` to `to`; distance of marks: a round number.
   struct Axis {
     double lo, hi, from, to, mark;
     Axis(double least, double most, double a, double b, int marks) : lo(least), hi(most), from(a), to(b) {

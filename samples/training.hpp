@@ -95,8 +95,8 @@ class LossCurve {
   }
 
  private:
-  /// One direction of the picture: values from lo to hi, at places from `from` to `to`, and marks a round
-  /// number apart.
+  /// One direction of the picture: values from lo to hi, at places from `from` to `to`; `mark` is the distance
+  /// of marks, a round number.
   struct Axis {
     double lo, hi, from, to, mark;
 

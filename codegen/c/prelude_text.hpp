@@ -1,5 +1,5 @@
-// The parts of the prelude as text, by name. $K represents the kind of the elements (f64), $T for their type, $P for
-// what prints a number x.
+// The parts of the prelude as text, by name. $K is the kind of the elements (f64), $T their type, $P
+// prints a number x.
 #pragma once
 
 #include <string>

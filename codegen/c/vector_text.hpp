@@ -6,8 +6,8 @@
 
 namespace lantern::codegen {
 
-/// A function on vectors of one type. In the text $V represents the vector, $N for its name, $E for its
-/// element, $L for the number of lanes, $I for the vector of as many i64, $M for that of as many integers of
+/// A function on vectors of one type. In the text $V is the vector, $N its name, $E its
+/// element, $L the number of lanes, $I the vector of as many i64, $M that of as many integers of
 /// the element's size.
 struct VectorTemplate {
   std::string_view name;

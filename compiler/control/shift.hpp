@@ -55,7 +55,7 @@ namespace control {
 
 using PromptId = std::uint64_t;
 
-/// Stands for the value of a shift that expects none.
+/// Represents the value of a shift that expects none.
 struct Nothing {};
 
 struct EffectId;

@@ -86,7 +86,7 @@ struct Always {
   static constexpr bool staged = (detail::has_rep<V>() || ...);
 };
 
-/// Stands for a result type that is to be found from the branches.
+/// Represents a result type that is to be found from the branches.
 struct Deduced {};
 
 /// A value as a condition: bool and Rep<bool> as they are, a number is true where it is not zero.

@@ -252,7 +252,7 @@ Value logdet(const Value& a) {
 }
 
 /// Source: S. F. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
-/// application in optimum experimental design", 2010, for QR; here f = l^-1 da u^-1 falls apart into both
+/// application in optimum experimental design", 2010, for QR; here f = l^-1 da u^-1 splits into both
 /// triangles.
 Values lu(const Value& a) {
   require_square("lu", a);

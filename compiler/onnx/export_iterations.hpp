@@ -103,13 +103,13 @@ class Iterations {
   /// Their indices, but for those of loops of one iteration.
   std::vector<int> active() const;
   std::size_t depth() const { return active_.size(); }
-  /// What its index is after the last iteration; nothing where nothing may ask.
+  /// What its index is after the last iteration; empty where it is not used.
   std::optional<Size> end(int letter) const;
 
   // ---- values
   T plain(const Form& f) const;
   T index(int letter) const;
-  /// A value that nothing may ask for.
+  /// A value that is not used.
   static T unknown();
   T element(const Form& tensor, const std::vector<T>& at, bool guarded);
   T elementwise(ir::Opcode op, ir::Kind kind, const std::vector<T>& operands);

@@ -10,7 +10,7 @@
 //
 // A file says only when it is read how many weights it has, and the number of parts of a value is part of its
 // type. So the weights are one vector, in the order of net.layout(), which says where each lies;
-// net.tensors(w) cuts it apart on the host.
+// net.tensors(w) splits it on the host.
 #pragma once
 
 #include <filesystem>

@@ -99,7 +99,7 @@ Terms einsum(const Call& c) {
       many = std::max(many, c.rank(i) - static_cast<int>(named(operands[i])));
   std::string dots;
   for (int d = 0; d < many; ++d) dots += static_cast<char>('0' + d);  // names that no equation has
-  if (many > 9) c.unsupported("equations of which '...' stands for more than 9 dimensions");
+  if (many > 9) c.unsupported("equations of which '...' is more than 9 dimensions");
   const auto translated = [&](const std::string& text, int count) {
     std::string out;
     for (std::size_t k = 0; k < text.size(); ++k) {

@@ -95,7 +95,7 @@ constexpr std::array all_passes{
     // before all that asks what is in an iteration: the iterations of an inner loop that is none
     Pass{"full_unrolling", "inner loops of a few iterations are written out", plain<full_unrolling>},
     // before passes ask what an iteration changes: zeros for adjoints that are done with are no change
-    Pass{"dead_stores", "elements that nobody reads again are not written", plain<dead_stores>},
+    Pass{"dead_stores", "elements that are not read again are not written", plain<dead_stores>},
     // while loops stand as the program has them: those below fuse them and move parts of them
     Pass{"raise", "loops that add up products of matrices become one product",
          [](ir::Module& m, const PipelineOptions& options) {
@@ -187,7 +187,7 @@ constexpr std::array all_passes{
     // and tapes and functions as they are printed. Nothing that changes the order of uses may follow.
     //
     // marks hold for the order of uses as it is
-    Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
+    Pass{"inplace", "updates of tensors that nothing else reads reuse their memory", plain<inplace>},
     // while what is saved together is in one block
     Pass{"tape_coalescing", "values that are saved together lie on one tape", plain<tape_coalescing>},
     // only now is it known how long blocks are

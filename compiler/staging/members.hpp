@@ -139,7 +139,7 @@ consteval std::size_t initialisers() {
   }
 }
 
-/// Stands for base classes, of a kind, of P.
+/// Represents base classes, of a kind, of P.
 template <class P, bool (*of_kind)(bool empty, bool aggregate)>
 struct BaseOf {
   template <class B>

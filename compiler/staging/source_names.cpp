@@ -192,7 +192,7 @@ class Naming {
     }
   }
 
-  /// What both sides call alike.
+  /// What both sides give the same name.
   void name_branch(const Op& op) {
     for (Value* v : op.results) {
       const Value* sides[] = {op.blocks[0]->ops.back()->operands[v->index],

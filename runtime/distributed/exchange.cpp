@@ -33,7 +33,7 @@ constexpr std::int32_t barrier = distributed_send_receive + 1, split = barrier +
 /// Of one rank, without the others.
 constexpr std::int32_t own_rank = split + 1, own_size = own_rank + 1, grid = own_size + 1;
 
-/// What all ranks have to say alike. Sent as it lies in memory.
+/// What must be the same on all ranks. Sent as it lies in memory.
 struct Request {
   std::int64_t operation = 0, reduction = 0, root = 0, kind = 0, n = 0;
   std::array<char, 192> place{};
@@ -62,7 +62,7 @@ struct Request {
 
 struct Call {
   World& world;
-  Communicator& comm;
+  ProcessGroup& comm;
   Operation op;
   Request request;
 
@@ -270,7 +270,7 @@ void run(const char* place, std::int64_t number, std::int32_t operation, const s
   }
   if (operation < own_rank) error = world->ready(op);
   if (!error.empty()) return;
-  Communicator* const comm = world->communicator(number);
+  ProcessGroup* const comm = world->communicator(number);
   if (comm == nullptr) {
     error = std::string(place) + ": error: distributed::" + op.name + ": there is no communicator " + std::to_string(number);
     return;
@@ -337,7 +337,7 @@ std::string split_ranks(Call& call, std::int64_t colour, std::int64_t key, std::
   for (std::size_t r = 0; r < size; ++r)
     if (all[2 * r] == colour) members.push_back(r);
   std::ranges::stable_sort(members, {}, [&](std::size_t r) { return all[2 * r + 1]; });
-  Communicator part;
+  ProcessGroup part;
   part.size = static_cast<int>(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
     part.world.push_back(call.comm.world[members[i]]);

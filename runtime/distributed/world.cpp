@@ -66,7 +66,7 @@ std::string World::start() {
   if (engine != "" && engine != "single" && engine != "mpi")
     return "LANTERN_DISTRIBUTED: expected single or mpi, got '" + engine + "'";
   thread_ = std::this_thread::get_id();
-  auto* const all = new Communicator;
+  auto* const all = new ProcessGroup;
   communicators_.push_back(all);
   all->world = {0};
   if (engine == "single" || (engine.empty() && !launched)) return {};
@@ -102,13 +102,13 @@ std::string World::start() {
   return {};
 }
 
-Communicator* World::communicator(std::int64_t number) {
+ProcessGroup* World::communicator(std::int64_t number) {
   const bool known = number >= 0 && number < static_cast<std::int64_t>(communicators_.size());
   return known ? communicators_[static_cast<std::size_t>(number)] : nullptr;
 }
 
-std::int64_t World::add(Communicator c) {
-  communicators_.push_back(new Communicator(std::move(c)));
+std::int64_t World::add(ProcessGroup c) {
+  communicators_.push_back(new ProcessGroup(std::move(c)));
   return static_cast<std::int64_t>(communicators_.size()) - 1;
 }
 

@@ -21,7 +21,8 @@ struct Operation {
   std::string text() const;  ///< "all_reduce at model.cpp:12"
 };
 
-struct Communicator {
+/// The ranks of a communicator, as this process knows them.
+struct ProcessGroup {
   MpiComm comm = nullptr;      ///< null where the process is alone
   MpiComm reversed = nullptr;  ///< the same ranks from last to first, once asked for
   int rank = 0, size = 1;
@@ -51,8 +52,8 @@ class World {
   bool alone() const { return mpi_ == nullptr; }
   const Mpi& mpi() const { return *mpi_; }
   int rank() const { return rank_; }
-  Communicator* communicator(std::int64_t number);
-  std::int64_t add(Communicator c);
+  ProcessGroup* communicator(std::int64_t number);
+  std::int64_t add(ProcessGroup c);
   /// The communicators that splitting has given, by all colours and keys.
   std::map<std::vector<std::int64_t>, std::int64_t>& splits() { return splits_; }
 
@@ -100,7 +101,7 @@ class World {
     std::vector<MpiRequest> requests;
   };
   std::deque<Sent> sent_;
-  std::vector<Communicator*> communicators_;
+  std::vector<ProcessGroup*> communicators_;
   std::map<std::vector<std::int64_t>, std::int64_t> splits_;
 };
 

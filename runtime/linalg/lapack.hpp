@@ -81,7 +81,7 @@ void with_work(const F& call) {
   call(work.data(), static_cast<int>(work.size()));
 }
 
-/// A matrix, or a part of one: rows `stride` elements apart.
+/// A matrix, or a part of one: the distance of rows is `stride` elements.
 template <class T>
 struct Block {
   T* data;

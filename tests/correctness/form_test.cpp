@@ -102,7 +102,7 @@ TEST_CASE("forms: closed functions", "[ir][verify]") {
       entry + "fun @f(%x: f64, %k: cont(f64)) cps { %c = fun (%y: f64) { jump %k, %y yield } jump %c, %x yield }";
   CHECK(refusal(*parse(text), {Property::closed}) ==
         "in @f, at '%c = fun': expected closed functions (continuations as functions of the module), got a "
-        "continuation whose body stands here");
+        "continuation whose body is here");
   CHECK(refusal(*parse(entry + "fun @f(%x: f64, %k: cont(f64)) { %c = closure @g(%k) : cont(f64) jump %c, %x yield }\n"
                                "fun @g(%k: cont(f64), %y: f64) { jump %k, %y yield }"),
                 forms::printable) == "accepted");

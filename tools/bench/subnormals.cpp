@@ -1,6 +1,6 @@
 // What subnormal numbers cost: gradients of loops whose data underflow, as compile() makes them, without such
 // numbers, beside the same with strict_math, which keeps them. Neither program has a function of the
-// mathematical library, whose strict form would be another. On processors to which all numbers are alike the
+// mathematical library, whose strict form would be another. On processors that are as fast with subnormal numbers the
 // ratio is about 1.
 #include <fmt/format.h>
 

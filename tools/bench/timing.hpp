@@ -29,7 +29,7 @@ struct TimingOptions {
 struct Timing {
   double ms = 0;                    ///< of one call
   double reference_ms = 0;          ///< of one call of the reference, in the same rounds
-  double ratio = 0;                 ///< median of the rounds' ratios: what both suffer alike cancels out
+  double ratio = 0;                 ///< median of the rounds' ratios: what slows both cancels out
   std::vector<double> rounds = {};  ///< of one call in each round
 };
 

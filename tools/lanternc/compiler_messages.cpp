@@ -566,7 +566,7 @@ std::string messages_for_users(const std::string& output, const MessageOptions& 
   Writer writer(options, output.find("\x1b[") != std::string::npos);
   // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first.
   const auto follows = [](const Group& g) {
-    return g.main.text.find("and lanternc does not rewrite control flow that stands here") != std::string::npos;
+    return g.main.text.find("and lanternc does not rewrite control flow here") != std::string::npos;
   };
   const bool first_errors =
       std::ranges::any_of(groups, [&](const Group& g) { return is_error(g.main) && !follows(g); });

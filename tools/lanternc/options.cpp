@@ -47,7 +47,7 @@ constexpr const char* footer =
     "Examples:\n"
     "  lanternc model.cpp -o model              a program\n"
     "  lanternc model.cpp --emit=shared -o model.so   its functions as a shared library\n"
-    "  lanternc model.cpp --emit=c --function=df      one of them as C that stands alone\n"
+    "  lanternc model.cpp --emit=c --function=df      one of them as stand-alone C\n"
     "  lanternc model.cpp --explain             what became of its loops and derivatives\n"
     "  lanternc model.cpp -g --check=nan        the first NaN, with its line\n\n"
     "What follows -- goes to the C++ compiler: lanternc model.cpp -o model -- -Wall -fopenmp\n"

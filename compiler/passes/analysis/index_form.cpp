@@ -440,7 +440,7 @@ class AccessRange {
   /// True where two iterations never reach one element.
   bool apart(const AccessRange& o) const { return by_stride(o) || by_range(o); }
 
-  /// The accesses lie the stride apart or more from iteration to iteration, less the width of what they cover.
+  /// From iteration to iteration the accesses move by the stride or more, less the width of what they cover.
   bool by_stride(const AccessRange& o) const {
     return stride_ && o.stride_ == stride_ && lies_between(o) && o.lies_between(*this);
   }

@@ -97,7 +97,7 @@ bool made_outside(const IndexForm& f, const Block* block);
 /// True where no iteration of a loop changes an element that another one accesses, of all these accesses to
 /// elements of one tensor (get, set, add_at), made in the loop's body or in loops below. Of two accesses one
 /// dimension tells:
-///  - both indices are S i + q, i being the loop's counter, with values of q less than S apart: as in a[i],
+///  - both indices are S i + q, i being the loop's counter, with values of q that differ by less than S: as in a[i],
 ///    a[2 * i + 1], and, for j from 1 to below nx - 1, a[i * nx + j]. (For a flat index into several
 ///    dimensions that is their delinearisation: Grosser et al., "Optimistic delinearization of parametrically
 ///    sized arrays", ICS 2015.)

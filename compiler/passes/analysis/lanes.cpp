@@ -439,7 +439,7 @@ class Analysis {
   }
 
   /// True for an access to rows that are not adjacent and are written, or are gathered from anywhere. (To the last
-  /// index what all lanes have alike may be added.)
+  /// index a value that is the same in all lanes may be added.)
   bool scatters(const Op& op) const {
     if (!differs(op)) return false;
     const auto first = op.operands.begin() + 1, last = first + op.operands[0]->type.rank() - 1;
@@ -449,8 +449,8 @@ class Analysis {
   }
   /// True for an index that is one more in each lane.
   bool follows(const Value* v) const { return moves(v, 1); }
-  /// True for an index that lies so much further on in each lane; or any distance, which all lanes have
-  /// alike.
+  /// True for an index that lies so much further on in each lane; or any distance, the same
+  /// from lane to lane.
   bool moves(const Value* v, std::optional<std::int64_t> by = {}) const {
     const auto s = index_form(v).split(counter());
     const auto alike = [&](const IndexForm& f) {

@@ -81,7 +81,7 @@ using TapeUses = std::unordered_map<std::int64_t, std::vector<const Op*>>;
 TapeUses tape_uses(const ir::Module& module);
 
 /// True for an addition or subtraction of floating numbers that the program asks for. In the backward part of
-/// a derivative adjoints are added up, whose order nothing has written down.
+/// a derivative adjoints are added up, whose order the program does not fix.
 bool is_ordered_sum(const Op& op);
 
 /// A plan, or null where the loop cannot run in lanes. `native`: how many f64 a register of the target holds.

@@ -65,7 +65,7 @@ Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* iteration
 /// True for sizes, and what is made of them and of small numbers by a few sums and quotients.
 bool cannot_overflow(const Value* v, int steps = 4);
 /// How often `for (i = first; i < bound; ++i)` runs, or a number that is not positive. Where the bound comes
-/// before the start they may lie so far apart that their difference wraps.
+/// before the start they may be so far from each other that their difference wraps.
 Value* iterations_between(ir::Builder& b, Value* first, Value* bound);
 
 /// True for a read of a state that is as it was at the start of the iteration, at an element that nothing else

@@ -27,7 +27,7 @@ class Elements {
   }
 
  private:
-  /// The constants beside the iteration's index, which tell its elements apart.
+  /// The constants beside the iteration's index, which distinguish its elements.
   using Place = std::vector<std::int64_t>;
 
   /// Collects the accesses; false where one is to an element that may not be the iteration's own.

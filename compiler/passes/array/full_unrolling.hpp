@@ -1,8 +1,8 @@
-// full_unrolling: inner loops of a few iterations, as is known, are written out.
+// full_unrolling: full unrolling of inner loops with a small constant trip count.
 //
-//   for j: for b < 3: t[j + b] += f[b] * d[j]     becomes     for j: t[j] += f[0] * d[j]; t[j + 1] += f[1] *
-//   d[j];
-//                                                                    t[j + 2] += f[2] * d[j]
+//   for j: for b < 3: t[j + b] += f[b] * d[j]
+//   becomes
+//   for j: t[j] += f[0] * d[j]; t[j + 1] += f[1] * d[j]; t[j + 2] += f[2] * d[j]
 //
 // Then the loop around is an innermost one: its iterations add to neighbours, its sums are numbers, and its lanes
 // have everything in registers. (Full unrolling, or unroll and jam where the loop around runs in lanes: Allen

@@ -16,7 +16,7 @@ namespace lantern::passes {
 
 namespace {
 
-/// Operations between two loops that are looked at: what lies further apart stays apart.
+/// Operations between two loops that are looked at: loops with more between them are not fused.
 constexpr int far = 2000;
 /// The operations of a joined body, which are more than registers hold long before; compilers take more than
 /// proportional time for longer ones.

@@ -1,10 +1,9 @@
-// register_promotion: an element that a loop works on, iteration after iteration, becomes a number (register promotion;
-// scalar replacement: Carr and Kennedy, "Scalar replacement in the presence of conditional control flow",
-// 1994).
+// register_promotion: register promotion of an element that every iteration of a loop reads and writes (Carr and
+// Kennedy, "Scalar replacement in the presence of conditional control flow", 1994).
 //
-//   for (j = 0; j < m; ++j) x[i] += a[i, j] * y[j]     becomes     s = x[i]
-//                                                                  for (j = 0; j < m; ++j) s += a[i, j] *
-//                                                                  y[j] x[i] = s
+//   for (j = 0; j < m; ++j) x[i] += a[i, j] * y[j]
+//   becomes
+//   s = x[i]; for (j = 0; j < m; ++j) s += a[i, j] * y[j]; x[i] = s
 //
 // Done where everything that the loop does to the tensor happens to that one element, its index does not
 // change in the loop, and it is in range even if there is no iteration.
@@ -12,8 +11,10 @@
 // Of an adjoint, to whose elements loops only add, what goes to one element is summed by itself, whatever
 // goes to others:
 //
-//   for j: d[i] += f(j); d[j] += g(j)                  becomes     s = 0; for j: s += f(j); d[j] += g(j)
-//                                                                  d[i] += s
+//   for j: d[i] += f(j); d[j] += g(j)
+//   becomes
+//   s = 0; for j: s += f(j); d[j] += g(j)
+//   d[i] += s
 #pragma once
 
 #include <vector>

@@ -14,12 +14,10 @@
 // elements; Hückelheim, Kukreja, Narayanan, Luporini, Gorman and Hovland, "Automatic differentiation for
 // adjoint stencil loops", ICPP 2019, split the index set at the boundaries.) Step by step:
 //
-// 1. Loop distribution: such additions get loops of their own. What they add is computed there again, from
-// what was
+// 1. Loop distribution: such additions get loops of their own. What they add is computed there again, from what was
 //    there before the loops; where that takes longer than to keep it, or what is added comes from a tape, the
 //    loops leave it in an array.
-// 2. Zeros sink into them. An adjoint begins as zeros, and becomes zero where the program overwrites an
-// element. Where
+// 2. Zeros sink into them. An adjoint begins as zeros, and becomes zero where the program overwrites an element. Where
 //    such zeros come right before the additions, elements are set instead: to nothing but their sum. Zeros
 //    that are stored at the end of an iteration of a loop around are stored at the start of the next one, and once
 //    after it. Of zeros + sums + others, the sums are added to the others.

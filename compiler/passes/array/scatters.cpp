@@ -1,4 +1,4 @@
-// Loop distribution: what scatters to neighbours, apart from the rest.
+// Loop distribution: scatters to neighbours get a loop of their own.
 #include "lantern/compiler/passes/array/scatters.hpp"
 
 #include <algorithm>

@@ -324,7 +324,7 @@ class Scalars : public Rewriter {
     return out;
   }
 
-  /// Values anew, those that are to be apart as their elements. `add(type)` makes one.
+  /// Values anew; tensors that are to become scalars as their elements. `add(type)` makes one.
   template <class Add>
   void expand(std::vector<Value*>& values, Add add) {
     const std::vector<Value*> before = std::exchange(values, {});

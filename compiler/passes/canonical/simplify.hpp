@@ -1,6 +1,6 @@
 // simplify: constant folding, common subexpressions, dead code and inlining, until nothing changes.
 //
-// All rewrites are exact: the program computes the same bits (the payload and sign of NaN apart), raises the
+// All rewrites are exact: the program computes the same bits (but for the payload and sign of NaN), raises the
 // same errors where results depend on them, and runs the same effects in the same order. A pure operation
 // nothing needs is dropped even if it would have raised, but for shapes that do not fit: a check of these
 // stays. A loop is assumed to end.

@@ -1,8 +1,8 @@
 // tail_calls: a function that calls itself only as the last thing it does becomes a loop.
 //
 //   f(x, n) = if (n == 0) x else f(g(x), n - 1)
-//   f(x, n) = going = true; r; while (going) { if (n == 0) { going = false; r = x } else { x = g(x); n = n -
-//   1 } }; r
+//   becomes
+//   f(x, n) = going = true; r; while (going) { if (n == 0) { going = false; r = x } else { x = g(x); n = n - 1 } }; r
 //
 // Derivatives of a loop keep what its iterations save on tapes and need no stack. Runs before a function is
 // differentiated.

@@ -1,8 +1,7 @@
-// Elements that all iterations of a loop read, of a tensor that goes on changing: kept once for the loop.
+// Saves loop-invariant reads once per loop instead of once per iteration, when the tensor is overwritten later.
 //
 //   for k                                   for k
-//     for i                                   row = { a[k n + j] for all j }              kept once for each
-//     k
+//     for i                                   row = { a[k n + j] for all j }     saved once for each k
 //       for j                     becomes     for i
 //         a[i n + j] -= f a[k n + j]            for j
 //                                                 a[i n + j] -= f row[j]
@@ -58,7 +57,7 @@ bool each_another(const std::vector<IndexForm>& indices, const Value* counter, c
 
 }  // namespace
 
-/// The loops around an element's reading of which the outermost reads it alike in all iterations, and the one
+/// The loops around an element's reading of which the outermost reads the same one in all iterations, and the one
 /// inside that one which says which element it is, if any does.
 std::optional<Unwinder::LoopInvariantReads> Unwinder::loop_invariant_reads(Region& home, const Op& get) const {
   std::vector<IndexForm> indices;

@@ -262,7 +262,7 @@ std::optional<std::int64_t> Unwinder::segment_length(Region& r, const Op* loop) 
 }
 
 /// Cuts a long loop into segments; gives the values that `reverse`, a loop over the iterations from last to first,
-/// starts from and ends with, its count apart.
+/// starts from and ends with, but for its count.
 std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* reverse,
                                                   const std::vector<Value*>& carried, std::int64_t length) {
   const CountedLoop count = *counted(loop);

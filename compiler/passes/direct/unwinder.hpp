@@ -150,7 +150,7 @@ class Unwinder {
 
   // Elements that are kept once for all iterations of a loop (unwind_rows.cpp).
   struct LoopInvariantReads {
-    Region* loop;   ///< all of whose iterations read an element alike
+    Region* loop;   ///< in which the element is invariant
     Region* row;    ///< a loop inside whose iterations read one each; null: there is one element
     Value* tensor;  ///< that the loop starts with
   };

@@ -1,4 +1,4 @@
-// inplace: marks the updates of tensors that may work in the memory of their first operand (attribute 1).
+// inplace: marks the updates of tensors that may work in the memory of their first operand.
 //
 // An operation may overwrite memory that the program owns and nothing reads any more: it was made in this
 // function (or handed over by every caller), it is on no tape, and the update is its last use on every path
@@ -9,7 +9,7 @@
 // Memory that is ours and that nothing reads any more is given back (`forget`): what is made next lies there,
 // still in the cache, and a program takes as much memory as it needs at one time.
 //
-// Runs last: marks hold for the order of uses as it is. Functions in continuation-passing style are left
+// Requires that no later pass changes the order of uses. Functions in continuation-passing style are left
 // alone.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace lantern::passes {
 
 /// Behind outline, which makes the pieces. Functions are equal where their operations, attributes, types, places in
 /// the user's program and names are, and they call the same. The entry, continuations' functions, and what threads
-/// share out stay apart from others.
+/// share out are not merged with others.
 void merge(ir::Module& module);
 
 }  // namespace lantern::passes

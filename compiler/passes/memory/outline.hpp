@@ -13,7 +13,7 @@
 
 namespace lantern::passes {
 
-/// The last of the passes: the frame is written in place, which later passes would not understand.
+/// The frame is written in place, which array passes would not understand: they run before.
 void outline(ir::Module& module);
 
 }  // namespace lantern::passes

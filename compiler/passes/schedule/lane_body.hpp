@@ -82,7 +82,7 @@ class LaneBody {
   /// A value summed over the lanes.
   Value* sum_of(Value* v);
 
-  /// What all lanes have alike, as often as there are lanes at work.
+  /// A value that is the same in all lanes, as often as there are lanes at work.
   Value* times_active(Value* v);
 
   /// An operation of which only the sum over the lanes is needed.
@@ -91,7 +91,7 @@ class LaneBody {
   /// Rows that inner loops read over and over are laid out once, lane beside lane.
   void pack(Value* index);
 
-  /// What all lanes compute alike.
+  /// Values that are the same in all lanes.
   void plain(const Op* op);
 
   void get(const Op* op);

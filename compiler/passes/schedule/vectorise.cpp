@@ -1,10 +1,10 @@
 // A planned loop written again with lanes: first whole blocks of iterations, of fewer and fewer lanes, then what
 // is left, iteration by iteration or with idle lanes.
 //
-//   for (i = lo; i < hi; ++i) BODY       becomes      for (; i < hi - (W - 1); i += W) BODY in lanes i ..
-//   i+W-1
-//                                                     for (; i < hi; i += w) BODY in lanes i .. min(i+w,
-//                                                     hi)-1, the others idle
+//   for (i = lo; i < hi; ++i) BODY
+//   becomes
+//   for (; i < hi - (W - 1); i += W) BODY in lanes i .. i+W-1
+//   for (; i < hi; i += w) BODY in lanes i .. min(i+w, hi)-1, the others idle
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
 
 #include <algorithm>

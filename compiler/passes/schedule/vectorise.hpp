@@ -6,7 +6,7 @@
 namespace lantern::passes {
 
 /// Turns the outermost loops that allow it into loops over blocks of iterations, one iteration a lane, whole bodies
-/// with their inner loops, tapes and arrays: what every iteration computes alike stays a scalar; an array of a
+/// with their inner loops, tapes and arrays: a loop-invariant value stays a scalar; an array of a
 /// iteration gains a last dimension, the lanes. Blocks of many lanes are followed by blocks of fewer, and what is
 /// left after them runs iteration by iteration, or with idle lanes that are left out of sums and write nothing: which
 /// blocks there are depends on what an iteration does, so that a loop of n iterations takes a time that grows about as n.
